@@ -12,6 +12,7 @@ _SDPA, _EAGER = "sdpa", "eager"
 
 @change(
     "sdpa",
+    advised_by=("eager_attention",),
     predicted_by="--fuse attention",
     code='model = AutoModel.from_pretrained(name, attn_implementation="sdpa")\n'
     "# in a model of your own: F.scaled_dot_product_attention(q, k, v)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from pyprof.trial.change import RefusedError, WhyNoEffect, change
@@ -10,11 +11,12 @@ from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 from pyprof.trial.script.steps import compiled_frames
 
 _MOST_TOLD = 3
+_PYPROF = str(Path(__file__).parents[2])
 
 
 @change(
     "compile",
-    code="model.compile()",
+    code="model = torch.compile(model)",
     advised_by=("unfused_pointwise", "launch_bound", "short_ops"),
     predicted_by="--fuse pointwise",
     other_random_numbers=True,
@@ -31,7 +33,7 @@ def compile_modules(run: Run) -> WhyNoEffect:
             import torch._inductor.config as inductor  # noqa: PLC0415 - only where it is used
 
             inductor.fallback_random = True
-        module.compile()
+        _compile(module)
         compiled.append(None)
 
     run.on_loop(begin)
@@ -46,6 +48,25 @@ def compile_modules(run: Run) -> WhyNoEffect:
         return None
 
     return why_no_effect
+
+
+def _compile(module: Any) -> None:  # noqa: ANN401 - a module
+    """Compile a module in place and as a whole, as `torch.compile(module)` does.
+
+    `Module.compile` skips modules whose `forward` is torch's own, such as nn.Sequential: dynamo
+    starts in no function of torch's, so their children would be compiled one by one.
+    """
+    if not str(type(module).forward.__module__).startswith("torch."):
+        module.compile()
+        return
+    import torch  # noqa: PLC0415 - the user's own
+
+    call = module._call_impl  # noqa: SLF001 - what Module.compile compiles
+
+    def call_whole(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the module's
+        return call(*args, **kwargs)
+
+    module._compiled_call_impl = torch.compile(call_whole)  # noqa: SLF001 - as above
 
 
 def _check_compiler() -> None:
@@ -92,9 +113,10 @@ def _notes() -> list[str]:
 
 
 def _is_again(metrics: Any) -> bool:  # noqa: ANN401 - dynamo's
-    """Whether a frame was compiled before; its number is `frame/attempt_restart`."""
+    """Whether a frame of the user's was compiled before; its number is `frame/attempt_restart`."""
     attempt = str(getattr(metrics, "compile_id", "")).partition("/")[2].partition("_")[0]
-    return attempt not in ("", "0")
+    file = metrics.co_filename
+    return attempt not in ("", "0") and bool(file) and not file.startswith(_PYPROF)
 
 
 def _place(graph_break: Any) -> str:  # noqa: ANN401 - dynamo's

@@ -26,7 +26,11 @@ class _Use:
     """The outputs of the last call, with their versions then."""
 
 
-@change("no-grad", code="with torch.no_grad():\n    outputs = model(inputs)")
+@change(
+    "no-grad",
+    code="with torch.no_grad():\n    outputs = model(inputs)",
+    advised_by=("unused_gradients",),
+)
 def no_grad(run: Run) -> WhyNoEffect:
     """Call modules whose outputs no backward pass uses without gradients."""
     import torch  # noqa: PLC0415 - the user's own

@@ -1,5 +1,7 @@
 """What to try: what advice proposes, and what helped together."""
 
+import pytest
+
 from pyprof.analysis.trial.proposals import proposals, together
 from pyprof.analysis.trial.verdict import judge
 from pyprof.trial.change import parse
@@ -22,6 +24,18 @@ def _together(factors: dict[str, float]) -> str | None:
 def test_advice_proposes_changes_in_its_order_and_once() -> None:
     found = proposals(["unfused_optimizer", "launch_bound", "short_ops", "no_such_rule"])
     assert [*map(str, found)] == ["fused-optimizer", "compile"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("eager_attention", "sdpa"),
+        ("unused_gradients", "no-grad"),
+        ("double_precision", "float32=all"),
+    ],
+)
+def test_a_rule_proposes_the_change_that_does_what_it_says(rule: str, text: str) -> None:
+    assert [*map(str, proposals([rule]))] == [text]
 
 
 def test_changes_that_helped_are_joined() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from pyprof.trial.run_files import Mode
 from tests.trial.built import run_child, training
 
 pytestmark = pytest.mark.slow
@@ -17,6 +18,19 @@ def test_compiled_modules_have_the_same_losses(tmp_path: Path) -> None:
     assert compiled.code == 0, compiled.error
     assert any(compiled.compiling)
     assert compiled.losses == pytest.approx(plain.losses, rel=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["time", "profile"])
+def test_modules_of_torch_are_compiled_as_one_graph(tmp_path: Path, mode: Mode) -> None:
+    setup = "S = nn.Sequential\nnn.Sequential = lambda *a: S(S(*a[:2]), S(*a[2:]))"
+    script = training(tmp_path / "a.py", setup=setup)
+    check = (
+        "from torch._dynamo.utils import counters\nassert counters['stats']['unique_graphs'] == 1"
+    )
+    script.write_text(script.read_text() + check)
+    done = run_child(script, "compile", mode=mode, capture=str(tmp_path / "net"))
+    assert done.code == 0, done.error
+    assert not done.notes
 
 
 def test_dropout_draws_the_same_numbers_where_losses_are_checked(tmp_path: Path) -> None:
