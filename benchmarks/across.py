@@ -19,6 +19,7 @@ import numpy as np
 
 from pyprof.analysis.ranks import findings, tables
 from pyprof.inputs.executor import tree
+from pyprof.records.merging import merge_sums
 
 _GROUPS = ((2, 24), (8, 4), (None, 2))  # ranks of each, None: all; collectives of a step
 _EVERY_NS, _MOVES_NS = 1_000_000, 300_000
@@ -86,7 +87,7 @@ def main() -> None:
     size = len(pickle.dumps(each[0]))
     print(f"{given.ranks} ranks: {size / 1e3:,.0f} kB of facts each", f"{peak_gb():.2f} GB")
     begun = time.process_time()
-    merged = tree(tables.merge_facts, each)
+    merged = tree(merge_sums, each)
     del each
     print(f"merged    {time.process_time() - begun:6.2f} s  {peak_gb():.2f} GB")
     begun = time.process_time()

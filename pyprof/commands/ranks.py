@@ -90,8 +90,9 @@ def command(
 
 def compare_ranks(captures: Captures) -> RankComparison:
     """Compare the ranks of captures."""
-    from pyprof.analysis.ranks import findings, rank_tables, tables  # noqa: PLC0415 - they load Arrow
+    from pyprof.analysis.ranks import findings, rank_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.inputs.ranks import ranked_captures  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
 
     executor = captures.executor
     chosen = ranked_captures(captures.paths, executor)
@@ -101,7 +102,7 @@ def compare_ranks(captures: Captures) -> RankComparison:
         sanitize.redact_credentials(member.url) for member in chosen if member.url not in read
     ]
     job = executor.reduce_and_finish(
-        tables.merge_facts, measured, partial(findings.compare_ranks, missing=missing)
+        merge_sums, measured, partial(findings.compare_ranks, missing=missing)
     )
     captures.warn(job.warnings)
     return job

@@ -113,18 +113,18 @@ class Cluster:
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge on the workers; only the final result is fetched."""
-        result: T = self._result(self._merged(merge, handles))
+        result: T = self._result(self._reduced(merge, handles))
         return result
 
     def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
         """Merge and finish on the workers; only the final result is fetched."""
-        merged = self._merged(merge, handles)
+        merged = self._reduced(merge, handles)
         result: R = self._result(self._later(finish, merged))
         return result
 
-    def _merged(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> Future:
+    def _reduced(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> Future:
         return tree(partial(self._later, merge), [handle.value for handle in handles])
 
     def _later(self, function: Callable[..., object], *arguments: Future) -> Future:

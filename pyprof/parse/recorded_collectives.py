@@ -46,7 +46,7 @@ def collective_column(
     keys = np.stack([column.index[rows], index[rows], kernels[which] > 1], axis=1)
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
     values = [
-        _merged(column.values[tool] if tool >= 0 else "{}", marked[path], several=bool(several))
+        _both(column.values[tool] if tool >= 0 else "{}", marked[path], several=bool(several))
         for tool, path, several in distinct.tolist()
     ]
     index_of_row = column.index.copy()
@@ -96,7 +96,7 @@ def _of_reducer(path: Path, ddp: CollectiveFields) -> CollectiveFields:
 _REDUCED, _BROADCAST = "c10d::allreduce_", "c10d::broadcast_"
 
 
-def _merged(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
+def _both(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
     """Put the tool's word and the marker's together; `several` kernels share what is moved."""
     tool = json.loads(tool_json)
     left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()

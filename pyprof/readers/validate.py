@@ -92,7 +92,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
         return replace(capture, activities=in_order(capture.activities))
     activities, blank = _written(in_order(capture.activities))
     doubled = 0
-    if not _merged(capture):
+    if not _is_of_several_ranks(capture):
         activities, doubled = once(activities, _ACTIVITY)
     spans = _spans(activities)
     pid = ints_or_unknown(activities.column("pid"))
@@ -177,7 +177,7 @@ _TWICE = 0.25
 """The share of duplicate ranges from which on a table was written twice; fewer are chance."""
 
 
-def _merged(capture: Capture) -> bool:
+def _is_of_several_ranks(capture: Capture) -> bool:
     """Whether a trace is of several ranks, whose equal work may not be duplicates."""
     if capture.tool != "kineto" or not capture.calls.num_rows:
         return False
@@ -274,7 +274,7 @@ def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask)
 
     Traces may be of AMD's GPUs, whose copies run outside of their stream.
     """
-    if _merged(capture):  # streams of several ranks have one number
+    if _is_of_several_ranks(capture):  # streams of several ranks have one number
         return
     looked_at = ~gone & spans.streamed
     if capture.tool in _COPIES_APART:

@@ -75,6 +75,11 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
+def rows_of_both(a: pa.Table, b: pa.Table) -> pa.Table:
+    """Put the rows of one table under those of the other."""
+    return pa.concat_tables([a, b])
+
+
 def merge_mappings(a: Mapping[Any, T], b: Mapping[Any, T]) -> Mapping[Any, T]:
     """Merge values of the same key; keys are in the order in which they first come."""
     return {

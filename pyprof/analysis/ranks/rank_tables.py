@@ -24,6 +24,7 @@ from pyprof.inputs import dataset
 from pyprof.inputs.find import fetch
 from pyprof.parse import parse, record_file
 from pyprof.prof.table import Table
+from pyprof.records.merging import merge_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def measure_ranks(member: RankedCapture) -> RankTables:
             of_rank(rank, source, records, capture, clock)
             for rank, records, capture in _ranks(path, member)
         ]
-    return reduce(tables.merge_facts, parts)
+    return reduce(merge_sums, parts)
 
 
 def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Capture | None]]:

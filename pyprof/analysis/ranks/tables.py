@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING
 from pyprof.ops.torch.collectives import ALL_REDUCE, ONE_WAY
+from pyprof.records.merging import merged_by, rows_of_both
 from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
@@ -95,11 +96,11 @@ COLLECTIVES = pa.schema(
 class RankTables:
     """The tables of one rank or of many, and sentences about their captures."""
 
-    ranks: pa.Table
-    steps: pa.Table
-    layers: pa.Table
-    signatures: pa.Table
-    collectives: pa.Table
+    ranks: pa.Table = merged_by(rows_of_both)
+    steps: pa.Table = merged_by(rows_of_both)
+    layers: pa.Table = merged_by(rows_of_both)
+    signatures: pa.Table = merged_by(rows_of_both)
+    collectives: pa.Table = merged_by(rows_of_both)
     warnings: tuple[tuple[str, str], ...] = ()
     """Whose capture, and what it hides or distorts."""
 
@@ -107,18 +108,6 @@ class RankTables:
 def table(columns: pa.Schema, rank: int, length: int, **values: object) -> pa.Table:
     """Make a table of the facts of one rank."""
     return schema.table(columns, {"rank": np.full(length, rank), **values}, length)
-
-
-def merge_facts(one: RankTables, other: RankTables) -> RankTables:
-    """Put the facts of later ranks under those of earlier ones: associative, and exact."""
-    return RankTables(
-        ranks=pa.concat_tables([one.ranks, other.ranks]),
-        steps=pa.concat_tables([one.steps, other.steps]),
-        layers=pa.concat_tables([one.layers, other.layers]),
-        signatures=pa.concat_tables([one.signatures, other.signatures]),
-        collectives=pa.concat_tables([one.collectives, other.collectives]),
-        warnings=(*one.warnings, *other.warnings),
-    )
 
 
 _EVEN = (ALL_REDUCE, ONE_WAY, "reduce")

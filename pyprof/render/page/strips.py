@@ -178,7 +178,9 @@ def _row(worked: _Worked, name: str, start: int, end: int) -> TimelineRow:
     sort = np.argmax(parts, axis=0).astype(float)
     left, right = edges[:-1] - start, edges[1:] - start
     is_busy = busy > 0
-    bins = _merged(left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), sort[is_busy])
+    bins = _without_seams(
+        left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), sort[is_busy]
+    )
     return TimelineRow(name, end - start, bins)
 
 
@@ -225,7 +227,7 @@ def _some(steps: list[int], duration_ns: Int64Array, most: int) -> list[int]:
     return sorted({*slowest, *(steps[place] for place in apart.tolist())})
 
 
-def _merged(
+def _without_seams(
     left: Floats, right: Floats, busy: Floats, sort: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Join neighbours that look alike; how long they are busy in all stays."""

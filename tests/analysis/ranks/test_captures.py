@@ -12,10 +12,10 @@ import pytest
 from pyprof import marker
 from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
 from pyprof.analysis.ranks.rank_tables import measure_ranks
-from pyprof.analysis.ranks.tables import merge_facts
 from pyprof.analysis.time.intervals import union_of
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
+from pyprof.records.merging import merge_sums
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
 from tests.readers.kineto_json import kernel, launch, text
@@ -30,7 +30,7 @@ def _compared(*paths: Path) -> RankComparison:
     handles = executor.map(
         measure_ranks, ranked_captures([str(path) for path in paths], executor), ""
     )
-    return compare_ranks(executor.reduce(merge_facts, handles))
+    return compare_ranks(executor.reduce(merge_sums, handles))
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import pytest
 from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
 from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.analysis.ranks.stream_alignment import TOGETHER_NS
-from pyprof.analysis.ranks.tables import merge_facts
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
+from pyprof.records.merging import merge_sums
 from pyprof.render.text import ranks_text
 from tests import commands
 from tests.programs import TOP, python
@@ -43,7 +43,7 @@ def _generate(folder: Path, *options: str) -> dict[str, Any]:
 def _measured(folder: Path) -> RankComparison:
     executor = InProcess()
     handles = executor.map(measure_ranks, ranked_captures([str(folder)], executor), "")
-    return compare_ranks(executor.reduce(merge_facts, handles))
+    return compare_ranks(executor.reduce(merge_sums, handles))
 
 
 @pytest.fixture(scope="module")
