@@ -1,5 +1,6 @@
 """What every test relies on: the terminal's width, hypothesis' effort, where real captures lie."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -71,6 +72,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves and all that they import out of garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish() -> None:

@@ -5,6 +5,8 @@ Loads in no time, for it is asked before any work.
 
 from __future__ import annotations
 
+import fnmatch
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -37,10 +39,11 @@ def is_annotations(path: Path) -> bool:
 
 def read_with_captures(folder: Path) -> Iterator[Path]:
     """Return the files that may be read with captures of a folder, though nobody named them."""
-    for path in _listed(folder):
-        if any(path.match(pattern) for pattern in PROVENANCE) or is_annotations(path):
-            yield path
-    yield from (path for path in _listed(folder.parent) if path.match(ANNOTATIONS_ABOVE))
+    for name in _names(folder):
+        if any(fnmatch.fnmatch(name, each) for each in PROVENANCE) or is_annotations(folder / name):
+            yield folder / name
+    for name in fnmatch.filter(_names(folder.parent), ANNOTATIONS_ABOVE):
+        yield folder.parent / name
     yield from _listed(folder / settings.CAPTURE_TRACES)
 
 
@@ -50,7 +53,12 @@ def in_graph_captures(place: Path) -> Iterator[Path]:
     yield from _listed(place / settings.CAPTURE_TRACES)
 
 
-def _listed(folder: Path) -> list[Path]:
+def _listed(folder: Path) -> Iterator[Path]:
+    return (folder / name for name in _names(folder))
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names in a folder; as texts, for a folder can hold many thousands."""
     with suppress(OSError):
-        return [*folder.iterdir()]
+        return os.listdir(folder)  # noqa: PTH208 - as above
     return []
