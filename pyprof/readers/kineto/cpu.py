@@ -231,6 +231,8 @@ Measured with torch 2.13's samples of all its ops, on the CPU and on the meta de
 """
 _UNFILLED = frozenset({"aten::zeros", "aten::ones", "aten::full"})
 """Ops that on the meta device allocate and, having no data to fill, do nothing else."""
+_ZEROS = frozenset({"aten::_efficientzerotensor"})
+"""The op by which forward-mode AD makes a tensor of zeros without memory."""
 
 
 class Tracing(NamedTuple):
@@ -270,11 +272,13 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     # Only reference implementations call it, which only the meta device uses by itself.
     meta |= around("aten::empty_permuted") & of_aten
     meta &= ~_traced_around(real, nested.op)
+    # Forward-mode AD makes a tangent of zeros without data; the op beside it has a real primal.
+    dual = _around(named(_ZEROS), nested.op) & ~_traced_around(meta, nested.op)
     rows = np.flatnonzero(meta)
     while len(rows):  # as often as ops are deep
         outer = nested.op[rows]
         rows = np.unique(outer[outer >= 0])
-        rows = rows[of_aten[rows] & ~meta[rows]]
+        rows = rows[of_aten[rows] & ~meta[rows] & ~dual[rows]]
         meta[rows] = True
     return meta
 

@@ -286,6 +286,15 @@ def test_real_work_between_ops_without_data_stays(tmp_path: Path, real: Called, 
     assert (_work(capture), capture.traced_ops) == ([f"aten::{row}"], 2)
 
 
+def test_a_product_with_zeros_of_forward_mode_is_no_row(tmp_path: Path) -> None:
+    """Its zeros have no data; the real product and the op around both stay what they are."""
+    zeros = call("_efficientzerotensor", [[]])
+    product = call("mul", [X, X], call("prims::mul", [X, X], PERMUTED), zeros)
+    dual = call("linear", [X, X], REAL_MM, call("mul", [X, X], zeros, call("mul", [X, X], product)))
+    capture = _read(tmp_path, dual)
+    assert (_work(capture), capture.traced_ops) == (["aten::mm"], 1)
+
+
 def test_an_op_whose_result_a_mode_had_kept_is_no_row(tmp_path: Path) -> None:
     """Selective checkpointing hands it over, and nothing runs."""
     assert _work(_read(tmp_path, call("addmm", [X, X], DETACH, _mode()), REAL_MM)) == ["aten::mm"]
