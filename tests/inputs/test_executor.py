@@ -181,14 +181,17 @@ def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
-def test_ctrl_c_ends_a_worker_without_a_word(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_ends_a_worker_without_a_word(tmp_path: Path) -> None:
     """A terminal sends it to the workers, too; the command alone has something to say."""
-    marks = [tmp_path / name for name in "abcd"]
-    with open_executor(2) as executor:
-        assert list(executor.gather(executor.map(work.interrupted_once, marks, ""))) == list("abcd")
-    assert capfd.readouterr() == ("", "")
+    code = (
+        "import sys; from pathlib import Path; from tests.inputs import work\n"
+        "from pyprof.inputs.executor import open_executor\n"
+        "marks = [*map(Path, sys.argv[1:])]\n"
+        "with open_executor(2) as executor:\n"
+        "    print(*executor.gather(executor.map(work.interrupted_once, marks, '')))"
+    )
+    done = python("-c", code, *(str(tmp_path / name) for name in "abcd"))
+    assert (done.stdout.strip(), done.stderr) == ("a b c d", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="as above")
