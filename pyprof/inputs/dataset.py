@@ -7,9 +7,8 @@ appears only when complete, and records its source capture, so that an interrupt
 from __future__ import annotations
 
 import json
-import operator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from pyprof.parse import parse_file
 from pyprof.process import atomic_files
 from pyprof.readers import settings
 from pyprof.records import parquet
+from pyprof.records.merging import merge_sums, merge_unique, merged_by
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -54,16 +54,8 @@ class WrittenRanks:
     """How many of the ranks are new."""
     rows: int
     """Rows of all the ranks."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = merged_by(merge_unique, default=())
     """Warnings about the captures, without duplicates."""
-
-    def __add__(self, other: WrittenRanks) -> WrittenRanks:
-        return WrittenRanks(
-            self.ranks + other.ranks,
-            self.written + other.written,
-            self.rows + other.rows,
-            tuple(dict.fromkeys(self.warnings + other.warnings)),
-        )
 
 
 def write_all(
@@ -85,7 +77,7 @@ def write_all(
         captures_by_rank = ranked_captures(captures, executor)
         if any(_is_in(member.url, location) for member in captures_by_rank):
             raise PyprofError(f"{folder}: contains the captures; choose another place with -o")
-        done = executor.reduce(operator.add, executor.map(work, captures_by_rank, "parsing"))
+        done = executor.reduce(merge_sums, executor.map(work, captures_by_rank, "parsing"))
     finally:
         if not is_url(location):
             remove_leftovers(Path(location))
@@ -97,7 +89,7 @@ def write_all(
         )
     if more := sorted(rank for rank in there.difference(done.ranks) if rank is not None):
         text = f"{folder} also contains rank {', '.join(map(str, more))}, not from these captures"
-        done += WrittenRanks((), 0, 0, (text,))
+        done = replace(done, warnings=(*done.warnings, text))
     return done
 
 
