@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
 
 _HEAD = 4096
-"""Bytes of a file that tell whether it is a memory snapshot."""
+"""The first bytes of a file, enough to recognise a memory snapshot."""
 _PATH = re.compile(r"[./*\\]")
 """Commands have none of these characters; suffixes, folders, globs and URLs do."""
 _FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
@@ -104,8 +104,8 @@ class _Commands(cli.Group):
     def command_for_file(self, path: str) -> str | None:
         """Return `summary`, or `memory` for a torch memory snapshot; None for a word.
 
-        What looks like a path is one, also if no such file exists: `summary` then says so. Raises
-        UsageError for a Python script.
+        What looks like a path is one even if no such file exists: `summary` then reports that.
+        Raises UsageError for a Python script.
         """
         from pyprof.inputs.files import is_special  # noqa: PLC0415 - only for a file
         from pyprof.readers.refusals import is_memory_snapshot  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""`pyprof.summary`, `.diff`, `.memory`, `.ranks` and `.whatif`: what the commands say, as objects.
+"""`pyprof.summary`, `.diff`, `.memory`, `.ranks` and `.whatif`: the commands' answers, as objects.
 
 Each takes what its command takes: a capture, several, a folder, a glob or a URL, and returns the
 answer that the command's `--json` writes.
@@ -112,7 +112,7 @@ def memory(path: Paths, trace: str | os.PathLike[str] | None = None) -> Memory:
     """Return what filled the memory of each device: the peak, what made it up, growth, OOMs.
 
     `path` is a snapshot of torch's, a trace with memory events, an nsys export with memory usage,
-    or several of them; `trace` the capture of the same run, which tells layers and times.
+    or several of them; `trace` the capture of the same run, which adds layers and times.
 
     Raises PyprofError if a file cannot be used or holds no recording of memory.
     """
@@ -146,8 +146,8 @@ def whatif(
     """Predict kernel time after changes, by default after each that needs no value.
 
     `path` may also be the frame of `load`. `dtype` is "tf32", "bf16" or "fp16", `fuse` "attention",
-    "pointwise" or both, `batch` a factor such as "2x", `gpu` the name of another GPU. Of `graphs`,
-    `overlap` and `fused_optimizer` the most that they could gain is said.
+    "pointwise" or both, `batch` a factor such as "2x", `gpu` the name of another GPU. For `graphs`,
+    `overlap` and `fused_optimizer` the answer is the most that they could gain.
 
     Raises PyprofError if a file cannot be used, ValueError for a change that no rule has.
     """

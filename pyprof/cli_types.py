@@ -25,7 +25,7 @@ else:
 def suggestion(wrong: str, names: Iterable[str]) -> str:
     """Return `; did you mean 'sil'?` for a mistyped name; "" if none of the names is similar.
 
-    Ignores case. A synonym goes before similar spelling. Of several similar names the one with the
+    Ignores case. A synonym goes before similar spelling. Among similar names, the one with the
     fewest typing slips is chosen, then one of the same letters: `via`, not `ai`, for `vai`.
     """
     from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong

@@ -1,4 +1,4 @@
-"""Options that another one replaced: they go on working, and a note says what to write now."""
+"""Options that were replaced: they still work, and a note names the new spelling."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GONE = {
     "--each": "pyprof prof CAPTURE lists every kernel of what pyprof run left",
     "--raw": "JSON holds texts as they are",
 }
-"""Of those that nothing replaces, what to do."""
+"""What to do instead of those without a replacement."""
 
 
 def rewritten(

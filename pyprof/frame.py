@@ -36,7 +36,7 @@ _MORE = {
     "dtypes": ("dtypes", "object", "Dtype of each input tensor of its op call: a list of texts."),
 }
 _LOADED = "pyprof"
-"""Attribute of a frame: of which captures it is."""
+"""Attribute of a frame that names its captures."""
 _AT_ONCE = 2
 """Columns computed at a time: each temporarily holds some of its texts twice."""
 _DTYPES = {

@@ -93,8 +93,8 @@ def reads_captures(
     """Add arguments that name captures, and the options of work on them, to a command.
 
     One argument, such as `FILE...`, takes a capture, several, a folder, a glob or a URL;
-    `[FILE]...` also stdin if none is given. Each of several arguments, `A` and `B`, takes one of
-    these. The command gets them as `captures`, a Captures. Without `strict` it has a --strict of
+    `[FILE]...` also stdin if none is given. With several arguments, `A` and `B`, each takes one
+    capture. The command gets them as `captures`, a Captures. Without `strict` it has a --strict of
     its own. `work` is the module of the work on each capture, `extra` as of `takes_extra_files`.
     """
     names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
@@ -249,7 +249,7 @@ _RATES = {
 
 
 def _asked_peaks(text: str) -> dict[str, Any]:
-    """Return what a value of --gpu says, by the names of `Override`; raises BadParameter."""
+    """Parse a value of --gpu into the fields of `Override`; raises BadParameter."""
     asked: dict[str, Any] = {}
     for part in map(str.strip, text.split(",")):
         key, equals, value = part.partition("=")

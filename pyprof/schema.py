@@ -160,7 +160,7 @@ CAPTURED_LAUNCHES = pa.schema(
         "thread": pa.int32(),  # row of `threads`
         "time": pa.int64(),  # ns
         "kind": pa.int8(),  # index into KINDS
-        "name": _TEXT,  # the kernel's, as far as the call tells it
+        "name": _TEXT,  # the kernel's, as far as the call has it
         "grid_x": pa.int32(),
         "grid_y": pa.int32(),
         "grid_z": pa.int32(),
@@ -179,7 +179,7 @@ RECORDINGS = pa.schema(
     {
         "file": pa.string(),
         "batch_size": pa.int64(),
-        "mode": pa.string(),  # FULL, PIECEWISE; null where nothing says
+        "mode": pa.string(),  # FULL, PIECEWISE; null if unknown
         "first_thread": pa.int32(),  # its threads: from here to the next's; null: the capture's own
     }
 )
@@ -305,7 +305,7 @@ OLD_RECORD = pa.schema(
         "seqId": _INTS,
         "subSeqId": pa.int64(),
         "altSeqId": _INTS,
-        "dir": pa.string(),  # fprop, bprop, optim, comm, copy, or empty where nothing says
+        "dir": pa.string(),  # fprop, bprop, optim, comm, copy, or empty if unknown
         "mod": _TEXTS,
         "op": _TEXTS,
         "tid": pa.int64(),
@@ -342,7 +342,7 @@ RECORD = pa.schema(
         pa.field("recomputed", pa.int64()),  # 1: forward work that the backward pass does again
         pa.field("via", pa.string()),  # one of VIAS: how its op was found; null: it was not
         pa.field("replay", pa.int64()),  # launch of a graph that it is part of, from 0
-        pa.field("resultSize", _INTS),  # of what its op call gives, where calls inside tell it
+        pa.field("resultSize", _INTS),  # of its op call's result, where calls inside show it
         pa.field("originalName", pa.string()),  # of a copy or fill in a trace of torch.profiler
         pa.field("servingStep", pa.string()),  # the range of vLLM's or SGLang's step around it
         pa.field("step", pa.int64()),  # from 0, by process; where ranges mark steps

@@ -1,4 +1,4 @@
-"""What blocks are for, by evidence; where nothing tells, nothing is said.
+"""What blocks are for, by evidence; without evidence, unknown.
 
 Evidence is what the stacks of a block's allocation and free say, and what happens between the two.
 """
@@ -69,7 +69,7 @@ def freed_in(freed: Int64Array, released: Int64Array, event_directions: Int64Arr
 
 
 def directions(clues: Int64Array) -> Int64Array:
-    """Say what the program was doing by the clues of a stack; MISSING where those do not tell."""
+    """Find what the program was doing from the clues of a stack; MISSING if they do not show it."""
     conditions = [
         (clues & (Clue.BACKWARD | Clue.ENGINE_THREAD)) != 0,
         (clues & Clue.OPTIMIZER) != 0,

@@ -1,4 +1,4 @@
-"""What the allocator holds but nobody uses, in a state: how much, and in pieces of which size."""
+"""What the allocator holds but nobody uses, in a given state: how much, in pieces of what size."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 _ROUNDED_TO = 512
 """Bytes: blocks are multiples of it."""
 _UNSPLIT_BYTES = 1 << 20
-"""Up to so many bytes behind a large block stay part of it (`should_split` of torch's allocator);
-blocks up to this size are of the small pool, whose rests are split off, as those of expandable
-segments are."""
+"""A remainder up to this size stays part of a large block (`should_split` of torch's allocator).
+Smaller blocks are of the small pool, whose remainders are always split off, as in expandable
+segments.
+"""
 _MOST_PAIRS = 32
 """Per block; damaged files alone have more neighbours than this."""
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
@@ -64,8 +65,8 @@ def free_space(snapshot: Snapshot, device: int, blocks: Blocks, state: int) -> F
 def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Int64Array) -> Int64Array:
     """Return the bytes that some blocks take up: rounded up, and with a tail too small to split.
 
-    The end state has the sizes of its blocks. Of others, the tail is what was free behind the block
-    when it was allocated.
+    The end state has the sizes of its blocks. For other blocks, the tail is what was free behind
+    them when they were allocated.
     """
     segments, events = snapshot.segments, snapshot.of_device(device)
     own = segments.device == device
@@ -131,7 +132,7 @@ def _tails(ends: Int64Array, event: Int64Array, bounds: _Bounds) -> Int64Array:
 
 
 _USED = 1 << 32
-"""What a block adds to the number of segments at an address, of which there is one."""
+"""What a block adds to the number of segments at its address, where there is one at most."""
 
 
 def _pieces(spans: list[tuple[Int64Array, Int64Array, int]], ends: Int64Array) -> FreeSpace:

@@ -23,7 +23,7 @@ class Leak(NamedTuple):
     """A line that holds more and more at the ends of steps."""
 
     line: str | None
-    """None: of blocks of which no line is known."""
+    """None: of blocks whose line is unknown."""
     bytes: int
     """From the first compared end to the last."""
     bytes_per_step: float
@@ -43,7 +43,7 @@ class Growth(NamedTuple):
 
 
 def growth(history: History, marked_by: str, ends: Sequence[int]) -> Growth | None:
-    """Compare the ends of steps, given as states; None where there are too few."""
+    """Compare the ends of steps, given as states; None if there are too few."""
     states = np.unique(np.asarray(ends, np.int64))
     if len(states) <= LEAST_STEPS:
         return None
@@ -110,11 +110,11 @@ def _fit(held: Floats) -> tuple[Floats, Floats]:
 
 
 def _chance(held: Floats, slope: Floats, rest: Floats) -> Floats:
-    """Return how likely levels that do not grow have such a slope.
+    """Return the probability that levels that do not grow have such a slope.
 
-    Neighbours that deviate alike count as fewer points, by the autocorrelation of what the line
-    leaves: levels may walk at random. They do not if next to nothing is left, or if the mean of the
-    steps' changes is surely not 0.
+    Neighbours that deviate alike count as fewer points, by the autocorrelation of the residuals:
+    levels may be a random walk. They are not if residuals are next to nothing, or if the mean
+    change from step to step is surely not 0.
     """
     count = held.shape[1]
     x = _centred(count)

@@ -27,7 +27,7 @@ BEFORE = MISSING
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """All blocks of which the events or the end state tell, one entry each."""
+    """All blocks in the events or the end state, one entry each."""
 
     address: Int64Array
     bytes: Int64Array
@@ -35,7 +35,7 @@ class Blocks:
     allocated: Int64Array
     """The event; BEFORE for what was live when the history began."""
     released: Int64Array
-    """The event by which the program gave it back; the number of events where none did."""
+    """The event by which the program freed it; the number of events if none did."""
     freed: Int64Array
     """The event from which on others could have it: later, where other streams still used it."""
 
@@ -57,13 +57,13 @@ class Blocks:
 
 
 class Replay(NamedTuple):
-    """What events say of blocks."""
+    """Blocks, as found from events."""
 
     blocks: Blocks
     event: Int64Array
-    """Of each block the event that tells of it first."""
+    """The first event of each block."""
     lost: int
-    """Frees of what was freed already: what was allocated between was not recorded."""
+    """Frees of what was already free: an allocation between the two was not recorded."""
 
 
 def replay(kind: Int64Array, address: Int64Array, size: Int64Array) -> Replay:
@@ -103,7 +103,7 @@ def replay(kind: Int64Array, address: Int64Array, size: Int64Array) -> Replay:
 
 
 class Labels(NamedTuple):
-    """What is said of each block: a row of names, or MISSING where nothing is known."""
+    """Names for each block, by row; MISSING if nothing is known."""
 
     codes: Int64Array
     names: tuple[str, ...]
@@ -122,7 +122,7 @@ def label(texts: list[str | None]) -> Labels:
 
 
 def or_else(one: Labels, other: Labels) -> Labels:
-    """Say what `one` says, and where it says nothing what `other` says."""
+    """Take values of `one` and, where they are missing, of `other`."""
     shifted = np.where(other.codes == MISSING, MISSING, other.codes + len(one.names))
     return Labels(np.where(one.codes == MISSING, shifted, one.codes), (*one.names, *other.names))
 
@@ -134,16 +134,16 @@ class History:
     device: str
     """As torch names it: `cuda:0`, `cpu`."""
     time_ns: Int64Array
-    """Of each event, on the clock of the file; MISSING where none was recorded."""
+    """The time of each event on the file's clock; MISSING if not recorded."""
     blocks: Blocks
     reserved_end: int | None = None
-    """What the allocator had of the device at the end; None where nothing tells."""
+    """Memory that the allocator had reserved on the device at the end; None if unknown."""
     reserved_change: Int64Array | None = None
     """What each event added to that."""
     labels: Mapping[str, Labels] = field(default_factory=dict)
     """By `category`, `evidence`, `layer`, `line`, `op`, `direction`; one entry per block each."""
     given_back_by: Mapping[str, Labels] = field(default_factory=dict)
-    """What gave each block back, by some of these; MISSING also where nothing did."""
+    """Who freed each block, by some of these; MISSING also if nobody did."""
     half_precision: bool = False
     """Whether anything is known to be computed in 16 bits, by autocast or by its own type."""
 
@@ -169,7 +169,7 @@ class History:
 
     @cached_property
     def reserved(self) -> Int64Array | None:
-        """What the allocator has of the device after each event, bytes."""
+        """Memory that the allocator has reserved on the device after each event, bytes."""
         if self.reserved_end is None or self.reserved_change is None:
             return None
         later = np.cumsum(self.reserved_change[::-1])[::-1]

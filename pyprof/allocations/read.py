@@ -36,7 +36,7 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class RecordedDevice:
-    """The memory of one device, and what else its file tells of it."""
+    """The memory of one device, and what else its file holds about it."""
 
     history: History
     steps: tuple[str, tuple[int, ...]] = ("", ())
@@ -57,7 +57,7 @@ class RecordedDevice:
         return Labels(self.stacks.codes[rows], self.stacks.names)
 
     def free_space(self, state: int) -> FreeSpace | None:
-        """Find what the allocator holds unused; None where the file tells of no segments."""
+        """Find what the allocator holds unused; None if the file has no segments."""
         del state
         return None
 
@@ -76,9 +76,9 @@ class Recorded:
 
 
 def read(path: Path, capture: Capture | None = None) -> Recorded:
-    """Read a file; raise CaptureError, with what to do, where it tells of no memory.
+    """Read a file; raise CaptureError, with what to do, if it records no memory.
 
-    A capture of the same run tells more of the events of a snapshot.
+    A capture of the same run adds context to the events of a snapshot.
     """
     recorded = _read(path, capture)
     if not recorded.devices:

@@ -60,7 +60,7 @@ _FREED = MISSING
 
 
 def memory_events(path: Path) -> MemoryEvents:
-    """Read the allocations of all recordings; none where they were not traced."""
+    """Read the allocations of all recordings; none if they were not traced."""
     processes = Processes()
     parts = [
         _one(recording, processes.by_id(number, recording))

@@ -52,7 +52,7 @@ class Events:
     """As asked for: the allocator rounds it up."""
     stream: Int64Array
     time_ns: Int64Array
-    """MISSING where the version of torch recorded none."""
+    """MISSING if the version of torch recorded none."""
     stack: Int64Array
     """Row of `Snapshot.stacks`; MISSING for none. So for `metadata`, of `Snapshot.texts`."""
     metadata: Int64Array
@@ -131,7 +131,7 @@ class Snapshot:
 
 
 def read(path: Path) -> Snapshot:
-    """Read a snapshot; raise CaptureError, with what to do, where it is none."""
+    """Read a snapshot; raise CaptureError, with what to do, if the file is something else."""
     content = _unpickled(path)
     size = int.from_bytes(content[:8], "little")
     try:

@@ -1,4 +1,4 @@
-"""The memory of each device of a snapshot, and what else the snapshot tells of it."""
+"""The memory of each device of a snapshot, and what else the snapshot holds about it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OOM = ACTIONS.index("oom")
 
 
 def devices(path: Path, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
-    """Read the devices of a snapshot; a capture of the same run tells more of its events."""
+    """Read the devices of a snapshot; a capture of the same run adds context to its events."""
     return of_snapshot(snapshot.read(path), capture)
 
 
@@ -91,7 +91,7 @@ class SnapshotDevice(RecordedDevice):
 
 
 def _call_stack(frames: Sequence[Frame]) -> str | None:
-    """Write the frames of Python, the outermost first; None where there are none."""
+    """Write the frames of Python, the outermost first; None if there are none."""
     lines = [f"{f.name} ({f.file}:{f.line})" for f in reversed(frames) if is_python(f)]
     return "\n".join(" ".join(line.split()) for line in lines) or None
 
@@ -140,7 +140,7 @@ def device_history(
 ) -> Replayed:
     """Return the history of one device; `described` is the result of `stacks.describe`.
 
-    A capture of the same run tells more of each event: what went on then.
+    A capture of the same run adds to each event what was running then.
     """
     events = snapshot.of_device(device)
     replayed = replay(events.action, events.address, events.bytes)
@@ -192,7 +192,7 @@ def _notes(snapshot: Snapshot, own: Mask, made: History, lost: int) -> Iterator[
 
 
 def _earlier(snapshot: Snapshot, own: Mask, events: Events) -> Int64Array:
-    """Find the blocks of the end of which no event tells: they were live all the time."""
+    """Find the blocks at the end that no event mentions: they were live all the time."""
     blocks = snapshot.blocks
     live = own & ((blocks.state == _ALLOCATED) | (blocks.state == _PENDING))
     rows = np.flatnonzero(live)
@@ -277,7 +277,7 @@ def _event_clues(events: Events, described: stacks.Described) -> Int64Array:
 
 
 def _event_directions(clues: Int64Array, begins: Int64Array, direction: Int64Array) -> Int64Array:
-    """Return the direction of each event: of an allocation as its block's, else by its stack."""
+    """Return the direction of each event: for an allocation its block's, else by its stack."""
     directions = categories.directions(clues)
     known = (begins != MISSING) & (direction != MISSING)
     directions[begins[known]] = direction[known]
@@ -306,7 +306,7 @@ def _or_said_by(direction: Labels, other: Labels) -> Labels:
 def _given_back_by(
     events: Events, blocks: Blocks, described: stacks.Described
 ) -> dict[str, Labels]:
-    """Say who gave blocks back, if any event has the stack of that."""
+    """Return who freed blocks, if any event has the stack of a free."""
     requested = ACTIONS.index("free_requested")
     if not (events.stack[events.action >= requested] != MISSING).any():
         return {}

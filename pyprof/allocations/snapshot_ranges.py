@@ -1,4 +1,4 @@
-"""What the ranges of a snapshot say of the time between them: layer, direction, step."""
+"""Layer, direction and step at each moment, from the ranges of a snapshot."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OUTSIDE = _State(None, None)
 
 
 def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> Ranges:
-    """Find what the ranges around each moment say; nothing where no time is known."""
+    """Find layer, direction and step of moments by the ranges around them; empty without times."""
     moments, states = _states(_named(snapshot, device))
     place = np.searchsorted(moments, time_ns, "right")
     place = np.where(time_ns == MISSING, 0, place)
@@ -76,7 +76,7 @@ def _named(snapshot: Snapshot, device: int) -> list[tuple[int, bool, str]]:
 
 
 def _states(ends: Iterable[tuple[int, bool, str]]) -> tuple[Int64Array, list[_State]]:
-    """Walk through ranges: the moments at which something changes, and what is said between."""
+    """Walk through ranges: the moments at which something changes, and what holds from then on."""
     opened: list[tuple[str, _State]] = []
     moments, states = [], [_OUTSIDE]
     for time, begins, text in ends:

@@ -1,6 +1,6 @@
-"""What stacks say: the user's line, the op, and clues to what memory is for.
+"""From call stacks: the user's line, the op, and clues to what memory is for.
 
-Each distinct frame is looked at once; what stacks are made of stays in columns.
+Each distinct frame is looked at once; the stacks themselves stay in columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Clue(IntFlag):
-    """What a frame tells."""
+    """What a frame hints at."""
 
     PYTHON = auto()
     BACKWARD = auto()
@@ -45,7 +45,7 @@ class Clue(IntFlag):
     AUTOCAST_END = auto()
     """Autocast lets go of the copies of weights."""
     HALF = auto()
-    """Something is computed in 16 bits: autocast is on, or a kernel's type says so."""
+    """Something is computed in 16 bits: autocast is on, or a kernel has such a type."""
     ENGINE_THREAD = auto()
     """No frame, in a recording of Python frames: autograd's threads run no Python."""
 
@@ -88,12 +88,12 @@ _OPS = tuple(
 )
 """Names of ops in C++ frames: as Python calls it; a node of the backward pass; as torch calls it.
 
-Of the last, the outermost of a stack tells, of the others the innermost.
+For the last, the outermost frame of a stack counts, for the others the innermost.
 """
 
 
 class Described(NamedTuple):
-    """What the stacks of a snapshot say, one entry per stack; the last stands for no stack."""
+    """What follows from the stacks of a snapshot, one entry per stack; the last is for no stack."""
 
     line: Labels
     op: Labels
@@ -150,7 +150,7 @@ def _numbered(frames: Sequence[Frame], say: Callable[[Frame], str | None]) -> La
 
 
 def _first(said: Labels, inside: Int64Array, starts: Int64Array) -> Labels:
-    """Take what the innermost frame of each stack says that says anything."""
+    """Take the value of the innermost frame of each stack that has one."""
     return _extreme(said, inside, starts, np.minimum, len(inside))
 
 

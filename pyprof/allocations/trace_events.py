@@ -41,12 +41,12 @@ class MemoryEvents(NamedTuple):
     address: Int64Array
     """`made_up` where the file has none."""
     bytes: Int64Array
-    """Below 0: given back."""
+    """Below 0 for a free."""
     device_type: Int64Array
     """As torch numbers them: 0 CPU, 1 CUDA."""
     device: Int64Array
     allocated: Int64Array
-    """What the allocator counts afterwards; MISSING where that is not said."""
+    """The allocator's count afterwards; MISSING if not recorded."""
     reserved: Int64Array
 
 
@@ -61,7 +61,7 @@ def has_any(path: Path) -> bool:
 
 
 def read(path: Path) -> MemoryEvents:
-    """Read the memory events of a trace, of which there may be none."""
+    """Read the memory events of a trace; there may be none."""
     base, rest = 0, b""
     rows: list[tuple[float, tuple[int, ...]]] = []
     for block in Trace(path).blocks():
@@ -88,9 +88,9 @@ def made_up(address: Int64Array) -> Mask:
 
 
 def _paired(events: MemoryEvents) -> MemoryEvents:
-    """Make up addresses where older torch wrote none: what is given back is the last of its size.
+    """Make up addresses where older torch wrote none: a free is of the last block of its size.
 
-    So levels are exact, and blocks of one size may be taken for each other.
+    So levels are exact, but blocks of one size may be confused.
     """
     rows = np.flatnonzero(events.address == MISSING)
     address, following = events.address.copy(), _FIRST_MADE_UP

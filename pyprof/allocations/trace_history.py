@@ -170,13 +170,13 @@ def _earlier(allocated: Int64Array, size: Int64Array, blocks: Blocks) -> int:
 
 
 def _throughout(size: int, count: int) -> Blocks:
-    """Make one block of what was live all the time."""
+    """Make a single block of everything that was live all the time."""
     columns = ([MISSING], [size], [BEFORE], [count], [count])
     return Blocks(*(np.array(column, np.int64) for column in columns))
 
 
 def _with_another(labels: dict[str, Labels]) -> dict[str, Labels]:
-    """Say nothing of one more block."""
+    """Add a block about which nothing is known."""
     return {
         key: said._replace(codes=np.append(said.codes, MISSING)) for key, said in labels.items()
     }
@@ -204,7 +204,7 @@ _HALF_KERNEL = re.compile(
 
 
 def has_half_precision(capture: Capture) -> bool:
-    """Whether an op takes float16 or bfloat16, or a kernel's name says so."""
+    """Whether an op takes float16 or bfloat16, or a kernel has it in its name."""
     names = capture.activities.column("name").unique().to_pylist()
     return any(_HALF.search(said.text) for said in read_texts(capture.ranges).statements) or any(
         _HALF_KERNEL.search(name) for name in names if name
@@ -235,9 +235,9 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
 
 
 def sites_at(capture: Capture, time_ns: Int64Array) -> Sites:
-    """Tie moments to what went on: of several threads that were in an op, to the latest to begin.
+    """Tie moments to what was running: if several threads were in an op, to the last one to begin.
 
-    Raises CaptureError where the capture is of another time.
+    Raises CaptureError if the capture is of another time.
     """
     _check_overlap(capture, time_ns)
     thread = _busiest(capture, time_ns)
@@ -261,7 +261,7 @@ def _check_overlap(capture: Capture, time_ns: Int64Array) -> None:
 
 
 def _busiest(capture: Capture, time_ns: Int64Array) -> Int64Array:
-    """Give, for each moment, the thread whose innermost range began last; MISSING where none is."""
+    """Return, for each moment, the thread whose innermost range began last; MISSING if none."""
     texts = read_texts(capture.ranges)
     start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))
     rows = np.flatnonzero((end != MISSING) & (kinds(texts) == Kind.SEQ))

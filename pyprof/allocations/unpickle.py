@@ -58,7 +58,7 @@ _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
 
 
 class _RefusedError(Exception):
-    """The file is no plain data of this kind; the text says why."""
+    """The file is no plain data of this kind; the message gives the reason."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -72,7 +72,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 _CODE = object()
-"""The key under which a frame, of which this program has the only copy, has its number."""
+"""The key of a frame's number in its dict, which nobody else holds."""
 _code_of = itemgetter(_CODE)
 
 
@@ -143,7 +143,7 @@ class _Columns:
 
 
 class _Events:
-    """The events of one list, some after the others."""
+    """The events of one list, in pieces."""
 
     def __init__(self, trace: list[dict[str, Any]]) -> None:
         self.trace = trace
@@ -272,7 +272,7 @@ def _segments(segments: list[dict[str, Any]], out: _Columns) -> None:
 
 
 def _blocks(place: int, segment: dict[str, Any], out: _Columns) -> list[tuple[int, ...]]:
-    """List a segment's blocks; older torch says neither where they are nor what was requested."""
+    """List a segment's blocks; older torch records neither addresses nor requested sizes."""
     rows: list[tuple[int, ...]] = []
     address = segment["address"]
     for block in segment["blocks"]:
@@ -289,7 +289,7 @@ def _blocks(place: int, segment: dict[str, Any], out: _Columns) -> list[tuple[in
 
 
 def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:  # noqa: ANN401 - of the file
-    if type(snapshot) is list:  # what torch.cuda.memory_snapshot() gives
+    if type(snapshot) is list:  # what torch.cuda.memory_snapshot() returns
         snapshot = {"segments": snapshot}
     if type(snapshot) is not dict or type(snapshot.get("segments")) is not list:
         raise _RefusedError("holds other data")
@@ -338,7 +338,7 @@ def _limit(size: int) -> None:
 
 
 def main(path: str) -> int:
-    """Read the file and write its columns; give the exit code."""
+    """Read the file and write its columns; return the exit code."""
     columns: list[tuple[str, array[int]]] = []
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes time to load

@@ -88,7 +88,7 @@ def dtype_of(case: Case, call: AttentionCall) -> str | None:
 
 
 def fused_ns(case: Case, call: AttentionCall, dtype: str) -> float:
-    """Return the time of one kernel that moves the ends once, at a share of the roof; or NaN."""
+    """Return the time of a kernel that moves the ends once, at a share of the roof; or NaN."""
     peaks = case.table.devices.at(call.softmax)
     flops = peaks.flops(dtype, tensor_core=True) if peaks else None
     if peaks is None or flops is None or peaks.bandwidth is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MANY = 20
-"""Outcomes, of which a tenth says something."""
+"""Outcomes from which on a tenth of them means something."""
 RESULTS = Path(__file__).with_name("back_test.json")
 
 
@@ -45,7 +45,7 @@ class Tried:
     within_15_percent: float
     """Share of the outcomes."""
     low: float
-    """Of the interval: real by expected time of what the change affects."""
+    """Of the interval, as ratios of the real to the expected time of what the change affects."""
     high: float
     covered: float
     """Share of the outcomes in the interval."""

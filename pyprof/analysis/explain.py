@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import KernelClass, Table
 
 _MOST_KERNELS = 20
-"""Of one op call, that are listed."""
+"""Maximum number of kernels of one op call that are listed."""
 NOTHING = "-"
 _TERA, _GIGA = 1e12, 1e9
 
@@ -84,7 +84,7 @@ def explanation(table: Table, row: int) -> Explanation:
 def sections(table: Table, row: int) -> Iterator[tuple[str, Iterator[str]]]:
     """Explain a row, as `idx` numbers them from 1: title and lines of each stage.
 
-    Raises PyprofError where there is no such row.
+    Raises PyprofError if there is no such row.
     """
     rows = table.records.rows
     if not 1 <= row <= rows:

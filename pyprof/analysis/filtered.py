@@ -41,7 +41,7 @@ class Filtered:
 def choose(
     source: Source, rows: Mask | None, asked: Sequence[Condition]
 ) -> tuple[Mask | None, Filtered | None]:
-    """Leave of some rows (None: all) those that fulfil all conditions, and say how much that is."""
+    """Filter rows (None: all) by all conditions; also return how much is left."""
     if not asked:
         return rows, None
     table = source.table

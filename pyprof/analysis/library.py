@@ -21,7 +21,7 @@ _OTHERS = (
 
 
 def library_of(table: Table) -> str | None:
-    """Return the library that ops and names of kernels tell: `PyTorch`, `CuPy`; else None.
+    """Return the library that ops and kernel names point to: `PyTorch`, `CuPy`; else None.
 
     One op of PyTorch's, or one kernel, is enough for PyTorch: programs also mix them.
     """

@@ -1,6 +1,6 @@
 """What a capture hides or distorts, in words: one function per pitfall, found by being decorated.
 
-Each takes the Capture and yields sentences; none where the capture does not show it.
+Each takes the Capture and yields sentences; none if the capture does not show it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Pitfall: TypeAlias = Callable[[schema.Capture], Iterator[str]]
 PITFALLS: list[Pitfall] = []
 
 _FEW = 20
-"""Fewer kernels than this say nothing about a habit."""
+"""Minimum number of kernels from which a habit can be inferred."""
 _MOST = 0.95
 _STORM = 10
-"""Allocations by the driver in a captured range that say that it was still warming up."""
+"""Driver allocations in a captured range from which on it was still warming up."""
 _OVERLAP = 1.01
-"""Kernels that add up to so much more than the time in which they ran did run at once."""
+"""The sum of kernel times over the time in which they ran, from which on some ran at once."""
 _HUGE_ROWS = 20_000_000
 
 
@@ -81,7 +81,7 @@ def early(capture: schema.Capture) -> Iterator[str]:
     """A kernel that starts before its launch: the clocks of CPU and GPU are apart."""
     launched = _launches(capture, _of_kind(capture, schema.KERNEL))
     count = int((launched[:, 2] < launched[:, 0]).sum())
-    if count and not is_early(launched[:, 0] - launched[:, 2]):  # which the parser tells
+    if count and not is_early(launched[:, 0] - launched[:, 2]):  # which the parser reports
         yield (
             f"{count} kernels start before their launch: the clocks of CPU and GPU differ, or "
             "records were lost when the capture began; warm up first (--steps 2,2,3)"
@@ -160,7 +160,7 @@ def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
 def overlap(capture: schema.Capture) -> Iterator[str]:
     """Streams that run at once make kernel times add up to more than the clock shows.
 
-    Of one process each: two of them may call another device by one number.
+    Each process is looked at alone: two may use the same number for different devices.
     """
     rows = _timed(capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU)))
     users = (
@@ -198,7 +198,7 @@ def huge(capture: schema.Capture) -> Iterator[str]:
 
 @pitfall
 def counters(capture: schema.Capture) -> Iterator[str]:
-    """Counters that did not join, that contradict names of kernels, or that tell of a low clock."""
+    """Counters that did not join, that contradict kernel names, or that show a low clock."""
     counted = capture.activities.column("counters")
     sampled = capture.samples.num_rows
     if counted.null_count == len(counted) and not sampled and not settings.counters():

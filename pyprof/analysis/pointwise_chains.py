@@ -32,9 +32,9 @@ _SHORTEST_NS = 2500
 def pointwise_chains(
     case: Case, wanted: Mask, unlinked: Mask | None = None
 ) -> tuple[Int64Array, Int64Array]:
-    """Return rows of two and more point-wise kernels in succession, and the chain of each.
+    """Return rows of two or more consecutive point-wise kernels, and the chain of each.
 
-    `unlinked`, by the place in `case.by_stream`: a row that begins a chain of its own.
+    `unlinked`, by index in `case.by_stream`: rows that start a new chain.
     """
     order, same = case.by_stream
     wanted = (wanted & case.role(*_ROLES) & ~case.is_one("dir", "optim", "comm"))[order]
@@ -62,7 +62,7 @@ def chain_ns(
 ) -> NDArray[np.float64]:
     """Return the time of each chain as one kernel that moves its outer inputs and outputs once.
 
-    What a row moves takes its own time where its bytes or the bandwidth are unknown.
+    If a row's bytes or the bandwidth are unknown, its own time counts.
     """
     moving = moved / (_BANDWIDTH_SHARE * bandwidth) * NS_PER_S
     moving = np.where(np.isfinite(moving), moving, ns)

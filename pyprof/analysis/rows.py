@@ -35,7 +35,7 @@ _BATCH_ROWS = 1 << 16
 
 
 def columns(names: str | None, usual: Sequence[str] = (), by: str | None = None) -> tuple[str, ...]:
-    """Read the names of `-c`. If it gives none: the usual ones, or those of groups.
+    """Read the names of `-c`; by default the usual ones, or those of groups.
 
     `usual` defaults to those of `prof` in a pipe. Raises click.BadParameter for an unknown name.
     """
@@ -95,7 +95,7 @@ class Asked:
     sort: str | None = None
     top: int | None = None
     where: tuple[Condition, ...] = ()
-    """What rows have to fulfil, all of it."""
+    """Conditions, all of which rows must meet."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -365,7 +365,7 @@ def prof_answer(given: Answer, asked: Asked, with_memory: WithMemory | None = No
 
 
 def demand(coverage: Coverage, percent: float | None) -> None:
-    """Raise PyprofError where less of the time has a known cost than is asked for."""
+    """Raise PyprofError if less of the time has a known cost than is asked for."""
     if percent is not None and coverage.percent < percent:
         raise PyprofError(
             f"cost known for only {coverage.percent:.1f} % of {coverage.processor} time,"

@@ -1,4 +1,4 @@
-"""Answers: what commands say, as data. Analysis makes them, and every view is a function of one.
+"""Answers: the results of commands, as data. Every view is a function of an answer.
 
 An answer is a frozen dataclass, registered under the name of its command; each field has a
 docstring below it. Its JSON and its JSON Schema follow from the class: `document` writes the one,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN_ROWS = 10
 
 HTML_VIEWS: dict[type, Callable[[Any], str]] = {}
-"""Views of answers in a notebook that say more than their tables; views add themselves."""
+"""Views of answers in a notebook that show more than their tables; views register themselves."""
 
 
 class Answer:

@@ -36,11 +36,11 @@ class NoiseBasis:
     samples: Literal["steps", "ranks"] | None
     """What is sampled; null: `why`."""
     a_count: int
-    """Samples of A; 0 where noise is unknown."""
+    """Samples of A; 0 if noise is unknown."""
     b_count: int
-    """Samples of B; 0 where noise is unknown."""
+    """Samples of B; 0 if noise is unknown."""
     why: str
-    """Why noise is unknown; empty where it is not. Noise between runs is always unknown."""
+    """Why noise is unknown; empty if it is not. Noise between runs is always unknown."""
     method: str
     """Of the intervals."""
     level_share: float
@@ -49,18 +49,18 @@ class NoiseBasis:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A total of both sides: per step, or of the captures, as `per_step` says."""
+    """A total of both sides: per step or of the whole captures, see `per_step`."""
 
     a: float | None
     """Of A, in the unit of its name; null where A does not hold it. So are all but `p`."""
     b: float | None
     """Of B; null where B does not hold it."""
     change: float | None
-    """B less A; null where either is, or they know it for different shares of their rows."""
+    """B less A; null if either is, or they know it for different shares of their rows."""
     change_share: float | None
     """By A; null where `change` is, or A is 0."""
     low: float | None
-    """Lower end of the interval of `change`; null where noise is unknown, or it is of no sample."""
+    """Lower end of the interval of `change`; null if noise is unknown, or it is of no sample."""
     high: float | None
     """Upper end; null as `low`."""
     p: float | None
@@ -86,14 +86,14 @@ class Change:
     change_share: float | None
     """By A; null: it is new, or took no time in A."""
     low_ns: float | None
-    """Lower end of the interval of `change_ns`; null where noise is unknown."""
+    """Lower end of the interval of `change_ns`; null if noise is unknown."""
     high_ns: float | None
-    """Upper end; null where noise is unknown."""
+    """Upper end; null if noise is unknown."""
     p: float | None
-    """Probability of such a change by chance, corrected for their number; null where noise
+    """Probability of such a change by chance, corrected for their number; null if noise
     is unknown."""
     significant: bool | None
-    """More than chance; null where noise is unknown."""
+    """More than chance; null if noise is unknown."""
     a_calls: int | None
     """Op calls in A, of all counted steps; null: it is new."""
     b_calls: int | None
@@ -150,10 +150,10 @@ class Diff(Answer):
     b_gpus: tuple[str, ...]
     """GPUs that B names."""
     per_step: StepCounts | None
-    """Numbers are per step, of so many after warm-up; null: they are totals."""
+    """Numbers are means over this many steps after warm-up; null: they are totals."""
     why_totals: str
     """Why numbers are totals: no comparable steps, or guessed ones that hold little of the time;
-    empty where they are per step."""
+    empty if they are per step."""
     matched_by: tuple[str, ...]
     """Keys that both know."""
     noise: NoiseBasis

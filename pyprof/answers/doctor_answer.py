@@ -21,11 +21,11 @@ class CaptureContent:
     """What a capture holds."""
 
     name: str
-    """As it was given."""
+    """As the user wrote it."""
     tool: str
     """What wrote it."""
     tool_version: str | None
-    """Its version; null where the capture does not say."""
+    """Its version; null if not recorded."""
     activity_count: int
     """Kernels, copies, fills, launches of graphs."""
     call_count: int
@@ -43,7 +43,7 @@ class MachineFinding:
     text: str
     """What is the case."""
     remedy: str
-    """What to do, if possible a command; empty where nothing is."""
+    """What to do, if possible a command; empty if nothing is."""
 
 
 @answer("doctor")
@@ -52,15 +52,15 @@ class Doctor(Answer):
     """What this machine lacks for captures, or what a capture hides or distorts."""
 
     capture: CaptureContent | None
-    """The capture; null where the machine was examined."""
+    """The capture; null if the machine was examined."""
     pitfalls: tuple[str, ...]
     """What the capture hides or distorts, each with what to do; empty: nothing is known."""
     machine: tuple[MachineFinding, ...]
-    """What was found on this machine; empty where a capture was examined."""
+    """What was found on this machine; empty if a capture was examined."""
 
 
 def of_machine(findings: Iterable[Finding]) -> Doctor:
-    """Make the answer of what was found on this machine."""
+    """Make the answer from what was found on this machine."""
     found_here = (MachineFinding(each.state.value, each.text, each.mend) for each in findings)
     return Doctor(None, (), tuple(found_here))
 

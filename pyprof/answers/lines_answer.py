@@ -1,4 +1,4 @@
-"""What `pyprof lines` says: GPU time by source line."""
+"""The answer of `pyprof lines`: GPU time by source line."""
 
 from __future__ import annotations
 
@@ -85,6 +85,6 @@ class FileTime(NamedTuple):
 
 
 def with_source(answer: Lines, text_of: Callable[[str, int], str | None]) -> Lines:
-    """The answer with the text of its lines, given what tells it by file and number."""
+    """Return the answer with the text of its lines, looked up by file and line number."""
     lines = (replace(line, source=text_of(line.file, line.number)) for line in answer.lines)
     return replace(answer, lines=tuple(lines))

@@ -36,7 +36,7 @@ class MemoryMeasure:
     b_bytes: float | None
     """In B; null where B does not hold it."""
     change_bytes: float | None
-    """B less A; null where either is."""
+    """B less A; null if either is."""
     change_share: float | None
     """By A; null where `change_bytes` is, or A is 0."""
 

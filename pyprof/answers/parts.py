@@ -75,7 +75,7 @@ class Finding:
     what: str
     """An op, else a kernel or a range."""
     line: str | None
-    """Source line; null where no stack was recorded, or none of its frames is the user's."""
+    """Source line; null if no stack was recorded, or none of its frames is the user's."""
     detail: str
     """What is wrong with them, where that differs from row to row; else empty."""
     count: int
@@ -113,15 +113,14 @@ class Suggestion:
     action: str
     """What to do."""
     gain_ns: int | None
-    """At most so much time of one GPU could be gained; gains overlap. null where no bound is
-    known."""
+    """The most time that one GPU could gain; gains overlap. null if no bound is known."""
     gain_step_ns: float | None
     """The same in a mean step; null without steps, too, and for what happens once."""
     gain_share: float | None
     """The same as a share of a mean step, where steps are known (of `lines`: of the loop's time);
-    else, and for what happens once, of the whole capture's time; null where no bound is known."""
+    else, and for what happens once, of the whole capture's time; null if no bound is known."""
     predicted: PredictedGain | None
-    """The gain as an interval; null where no rule was tried: there is the upper bound alone."""
+    """The gain as an interval; null if no rule was tried: there is the upper bound alone."""
     evidence: tuple[Finding, ...]
     """What it rests on, the most time first."""
     once: bool

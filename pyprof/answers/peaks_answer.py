@@ -29,9 +29,9 @@ class CardPeaks:
     basis: str
     """datasheet, or measured on this machine."""
     compute_capability: str | None
-    """As 9.0; null of other makers' cards, and of what was measured."""
+    """As 9.0; null for other makers' cards, and for measured peaks."""
     sm_count: int | None
-    """SMs, or compute units; null of what was measured."""
+    """SMs, or compute units; null for measured peaks."""
     tflops: Mapping[str, float]
     """Dense TFLOP/s, of integers TOP/s, by type; `tensor`: on Tensor Cores or matrix cores."""
     memory_gbs: float
@@ -48,7 +48,7 @@ class Peaks(Answer):
     """Peak rates that efficiency is relative to."""
 
     devices: tuple[CardPeaks, ...]
-    """All that are known, or those of the name that was given."""
+    """All known cards, or those that match the given name."""
 
 
 def card_rows() -> list[CardPeaks]:
@@ -89,7 +89,7 @@ def measured_rows(ceilings: Iterable[Ceilings]) -> list[CardPeaks]:
 def find(name: str | None, measured: Sequence[CardPeaks]) -> list[CardPeaks]:
     """Return the rows of a device's name, or of a part of one; all rows for None.
 
-    Raises PyprofError where there is none.
+    Raises PyprofError if there is none.
     """
     rows = [*card_rows(), *measured]
     if name is None:

@@ -1,4 +1,4 @@
-"""What `pyprof prof` says: rows with the chosen columns, groups of rows, or one row explained."""
+"""The answer of `pyprof prof`: rows with the chosen columns, groups of rows, or one row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ColumnMeaning:
     unit: str
     """Its unit; empty for texts and counts."""
     meaning: str
-    """What it says; empty for measures of groups, which are named after what they are."""
+    """What it holds; empty for measures of groups, whose names explain them."""
 
 
 @answer("prof")
@@ -78,9 +78,9 @@ class NvprofLine:
     name: str
     """Kernel, copy, op or call."""
     share: float | None
-    """Of the section's time; null where none of it is known."""
+    """Of the section's time; null if none of it is known."""
     total_ns: int | None
-    """Summed time; null where none of its calls has a possible time. So are the others."""
+    """Summed time; null if none of its calls has a possible time. So are the others."""
     calls: int
     """How many."""
     mean_ns: float | None

@@ -25,16 +25,16 @@ class RankUse(RankTime):
     """One GPU of a rank."""
 
     clock: int | None
-    """Equal for ranks of one clock; null where the rank shares no collectives with others. So are
+    """Equal for ranks of one clock; null if the rank shares no collectives with others. So are
     the other fields of the clock."""
     clock_against_rank: int | None
-    """The rank on whose clock it is put; null as `clock`."""
+    """The rank whose clock it is converted to; null as `clock`."""
     clock_offset_ns: int | None
     """What its clock shows more; null as `clock`."""
     clock_drift: float | None
     """What it gains, ns per ns; null as `clock`."""
     clock_residual_ns: int | None
-    """Smaller differences to other ranks tell nothing; null as `clock`."""
+    """Smaller differences to other ranks mean nothing; null as `clock`."""
     clock_collectives: int | None
     """Collectives that it was aligned on; null as `clock`."""
     clock_sure: bool | None
@@ -52,11 +52,11 @@ class LateCost:
     members: str
     """Its ranks, with blanks between them."""
     kind: str | None
-    """all_reduce and so on; null where nothing tells."""
+    """all_reduce and so on; null if unknown."""
     algorithm: str | None
-    """RING, TREE; null where the kernel's name does not tell."""
+    """RING, TREE; null if the kernel's name does not show it."""
     bytes: int | None
-    """Algorithm bytes of a rank; null where the capture does not hold them."""
+    """Algorithm bytes of a rank; null if the capture does not hold them."""
     mixed: bool
     """Sizes differ; `bytes` is then their mean."""
     last: int
@@ -80,27 +80,27 @@ class GroupSpeed:
     """The collectives of one kind, algorithm and size in a process group."""
 
     kind: str | None
-    """all_reduce and so on; null where nothing tells."""
+    """all_reduce and so on; null if unknown."""
     algorithm: str | None
-    """RING, TREE; null where the kernel's name does not tell."""
+    """RING, TREE; null if the kernel's name does not show it."""
     bytes: int | None
-    """Algorithm bytes of a rank; null where the capture does not hold them."""
+    """Algorithm bytes of a rank; null if the capture does not hold them."""
     mixed: bool
     """Sizes differ; `bytes` is then their mean."""
     ranks: int | None
-    """Ranks in the group; null where nothing tells."""
+    """Ranks in the group; null if unknown."""
     calls: int
     """How many."""
     wait_ns: float
     """Mean wait of a rank for the last to come."""
     transfer_ns: float | None
-    """Median transfer; null where it is below the clocks' residual, or a member is missing."""
+    """Median transfer; null if it is below the clocks' residual, or a member is missing."""
     transfer_total_ns: int | None
     """Transfer in all; null as `transfer_ns`."""
     algorithm_bytes_per_s: float | None
-    """Algorithm bandwidth; null where bytes or transfer are."""
+    """Algorithm bandwidth; null if bytes or transfer are."""
     bus_bytes_per_s: float | None
-    """Bus bandwidth, with the factors of nccl-tests; null where bytes, transfer, kind or the number
+    """Bus bandwidth, with the factors of nccl-tests; null if bytes, transfer, kind or the number
     of ranks are."""
     group: str
     """The process group."""
@@ -109,7 +109,7 @@ class GroupSpeed:
     members: str
     """Its ranks, with blanks between them."""
     times_like_groups: float | None
-    """Transfer by the median of like groups; null where it is not slow, or there are none."""
+    """Transfer by the median of like groups; null if it is not slow, or there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class LayerSpread:
     ranks: int
     """How many ranks have it."""
     imbalance: float | None
-    """Largest by mean; null where no rank spent time."""
+    """Largest by mean; null if no rank spent time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,13 @@ class RankMemory:
     """How high the memory of a device peaks."""
 
     rank: int | None
-    """The rank; null where nothing tells."""
+    """The rank; null if unknown."""
     device: str
     """As torch names it."""
     peak_bytes: int
     """The most that was held at a time."""
     peak_reserved_bytes: int | None
-    """What the allocator had of the device then; null where nothing tells."""
+    """Memory that the allocator had reserved on the device then; null if unknown."""
     end_bytes: int
     """What was held at the end."""
 
@@ -168,7 +168,7 @@ class Ranks(Answer):
     layers: tuple[LayerSpread, ...]
     """Uneven layers first."""
     unmatched: tuple[UnmatchedCount, ...]
-    """Collectives of which nothing can be said."""
+    """Collectives about which nothing is known."""
     waited_for_several_ns: int
     """Waiting for several ranks that came last together, in all."""
     left_before_the_last_came: int
@@ -180,7 +180,7 @@ class Ranks(Answer):
     waiting_for_missing_ranks: tuple[int, ...]
     """Ranks that may come last because they waited for one without a capture."""
     memory: tuple[RankMemory, ...]
-    """How high memory peaks on each device of which it was recorded, the highest first."""
+    """How high memory peaks on each device whose memory was recorded, the highest first."""
 
 
 _ROWS: dict[str, type] = {

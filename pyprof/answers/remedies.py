@@ -27,7 +27,7 @@ _RULES = (
      "capture with pyprof capture, or with record_shapes=True"),
 )  # fmt: skip
 _IN_FULL = {"give --with config.json": _MODEL_CONFIG}
-"""What a reason says in few words, since a column holds it in many rows."""
+"""The short form of a reason, for a column that repeats it in many rows."""
 _COMPILED = tuple((re.compile(pattern), text) for pattern, text in _RULES)
 _ELSE = "pyprof prof -c op,kernel,why shows the rows; docs/troubleshooting.md"
 

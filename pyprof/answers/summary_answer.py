@@ -1,4 +1,4 @@
-"""What `pyprof summary` says. Its JSON has the first rows of what the answer holds whole."""
+"""The answer of `pyprof summary`. Its JSON has only the first rows of its tables."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class StepTimes:
     """The steps of the loop."""
 
     count: int
-    """How many were found; 0 where none were."""
+    """How many were found; 0 if none were."""
     origin: str
-    """What marks them: ranges, the optimizer's steps, repetition; empty where none were found."""
+    """What marks them: ranges, the optimizer's steps, repetition; empty if none were found."""
     guessed: bool
     """They are only repetition of kernels: a step may be a layer."""
     warm_up_count: int
@@ -38,11 +38,11 @@ class StepTimes:
     mean_ns: float | None
     """Mean time of these; null likewise."""
     median_ns: float | None
-    """Median time after warm-up; null where no steps were found."""
+    """Median time after warm-up; null if no steps were found."""
     duration_ns: tuple[int, ...]
     """Time of every step, in order."""
     mfu: tuple[float | None, ...]
-    """Model FLOPs utilization of every step; null where the peak, or the FLOPs of more than 20 % of
+    """Model FLOPs utilization of every step; null if the peak, or the FLOPs of more than 20 % of
     its GPU time, are unknown, and where steps are guessed."""
     hfu: tuple[float | None, ...]
     """The same with recomputed work; null likewise."""
@@ -84,9 +84,9 @@ class DeviceUse:
     """What one GPU, as one process used it, spent its time on."""
 
     rank: int | None
-    """Rank of the process; null where the capture names none."""
+    """Rank of the process; null if the capture names none."""
     device: int | None
-    """Number of the GPU; null where the capture has none."""
+    """Number of the GPU; null if the capture has none."""
     processor: str
     """GPU, NPU or the like; CPU in a capture without one."""
     span_ns: int
@@ -106,7 +106,7 @@ class DeviceUse:
     exposed_copy_ns: int
     """When copies ran and nothing else."""
     overlap_ns: int
-    """When two of these three ran at once."""
+    """When at least two of computing, communication and copies ran at once."""
     idle_by_cause_ns: Mapping[str, int]
     """Idle time by cause; adds up to `idle_ns`. docs/summary.md explains the causes."""
     windows: int
@@ -127,11 +127,11 @@ class PartTime:
     """A part of the step: forward, backward and so on, or a phase of serving."""
 
     part: str | None
-    """Its name; null for work of which nothing says."""
+    """Its name; null if unknown."""
     time_ns: int
     """Summed GPU time; of all parts, that of all rows."""
     mfu: float | None
-    """Model FLOPs over what the peak allows in that time; null where the peak, or the FLOPs of more
+    """Model FLOPs over what the peak allows in that time; null if the peak, or the FLOPs of more
     than 20 % of the time, are unknown."""
 
 
@@ -146,11 +146,11 @@ class ServingPhase:
     time_ns: int
     """Their time."""
     tokens: int | None
-    """That they worked on; null where not every step's range states it."""
+    """That they worked on; null if not every step's range states it."""
     tokens_per_s: float | None
     """Tokens over time; null as `tokens`."""
     padding_share: float | None
-    """Share of the computed tokens that fill up graphs; null where steps do not state both."""
+    """Share of the computed tokens that fill up graphs; null if steps do not state both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,20 +162,20 @@ class PeakUse:
     hfu: float | None
     """Hardware FLOPs utilization, which counts recomputed work; null: `why`."""
     why: str
-    """Why MFU and HFU are unknown; empty where they are not."""
+    """Why MFU and HFU are unknown; empty if they are not."""
     model_flops: int
     """FLOPs as far as they are known, without recomputed work."""
     hardware_flops: int
     """FLOPs as far as they are known."""
     peak_flops_per_s: float | None
-    """The peak of one GPU; null where it is unknown."""
+    """The peak of one GPU; null if it is unknown."""
     peak_flops_label: str
     """Which peak."""
     mbu: float | None
     """Bytes of decode steps over what the memory could move; null without decode steps, or where
     the peak or the bytes of more than 20 % of their time are unknown."""
     peak_bytes_per_s: float | None
-    """The peak bandwidth of one GPU; null where it is unknown, or nothing is decoded."""
+    """The peak bandwidth of one GPU; null if it is unknown, or nothing is decoded."""
     peak_bytes_label: str = not_in_json(default="")
     """Which bandwidth."""
     known_share: float = not_in_json(default=1.0)
@@ -187,11 +187,11 @@ class OpTime:
     """An op in one direction, called on one line."""
 
     op: str | None
-    """Its name; null where nothing names it, then `kernel` does."""
+    """Its name; null if nothing names it, then `kernel` does."""
     dir: str | None
-    """fprop, bprop, optim, comm, copy; null where nothing says."""
+    """fprop, bprop, optim, comm, copy; null if unknown."""
     line: str | None
-    """Source line; null where no stack was recorded."""
+    """Source line; null if no stack was recorded."""
     kernel: str
     """The kernel with most of the time."""
     calls: int
@@ -216,7 +216,7 @@ class OpTime:
     tc: str | None
     """Tensor Cores, of most of the time: 1 used, 0 not, ? unknown; null: nothing for them to do."""
     why: str | None
-    """Why the cost of some rows is unknown, of most time; null: all are known."""
+    """Why the cost of some rows is unknown, for most of their time; null if all are known."""
     above_peak: str | None
     """What explains that it is far above the roofline; null: it is not."""
     range: str | None
@@ -275,7 +275,7 @@ class HostOp:
     total_ns: int
     """Time in it, with them."""
     line: str | None
-    """Source line of most of its own time; null where no stack was recorded around that."""
+    """Source line of most of its own time; null if no stack was recorded around that."""
     launches: int = not_in_json(default=0)
     """Kernels, copies and fills that its calls launched, whatever op they count for."""
     line_count: int = not_in_json(default=1)
@@ -287,9 +287,9 @@ class MeasuredOp:
     """What counters measured of an op's kernels."""
 
     op: str | None
-    """Its name; null where it is not known."""
+    """Its name; null if it is not known."""
     dir: str | None
-    """Part of the step; null where not known."""
+    """Part of the step; null if not known."""
     kernel: str | None
     """The kernel, where the op is not known; else null."""
     kernel_count: int
@@ -297,9 +297,9 @@ class MeasuredOp:
     time_ns: int
     """Their time."""
     dram_bytes: float | None
-    """DRAM traffic; null where it was not measured. So are those that follow."""
+    """DRAM traffic; null if it was not measured. So are those that follow."""
     dram_bytes_per_s: float | None
-    """The same over the time of those that have it; null likewise."""
+    """The same, over the time of the kernels that have it; null likewise."""
     excess: float | None
     """Traffic over the least that the op needs; null likewise."""
     l2_hit_share: float | None
@@ -323,7 +323,7 @@ class DevicePower:
     """What a device drew over the time in which it was sampled."""
 
     rank: int | None
-    """Rank in a distributed job; null where there is none."""
+    """Rank in a distributed job; null if there is none."""
     device: int
     """Number of the device."""
     energy_j: float
@@ -345,15 +345,15 @@ class Measured:
     kernel_count: int
     """How many kernels."""
     dram_bytes: float | None
-    """DRAM traffic; null where it was not measured. So are the others."""
+    """DRAM traffic; null if it was not measured. So are the others."""
     energy_j: float | None
     """Energy while they ran, as far as it is known; null likewise."""
     energy_known_share: float
-    """Share of the GPU time of all kernels of which the energy is known."""
+    """Share of all kernels' GPU time for which the energy is known."""
     energy_step_j: float | None
     """The same of the mean step; null without steps, too."""
     energy_token_j: float | None
-    """The same for each token; null where the steps do not tell how many they are."""
+    """The same for each token; null if the number of tokens is unknown."""
     excess: float | None
     """Traffic over the least that the ops need, where both are known; else null."""
     tensor_share: float | None
@@ -361,9 +361,9 @@ class Measured:
     clock_hz: float | None
     """SM clock, a mean over time; null likewise."""
     throttled: str | None
-    """That the clock was below the peak's, and what held it; null where it was not, or unknown."""
+    """That the clock was below the peak's, and what held it; null if it was not, or unknown."""
     contradictions: tuple[str, ...]
-    """Kernels whose counters contradict what their names say of Tensor Cores."""
+    """Kernels whose counters contradict their names about Tensor Cores."""
     power: tuple[DevicePower, ...]
     """Of the devices whose power was sampled."""
     ops: tuple[MeasuredOp, ...]
@@ -372,28 +372,28 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPeak:
-    """The peak of the device that peaks highest; `pyprof memory` tells more."""
+    """The peak of the device that peaks highest; `pyprof memory` shows more."""
 
     device: str
     """As torch names it."""
     rank: int | None
-    """Rank of the process; null where nothing tells."""
+    """Rank of the process; null if unknown."""
     peak_bytes: int
     """The most that was held at a time."""
     peak_time_ns: int | None
     """Since the first event; null before it, or where no times are known."""
     peak_reserved_bytes: int | None
-    """What the allocator had of the device then; null where nothing tells."""
+    """Memory that the allocator had reserved on the device then; null if unknown."""
     categories_bytes: Mapping[str, int]
-    """What the peak was for; under the empty name, where nothing tells."""
+    """What the peak was for; what is unknown is under the empty name."""
     lines_bytes: Mapping[str, int]
     """Lines that hold most of it, as many as --top; under the empty name, what no line is known
     of."""
     growing_line: str | None
-    """The line that grows most from step to step; null where none does, or its line or the steps
+    """The line that grows most from step to step; null if none does, or its line or the steps
     are unknown."""
     growth_bytes_per_step: float | None
-    """By how much; null where nothing grows, or fewer than four steps are known."""
+    """By how much; null if nothing grows, or fewer than four steps are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,14 +429,14 @@ class Summary(Answer):
     """What bounds the work and what to change first: at most four sentences, each with what proves
     it; only what the capture proves."""
     step: StepUse | None
-    """What a GPU does in a mean step, or without steps in the whole capture; null where the records
+    """What a GPU does in a mean step, or without steps in the whole capture; null if the records
     hold no times, launches blocked, or --where chose rows."""
     library: str | None
-    """The library whose program it is: `PyTorch`, `CuPy`; null where no op and no kernel tells."""
+    """The library that the program uses: `PyTorch`, `CuPy`; null if no op or kernel shows it."""
     gpus: tuple[str | None, ...]
     """Names of the devices; null for one that the capture does not name, `cpu` without a GPU."""
     peaks: tuple[str, ...]
-    """The peaks that efficiency is relative to; empty where no device is known."""
+    """The peaks that efficiency is relative to; empty if no device is known."""
     chosen: ChosenRows | None
     """The rows that --where chose, which all figures are of; null without --where."""
     notes: tuple[str, ...]
@@ -448,7 +448,7 @@ class Summary(Answer):
     steps: StepTimes
     """The steps of the loop; those of a set of captures are side by side."""
     devices: tuple[DeviceUse, ...] | None
-    """Where each GPU's time went; null where the records hold no times."""
+    """Where each GPU's time went; null if the records hold no times."""
     parts: tuple[PartTime, ...]
     """GPU time by part of the step."""
     families_ns: Mapping[str, int]
@@ -468,7 +468,7 @@ class Summary(Answer):
     layers: tuple[LayerTime, ...]
     """Every layer, or the first levels, each before those inside it, the most expensive first."""
     host_ops: tuple[HostOp, ...] | None
-    """The ops in which the host spends most, as many as --top; null where the files do not tell."""
+    """The ops in which the host spends most, as many as --top; null if not recorded."""
     host_ops_why: str | None
     """Why that is null."""
     measured: Measured | None
@@ -478,7 +478,7 @@ class Summary(Answer):
     memory: MemoryPeak | None
     """The highest peak of memory; null where memory was not recorded."""
     advice: tuple[Suggestion, ...]
-    """Potential gains, the largest first; those of what happens once follow behind."""
+    """Potential gains, the largest first; one-time gains come last."""
     advice_looked_at: tuple[str, ...]
     """What advice was looked for in."""
     advice_missing: Mapping[str, tuple[str, ...]]

@@ -37,7 +37,7 @@ class TrialBaseline:
     spread_share: float | None
     """Standard deviation of that over runs, relative; null of a single run."""
     busy: bool
-    """Runs vary by so much that something else must use the machine."""
+    """Runs vary so much that something else must be using the machine."""
     peak_memory_bytes: int | None
     """On the GPU, else resident in the process; null if unknown."""
     loss_count: int
@@ -93,7 +93,7 @@ class KernelChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedChange:
-    """What came of a change, or of several together."""
+    """The outcome of a change, or of several together."""
 
     change: str
     """As --change takes it; several are joined by " + "."""
@@ -102,10 +102,11 @@ class TriedChange:
     why: str
     """Reason of a refusal, a failure or of no difference; empty for the others."""
     time_ratio: TimeRatio | None
-    """A ratio below 1 is faster; null where it was refused or failed."""
+    """A ratio below 1 is faster; null if it was refused or failed."""
     predicted_ratio: float | None
-    """Kernel time with it by that without it, by `pyprof whatif` from the profiled run without it;
-    null where no rule holds."""
+    """Ratio of kernel times with and without it, predicted by `pyprof whatif` from the profiled run
+    without it; null if no rule applies.
+    """
     time_ns: float | None
     """Median step, or whole run, with the change; null if there was none."""
     peak_memory_ratio: float | None

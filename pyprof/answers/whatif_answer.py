@@ -1,4 +1,4 @@
-"""What `pyprof whatif` says: kernel time now and after each change, with intervals."""
+"""The answer of `pyprof whatif`: kernel time now and after each change, with intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PredictedChange:
     step_ns: PredictedTime | None
     """Time of a mean step, of the whole capture where no steps are known; null: not predicted."""
     step_why: str | None
-    """Why the time of a step is not predicted; null where it is."""
+    """Why the time of a step is not predicted; null if it is."""
     rows: int
     """How many rows would change."""
     formula: str

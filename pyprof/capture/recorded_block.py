@@ -109,7 +109,7 @@ class Profile:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per kernel or, without a GPU, per op on the CPU: as `pyprof.load` gives them."""
+        """One row per kernel or, without a GPU, per op on the CPU: the columns of `pyprof.load`."""
         return self._recorded().frame
 
     @property
@@ -124,7 +124,7 @@ class Profile:
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Keep the capture, for every command of pyprof: as `path`, by default under its name.
 
-        Raises PyprofError where another's capture is, or where no file can be written to.
+        Raises PyprofError if another's capture is, or where no file can be written to.
         """
         from pyprof.capture.request import check_place  # noqa: PLC0415 - only who keeps it
 
@@ -233,14 +233,14 @@ class _Result:
 
     @cached_property
     def answer(self) -> Summary:
-        """What the summary says, as data."""
+        """The summary, as data."""
         from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
         from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
 
         return overview.summary(overview.summarise(source.load(str(self.path))))
 
     def summary(self, by: str, top: int) -> Text:
-        """What the summary says, as text."""
+        """The summary, as text."""
         from pyprof.render.text import first_screen, formatting  # noqa: PLC0415 - it loads Arrow
 
         sections = first_screen.first_screen(self.answer, by, top, None)

@@ -229,11 +229,11 @@ class Outcome:
     code: int
     """The script's exit code."""
     path: Path | None
-    """The file written; None where nothing was captured."""
+    """The file written; None if nothing was captured."""
     notes: tuple[str, ...] = ()
     """Messages for the user."""
     empty: bool = False
-    """Whether the file has no GPU work, as the notes say."""
+    """Whether the file has no GPU work, according to the notes."""
     others: tuple[Path, ...] = ()
     """Further files: those of processes that the script started, else its own profiler's."""
     memory: bool = False

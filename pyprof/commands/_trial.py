@@ -92,7 +92,7 @@ def _measure(trial: Trial, variants: Sequence[Variant], rounds: int) -> None:
 
 
 def _advice(capture: str) -> Mapping[str, str]:
-    """Return the rules that have advice on a capture, the largest gain first, and what they say."""
+    """Return the rules that have advice on a capture, the largest gain first, and their advice."""
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs import source  # noqa: PLC0415 - as above
 
@@ -144,7 +144,7 @@ def _exceeds(change: OpChange, noise: float) -> bool:
 
 
 def _predicted(capture: str | None, variant: Variant) -> float | None:
-    """Return kernel time with a change by that without it, by the rule of `pyprof whatif`."""
+    """Return the ratio of kernel times with and without a change, as predicted by `whatif`."""
     option = changes()[variant[0].name].predicted_by if len(variant) == 1 else ""
     if capture is None or not option:
         return None
@@ -160,7 +160,7 @@ def _predicted(capture: str | None, variant: Variant) -> float | None:
 
 
 def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]:
-    """Return the ops that changed most between two captures; none where one is missing."""
+    """Return the ops that changed most between two captures; none if one is missing."""
     if before is None or after is None:
         return ()
     from pyprof.commands.diff import compare_captures  # noqa: PLC0415 - it loads Arrow

@@ -123,7 +123,7 @@ def perform(
     module: bool = False,
     conclude: Callable[[Outcome], int] = lambda outcome: outcome.code,
 ) -> Outcome:
-    """Run the script as the options say. Raises PyprofError if that is impossible.
+    """Run the script according to the options. Raises PyprofError if that is impossible.
 
     If the script ends this process itself, `conclude` is called and returns the exit code.
     """
@@ -135,7 +135,7 @@ def perform(
     if whole and steps:
         raise PyprofError("--all and --steps exclude each other")
     name = output or target.label()
-    name.encode()  # torch takes no path that is not UTF-8, and would say so after the run
+    name.encode()  # torch takes no path that is not UTF-8, but reports that only after the run
     request = Request(
         target,
         name,

@@ -3,7 +3,7 @@
 The first paragraph of its docstring is its line of help, `SUFFIXES` are those of its files, and
 `OPTIONS` names the options of the command that its `write` takes.
 
-A module is imported when used. Its `KIND` says what its files hold, and which protocol it has:
+A module is imported when used. Its `KIND` names what its files hold, and with it the protocol:
 "rows" (`RowsFormat`), "sums" over rows (`SumsFormat`), or "events" of GPU and host
 (`EventsFormat`).
 """

@@ -1,4 +1,4 @@
-"""Every column of every row, under the names that `pyprof.load` gives them, as CSV."""
+"""Every column of every row, with the names of `pyprof.load`, as CSV."""
 
 from __future__ import annotations
 

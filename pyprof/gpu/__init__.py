@@ -1,1 +1,1 @@
-"""What a kernel's name and a device tell: tables of facts with their sources; knows no file."""
+"""Facts about GPUs and their kernels' names: tables with sources, independent of any file."""

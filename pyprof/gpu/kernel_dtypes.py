@@ -21,7 +21,7 @@ NARROW = frozenset({"float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int8", "ui
 
 
 class Types(NamedTuple):
-    """The types of a matrix product; None if the name does not say."""
+    """The types of a matrix product; None if they are not in the name."""
 
     dtype: str | None
     """Of the inputs A and B."""
@@ -223,7 +223,7 @@ def data_type(name: str) -> str | None:
 def moved_type(name: str) -> str | None:
     """Read the type of the elements that a kernel copies or fills; None if the name lacks it.
 
-    A kernel for all types of the same width gives only the width: `opaque2`.
+    A kernel for all types of the same width shows only the width: `opaque2`.
     """
     if _CASTS_TYPES.search(name):
         return None

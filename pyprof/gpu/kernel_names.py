@@ -164,7 +164,7 @@ def _identifiers(name: str, at: int) -> tuple[list[str], int]:
 
 
 _LONG = 6
-"""No identifier has a length of so many digits."""
+"""No identifier's length has this many digits."""
 
 
 _DROPPED = ("void ", "at::", "cuda::", "native::")
@@ -194,8 +194,8 @@ def short_name(long_name: str) -> str:
     """Return a kernel's name without namespaces, template arguments and parameters. Never empty.
 
     As the original: `void at::native::reduce_kernel<512, ...>(...)` is `reduce_kernel`; but an
-    unnamed namespace, whichever way the tool spells it, does not make the name empty, and of what
-    only wraps an operation, `cutlass::device_kernel<...>`, the operation is the name.
+    unnamed namespace, whichever way the tool spells it, does not make the name empty, and a
+    wrapper, `cutlass::device_kernel<...>`, has the name of the wrapped operation.
     """
     plain = long_name[:MAX_CHARS]
     if plain.startswith(_ENCODED) or any(bracket in plain for bracket in "<("):

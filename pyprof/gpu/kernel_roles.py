@@ -69,7 +69,8 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
 )
 """Roles that do the arithmetic of a family of ops: the first set that a kernel of the op has.
 
-Triton kernels belong to every first set: what they compute, the name does not say."""
+Triton kernels belong to every first set: their names do not show what they compute.
+"""
 
 _PATH = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATH_RULES)
 _IN_TEMPLATE = tuple((kind, pattern) for kind, pattern in _PATH if kind in TEMPLATE_ROLES)
@@ -140,7 +141,7 @@ _SPARSE = re.compile(
 def sparse_product(name: str) -> bool | None:
     """Whether a matrix product's kernel takes a sparse matrix; None for any other kernel.
 
-    Two of four kept (cuSPARSELt) is as fast as dense, and its operands say what they are.
+    Kernels for two of four kept (cuSPARSELt) count as dense: their operands show it.
     """
     return True if _SPARSE.search(name) else None
 

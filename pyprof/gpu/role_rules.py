@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Role(str, Enum):
-    """What a kernel does, as far as its name tells."""
+    """What a kernel does, judged by its name."""
 
     GEMM = "gemm"
     CONV = "conv"
@@ -127,7 +127,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
      r"|DeviceSelect|DeviceCompact|take_|(?<!out)(?<!in)put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|row_id_map|(^|::|_)nms_"
      # tokens to their experts and back
      r"|moe_align|moe_sum|moe::\w+::finalize|shuffle_mul_sum"
-     # where a serving engine keeps what of which request
+     # bookkeeping of a serving engine: where the data of each request is
      r"|slot_mapping|req_to_token|compute_position|alloc_(extend|decode)_|get_last_loc|moe_fused_gate")),
     (Role.OPTIMIZER, r"multi_tensor|adamw?(_|$)|FusedAdam|(^|_)sgd|lamb(_|$)"),
     (Role.COPY, r"CatArray|copy|clone|memcpy|_split_reshape_cat"),
@@ -162,7 +162,7 @@ FUNCTOR_RULES: tuple[tuple[Role, str], ...] = (
 APPLIES_FUNCTOR = (Role.ELEMENTWISE, Role.OPTIMIZER)
 
 GENERIC_PATH = r"(cutlass|cute|xmma|cask|cudnn|gemm).*::(device_)?kernel2?$|^(device_)?kernel2?$"
-"""A path that says nothing, such as `cutlass::Kernel2`: the first template argument does."""
+"""A path without meaning, such as `cutlass::Kernel2`: the first template argument counts."""
 
 TEMPLATE_ROLES = frozenset({Role.SPLITK, Role.SETUP, Role.ATTENTION, Role.CONV, Role.GEMM})
 """The roles that are looked for there: other words in a long template mean its parts."""

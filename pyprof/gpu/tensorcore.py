@@ -1,8 +1,8 @@
-"""Whether a kernel used Tensor Cores, by its full name, with the rule that says so.
+"""Whether a kernel used Tensor Cores, by its full name, with the rule that decided it.
 
 The only sure answer is a hardware counter; the rules are what such counters and achieved rates
-confirmed for families of names (NVIDIA publishes no list). If a name cannot tell, the answer is
-`?`, not no. A new family is one line here, and one row per real name in its test.
+confirmed for families of names (NVIDIA publishes no list). If a name does not show it, the answer
+is `?`, not no. A new family is one line here, and one row per real name in its test.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RULES: tuple[Rule, ...] = (
     Rule("simt", NO, r"(?<![a-z])simt(?![a-z])|OpClassSimt|MmaSimt", "CUTLASS for CUDA cores"),
     Rule("ffma", NO, r"_ffma(?![a-z])", "xmma with plain multiply-adds"),
     Rule("pre-volta", NO, r"(?<![\w])sm_?[56]\d_", "built for GPUs without Tensor Cores"),
-    # Tensor Cores, said outright.
+    # Tensor Cores, named outright.
     Rule("nvjet", YES, r"(?<![a-z0-9])nvjet_", "cuBLAS's matrix kernels since Hopper"),
     Rule("tensorop", YES, r"tensorop(?![a-z])", "CUTLASS's word for Tensor Cores"),
     Rule(

@@ -89,7 +89,7 @@ def item_progress(
 
 
 _MAX_NAMED = 20
-"""Failed captures named individually; of more, only their number is given."""
+"""Maximum number of failed captures named individually; others are only counted."""
 
 
 def successes(

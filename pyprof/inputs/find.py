@@ -27,7 +27,7 @@ _SUFFIXES = (
 """Suffixes of captures. In a folder a file counts by its suffix, even if damaged."""
 
 _PERHAPS = ".json"
-"""Suffix of many other files, too: the content decides, if there is any."""
+"""A suffix of many other files, too: the content decides, unless the file is empty."""
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
 SNAPSHOTS = (".pickle", ".pkl")

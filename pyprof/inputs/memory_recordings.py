@@ -87,7 +87,7 @@ def _files(source: str) -> list[Path]:
 
 
 def _has_events(path: Path) -> bool:
-    """Whether memory was recorded, by the head of a trace or, if that does not say, all of it."""
+    """Whether memory was recorded, by the head of a trace or, if that is not enough, all of it."""
     head = kineto.opening(path)
     if head.lstrip()[:1] != b"{":
         return False

@@ -104,7 +104,7 @@ class Processes(InProcess):
     ) -> list[int]:
         """Work on items; return the numbers of those in progress when a process died.
 
-        At most as many items as processes are submitted, so that those in progress are known.
+        No more items are submitted than there are processes, so that those in progress are known.
         """
         waiting, running, lost = deque(numbers), dict[Future[Any], int](), list[int]()
         while waiting or running:

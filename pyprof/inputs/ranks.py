@@ -160,7 +160,7 @@ def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCa
     }
     identities = [
         identity_by_url.get(url, Identity(rank_in(url))) for url in urls
-    ]  # a lost worker tells nothing
+    ]  # a lost worker reports nothing
     claims: Sequence[int | None] = [identity.rank for identity in identities]
     if all(
         rank is None and not identity.pids

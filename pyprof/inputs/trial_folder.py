@@ -52,7 +52,7 @@ def _runs(folder: Path) -> list[dict[str, Any]] | None:
 
 
 def answer_beside(capture: Path) -> dict[str, Any] | None:
-    """Return the try.json beside a capture that is one of its trial; None where there is none."""
+    """Return the try.json beside a capture that is one of its trial; None if there is none."""
     try:
         answer = json.loads((capture.parent / ANSWER).read_text("utf-8"))
         captures = [answer["baseline"]["capture"], *(each["capture"] for each in answer["changes"])]

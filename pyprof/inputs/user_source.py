@@ -1,7 +1,7 @@
-"""The Python files that a capture names: their lines, the functions in them, names of lines.
+"""The Python files that a capture names: their lines, and the functions in them.
 
-A capture names files as it likes. `Sources` alone leads from such a name to a file, and only to
-one below the folder that the user gave; `read` alone opens it.
+Names in a capture may be anything. Only `Sources` maps such a name to a file, and only to one below
+the folder that the user named; only `read` opens it.
 """
 
 from __future__ import annotations

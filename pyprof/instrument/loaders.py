@@ -1,6 +1,6 @@
 """Trace markers of a DataLoader's own code: its dataset's line around each batch, and collate_fn's.
 
-A dataset may call no op at all, and then nothing else tells where its time goes.
+A dataset may call no op at all, and then nothing else shows where its time goes.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Tensor:
 
     @property
     def sparse(self) -> bool:
-        """Whether it only stores some of its elements: its layout says so.
+        """Whether it only stores some of its elements, by its layout.
 
         torch.profiler's traces have no layouts, but write a sparse tensor without strides.
         """
@@ -73,7 +73,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An argument of which at most the type is known; "" for none.
+    """An argument whose type is all that is known; "" for none.
 
     emit_nvtx writes `[]` for a number, None, and a tensor without dimensions alike.
     """

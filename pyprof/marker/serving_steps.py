@@ -34,7 +34,7 @@ class ServingStep:
     padded: int | None = None
     """Number of tokens with the padding of its graph; None if unknown."""
     batch: int | None = None
-    """Size by which its CUDA graph is chosen: tokens of vLLM, padded if it says; SGLang's requests.
+    """Size by which its CUDA graph is chosen: vLLM's tokens, padded if recorded; SGLang's requests.
 
     None if unknown, or if no graph is captured for it.
     """

@@ -1,8 +1,8 @@
 """Texts of ranges as Arrow columns: templates, and the numbers that differ from call to call.
 
 emit_nvtx writes an op's sequence number, its own id, and the ids of the ops that made its inputs.
-Without them millions of texts come down to some hundreds of templates; with them each text is
-put together again to the letter. A text that is spelt in another way is its own template.
+Without them millions of texts come down to some hundreds of templates; with them each text can be
+restored exactly. A text of any other form is its own template.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ NUMBERED = pa.struct(
         "text": pa.dictionary(pa.int32(), pa.string()),  # the template
         "seq": pa.int64(),
         "op_id": pa.int64(),
-        # (op_id - id, output) of what made each input, as int32; differences repeat every step
+        # (op_id - id, output) of the op that made each input, as int32; differences repeat every
+        # step
         "inputs": pa.dictionary(pa.int32(), pa.binary()),
     }
 )

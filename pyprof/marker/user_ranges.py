@@ -1,6 +1,6 @@
 """What the names of the user's ranges mean: a part of the program, a direction, a step of a loop.
 
-Frameworks write them in their own ways; a layer keeps the name that its author gave it.
+Frameworks write them in their own ways; a layer keeps its author's name for it.
 """
 
 from __future__ import annotations

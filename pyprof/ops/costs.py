@@ -1,4 +1,4 @@
-"""What one call of an op costs, or why that cannot be said. Never raises."""
+"""What one call of an op costs, or why that is unknown. Never raises."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_DENSE = "bprop, sparse"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call of an op costs. None is unknown, never zero; `reason` says why."""
+    """What a call of an op costs. None is unknown, never zero, for the reason in `reason`."""
 
     flops: int | None
     """Arithmetic operations; a fused multiply-add is two."""
@@ -56,12 +56,12 @@ def cost(
 
     `bprop` is for a backward node whose forward call alone is known; a call that was recorded in
     the backward pass (`aten::mm` inside AddmmBackward0) is a call like any other: `fprop`.
-    `gemm_kernels` is how many GEMM or convolution kernels the backward node launched: if it is
-    1, one of the two gradients was not needed, and one is charged. `dtype` stands for the dtypes
-    that the call does not hold; `output` is its first output's shape, where a capture tells that by
-    another way than the arguments (the backward node's incoming gradient has it), for the ops whose
-    arguments emit_nvtx leaves out; `context` is what else is known of the call. Never raises: what
-    a formula raises becomes the reason.
+    `gemm_kernels` is how many GEMM or convolution kernels the backward node launched: if it is 1,
+    one of the two gradients was not needed, and one is charged. `dtype` stands for the dtypes that
+    the call does not hold; `output` is its first output's shape, if a capture shows it elsewhere
+    (in the backward node's incoming gradient), for the ops whose arguments emit_nvtx leaves out;
+    `context` is what else is known about the call. Never raises: what a formula raises becomes the
+    reason.
     """
     try:
         return _cost(call, _types(call), direction, gemm_kernels, dtype, output, context)
@@ -175,7 +175,7 @@ def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
     reason = "arguments do not fit the op"
     signatures: Iterable[str] = model.signatures
     if by_position := registry.by_position(call):
-        # those first that have as many parameters as ATen's overload was given arguments
+        # first those with as many parameters as ATen's overload has arguments
         signatures = sorted(signatures, key=lambda text: len(parse(text)) != len(call.args))
     for signature in signatures:
         try:

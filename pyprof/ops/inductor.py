@@ -1,16 +1,16 @@
 """Kernels that Inductor wrote: a name that lists the ops fused in it, and the kernel's arguments.
 
 `triton_poi_fused_add_mul_3` adds and multiplies. FLOPs: the pointwise rules' sum for each element
-of the iteration space, whose sizes stand behind the tensors; else that is taken as the largest of
-these. A kernel without names, or one for lists of tensors, tells no FLOPs. Bytes: each pointer
-argument moved once; one that is read and written is known by its name alone, which is not among the
-arguments, so an in-place kernel counts one move too few. Kernels that only pick elements, as copies
-of slices do, read of each argument no more than they make; how much of an argument others read is
-not recorded. Ops without a pointwise or reducing rule add nothing.
+of the iteration space, whose sizes follow the tensors in the arguments; if they are missing, the
+largest tensor counts. A kernel without names, or one for lists of tensors, has unknown FLOPs.
+Bytes: each pointer argument moved once. Only the name of an argument shows that it is both read and
+written, and names are not recorded, so an in-place kernel counts one move too few. Kernels that
+only select elements, such as copies of slices, read no more of an argument than they write; how
+much other kernels read is not recorded. Ops without a pointwise or reducing rule add nothing.
 
 A template (`triton_tem_fused_mm_0`) is a matrix product with pointwise ops after it: its factors
-and result are those three arguments whose sizes fit M K, K N and M N; where none do, or the
-template is another, the arithmetic is unknown.
+and result are those three arguments whose sizes fit M K, K N and M N; if none fit, or the template
+is another, the arithmetic is unknown.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _nameless(kernel: str) -> bool:
     return _NAMELESS.fullmatch(kernel) is not None
 
 
-# three tensors of 24 of 2 bytes; what is done with them, nothing tells
+# three tensors of 24 of 2 bytes; nothing shows what is done with them
 @op(
     "triton.own",
     signature=_SIGNATURE,
@@ -144,7 +144,7 @@ def own_kernel(a: Args) -> Work:
     ),
 )
 def template(a: Args) -> Work:
-    """A matrix product whose factors are found by their sizes, and so much for each op after it."""
+    """A matrix product whose factors are found by their sizes, and the cost of ops after it."""
     tensors = _tensors(a)
     is_product = not _PRODUCTS.isdisjoint(a.op.split("_"))
     if not is_product or (product := _product(tensors)) is None:
@@ -156,7 +156,7 @@ def template(a: Args) -> Work:
 _IMAGE = f16(2, 3, 8, 8)
 
 
-# three tensors of 384 of 2 bytes; what is done with them, their sizes do not tell
+# three tensors of 384 of 2 bytes; their sizes do not show what is done with them
 @op(
     "triton.tem_attention",
     family="attention",
@@ -211,7 +211,7 @@ def _sized(a: Args) -> bool:
 def _picks_one(kernel: str) -> bool:
     """Whether a kernel makes each element of its result from one element of an argument.
 
-    Then it reads no more of an argument than it makes: a slice, a row of a table, not all of it.
+    Then it reads no more of an argument than it writes: a slice, a row of a table, not all of it.
     """
     kind, _, words = kernel.partition("_fused_")
     return kind == "triton_poi" and _PICKING.fullmatch(words.rpartition("_")[0]) is not None

@@ -1,7 +1,7 @@
 """The sizes of a model that no trace holds, as Hugging Face's config.json states them.
 
-The weights of `vllm::moe_forward` are no arguments of it: how wide they are, how many bits each has
-and through how many experts a token goes, the model's configuration says.
+The weights of `vllm::moe_forward` are not among its arguments: their width, their bits and the
+number of experts per token are in the model's configuration.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def read(document: object) -> ModelConfig:
 def _windowed(config: Mapping[str, object], layers: int | None) -> tuple[bool, ...] | None:
     """Return for each layer with attention whether it has the window; None if not stated.
 
-    By its type, else by Gemma's period (of so many layers the last sees all) or Qwen's first layer
-    with a window.
+    By its type, else by Gemma's period (the last layer of each period sees all) or Qwen's first
+    layer with a window.
     """
     types = config.get("layer_types")
     if isinstance(types, list) and len(types) == (layers or len(types)):

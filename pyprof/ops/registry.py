@@ -129,7 +129,7 @@ class OpModel:
     example: Call | None = None
     flops: int | None = None
     bytes: int | None = None
-    """The worked example: this call costs so much."""
+    """The worked example: a call and its cost."""
     batch: tuple[str, ...] = ()
     """The tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
     result: tuple[str, str] | None = None

@@ -170,7 +170,7 @@ class CallContext:
     batch: Batch | None = None
     """The requests of the serving step that it is part of."""
     weights: str = ""
-    """How its kernels' names say that weights are stored: `mxfp4`."""
+    """How weights are stored, according to its kernels' names: `mxfp4`."""
     layer: int | None = None
     """Index of its layer among the model's layers with attention; None if unknown."""
     ranks: int = 1

@@ -46,7 +46,7 @@ def parse_with_host(
     """Read and parse a capture; give the host's side of it, too: all but the GPU's work.
 
     Tells `begin` when parsing begins. Without `raw` no texts are kept that costs, columns and
-    frames need not. Raises CaptureError where it holds no GPU work.
+    frames need not. Raises CaptureError if it holds no GPU work.
     """
     from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
     from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - as above

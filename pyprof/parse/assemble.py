@@ -81,7 +81,7 @@ class _Work(NamedTuple):
     leaf: Int64Array
     """Per activity: the innermost range around its site; MISSING if unknown."""
     ranges_fit: bool
-    """Nothing says that ranges and calls belong to different clocks or threads."""
+    """No sign that ranges and calls belong to different clocks or threads."""
     doubts: tuple[str, ...]
     """What is wrong with all this, in sentences for the user."""
 

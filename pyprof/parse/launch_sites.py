@@ -1,7 +1,7 @@
 """Where the op of each piece of GPU work called it: at its launch or, in a graph, when captured.
 
-The launch of a graph says nothing of the ops in it: it may be anywhere. What a graph holds was
-given to a stream once, while the graph was captured, by the ops whose work it is.
+A graph's launch may be anywhere, so it does not show the ops in it. The graph's work was launched
+on a stream once, while the graph was captured, by the ops that it belongs to.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Sites:
     row: Int64Array
     """The site of each row; else MISSING."""
     via: IntArray
-    """How it was found, as an index into `schema.VIAS`; MISSING where it was not."""
+    """How it was found, as an index into `schema.VIAS`; MISSING if it was not."""
     replay: Int64Array
     """Which launch of a graph the row is part of, by start, from 0; MISSING outside graphs."""
     instance: Int64Array
@@ -141,7 +141,7 @@ def any_graph(capture: Capture) -> bool:
 def replayed(activities: pa.Table, replay: Int64Array) -> Mask:
     """Mask of activities that are work of a graph's node; a row for a whole graph is not.
 
-    `replay` is what `replays` gives of them.
+    `replay` is the result of `replays` for them.
     """
     of_node = ints(activities.column("kind")) != schema.GRAPH
     return np.asarray((replay != MISSING) & of_node, bool)
@@ -164,7 +164,7 @@ def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
 
 
 def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
-    """Leave out the nodes of which no thread is known."""
+    """Leave out the nodes whose thread is unknown."""
     return np.where(np.append(thread, MISSING)[node] != MISSING, node, MISSING)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) -> Int64Array:
-    """Find the row of the API call that launched each activity; MISSING where there is none.
+    """Find the row of the API call that launched each activity; MISSING if there is none.
 
     Correlation ids are unique within a process only, and within a window where CUPTI was closed
     between two. Where a runtime call and the driver call inside it share an id, the outer one is
@@ -79,7 +79,7 @@ def _again(keys: Int64Array, window: Int64Array) -> bool:
 
 
 def _keys(owners: Sequence[Int64Array], corr: Sequence[Int64Array]) -> tuple[Int64Array, ...]:
-    """Make one number of (owner, correlation id); MISSING where either is not known."""
+    """Make one number of (owner, correlation id); MISSING if either is not known."""
     distinct_owners = distinct_values(np.concatenate([distinct_values(each) for each in owners]))
     return tuple(
         np.where((owner != MISSING) & (number != MISSING), place | (number & 0xFFFFFFFFFF), MISSING)

@@ -176,7 +176,7 @@ _NEVER = -(2**63)
 
 
 def is_early(lead: Int64Array) -> bool:
-    """Whether so much work begins before its launch, by these ns, that it is no chance."""
+    """Whether too much work begins before its launch, by these ns, to be chance."""
     early = int((lead > _EARLY_NS).sum())
     return early >= _FEW and early >= _EARLY * len(lead)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Around(NamedTuple):
-    """Per row: the ranges of the sweep that it belongs to; MISSING where there is none."""
+    """Per row: the ranges of the sweep that it belongs to; MISSING if there is none."""
 
     leaf: IntArray
     """The innermost range around the call."""
@@ -107,7 +107,7 @@ def build(
 
 
 def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
-    """Say how each row's op was found, and of which replay of a graph the row is part."""
+    """Columns for how each row's op was found, and which replay of a graph the row is part of."""
     marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
     by_forward = forward & ~marker & (site.via == launch_sites.LAUNCH)
     by_range = np.where(_says(built["layer"]), launch_sites.USER_RANGE, MISSING)
@@ -165,7 +165,7 @@ def _work(activities: pa.Table) -> dict[str, Column]:
 
 
 def _triple(activities: pa.Table, name: str) -> DictionaryColumn:
-    """Make lists of x, y, z; empty where the activity has no grid."""
+    """Make lists of x, y, z; empty if the activity has no grid."""
     columns = [activities.column(f"{name}_{axis}") for axis in "xyz"]
     axes = [np.asarray(pc.fill_null(column, MISSING)) for column in columns]
     absent = np.logical_or.reduce([axis == MISSING for axis in axes])
@@ -256,7 +256,7 @@ def _forward(
 
 
 def _only(described: Sequence[Path], *used: IntArray) -> list[Path]:
-    """Leave out what no row refers to: it would be put into words in vain."""
+    """Leave out what no row refers to: it need not be spelt out."""
     wanted = np.zeros(len(described), bool)
     for index in used:
         wanted[index] = True  # MISSING is the last, which says nothing

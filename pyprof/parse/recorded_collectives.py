@@ -35,8 +35,8 @@ def collective_column(
 ) -> DictionaryColumn:
     """What is known of each row's collective, as JSON of `schema.COLLECTIVE`.
 
-    `by_tool` is what the tool says, whose word goes before the marker's; `index` the path of each
-    row, `call` its op call (negative for none), `comm` the rows that communicate.
+    `by_tool` is what the tool recorded, which takes precedence over the marker; `index` the path of
+    each row, `call` its op call (negative for none), `comm` the rows that communicate.
     """
     column = encode(by_tool.combine_chunks())
     ddp = _of_ddp(described)
@@ -67,7 +67,7 @@ def _of_path(path: Path) -> CollectiveFields:
 
 
 def is_ddp(said: Statement) -> bool:
-    """Whether an op marker is DDP's, which says what its process group is."""
+    """Whether an op marker is DDP's, which shows what its process group is for."""
     call = said.call
     return call is not None and (call.mod, call.op) == marker.DDP
 

@@ -1,9 +1,9 @@
-"""The size of what an op call gives, where only what it calls inside tells it.
+"""The size of an op call's result, where only the calls inside it show it.
 
-torch.profiler records no index tensors: how many elements `aten::index` picks stands in no argument
-of it. But before its kernel runs, it makes a view of its source as large as the result, with
-stride 0 where an index picks (ATen's `restride_src`); that is a call of `aten::as_strided`, whose
-size and strides are recorded. `aten::nonzero` resizes its result to what it found.
+torch.profiler records no index tensors, so no argument shows how many elements `aten::index`
+selects. But before its kernel runs, it makes a view of its source as large as the result, with
+stride 0 if an index picks (ATen's `restride_src`); that is a call of `aten::as_strided`, whose size
+and strides are recorded. `aten::nonzero` resizes its result to what it found.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def column(sweep: Sweep, leaf: Int64Array) -> dict[str, DictionaryColumn]:
 
 
 def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Int64Array:
-    """Find the ranges of some ops that are called right inside those of others. Shape (n, 2)."""
+    """Find ranges of some ops directly inside ranges of others. Shape (n, 2)."""
     is_inner, is_outer = (_named(sweep, names) for names in (called, around))
     if not is_inner.any() or not is_outer.any():
         return np.zeros((0, 2), np.int64)
@@ -65,7 +65,7 @@ def _named(sweep: Sweep, names: tuple[str, ...]) -> Mask:
 def _sizes(
     sweep: Sweep, pairs: Int64Array, read: Callable[[Call, Call], tuple[int, ...] | None]
 ) -> tuple[list[tuple[int, ...] | None], Int64Array]:
-    """Read the sizes that distinct pairs of texts tell, and give the number of each pair's."""
+    """Read the sizes from distinct pairs of texts, and number them by pair."""
     distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
     calls = ([sweep.texts.statements[place].call for place in pair] for pair in distinct.tolist())
     sizes = [read(*pair) if None not in pair else None for pair in calls]
@@ -109,4 +109,4 @@ _RULES = (
     ),
     (("aten::nonzero",), ("aten::resize_", "aten::as_strided_"), _resized),
 )
-"""Ops, what they call right inside, and how the latter's arguments tell the former's result."""
+"""Ops, the calls directly inside them, and how those calls' arguments give the op's result."""

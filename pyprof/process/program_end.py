@@ -54,6 +54,6 @@ def _leave(code: int) -> None:
     try:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
-    except (OSError, ValueError):  # Python says so, as ever
+    except (OSError, ValueError):  # Python reports it, as usual
         return
     os._exit(code)

@@ -47,7 +47,7 @@ def parts(
 ) -> Int64Array:
     """Weigh the rows of each call by what they cost on their own.
 
-    A row of which that is not known has the rest of its call's total, in equal shares.
+    Rows whose own cost is unknown share the rest of the call's total equally.
     """
     known_total, open_rows = np.zeros((2, int(call.max(initial=-1)) + 1), np.int64)
     known = rows & (own != MISSING)

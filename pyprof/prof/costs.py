@@ -48,7 +48,7 @@ _HELPS = 1 << 20
 """The rank of a kernel that only helps."""
 
 _MOST_KERNELS = 1 << 16
-"""Calls with more kernels than that are costed as though they had so many."""
+"""Calls with more kernels than this are costed as if they had this many."""
 
 _GRADIENTS = ("dgrad", "wgrad")
 
@@ -68,7 +68,7 @@ UNEXPLAINED = "unknown reason: its formula gives none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What every row costs. MISSING where it cannot be said, with the reason."""
+    """What every row costs. MISSING if unknown, with the reason."""
 
     flops: Int64Array
     bytes: Int64Array
@@ -91,7 +91,7 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """The rows of a capture, what each works for, and what its name and kind tell."""
+    """The rows of a capture, what each works for, and what follows from its name and kind."""
 
     records: Records
     contexts: list[KernelContext]
@@ -100,10 +100,10 @@ class Rows:
     work: list[AttributedCall]
     work_of: IntArray
     family: list[str]
-    """Of each work."""
+    """The family of each work."""
     name: DictionaryColumn
     role: list[Role]
-    """Of each name."""
+    """The role of each name."""
     kind: DictionaryColumn
     """What each row is, as `schema.KINDS` names it."""
     own_by_context: list[int]
@@ -197,7 +197,7 @@ class Grouping:
     autotuning: Mask
     """Rows that cuDNN's benchmark ran to choose another."""
     kernels: IntArray
-    """Of each row's call: how many do its arithmetic."""
+    """How many rows do the arithmetic of each row's call."""
 
 
 def group_kernels(rows: Rows) -> Grouping:
@@ -220,12 +220,12 @@ def group_kernels(rows: Rows) -> Grouping:
 
 @dataclass(frozen=True, slots=True)
 class CallCosts:
-    """What op calls cost as a whole. Arrays: one value per row, MISSING where there is none."""
+    """What op calls cost as a whole. Arrays: one value per row, MISSING if there is none."""
 
     costs: list[Cost]
     cost_of: IntArray
     hints: list[NameHints]
-    """What the names of a call's kernels say where no text does."""
+    """Facts from the names of a call's kernels that no text has."""
     hint_of: IntArray
 
     def of_rows(self, name: str) -> Int64Array:
@@ -235,7 +235,7 @@ class CallCosts:
 
 
 def cost_op_calls(rows: Rows, grouping: Grouping) -> CallCosts:
-    """Cost each distinct op call, by how many kernels, and what their names tell."""
+    """Cost each distinct op call, by the number and the names of its kernels."""
     lacks_dtype = rows.working(lambda work, _: work.lacks_dtype) & grouping.arithmetic
     moving = lacks_dtype & rows.working(lambda _, family: family in MOVES)
     number, hints = by_name(rows.name, grouping.call, lacks_dtype, moving, rows.kernel)
@@ -250,7 +250,7 @@ def cost_op_calls(rows: Rows, grouping: Grouping) -> CallCosts:
 
 
 def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Costs:
-    """Share the cost of each call among the rows that do its arithmetic, and say why if not."""
+    """Share the cost of each call among the rows that do its arithmetic; say why if impossible."""
     call, helper = grouping.call, rows.kernel & ~grouping.arithmetic
     reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in call_costs.costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
@@ -412,7 +412,7 @@ def _bias(rows: Rows, call: IntArray, helper: Mask) -> Mask:
 
 
 def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArray) -> None:
-    """Cost copies and sets by what the capture says they moved; graph launches hide their work."""
+    """Cost copies and sets by their recorded bytes; graph launches hide their work."""
     size = rows.records.numpy("bytes")
     name = rows.records.dictionary("kShortName")
     twice = np.array([("DtoD" in text or "PtoP" in text) for text in name.values] + [False])

@@ -133,8 +133,8 @@ def keys(by: str) -> list[str]:
 def group(table: Table, by: str, chosen: Mask | None = None) -> pa.Table:
     """Group rows by one column or several (`op,line`): `keys(by)`, then counts, sums and extremes.
 
-    They come in no order. Rows where a column is empty are one group. Unknown times and costs add
-    nothing; a group of which none is known has none.
+    In no particular order. Rows with an empty column form one group. Unknown times and costs add
+    nothing; a group without known ones has null.
     """
     rows = pa.table(
         {
@@ -184,8 +184,8 @@ def add_up_rows(
 ) -> pa.Table:
     """Add up numbers of all rows, or those chosen, by some texts: exactly, or as floats in order.
 
-    What comes out is what `add_up` gives of a table of them, at less cost; groups come in the order
-    of their first rows. Numbers are asked for one after the other, for rows may be many.
+    The result equals that of `add_up` on a table of them, at less cost; groups are in the order of
+    their first rows. Numbers are taken one column at a time to save memory.
     """
     grouped = groups(keys, rows)
     sums = {
@@ -288,8 +288,8 @@ def _with_rates(groups: pa.Table) -> pa.Table:
 def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
     """Put beside groups by op what the host spent in each; ops without rows are groups, too.
 
-    One that launched nothing took no GPU time. Of one that did, the time counts for the op that its
-    rows are of, the one that the user called: how much of it is this op's is not known.
+    An op that launched nothing took no GPU time. If it did, the time counts for the op that the
+    user called, to which the rows belong: how much of it is the inner op's is unknown.
     """
     both = groups.join(host, keys="key", right_keys="op", join_type="full outer", use_threads=False)
     no_rows = pc.is_null(both.column("row_sum"))

@@ -18,7 +18,7 @@ _RECURRENT: Mapping[str, str] = MappingProxyType(
 """PyTorch's classes whose `forward` has a marker of its own."""
 
 _EVERY_CLASS = frozenset({"forward", "backward", "apply", "step", "__call__"})
-"""Methods whose name tells nothing without its class."""
+"""Methods whose name means nothing without its class."""
 
 _CLASS = re.compile(r"_?[A-Z](?=\w*[a-z])\w*")
 """A class's name, but no name of constants: `_C` is a module."""
@@ -39,7 +39,7 @@ def op_name(mod: str | None, op: str) -> str:
 
 
 def qualified(mod: str | None, name: str) -> str:
-    """Put the module before what `op_name` made, unless it says that already."""
+    """Put the module before the result of `op_name`, unless it is there already."""
     if not mod or mod == "na" or name.startswith(f"{mod}.") or name == _RECURRENT.get(mod):
         return name
     return f"{mod}.{name}"

@@ -24,7 +24,7 @@ _WORDS = (
 
 
 def word(device: str | None) -> str:
-    """Return what users call a device, given its name: `NPU`; GPU if nothing says otherwise."""
+    """Return what users call a device, by its name: `NPU`; GPU by default."""
     if device == schema.KINDS[schema.CPU]:
         return CPU
     for pattern, said in _WORDS:
@@ -34,9 +34,9 @@ def word(device: str | None) -> str:
 
 
 def processor(devices: Iterable[str | None]) -> str:
-    """Return the word for what worked, given the names of the devices; that of two kinds is GPU.
+    """Return the word for what worked, by the names of the devices; GPU if there are two kinds.
 
-    CPU only where there is nothing else.
+    CPU only if there is nothing else.
     """
     words = {word(device) for device in devices}
     words = words - {CPU} or words

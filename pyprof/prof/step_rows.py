@@ -34,7 +34,7 @@ class StepWork:
     """What one step, or those of a phase, worked on, and how long."""
 
     tokens: int | None = None
-    """Without padding; None where not all of the steps state theirs."""
+    """Without padding; None if not all of the steps state theirs."""
     duration_ns: int | None = None
 
 
@@ -43,14 +43,15 @@ class StepRows:
     """The steps of some rows."""
 
     of_row: Int64Array
-    """The step of each row, from 0; MISSING where it is in none."""
+    """The step of each row, from 0; MISSING if it is in none."""
     phases: tuple[str, ...] = ()
-    """Of each step, where the ranges around them tell: prefill, decode or mixed; "" for none."""
+    """The phase of each step, from the ranges around it: prefill, decode or mixed; "" if unknown.
+    """
     tokens: tuple[int | None, ...] = ()
-    """That each step works on, without padding, where these ranges tell; None for one that does
-    not."""
+    """Tokens of each step without padding, from these ranges; None if unknown."""
     duration_ns: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Of each step: from the GPU's last end in the one before to that in this one."""
+    """Length of each step, from the GPU's last end in the step before to its last end in this one.
+    """
 
     def by_step(self) -> Mapping[int | str | None, StepWork]:
         """Each step's work, by its number."""

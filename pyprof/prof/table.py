@@ -47,7 +47,7 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What the user says: peaks in place of those known of the device, and sizes of the model."""
+    """What the user states: peaks in place of the device's known ones, and sizes of the model."""
 
     gpu: str | None = None
     """Name of the device to take the peaks of."""
@@ -113,7 +113,7 @@ class Table:
 
     @cached_property
     def duration_ns(self) -> NDArray[np.int64]:
-        """Time on the GPU, ns; 0 where it is not known, as `timed` tells."""
+        """Time on the GPU, ns; 0 if unknown, see `timed`."""
         return self.records.numpy("kDuration")
 
     @cached_property
@@ -126,7 +126,7 @@ class Table:
     def own_or_forward(self, name: str) -> DictionaryColumn:
         """A list column, with empty values filled from the forward call.
 
-        A row with an op text of its own is what that says; its forward call fills what is empty.
+        A row with its own op text keeps that; its forward call fills only what is empty.
         """
         with self._one_at_a_time:
             if name not in self._own_or_forward:
@@ -163,7 +163,7 @@ class Table:
     def devices(self) -> DictionaryColumn:
         """The peaks of each row's device; None for one that is not known.
 
-        Raises PyprofError where an override names a device of which nothing is known or measured.
+        Raises PyprofError if an override names a device without known or measured peaks.
         """
         name = self.records.dictionary("gpu")
         used = {*distinct_values(name.index).tolist()}
@@ -174,7 +174,7 @@ class Table:
         return DictionaryColumn(name.index, [*values, self._peaks(Device(None))])
 
     def check_override(self) -> None:
-        """Raise PyprofError where an override names what is not known, whatever is shown."""
+        """Raise PyprofError if an override names what is not known, whatever is shown."""
         if self.override != Override():
             _ = self.devices
 
@@ -188,7 +188,7 @@ class Table:
 
     @property
     def contradictions(self) -> tuple[str, ...]:
-        """Say where recorded shapes cannot be those of the model that the user gave."""
+        """Note where recorded shapes cannot be those of the user's model configuration."""
         if self.override.model is None:
             return ()
         used = distinct_values(self.costs.reason_of).tolist()
@@ -331,14 +331,14 @@ def _device(row: Mapping[str, object]) -> Device:
 
 @dataclass(frozen=True, slots=True)
 class KernelClass:
-    """What a kernel's name, op and device tell."""
+    """What follows from a kernel's name, op and device."""
 
     tc: TensorCore
     dtype: str | None
     flops_peak: Rate | None
     bandwidth_peak: Rate | None
     over_link: bool = False
-    """It runs at the speed of PCIe or NVLink, which no capture tells."""
+    """It runs at the speed of PCIe or NVLink, which no capture records."""
 
 
 _NO_GPU = TensorCore(NOT_APPLICABLE, "cpu: ran on the processor", None)

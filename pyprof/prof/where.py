@@ -75,7 +75,7 @@ class Condition:
 def conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
     """Read conditions, several in a text with `and` between them.
 
-    Raises ValueError with a one-line message that says what to write if a condition is invalid.
+    Raises ValueError, with a line on what to write, if a condition is invalid.
     """
     return tuple(_condition(part) for text in texts for part in _AND.split(text))
 

@@ -67,7 +67,7 @@ _MOST: dict[str, float] = {"clock_hz": 1e11, "power_w": 1e5, "temperature_c": 1e
                            "clock_reasons": 1 << 31}  # fmt: skip
 _MOST_PCT = 1000.0
 _IN_HZ = 1e12
-"""Clocks that would be so high if given in MHz are in Hz."""
+"""Clocks that would be this high in MHz are in Hz."""
 
 
 def samples(
@@ -79,7 +79,7 @@ def samples(
 ) -> pa.Table:
     """Build the table of samples; `which` is the index of each row's meaning.
 
-    Impossible values are left out; of several samples at one instant the last counts.
+    Impossible values are left out; if several samples have the same time, the last counts.
     """
     metrics = [m.metric for m in meanings]
     with np.errstate(over="ignore"):  # infinite values are left out below

@@ -39,7 +39,7 @@ TELLS_RANK = False
 
 
 def identity(path: Path) -> Identity:
-    """Export to a temporary file: the report itself does not say whose work it holds."""
+    """Export to a temporary file: the report itself does not show whose work it holds."""
     with _exported(path) as exported:
         return nsys.identity(exported)
 

@@ -59,7 +59,7 @@ class Origin:
 
 
 def with_origins(capture: Capture, path: Path) -> Capture:
-    """Add the sources of generated kernels, which files next to the capture tell."""
+    """Add the sources of generated kernels from files next to the capture."""
     chunks = capture.ranges.column("text").chunks
     if not any(pc.any(pc.match_substring(c.dictionary, _FUSED)).as_py() for c in chunks):
         return capture  # without a look at logs, which can be large

@@ -23,7 +23,7 @@ JAX = (
     "Perfetto; "
     f"to read one here, {_TORCH}"
 )
-"""What is said of their traces, which look like torch.profiler's from outside."""
+"""The message for their traces, which look like torch.profiler's from outside."""
 
 _ASCEND = (
     "a database of Ascend's profiler; make trace_view.json of the folder *_ascend_pt around it: "

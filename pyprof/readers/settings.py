@@ -60,7 +60,7 @@ def using(graph_captures: Sequence[str], counters: str | None = None) -> Iterato
 def using_files(
     graph_captures: Iterable[_Path] = (), counters: _Path | None = None
 ) -> AbstractContextManager[None]:
-    """As `using`, of paths as a user gives them, which other processes read, too."""
+    """As `using`, for paths from the user, which other processes read, too."""
     absolute = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
     measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
     return using(absolute, measured)

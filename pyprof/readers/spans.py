@@ -1,7 +1,8 @@
-"""Impossible times of GPU work. Knows intervals, nothing of files or tables.
+"""Impossible times of GPU work. Works on intervals, independent of files and tables.
 
 Streams run one thing after another, and nothing runs before it was launched: a time that
-contradicts this was damaged. Real captures have none of these, so that even one is no chance.
+contradicts this was damaged. Intact captures have none of these, so that even one is no
+coincidence.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, SAME_START, EARLY, NEGATIVE)
 """Reasons that make the start unreliable, too."""
 
 _FAR = 10
-"""Nothing ends further outside of the recording than so many times its length ..."""
+"""Nothing ends further outside the recording than this multiple of its length ..."""
 _FAR_NS = 60 * 10**9
 """... and at least this: a long kernel may be the last one of a capture."""
 _ALIKE = 3
@@ -48,14 +49,14 @@ _ALIKE = 3
 _COVERED, _COVERED_BY_LONGEST = 8, 2
 """Minimum of rows that a stream begins before half of an earlier one has passed."""
 _LONG = 100
-"""Minimum length, in medians, of a row that covers so many others."""
+"""Minimum length, in medians, of a row that covers this many others."""
 _TOP = 16
 """Rows that are compared with the total of all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """When work ran, by row; `UNKNOWN` if the capture does not say."""
+    """When work ran, by row; `UNKNOWN` if not recorded."""
 
     start: Int64Array
     end: Int64Array
@@ -87,7 +88,7 @@ def impossible(
     """Return the rows whose time is impossible, by the first reason that holds.
 
     `begun` are the first and the last start of an API call, None without one; `launched` returns
-    when rows were launched, `UNKNOWN` if no call tells.
+    when rows were launched, `UNKNOWN` without a call.
     """
     reasons = _Reasons(len(spans.start))
     start, end = spans.start, spans.end

@@ -242,7 +242,7 @@ class LaunchTimes:
         self._start, self._pid, self._corr = start, pid, corr
 
     def bounds(self) -> tuple[int, int] | None:
-        """Return the first and last start, of those within a day of the median."""
+        """Return the first and last of the starts that are within a day of the median."""
         if not len(self._start):
             return None
         first, last = int(self._start.min()), int(self._start.max())
@@ -253,7 +253,7 @@ class LaunchTimes:
         return int(near.min()), int(near.max())
 
     def of_rows(self, pid: Int64Array, corr: Int64Array) -> Int64Array:
-        """Return when each of a few rows was launched; `UNKNOWN` if no call tells."""
+        """Return when each of a few rows was launched; `UNKNOWN` without a call."""
         launched = np.full(len(corr), UNKNOWN)
         rows = np.flatnonzero(np.isin(self._corr, corr[corr != UNKNOWN]))
         for row in rows.tolist():

@@ -1,8 +1,8 @@
 """Dict lines: one record a line, at once a Python literal and a JSON object.
 
-JSON without null, true and false is Python. Lines are put together of pieces, thousands of rows at
-a time: each distinct value is spelt once, columns of few values together, and what stands in a line
-is copied once, to where it is written from.
+JSON without null, true and false is Python. Lines are assembled from pieces, thousands of rows at a
+time: each distinct value is spelt once, columns with few values together, and each piece is copied
+only once, into the output buffer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 _FIRST_ROWS, _ROWS = 1 << 10, 1 << 15
 """Put together at once: at first, and at most."""
 _BYTES = 1 << 23
-"""What is put together at once, however long the texts are. The system clears memory for more."""
+"""Bytes assembled at once, however long the texts are. For larger blocks the system has to clear
+memory.
+"""
 _WORKERS = 2
 _FEW = 1 << 10
 """Columns beside each other with as many values at most are spelt together."""
@@ -79,7 +81,7 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
 
 
 def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
-    """Put together the lines of some rows."""
+    """Assemble the lines of some rows."""
     lines = string_concat.join_element_wise([spell(start, rows) for spell in spellers])
     return memoryview(lines.buffers()[2])[: string_concat.offsets(lines)[-1]]
 
@@ -109,9 +111,10 @@ def _joined(parts: Sequence[StringPart], rows: IntArray) -> pa.StringArray:
 
 
 def _combinations(parts: Sequence[StringPart]) -> tuple[IntArray, IntArray]:
-    """Number the combinations of texts: a row that has each, and the number of each row.
+    """Number the combinations of texts: a row of each combination, and the number of each row.
 
-    Columns that go together, of which there are many, count once.
+    Columns that always change together are
+    compared once.
     """
     number: IntArray = np.zeros(len(parts[0].index), np.int32)
     count = 1
@@ -131,7 +134,7 @@ def _combinations(parts: Sequence[StringPart]) -> tuple[IntArray, IntArray]:
 
 
 def _renumbered(number: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """Number the distinct ones of some numbers below a count: a row of each, and each row's."""
+    """Number the distinct values of integers below a count: a row of each, and row numbers."""
     if count > _DENSE * len(number):
         first, dense = distinct(number)
         return first, dense.astype(np.int32)
@@ -195,7 +198,7 @@ def _few_integers(key: str, values: pa.Array) -> StringPart:
 def _lists(
     key: str, quote: str, values: pa.ListArray, spell_items: Callable[[pa.Array], list[StringPart]]
 ) -> Iterator[Speller | StringPart]:
-    """Spell lists of which `spell_items` gives the pieces of each item, without quotes."""
+    """Spell lists, with the pieces that `spell_items` returns for each item, without quotes."""
     begin = pa.array([f"{key}[]", f"{key}[{quote}"])
     between = pa.array([f"{quote}, {quote}", f"{quote}]"])
     length = pc.list_value_length(values).fill_null(-1).to_numpy()

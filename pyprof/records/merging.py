@@ -1,7 +1,7 @@
 """Merging: what was found in several captures becomes what was found in all of them.
 
 A sum is a frozen dataclass of numbers, Arrow tables and mappings. `merge_sums` adds two of them
-field by field: the type of a value says how, and a field that is no plain sum states its rule
+field by field: the type of a value decides how, and a field that is no plain sum states its rule
 beside it, with `merged_by`. The rules that come with a type are associative, and all but those for
 lists do not depend on the order of captures.
 """
@@ -31,8 +31,8 @@ def merge_sums(a: T, b: T) -> T:
     """Merge the sums of two captures; if one is None, the result is the other.
 
     Numbers and NumPy arrays add up (arrays as far as both reach), tables by their keys, mappings
-    key by key, dataclasses and named tuples field by field; tuples are put one behind the other. A
-    class with a method `merged(other)` merges itself. Raises TypeError for any other type.
+    key by key, dataclasses and named tuples field by field; tuples are concatenated. A class with a
+    method `merged(other)` merges itself. Raises TypeError for any other type.
     """
     if a is None or b is None:
         return b if a is None else a

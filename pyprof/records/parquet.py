@@ -28,15 +28,16 @@ _FIRST_ROWS, _ROWS = 1 << 14, 1 << 17
 """Of the first row group, and the most of any: each has twice the rows of the one before, for the
 first is made while nothing can be written."""
 _TEXT_BYTES = 1 << 24
-"""Texts of a row group that are put together at once: long ones make groups of fewer rows."""
+"""Maximum bytes of text in a row group: long texts make groups of fewer rows."""
 _DEVICES = b"pyprof.devices"
 _RISE = frozenset(("seqId", "start", "end", "launch", "corrId", "opId", "callIds"))
-"""Columns of numbers of which each is a little above that of the row before: written as the
-difference, in a third of the time and less, and half the size, of what zstd makes of them."""
+"""Columns of numbers that grow by a little from row to row: stored as differences, they take a
+third of the time or less, and half of the size, compared with zstd.
+"""
 _DIFFER = _RISE | {"kDuration", "seqMarker"}
 """Columns that hardly repeat a value: a dictionary of them is slow to make, and larger."""
 _TRIPLES = frozenset(("grid", "block"))
-"""Columns of few numbers a row, which are compressed as fast as they are numbered."""
+"""Columns with few numbers per row, which are as fast to compress as to dictionary-encode."""
 _SOUGHT = ("kDuration", "start", "end", "device", "stream", "pid", "rank", "window", "step")
 """Columns that a program may look for some rows by: their least and most is in the file."""
 _BATCH = 1 << 14
@@ -136,12 +137,12 @@ def _leaf(field: pa.Field) -> str:
 
 _ROWS_A_BYTE, _RATIO, _ANY_BYTES = 16, 250, 1 << 28
 """What a file of `write` can hold: rows differ in their times, and texts do not repeat endlessly.
-From so many bytes on only.
+Only checked from this many bytes on.
 """
 
 
 RAW = frozenset(("seqMarker", "reprMarkers"))
-"""Columns of texts from which others were made that tell as much."""
+"""Columns of texts that other columns, made from them, can replace."""
 
 
 def read(path: Path, *, raw: bool = True) -> Records:
@@ -158,7 +159,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
     texts = [_leaf(field) for field in schema.PARQUET if _repeats(field)]
     try:
         described = pq.read_metadata(path)
-        # raise ArrowInvalid where the footer tells of more than the file has room for
+        # raise ArrowInvalid if the footer describes more than the file can hold
         size = path.stat().st_size
         groups = (described.row_group(place) for place in range(described.num_row_groups))
         unpacked = sum(group.total_byte_size for group in groups)
@@ -194,7 +195,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
 
 
 def _records(table: pa.Table, devices: bytes | None) -> Records:
-    """Make records of a file's table, and of what its metadata say of devices."""
+    """Make records from a file's table and the devices in its metadata."""
     table = table.unify_dictionaries()
     table.validate(full=True)
     with thread_pool() as pool:  # Arrow works outside Python's lock

@@ -27,10 +27,10 @@ _KEYS = ("end", "device", "stream", "corrId", "pid", "kind", "name", "rank", "by
 
 
 def plausible_records(source: str, records: Records) -> Records:
-    """Leave out rows that are there twice and times that cannot be, and say so in the warnings.
+    """Drop duplicate rows and impossible times, with warnings.
 
-    Raises RecordsError where no row has a time that can be. Of kernels that ncu ran alone nothing
-    is looked at: it may have measured no times.
+    Raises RecordsError if no row has a possible time. Kernels that ncu ran alone are not checked:
+    it may have measured no times.
     """
     # whether ncu measured each row in a run of its own, judged by the first row
     first = records.slice(0, 1).dictionary("counters").at(0) if records.rows else None
@@ -65,7 +65,7 @@ _SEVERAL_TIMES = ("start", "end", "kDuration", "pid", "device", "stream", "rank"
 
 
 def _once(records: Records) -> tuple[Records, int]:
-    """Keep one of the rows that are the same; without a start, none can be said to be."""
+    """Keep one of several equal rows; rows without a start are never equal."""
     if "start" not in records.columns:
         return records, 0
     keys = {name: _plain(records, name) for name in ("start", *_KEYS) if name != "name"}

@@ -67,7 +67,7 @@ class DictionaryColumn:
 Column: TypeAlias = "pa.Array | pa.ChunkedArray | DictionaryColumn"
 
 NUMBERED = pa.list_(numbered.NUMBERED)
-"""The type of a column of lists of texts that are put together only when they are written."""
+"""The type of a column of lists of texts that are assembled only when they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Records:
     def cut(self, name: str) -> Callable[[int, int], pa.Array]:
         """Return a function that slices a column; the type is that of `arrow`.
 
-        Texts that are held as templates and numbers are put together for these rows alone.
+        Texts that are stored as templates and numbers are assembled for these rows only.
         """
         texts = self.numbered(name)
         if texts is not None:
@@ -132,8 +132,8 @@ class Records:
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
         """Return an integer column as NumPy, with `absent` for null.
 
-        A row whose time is not known takes none, so that it changes no sum and no set of time: its
-        duration is 0, its end its start, its start that of its launch, within those of the others.
+        A row of unknown time takes none, so that it changes no sum and no set of time: its duration
+        is 0, it ends when it starts, and it starts at its launch, within the bounds of the others.
         """
         if name not in self.columns and name not in _TIMED:
             return np.broadcast_to(np.int64(absent), self.rows)
@@ -180,7 +180,7 @@ class Records:
 
 
 _TIMED = frozenset(("start", "end", "kDuration"))
-"""Columns of which one follows from the others where it is not known."""
+"""Columns that can be computed from each other where one is unknown."""
 
 
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -254,7 +254,7 @@ def distinct(keys: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
 
 
 _DENSE = 4
-"""Values that there may be for each of some keys, so that a place for each value is soon filled."""
+"""Maximum range of values per key for which a table with an entry for each value is fast."""
 
 
 def _distinct_of_few(keys: Int64Array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -293,7 +293,7 @@ def number_combinations(*columns: IntArray) -> NDArray[np.int32]:
 
 
 def _packed(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
-    """Make one number of the values of each row; None where they do not fit, or there is none."""
+    """Make one number of the values of each row; None if they do not fit, or there is none."""
     if not len(columns[0]):
         return None
     lowest = [int(column.min()) for column in columns]
@@ -313,7 +313,7 @@ _PACKED = 1 << 62
 
 
 def concat_dictionaries(parts: Sequence[DictionaryColumn]) -> DictionaryColumn:
-    """Concatenate dictionary columns, their values numbered anew."""
+    """Concatenate dictionary columns, renumbering their values."""
     numbers: dict[Any, int] = {}
     values: list[Any] = []
     indices = []

@@ -39,7 +39,7 @@ _NEAR = 0.018
 def picture(chart: Chart, kind: str) -> bytes:
     """Draw the chart as `png`, `svg` or `pdf`; the same chart gives the same bytes.
 
-    Raises PyprofError where matplotlib is not installed.
+    Raises PyprofError if matplotlib is not installed.
     """
     require("pictures", "matplotlib")
     from matplotlib import rc_context  # noqa: PLC0415 - extra

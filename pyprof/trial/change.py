@@ -21,7 +21,7 @@ WhyNoEffect: TypeAlias = "Callable[[], str | None]"
 
 
 class RefusedError(Exception):
-    """The change cannot be applied to this script; the message says why."""
+    """The change cannot be applied to this script, for the reason in the message."""
 
 
 @dataclass(kw_only=True)

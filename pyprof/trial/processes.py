@@ -43,7 +43,7 @@ class RunPaths:
 def perform(
     request: RunRequest, paths: RunPaths, environment: Mapping[str, str], limit_s: float | None
 ) -> RunResult:
-    """Run the script as `request` says; a failure is part of the result."""
+    """Run the script as requested; a failure is part of the result."""
     request.write(paths.request)
     paths.result.unlink(missing_ok=True)
     program = [sys.executable, "-m", "pyprof.trial.script.child", str(paths.request)]
@@ -76,7 +76,7 @@ def _end_session(process: subprocess.Popen[bytes]) -> None:
 
 
 def _result(paths: RunPaths, code: int | None, limit_s: float | None) -> RunResult:
-    """Return what a run found; `code` is None where it did not end in time."""
+    """Return what a run found; `code` is None if it did not end in time."""
     try:
         result = RunResult.read(paths.result)
     except (OSError, ValueError):

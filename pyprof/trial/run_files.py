@@ -25,7 +25,7 @@ class RunRequest:
     module: bool
     changes: tuple[Chosen, ...]
     steps: int
-    """End after so many steps; 0: run to the end."""
+    """End after this many steps; 0: run to the end."""
     seed: bool
     """Set all seeds to 0 before the script starts."""
     mode: Mode
@@ -53,7 +53,7 @@ class RunResult:
     """What a run found."""
 
     code: int = 0
-    """Exit code of the script; 0 where it was ended after the steps asked for."""
+    """Exit code of the script; 0 if it was ended after the steps asked for."""
     error: str = ""
     """The last line of its output, where it failed."""
     refused: dict[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class RunResult:
     no_effect: dict[str, str] = field(default_factory=dict)
     """Why changes that were applied had no effect."""
     notes: list[str] = field(default_factory=list)
-    """What else a change says, such as graph breaks."""
+    """Other notes of a change, such as graph breaks."""
     steps_of: str = ""
     """What ends a step; "" if no steps were seen."""
     step_ns: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the user could change, and how much time it could win: rules over rows and timeline."""
+"""What the user could change, and how much time it could save: rules over rows and timeline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _LEAST_SHARE = 0.001
-"""What could win less of the time is not worth a line."""
+"""Advice that saves less than this share of the time is not worth a line."""
 _LEAST_ONCE = 0.01
 """The same for what happens once, of all the time."""
 
@@ -83,7 +83,7 @@ def review(
     rows: NDArray[np.bool_] | None = None,
     steps: Steps | None = None,
 ) -> Review:
-    """Apply every rule as `advise` does, and say what they looked at."""
+    """Apply every rule as `advise` does, and return what they looked at."""
     case = Case(table, timeline, capture, rows)
     return Review(_advise(case, steps), find_scope(case))
 
@@ -121,7 +121,7 @@ def _step_count(steps: Steps | None) -> int | None:
 def _apply(
     case: Case, least_share: float, steps: int | None = None, *, of_ns: int | None = None
 ) -> list[Advice]:
-    """Apply the rules; leave out what could win less than a share of `of_ns`, or of the span."""
+    """Apply the rules; drop advice that saves less than a share of `of_ns`, or of the span."""
     of_ns = case.span_ns if of_ns is None else of_ns
     entries = (advice for rule in rules().values() if (advice := rule(case)) is not None)
     return [

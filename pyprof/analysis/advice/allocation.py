@@ -80,7 +80,7 @@ _MOST = 0.5
     needs=(GPU, TIMES),
 )
 def pageable_copies(case: Case) -> Advice | None:
-    """Find large copies during most of which their call had not returned; they could be hidden."""
+    """Find large copies whose call blocked for most of the copy's time: they could be hidden."""
     if case.timeline is None or case.timeline.blocking:
         return None
     records = case.table.records

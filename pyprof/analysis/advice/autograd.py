@@ -96,7 +96,7 @@ def _recorded(case: Case) -> _Recorded:
 
 
 def _last(lists: pa.Array) -> Int64Array:
-    """Return the last number of each list; MISSING where it is empty."""
+    """Return the last number of each list; MISSING if it is empty."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     numbers = np.append(np.asarray(lists.flatten()), MISSING)
     return np.where(lengths > 0, numbers[np.cumsum(lengths) - 1], MISSING)

@@ -55,8 +55,9 @@ _PERSISTENT = re.compile(
 )
 """Kernels whose blocks go from tile to tile, as many blocks as their author wants SMs."""
 _SIZES_OF_ONE_GRID = 3
-"""From so many sizes of inputs on, a kernel that always has the same grid is persistent, too. (Two
-may be products that only differ in K, which needs no more blocks.)"""
+"""Minimum number of input sizes for which a kernel with always the same grid counts as persistent,
+too. (Two may be products that only differ in K, which needs no more blocks.)
+"""
 _ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
 _EVIDENCE = ("op", "line", "kernel")
 
@@ -107,7 +108,7 @@ class Case:
 
     @cached_property
     def devices(self) -> tuple[DeviceTime, ...]:
-        """The GPUs' timelines; none where the records hold no times, or a capture no GPU."""
+        """The GPUs' timelines; none if the records hold no times, or a capture no GPU."""
         devices = self.timeline.devices if self.timeline is not None else ()
         return tuple(device for device in devices if not device.on_cpu)
 
@@ -193,7 +194,7 @@ class Case:
 
     @cached_property
     def why(self) -> DictionaryColumn:
-        """The column `why`, without what it says of rows above their peak."""
+        """The column `why`, without its note on rows above their peak."""
         why_texts = encode(COLUMNS["why"].numbered(self.table))
         return DictionaryColumn(
             why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values]
@@ -206,7 +207,7 @@ class Case:
 
     @cached_property
     def replays(self) -> Mask:
-        """Find what the replay of a CUDA graph gave to the GPU: one call, often of many kernels."""
+        """Find work launched by replays of CUDA graphs: one call, often for many kernels."""
         called = self.launch_start
         many = (called >= 0) & _repeated(called)
         replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0)
@@ -267,7 +268,7 @@ class Case:
     def device_has(self, dtype: str) -> Mask:
         """Find rows on a GPU that is known to have Tensor Cores for a type.
 
-        A peak that the user gives stands for every type, and says nothing of any.
+        A peak set by the user applies to every type, so it is no evidence for one.
         """
         gpu = self.table.records.dictionary("gpu")
         has_dtype = [self._has(name, dtype) for name in (*gpu.values, None)]
@@ -314,9 +315,10 @@ class Case:
     # --- gains -----------------------------------------------------------------------------------
 
     def most(self, rows: Int64Array, ns: NDArray[np.float64]) -> int | None:
-        """Sum what each row could win, NaN if not known, for the GPU that could win most.
+        """Sum up the savings of rows, NaN if unknown, on the GPU that could save most.
 
-        GPUs work side by side: what each wins shortens the step once. None: nothing is known.
+        GPUs work side by side, so that their savings shorten a step only once. None if nothing is
+        known.
         """
         known = np.isfinite(ns)
         if not known.any():
@@ -354,10 +356,10 @@ class Case:
     def faster(
         self, rows: Int64Array, dtype: str, *, tensor_core: bool = True, narrower: int = 1
     ) -> NDArray[np.float64]:
-        """Return what rows would win with inputs of `dtype`, ns, by default on Tensor Cores.
+        """Return the time that rows would save in `dtype`, ns, by default on Tensor Cores.
 
-        At the share of the roofline that they reach now; NaN if not known. `narrower`: bytes are
-        so many times fewer.
+        At the share of the roofline that they reach now; NaN if unknown. `narrower`: the factor by
+        which bytes shrink.
         """
         table, costs = self.table, self.table.costs
         peaks = table.devices
@@ -377,9 +379,9 @@ class Case:
     def at_higher_peak(
         self, rows: Int64Array, dtype: str, *, tensor_core: bool = True
     ) -> NDArray[np.float64]:
-        """Return what rows would win at most, ns, at their share of the peak of `dtype` instead.
+        """Return the most that rows could save, ns, at their share of the peak of `dtype` instead.
 
-        For kernels whose cost is unknown: those that memory limits win less. NaN without peaks.
+        For kernels of unknown cost: memory-bound ones save less. NaN without peaks.
         """
         number, classified = self.table.classified
         now = [each.flops_peak.value if each.flops_peak else np.nan for each in classified]
@@ -406,7 +408,7 @@ class Case:
         detail: Iterable[str] | None = None,
         elsewhere: str | None = None,
     ) -> Advice | None:
-        """Make an advice that rests on rows; None where there are none.
+        """Build advice from rows as its evidence; None if there are no rows.
 
         `weight` is the time that each row stands for, if not its own; `elsewhere` what to do
         instead in a program that is not known as PyTorch's.
@@ -494,10 +496,10 @@ def _ended(case: Case, pid: int, device: int, instant: Int64Array) -> Int64Array
 
 
 def fusible(case: Case, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
-    """Find the rows in runs of at least two, and what each could win by being fused.
+    """Find rows in runs of at least two, and what fusing each could save.
 
-    A run is what a stream does one after the other, all element-wise, none of it of another size.
-    One kernel that reads and writes once takes about as long as the longest: the others are won.
+    A run is consecutive element-wise work of one size on one stream. One kernel that reads and
+    writes once takes about as long as the longest of them: the time of the others is saved.
     """
     single = wanted & case.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~many_tensors(case)
     order, one_stream = case.by_stream

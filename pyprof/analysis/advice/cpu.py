@@ -104,7 +104,7 @@ _LONG_NS = 50_000_000
 def _again(case: Case, order: Int64Array, following: Int64Array, ns: Int64Array) -> Mask:
     """Find pauses that come before most calls of a line's op, or are long.
 
-    The first call of several is none: what is loaded or imported then is so once.
+    The first of several calls does not count: it loads and imports things once.
     """
     names = case.calls.name if case.calls is not None else []
     numbers: dict[tuple[str, str | None], int] = {}
@@ -139,7 +139,7 @@ def _after(case: Case, call: int) -> str:
 
 
 def _of_process(case: Case, cause: str) -> Intervals:
-    """Return the time for a cause in the process that has most of it."""
+    """Return a cause's time in the process where it takes longest."""
     times = (case.inside(device.idle[cause]) for device in case.cpus)
     return max(times, key=lambda each: each.total, default=EMPTY)
 
@@ -197,7 +197,7 @@ def _of_values(case: Case) -> Intervals:
 def _of_calls(
     case: Case, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
 ) -> tuple[Evidence, ...]:
-    """Group calls, each of which stands for some time, by op and line, the most time first."""
+    """Group calls by op and line and add up their times; the largest group comes first."""
     names = case.calls.name if case.calls is not None else []
     data = pa.table(
         {

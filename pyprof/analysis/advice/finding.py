@@ -41,12 +41,13 @@ class Advice:
     action: str
     """What to do."""
     gain_ns: int | None
-    """At most this much of the time of the GPU that would win most; None where it cannot be said.
-    What several advices could win overlaps."""
+    """The most time that the GPU with the largest gain could save; None if unknown. Gains of
+    different advice overlap.
+    """
     evidence: tuple[Evidence, ...]
     """The most time first."""
     rows: NDArray[np.int64]
-    """The rows of the table that it rests on, from 0; empty where it rests on ranges."""
+    """The rows of the table that it rests on, from 0; empty if it rests on ranges."""
     predicted: PredictedGain | None = None
     """The gain as an interval, where the rule was tried on real changes."""
     of_ns: int = 0

@@ -95,9 +95,9 @@ def unfused_pointwise(case: Case) -> Advice | None:
     needs=(KERNELS, PEAKS),
 )
 def eager_attention(case: Case) -> Advice | None:
-    """Find attention of separate kernels: two products, and all that is between them.
+    """Find attention in separate kernels: two products, and everything between them.
 
-    In float32 fused kernels are no faster, so the change of the type is a part of it.
+    In float32 fused kernels are no faster, so the advice includes a change of type.
     """
     calls = [call for call in attention_calls(case) if suits(call)]
     if not calls:

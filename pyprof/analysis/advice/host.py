@@ -42,8 +42,7 @@ _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
 def data_loading(case: Case) -> Advice | None:
     """Find ranges that name data loading, and how long the GPUs idled inside them.
 
-    Their line is the dataset's or collate_fn's; else that of what came next, after the longest
-    wait.
+    Their line is the dataset's or collate_fn's; else the line that ran after the longest wait.
     """
     devices = case.devices or case.cpus
     if case.capture is None or not devices:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.05
 """What takes less of the time is part of every script."""
 _FEW_ELEMENTS = 4096
-"""Up to so many elements, an op takes as long as for one: its call costs more than its work."""
+"""Up to this many elements, an op takes as long as for one: its call costs more than its work."""
 _FEW_FLOPS = 2e6
-"""The same of a product: some 20 us of one core."""
+"""The same for a product: some 20 us of one core."""
 
 
 def taken_ns(case: Case) -> Floats:
@@ -169,7 +169,7 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     needs=(OPS,),
 )
 def python_loop(case: Case) -> Advice | None:
-    """Find small ops that one line calls many times a step; most of what their calls cost goes."""
+    """Find small ops that one line calls many times a step; most of their call cost can go."""
     sites = find_sites(case)
     repeats = sites.repeats()
     many = repeats >= (_MANY if sites.steps_known and sites.has_layers else _VERY_MANY)
@@ -261,17 +261,17 @@ _MAKERS = frozenset(
      "zeros", "range", "hann_window", "hamming_window"}
 )  # fmt: skip
 _PLAIN = frozenset({"zeros"})
-"""A buffer to be filled, unless a mask is made of it."""
+"""Ops that make a buffer to be filled, unless it is turned into a mask."""
 _MASKS = frozenset(
     {"tril", "triu", "bool", "to", "float", "half", "long", "int", "masked_fill", "masked_fill_",
      "__invert__", "logical_not", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__",
      "repeat", "expand", "cumsum", "tril_", "triu_", "fill_diagonal_", "where"}
 )  # fmt: skip
-"""Ops that make a mask of a constant."""
+"""Ops that turn a constant into a mask."""
 _REPEATED = 3
-"""From so many times on, one thing is made again and again."""
+"""How often the same thing must be made to count as repeated."""
 _AFTERWARDS = 12
-"""Calls after a constant is made in which something may be made of it."""
+"""Calls after a constant is made among which the one that uses it is searched."""
 
 
 @rule(
@@ -368,9 +368,9 @@ def _calls(case: Case) -> _Calls:
 
 
 def _made_of(calls: _Calls, place: int) -> list[int]:
-    """Return a constant's call with those that follow and make something of it alone.
+    """Return a constant's call with the calls after it that compute from the constant alone.
 
-    Tensors have no names in a capture: they are told by their number of elements, which views
+    Tensors have no names in a capture: they are recognised by their number of elements, which views
     keep.
     """
     chain, sizes = [place], {_elements_of(calls.call(place))}
@@ -458,7 +458,7 @@ def tiny_batches(case: Case) -> Advice | None:
     if few.mean() < _MOST or (find_sites(case).repeats()[rows] >= _MANY).any():
         return None
     busy = taken_ns(case)
-    # the time of a step is that of calls: so many times the batch takes as long
+    # a step's time is the time of its calls: a batch larger by this factor takes as long
     typical = float(np.median(batch[few]))
     all_rows = np.flatnonzero(case.chosen & ~_loading(case))
     ns = busy[all_rows] * (1 - typical / _TARGET)

@@ -126,7 +126,7 @@ def _on_tensor_cores(case: Case, rows: Int64Array, dtype: str) -> NDArray[np.flo
 
 
 def _by_name(case: Case, dtypes: Collection[str], among: Mask | None = None) -> Mask:
-    """Find kernels whose names tell a product of a type on CUDA cores; by default without an op."""
+    """Find kernels named after a product of a type on CUDA cores; by default without an op."""
     number, classified = case.table.classified
     is_product = [
         each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
@@ -160,7 +160,7 @@ def double_precision(case: Case) -> Advice | None:
     computes = (case.kind(schema.KERNEL) | case.kind(schema.CPU)) & ~case.family("copy")
     rows = np.flatnonzero(computes & is_double)
     ns = case.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
-    # half the bytes and, on a CPU, twice as many numbers an instruction; a GPU may win more
+    # half the bytes and, on a CPU, twice as many numbers an instruction; a GPU may gain more
     by_bytes = case.ns[rows] * (1 - 1 / _NARROWER)
     by_peak = case.at_higher_peak(rows, "float32", tensor_core=False)
     unknown = np.where(case.named(_BY_VECTOR)[rows], by_bytes, np.fmax(by_bytes, by_peak))

@@ -25,11 +25,11 @@ _ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {}
 
 
 def rule(*refuted_by: str, about: str, needs: Sequence[str] = ()) -> Callable[[Rule], Rule]:
-    """Register a rule under its name; it returns None where there is no evidence.
+    """Register a rule under its name; it returns None if there is no evidence.
 
-    `refuted_by` says what looks like evidence and is none, or what would make the advice untrue:
-    where it is so, the rule is silent. `about` names what it looks at, and `needs` what it cannot
-    do without, of `pyprof.analysis.advice.scope`.
+    `refuted_by` says what only looks like evidence, or what would make the advice untrue: the rule
+    then finds nothing. `about` names what it looks at, and `needs` what it cannot do without, of
+    `pyprof.analysis.advice.scope`.
     """
 
     def register(function: Rule) -> Rule:
@@ -54,7 +54,7 @@ def subjects() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def rules() -> dict[str, Rule]:
-    """Load and give all rules, by name."""
+    """Load and return all rules, by name."""
     package = __name__.rpartition(".")[0]
     for module in pkgutil.iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
@@ -73,7 +73,7 @@ class AdviceSums:
     def merged(self, other: AdviceSums) -> AdviceSums:
         """Join the advice of each rule: GPUs work side by side, so the larger gain counts.
 
-        Its words are those of the capture that would win more.
+        The wording is from the capture with more to gain.
         """
         merged: dict[tuple[str, bool], Advice] = {}
         for entry in (*self.entries, *_renumbered(other.entries, self.row_count)):

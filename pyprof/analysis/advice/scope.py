@@ -23,7 +23,7 @@ GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
 """What a rule may need: GPU for what a CPU cannot have, KERNELS where it lacks a rule alone."""
 
 _MOST = 0.5
-"""What is missing for more than this share of the time is said."""
+"""The share of the time above which missing data is reported."""
 
 
 @dataclass(frozen=True, slots=True)

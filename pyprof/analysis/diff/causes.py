@@ -33,7 +33,7 @@ _Traits = dict[str, dict[str | None, float]]
 
 
 def with_causes(comparison: Comparison, a: Side, b: Side) -> Comparison:
-    """Name what else is different, of each change and of all of them."""
+    """Name what else is different, for each change and for all of them."""
     sides = _traits(a, comparison.keys), _traits(b, comparison.keys)
     other = _others(comparison)
     changes = [

@@ -1,4 +1,4 @@
-"""What changed from one capture to the other: in all, and op by op, and how sure that is."""
+"""What changed from one capture to the other: in total, and op by op, and how sure that is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NO_STEPS = "no comparable steps were found"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One number of both captures, on the basis of the comparison; None where not known."""
+    """One number of both captures, on the basis of the comparison; None if not known."""
 
     name: str
     unit: str
@@ -44,9 +44,10 @@ class Metric:
     a: float | None
     b: float | None
     comparable: bool = True
-    """False where one capture knows it of many more of its rows than the other."""
+    """False if one capture has it for many more of its rows than the other."""
     interval: Interval | None = None
-    """Of the change; None where noise is unknown, and for what is no mean over samples."""
+    """The p-value of the change; None if noise is unknown, or the number is no mean over samples.
+    """
 
     @property
     def delta(self) -> float | None:
@@ -72,7 +73,7 @@ class Change:
     a_ns: float
     b_ns: float
     interval: Interval | None = None
-    """Of the change; None where noise is unknown."""
+    """Of the change; None if noise is unknown."""
     causes: tuple[str, ...] = ()
     """What else is different, in words."""
     a_key: Key | None = None
@@ -112,11 +113,11 @@ class Comparison:
     causes: tuple[str, ...] = ()
     """What may be behind many changes at once, in words."""
     common: tuple[str, ...] = ()
-    """What `causes` says of most ops at once: kernel, shape, dtype."""
+    """The differences that `causes` finds for most ops at once: kernel, shape, dtype."""
 
     @property
     def devices(self) -> str | None:
-        """Say that the two ran on GPUs of other names; None where that is not known."""
+        """Note that the two ran on different GPUs; None if that is unknown."""
         a, b = (", ".join(sorted(names)) for names in self.gpus)
         if not a or not b or a == b:
             return None
@@ -134,10 +135,10 @@ class Comparison:
 
 
 def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
-    """Compare two captures, or two sets of them, of which the same was asked.
+    """Compare two captures, or two sets of captures, summed up with the same options.
 
-    Per step, of what runs in steps, where both have steps of the same origin, for then they may
-    differ in length; else in total. Relative differences up to `same_below` are none.
+    Per step, for what runs in steps, if both have steps of the same origin, since they may then
+    differ in length; else in total. Relative differences up to `same_below` count as equal.
     """
     per_step, why_totals = _per_step(a, b)
     counted = [side.inside if per_step and side.inside else side.whole for side in (a, b)]
@@ -256,7 +257,7 @@ def _known_share(name: str, sums: Sums) -> float:
 
 
 _SHARE = 0.1
-"""Shares may differ by so much: a change of a few ops is what a comparison looks for."""
+"""The most by which shares may differ: a comparison looks for changes of a few ops."""
 
 
 def _changes(

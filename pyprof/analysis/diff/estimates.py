@@ -65,7 +65,7 @@ class Measured:
         return self._by_step, "step", "ns", self.side.step_count
 
     def times(self, place: Mapping[Key, int]) -> Floats:
-        """Return the time of each key by its index; of steps, the mean."""
+        """Return the time of each key by its index; for steps, the mean."""
         if not self.stepped:
             times = np.zeros(len(place))
             for key, sums in self.rows.items():
@@ -149,7 +149,7 @@ class Measured:
         return np.bincount(number, column.to_numpy(), self.side.step_count).astype(float)
 
     def metric_estimate(self, name: str) -> Estimates | None:
-        """Estimate a metric by the samples; None where it is none of theirs."""
+        """Estimate a metric from the samples; None if they do not have it."""
         if name in COUNTED:
             return None  # they are not measured step by step
         if self.basis.unit == STEPS and name not in ("busy", "idle"):

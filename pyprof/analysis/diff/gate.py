@@ -34,7 +34,7 @@ class Check(Protocol):
         """Return how much the limited value changed; None if unknown."""
 
     def broken(self, comparison: Comparison) -> str | None:
-        """Say in a sentence what is beyond the limit; None where it is kept."""
+        """Say in a sentence what exceeds the limit; None if nothing does."""
 
 
 class HasMetrics(Protocol):
@@ -62,10 +62,10 @@ class Limit:
         return metric.relative if self.relative else metric.delta
 
     def broken(self, comparison: HasMetrics) -> str | None:
-        """Say in a sentence what is beyond the limit; None where it is kept.
+        """Say in a sentence what exceeds the limit; None if nothing does.
 
-        A metric that one of the captures does not know, or knows of many more of its rows, breaks
-        it: nothing was checked.
+        A metric that is unknown in one capture, or known for many more of its rows than in the
+        other, fails too: it could not be checked.
         """
         metric, grown = comparison.metrics[self.name], self.grown(comparison)
         if grown is None:
@@ -103,7 +103,7 @@ class Slowdown:
         return metric.relative if self.relative else metric.delta
 
     def broken(self, comparison: Comparison) -> str | None:
-        """Say what is slower; None where nothing is, or it may be noise."""
+        """Say what is slower; None if nothing is, or it may be noise."""
         metric, grown = _main(comparison), self.grown(comparison)
         if grown is None:
             why = comparison.noise.why or f"{metric.name} is unknown in one of the captures"

@@ -1,6 +1,6 @@
-"""What rows of two captures are matched by, and layers that have another name in the other capture.
+"""Keys by which rows of two captures are matched, and layers that are named differently in the two.
 
-Keys say what rows compute, rather than the kernel that did it.
+Keys name what a row computes, not the kernel that did it.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def renamed_layers(
 ) -> dict[Key, Key]:
     """Return the new key for each key of A whose layer alone has another name in B.
 
-    `a` and `b` hold the op calls of each key. A key that only A has and one that only B has belong
-    together if all but the layer is equal, and they are called as often.
+    `a` and `b` hold the op calls of each key. A key that only A has matches one that only B has if
+    all but the layer is equal, and both have as many calls.
     """
     if "layer" not in keys or not {"op", "kernel"} & {*keys}:
         return {}

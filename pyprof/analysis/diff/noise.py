@@ -2,13 +2,13 @@
 
 Welch's t interval of the difference of two means, because the runs differ in length and have few
 samples: with 3 to 10 steps a bootstrap's percentiles are too narrow, while a t interval keeps its
-level. Where in doubt it is on the safe side: both runs are taken to spread as much as the one that
-does more, for the other may have been lucky to have no slow step; steps that resemble their
-neighbours count for less (AR(1)), by whichever of the steps, or the means of two, four or more in
-a row, leaves most doubt: slow drift under noise shows in means only. A rank's
-steps wait for the other ranks', so that ranks are no more samples where there are steps; they are
-the samples of captures of a single step. What differs from run to run (clocks, temperature,
-placement) is in neither run's steps, and no test on them can tell.
+level. It errs on the safe side: both runs are assumed to vary as much as the one that varies more,
+since the other may just have had no slow step. Steps that resemble their neighbours count for less
+(AR(1)); that is estimated from steps, and from means of two, four or more in a row, and the
+estimate with most doubt counts, since slow drift under noise shows in means only. A rank's steps
+wait for the other ranks', so ranks are samples only in captures of a single step. What differs from
+run to run (clocks, temperature, placement) is in neither run's steps, and no test on them can find
+it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ _BATCHES = 32
 _LEAST_BATCHES = 8
 FEW = 8
 _ALIKE_OF_FEW = 0.75
-"""The correlation of neighbours that is assumed of fewer samples, which do not tell it.
+"""The assumed correlation of neighbours for fewer samples, which are too few to estimate it.
 
-Of runs of 3 to 7 steps without any change, 3 to 4 % differ significantly if neighbours correlate
-by 0.9; changes by 10 to 16 standard deviations of a step are found (80 % of them).
+Of runs of 3 to 7 steps without any change, 3 to 4 % differ significantly if neighbours correlate by
+0.9; changes by 10 to 16 standard deviations of a step are found (80 % of them).
 """
 _SOME, _ALIKE_OF_SOME = 16, 0.65
-"""The same, at least, for fewer samples than this: they show too little of it.
+"""The least correlation assumed for fewer samples than this, which underestimate it.
 
 Of runs of 8 to 15 steps 1 to 4 % differ if neighbours correlate by 0.8 (6 to 8 % by 0.9); changes
-by 3 to 6 standard deviations are found. From 16 on the samples tell: 2 standard deviations.
+by 3 to 6 standard deviations are found. From 16 on it is estimated: changes by 2 standard
+deviations are found.
 """
 _MOST_ALIKE = 0.99
 _LEAST_EFFECTIVE = 1.3
@@ -61,7 +62,7 @@ class Interval:
     """How sure a change is."""
 
     half: float
-    """The change lies within so much of its value, at `LEVEL`; in its unit."""
+    """Half the width of the change's interval at `LEVEL`, in its unit."""
     p: float
     """Probability of a change at least as large by chance; corrected where many are tested."""
 
@@ -91,7 +92,7 @@ class Noise:
     """What the intervals of a comparison rest on."""
 
     unit: Unit | None
-    """STEPS or RANKS; None where noise is unknown."""
+    """STEPS or RANKS; None if noise is unknown."""
     counts: tuple[int, int] = (0, 0)
     """Samples of A and of B."""
     why: str = ""
@@ -103,7 +104,7 @@ def estimates(
 ) -> Estimates:
     """Return the mean of each of `shape[0]` things over `shape[1]` samples.
 
-    `values` are what each thing took in a sample, 0 where it has none there; `resolution` is what
+    `values` are what each thing took in a sample, 0 if it has none there; `resolution` is what
     the clock rounds to: nothing measured varies by less.
     """
     things, count = shape
@@ -126,7 +127,7 @@ def estimates(
 
 
 def _batch_counts(count: int) -> list[int]:
-    """Choose into how many batches to divide so many samples in a row: the finest first."""
+    """Choose into how many batches to divide consecutive samples: the finest first."""
     batches = [count if count <= _MOST_APART else _BATCHES]
     while batches[-1] // 2 >= _LEAST_BATCHES:
         batches.append(batches[-1] // 2)
@@ -185,11 +186,11 @@ def welch(a: Estimates, b: Estimates, *, medians: bool = False) -> tuple[Floats,
 
 
 def corrected(p: Floats, weight: Floats) -> Floats:
-    """Correct p-values for being many (Benjamini and Hochberg, weighted by Genovese et al.).
+    """Correct p-values for multiple testing (Benjamini and Hochberg, weighted by Genovese et al.).
 
-    Of what is significant at most 5 % is chance, and where nothing changed, 5 % of comparisons show
-    anything. An op's part in that is its `weight`, its share of the time of both: with equal parts
-    a change of the op with most time would be lost among hundreds of small ones.
+    At most 5 % of significant changes are chance, and if nothing changed, 5 % of comparisons show a
+    change. Ops are weighted by `weight`, their share of the time of both: with equal weights a
+    change of the longest op would be lost among hundreds of small ones.
     """
     share = weight / max(weight.sum(), 1e-300)
     with np.errstate(divide="ignore", invalid="ignore"):

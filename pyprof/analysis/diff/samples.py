@@ -1,6 +1,6 @@
-"""What steps and ranks took, one by one, and what rows of a key are like: kernels, shapes, types.
+"""Times of single steps and ranks, and kernels, shapes and types of each key's rows.
 
-Small enough to send, and additive: that of several captures makes one side of a comparison.
+Small enough to send, and additive: the samples of several captures make one side of a comparison.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Sums:
     matched: MatchedRows
     time_ns: int
     busy_ns: int | None = merged_by(merging.known_in_both)
-    """Added up over GPUs; None where the records hold no times. So is `idle_ns`."""
+    """Added up over GPUs; None if the records hold no times. So is `idle_ns`."""
     idle_ns: int | None = merged_by(merging.known_in_both)
     rows: int
     flops: float
@@ -118,7 +118,7 @@ class Sums:
     def from_rows(
         table: Table, timed: Timeline | None, keys: Sequence[str], rows: NDArray[np.bool_] | None
     ) -> Sums:
-        """Add up all rows, or those chosen, of which `timed` is the time."""
+        """Add up all rows, or those chosen; `timed` is the time of each."""
         devices = timed.devices if timed else ()
         summed = np.ones(table.records.rows, bool) if rows is None else rows
         costs = {name: getattr(table.costs, name)[summed] for name in _COSTS}
@@ -148,28 +148,29 @@ class Side:
     whole: Sums
     """Over all rows; of chosen steps, over theirs."""
     inside: Sums | None
-    """Over the rows of the counted steps; None where no steps are known."""
+    """Over the rows of the counted steps; None if no steps are known."""
     counted: tuple[int, int] | None
-    """The steps that numbers per step are means of: those chosen, else those after warm-up; of
-    several captures, those that all of them count."""
+    """The steps over which numbers per step are means: those chosen, else those after warm-up; for
+    several captures, those that all of them count.
+    """
     busy_step_ns: float | None
     """Of `inside`, per step. So is `idle_step_ns`."""
     idle_step_ns: float | None
     samples: Samples
     clocks: tuple[tuple[str, float], ...]
-    """The GPUs, and the highest SM clock of each, Hz, where the capture tells it."""
+    """The GPUs, and the highest SM clock of each, Hz, if the capture has it."""
     warnings: tuple[str, ...]
 
     @property
     def step_count(self) -> int:
-        """Over how many steps numbers per step go; 0 where no steps are known."""
+        """Over how many steps numbers per step go; 0 if no steps are known."""
         return self.counted[1] - self.counted[0] if self.counted else 0
 
 
 def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
-    Raises click.BadParameter where it names none.
+    Raises click.BadParameter if it names none.
     """
     table, records = source.table, source.table.records
     loop_steps = steps.find_steps(records, source.capture)
@@ -208,7 +209,7 @@ def _clocks(source: Source) -> tuple[tuple[str, float], ...]:
 
 
 def merge_sides(a: Side, b: Side) -> Side:
-    """Sum up two sets of captures from what was found of each.
+    """Sum up two sets of captures from the sums of each.
 
     As in `merge_steps`, steps of another kind, an evaluation beside the training say, do not
     count.
@@ -233,7 +234,7 @@ def merge_sides(a: Side, b: Side) -> Side:
 
 
 def _in_both(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The steps that both count; those of the first if they share none."""
+    """The steps counted in both; the first's if they share none."""
     if a is None or b is None:
         return a or b
     both = max(a[0], b[0]), min(a[1], b[1])

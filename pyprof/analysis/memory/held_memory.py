@@ -11,7 +11,7 @@ class HeldMemory:
     """Blocks that have something in common."""
 
     name: str | None
-    """What: a category, layer, line, op, direction or size; null where it is unknown."""
+    """What: a category, layer, line, op, direction or size; null if it is unknown."""
     bytes: int
     """What they hold at the peak."""
     block_count: int
@@ -19,10 +19,9 @@ class HeldMemory:
     allocated_bytes: int
     """What was allocated under this name in the whole recording."""
     net_bytes: int | None
-    """Of that, what was not given back under this name, by whichever block it is of; null where
-    nothing tells who gives back."""
+    """The part that was not freed under this name; null if frees are unknown."""
     byte_ns: float | None
-    """Bytes times ns held, of the whole recording; null where no times are known."""
+    """Bytes times ns held, of the whole recording; null if no times are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +31,19 @@ class HeldBlock:
     bytes: int
     """As the program asked for it."""
     category: str | None
-    """What it is for; null where nothing tells."""
+    """What it is for; null if unknown."""
     evidence: str | None
-    """What tells the category, `inferred:` before what rests on when it lived; null where nothing
-    does."""
+    """The evidence for the category, with `inferred:` if it is only when the memory lived; null if
+    unknown.
+    """
     layer: str | None
-    """The module, or range of the user's; null where none was recorded."""
+    """The module, or range of the user's; null if none was recorded."""
     line: str | None
-    """The user's line that allocated it; null where no stack was recorded."""
+    """The user's line that allocated it; null if no stack was recorded."""
     op: str | None
-    """The op that allocated it; null where nothing tells."""
+    """The op that allocated it; null if unknown."""
     direction: str | None
-    """forward, backward, optimizer or communication; null where nothing tells."""
+    """forward, backward, optimizer or communication; null if unknown."""
     age_ns: int | None
     """How long before the peak it was allocated; null: before the recording."""
 
@@ -64,6 +64,6 @@ class Moment(NamedTuple):
     """A chosen moment: the state after the last event until then, or after an event."""
 
     time_ns: float | None
-    """Since the first event; None where an event is chosen."""
+    """Since the first event; None if an event is chosen."""
     event_id: int = -1
     """Number of the event, from 0; -1: before the first."""

@@ -39,14 +39,14 @@ class PossibleChange:
     assumes: str
     """What is taken for granted."""
     low_bytes: int | None = None
-    """The peak then, at least; null where it follows without an interval."""
+    """The peak then, at least; null if it follows without an interval."""
     high_bytes: int | None = None
     """The peak then, at most; null likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointedLayer:
-    """What checkpointing a layer would give back, and cost."""
+    """What checkpointing a layer would free, and cost."""
 
     layer: str
     """Its path; layers inside it count. Of all blocks of a list, such as `h.*`."""
@@ -59,7 +59,7 @@ class CheckpointedLayer:
     saved_bytes: int
     """How much lower that is."""
     recomputed_flops: float | None
-    """FLOPs of its forward pass in a step, to be done again; null where they are unknown."""
+    """FLOPs of its forward pass in a step, to be done again; null if they are unknown."""
     recomputed_ns: float | None
     """Their time; null without a trace of the same run."""
 
@@ -296,7 +296,7 @@ def _checkpoint(
 
 
 def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[Int64Array]:
-    """List the activations of each layer, of those inside it, too, in the order of allocation."""
+    """List the activations of each layer and the layers inside it, in the order of allocation."""
     layer, allocated = history.labels["layer"], history.blocks.allocated
     number = {path: place for place, path in enumerate(paths)}
     of_name = [
@@ -312,13 +312,13 @@ def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[
 def _between_passes(history: History, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return what a checkpointed layer does not keep, and the change of that by event, bytes.
 
-    It is given up from the end of a forward pass to the beginning of its backward pass, which is
-    when its first block is released. The last block of a pass is what the next layer takes.
+    It is free from the end of a forward pass to the beginning of its backward pass, which is when
+    its first block is released. The last block of a pass is the input of the next layer.
     """
     blocks, change = history.blocks, np.zeros(len(history.time_ns) + 1, np.int64)
     if not len(rows):
         return rows, change
-    # number the forward passes of a layer: one ends where some of it was given back
+    # number the forward passes of a layer: a pass ends when some of its memory is freed
     allocated, released = history.blocks.allocated[rows], history.blocks.released[rows]
     passes = np.searchsorted(np.sort(released), allocated, "right")
     last = np.append(passes[1:] != passes[:-1], True)

@@ -26,9 +26,9 @@ NOT_RECORDED = (
 
 
 def with_memory(asked: Asked, paths: Sequence[str]) -> WithMemory | None:
-    """Return what adds memory to groups; of several devices, of the one with the highest peak.
+    """Return a function that adds memory to groups, from the device with the highest peak.
 
-    None where none was recorded with the captures, or it is not asked for.
+    None if no memory was recorded with the captures, or it is not asked for.
     """
     if not asked.of_memory:
         return None
@@ -40,7 +40,7 @@ def with_memory(asked: Asked, paths: Sequence[str]) -> WithMemory | None:
 
 
 def unknown(columns: list[Column], groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:
-    """Add columns of which nothing is known."""
+    """Add empty columns."""
     del key
     nothing = [None] * groups.num_rows
     return group.with_memory(columns, groups, nothing, nothing)
@@ -51,8 +51,8 @@ def _added(
 ) -> tuple[list[Column], pa.Table]:
     """Add what groups allocate and hold at the peak.
 
-    Those that allocate nothing have 0; a layer of which memory tells only the name, and which
-    several groups share, has null.
+    A group that allocates nothing has 0. If memory knows a layer by name only, and several groups
+    share that name, they have null.
     """
     by_name = {each.name: each for each in device.by[key]}
     names = groups.column(key).to_pylist()

@@ -25,15 +25,15 @@ class HeldChange:
     """What something holds at the peak of each."""
 
     name: str | None
-    """null where it is unknown."""
+    """null if it is unknown."""
     a_bytes: int
     """At the peak of A."""
     b_bytes: int
     """At the peak of B."""
     a_block_count: int
-    """In so many blocks."""
+    """Number of blocks at A's peak."""
     b_block_count: int
-    """In so many blocks."""
+    """Number of blocks at B's peak."""
     change_bytes: int
     """How much more B holds."""
 
@@ -82,7 +82,7 @@ class MemoryComparison:
 
 
 def compare(a: Sequence[DeviceMemory], b: Sequence[DeviceMemory]) -> MemoryComparison:
-    """Put together the devices of one name; where no names agree, those that peak highest."""
+    """Pair devices of the same name; if no names agree, those that peak highest."""
     others = {each.device: each for each in reversed(b)}
     pairs = [ComparedMemory(each, others[each.device]) for each in a if each.device in others]
     pairs = pairs or [ComparedMemory(a[0], b[0])]
@@ -118,7 +118,7 @@ class _Device:
 
 
 def metrics(pair: ComparedMemory) -> Mapping[str, Metric]:
-    """Return what can be limited, of one device."""
+    """Return the metrics of one device that can be limited."""
     return {
         name: Metric(name=name, unit="bytes", a=getattr(pair.a, field), b=getattr(pair.b, field))
         for name, field in _FIELDS.items()

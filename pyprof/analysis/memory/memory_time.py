@@ -29,13 +29,13 @@ class TimedMemory:
     """Memory and time of an op, a line or a layer."""
 
     name: str | None
-    """null where it is unknown."""
+    """null if it is unknown."""
     bytes: int
     """What it holds at the peak."""
     allocated_bytes: int
     """What it allocated in the whole recording."""
     byte_ns: float | None
-    """Bytes times ns held; null where no times are known."""
+    """Bytes times ns held; null if no times are known."""
     time_ns: int
     """Its time in the trace, on the GPU or, without one, on the CPU."""
     rows: int

@@ -49,21 +49,21 @@ class OutOfMemory:
     event_id: int
     """Number of the event, from 0."""
     time_ns: int | None
-    """Since the first event; null where no times are known."""
+    """Since the first event; null if no times are known."""
     asked_bytes: int
     """What was asked for."""
     device_free_bytes: int | None
-    """What the device itself had free; null where the file does not tell."""
+    """Free memory of the device itself; null if not recorded."""
     allocated_bytes: int
     """What the program held."""
     reserved_bytes: int | None
-    """What the allocator had of the device; null where the file does not tell."""
+    """Memory that the allocator had reserved on the device; null if not recorded."""
     free_bytes: int | None
-    """Of that, what nobody used; null where the file tells of no segments."""
+    """Of that, what nobody used; null if the file has no segments."""
     largest_free_bytes: int | None
     """The largest piece of it; null likewise."""
     line: str | None
-    """The user's line that asked; null where no stack was recorded."""
+    """The user's line that asked; null if no stack was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +99,18 @@ class MemoryPoint:
     event_id: int
     """Number of the event after which that was, from 0."""
     time_ns: int | None
-    """Since the first event; null where no times are known."""
+    """Since the first event; null if no times are known."""
     bytes: int
     """Of all categories."""
     reserved_bytes: int | None
-    """What the allocator had of the device; null where nothing tells."""
+    """Memory that the allocator had reserved on the device; null if unknown."""
     category_bytes: tuple[int, ...]
     """By category, in the order of `categories`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldAt:
-    """What was held at a chosen moment. What its parts say of the peak is of this moment."""
+    """What was held at a chosen moment. Its fields for the peak are for this moment."""
 
     event_id: int
     """Number of the event after which that is, from 0; -1: before the first."""
@@ -119,9 +119,9 @@ class HeldAt:
     bytes: int
     """What the program held."""
     active_bytes: int
-    """The same with what was given back but waited for a stream."""
+    """The same with blocks that were freed but still waited for a stream."""
     reserved_bytes: int | None
-    """What the allocator had of the device; null where nothing tells."""
+    """Memory that the allocator had reserved on the device; null if unknown."""
     by: Mapping[str, tuple[HeldMemory, ...]]
     """What made it up, by category, evidence, layer, line, op, direction and size."""
     largest: tuple[HeldBlock, ...]
@@ -137,17 +137,17 @@ class DeviceMemory:
     device: str
     """As torch names it."""
     rank: int | None
-    """Rank of the process; null where nothing tells."""
+    """Rank of the process; null if unknown."""
     event_count: int
     """How many were recorded."""
     began_ns: int | None
-    """When the first event was, on the clock of the file; null where no times are known."""
+    """When the first event was, on the clock of the file; null if no times are known."""
     span_ns: int | None
-    """From the first event to the last; null where no times are known."""
+    """From the first event to the last; null if no times are known."""
     start_bytes: int
     """What was held before the first event."""
     start_block_count: int
-    """In so many blocks."""
+    """Number of blocks."""
     peak_bytes: int
     """The most that was held at a time."""
     peak_event_id: int
@@ -155,25 +155,26 @@ class DeviceMemory:
     peak_time_ns: int | None
     """Since the first event; null before it, or where no times are known."""
     peak_active_bytes: int
-    """At the peak, with what was given back but waited for a stream."""
+    """At the peak, with blocks that were freed but still waited for a stream."""
     peak_reserved_bytes: int | None
-    """What the allocator had of the device at the peak; null where nothing tells."""
+    """Memory that the allocator had reserved on the device at the peak; null if unknown."""
     peak_free_bytes: int | None
-    """Of that, what nobody used: fragments and cache; null where the file tells of no segments."""
+    """Of that, what nobody used: fragments and cache; null if the file has no segments."""
     peak_rounding_bytes: int | None
     """Of that, what blocks take beyond what was asked for; null likewise."""
     peak_free_piece_count: int | None
-    """In so many pieces; null likewise."""
+    """Number of pieces; null likewise."""
     peak_largest_free_bytes: int | None
     """The largest of them; null likewise."""
     max_active_bytes: int
-    """The most that was held at a time with what was given back but waited for a stream."""
+    """The most that was held at a time, with blocks that were freed but still waited for a stream.
+    """
     max_active_event_id: int
     """Number of the event after which that was, from 0; -1: before the first."""
     max_active_time_ns: int | None
     """Since the first event; null before it, or where no times are known."""
     max_reserved_bytes: int | None
-    """The most that the allocator had of the device at a time; null where nothing tells."""
+    """The most memory that the allocator had reserved on the device; null if unknown."""
     max_reserved_event_id: int | None
     """Number of the event after which that was, from 0; -1: before the first; null likewise."""
     max_reserved_time_ns: int | None
@@ -181,10 +182,10 @@ class DeviceMemory:
     end_bytes: int
     """What was held after the last event."""
     end_allocated_bytes: int | None
-    """The same, as the allocator counts at the end: with what it rounds up; null where the file
-    does not tell."""
+    """The same as counted by the allocator at the end, which rounds sizes up; null if not recorded.
+    """
     end_reserved_bytes: int | None
-    """What the allocator had of the device at the end; null where nothing tells."""
+    """Memory that the allocator had reserved on the device at the end; null if unknown."""
     by: Mapping[str, tuple[HeldMemory, ...]]
     """What made up the peak, by category, evidence, layer, line, op, direction and size."""
     largest: tuple[HeldBlock, ...]
@@ -194,7 +195,7 @@ class DeviceMemory:
     at: HeldAt | None
     """What was held at a chosen moment; null unless one is chosen."""
     growth: StepGrowth | None
-    """From step to step; null where no steps are marked, or fewer than four."""
+    """From step to step; null if no steps are marked, or fewer than four."""
     out_of_memory: tuple[OutOfMemory, ...]
     """The last ten."""
     changes: tuple[PossibleChange, ...]
@@ -219,9 +220,8 @@ def highest_first(
 ) -> tuple[DeviceMemory, ...]:
     """Analyse every device of some recordings, the one that peaks highest first.
 
-    `source` is a trace of the same run, for times. The timeline is of a window of time, on the
-    clock of the files, if the peak is in it; else of everything. `at` is a moment to show beside
-    the peak.
+    `source` is a trace of the same run, for times. The timeline shows a window of time, on the
+    files' clock, if the peak is in it; else everything. `at` is a moment to show beside the peak.
     """
 
     @cache

@@ -1,8 +1,8 @@
-"""One clock for all ranks: those of different hosts differ, but a collective ends for all at once.
+"""One clock for all ranks: hosts' clocks differ, but a collective ends for all ranks at once.
 
-Ranks of one capture have one clock, and nothing is changed between them. The offset of a clock is
-the median of the differences between its ends and those of clocks already put right; a drift is
-taken away where that halves what is left.
+Ranks of one capture share a clock and stay as they are. The offset of a clock is the median of the
+differences between its ends and those of clocks already aligned; drift is removed if that halves
+the residual.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 _SHARE = 95
-"""The residual is what so many per cent of the differences stay below."""
+"""The residual is this percentile of the differences."""
 _DRIFT_MOST = 5e-4
 """A computer's clock does not go wrong by more; what looks so is something else."""
 _DRIFT_FROM = 12
-"""Fewer differences than this tell no drift from chance."""
+"""With fewer differences than this, drift cannot be told from chance."""
 _RESIDUAL_FROM = 5
-"""Fewer, of which the offset was made, tell nothing of how good that is."""
+"""With fewer, nothing is left to check the offset by: all were used to find it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,19 @@ class Clock:
     number: int
     """Equal for ranks of one capture: they have one clock."""
     against: int
-    """The rank on whose clock it is put: the first of those joined by collectives."""
+    """The rank whose clock it is converted to: the first of the ranks joined by collectives."""
     _: KW_ONLY
     offset_ns: int = 0
     """What its clock shows more, at `since_ns`."""
     drift: float = 0.0
-    """What it gains more, ns per ns; 0.0 where it may be chance."""
+    """What it gains more, ns per ns; 0.0 if it may be chance."""
     since_ns: int = 0
     collectives: int = 0
     """How many of them it was aligned on; 0 for one that was not moved."""
     residual_ns: int = 0
     """How far the rank's ends lie from those of other clocks once aligned: differences between two
-    ranks below the sum of their residuals tell nothing. 0 where all share one clock."""
+    ranks below the sum of their residuals mean nothing. 0 if all share one clock.
+    """
     sure: bool = True
     """Whether nobody leaves early what it was aligned on, as a broadcast's root does."""
 
@@ -82,7 +83,7 @@ def clocks(
 ) -> Mapping[int, Clock]:
     """Align the ranks that share collectives, directly or through others, with the first of them.
 
-    `numbers`: that of each rank's clock; equal ones need no aligning.
+    `numbers`: the number of each rank's clock; equal ones need no alignment.
     """
     ends = _ends(columns, matrices, numbers)
     ranks_of: dict[int, list[int]] = {}
@@ -140,7 +141,7 @@ def _ends(
 
 
 def _add(one: _Ends, clock_of: dict[int, Clock]) -> list[int]:
-    """Put the clocks of a group right by those that are; give their numbers."""
+    """Align the clocks of a group with those already aligned; return their numbers."""
     rows_of: dict[int, list[int]] = {}
     for row, number in enumerate(one.clocks):
         rows_of.setdefault(number, []).append(row)

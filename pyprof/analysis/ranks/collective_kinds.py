@@ -1,4 +1,4 @@
-"""What each collective was: kind, algorithm, group and size; and which are of one kind."""
+"""What each collective was: kind, algorithm, group and size; and which ones are alike."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def collectives(
 ) -> tuple[pa.Table, pa.Table, int | None]:
     """Describe the kernels that communicate: `tables.SIGNATURES`, `tables.COLLECTIVES`.
 
-    And give the time, in ns, in which the rank but waited for other stages of a pipeline; None
-    where it is in none. `computing` is when anything was computed.
+    Also return the time, in ns, during which the rank only waited for other stages of a pipeline;
+    None without a pipeline. `computing` is when anything was computed.
     """
     rows = np.flatnonzero(sorts(records) == COMMUNICATION)
     chosen = records.take(rows)
@@ -212,7 +212,7 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
         name.index.tolist(), tool_fields, _params_of_ops(records), stream, ranges, strict=True
     ):
         # choose the kind: the tool knows it, else the kernel's name; but all runs as send and
-        # receive. A group of sends and receives is what the range around it says.
+        # receive. The kind of a group of sends and receives follows from the range around it.
         tool_name = tool.get("name")
         tool_kind = ops.kind(tool_name) if isinstance(tool_name, str) else None
         first = named[place] if tool_kind is None else tool_kind
@@ -227,7 +227,7 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
 
 
 def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
-    """What the tool records of each row; {} if nothing."""
+    """What the tool recorded for each row; {} if nothing."""
     column = records.dictionary("collective")
     decoded: list[Mapping[str, Any]] = [*map(json_fields, column.values), {}]
     return [decoded[place] for place in column.index.tolist()]

@@ -1,7 +1,7 @@
-"""Collectives that a tool lost in the midst of one rank's capture: the others close ranks behind.
+"""Collectives that a tool lost in the middle of one rank's capture: later ones move up.
 
-From there on, order alone would put other collectives side by side. Times tell: ranks leave
-together before the loss, apart behind it, and together again some collectives further on.
+From there on, matching by order alone would pair different collectives. Times show where: ranks
+leave together before the loss, apart after it, and together again if shifted by some collectives.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 _APART_NS = 100_000
-"""From one collective to the next, clocks and leaving change the distance by less."""
+"""Clock drift and leaving change the distance by less from one collective to the next."""
 _AHEAD, _WRONG = 8, 4
-"""Of so many collectives so many have to be wrong: one that is left late is none that was lost."""
+"""Number of collectives in a window, and how many must be wrong: a single late end is no loss."""
 _FURTHEST = 64
 """How many may be lost at once."""
 _FEW = 3
@@ -35,7 +35,7 @@ _FEW = 3
 def realign(
     columns: Collectives, reference: IntArray, rows: IntArray, placed: Alignment
 ) -> Alignment:
-    """Lay rows beside others of which some were lost; what was placed, where none seem to be.
+    """Align rows with others, some of which were lost; unchanged if none seem to be.
 
     Rows that the other has lost are left out.
     """
@@ -58,7 +58,7 @@ def realign(
 
 
 def _realigned(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
-    """Fill in beside which of the other's rows each row lies; None where that is uncertain."""
+    """Fill in the other's row that matches each row; None if that is uncertain."""
     one, other = _sides(start)
     at[:other] = np.arange(start, start + other)
     while True:

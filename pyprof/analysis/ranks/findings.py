@@ -35,7 +35,7 @@ class RankTime:
     device: int
     """Number of the GPU in its process; -1 where it is unknown."""
     gpu: str | None
-    """Its name; null where the capture does not name it."""
+    """Its name; null if the capture does not name it."""
     source: str
     """The capture."""
     rows: int
@@ -57,14 +57,14 @@ class RankTime:
     copy_ns: int
     """When copies or fills ran."""
     step_ns: float | None
-    """Median step after warm-up; null where no steps were found."""
+    """Median step after warm-up; null if no steps were found."""
     steps: int
     """How many steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankComparison:
-    """What a report shows: tables of ranks, groups, steps and layers, none of collectives."""
+    """What a report shows: tables of ranks, groups, steps and layers, but not of collectives."""
 
     ranks: tuple[RankTime, ...]
     origins: tuple[str, ...]
@@ -73,7 +73,7 @@ class RankComparison:
     unmatched: tuple[UnmatchedCount, ...]
     clocks: Mapping[int, Clock]
     impossible: int
-    """Collectives that some rank left before the last had come; nothing can be said of them."""
+    """Collectives that some rank left before the last one came: their times are inconsistent."""
     stragglers: list[StragglerCost]
     late: list[Late]
     step_waits: list[StepCost]
@@ -90,7 +90,7 @@ class RankComparison:
     missing: tuple[str, ...]
     """Captures that could not be read."""
     absent: tuple[int, ...]
-    """Ranks without a capture, as far as the others tell of them."""
+    """Ranks without a capture, as far as the other captures mention them."""
     waiting_for_absent: tuple[int, ...]
     """Ranks that may come late because they waited for one of these."""
     warnings: tuple[str, ...]
@@ -156,7 +156,7 @@ def _named(sources: Sequence[str]) -> str:
 
 
 def _clock_numbers(rank_tables: RankTables) -> Mapping[int, int]:
-    """Number the clocks, and give that of each rank."""
+    """Number the clocks; return the number of each rank's clock."""
     numbers: dict[str, int] = {}
     rank, clock = (rank_tables.ranks.column(name).to_pylist() for name in ("rank", "clock"))
     return {

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 _SLOWER = 1.25
-"""From so many times the transfer time of like groups on, a group is slow."""
+"""A group is slow from this multiple of similar groups' transfer time on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpeed:
-    """Collectives of one kind, algorithm and size in one process group, or in several alike."""
+    """Collectives of one kind, algorithm and size in one process group, or in similar ones."""
 
     key: CollectiveKey
     ranks: int | None
@@ -57,14 +57,14 @@ class GroupSpeed:
 
     @property
     def algorithm_rate(self) -> float | None:
-        """Algorithm bytes per s, of mixed sizes all by all; None where either is not known."""
+        """Algorithm bytes per s, for mixed sizes total by total; None if either is unknown."""
         if self.key.mixed:
             return per_second(self.total_bytes, self.total_ns)
         return per_second(self.key.bytes, self.transfer_ns)
 
     @property
     def bus_rate(self) -> float | None:
-        """Bus bytes per s; None where bytes, kind, ranks or transfer are not known."""
+        """Bus bytes per s; None if bytes, kind, ranks or transfer are not known."""
         rate, kind = self.algorithm_rate, self.key.kind
         if rate is None or kind is None or self.ranks is None:
             return None
@@ -73,7 +73,7 @@ class GroupSpeed:
 
 @dataclass(frozen=True, slots=True)
 class SlowGroup:
-    """A group that takes longer than the median of others of as many ranks for the same."""
+    """A group slower than the median of groups of its size in the same collectives."""
 
     speed: GroupSpeed
     usual_ns: float

@@ -1,4 +1,4 @@
-"""Which collective of one rank is which of another: by process group, and by order within it."""
+"""Which collectives of two ranks are the same: by process group, and by order within it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Group:
     ranks: IntArray
     """Rising; those whose captures hold its collectives."""
     size: int | None
-    """How many ranks it has: as a capture tells, or as many as were found by its name."""
+    """How many ranks it has: as recorded, or as many as were found by its name."""
 
     @property
     def complete(self) -> bool:
@@ -51,7 +51,7 @@ class CollectiveMatrix:
 
     group: Group
     rows: IntArray
-    """[rank, collective]: the entry in the columns; MISSING where a capture has none."""
+    """[rank, collective]: the entry in the columns; MISSING if a capture has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class Matched:
     matrices: tuple[CollectiveMatrix, ...]
     unmatched: tuple[UnmatchedCount, ...]
     absent: tuple[int, ...] = ()
-    """Ranks without a capture that the others' groups or numbers tell of."""
+    """Ranks without a capture that must exist by the other ranks' groups or numbers."""
     waiting_for_absent: tuple[int, ...] = ()
-    """Ranks that may wait for one of these where not all others do: who is late is unknown."""
+    """Ranks that may wait for one of these while others do not: who is late is unknown."""
 
 
 def match(columns: Collectives) -> Matched:
@@ -85,8 +85,9 @@ def match(columns: Collectives) -> Matched:
 
     Where captures name process groups, those of one name and the same ranks belong together, in
     their order. Where they do not, a stream stands for a communicator, and streams belong together
-    whose ranks leave the same kinds of collectives after the same times, which no clock's offset
-    changes. So it is with sends and receives in a group of several, for they join two of them.
+    if their ranks leave the same kinds of collectives after the same times, which no clock offset
+    changes. The same goes for sends and receives in a larger group, since each joins only two
+    ranks.
     """
     named: dict[int, list[IntArray]] = {}
     unnamed: list[IntArray] = []
@@ -135,7 +136,7 @@ def _absent(columns: Collectives) -> tuple[int, ...]:
 def _waiting_for_absent(
     columns: Collectives, matrices: list[CollectiveMatrix], alone: list[IntArray]
 ) -> tuple[int, ...]:
-    """Return the ranks in a group of which others, or some, have no capture.
+    """Return the ranks of a group some of whose members have no capture.
 
     In a group that all captured ranks are in, all of them wait alike.
     """
@@ -219,7 +220,7 @@ def _beside(columns: Collectives, reference: IntArray, rows: IntArray) -> Alignm
 
 
 _VARIANTS = 8
-"""In one group ranks do the same in the same order; so many exceptions are looked at."""
+"""Ranks of a group do the same in the same order; maximum number of exceptions examined."""
 
 
 def _collective_matrix(columns: Collectives, bundle: list[Alignment]) -> CollectiveMatrix:
@@ -255,7 +256,7 @@ def _why(columns: Collectives, alone: IntArray, group: list[IntArray]) -> str:
 
 
 def _edges(matrices: list[CollectiveMatrix]) -> Iterable[UnmatchedCount]:
-    """Report collectives that the captures of some ranks begin too late or end too early for."""
+    """Report collectives that are missing since some ranks' captures begin late or end early."""
     for matrix in matrices:
         seen = (matrix.rows != MISSING).sum(axis=0)
         for rank, row in zip(matrix.group.ranks.tolist(), matrix.rows, strict=True):

@@ -28,7 +28,7 @@ Columns = dict[str, "Callable[[Any], Cell]"]
 
 @dataclass(frozen=True, slots=True)
 class OutputTable:
-    """A table: what it has a row of, and what each column tells of one."""
+    """A table: what a row stands for, and what each column holds."""
 
     items: Callable[[RankComparison], Iterable[Any]]
     columns: Columns
@@ -52,7 +52,7 @@ def _of_second(columns: Columns) -> Columns:
 
 
 def _cell(place: int, cell: Callable[[Any], Cell], pair: tuple[Any, Any]) -> Cell:
-    """Read a cell of one of two; of what is not there, nothing."""
+    """Read a cell of one of two rows; None if the row is missing."""
     return None if pair[place] is None else cell(pair[place])
 
 

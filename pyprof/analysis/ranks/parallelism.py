@@ -50,7 +50,7 @@ BY_DESCRIPTION, BY_NAME, BY_TRAFFIC, BY_LAYOUT = "description", "name", "traffic
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a group is for, and what says so; both empty where nothing does."""
+    """What a group is for, and the evidence; both empty if unknown."""
 
     name: str = ""
     evidence: str = ""
@@ -61,9 +61,9 @@ class AxisUse:
     """The process groups of one purpose."""
 
     role: str
-    """tensor, pipeline, data and so on; empty where nothing tells."""
+    """tensor, pipeline, data and so on; empty if unknown."""
     evidence: str
-    """What tells."""
+    """The evidence for it."""
     groups: int
     """How many groups."""
     ranks: int
@@ -75,7 +75,7 @@ class AxisUse:
     exposed_ns: float
     """Of that, while nothing computed."""
     busiest: int | None
-    """Of expert parallelism, the rank that receives most; null where captures do not tell."""
+    """With expert parallelism, the rank that receives most; null if unknown."""
     imbalance: float | None
     """How many times the mean it receives; null as `busiest`."""
 
@@ -163,10 +163,10 @@ def _reduces(columns: Collectives, entries: IntArray) -> bool:
 
 
 def _by_layout(groups: Sequence[Group]) -> list[Role]:
-    """Roles of groups that cross: neighbours are tensor parallel, those across them data.
+    """Roles of groups that cross: of neighbours tensor parallel, of the others data parallel.
 
-    So all launchers place ranks, for neighbours are joined by the fastest links. Nothing where
-    there are not exactly these two kinds, each of which holds every rank once.
+    All launchers place ranks like that, since neighbours have the fastest links. Empty unless there
+    are exactly these two kinds, each with every rank once.
     """
     neighbours = [bool((np.diff(group.ranks) == 1).all()) for group in groups]
     near = [group for group, is_near in zip(groups, neighbours, strict=True) if is_near]

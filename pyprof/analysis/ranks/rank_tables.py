@@ -51,7 +51,7 @@ def of_process(capture: Capture, pid: int) -> Capture:
 def measure_ranks(member: RankedCapture) -> RankTables:
     """Read a capture, or what parse wrote from one, and keep the facts of each of its ranks.
 
-    Raises PyprofError where it cannot be used.
+    Raises PyprofError if it cannot be used.
     """
     with fetch(member.url) as path:
         source = sanitize.redact_credentials(member.url)

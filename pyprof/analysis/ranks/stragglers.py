@@ -51,9 +51,9 @@ class StragglerCost:
     waited_ns: int
     """What it waited itself."""
     own_ns: float | None
-    """Median step without exposed communication; null where no steps were found."""
+    """Median step without exposed communication; null if no steps were found."""
     excess_ns: float | None
-    """How much more of that than the median of the others; null where no steps were found, or
+    """How much more of that than the median of the others; null if no steps were found, or
     there are no others."""
 
 
@@ -216,7 +216,7 @@ class LayerLoad:
 
     @property
     def imbalance(self) -> float | None:
-        """Most by mean: 1 is even. None where no rank spent time."""
+        """Most by mean: 1 is even. None if no rank spent time."""
         return self.most_ns / self.mean_ns if self.mean_ns else None
 
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 TOGETHER_NS = 25_000
-"""Ranks of one communicator leave a collective within so much of each other, mostly."""
+"""Ranks of one communicator mostly leave a collective within this time of each other."""
 _ROUGHLY_NS = 4 * TOGETHER_NS
-"""A few collectives tell roughly."""
+"""The number of collectives compared at first, for a rough estimate."""
 _LOOKED_AT, _LIKEST = 17, 4
-"""By so many of their ends the likest bundles are chosen; so many are looked at closely."""
+"""Number of ends by which the likeliest bundles are chosen; number of bundles checked closely."""
 _TRIED, _MOST = 16, 256
-"""With how many others, the nearest in number, so many are tried that nobody leaves with."""
+"""For how many streams left alone, and with how many others each, a match is tried."""
 _FEW = 4
 """Fewer collectives fit somewhere by chance."""
 
@@ -32,7 +32,7 @@ def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[li
     for rows in streams:
         of_length.setdefault(len(rows), []).append(rows)
     bundles = [bundle for same in of_length.values() for bundle in _of_as_many(columns, same)]
-    # Add who is left alone to those nearest in number, of which its capture has fewer, or more.
+    # Merge a stream left alone into the bundle nearest in number: its capture has fewer, or more.
     length = np.array([len(bundle[0].rows) for bundle in bundles])
     alone = [place for place, bundle in enumerate(bundles) if len(bundle) == 1]
     for place_ in alone[:_MOST]:
@@ -88,7 +88,7 @@ def _medians(ends: IntArray) -> IntArray:
 
 
 def _near(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alignment:
-    """Place a rank's rows beside those of others."""
+    """Align a rank's rows with those of others."""
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
         return UNALIGNED
     reference = bundle[0].rows
@@ -97,15 +97,15 @@ def _near(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alig
 
 
 _COMPARED = 512
-"""Collectives compared: as many again would tell no more."""
+"""Number of collectives compared; more would not change the result."""
 _ENOUGH = 64
-"""Collectives in a row that tell a place; of few, half of them do."""
+"""Consecutive collectives that identify a position; of few, half of them."""
 _FAR_NS = 1e6
 """A time that differs by more is wrong, no matter how much."""
 _CERTAIN_NS = 5_000
 """Nobody leaves closer together by chance."""
 _SURER = 0.5
-"""Another place than the one of equal numbers has to fit so much better."""
+"""How much better a shifted alignment must fit than the one by equal numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ def min_overlap(reference: IntArray, rows: IntArray) -> int:
 def candidate_shifts(columns: Collectives, reference: IntArray, rows: IntArray) -> Iterable[int]:
     """Yield the shifts that are worth a closer look; all of them for few collectives.
 
-    Of many, those where the first, the middle or the last few of one rank are left after the
-    likest times of the other: if enough is in both captures, one of these is.
+    With many, only the shifts at which the first, the middle or the last few of one rank match the
+    other's times best: if the captures share enough of them, one of these shifts is right.
     """
     if max(len(reference), len(rows)) <= _ENOUGH:
         return range(1 - len(rows), len(reference))

@@ -72,7 +72,7 @@ SIGNATURES = pa.schema(
         "members": _TEXT,  # the ranks in it, as the capture writes them
         "size": pa.int32(),  # the number of ranks in it
         "bytes": pa.int64(),  # algorithm bytes
-        "description": _TEXT,  # what the process group is for, as its maker says
+        "description": _TEXT,  # what the process group is for, as described by its creator
         "total_ns": pa.int64(),  # of all its kernels on the rank, overlaps counted once
         "exposed_ns": pa.int64(),  # of that, while nothing was computed
         "received_bytes": pa.int64(),  # by all calls; null: unknown of any

@@ -36,9 +36,9 @@ class Waits:
     ranks: IntArray
     """Those that are on the clock."""
     signature: IntArray
-    """[collective]: what it is, as the first rank says that has it."""
+    """[collective]: its kind, from the first rank that has it."""
     bytes: IntArray
-    """[collective]: algorithm bytes, the mean over ranks; MISSING where any is."""
+    """[collective]: algorithm bytes, the mean over ranks; MISSING if any is."""
     even: NDArray[np.bool_]
     """[collective]: whether all ranks have as many."""
     step: IntArray
@@ -54,7 +54,7 @@ class Waits:
     transfer_ns: IntArray
     """[collective]: MISSING where ranks are missing or the clocks are not good enough."""
     possible: NDArray[np.bool_]
-    """[collective]: whether nobody left before the last had come; of others nothing can be said."""
+    """[collective]: whether nobody left before the last one came; others have unusable times."""
 
     @property
     def others_ns(self) -> IntArray:
@@ -65,7 +65,7 @@ class Waits:
 def waits(
     columns: Collectives, matrices: Sequence[CollectiveMatrix], clocks: Mapping[int, Clock]
 ) -> tuple[Waits, ...]:
-    """Take the collectives of every group apart; a group of which one rank is aligned has none."""
+    """Split the collectives by group; a group with one aligned rank has none."""
     waits_of_groups = (_waits(columns, matrix, clocks) for matrix in matrices)
     return tuple(one for one in waits_of_groups if one is not None)
 
@@ -103,7 +103,7 @@ def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
 def _part(
     columns: Collectives, clock: Sequence[Clock], ranks: IntArray, rows: IntArray, complete: bool,  # noqa: FBT001 - one of few
 ) -> tuple[IntArray, ...]:  # fmt: skip
-    """Take some collectives of a group apart; gives what `Waits` has behind the ranks."""
+    """Analyse some collectives of a group; returns the fields of `Waits` after the ranks."""
     there = rows != MISSING
     start, end = (
         np.stack([one.align(times) for one, times in zip(clock, column[rows], strict=True)])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("op", "dir", "kernel")
 _MEANS = ("tensor", "occ", "occmeas", "l2hit", "clock")
-"""Columns of rows of which a mean is taken, weighted by time."""
+"""Columns whose mean over rows, weighted by time, is shown."""
 _TOTALS = ("rows", "ns", "dram", "dram_ns", "least", "dram_of_least", "energy", "energy_step",
            "energy_ns", "clock_share", "clock_of_share", "clock_share_ns")  # fmt: skip
 _SUMS = dict.fromkeys((*_TOTALS, *(f"{name}{part}" for name in _MEANS for part in ("", "_ns"))),
@@ -35,13 +35,13 @@ _SUMS = dict.fromkeys((*_TOTALS, *(f"{name}{part}" for name in _MEANS for part i
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums over rows that were measured; a part is None where no row has it."""
+    """Sums over measured rows; a field is None if no row has it."""
 
     values: Mapping[str, Any]
 
     @property
     def op(self) -> str | None:
-        """The op; None where it is not known."""
+        """The op; None if it is not known."""
         return self.values.get("op")
 
     @property
@@ -81,7 +81,7 @@ class Sums:
 
     @property
     def excess(self) -> float | None:
-        """Measured over least traffic, of rows of which both are known."""
+        """Measured over least traffic, for rows where both are known."""
         return _ratio(self.values["dram_of_least"], self.values["least"])
 
     @property
@@ -91,7 +91,7 @@ class Sums:
 
     @property
     def energy_step_j(self) -> float | None:
-        """Energy in the mean step; None where no steps are known."""
+        """Energy in the mean step; None if no steps are known."""
         return float(self.values["energy_step"]) or None if self.values["energy_ns"] else None
 
     @property
@@ -118,15 +118,14 @@ class CallTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CounterTotals:
-    """What was measured, small enough to send; that of several captures adds up."""
+    """What was measured, small enough to send; captures add up."""
 
     ops: pa.Table
     """By op and direction; without an op by kernel."""
     sources: Mapping[str, int]
     """Time by what measured it, ns."""
     disagreements: Mapping[tuple[str, bool], CallTime]
-    """Kernels whose counters contradict what their name says of Tensor Cores: by name, and whether
-    these ran."""
+    """Kernels whose counters contradict their name: the name, and whether Tensor Cores ran."""
     power: tuple[Power, ...]
 
     def by_op(self) -> list[Sums]:
@@ -140,7 +139,7 @@ class CounterTotals:
         return Sums({name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS})
 
     def known_share(self, name: str, whole_ns: int) -> float:
-        """The share of a time, that of all rows, of which a sum is known."""
+        """The share of the time of all rows in rows where a sum is known."""
         return float(self.total.values[f"{name}_ns"]) / max(whole_ns, 1)
 
     @property
@@ -155,9 +154,9 @@ class CounterTotals:
 
     @property
     def throttled(self) -> str | None:
-        """Say that the clock was below that of the peak, and what held it; None where it was not.
+        """Say that the clock was below the peak's, and what limited it; None if it was not.
 
-        The clock of ncu's own runs, which it locks, says nothing.
+        Runs under ncu do not count, since ncu locks the clock.
         """
         share, clock = self.total.clock_share, self.total.clock_of_share
         if share is None or clock is None or share >= _AT_PEAK:
@@ -172,7 +171,7 @@ _AT_PEAK = 0.97
 def counter_totals(
     table: Table, capture: Capture | None, rows: Mask | None, step_ns: Floats | None
 ) -> CounterTotals | None:
-    """Sum up what was measured of all rows, or those chosen; None where nothing was.
+    """Sum up the measurements of all rows, or those chosen; None if nothing was measured.
 
     `step_ns` is what each row adds to the time of the mean step.
     """

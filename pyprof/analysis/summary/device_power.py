@@ -55,9 +55,9 @@ class Power:
     """Share of the samples of a busy device within 2 % of the highest."""
     hottest_c: float | None
     fixed_clock: bool
-    """Whether all samples of its clock are the same: nothing but a setting held it."""
+    """Whether all samples of its clock are the same, so that it was locked."""
     held_by: Mapping[str, float] | None
-    """Shares of the samples in which the driver named a cause; None where it was not asked."""
+    """Shares of the samples in which the driver named a cause; None if not recorded."""
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Power:
 
 
 def device_power(capture: Capture, records: Records, chosen: Mask | None = None) -> Iterator[Power]:
-    """Sum up the power of each device that was sampled, of those that ran something, if any did.
+    """Sum up the power of each sampled device; devices that ran nothing count only if none did.
 
     With `chosen` rows, as of some steps: from their first start to their last end. Several ranks
     of a machine may each have sampled all of its devices.
@@ -94,7 +94,7 @@ class _Series:
         self.rows, self.bounds = rows, bounds
 
     def samples(self, metric: str) -> tuple[Int64Array, Floats]:
-        """Return times and values; the first sample tells when the second begins."""
+        """Return times and values; the first sample only begins the interval of the second."""
         own = self.rows.filter(pc.equal(self.rows.column("metric").cast(pa.string()), metric))
         time, first = np.unique(ints(own.column("time")), return_index=True)
         value = own.column("value").to_numpy()[first]

@@ -1,8 +1,8 @@
 """What the host spent in each op: its calls, its own time, and that of ops called inside, too.
 
-Only a capture tells: records are of what ran on the GPU. Ops go by their own names at any depth,
-as in `key_averages()` of torch.profiler: `linear` is a call, and the `addmm` inside of it is one.
-A range alone in one of the same name is the same call; so is PyTorch's own range in a marker.
+This needs a capture: records only hold what ran on the GPU. Ops go by their own names at any depth,
+as in `key_averages()` of torch.profiler: `linear` is a call, and the `addmm` inside it is one. A
+range alone in one of the same name is the same call; so is PyTorch's own range in a marker.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ class _Ranges(NamedTuple):
     """Number of the op's name; MISSING for what is no op."""
     names: list[str]
     line: IntArray
-    """Number of the line that called it; MISSING where no stack says."""
+    """Number of the line that called it; MISSING without a stack."""
     lines: list[str]
 
 
 def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table | None:
-    """Total the calls of each op, or those that began in a span; None where no ranges name any.
+    """Total the calls of each op, or those that began in a span; None if no ranges name any.
 
     Returns what `SUMS` names for each `op` and `line` that called it, small enough to send;
-    `launches` counts the rows that these calls launched, whatever op they count for.
+    `launches` counts the rows that these calls launched, even if a row counts for another op.
     """
     if source.capture is None:
         return None
@@ -110,7 +110,7 @@ def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None)
 
 
 def by_op(host: pa.Table) -> pa.Table:
-    """Total what `host_ops` gives by op alone; `line` is that of most of its own time."""
+    """Total the result of `host_ops` by op alone; `line` is where most of its own time is."""
     order = [("cpu_self", "descending"), ("line", "ascending")]
     line_of_op: dict[str, str | None] = {}
     for row in host.select(["op", "line", "cpu_self"]).sort_by(order).to_pylist():

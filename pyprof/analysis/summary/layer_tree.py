@@ -29,9 +29,9 @@ def layer_sums(
     """Sum up all rows, or those chosen, by the path of their layer.
 
     The first table has time (`ns`), rows and, above 0 if a layer has this path and not only a part
-    of the names of others, `layers`. The second has the time in the mean step, `step_ns`, if
-    `per_step` says what each row adds to it; else it is None. A backward row counts for the layer
-    of its forward call.
+    of the names of others, `layers`. The second has the time in the mean step, `step_ns`, to which
+    each row adds its `per_step`; None without that. A backward row counts for the layer of its
+    forward call.
     """
     layer = table.own_or_forward("layer")
     chosen = np.ones(len(layer), bool) if rows is None else rows

@@ -33,14 +33,14 @@ class Total:
     """One group of rows."""
 
     key: tuple[str | None, ...]
-    """Its value of each column; None where the rows have none."""
+    """Its value in each column; None if the rows have none."""
     calls: int
     """Kernels, copies and so on."""
     time_ns: int
     share: float
     """Of the summed time of all rows, 0 to 1."""
     flops_per_s: float | None
-    """Over the rows whose FLOPs are known, and their helpers; None where none is, or none does
+    """Over the rows whose FLOPs are known, and their helpers; None if none is, or none does
     arithmetic."""
     bytes_per_s: float | None
 
@@ -96,7 +96,7 @@ _KEYS = ("op", "dir", "line", "unnamed", "range")
 """What a group has in common; `unnamed` is the kernel of rows that no op names, and `range` the
 user's range around them, if neither op nor line is known."""
 _LARGEST = ("kernel", "bound", "tc", "reason", "above")
-"""Of these, a group gets what most of its time has."""
+"""For these, a group gets the value that most of its time has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def line_totals(ops: Sequence[OpTime]) -> tuple[LineTotal, ...]:
 
 
 def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
-    """The columns that rows are grouped by, and those of which a group gets the largest."""
+    """The columns that rows are grouped by, and those whose largest value a group gets."""
     costs, kernel = table.costs, _kernel(table)
     op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
     classified = np.array([*(value != "-" for value in tc.values), False]).take(tc.index)

@@ -1,4 +1,4 @@
-"""What `pyprof summary` says: rows are chosen, summed up, and the sums made an answer."""
+"""How `pyprof summary` works: rows are chosen and summed up, and the sums become an answer."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Overview:
     timeline: Timeline | None
     """None if the records hold no times, or not all rows of these steps are looked at."""
     kept: Filtered | None
-    """What `--where` left of the rows; then nothing is said of idle time, the host, MFU and MBU."""
+    """The rows that `--where` left; idle time, the host, MFU and MBU are then unknown."""
 
 
 def overview(
@@ -219,7 +219,7 @@ def _outermost(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSums:
-    """The steps of captures whose steps were found alike, and what is said of these steps."""
+    """The steps of captures whose steps were found in the same way, and notes about them."""
 
     steps: Steps = merged_by(merge_steps)
     """Without rows."""

@@ -209,7 +209,7 @@ class Chart:
     points: list[Point]
     """The longest first."""
     roofs: list[Roof]
-    """Those of most time first; none for a device of which nothing is known."""
+    """The longest first; none for an unknown device."""
     processor: str = GPU
     """Whose time it is."""
 
@@ -228,7 +228,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineSums:
-    """What a chart is made from, small enough to send; that of several captures makes one."""
+    """What a chart is made from, small enough to send; several captures make one."""
 
     gpus: tuple[str | None, ...] = merged_by(merge_unique)
     asked: str | None = merged_by(first)
@@ -239,7 +239,7 @@ class RooflineSums:
     def chart(self, limit: int) -> Chart:
         """Return the ops that compute on data in memory, at most `limit`.
 
-        Raises PyprofError where there is none: an op needs FLOPs and bytes, both known.
+        Raises PyprofError if there is none: an op needs FLOPs and bytes, both known.
         """
         op_points = points(self.achieved, limit)
         if not op_points:
@@ -254,7 +254,7 @@ class RooflineSums:
 def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSums:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
-    Raises click.BadParameter where it names none.
+    Raises click.BadParameter if it names none.
     """
     table = source.table
     op_work = achieved(table, chosen_rows(source, chosen))

@@ -57,7 +57,7 @@ def source_lines(table: Table, rows: Mask | None = None) -> LineSums:
     number_of_line: dict[tuple[str, int], int] = {}
     of_trace: list[list[int]] = [[] for _ in range(size)]
     times: list[list[int]] = []
-    """Of each line: with what it calls, and its own, ns."""
+    """Time of each line with its callees, and its own, ns."""
     for place in np.unique(index[index > 0]).tolist():
         lines = user_lines(trace.values[place - 1])
         for line in dict.fromkeys(lines):
@@ -125,11 +125,11 @@ def line_times(sums: LineSums) -> tuple[LineTime, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesSums:
-    """What the answer is made of, small enough to send; that of several captures makes one."""
+    """What the answer is made of, small enough to send; several captures make one."""
 
     lines: LineSums
     advice: AdviceSums
-    """All of it."""
+    """All of the time."""
     warnings: tuple[str, ...] = merged_by(merge_unique)
     kept: Filtered | None
     """What `--where` left."""

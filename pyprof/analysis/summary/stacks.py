@@ -26,13 +26,13 @@ class Frame(NamedTuple):
     file: str
     line: int
     name: str
-    """Empty for a line: what it is called its file tells, where that is at hand."""
+    """Empty for a line, whose function is looked up in its file, if that is at hand."""
 
 
 Stack = tuple[Frame, ...]
 
 NO_FILE = "~"
-"""The file of what has none, as pstats writes it for built-in functions."""
+"""The file name for frames without one, as pstats writes it for built-in functions."""
 
 
 @dataclass(frozen=True, slots=True)

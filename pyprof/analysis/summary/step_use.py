@@ -32,7 +32,7 @@ class UseSums:
     """Whether calls that wait for the GPU are known; else their time counts as launch or host."""
     gpus: int
     steps: int
-    """Of each GPU, added up; 0 without steps."""
+    """Added up over GPUs; 0 without steps."""
     span_ns: int
     busy_ns: int
     compute_ns: int

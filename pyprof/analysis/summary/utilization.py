@@ -1,4 +1,4 @@
-"""MFU, HFU and MBU: how much of what the GPUs could do in the time the model's work is."""
+"""MFU, HFU and MBU: the model's work as a share of what the GPUs could do in the time."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
 LEAST_KNOWN = 0.8
-"""Share of GPU time with known FLOPs (for MBU, bytes) below which nothing is said of all of it."""
+"""Minimum share of GPU time with known FLOPs (for MBU, bytes) for a figure about all of it."""
 _NANO = 1e9
 _DECODE = "decode"
 
 
 @dataclass(frozen=True, slots=True)
 class StepShares:
-    """How near one step came to the peaks; None where a peak, or much of its work, is unknown."""
+    """How near one step came to the peaks; None if a peak, or much of its work, is unknown."""
 
     mfu: float | None = None
     hfu: float | None = None
@@ -134,7 +134,7 @@ class Utilization:
 
     @property
     def mfu(self) -> float | None:
-        """Model FLOPs over what the peak allows; None where that cannot be said, as `why` says."""
+        """Model FLOPs over what the peak allows; None if unknown, for the reason in `why`."""
         return self._share(self.model_flops)
 
     @property
@@ -158,7 +158,7 @@ class Utilization:
 
     @property
     def mbu(self) -> float | None:
-        """Bytes of decode steps over what the memory could move in them; None where not known."""
+        """Bytes of decode steps over what the memory could move in them; None if not known."""
         known = self.bytes_known_ns >= LEAST_KNOWN * self.decode_busy_ns > 0
         if not known or self.peak_bandwidth is None or not self.decode_wall_ns:
             return None
@@ -207,7 +207,7 @@ class PhaseWork:
 
 
 def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
-    """Sum up the work of rows, or those chosen, by the part of the step that they are of."""
+    """Sum up the work of rows, or those chosen, by the part of the step that they belong to."""
     phase = step_rows.phases(table)
     names = [*dict.fromkeys([*parts, ""])]
     place = {name: number for number, name in enumerate(names)}

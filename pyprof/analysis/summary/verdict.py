@@ -32,11 +32,11 @@ _SECOND = 0.5
 """A second cause of idle time is named from this part of the first on."""
 _LEAST_GAIN = 0.01
 _MUCH = 0.05
-"""What recurs and wins more is named beside a larger gain that is won once."""
+"""Recurring gains from this share on are named beside a larger one-time gain."""
 _MUCH_UNKNOWN = 0.2
 """Costs that are unknown for less of the time are no obstacle."""
 _KNOWN = 0.5
-"""What is known for less of the time says nothing of the whole."""
+"""The share of the time for which something must be known to stand for the whole."""
 _MAX_MISSING = 2
 _MAX_FINDINGS = 5
 
@@ -190,7 +190,7 @@ def _busy(answer: Summary, use: StepUse) -> Statement:
 
 
 def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
-    """What bounds the kernels, as far as costs tell, else their kind; and the ops of that."""
+    """What bounds the kernels if costs are known, else their kind; and the ops in question."""
     by_bound: dict[str, float] = {}
     for op in answer.ops:
         if op.bound is not None:

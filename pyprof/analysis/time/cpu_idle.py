@@ -56,7 +56,7 @@ def outermost_calls(capture: Capture) -> OpCalls:
 
 
 def lines(capture: Capture, calls: OpCalls) -> list[str | None]:
-    """Return the user's source line of each call; None where the capture has no stack of it."""
+    """Return the user's source line of each call; None if the capture has no stack of it."""
     ranges = capture.ranges
     read = texts.read_texts(ranges)
     code = read.code
@@ -73,9 +73,9 @@ def lines(capture: Capture, calls: OpCalls) -> list[str | None]:
 
 
 def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:
-    """Split the time in which no op worked by cause; the sets are disjoint and together are it.
+    """Split the time in which no op worked by cause, into disjoint sets that cover it.
 
-    Without the capture, only how long a pause between two ops took tells its cause.
+    Without the capture, a pause between two ops is classified by its length alone.
     """
     loading = without_work = in_ops = EMPTY
     if capture is not None:
@@ -124,7 +124,7 @@ def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]
 
 
 def longest_line(capture: Capture, start: Int64Array, end: Int64Array) -> str | None:
-    """Return the line that takes most of some ranges' time; None if the capture does not tell.
+    """Return the line that takes most of some ranges' time; None if not recorded.
 
     Stacks inside, as of ops and collate_fn, have their own lines; the rest of the time is that of
     the stack around, which ends in the dataset.

@@ -65,7 +65,7 @@ class Calls:
     sort: IntArray
     """Index into SORTS."""
     complete: bool
-    """False where only the calls are known that gave the GPU work: no synchronisation."""
+    """False if only launches are known, not synchronisation."""
 
     def hosts(self) -> Mapping[int, Host]:
         """Return the sets of each process that made some call."""
@@ -80,7 +80,7 @@ class Calls:
 
 
 SILENT = Host(dict.fromkeys(SORTS, EMPTY))
-"""A process of which no call is known."""
+"""A process without known calls."""
 
 
 def sort_of(name: str) -> str | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HOST, QUEUE, GRAPH, UNKNOWN = "host", "queue", "graph", "unknown"
 
 CAUSES = (LAUNCH, SYNC, COPY, ALLOC, LOAD, HOST, QUEUE, GRAPH, UNKNOWN)
-"""What idle time can be for; `pyprof.render.idle_causes` says what each means."""
+"""Causes of idle time; `pyprof.render.idle_causes` explains each."""
 
 LOADING, OPS, DISPATCH = "loading", "ops", "dispatch"
 

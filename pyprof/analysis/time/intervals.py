@@ -1,6 +1,6 @@
 """Sets of time, as sorted intervals that do not touch: union, intersection, difference, length.
 
-Knows nothing of what happens in them. Half-open: a set holds start but not end. Units are the
+Independent of what happens in them. Half-open: a set holds start but not end. Units are the
 caller's; int64 throughout, so that nanoseconds add up exactly.
 """
 

@@ -23,7 +23,7 @@ _CANDIDATES = 50
 
 
 def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array, Int64Array] | None:
-    """Say what repeats, with its starts and ends in ns by launch; None where nothing does.
+    """Find what repeats, with its starts and ends in ns by launch; None if nothing does.
 
     Only the kernels of the busiest device and stream are compared, in the order of their launch.
     What a CUDA graph replays is one launch, whether recorded as one row or kernel by kernel: it
@@ -48,7 +48,7 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     moment = launched[rows]
     pause = np.diff(moment, prepend=moment[0])[first : first + count // period * period]
     if first == 0:
-        pause[0] = pause[period]  # nothing is known of what was before the first
+        pause[0] = pause[period]  # nothing is known about what ran before the first
     phase = int(np.median(pause.reshape(-1, period), axis=0).argmax())
     cuts = np.arange(first + phase, first + count + 1, period)
     edges = np.append(moment, moment[-1] + 1)[cuts]
@@ -89,7 +89,7 @@ _BASE = 0x9E3779B97F4A7C15
 
 
 def _period(code: Int64Array, least: int = 2) -> int | None:
-    """Find the period that fits best; of those that fit about as well, the shortest."""
+    """Find the period that fits best; if several fit about as well, the shortest."""
     fits = {period: _alike(code, period) for period in _candidates(code, least)}
     best = max(fits.values(), default=0.0)
     if best < _ALIKE:
@@ -114,7 +114,7 @@ def _candidates(code: Int64Array, least: int) -> list[int]:
 def _alike(code: Int64Array, period: int) -> float:
     """The share of kernels that equal the kernel a period before.
 
-    What comes before the loop is no part of it: the first half may differ.
+    What runs before the loop does not count: the first half may differ.
     """
     same = code[period:] == code[:-period]
     tail = same[len(same) // 2 :]

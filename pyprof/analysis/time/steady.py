@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 _LEAST_STEPS = 2
 """A single step after warm-up happens once, too."""
 _MAIN_SHARE = 0.5
-"""The longest kernels of guessed steps, up to this share of their time, are the loop's own; the
-loop, in turn, has at least this share of all kernels' time, else the guess says nothing of it."""
+"""The longest kernels of guessed steps, up to this share of the steps' time, are the loop's own.
+The loop must have at least this share of all kernels' time, else the guess does not count.
+"""
 
 _FOREVER_NS = 1 << 61
 """Beyond all times of a capture; twice this still fits into 64 bits."""
@@ -40,10 +41,10 @@ class Loop(NamedTuple):
 
 
 def find_loop(records: Records, steps: Steps) -> Loop | None:
-    """Find the steps after warm-up, and what lies between them; None if that cannot be said.
+    """Find the steps after warm-up, and what lies between them; None if they cannot be found.
 
-    Guessed steps are the longest unbroken series alone: what repeats before and behind it, by the
-    kernels that take most of a step, is the loop's, too.
+    Guessed steps are only the longest unbroken series: what repeats before and after it, judged by
+    the kernels that take most of a step, belongs to the loop, too.
     """
     averaged = steps.steady
     if averaged is None or averaged[1] - averaged[0] < _LEAST_STEPS:

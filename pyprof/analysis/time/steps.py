@@ -86,7 +86,7 @@ class Steps:
     """From the GPU's last end in the step before (for the first of a window: its first start) to
     that in this one; the host, which runs ahead, may take less. Without rows, the host's time."""
     of_row: Int64Array
-    """The step of each row; MISSING where it is in none."""
+    """The step of each row; MISSING if it is in none."""
     texts: tuple[str, ...] = ()
     """Of the range around each step; () where none is."""
     inside_ns: int = 0
@@ -156,12 +156,12 @@ class Steps:
 
     @property
     def median_ns(self) -> float | None:
-        """The median step after warm-up; None where there are no steps."""
+        """The median step after warm-up; None if there are no steps."""
         return float(np.median(self.duration_ns[self.warm_up :])) if len(self) else None
 
 
 def without_rows(steps: Steps) -> Steps:
-    """Let go of what tells the step of each row."""
+    """Drop the step of each row."""
     return replace(steps, of_row=np.zeros(0, np.int64))
 
 
@@ -185,7 +185,7 @@ def choose(text: str, count: int) -> tuple[int, int]:
 
 
 def chosen_bounds(steps: Steps, text: str | None) -> tuple[int, int] | None:
-    """Read `--steps`; None where it is not given. Naming no step is misuse."""
+    """Read `--steps`; None if it is not given. Naming no step is misuse."""
     if text is None:
         return None
     try:
@@ -203,7 +203,7 @@ def chosen_rows(source: Source, text: str | None) -> Mask | None:
 
 
 def find_steps(records: Records, capture: Capture | None = None) -> Steps:
-    """Find the steps; of length 0 where nothing shows any.
+    """Find the steps; of length 0 if nothing shows any.
 
     Each process steps on its own, on its own host's clock; its nth step is the nth of all.
     """
@@ -270,7 +270,7 @@ def merge_steps(a: Steps, b: Steps) -> Steps:
 
 
 def _identity(steps: Steps) -> tuple[Any, ...]:
-    """Order steps: of those alike, the longest loop's bounds are kept."""
+    """Sort key of steps: if they are otherwise alike, the longest loop's bounds are kept."""
     return (
         steps.certainty, len(steps), steps.origin, steps.texts,
         steps.start_ns.tolist(), steps.end_ns.tolist(),

@@ -56,7 +56,7 @@ class Stream:
 
 
 def streams(records: Records) -> list[Stream]:
-    """List the streams, by process, device and number; None where the records do not say."""
+    """List the streams, by process, device and number; None if the records lack them."""
     keys = [records.numpy(name, MISSING) for name in ("pid", "device", "stream")]
     if not records.rows:
         return []
@@ -93,7 +93,7 @@ COMPUTE, COMMUNICATION, COPY = range(3)
 """What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""
 
 BLOCKING = "launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's"
-"""What to tell the user of such a capture."""
+"""Warnings for the user of such a capture."""
 
 _BLOCKED = 0.95
 """From this share of kernels on that end inside their launching call, launches are blocking."""
@@ -115,7 +115,7 @@ class DeviceTime:
     paused: Intervals
     """When the profiler was paused, and so nothing is known to have run: no part of the span."""
     windows: int
-    """From how many recordings the span is put together."""
+    """Number of recordings that make up the span."""
     gaps: idle.Gaps
     idle: Mapping[str, Intervals]
     """Idle time by cause; see `idle.CAUSES`."""
@@ -191,7 +191,7 @@ def sorts(records: Records) -> IntArray:
 def timeline(
     records: Records, capture: Capture | None = None, rows: Mask | None = None
 ) -> Timeline | None:
-    """Analyse all rows, or some that follow each other; None where the records hold no times.
+    """Analyse all rows, or some that follow each other; None if the records hold no times.
 
     The span of some rows begins where the work before them on their device ended, so that waiting
     for their first is theirs; in each window of the capture, if there are several.
@@ -298,12 +298,12 @@ def _blocking(columns: _Columns) -> bool:
 
 
 class Recorded(NamedTuple):
-    """What some rows tell of it. Times in ns."""
+    """What some rows add to it. Times in ns."""
 
     start_ns: int
     end_ns: int
     paused: Intervals
-    """In between; empty where there is one window, or work of one ran on into the next."""
+    """In between; empty if there is one window, or work of one ran on into the next."""
     windows: int
     """How many the rows are from."""
 

@@ -1,1 +1,1 @@
-"""What the runs of a trial say about each change: time, memory, losses, kernels."""
+"""What the runs of a trial show about each change: time, memory, losses, kernels."""

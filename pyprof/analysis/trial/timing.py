@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyprof.trial.run_files import RunResult
 
 BUSY_SPREAD = 0.05
-"""Runs of the same code that vary by more than this say that the machine is busy."""
+"""Variation between runs of the same code above which the machine counts as busy."""
 _WARM_UP = 3
 _GROUP = 4
 _LEAST_SPREAD = 0.002
@@ -59,7 +59,7 @@ class Timing:
 
     @property
     def undecided(self) -> bool:
-        """Whether more runs may tell more."""
+        """Whether more runs may settle it."""
         return self.ratio.low <= 1 <= self.ratio.high and self.ratio.half > _PRECISE
 
 
@@ -101,7 +101,7 @@ def median_ns(result: RunResult, *, by_step: bool) -> float:
 
 
 def why_incomparable(runs: Sequence[TrialRun], variant: Variant) -> str | None:
-    """Return why times with a change say nothing beside those without it; None if they do."""
+    """Return why times with and without a change cannot be compared; None if they can."""
     timed = [run for run in runs if run.mode == "time" and run.usable]
     with_it = [run.result for run in timed if run.variant == variant]
     without = {_kind(run.result) for run in timed if run.variant == BASELINE}
@@ -192,9 +192,9 @@ def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
 
 
 def _pairs(runs: Sequence[TrialRun], *, by_step: bool, variant: Variant) -> tuple[float, float]:
-    """Return the sum of squares of what neighbouring runs of one variant differ by, and how many.
+    """Return the sum of squared differences between neighbouring runs, and their number.
 
-    Neighbours are baselines one after the other, and the two runs of a change between them.
+    Neighbours are consecutive baselines, and the two runs of a change between them.
     """
     squares, count = 0.0, 0.0
     for wanted in dict.fromkeys((BASELINE, variant)):

@@ -58,7 +58,7 @@ class Baseline:
     steps_of: str | None
     """What ends a step; None where whole runs were timed."""
     step_count: int
-    """Steps timed in each run, warm-up included; 0 where there are none."""
+    """Steps timed in each run, warm-up included; 0 if there are none."""
     run_count: int
     step_ns: float
     """Median step, or the whole run."""
@@ -71,7 +71,7 @@ class Baseline:
 
     @property
     def busy(self) -> bool:
-        """Whether runs vary by so much that something else must use the machine."""
+        """Whether runs vary so much that something else must be using the machine."""
         return self.spread is not None and self.spread > BUSY_SPREAD
 
 
@@ -85,7 +85,7 @@ def _peak(results: Sequence[RunResult]) -> float | None:
 
 
 def baseline(runs: Sequence[TrialRun]) -> Baseline:
-    """Sum up the runs without a change, of which there is one at least."""
+    """Sum up the runs without a change; there is at least one."""
     results = _timed(runs, BASELINE)
     by_step = has_steps([run for run in runs if run.variant == BASELINE and run.mode == "time"])
     times = np.array([median_ns(result, by_step=by_step) for result in results])

@@ -42,7 +42,7 @@ _RULES_OF_A_VALUE: Mapping[str, Callable[[str], Callable[[Kernels], Prediction |
     other_gpu.OPTION: other_gpu.rule,
 }
 _ALTERNATIVE = "--dtype"
-"""Of those that begin so, the best is made together with others."""
+"""Of changes with this prefix, only the best is combined with others."""
 _OTHER_VENDOR = "the rules were tried on NVIDIA GPUs only"
 
 
@@ -102,7 +102,7 @@ def _together(
     rules: Mapping[str, Callable[[Kernels], Prediction | Refusal]],
     alone: Sequence[Prediction],
 ) -> Prediction | None:
-    """Make one change after the other, each on what those before it left; None of fewer than two.
+    """Apply each change to the result of those before it; None for fewer than two changes.
 
     A change may be possible only after another: fused attention after float32.
     """

@@ -127,7 +127,7 @@ def _unknown(name: str) -> str:
 
 
 def outcomes_of(*boards: Board) -> str:
-    """Return the key of the outcomes of a change from one to another."""
+    """Return the key of the outcomes of a change from one GPU to another."""
     if any(each.measured in POWER_LIMITED for each in boards):
         return LIMITED
     return STAND_IN if any(each.is_stand_in for each in boards) else OPTION

@@ -33,7 +33,7 @@ _LATE_NS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What one process gave the GPUs, in the order of launches, and when it waited for them."""
+    """What one process launched on the GPUs, in order, and when it waited for them."""
 
     row: Int64Array
     """Of the records."""
@@ -44,9 +44,9 @@ class Recording:
     awaits: Int64Array
     """Place of the kernel of another stream that each waited for; MISSING for none."""
     wait_at: Int64Array
-    """Of each call that waited: the place of the first kernel launched after it."""
+    """For each call that waited, the index of the first kernel launched after it."""
     wait_for: Int64Array
-    """The place of the kernel that it waited for, of which it saw the end."""
+    """The index of the kernel whose end it waited for."""
     wait_start_ns: Int64Array
     wait_end_ns: Int64Array
     queued_ns: float
@@ -58,7 +58,7 @@ class Recording:
 def recording(
     records: Records, launch: tuple[Int64Array, Int64Array], calls: Calls, pid: int
 ) -> Recording | None:
-    """Return what a process recorded; None where the launch of a kernel is unknown."""
+    """Return what a process recorded; None if the launch of a kernel is unknown."""
     ours = np.flatnonzero(records.numpy("pid") == pid)
     start, end = (records.numpy(name)[ours] for name in ("start", "end"))
     launched, returned = (bounds[ours] for bounds in launch)

@@ -14,7 +14,7 @@ SHARE = 0.25
 """Share of the memory free at the start. Writing the trace takes once or twice as much again."""
 
 _INTERVAL_S = 0.25
-_UNKNOWN_FREE = 8 << 30  # where the system does not say
+_UNKNOWN_FREE = 8 << 30  # if the system does not report it
 
 
 def free_bytes() -> int:

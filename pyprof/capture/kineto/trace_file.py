@@ -145,7 +145,7 @@ def join_trace_windows(
             blocks = range(first, last, _BLOCK)
             target.writelines(text[start : min(start + _BLOCK, last)] for start in blocks)
             before, rest, header = marks, rest or text[last:], header or text[:first]
-    target.write(more(header + rest))  # older torch says when time begins there
+    target.write(more(header + rest))  # older torch records there when time begins
     target.write(rest)
 
 

@@ -34,8 +34,8 @@ _RANGES = "(59, 60, 70, 71)"
 def join_nsys_windows(windows: Sequence[Path], target: Path) -> None:
     """Write exports of nsys as one: the first's description, and the events of all.
 
-    Each counts time from the start of its session and numbers its texts anew. Raises sqlite3.Error
-    if one is not an export; `target` appears only when complete.
+    Each counts time from the start of its own session and has its own numbers for texts. Raises
+    sqlite3.Error if one is not an export; `target` appears only when complete.
     """
     with atomic_files.temp_directory(target) as folder:
         draft = Path(folder) / target.name

@@ -135,7 +135,7 @@ def _of_ranges(new: dict[Path, int]) -> dict[Path, int]:
 
 
 def _ours(path: Path, database: Path) -> bool:
-    """Whether `pyprof capture` wrote a file; for a report its export says so."""
+    """Whether `pyprof capture` wrote a file; for a report, its export shows it."""
     return any(map(overwrite_guard.recorded, (path, path.with_suffix(_EXPORT), database)))
 
 

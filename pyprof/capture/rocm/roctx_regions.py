@@ -1,4 +1,4 @@
-"""The range to profile under rocprofv3: ROCTx's calls in place of those of CUDA's profiler.
+"""The range to profile under rocprofv3: ROCTx calls in place of the CUDA profiler's.
 
 With --selected-regions rocprofv3 records between roctxProfilerResume and roctxProfilerPause alone.
 On ROCm torch.cuda.profiler.start() does nothing, so that it can be that call.

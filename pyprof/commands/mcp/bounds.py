@@ -1,4 +1,4 @@
-"""Answers of a size that an agent can read: long lists and texts are cut, and how much is said."""
+"""Answers of a size that an agent can read: long lists and texts are cut, and it is noted."""
 
 from __future__ import annotations
 

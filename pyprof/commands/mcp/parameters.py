@@ -1,4 +1,4 @@
-"""Parameters of tools: one name for one thing in all of them, and what to say of a wrong one.
+"""Parameters of tools, the same in all of them, and the error for a wrong one.
 
 A tool annotates each with its type and its description: `Annotated[str, "what it is"]`.
 """
@@ -72,7 +72,7 @@ def with_present_names(tool: Callable[..., Any], given: Mapping[str, Any]) -> di
 
 
 def wrong_values(tool: Callable[..., Any], names: Iterable[str]) -> str:
-    """Say what the parameters of these names take instead of the values given."""
+    """Describe what these parameters take, for an error about their values."""
     of_tool = described(tool)
     return "; ".join(
         f"{name!r} takes {_KINDS.get(of_tool[name][0], 'texts')}: {of_tool[name][1]}"

@@ -166,7 +166,7 @@ def card_names() -> list[str]:
 def completed(device: Device) -> Device:
     """Return `device` with what follows from its name: compute capability, and SMs if it is whole.
 
-    What the capture says comes first; dict lines, for one, say no more than the name.
+    Values from the capture come first; dict lines, for one, have only the name.
     """
     card = find_card(device.name) if device.name else None
     if card is None:
@@ -180,7 +180,7 @@ def completed(device: Device) -> Device:
 
 
 def _sliced(device: Device) -> bool:
-    """Whether the name says that it is a slice of a card (MIG)."""
+    """Whether it is named as a slice of a card (MIG)."""
     return device.name is not None and _MIG.search(device.name) is not None
 
 

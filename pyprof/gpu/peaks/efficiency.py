@@ -1,7 +1,7 @@
 """The share of the roofline that kernels reach on a card, by family and type, as measured.
 
-The table beside this file is made by `benchmarks/calibration.py`, which says how. The ratio of two
-cards' shares and of their roofs is how much longer a kernel takes on the other card.
+The table beside this file is made by `benchmarks/calibration.py`, which explains how. The ratio of
+two cards' shares and of their roofs is how much longer a kernel takes on the other card.
 """
 
 from __future__ import annotations

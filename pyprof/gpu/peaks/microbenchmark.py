@@ -97,7 +97,7 @@ def _identity(torch: Any, device: str) -> tuple[str, tuple[int, int] | None, boo
 def _key(kind: str, cc: tuple[int, int] | None, *, is_amd: bool = False) -> str:
     """Return the key of `card_table` for a figure: by the units that torch's matmul runs on.
 
-    AMD's matrix cores take every type, NVIDIA's Tensor Cores what the compute capability says.
+    AMD's matrix cores take every type, NVIDIA's Tensor Cores depend on the compute capability.
     """
     if is_amd or (cc is not None and tensor_core_takes(cc, kind)):
         return f"{kind} tensor"

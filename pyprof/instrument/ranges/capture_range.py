@@ -83,7 +83,7 @@ range_hooks = RangeHooks()
 
 
 class RecordingWindows:
-    """Starts and stops a recording as a schedule of torch.profiler says, step by step.
+    """Starts and stops a recording step by step, by a schedule of torch.profiler.
 
     Each recorded step gets the same range as under torch.profiler.
     """
@@ -172,7 +172,7 @@ def step() -> None:
     """Mark the end of a training step: reports count and compare steps, `--steps` chooses them.
 
     Any profiler that records now has the mark in its capture. Works inside any range, and costs
-    next to nothing where no profiler is.
+    next to nothing if no profiler is.
     """
     if capturing():  # a step that is captured into a CUDA graph ends when it is replayed
         return

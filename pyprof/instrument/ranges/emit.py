@@ -233,7 +233,7 @@ def profiler_sink(
 ) -> Sink:
     """Return the sink for torch.profiler: ranges become annotations in its trace.
 
-    Texts are built only while `enabled` says that it records for us.
+    Texts are built only while `enabled()`: while it records for us.
     """
     open_ranges = _OpenRanges()
 

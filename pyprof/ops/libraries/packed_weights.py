@@ -1,7 +1,7 @@
 """Activations times a weight packed in an order of its own: GPTQ, AWQ, Marlin, GGML, bitsandbytes.
 
-2 M N K as in `gemm`; a packed weight is read at the size of its tensor, with its scales. How many
-outputs it has, another argument tells.
+2 M N K as in `gemm`; a packed weight is read at the size of its tensor, with its scales. The number
+of its outputs follows from another argument.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def packed_inputs(a: Args) -> Work:
     example=Example((_TOKENS, i32(8, 1), _SCALES, i32(1, 1)), flops=512, bytes=180),
 )
 def packed_outputs(a: Args) -> Work:
-    """A weight whose rows hold several of their numbers in each element: the scales tell N."""
+    """A weight whose rows hold several numbers in each element: N follows from the scales."""
     return stored_product(a, size(a.tensor("scale_b"), -1))
 
 
@@ -73,7 +73,7 @@ def packed_outputs(a: Args) -> Work:
 def packed(a: Args) -> Work:
     """A weight of few bits, eight of 4 or four of 8 in an element of 32, along either dimension.
 
-    A column's scales tell how many outputs there are.
+    The number of outputs follows from a column's scales.
     """
     w, k = a.tensor("weight"), size(a.tensor("x"), -1)
     n = size(w, 1)
@@ -224,7 +224,7 @@ def stated_outputs(a: Args) -> Work:
     return stored_product(a, a.integer("n", 0) or size(a.tensor("weight"), 0))
 
 
-# 2 * 4 * 5 * 6 as though dense; x 24, 5 * 3 kept and 5 * 3 places of 1 byte, 4 + 5 scales of 4, out
+# 2 * 4 * 5 * 6 as if dense; x 24, 5 * 3 kept and 5 * 3 places of 1 byte, 4 + 5 scales of 4, out
 # 20 of 2
 @op(
     "_C::cutlass_scaled_sparse_mm",

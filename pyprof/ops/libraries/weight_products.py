@@ -1,6 +1,6 @@
 """Activations times a weight, scaled or not: aiter, vLLM, SGLang, torchao, FlashInfer, TE.
 
-2 M N K as in `gemm`. A weight lies as [N, K] or as [K, N], which its sizes tell. A uint8 or float4
+2 M N K as in `gemm`. A weight is [N, K] or [K, N], which follows from its sizes. A uint8 or float4
 element holds two numbers of 4 bits. Scales are read, multiplying by them is not counted; neither is
 what an op rounds before it multiplies.
 """

@@ -85,7 +85,7 @@ _LISTS = "Tensor[] output, Tensor[] input, any group"
 _NAMED = "Tensor! output_tensor, Tensor! input_tensor, any group"
 MODS = ("torch.distributed", "c10d", "nccl")
 FUNCTIONAL = "torch.distributed._functional_collectives"
-"""Where those are that give a new tensor."""
+"""The namespace of those that return a new tensor."""
 
 
 def _spelled(*names: str, mods: tuple[str, ...] = MODS) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def all_reduce(a: Args) -> Work:
     example=Example((_X, 0), flops=0, bytes=96, op="broadcast", mod="torch.distributed"),
 )
 def one_way(a: Args) -> Work:
-    """A rank either gives or gets; of a reduction most give."""
+    """A rank either sends or receives; in a reduction most send."""
     tensors = _flat(a, "tensors")
     return Work(0, tensors, (), _params(a, _size(tensors), None, ONE_WAY))
 
@@ -212,7 +212,7 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
     example=Example((_X, _X), flops=0, bytes=192, op="all_to_all_single", mod="torch.distributed"),
 )
 def all_to_all(a: Args) -> Work:
-    """Every rank gives a piece to each."""
+    """Every rank sends a piece to each."""
     out, inputs = _flat(a, "output"), _flat(a, "input")
     return Work(0, inputs, out, _params(a, _size(inputs), None, ALL_TO_ALL))
 

@@ -45,7 +45,7 @@ class SeqRanges:
     device: Int64Array
     """The device on which the range's thread launches most; MISSING if unknown."""
     forward_thread: Int64Array
-    """For a backward node, the thread of its forward op where the tool says so; else MISSING."""
+    """For a backward node, the thread of its forward op if recorded; else MISSING."""
 
 
 def base_name(name: str) -> str:
@@ -57,14 +57,14 @@ def base_name(name: str) -> str:
 
 
 def forward_of(ranges: SeqRanges, nodes: Int64Array) -> Int64Array:
-    """Find the forward range of each backward node; MISSING where the capture does not hold it.
+    """Find the forward range of each backward node; MISSING if the capture does not hold it.
 
     Of the forward ops with the node's name and number, the last to start before it, which is the
     one of this iteration. Where several threads have such an op: that of the thread that the tool
-    names, else of the node's own thread, else of a thread that works on the same device. Last,
-    an op of another name with that number, in the same window: the last op of a window may show
-    the number of one that ran after it, unrecorded. That one tells a place, not an op: it may be
-    an op that made no node, before one that shows no number.
+    names, else of the node's own thread, else of a thread that works on the same device. Last, an
+    op of another name with that number, in the same window: the last op of a window may show the
+    number of one that ran after it, unrecorded. That match gives a position, not an op: it may be
+    an op that made no node, before one without a number.
     """
     usable = (
         (ranges.name != MISSING) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward

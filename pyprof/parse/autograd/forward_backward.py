@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Partners(NamedTuple):
-    """Per row: ranges of the sweep; MISSING where there is none."""
+    """Per row: ranges of the sweep; MISSING if there is none."""
 
     op: IntArray
     """The forward op whose backward pass the row is part of, of the node's own name."""
@@ -52,7 +52,7 @@ def partners(
     """Find, per activity, the forward range of the innermost backward node around it.
 
     Recomputed work is no part of the node's. `leaf` is the innermost range around each activity,
-    `caller` is the thread that launched each; MISSING where it is not known.
+    `caller` is the thread that launched each; MISSING if it is not known.
     """
     node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
     engine = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_engine"))
@@ -92,7 +92,7 @@ def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
 
 
 def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
-    """Find the node in which each range was run again; MISSING for others, or if modules say more.
+    """Find the node in which each range was run again; MISSING if modules contradict, or if none.
 
     A module that was run again is around its ops. An op in no module may have been in fewer than
     the op of the node: that is not looked into.
@@ -125,10 +125,10 @@ def _on_engine(
 def _maker(
     sweep: Sweep, node: NDArray[np.bool_], chain: launches.Chains, between: NDArray[np.bool_]
 ) -> Int64Array:
-    """Find, for what adds to a gradient, the node that made what is added.
+    """Find, for each addition to a gradient, the node that made the addend.
 
-    It is the last one before it on the thread: the engine adds up what a node gave right after it,
-    and takes the accumulation of a parameter's gradient before all else.
+    It is the last node before it on the thread: the engine adds up a node's results right after it,
+    and runs the accumulation of a parameter's gradient before anything else.
     """
     adds = launches.last(chain, texts.matches(sweep.texts, Kind.SEQ, attrgetter("accumulates")))
     adds = np.where(between & (adds == MISSING), launches.first(chain), adds)
@@ -146,7 +146,7 @@ def _maker(
 def _numbered_node(
     sweep: Sweep, node: NDArray[np.bool_], engine: NDArray[np.bool_], innermost: Int64Array
 ) -> Int64Array:
-    """Put, for an engine's range that has no number, the node that it evaluates.
+    """Replace an engine's range that has no number by the node that it evaluates.
 
     The engine itself sums up the gradient of a broadcast operand, a bias say, after the node.
     """
@@ -169,7 +169,7 @@ def _forward(
     device: Int64Array,
     windows: RecordingWindows,
 ) -> tuple[Int64Array, NDArray[np.bool_]]:
-    """Find the forward range of each of some nodes, and tell whether it has the node's name."""
+    """Find the forward range of each of some nodes, and whether it has the node's name."""
     # choose the ranges that a node's forward op may be, and the nodes
     chosen = sweep.texts.seq >= 0
     chosen &= ~_in_backward(sweep).take(sweep.paths.of_range)
@@ -232,7 +232,7 @@ def _names(read: texts.Texts) -> Int64Array:
 
 
 def _main_device(capture: Capture, caller: IntArray, activities: pa.Table) -> Int64Array:
-    """Find the device on which each thread launches most; MISSING where it launches nothing."""
+    """Find the device on which each thread launches most; MISSING if it launches nothing."""
     threads = len(capture.threads)
     main = np.full(threads, MISSING)
     if len(only := distinct_values(ints(activities.column("device")))) <= 1:

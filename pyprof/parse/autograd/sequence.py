@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Numbered(NamedTuple):
-    """What the ranges around each row say of sequence numbers and calls, whatever their paths."""
+    """Sequence numbers and calls from the ranges around each row, whatever their paths."""
 
     numbers: Chains
     """The distinct sequence numbers of each row, ascending."""
@@ -184,7 +184,7 @@ def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Cha
     """The distinct sequence numbers of each row, ascending."""
     seqs = seqs.filter(sweep.texts.seq.take(seqs.member) >= 0)
     numbers = launches.Chains(seqs.offset, sweep.texts.seq.take(seqs.member))
-    if old.any():  # old texts say 0 for "none" once there is a number
+    if old.any():  # in old texts 0 means "none" once there is a number
         some = np.bincount(numbers.owner[numbers.member > 0], minlength=len(seqs.offset) - 1) > 0
         none = old[sweep.texts.code[seqs.member]] & (numbers.member == 0)
         numbers = numbers.filter(~(none & some[numbers.owner]))

@@ -1,4 +1,4 @@
-"""What was measured of a row, as text: what was sampled and what was counted, put together."""
+"""What was measured for a row, as text: sampled and counted values together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STATES = ("clock_hz", "power_w")
-"""What the device was like, of which only samples of this run tell."""
+"""The device's state, which only samples of this run can show."""
 _SAME = {"dram_pct": "dram_bytes"}
 """Two counters of one thing."""
 
@@ -33,7 +33,7 @@ def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dictionary
 
 
 def entry(text: object) -> Mapping[str, Any]:
-    """Read what was measured of a row; nothing where a file of records was damaged."""
+    """Read what was measured of a row; nothing if a file of records was damaged."""
     try:
         values = orjson.loads(text) if isinstance(text, str) else None
     except orjson.JSONDecodeError:

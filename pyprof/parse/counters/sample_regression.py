@@ -1,9 +1,9 @@
 """What each kind of work did, from samples that each average over several pieces of work.
 
-A sample is the mean over the time since the one before it. Of a rate (a share of the peak) it is
-the sum of what each kind of work contributed while it ran: with the shares of the sample's time as
-coefficients, least squares over all samples give the rates, and the residuals their errors. Of a
-state (clock, power) it is what all work in that time saw: its mean is weighted by those shares.
+A sample is the mean over the time since the one before it. For a rate (a share of the peak), that
+is the sum of what each kind of work contributed while it ran: with the shares of the sample's time
+as coefficients, least squares over all samples give the rates, and the residuals their errors. A
+state (clock, power) is the same for all work at that time: its mean is weighted by those shares.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array, Mask
 
 _GAP = 3.0
-"""After a gap of more than so many intervals sampling had paused: a sample is of one interval."""
+"""After a gap of more intervals than this, sampling had paused: a sample then covers one interval.
+"""
 LEAST_INTERVALS, LEAST_SAMPLES = 3.0, 5
 """Of samples that a kind of work needs: time in them, in intervals, and their number."""
 _MOST_KINDS = 256
@@ -37,7 +38,7 @@ _MOST_LEVERAGE = 0.99
 
 
 class Estimate(NamedTuple):
-    """By kind of work; NaN where the samples do not tell."""
+    """By kind of work; NaN where the samples do not determine it."""
 
     value: Floats
     error: Floats
@@ -71,7 +72,7 @@ class Shares:
     kind: Int64Array
     share: Floats
     busy: Floats
-    """Of each sample: the share in which there was any work."""
+    """Share of each sample's time in which there was any work."""
     count: int
     """Of kinds."""
 
@@ -134,7 +135,7 @@ def states(values: Floats, of_samples: Shares) -> Estimate:
 
 
 _SURE = 40.0
-"""A change of level explains so many times the variance from one sample to the next."""
+"""A change of level must explain this multiple of the variance from sample to sample."""
 _MEDIAN_OFF = 0.6745
 """Of normal noise half is closer to the mean, in standard deviations."""
 _WORTH = 0.02
@@ -174,7 +175,7 @@ def _level_change(values: Floats) -> int | None:
 
 
 LONG_INTERVALS = 10
-"""Work that lasts for so many intervals, alone, is measured by its own samples."""
+"""Work that lasts for this many intervals, alone, is measured by its own samples."""
 
 
 def long_rows(taken: Samples, start: Int64Array, end: Int64Array) -> Int64Array:
@@ -318,7 +319,7 @@ class _System:
 
 
 def _inverse(normal: Floats) -> tuple[Floats, Mask]:
-    """Invert; tell which columns depend on others, so that nothing is known of them alone."""
+    """Invert; also return which columns depend on others and so cannot be determined alone."""
     size = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(normal / np.outer(size, size))
     good = values > _TOLERANCE * len(values) * max(float(values.max(initial=0)), _TOLERANCE)

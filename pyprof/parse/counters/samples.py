@@ -2,7 +2,7 @@
 
 Rows alike (of one kernel, launch, op and shape, on one device) are one kind of work, whose samples
 count together: most kernels are shorter than the time between two samples. A row that is much
-longer, and alone, has what its own samples say. Clock and power are not the kernel's own: where
+longer, and alone, has the value of its own samples. Clock and power are not the kernel's own: where
 their level changes in the course of the capture, rows alike count together only between changes.
 """
 
@@ -32,13 +32,13 @@ _KIND = ("kLongName", "grid", "block", "mod", "op", "fwdOp", "sizes", "dtypes", 
 """What rows alike have in common."""
 _RATES = ("dram_pct", "tensor_pct")
 _MOST_ERROR_PCT = 10.0
-"""Of a peak: an estimate that may be further off says nothing."""
+"""As a share of a peak: an estimate that may be further off is dropped."""
 _MOST_ERROR = 0.1
 """The same for a state, as a share of it."""
 
 
 def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """The `counters` column with the sampled metrics, of which there are some, added."""
+    """Add the sampled metrics, of which there is at least one, to the `counters` column."""
     device, start, end = (_times(columns[name]) for name in ("device", "start", "end"))
     kind, count = _kinds(columns)
     of_kinds: list[dict[str, float]] = [{} for _ in range(count)]

@@ -92,7 +92,7 @@ class _Counts:
     expected: int = 0
     """Rows that the replays of captured graphs should have."""
     missing: int = 0
-    """How many of these the trace does not hold."""
+    """How many of these rows the trace lacks."""
     uncertain: int = 0
     """Kernels that could be of several launches, because rows beside them are missing."""
 
@@ -319,12 +319,12 @@ class _Work:
 
     @cached_property
     def _kind(self) -> Int64Array:
-        """Of each activity."""
+        """One entry per activity."""
         return replaying.kinds(self._activities)
 
     @cached_property
     def _kind_of_launch(self) -> Int64Array:
-        """Of each launch of the recordings."""
+        """One entry per launch of the recordings."""
         return replaying.kinds(self._captures.launches)
 
     @cached_property

@@ -69,9 +69,9 @@ class Compared:
     """Returns the number of the ops and layers around each launch."""
 
     def near(self, graph: int, subject: int, *, least: float) -> bool:
-        """Whether one can be the other, of which rows were lost.
+        """Whether one can be what is left of the other after rows were lost.
 
-        `least` is the share of the other that has to be left.
+        `least` is the share of the other that must be left.
         """
         fewer, more = sorted((len(self.launches[graph]), self.sizes[subject]))
         if not least * more <= fewer < more:
@@ -171,7 +171,7 @@ class _Chooser:
     def _rows(
         self, group: list[int], allowed: list[_Recording]
     ) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-        """Find launches in a row that are alike all graphs of recordings, the longest of these."""
+        """Find consecutive launches that match all graphs of a recording; the longest wins."""
         place = 0
         while place < len(group):
             fitting = [
@@ -241,7 +241,7 @@ class _Chooser:
                 self._agreed([subject], [(graph,) for graph in graphs])
 
     def _fits(self, graph: int, subject: int) -> bool:
-        """Whether a replay is of a graph, of which it may have lost a few rows."""
+        """Whether a replay matches a graph, perhaps with a few rows lost."""
         alike = self._compared.alike(graph, subject)
         return alike == 1 or self._compared.near(graph, subject, least=LEAST)
 

@@ -53,7 +53,7 @@ def share(launches: Kernels, kernels: Kernels) -> float:
 
 
 def common(launches: Kernels, kernels: Kernels) -> int:
-    """Count the kernels that both have, by the coarsest key; 0 where one of them is not known."""
+    """Count the kernels that both have, by the coarsest key; 0 if one of them is not known."""
     ours, theirs = kernels.levels[-1], launches.levels[-1]
     if (ours == MISSING).any() or (theirs == MISSING).any():
         return 0
@@ -227,7 +227,7 @@ _OPS = (
     (r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send|recv|c10d", {Role.COMM}),
 )
 _PLAIN = re.compile(r"^aten::|^[a-z_0-9]+$")
-"""Ops of PyTorch, of which the name tells the work. A library's may do anything."""
+"""PyTorch's ops, whose name implies what they do. A library's op may do anything."""
 
 _LIGHT = re.compile(
     r"^(?:aten::)?_?(?:add|sub|mul|div|neg|exp|log|sqrt|rsqrt|relu|gelu|silu|sigmoid|tanh|clamp|where|"

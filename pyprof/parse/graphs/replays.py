@@ -43,25 +43,25 @@ class Replays:
     """What graphs replayed, and how it compares with what was captured."""
 
     replay: Int64Array
-    """Of each activity; MISSING outside graphs."""
+    """The replay of each activity; MISSING outside graphs."""
     start: Int64Array
     """When each replay was launched, ns; else when its first kernel began."""
     step: Int64Array
-    """The step that each replay is of; MISSING where no range says."""
+    """The step that each replay is of; MISSING if no range says."""
     batch_size: Int64Array
-    """Of each replay's step; MISSING where none is stated."""
+    """Batch size of each replay's step; MISSING if not stated."""
     subjects: tuple[Subject, ...]
     replayed: Mask
-    """Of each activity: whether it is a node's work, not the launch of a whole graph."""
+    """Whether each activity is a node's work, not the launch of a whole graph."""
     of_activities: Kernels
     of_launches: Kernels
-    """Of the recordings; empty where there are none."""
+    """Of the recordings; empty if there are none."""
 
 
 def find(capture: Capture, activities: pa.Table, launch: Int64Array, replay: Int64Array) -> Replays:
     """Gather the replays of a capture.
 
-    `launch` is the call that launched each activity, `replay` what `sites.replays` gives of them.
+    `launch` is the call that launched each activity, `replay` the result of `launch_sites.replays`.
     """
     replayed = launch_sites.replayed(activities, replay)
     of_activities, of_launches = _kernels(capture, activities)
@@ -189,7 +189,7 @@ def _plain(name: str) -> tuple[str, str]:
 
 
 def _sizes(tables: list[pa.Table]) -> Int64Array:
-    """Number grids and blocks; MISSING where one is not known."""
+    """Number grids and blocks; MISSING if one is not known."""
     columns = [
         np.concatenate([ints(table.column(axis)) for table in tables]).astype(np.int64)
         for axis in _AXES

@@ -81,7 +81,7 @@ def _combine(nested: DictionaryColumn, free: dict[int, list[str]]) -> Dictionary
 def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
     """Find the range whose layers count where those of the ops at the site are empty, else MISSING.
 
-    For what a graph replays, that around the launch of the graph, if nothing tells where it was
+    For what a graph replays, that around the launch of the graph, if unknown where it was
     captured: a graph may be launched anywhere. Else that around a backward pass.
     """
     range_of_row = _around_backward(capture, sweep, launch, site)

@@ -86,7 +86,7 @@ def _by_value(column: IntArray) -> Int64Array:
 
 
 _SMALL_BYTES = 2
-"""Numbers of so many bytes are sorted at once, without comparing them."""
+"""Numbers of this many bytes are sorted by radix, without comparing them."""
 
 
 def _parents(thread: IntArray, end: Int64Array) -> IntArray:
@@ -121,9 +121,9 @@ _STEPS = 256
 
 
 def _swept(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> Int64Array:
-    """Find what encloses each of some sorted intervals, with a stack of those that are open.
+    """Find what encloses each of some sorted intervals, with a stack of the open ones.
 
-    Some only ask, and enclose nothing.
+    Some intervals are queries only, and enclose nothing.
     """
     around = np.full(len(end), MISSING)
     places: list[int] = []
@@ -224,8 +224,9 @@ _FEW_ABOVE = 6
 # range open until the capture's last instant. Everything after it then seems to happen inside
 # it. An open layer is believed; an open op only while no other op has come and gone inside it.
 _DEEPEST = 8, 64
-"""Ops, and layers, that are inside of one another when a capture begins or ends. Of more the bounds
-were lost: then it is unknown what is inside of what."""
+"""Maximum depth of ops, and of layers, that are open when a capture begins or ends. If more are,
+bounds were lost, and it is unknown what is inside what.
+"""
 
 _OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
 _LAYERS = (Kind.LAYER, Kind.USER, Kind.STEP, Kind.OPTIMIZER)

@@ -93,7 +93,7 @@ def engine_steps(capture: Capture) -> Bounds | None:
 _ENGINE = (
     ("gpu_model_runner: preprocess", ""),
     ("gpu_model_runner: forward", ""),
-    # in 2025 they were plain words, one of which nobody else uses
+    # in 2025 they were plain words; nobody else uses one of them
     ("Preprocess", "Bookkeep"),
     ("Forward", "Bookkeep"),
 )
@@ -136,7 +136,7 @@ def _spelt(texts: pa.Array | pa.ChunkedArray) -> list[str]:
 
 
 def step_ends(capture: Capture) -> Bounds | None:
-    """Let a step end where the script said so, by `pyprof.step()`; of threads, the busiest counts.
+    """End a step at each `pyprof.step()` of the script; of several threads, the busiest counts.
 
     The first step begins with the capture: what is before the training loop is best not captured.
     """
@@ -150,7 +150,7 @@ def step_ends(capture: Capture) -> Bounds | None:
 
 
 def optimizer_ranges(capture: Capture) -> Bounds | None:
-    """Let a step end where the optimizer's does: of several the rarest, of those the last."""
+    """End steps where the optimizer's ends; of several, take the rarest, then the last."""
     is_step = partial(pc.starts_with, pattern=STEP_OF)
     texts = _chosen(capture.ranges, is_step)
     counts = texts.column("text").value_counts().to_pylist()

@@ -62,7 +62,8 @@ def processes(capture: Capture) -> Int64Array:
 def recording_windows(capture: Capture) -> RecordingWindows:
     """Find the windows of each process.
 
-    A pause in which some call was recorded is none: the tool recorded on, whatever the calls said.
+    A pause in which a call was recorded does not count: the tool went on recording in spite of the
+    calls to stop.
     """
     started, stopped = (named(capture.calls, pattern) for pattern in (_START, _STOP))
     if not started.any() or not stopped.any():

@@ -63,7 +63,7 @@ _MAX_OPTIMIZERS = 16
 _ALIKE = 0.9
 """Share of the steps whose optimizer must be the one that stepped a round before."""
 _WHAT = ("kLongName", "grid", "sizes", "trace")
-"""What tells the kernels of one optimizer from those of another."""
+"""What distinguishes the kernels of one optimizer from those of another."""
 _BASE = 0x9E3779B97F4A7C15
 """Odd, so that distinct codes have distinct products of 64 bits."""
 

@@ -26,7 +26,7 @@ class AttributedCall:
     """The op call that kernels work for, and how to cost it."""
 
     call: Call | None
-    """None where no text names an op; then `reason` says so."""
+    """None if no text names an op, as `reason` then states."""
     direction: str
     dtype: str | None
     """Stands for dtypes that the call's text does not hold."""
@@ -34,7 +34,7 @@ class AttributedCall:
     """Which of a row's `callIds` is the call's; OWN if none."""
     reason: str = ""
     output: tuple[int, ...] | None = None
-    """Shape of the call's output, where the texts tell it."""
+    """Shape of the call's output, if the texts have it."""
     call_context: CallContext = EMPTY_CONTEXT
 
     @property
@@ -55,9 +55,9 @@ class AttributedCall:
         return self.call is not None and next(tensors(self.call), None) is not None
 
     def cost(self, gemm_kernels: int | None = None, hints: NameHints | None = None) -> Cost:
-        """Cost the call; for a backward pass, given how many of its kernels do arithmetic.
+        """Cost the call; a backward pass by the number of its kernels that do arithmetic.
 
-        `hints` are what the names of its kernels tell that no text does.
+        `hints` are facts from its kernels' names that no text has.
         """
         call = self.call
         if call is None:

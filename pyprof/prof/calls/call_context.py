@@ -151,9 +151,9 @@ def with_outputs(
 ) -> tuple[IntArray, list[AttributedCall]]:
     """Add the result's shape to works whose cost lacks nothing else.
 
-    `number` is the context of each row, `works` what each context's kernels work for; given
-    back are the number of each row's work, and the works. A backward node belongs to the forward
-    rows of its process that have its sequence number, if those are of one thread.
+    `number` is the context of each row, `works` what each context's kernels work for; returns the
+    number of each row's work, and the works. A backward node belongs to the forward rows of its
+    process that have its sequence number, if those are of one thread.
     """
     places: dict[tuple[int, ...] | None, int] = {None: 0}
     shape_index = [places.setdefault(node_output(each), len(places)) for each in contexts]
@@ -183,7 +183,7 @@ def _lacks(work: AttributedCall) -> bool:
 
 
 def _sequences(records: Records) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Number rows by process and sequence number, and tell which have just one of these."""
+    """Number rows by process and sequence number, and mark those with exactly one of each."""
     column = records.arrow("seqId")
     alone = np.diff(column.offsets.to_numpy()) == 1
     sequence = np.full(records.rows, -1)
@@ -240,7 +240,7 @@ def with_collectives(
 
 
 def _collective_call(said: Mapping[str, Any]) -> Call | None:
-    """Make a call of what is said; None where it tells no amount, or no type."""
+    """Build a call from what is stated; None without an amount or a type."""
     op, amounts = _OPS.get(collectives.kind(str(said.get("name", ""))) or "", ("", ()))
     counts = [said.get(name) for name in amounts]
     dtype = dtypes.canonical(said.get("dtype"))

@@ -25,7 +25,7 @@ def number(
 ) -> IntArray:
     """Number the op calls; rows of one call share its number.
 
-    `ids` are what `chosen` gives, `computes` the rows that may do their op's arithmetic.
+    `ids` are the result of `chosen`, `computes` the rows that may do their op's arithmetic.
     """
     if around(records) is None:
         return _runs(records, work_of, computes)
@@ -58,10 +58,10 @@ def chosen(records: Records, works: list[AttributedCall], work_of: IntArray) -> 
 
 
 def outermost(records: Records, call: IntArray) -> IntArray:
-    """Number the calls that rows get their op's name of: the outermost around each.
+    """Number the calls that give rows their op's name: the outermost around each.
 
-    An optimizer's step is one, though each op inside is costed by itself. `call` numbers those,
-    and counts for rows in no call, and in files that do not tell which calls are around rows.
+    An optimizer's step is one, although each op inside is costed by itself. `call` numbers those,
+    and is used for rows in no call, and in files that do not record which calls are around rows.
     """
     ids = around(records)
     if ids is None:
@@ -83,11 +83,11 @@ def around(records: Records) -> tuple[IntArray, IntArray] | None:
 
 
 def _runs(records: Records, work_of: IntArray, computes: NDArray[np.bool_]) -> Int64Array:
-    """Infer the op calls of the original's files, which do not tell them.
+    """Infer the op calls of the original PyProf's files, which do not record them.
 
     Kernels of one call follow each other, with the same texts and sequence numbers. Such a run is
-    one call where autograd has a node for it: each forward call takes a number of its own, and a
-    node runs once. Else calls take turns: where the names of kernels repeat, so do calls.
+    one call if autograd has a node for it: each forward call has its own number, and a node runs
+    once. Otherwise calls are separated where the sequence of kernel names repeats.
     """
     name, sequence = records.dictionary("kLongName").index, records.dictionary("seqId").index
     parts = (
@@ -176,7 +176,7 @@ def nested_products(
 def exclusive_totals(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64Array:
     """Take from each outer call's total those of the calls inside it; never below 0.
 
-    MISSING where that of a call inside is not known: then how much is left is not known either.
+    MISSING if that of a call inside is not known: then how much is left is not known either.
     """
     if not len(pairs):
         return total
@@ -246,8 +246,8 @@ class FillCosts:
     ) -> Int64Array:
         """Return `moved`, bytes per row, with each part charged once: to its fill, or bias kernel.
 
-        `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around
-        each row, ascending inward, of which it works for `chosen`, -1 for none.
+        `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around each
+        row, ascending inward; `chosen` is the call that it works for, -1 for none.
         """
         filled_call, helped = np.zeros((2, int(self.call.max(initial=-1)) + 1), bool)
         if ids is not None:

@@ -1,16 +1,15 @@
 """Which op call a kernel works for: chosen once per distinct context.
 
-It is the deepest enclosing call whose op has a formula that can say something. A kernel of the
-backward pass works for the op that PyTorch called there (`aten::mm` inside AddmmBackward0), else
-for the backward of its forward call.
+It is the deepest enclosing call whose op has a formula with a result. A kernel of the backward pass
+works for the op that PyTorch called there (`aten::mm` inside AddmmBackward0), else for the backward
+of its forward call.
 
-On the CPU it is the outermost such call: what is a kernel on the GPU is there an op inside of ops,
-so that a call and the ops that it is made of would both be charged.
+On the CPU it is the outermost such call: there, a row is itself an op inside ops, so that a call
+and the ops inside it would both be charged.
 
-A layer of functorch (`torch.func`) calls the op that it is asked for once more, with the same
-arguments, and then others with what they stand for: the sizes of a batch, a value and its
-derivative. Where it hands on what lies on its stack, profilers tell the arguments of the calls
-around it, too, before the call's own.
+A layer of functorch (`torch.func`) calls the requested op again with the same arguments, and then
+others with what those stand for: the sizes of a batch, a value and its derivative. If it passes on
+its stack, profilers record the arguments of the calls around it, too, before the call's own.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Candidate(NamedTuple):
     work: AttributedCall
     has_formula: bool
     usable: bool
-    """Whether its formula can say something; the first such call is the choice."""
+    """Whether its formula has a result; the first such call is the choice."""
     reason: str
     """Why it cannot."""
 
@@ -219,7 +218,7 @@ def _node(around: Sequence[Statement], order: Sequence[int]) -> int | None:
 
 
 def _told_around(call: Call | None, around: Statement | None) -> tuple[int, ...] | None:
-    """Return the shape of a call's result, if the call around it tells."""
+    """Return the shape of a call's result, if the call around it shows it."""
     if call is None or around is None or around.call is None:
         return None
     return ops.result_shape(call, around.call)
@@ -245,7 +244,7 @@ def _dtype(context: KernelContext) -> str | None:
 def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
     """Find the deepest call that a layer made, the deepest first: its place, and what it is.
 
-    None where no layer shows.
+    None if no layer shows.
     """
     for place, (inner, outer) in enumerate(pairwise(calls)):
         if inner is None or outer is None:
@@ -319,7 +318,7 @@ def with_sparse_layout(
 ) -> Call | None:
     """Replace arguments of unknown layout by the sparse tensor of the same shape.
 
-    PyTorch's own ranges tell no layout, and so seem to multiply dense matrices.
+    PyTorch's own ranges have no layout, and so seem to multiply dense matrices.
     """
     if call is None or not sparse_by_shape:
         return call

@@ -1,4 +1,4 @@
-"""Values of columns as Arrow arrays, one a row: texts as dictionaries, null where unknown."""
+"""Values of columns as Arrow arrays, one a row: texts as dictionaries, null if unknown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def row_numbers(records: Records) -> pa.Array:
 
 
 def integers(values: IntArray) -> pa.Array:
-    """IntArray, none of which is null."""
+    """An IntArray without nulls."""
     return pa.array(values.astype(np.int64, copy=False))
 
 

@@ -30,10 +30,10 @@ def autotuning_trials(
     """Mask of the rows that were only tried.
 
     `conv` are the kernels of convolutions, `computes` those that could do their arithmetic. A call
-    is a benchmark when the last call of the same op text on the same device runs fewer kernels,
-    all of which this one ran too, in this order, after at least LEAST others that could compute,
-    one of them by another name. Without a later call to compare with, nothing is a trial. Rows
-    are in the order in which they ran.
+    is a benchmark if the last call of the same op text on the same device runs fewer kernels, and
+    this call ends with those kernels, in the same order, after at least LEAST others that could
+    compute, one of them of another name. Without a later call to compare with, nothing is a trial.
+    Rows are in the order in which they ran.
     """
     is_trial = np.zeros(len(call), bool)
     name = records.dictionary("kLongName").index
@@ -78,7 +78,7 @@ def _rows(chosen: Int64Array, first: Int64Array, count: Int64Array, place: int) 
 
 
 def _last_run(names: Sequence[int], model: Sequence[int]) -> list[int] | None:
-    """Find the last places in `names` that hold `model` in its order; None where there are none."""
+    """Find the last places in `names` that hold `model` in its order; None if there are none."""
     positions: list[int] = []
     place = len(names)
     for wanted in reversed(model):

@@ -1,4 +1,4 @@
-"""What hardware counters measured of each row, as the source or `--with` tells it."""
+"""What hardware counters measured for each row, from the source or from `--with`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Measured:
 
     @cached_property
     def tensor_cores(self) -> Floats:
-        """1 where Tensor Cores ran, 0 where they did not, NaN where counters do not tell.
+        """1 where Tensor Cores ran, 0 if they did not, NaN where counters do not show it.
 
         Some GPUs count FMAs of pairs of halves with them: a warp's is one instruction, of at most
         32 threads.

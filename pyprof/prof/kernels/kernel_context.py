@@ -41,7 +41,7 @@ class KernelContext:
     replayed: bool = False
     """A CUDA graph launched it."""
     result: tuple[int, ...] | None = None
-    """Size of what the innermost call gives, where it is recorded."""
+    """Size of the innermost call's result, if recorded."""
     call_context: CallContext = EMPTY_CONTEXT
 
     @property

@@ -52,7 +52,7 @@ OF_OPS: Mapping[str, str] = {
     "copy": COPY,
     "fill": FILL,
 }
-"""Words for the families of ops; of the others (views, fused ops) the kernel's name tells more."""
+"""Words for families of ops; for the others (views, fused ops) the kernel's name is better."""
 
 OF_ROLES: Mapping[Role, str] = {
     Role.GEMM: GEMM,
@@ -109,7 +109,7 @@ _WORDS = tuple(
         (EMBEDDING, r"embedding"),
     )
 )
-"""What a name says more exactly than its role; of a path, the first that is in it."""
+"""Families in a kernel's name that are more exact than its role; the first match counts."""
 
 
 @by_name

@@ -1,8 +1,7 @@
 """Theoretical occupancy: how many warps of a kernel fit on an SM, and in how many waves it runs.
 
-It follows from a launch and the limits of its device, which are those of the CUDA programming
-guide's table by compute capability; registers are given to warps, and shared memory to blocks, in
-units.
+It follows from a launch and the limits of its device, from the CUDA programming guide's table by
+compute capability; registers are allocated to warps, and shared memory to blocks, in units.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def _up(values: Int64Array, unit: int) -> Int64Array:
 
 
 def warp_share(limits: Limits, threads: Int64Array, blocks: Int64Array) -> Floats:
-    """Return the share of an SM's warps that so many blocks are; NaN for none."""
+    """Return the share of an SM's warps that some blocks take; NaN for none."""
     warps = -(-threads // WARP) * blocks
     return np.where(blocks > 0, warps / limits.warps, np.nan)
 
@@ -131,11 +130,11 @@ class Occupancy:
     """By row; NaN where the launch or the device is not known."""
 
     occupancies: Floats
-    """Of launches alike: warps that fit on an SM, as a share of those that an SM can hold."""
+    """For each distinct launch: warps that fit on an SM, as a share of those that it can hold."""
     all_waves: Floats
     """Of launches alike: how often the grid fills the device."""
     of_row: IntArray
-    """Which of these launches each row is one of."""
+    """The distinct launch of each row."""
 
     @property
     def occupancy(self) -> Floats:
@@ -188,7 +187,7 @@ def _kernels(records: Records) -> Mask:
 
 
 def _product(sizes: DictionaryColumn) -> Int64Array:
-    """Multiply x, y and z; MISSING where there are none, or none that a device could start."""
+    """Multiply x, y and z; MISSING if there are none, or none that a device could start."""
     products = [math.prod(value) if value else MISSING for value in sizes.values]
     possible = [value if 0 < value < _MOST else MISSING for value in products]
     return np.array([*possible, MISSING], np.int64).take(sizes.index)

@@ -35,7 +35,7 @@ CALLS = "CANN"
 ARROW = "async_npu"
 """The category of arrows from ops to their work."""
 _ARROW_CALL = "torch_to_npu"
-"""The name of the launch of which only the arrow is known, as torch_npu names it."""
+"""torch_npu's name for a launch of which only the flow event is known."""
 
 
 class _Place(NamedTuple):

@@ -70,7 +70,7 @@ def _number(value: object) -> float | None:
 
 
 def of_kernels(events: Sequence[Event], text: bytes) -> pa.Array:
-    """Return the counters that CUPTI's range profiler measured of kernels, as JSON.
+    """Return the counters that CUPTI's range profiler measured for kernels, as JSON.
 
     `text` is the JSON of all arguments, in which usually no name is a metric's.
     """

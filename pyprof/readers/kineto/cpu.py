@@ -2,11 +2,11 @@
 
 Ops on tensors without data do none: FakeTensorMode and the meta device run an op for the shape of
 its result alone, in the time that a Python function takes; torch.compile traces a model with such
-tensors. A trace tells neither the device nor the class of a tensor, so these ops are recognised by
+tensors. A trace has neither the device nor the class of a tensor, so these ops are recognised by
 what is around and inside them.
 
 The last ops that gradient checkpointing recomputes may do none either. A backward node asks for a
-tensor that the forward pass did not keep, and the forward is run again inside of it. As soon as the
+tensor that the forward pass did not keep, and the forward is run again inside it. As soon as the
 last tensor that is needed has been handed over, PyTorch ends that by an exception: inside the op
 that handed it over, and when that is one of its inputs, before the op computed anything
 (torch.utils.checkpoint.set_checkpoint_early_stop).
@@ -245,7 +245,7 @@ class Tracing(NamedTuple):
 
 
 def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Tracing:
-    """Find the ops that do no work; `real` are those whose names say that they may."""
+    """Find the ops that do no work; `real` are those that may, by their names."""
     mode = ops_named(ranges, [name in _DISPATCH for name in names])
     replaced = _traced_around(mode, nested.op)
     fake = mode.copy()  # FakeTensorMode makes a tensor without memory for each result

@@ -269,7 +269,7 @@ def correlations(args: Sequence[WorkArgs | CallArgs]) -> pa.Array:
 
 
 def _launch_sizes(args: list[CallArgs], in_threads: Mask) -> pa.Table:
-    """Return what AMD's calls record of the work they launch, which itself lacks it.
+    """Return what AMD's calls record about the work that they launch, which itself lacks it.
 
     Columns: corr, smem (bytes), in_threads (the grid is given in threads, not in blocks), bytes (of
     a copy or fill).

@@ -76,7 +76,7 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     count = len(ranges.start)
     both = type(ranges)(*(np.concatenate(pair) for pair in zip(ranges, python, strict=True)))
     end = np.where(both.end < 0, _FOREVER, both.end)
-    # Equal bounds: the first to begin is outside; a frame is outside of what it calls.
+    # With equal bounds, the first to begin is outside; a frame is outside its callees.
     order = np.lexsort((both.order, -end, both.start, both.thread))
     rows = order[order < count]
     parent = _parents(rows, ranges.thread, ranges.start, end)
@@ -310,13 +310,13 @@ def range_table(
 ) -> pa.Table:
     """Return the rows of all ranges and of the markers written around them.
 
-    The texts of `stopped` ops say so.
+    The texts of `stopped` ops are marked as such.
     """
     columns = ranges.columns()
     written = _with_stopped(ranges.texts(), stopped)
     pool, offsets = _pool(written, ranges, chains, nested)
     order = nested.order
-    if (columns.kind == MARKER).any():  # layers that the script wrote say more than modules do
+    if (columns.kind == MARKER).any():  # layers that the script named are better than modules
         notes = written.column("text").filter(pa.array(columns.kind == NOTE)).unique()
         if pc.any(pc.starts_with(notes.cast(pa.string()), "layer:")).as_py():
             order = order[columns.kind[order] != MODULE]

@@ -1,6 +1,7 @@
 """Ops, annotations, modules and Python frames of a trace as columns, and their forward threads.
 
-PyTorch numbers threads in its own way: arrows, or shared sequence numbers, tell which is which.
+PyTorch numbers threads in its own way: they are matched by flow events, or by shared sequence
+numbers.
 """
 
 from __future__ import annotations

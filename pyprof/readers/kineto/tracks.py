@@ -51,7 +51,7 @@ def kind_of(event: Event) -> int:
 
 
 class Unknown(NamedTuple):
-    """A track of which nothing says whose it is."""
+    """A track whose owner is unknown."""
 
     name: str
     events: int
@@ -133,9 +133,9 @@ class Tracks:
         return numbers
 
     def work(self, hosts: Container[str]) -> tuple[list[Event], list[Unknown]]:
-        """Split the gathered events: devices' work, and the tracks of which nothing is known.
+        """Split the gathered events into devices' work and tracks of unknown kind.
 
-        Those of hosts, which are processes with ops or calls, are neither. The process of an event
+        Tracks of hosts, which are processes with ops or calls, are neither. The process of an event
         becomes the number of its device.
         """
         numbers = self._numbers()

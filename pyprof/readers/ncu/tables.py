@@ -249,7 +249,7 @@ class Numbers:
     def _number(self, text: str) -> float | None:
         match = _NUMBER.match(
             text.strip()
-        )  # of several instances, as in "7 (3; 4)", the sum comes first
+        )  # with several instances, as in "7 (3; 4)", the sum comes first
         if match is None:
             return None
         digits = _GROUPS.sub("", match[0])

@@ -1,8 +1,8 @@
 """Where the nodes of CUDA graphs were captured, by nsys (`--cuda-graph-trace=node`).
 
-An event says when and on which thread a node was made. A graph that is instantiated, cloned or
-put into another one has nodes of its own, each with the node that it was made of: the first of
-such a chain was captured, with the ranges of its op around it.
+An event records when and on which thread a node was made. A graph that is instantiated, cloned or
+inserted into another one has its own nodes, each with the node that it was made from: the first
+node of such a chain was captured, inside the ranges of its op.
 """
 
 from __future__ import annotations

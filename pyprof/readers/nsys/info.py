@@ -168,7 +168,7 @@ def _page_faults(db: Database) -> str | None:
 
 
 _MOST_FAULTS = 1 << 32
-"""Of one row; more is damage."""
+"""Maximum for one row; more is damage."""
 
 
 def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:

@@ -1,9 +1,9 @@
 """Payloads of NVTX events in an nsys export, and the collectives that NCCL describes there.
 
-What has been seen: JSON with numbers as such and as texts with commas; in a capture of two H100s by
-nsys 2026.2 the tables of schemas, with each row once per process, where the payloads themselves had
-been left out. The layout of bytes is as others describe it of captures by nsys 2026; bytes of
-another layout say nothing.
+Seen so far: JSON with numbers as such and as texts with commas; in a capture of two H100s by nsys
+2026.2 the tables of schemas, with each row once per process, but without the payloads themselves.
+The layout of bytes follows descriptions of captures by nsys 2026; bytes of another layout are
+ignored.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _PREFIX = "nccl"
 _GROUP_END = "ncclGroupEnd"
 _COMMUNICATOR, _SIZE, _RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"
 _BOTH_WAYS = ("AllReduce", "Broadcast", "Reduce")
-"""Their message is a rank's input; that of others is the part of one of n ranks."""
+"""Their message size is a rank's input; for others it is the part of one of n ranks."""
 
 
 def collectives(
@@ -237,4 +237,4 @@ def _whole_number(value: object) -> int | None:
 
 
 _DIGITS = 19
-"""Numbers of so many digits may not fit an int64."""
+"""Numbers with this many digits may not fit an int64."""

@@ -24,7 +24,7 @@ _NAMES = ("product_name", "user_name", "model_name", "name")
 
 
 class Agent(NamedTuple):
-    """A processor or GPU; None where the file does not say."""
+    """A processor or GPU; None if not recorded."""
 
     is_gpu: bool
     device: int | None
@@ -87,7 +87,7 @@ def _positive(stated: dict[str, Any], key: str) -> int | None:
 
 
 def table(several: Sequence[Agents]) -> pa.Table:
-    """Return the GPUs of all recordings; of those with one number only what they agree on."""
+    """Return the GPUs of all recordings; where a number is used twice, only what both agree on."""
     rows: dict[int, dict[str, Any]] = {}
     for agents in several:
         for _, device, row in agents.agents:

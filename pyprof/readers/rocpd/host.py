@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _INNER = re.compile(r"hsa_")
 """Calls that other calls make: what they launch counts as launched by the outer one."""
 _API = re.compile(r"(?:__)?p?(?:hip|hsa|nccl|rccl|roc|KFD)")
-"""Names of calls and of ROCTx: with others, categories say what they are."""
+"""Names of calls and of ROCTx; others are classified by category."""
 _DEEP = 64
 """Calls inside one another that are looked through."""
 _OF_RANGES = ("MARKER_CORE_API", "MARKER_CORE_RANGE_API", "rocm_marker_api")

@@ -165,7 +165,7 @@ class Rows:
             return
         self._distinct, place = numbered(ids)
         self._row = np.full(len(self._distinct) + 1, MISSING)
-        self._row[place] = np.arange(len(ids))  # of several rows with one id the last counts
+        self._row[place] = np.arange(len(ids))  # if several rows have the same id, the last counts
         self._row[:-1][self._distinct == MISSING] = MISSING
         span = int(self._distinct[-1]) - int(self._distinct[0]) if len(self._distinct) else 0
         self._counts_up = span == len(self._distinct) - 1

@@ -3,8 +3,8 @@
 SQLite steps from value to value; here NumPy takes a column of all rows of many pages at once, which
 is five times as fast. The file format is documented, and kept as it is for good:
 https://www.sqlite.org/fileformat.html. Only what exporters write is read here: tables with row ids,
-whole numbers and texts. For all else there is NotPlainError, and SQLite itself to ask: for logs
-that are still to be applied, other types, rows of fewer columns than the table has, and damage.
+whole numbers and texts. Everything else raises NotPlainError, and SQLite itself has to read it:
+logs that are still to be applied, other types, rows with fewer columns than the table, and damage.
 """
 
 from __future__ import annotations

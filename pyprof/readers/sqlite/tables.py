@@ -242,7 +242,7 @@ def _expression(name: str, kind: type) -> str:
 
 
 _STRICT = frozenset({"start", "end", "timestamp", "correlationId", "value"})
-"""Columns in which anything but a number must not become 0, as SQLite's CAST makes it."""
+"""Columns in which values that are no numbers must not become 0, as with SQLite's CAST."""
 _WHOLE = (
     """CASE typeof("{name}") WHEN 'integer' THEN "{name}" """
     """WHEN 'real' THEN iif(abs("{name}") < 9.2e18, CAST("{name}" AS INTEGER), NULL) """
@@ -381,7 +381,7 @@ def read(db: Database, table: str, key: str, value: str) -> Strings:
 def of_rows(rows: pa.Table, key: str) -> Strings:
     """Return the strings of a table with their ids, `key`, and the columns of `Numbered`."""
     keys = ints(rows.column(key), -1)
-    valid = np.flatnonzero(keys >= 0)[::-1]  # of several strings with one id the last counts
+    valid = np.flatnonzero(keys >= 0)[::-1]  # if several strings have the same id, the last counts
     ids, place = np.unique(keys[valid], return_index=True)
     nothing = pa.RecordBatch.from_struct_array(templates.split(pa.array([""])))
     texts = pa.concat_tables([rows.drop_columns([key]), pa.Table.from_batches([nothing])])

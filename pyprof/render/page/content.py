@@ -40,7 +40,7 @@ class Content:
     tools: tuple[str, ...] = merged_by(merge_unique)
     """What recorded the captures."""
     began_ns: tuple[int, ...] = merged_by(merge_unique)
-    """When the recordings began, ns since 1970, as far as captures say."""
+    """When the recordings began, ns since 1970, as far as recorded."""
     warnings: tuple[str, ...] = merged_by(merge_unique)
     """What the capture's reader warns of."""
 
@@ -59,7 +59,7 @@ def summarise_page(
 ) -> Content:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names, with a memory snapshot.
 
-    Raises click.BadParameter where it names none.
+    Raises click.BadParameter if it names none.
     """
     view = overview(source, chosen)
     facts = row_facts(source.table, view.rows)
@@ -76,7 +76,7 @@ def summarise_page(
 
 
 _OF_AN_EPOCH_NS = 10**18
-"""A clock that shows so much counts from 1970; the others count from boot, or the recording."""
+"""A clock from this value on counts from 1970; others count from boot, or from the recording."""
 
 
 def _began_ns(source: Source) -> tuple[int, ...]:

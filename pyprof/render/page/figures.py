@@ -1,7 +1,8 @@
 """Figures of a page, each as the JSON from which `static/figures.js` draws it: no server.
 
-A figure has a `kind`, which names what draws it, and a `label`, which says in words what it shows.
-Colours are of the page's themes, not of the data: a figure names sorts, and the page colours them.
+A figure has a `kind`, the name of what draws it, and a `label`, a description of what it shows.
+Colours belong to the page's themes, not to the data: a figure names classes, and the page colours
+them.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def _shares(steps: Steps, shown: Sequence[int]) -> Mapping[str, list[float | Non
 
 
 def shares_of_peak(trend: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Draw how near the same steps came to the peaks; None where no step tells."""
+    """Draw how near the same steps came to the peaks; None if that is unknown for all of them."""
     series = trend["shares"]
     if not series:
         return None

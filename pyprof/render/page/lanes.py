@@ -1,10 +1,9 @@
-"""Streams as lanes of boxes: each what ran when; and beside them why the GPU idled.
+"""Streams as lanes of boxes, which show what ran when, and below them why the GPU idled.
 
 A page holds some thousand boxes, a capture a million kernels. Kernels of a typical step and of the
-slowest one are boxes of their own, and so are the longest ones; the others join their neighbours
-on the stream, in boxes that know what most of their time was. Of gaps the
-longest are drawn, and those of these two steps.
-How many are not is stated.
+slowest one are boxes of their own, and so are the longest ones; the others join their neighbours on
+the stream, in boxes that know what most of their time was. The longest gaps are drawn, and all of
+these two steps. How many are left out is stated.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What boxes of several kernels are made of: of each, the sorts of most time."""
+    """What boxes of several kernels consist of: the kinds with most time in each."""
 
     box: Int64Array
     """The place of the box in its lane."""
@@ -181,7 +180,7 @@ def _renumbered(
 
 
 def lanes(gathered: Gathered) -> Lanes | None:
-    """Draw what was chosen of a capture; None where the records hold no times."""
+    """Draw what was chosen of a capture; None if the records hold no times."""
     overview, records = gathered.overview, gathered.source.table.records
     if overview.timeline is None:
         return None
@@ -230,7 +229,7 @@ def _key(device: DeviceTime) -> tuple[int | None, int | None]:
 def _chosen_streams(
     records: Records, rows: Mask, devices: Sequence[DeviceTime]
 ) -> tuple[list[Stream], int]:
-    """The streams to draw, of many the busiest, in order; and the number of others."""
+    """The streams to draw, in order (of many, the busiest), and the number of others."""
     shown = {_key(device) for device in devices}
     candidates = [
         stream
@@ -274,7 +273,7 @@ def _examples(steps: Steps, shown: Int64Array) -> tuple[int | None, int | None]:
 def _single(
     gathered: Gathered, rows: Mask, drawn: Sequence[Stream], length: int, *examples: int | None
 ) -> Mask:
-    """Find the rows that are boxes of their own: all of few, of many those worth a look.
+    """Find the rows that get their own boxes: all if there are few, else those worth a look.
 
     These are the example steps' first, then the longest that stand apart from a bin's others.
     """
@@ -395,7 +394,7 @@ def _drawn_first(start: Int64Array, end: Int64Array, examples: Sequence[Mark]) -
 
 
 def _within(start: Int64Array, marks: Sequence[Mark]) -> Mask:
-    """Mask of what begins in one of some steps."""
+    """Mask of what begins in any of some steps."""
     inside = np.zeros(len(start), bool)
     for mark in marks:
         inside |= (start >= mark.start) & (start < mark.start + mark.length)

@@ -43,7 +43,7 @@ _TREE = (1000.0, 320.0)
 """Width and height of the treemap, in which its parts are as square as can be."""
 
 Key: TypeAlias = "Callable[..., str | None]"
-"""Makes of a line, an op or a layer what a click on it selects; None where nothing can be."""
+"""Makes of a line, an op or a layer what a click on it selects; None if nothing can be."""
 
 
 def page_of(devices: Sequence[DeviceMemory]) -> str:
@@ -79,9 +79,9 @@ class Picture:
     course: Mapping[str, Any] | None
     """The figure of memory over time; None without events."""
     treemap: Mapping[str, Any] | None
-    """The figure of the peak; None where it holds nothing."""
+    """The figure of the peak; None if it holds nothing."""
     flame: Mapping[str, Any] | None
-    """The figure of call stacks; None where no stack is known."""
+    """The figure of call stacks; None if no stack is known."""
     categories: Sequence[tuple[str, str, str]]
     """Name, colour, and bytes at the peak."""
     tables: Sequence[tuple[str, Sortable]]
@@ -302,7 +302,7 @@ def _worst(row: Sequence[float], area: float, short: float) -> float:
 
 
 def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame], _Frame]:
-    """Lay a row along the shorter side; give its parts, and the frame that is left."""
+    """Lay a row along the shorter side; return its parts, and the remaining frame."""
     total, at = sum(row), 0.0
     parts = []
     if frame.width >= frame.height:
@@ -321,7 +321,7 @@ def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame
 
 
 def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> Sortable | None:
-    """Tabulate what the peak holds by line or layer, most first; None where no name is known."""
+    """Tabulate what the peak holds by line or layer, most first; None if no name is known."""
     held = [group for group in groups if group.bytes]
     if not any(group.name for group in held):
         return None

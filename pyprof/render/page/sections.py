@@ -105,7 +105,7 @@ class Sortable:
 
 _CUT = 300
 PATH = "path"
-"""Class of texts that are cut at their beginning, for their end tells more."""
+"""Class of texts that are cut at their beginning, since their end matters more."""
 _WORD = "word"
 """Class of texts that are never cut nor broken: each is one of a few words."""
 
@@ -134,7 +134,7 @@ _FOLDERS = re.compile(r"(?<![^\\/\s'\"(])[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/
 
 
 def without_folders(sentence: str) -> str:
-    """Leave folders out of the paths in a sentence: they may tell who captured it, and where."""
+    """Leave folders out of the paths in a sentence: they may show who captured it, and where."""
     return _FOLDERS.sub("", sentence)
 
 

@@ -126,7 +126,7 @@ class Strips:
         )
 
     def _names(self) -> Iterator[str]:
-        """Name the devices; of some alike, as two processes of one rank are, count the others."""
+        """Name the devices; number those of the same name, such as two processes of one rank."""
         times: Counter[str] = Counter()
         for device in self.devices:
             times[device.name] += 1
@@ -135,7 +135,7 @@ class Strips:
 
 
 def strips(source: Source, overview: Overview) -> Strips | None:
-    """Cut what may be shown of a capture into bins; None where the records hold no times."""
+    """Cut what may be shown of a capture into bins; None if the records hold no times."""
     if overview.timeline is None:
         return None
     devices = overview.timeline.devices[:_MOST_DEVICES]
@@ -158,7 +158,7 @@ def strips(source: Source, overview: Overview) -> Strips | None:
 
 
 def _most(devices: int) -> int:
-    """The number of steps shown of each of some devices."""
+    """The number of steps shown per device."""
     return min(_MOST_STEPS, _MOST_ROWS // devices)
 
 

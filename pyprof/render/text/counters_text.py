@@ -103,7 +103,7 @@ _NEARLY_ALL = 0.995
 
 
 def columns(measured: Measured, limit: int) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of a table by op, without the columns of which nothing is known."""
+    """Header and cells of a table by op, without empty columns."""
     ops = measured.ops[:limit]
     kept = [entry for entry in _COLUMNS if any(entry[1](op) is not None for op in ops)]
     header = ["Op", "Direction", *(title for title, _, _ in kept)]

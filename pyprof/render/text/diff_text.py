@@ -239,7 +239,7 @@ def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
     said = tuple(f"other {name}:" for name in comparison.common)
     for entry in comparison.differing[:limit]:
         name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
-        for cause in () if entry.status == GONE else entry.causes:  # as of what is new
+        for cause in () if entry.status == GONE else entry.causes:  # for something new, say
             if not cause.startswith(said):
                 yield f"{name}: {cause}"
     if unclear := len(comparison.unclear):

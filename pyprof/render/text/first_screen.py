@@ -199,14 +199,14 @@ def _place(op: OpTime) -> str:
 _LEAST_TEXT = 24
 """Cells that a text keeps, where it has as many."""
 _WHOLE_TEXT, _SPARE = 40, 5
-"""Cells that it keeps before columns from this rank on, which tell less."""
+"""Cells that it keeps before columns from this rank on, which matter less."""
 
 
 def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
     """The ops that take most time, with their lines, or ranges of the user's; as wide as fits."""
     ops, width = answer.ops[:top], formatting.width()
     columns = [(each, [each.cell(op) for op in ops]) for each in _columns(answer, ops)]
-    # of what nothing is known, nothing is shown
+    # an empty column is not shown
     columns = [pair for pair in columns if not pair[0].rank or {*pair[1]} - {UNKNOWN}]
     while worst := max(each.rank for each, _ in columns):
         least = _WHOLE_TEXT if worst >= _SPARE else _LEAST_TEXT

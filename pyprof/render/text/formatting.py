@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 UNKNOWN = "-"
 _END = "\n"
 _WIDTH = 100
-"""Cells of a line where no terminal tells."""
+"""The width of a line, in cells, without a terminal."""
 _TEXT_WIDTH = 120
 """Sentences are no wider: longer lines are hard to read."""
 _GAP, _ELLIPSIS = "  ", "..."
@@ -94,12 +94,12 @@ def cut(text: str, width: int) -> str:
 
 
 def cut_in_middle(text: str, width: int) -> str:
-    """Cut a long name in its middle, where both ends tell names apart."""
+    """Cut a long name in its middle, since names differ at both ends."""
     return cut_middle(text, width, _ELLIPSIS)
 
 
 def cut_left(text: str, width: int) -> str:
-    """Cut a long path at its beginning: its end tells more."""
+    """Cut a long path at its beginning: its end matters more."""
     return cut_start(text, width, _ELLIPSIS)
 
 
@@ -169,7 +169,7 @@ def fitted(
     """Align cells as `table` does, in lines as wide as the terminal, with the header marked.
 
     What is too wide has its columns closer together; then headers stand on two lines; then the
-    texts of `cuts` are cut, each as it says; then columns go on below. No number is cut.
+    texts of `cuts` are cut, each by its rule; then columns continue below. No number is cut.
     """
     cutters, room = cuts or {}, width()
     parts = [name.rpartition(" ") for name in header]
@@ -198,7 +198,7 @@ _LEAST_TEXT = 16
 def _shrunk(
     wide: Sequence[int], heads: Sequence[Sequence[str]], over: int, cutters: Mapping[int, object]
 ) -> list[int] | None:
-    """Make the widest of some columns narrower, until that is enough; None where it cannot be."""
+    """Make the widest of some columns narrower, until that is enough; None if it cannot be."""
     sizes = [*wide]
     least = [
         max(_LEAST_TEXT, *(cells(head[place]) for head in heads)) for place in range(len(wide))

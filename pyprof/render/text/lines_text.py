@@ -82,8 +82,8 @@ def annotated_source(
 ) -> Iterator[str]:
     """Show every file with the functions that hold timed lines; without source, the lines alone.
 
-    Unless all is asked for in `full`, a file without source, of which all is said in the ranking,
-    and functions and lines that only call others are left out, and source is cut to fit.
+    Without `full`, source is cut to fit, and what only calls others is left out, as is a file
+    without source: the ranking has all that is known about it.
     """
     total_ns = answer.total_ns or 1
     for file in answer.files:

@@ -31,7 +31,7 @@ _TITLES = {
 
 
 def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> Iterator[str]:
-    """Show the memory of devices, the one that peaks highest first; of others only the peak."""
+    """Show the memory of devices, the one that peaks highest first; for others only the peak."""
     yield from _report(analysed[0], by, top)
     if len(analysed) > 1:
         yield ""
@@ -198,7 +198,7 @@ def _reserved(device: DeviceMemory) -> str:
     if reserved is None:
         return ""
     rest = reserved - device.peak_active_bytes
-    if rest < 0:  # events are missing, which a note says
+    if rest < 0:  # events are missing, as a note states
         return f"; {size(reserved)} reserved"
     unused = rest if free is None else min(free, rest)
     share = f"{formatting.percent(unused / reserved)} %" if reserved else "0 %"

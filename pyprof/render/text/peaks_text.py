@@ -79,7 +79,7 @@ def each(rows: Sequence[CardPeaks]) -> Iterator[str]:
 
 
 def as_csv(rows: Sequence[CardPeaks]) -> bytes:
-    """Write every figure, quoted; empty where there is none."""
+    """Write every figure, quoted; empty if there is none."""
     file = io.StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
     keys = list(dict.fromkeys([*RATE_KEYS, *(key for row in rows for key in row.tflops)]))

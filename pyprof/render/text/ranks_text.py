@@ -52,10 +52,10 @@ def in_words(job: RankComparison) -> Iterator[str]:
 
 
 def stragglers(job: RankComparison) -> list[StragglerCost]:
-    """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
+    """Choose the ranks whose own work takes longest or, without known steps, who cost most.
 
-    Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
-    count that have half of what the first has more than the others.
+    A rank may also be late because it waited for one of these elsewhere, so its own time decides. A
+    rank counts if its excess over the others is at least half of the first one's.
     """
     step = float(np.median([one.step_ns for one in job.ranks if one.step_ns] or [0]))
     if not step:
@@ -206,7 +206,7 @@ def report_lines(job: RankComparison, top: int) -> Iterator[str]:
 
 
 def ranks(job: RankComparison, top: int) -> Iterator[str]:
-    """Tabulate time per rank; of many, the first ones and the stragglers."""
+    """Tabulate time per rank; if there are many, only the first ones and the stragglers."""
     costly = {one.rank for one in stragglers(job)}
     shown = [
         one for place, one in enumerate(job.ranks)
@@ -295,7 +295,7 @@ def _mostly_at(job: RankComparison) -> dict[int, str]:
 
 
 def parallelism(comparison: RankComparison, top: int) -> Iterator[str]:
-    """Tabulate what process groups are for, where anything tells of one."""
+    """Tabulate what process groups are for, as far as known."""
     if not any(axis.role for axis in comparison.axes):
         return
     header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",

@@ -81,7 +81,7 @@ def fact_value(fact: Fact) -> str:
 
 
 def chosen_rows(chosen: ChosenRows | None, processor: str) -> Iterator[str]:
-    """What `--where` left of the rows, and that the rest is of these alone."""
+    """Which rows `--where` left, with a note that all other figures are for these alone."""
     if chosen is not None:
         all_ns = chosen.all_time_ns
         share = percent(chosen.time_ns / all_ns if all_ns else None)
@@ -243,7 +243,7 @@ def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:
 
 
 def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
-    """The table of few GPUs, with what the causes mean; None if it is too wide."""
+    """The table for a few GPUs, with an explanation of causes; None if it is too wide."""
     unit, spell = formatting.common_unit(device.span_ns for device in devices)
     rows = [_time_row("span", devices, lambda device: device.span_ns, "", spell)]
     above = 0
@@ -390,7 +390,7 @@ def _is_per_step(answer: Summary) -> bool:
 
 
 def _of_all(answer: Summary) -> Iterator[str]:
-    """What times are of: which GPUs, and that shares are of work outside of steps, too."""
+    """What times refer to: which GPUs, and that shares include work outside steps."""
     steps = answer.steps.averaged_count if _is_per_step(answer) else None
     inside = sum(op.step_ns or 0.0 for op in answer.ops) * (steps or 0)
     if steps and inside < _ALL_INSIDE * answer.known_cost.total_ns:

@@ -120,7 +120,7 @@ def _details(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
 
 
 def sentences(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
-    """Yield what is said of a change beside its cells."""
+    """Yield the notes on a change, besides its cells."""
     if change.why:
         repeats = change.why.startswith(change.verdict)
         yield change.why if repeats else f"{change.verdict}: {change.why}"

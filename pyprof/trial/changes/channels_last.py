@@ -70,7 +70,7 @@ def _convolutions(module: Any) -> dict[Any, int]:  # noqa: ANN401 - a module
 
 
 def _are_last(weights: dict[Any, int], formats: dict[int, Any]) -> bool:
-    """Whether channels are last in all weights whose layout tells, as of several channels."""
+    """Whether channels are last in all weights that have several channels, so that it shows."""
     layouts = [
         (weight.is_contiguous(), weight.is_contiguous(memory_format=formats[dim]))
         for weight, dim in weights.items()

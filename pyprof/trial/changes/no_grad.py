@@ -73,7 +73,7 @@ def no_grad(run: Run) -> WhyNoEffect:
 
 
 def _optimized_parameters() -> Any:  # noqa: ANN401 - torch's dictionary
-    """Return the parameters that optimizers are given from now on, without keeping them."""
+    """Return the parameters that optimizers get from now on, without keeping them alive."""
     import torch  # noqa: PLC0415 - the user's own
     from torch.utils.weak import WeakTensorKeyDictionary  # noqa: PLC0415 - as above
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def main(path: Path) -> int:
-    """Run the script as the request says, and return its exit code."""
+    """Run the script as requested, and return its exit code."""
     request = RunRequest.read(path)
     observation = Observation(request)
 

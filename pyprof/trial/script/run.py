@@ -1,4 +1,4 @@
-"""A run as changes see it: hooks to patch the script's libraries, and ways to say what happened."""
+"""A run as changes see it: hooks to patch the script's libraries, and to report what happened."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A module here has a LABEL of at most nine characters, a UNIT of `UNITS`, `summarise(source, rows)`,
 which sums up the chosen rows of a capture, and `value(sums)`, which makes the number of the sums of
-all captures, added by `merge_sums`; None if it is unknown. The first line of its docstring says
-what the number is.
+all captures, added by `merge_sums`; None if it is unknown. The first line of its docstring
+describes the number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Keys and values put into the paged cache of a serving framework, or taken out of it.
 
-Nothing is computed but, in caches of narrow numbers, their rounding, which is not counted. Bytes:
-each new key and value read once and written once in the cache's type, and where they go, read once.
+Nothing is computed except the rounding for caches of narrow numbers, which is not counted. Bytes:
+each new key and value read once and written once in the cache's type, and the target slots read
+once.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def side_by_side(a: Args) -> Work:
     ),
 )
 def turn_and_store(a: Args) -> Work:
-    """Queries' and keys' turned parts turned, the key's and the latent put into the cache."""
+    """Rotates parts of queries and keys; puts the keys' part and the latent into the cache."""
     positions, query, key, latent = (
         a.tensor(name) for name in ("positions", "query", "key", "latent")
     )

@@ -89,7 +89,7 @@ _HND = 1
     ),
 )
 def sage(a: Args) -> Work:
-    """Attention of quantized queries and keys, which lie as `tensor_layout` says."""
+    """Attention of quantized queries and keys, laid out by `tensor_layout`."""
     q, k, v, out = (a.tensor(name) for name in ("query", "key", "value", "output"))
     # values may be turned, and are padded then: as many as keys are used
     used = fresh(k.shape, v.dtype)

@@ -1,10 +1,9 @@
-"""Attention's work for the requests of a serving step, whose lengths stand in no argument.
+"""Attention's work for the requests of a serving step, whose lengths are in no argument.
 
-Where the range around a serving step states their sums, the work is exact: 2 (D + Dv) operations a
-score and head, and of scores Nq Nk less Nq^2 / 2 of requests in prefill, Nq Nk of those in decode
-(see `marker.batch`). Bytes: queries read and the result written once, keys and values of all cached
-tokens read once. A sliding window makes both less; the call, or the model's configuration, has to
-say so.
+Where the range around a serving step states their sums, the work is exact: 2 (D + Dv) operations
+per score and head; a request in prefill has Nq Nk - Nq^2 / 2 scores, one in decode Nq Nk (see
+`marker.batch`). Bytes: queries read and the result written once, keys and values of all cached
+tokens read once. A sliding window lowers both, if the call or the model's configuration states it.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ def check_tokens(batch: Batch, tokens: int) -> None:
 def _seen_window(a: Args, longest: int) -> int | None:
     """Return how many keys before its own a query sees, None for all of at most `longest`.
 
-    The call says so, else the model's configuration. Raises Unknown if that does not
-    state which layers have its window.
+    That is in the call, else in the model's configuration. Raises Unknown if that does not state
+    which layers have its window.
     """
     stated, model = a.values.get("window_size_left"), a.context.model
     window = stated if type(stated) is int and stated >= 0 else None
@@ -75,9 +74,9 @@ def _seen_window(a: Args, longest: int) -> int | None:
 
 
 def _within(window: int, batch: Batch) -> Batch:
-    """Return the work that a window leaves of a batch.
+    """Return the work of a batch within a window.
 
-    Raises Unknown for a phase of several requests: sums do not tell how long each is.
+    Raises Unknown for a phase of several requests: sums do not show how long each is.
     """
     return Batch(
         _phase_within(window, batch.prefill, causal=True),
@@ -86,7 +85,7 @@ def _within(window: int, batch: Batch) -> Batch:
 
 
 def _phase_within(window: int, phase: Phase, *, causal: bool) -> Phase:
-    """Return a phase whose sums give the scores and the keys within the window."""
+    """Return a phase whose sums are the scores and the keys within the window."""
     if phase.keys <= window:
         return phase
     if phase.requests != 1:

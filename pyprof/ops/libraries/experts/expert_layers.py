@@ -2,13 +2,13 @@
 
 A token goes through k of E experts, each of which is two products with a gated activation between
 them: 2 T k (2 I H + I H) operations for T tokens, hidden width H and width I inside an expert. The
-activation is not counted. Bytes: tokens read and the result written once; of the weights those of
-min(E, T k) experts, as many as there are choices at most: which ones, the data decide.
+activation is not counted. Bytes: tokens read and the result written once; the weights of the most
+experts that the choices can reach, min(E, T k): how many they do reach depends on the data.
 
-Where the weights are no arguments, as of `vllm::moe_forward`, their sizes are those of the model's
-configuration, which the user gives. If attention has only a part of the model's heads, a rank has
-that part of each layer: of an expert's width or, on average, of the experts. If a rank holds some
-of the experts, how many of the choices are its own is not recorded: the FLOPs are unknown.
+Where the weights are no arguments, as in `vllm::moe_forward`, their sizes come from the model's
+configuration, which the user passes. If attention has only a part of the model's heads, a rank has
+that part of each layer: of an expert's width or, on average, of the experts. If a rank holds only
+some experts, how many choices fall to it is not recorded: the FLOPs are unknown.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def chosen_weights(weights: Tensor, choices: int) -> Tensor:
 
 
 def _weight_bytes(count: int, kind: str, dtype: str | None) -> int | None:
-    """Return the bytes of so many weights; None if it is unknown how they are stored.
+    """Return the bytes of `count` weights; None if it is unknown how they are stored.
 
     `kind` is how, by configuration or kernel; "" for numbers of `dtype`.
     """
@@ -193,7 +193,7 @@ def sorted_experts(a: Args) -> Work:
 def _experts(
     a: Args, x: Tensor, choices: int, reads: tuple[Tensor, ...], out: Tensor | None = None
 ) -> Work:
-    """Return the work of so many choices of experts, whose weights are [E, rows, columns]."""
+    """Return the work of `choices` choices of experts, whose weights are [E, rows, columns]."""
     up, down, hidden = a.tensor("up"), a.tensor("down"), size(x, -1)
     require(has_rank(up, 3) and has_rank(down, 3) and up.shape[0] == down.shape[0])
     experts, rows = up.shape[0], up.shape[1]

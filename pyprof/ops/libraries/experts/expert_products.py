@@ -78,7 +78,7 @@ def grouped(a: Args) -> Work:
     ),
 )
 def one_of_two(a: Args) -> Work:
-    """One product of the chosen experts, the first or the second, as the matrices' sizes tell."""
+    """One product of the chosen experts, the first or the second, by the matrices' sizes."""
     x, w, ids, out = (a.tensor(name) for name in ("input", "matrices", "experts", "out"))
     require(has_rank(w, 3) and size(x, -1) == w.shape[2])  # experts, outputs, inputs
     kept = (w, *(t for t in a.present("bias", "scale_b", "zeros") if t.shape))

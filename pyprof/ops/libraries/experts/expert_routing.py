@@ -217,7 +217,7 @@ def permute(a: Args) -> Work:
     example=Example((_ROWS, _CHOSEN, _PLACES, _STARTS, 2, _X), flops=96, bytes=208),
 )
 def unpermute(a: Args) -> Work:
-    """What a token's experts gave, weighed and added up."""
+    """The outputs of a token's experts, weighted and added up."""
     x, weights, out = a.tensor("input"), a.tensor("weights"), a.tensor("out")
     rows = fresh((min(size(x, 0), weights.numel), size(x, -1)), x.dtype)
     places = fresh((weights.numel,), "int32")
@@ -251,7 +251,7 @@ def shuffle(a: Args) -> Work:
     example=Example((bf16(4, 2, 6), _X), flops=24, bytes=144),
 )
 def combine(a: Args) -> Work:
-    """What a token's experts gave, added up."""
+    """The outputs of a token's experts, added up."""
     x, out = a.tensor("input"), a.tensor("out")
     return Work(max(0, x.numel - out.numel), (x,), (out,))
 
@@ -298,7 +298,7 @@ def te_permute(a: Args) -> Work:
     example=Example((_ROWS, None, _ROW_IDS, None, 4, 8, 6), flops=48, bytes=416),
 )
 def te_unpermute(a: Args) -> Work:
-    """TransformerEngine's: what a token's experts gave, weighed where weights are given, added."""
+    """TransformerEngine's: outputs of a token's experts, weighted if weights exist, added up."""
     x, weights = a.tensor("input"), a.present("weights")
     out = like(x, (a.integer("tokens", 0), a.integer("hidden", 0)))
     each = 1 + bool(weights and a.op == "unpermute_mask_map_fwd")
@@ -358,7 +358,7 @@ def te_permute_function_backward(a: Args) -> Work:
     example=Example((_ROWS, _PLACES, _CHOSEN), flops=96, bytes=208, mod=""),
 )
 def te_unpermute_function(a: Args) -> Work:
-    """What a token's experts gave, weighed where weights are given, added up."""
+    """The outputs of a token's experts, weighted if there are weights, added up."""
     x, places, weights = a.tensor("input"), a.tensor("places"), a.present("weights")
     out = like(x, (_tokens(a, places), size(x, -1)))
     return Work((1 + bool(weights)) * x.numel, (x, places, *weights), (out,))

@@ -6,8 +6,8 @@ four real ones. Bytes: both factors and a bias read once, the result written onc
 
 With a sparse factor (COO, CSR, CSC, BSR, BSC): a multiply-add for each of its stored numbers and
 each column (or row) of the other. Bytes: the stored numbers and their indices, the rows of the
-dense factor that they can ask for (at most all), an addend, the result. Where how many are stored
-was not recorded, nothing is known: what the shapes tell is the cost of the dense product.
+dense factor that they can ask for (at most all), an addend, the result. If the number of stored
+elements was not recorded, nothing is known: shapes only give the cost of the dense product.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def multiply_adds(dtype: str | None) -> int:
 
 
 def product(first: Tensor, second: Tensor, out: Tensor, m: int, n: int, k: int) -> Work:
-    """Return the work of [.., M, K] times [.., K, N]; the size of `out` tells the batch."""
+    """Return the work of [.., M, K] times [.., K, N]; the batch follows from the size of `out`."""
     batch = out.numel // (m * n) if m * n else 0
     params: dict[str, object] = {"M": m, "N": n, "K": k}
     if batch > 1:
@@ -78,7 +78,7 @@ def gradients_of(forward: Callable[[Args], Work]) -> Callable[[Args], Work]:
 
 
 def added(work: Work, a: Args, name: str) -> Work:
-    """Add the reading of a bias, unless beta = 0 says that it is ignored."""
+    """Add the reading of a bias, unless it is ignored because beta = 0."""
     bias = a.optional(name)
     if bias is None or a.values.get("beta") in (0, 0.0):
         return work
@@ -298,7 +298,7 @@ def _product(first: Tensor, second: Tensor) -> Work:
     return replace(dense, flops=flops, reads=(few, read), params={**dense.params, "nnz": few.nnz})
 
 
-# the name says only that a factor is sparse
+# the name shows only that a factor is sparse
 @op(
     *("_sparse_mm", "hspmm", "torch.sparse.mm", "smm", "_sparse_sparse_matmul", "sspaddmm"),
     *("torch.sparse.addmm", "_sparse_addmm", "_sparse_mm_reduce_impl", "sampled_addmm"),

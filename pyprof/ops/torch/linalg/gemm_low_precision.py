@@ -1,7 +1,7 @@
 """Matrix products of low precision and of groups: packed weights, FP8, two of four numbers kept.
 
-2 M N K as in `gemm`, of a dense product; a packed weight is read at its packed size, with the
-places of what was kept. Scales are read, but multiplying by them is not counted, as
+2 M N K as in `gemm`, for a dense product; a packed weight is read at its packed size, with the
+positions of the kept elements. Scales are read, but multiplying by them is not counted, as
 torch.utils.flop_counter does not either.
 """
 
@@ -45,7 +45,7 @@ def int8_weight_mm(a: Args) -> Work:
     ),
 )
 def int4_weight_mm(a: Args) -> Work:
-    """Activations times a packed int4 weight; the scales tell how many rows it has."""
+    """Activations times a packed int4 weight; its number of rows follows from the scales."""
     x, w, scales = a.tensor("input"), a.tensor("mat2"), a.tensor("scales")
     n, k = size(scales, -2), size(x, -1)
     out = like(x, (*x.shape[:-1], n))
@@ -54,7 +54,7 @@ def int4_weight_mm(a: Args) -> Work:
     return replace(work, reads=(x, packed, scales))
 
 
-# 2 * 4 * 6 * 5 as though dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
+# 2 * 4 * 6 * 5 as if dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
 # of four the 15 are, 5 * 3 numbers of one
 @op(
     "_sparse_semi_structured_linear",

@@ -3,7 +3,7 @@
 Counted as in `linear_algebra`: a triangular solve n^2 for each right-hand side, a factorisation
 before it if the op has none yet. Bytes: matrices and right-hand sides read once, the solution
 written once. Eigenvalues and singular values iterate until they have converged, by an algorithm
-that the library chooses: the arguments do not tell how many operations.
+that the library chooses: the number of operations does not follow from the arguments.
 
 Backward, as torch computes it (torch/csrc/autograd/FunctionsManual.cpp): 2 n^3 a product and n^2 a
 right-hand side of a triangular solve; sums and masks of matrices are not counted. The incoming

@@ -126,7 +126,7 @@ def _window(a: Args) -> tuple[int | None, int | None]:
     None if unrecorded: a trace that holds `is_causal` leaves out only what is None.
     """
     window = a.values.get("window_size")
-    if isinstance(window, int):  # the efficient kernel's: so many keys, the query's own among them
+    if isinstance(window, int):  # the efficient kernel's: number of keys, with the query's own
         window = (window - 1,)
     if not isinstance(window, tuple):
         window = (a.values.get("window_size_left"), a.values.get("window_size_right"))

@@ -178,7 +178,7 @@ def conv(a: Args) -> Work:
 
 
 def geometry_of(a: Args) -> Geometry:
-    """Return the geometry of a call whose name or arguments say whether it is transposed."""
+    """Return the geometry of a call whose name or arguments show whether it is transposed."""
     return geometry(_with_transposed(a), transposed="transpose" in a.op)
 
 

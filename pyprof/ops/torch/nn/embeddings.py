@@ -1,8 +1,8 @@
-"""Embeddings and bags of them: rows of a table picked, or added up bag by bag.
+"""Embeddings and bags of them: rows of a table selected, or added up bag by bag.
 
-No arithmetic but the additions of bags and of gradients. Bytes: indices and offsets, the rows that
-are picked (at most the table), the result; backward the whole table's gradient, which is dense, or
-a row for each index if a sparse one is asked for.
+No arithmetic except the additions of bags and of gradients. Bytes: indices and offsets, the rows
+that are picked (at most the table), the result; backward the whole table's gradient, which is
+dense, or a row for each index if a sparse one is asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Windows of an image as columns, and columns added up to an image again.
 
-Bytes: read once, written once. Copying counts nothing; where windows overlap, an addition for each
-element that is put in its place.
+Bytes: read once, written once. Copying is not counted; where windows overlap, each element that is
+added up counts as an addition.
 """
 
 from __future__ import annotations

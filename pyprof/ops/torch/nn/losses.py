@@ -53,7 +53,7 @@ def reduction(a: Args) -> str:
 
 
 def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Tensor, ...]) -> Work:
-    """Return the work of so many losses, added up if the call asks for it."""
+    """Return the work of `count` losses, added up if the call asks for it."""
     how = reduction(a)
     if how == "none":
         return Work(flops, reads, (fresh((count,), dtype),))
@@ -159,7 +159,7 @@ _ATEN_NLL = (
     example=Example((_X, _LABELS, None, 1, -100), flops=9, bytes=44),
 )
 def nll_loss(a: Args) -> Work:
-    """Of each sample one element is read."""
+    """One element of each sample is read."""
     x, target = a.tensor("input"), _labels(a)
     count = target.numel
     work = reduced(a, count, count, x.dtype, (target, fresh((count,), x.dtype)))
@@ -199,7 +199,7 @@ def nll_loss_backward(a: Args) -> Work:
     example=Example((_X, _LABELS, None, 1, -100, 0.0), flops=585, bytes=82),
 )
 def cross_entropy(a: Args) -> Work:
-    """Log-softmax and negative log-likelihood, as though one kernel did both."""
+    """Log-softmax and negative log-likelihood, as if one kernel did both."""
     x, target = a.tensor("input"), _labels(a)
     if target.shape == x.shape:  # a distribution for each sample instead of a label
         count = x.numel // max(1, size(x, min(1, len(x.shape) - 1)))

@@ -1,7 +1,7 @@
 """Losses with a margin: of rankings, angles, triplets and classes; forward and backward.
 
 As though one kernel did each: an element's and a row's operations, and the reduction at the end as
-in `losses`. The backward passes give the gradients of the predictions alone. Bytes: all inputs
+in `losses`. The backward passes compute only the gradients of the predictions. Bytes: all inputs
 read once, the loss written once; backward the inputs and the incoming gradient read, each gradient
 written.
 """

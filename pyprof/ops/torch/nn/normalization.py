@@ -1,9 +1,9 @@
 """Batch, layer, group, instance and RMS norm, forward and backward.
 
-An element costs: the mean 1, the variance 3 (subtract, square, add), the normalisation 2, scale
-and shift 1 each. Statistics that are given (batch norm in evaluation) save the first 4. Bytes:
-the input read once and the output written once, scale, shift and statistics likewise; kernels
-that compute statistics first read the input twice.
+An element costs: the mean 1, the variance 3 (subtract, square, add), the normalisation 2, scale and
+shift 1 each. Existing statistics (batch norm in evaluation) save the first 4. Bytes: the input read
+once and the output written once, scale, shift and statistics likewise; kernels that compute
+statistics first read the input twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def wide(dtype: str | None) -> str | None:
 
 
 def norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
-    """Return the forward work for x in so many groups with a mean and a deviation each."""
+    """Return the forward work for x in `groups` groups with a mean and a deviation each."""
     affine = a.present("weight", "bias")
     each = _STATISTICS * statistics + _NORMALISE + len(affine)
     saved = (fresh((groups,), wide(x.dtype)),) * (2 * statistics)

@@ -1,8 +1,8 @@
 """Norms in parts: batch norm across processes, step by step, and weights normalised themselves.
 
 Synchronised batch norm computes its statistics, gathers them and applies them in ops of their own,
-as its backward does; together an element costs what `normalization` says. Statistics are kept in
-float32 at least.
+as its backward does; together an element costs as much as in `normalization`. Statistics are kept
+in float32 at least.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def stats(a: Args) -> Work:
     ),
 )
 def gathered_stats(a: Args) -> Work:
-    """All processes' statistics in one; the input tells the dtype alone."""
+    """All processes' statistics in one; the input is only needed for its dtype."""
     mean = a.tensor("mean")
     running = a.present("running_mean", "running_var")
     reads = (mean, a.tensor("invstd"), *running, *a.present("counts"))

@@ -1,9 +1,9 @@
 """Pooling and its inverse, forward and backward.
 
 An output costs one operation for each element of its window: a comparison, or an addition and at
-the end the division. Bytes: the input read once, the output (and indices, if they are kept)
-written once. Positions in the padding are counted. Unpooling puts each value where its index says,
-among zeros: no arithmetic.
+the end the division. Bytes: the input read once, the output (and indices, if they are kept) written
+once. Positions in the padding are counted. Unpooling puts each value at its index, among zeros: no
+arithmetic.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _X = f16(2, 3, 8, 8)
 
 
 def rank_of(a: Args) -> int:
-    """Return how many dimensions the op pools, which its name says."""
+    """Return how many dimensions the op pools, according to its name."""
     return next((int(digit) for digit in a.op if digit in "123"), 2)
 
 

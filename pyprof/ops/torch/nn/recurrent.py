@@ -167,7 +167,7 @@ _CELL = f16(2, 4)
 
 
 def _cell(a: Args) -> Work:
-    """A cell's weights are as large as its input and state say, if they are not among the args."""
+    """A cell's weights that are not among the args follow in size from its input and state."""
     x = a.tensor("input")
     tensors = a.tensors("hx")
     if not tensors:

@@ -1,6 +1,6 @@
-"""Tensors made of others' elements, or of places: diagonals, blocks, products of lists, repeats.
+"""Tensors made from elements or positions: diagonals, blocks, products of lists, repeats.
 
-No arithmetic but what a rule names. Bytes: the elements read once, the result written once.
+No arithmetic except what a rule names. Bytes: the elements read once, the result written once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROW = f16(6)
 _FACTORY = "dtype dtype, any layout, any device, any pin"
 
 
-# 6 read, 6 * 6 written of 2 bytes; a matrix gives its diagonal
+# 6 read, 6 * 6 written of 2 bytes; a matrix returns its diagonal
 @op("diag", signature="Tensor input, int diagonal", example=Example((_ROW,), flops=0, bytes=84))
 @op("diagflat", signature="Tensor input, int offset", example=Example((_ROW,), flops=0, bytes=84))
 def diag(a: Args) -> Work:
@@ -111,7 +111,7 @@ def triangle(a: Args) -> Work:
     example=Example((8,), flops=184, bytes=32),
 )
 def window(a: Args) -> Work:
-    """A function and its sum for each place, as though one kernel wrote it."""
+    """A function and its sum for each place, as if one kernel wrote it."""
     if not a.given("window_length"):
         raise Unknown("window_length not recorded")
     out = fresh((a.integer("window_length", 0),), a.dtype() or "float32")
@@ -160,7 +160,7 @@ def _repeated(a: Args) -> tuple[Tensor, Tensor]:
     example=Example((_X,), flops=20, bytes=88),
 )
 def diff(a: Args) -> Work:
-    """Each element less the one before it, n times, as though one kernel did it."""
+    """Each element less the one before it, n times, as if one kernel did it."""
     x, at = a.tensor("input"), a.integer("dim", -1)
     ends = a.present("prepend", "append")
     length = size(x, at)

@@ -1,9 +1,9 @@
-"""Gather, scatter and Python's brackets: elements moved to or from places that indices name.
+"""Gather, scatter and square brackets: elements moved from or to indexed positions.
 
-No arithmetic but the additions of those that accumulate. Bytes: the indices read once, each
-element that is picked read once and written once. At most the whole table is read. In square
-brackets numbers and slices leave a view, index tensors pick or place in it; an assignment reads its
-value once and writes the place once.
+No arithmetic except the additions of ops that accumulate. Bytes: the indices read once, each
+selected element read once and written once. At most the whole table is read. In square brackets
+numbers and slices make a view, and index tensors select from it; an assignment reads its value once
+and writes the target once.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     require(len(asked) <= len(x.shape))
     together = at[-1] - at[0] == len(at) - 1
     kept_sizes = [size for place, size in enumerate(x.shape) if place not in at]
-    front = at[0] if together else 0  # index tensors apart from each other put theirs first
+    front = at[0] if together else 0  # dimensions of index tensors that are not adjacent come first
     picked_shape = broadcast(tensor.shape for tensor in indices)
     return indices, (*kept_sizes[:front], *picked_shape, *kept_sizes[front:])
 
@@ -350,7 +350,7 @@ def getitem_backward(a: Args) -> Work:
     example=Example((_X, _ROWS, f16(2, 6)), flops=0, bytes=64, mod="Tensor"),
 )
 def setitem(a: Args) -> Work:
-    """The value is written over the view, or where index tensors say in it."""
+    """The value is written over the view, or at the indexed positions in it."""
     view = _viewed(a)
     x, value = view.tensor("input"), a.listed("rest")[1:]
     if any(isinstance(item, Tensor) for item in view.listed("indices")):

@@ -2,7 +2,7 @@
 
 FLOPs: the rule's cost for each element of the result. Bytes: every operand with dimensions read
 once (a broadcast one at its own size), the result written once; numbers are free. A gradient of a
-broadcast operand is summed down to its size. A backward pass is counted as though one kernel did
+broadcast operand is summed down to its size. A backward pass is counted as if one kernel did
 it: each saved operand read once, each gradient written once.
 """
 
@@ -59,7 +59,7 @@ class Operands:
     values: tuple[Value, ...]
     rule: PointwiseOp
     out: Tensor | None = None
-    """Where the result goes, if the caller gave that."""
+    """Where the result goes, if the caller passed that."""
     alpha: Value = 1
     """What add and sub multiply their second operand by."""
     rounded: bool = False

@@ -74,7 +74,7 @@ def observed(a: Args) -> Work:
     return Work(flops, (x, *bounds, *a.present("scale", "zero_point")), writes)
 
 
-# go where the mask says: 24; go 24 of 2 bytes and the mask's 24 read, 24 written
+# go where the mask is set: 24; go 24 of 2 bytes and the mask's 24 read, 24 written
 @op(
     *("fake_quantize_per_tensor_affine", "fake_quantize_per_tensor_affine_cachemask"),
     direction=BPROP,

@@ -269,7 +269,7 @@ def _extreme_and_index(a: Args, x: Tensor) -> tuple[Tensor, ...]:
     return (out, fresh(out.shape, "int64")) if a.given("dim") else (out,)
 
 
-# go is put where the index says, the rest is zero: go 4, index 4 read, 24 written
+# go is put at the index, the rest is zero: go 4, index 4 read, 24 written
 @backward_of(extreme, flops=0, bytes=88)
 def extreme_backward(a: Args) -> Work:
     """A gradient of zeros with the incoming one put in; of two tensors, that of `maximum`.

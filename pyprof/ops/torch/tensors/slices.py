@@ -133,7 +133,7 @@ def _interleaved(a: Args) -> Work:
     example=Example((_X, i64(8), f16(8)), flops=0, bytes=176, mod="Tensor"),
 )
 def put(a: Args) -> Work:
-    """Elements written, or added, where the indices say, the tensor taken as flat."""
+    """Elements written, or added, at indices into the flattened tensor."""
     x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("source")
     added = a.flag("accumulate", default=False)
     touched = fresh((min(source.numel, x.numel),), x.dtype)

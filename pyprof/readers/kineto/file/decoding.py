@@ -1,8 +1,8 @@
-"""Decodes events of a trace piece by piece, most of them into classes of their categories.
+"""Decodes events of a trace piece by piece, most of them into a class for their category.
 
-Most events are of a few categories. Each of these has a class of its own here, in which only what
-pyprof looks at is decoded, arguments, too: other events, and values of other types, make a piece
-one of plain `Event`s, which take longer.
+Most events are of a few categories. Each of these has a class here that decodes only the fields and
+arguments that pyprof needs. A piece with other events, or values of other types, is decoded into
+plain `Event`s, which takes longer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Splits the bytes of a trace into lists of events: plain or gzip, truncated, slightly broken.
 
-Knows JSON and the outer shape of a Chrome trace, nothing of what events mean. The file is never
-held whole: a block is cut where one event ends and the next begins, and parsed on its own.
+Handles JSON and the outer shape of a Chrome trace, independent of what events mean. The file is
+never in memory as a whole: a block is cut where one event ends and the next begins, and parsed on
+its own.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _PIECE_BYTES = 1 << 18
 _HEADER_BYTES = 64 << 20  # no trace has more than this before its events
 _EVENT_BYTES = 16 << 20  # nor this between where one event ends and the next begins
 _RATIO, _ANY_BYTES = 250, 256 << 20
-"""The largest ratio of gzip for a trace; only checked from so many bytes on."""
+"""The largest ratio of gzip for a trace; only checked from this many bytes on."""
 _PATIENCE = 4  # blocks to put together before giving up on a clean cut
 
 _NESTED_BYTES = 16 << 20

@@ -44,7 +44,7 @@ _NO_LABELS = frozenset({*_STACKS, "stream"})  # the stream is torch's own number
 
 
 class Annotation(NamedTuple):
-    """What a file says of a graph node."""
+    """The annotation of a graph node in a file."""
 
     frames: tuple[tuple[str, str], ...]
     """(`file:line`, function), outermost first."""

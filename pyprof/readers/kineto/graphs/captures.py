@@ -310,7 +310,7 @@ class _Built:
     def annotate(
         self, path: Path, annotation_of_id: Mapping[int, graph_annotations.Annotation]
     ) -> None:
-        """Add annotations of nodes; what an earlier file says of a node stands."""
+        """Add annotations of nodes; for a node in two files, the earlier one counts."""
         if (rows := graph_annotations.rows(self._ids, annotation_of_id, self._count)) is None:
             return
         ranges, nodes, place = rows

@@ -1,7 +1,7 @@
 """The parts of the report's page. Each module here is a part, found automatically.
 
-Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which gives what its
-template shows as `part`, or None where a capture has nothing for it. The template is the file
+Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which returns what its
+template shows as `part`, or None if a capture has nothing for it. The template is the file
 `templates/parts/NAME.html.j2`, or the text TEMPLATE. A part that needs more than the answer and the
 facts has `summarise`, too: what it returns, merged by `merge_sums`, is `page.data` in the end.
 """
@@ -42,7 +42,7 @@ class Page:
     answer: Summary
     selectable: Selectable
     data: Any
-    """What the part's own `summarise` gave, merged; None where it has none."""
+    """The merged results of the part's own `summarise`; None if it has none."""
     sources: Path | None
     """The folder of the user's source, where its text may be shown."""
 

@@ -34,7 +34,7 @@ class MemoryData:
 
     highest: DeviceMemory
     clock: Clock | None
-    """When its capture's timeline begins; None where there is none."""
+    """When its capture's timeline begins; None if there is none."""
     peaks: tuple[Peak, ...]
 
     def merged(self, other: MemoryData) -> MemoryData:
@@ -56,7 +56,7 @@ class Peak:
 
 
 def summarise(gathered: Gathered) -> MemoryData | None:
-    """Analyse what was recorded with a capture; None where nothing was."""
+    """Analyse what was recorded with a capture; None if nothing was."""
     clock = _clock(gathered)
     window = None if clock is None else clock.window
     devices = highest_first(_recorded(gathered), gathered.source, window)
@@ -94,7 +94,7 @@ def _peak(device: DeviceMemory) -> Peak:
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Draw the device that peaks highest; None where no memory was recorded."""
+    """Draw the device that peaks highest; None if no memory was recorded."""
     data: MemoryData | None = page.data
     if data is None:
         return None
@@ -106,7 +106,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
 
 
 def _key(selectable: Selectable, **texts: str | None) -> str | None:
-    """Write the key of a line, an op, or a layer, of which memory knows the innermost name."""
+    """Write the key of a line, an op, or a layer, which memory knows by its innermost name only."""
     layer = texts.get("layer")
     if layer is None:
         return selectable.key(**texts)

@@ -22,7 +22,7 @@ class StepData(NamedTuple):
 
     times: StepTimes
     strips: Strips | None
-    """None where the records hold no times."""
+    """None if the records hold no times."""
 
 
 def summarise(gathered: Gathered) -> StepData:

@@ -17,7 +17,7 @@ TITLE, ORDER = "Timeline", 40
 
 
 def summarise(gathered: Gathered) -> Lanes | None:
-    """Draw the chosen rows; None where the records hold no times."""
+    """Draw the chosen rows; None if the records hold no times."""
     return lanes(gathered)
 
 

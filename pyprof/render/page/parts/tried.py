@@ -33,7 +33,7 @@ class TriedData:
 
 
 def summarise(gathered: Gathered) -> TriedData | None:
-    """Read the try.json beside the capture; None where there is none."""
+    """Read the try.json beside the capture; None if there is none."""
     origin = gathered.source.origin
     document = None if origin is None else trial_folder.answer_beside(Path(origin))
     answer = None if document is None else from_json(document)

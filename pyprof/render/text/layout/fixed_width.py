@@ -1,7 +1,7 @@
 """Rows as CSV, fixed-width columns or words separated by blanks; no number is truncated.
 
-Numbers that do not fit are given their room, then a prefix; then texts are shortened; what still
-finds no room is left out from the right end, and said.
+If numbers do not fit, their columns get wider, then they get a prefix; then texts are shortened;
+what still does not fit is left out from the right end, with a note.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _scaled_width(column: Column, values: pa.Array | pa.ChunkedArray, full_width
 def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -> Layout:
     """Fit columns into `width` characters; those at the right end that find no room are dropped.
 
-    Raises PyprofError where not even the first fits.
+    Raises PyprofError if not even the first fits.
     """
     rooms = [Room(column, 0, 0, 0) for column in columns]
     for batch in batches:
@@ -207,7 +207,7 @@ def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: Binary
 def in_width(width: int, say: Callable[[str], object]) -> Render:
     """Return a writer of fixed-width columns, `width` characters in all.
 
-    It tells `say` which columns found no room.
+    It calls `say` with the columns that do not fit.
     """
 
     def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
@@ -239,7 +239,7 @@ def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
 
 
 _PATHS = ("layer", "trace", "line", "module")
-"""Texts whose end tells more than their beginning."""
+"""Texts whose end matters more than their beginning."""
 
 
 def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:

@@ -1,6 +1,7 @@
 """A table as wide as the terminal: units scaled, long names cut in the middle, no number cut.
 
-Columns that find no room even when names are short are left out, the least telling first, and said.
+Columns that do not fit even with short names are left out, the least informative first, with a
+note.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SHORTEST = 12
 _NARROW = 4
 """The same where nothing but the op and its time find room."""
 _SENTENCES = ("why", "params", "peak")
-"""Texts whose beginning tells more than their end."""
+"""Texts whose beginning matters more than their end."""
 
 
 class _Shown:
