@@ -68,7 +68,7 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
 
 
 def peak_gb() -> float:
-    """Give the largest resident size so far."""
+    """Return the largest resident size so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 

@@ -60,7 +60,7 @@ def rows() -> Iterator[Row]:
 
 
 def _works(capture: Path, folder: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """Give what is measured, the most that it may take, and how it is asked for."""
+    """Return what is measured, the most that it may take, and how it is asked for."""
     name, memory = str(capture), f"{_MOST_MEMORY} MB"
     yield "parse to Parquet", f"≤ 1.7, {memory}", ["parse", "-q", "-o", f"{folder}/o.parquet", name]
     yield "parse to dict lines", f"≤ 2.3, {memory}", ["parse", "-q", "-o", f"{folder}/o.dict", name]

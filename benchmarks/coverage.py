@@ -44,7 +44,7 @@ def _row(path: Path, override: Override) -> str:
 
 
 def _says(table: Table, column: str) -> NDArray[np.bool_]:
-    """Tell which rows have something in a column."""
+    """Return which rows have something in a column."""
     return np.asarray(COLUMNS[column].values(table).is_valid())
 
 

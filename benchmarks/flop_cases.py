@@ -575,7 +575,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _scope(code: CodeType, *, grad: bool) -> dict[str, Any]:
-    """Give what a line names."""
+    """Return what a line names."""
     asked = _names(code)
     if asked & {"step"}:
         asked |= {"params", "grads"}
@@ -594,7 +594,7 @@ def _scope(code: CodeType, *, grad: bool) -> dict[str, Any]:
         kind(clipped(names["params"], names["grads"]), **options).step()
 
     def each(loss: Callable[..., Any]) -> Callable[..., Any]:
-        """Give a function's gradient for each sample."""
+        """Return a function's gradient for each sample."""
         return torch.func.vmap(torch.func.grad(loss), (None, 0))
 
     modules = {"torch": torch, "F": F, "nn": nn, "checkpoint": checkpoint}
@@ -602,7 +602,7 @@ def _scope(code: CodeType, *, grad: bool) -> dict[str, Any]:
 
 
 def cases() -> Iterator[Case]:
-    """Give every case, with a name that tells it apart."""
+    """Return every case, with a name that tells it apart."""
     for number, source in enumerate((*BOTH, *ONLY_FORWARD)):
         yield Case(f"case {number:03} forward", source, backward=False)
         if number < len(BOTH):
@@ -610,7 +610,7 @@ def cases() -> Iterator[Case]:
 
 
 def prepared(case: Case) -> Callable[[], Any]:
-    """Set a case up; give what makes the call, or its backward pass."""
+    """Set a case up; return what makes the call, or its backward pass."""
     code = compile(case.source, f"<{case.name}>", "eval")
     names = _scope(code, grad=case.backward)
     if not case.backward:

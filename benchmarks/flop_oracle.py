@@ -485,7 +485,7 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _cost(full: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> int | None:  # noqa: ANN401
-    """Count one call; None where no rule counts the op."""
+    """Count one call; None if no rule counts the op."""
     if full in _NOTHING or full.removesuffix("_") in _NOTHING:
         return 0
     name = full.removesuffix("_")
@@ -500,7 +500,7 @@ def _cost(full: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) ->
 
 
 def _of_lists(op: _Op) -> int | None:
-    """Count an op on lists of tensors; None where no rule counts it."""
+    """Count an op on lists of tensors; None if no rule counts it."""
     if op.name.startswith("_fused_"):
         return _UPDATES[op.name.removeprefix("_fused_")] * sum(map(_size, op.args[0]))
     each = _RESULT.get(op.name.removeprefix("_foreach_")) if "_foreach_" in op.name else None

@@ -51,13 +51,13 @@ class Found(NamedTuple):
 
     @property
     def unknown(self) -> set[str]:
-        """Give the reasons of what is not; what was stopped computed nothing."""
+        """Return the reasons of what is not; what was stopped computed nothing."""
         reasons = {why for _, flops, why, _ in self.rows if flops is None}
         return {why for why in reasons if not why.startswith("stopped: ")}
 
 
 def found(trace: Path) -> dict[str, Found]:
-    """Tell what a trace holds of each case."""
+    """Return what a trace holds of each case."""
     raw = trace.read_bytes()
     events = json.loads(gzip.decompress(raw) if trace.suffix == ".gz" else raw)
     base = int(events.get("baseTimeNanoseconds", 0))
@@ -83,7 +83,7 @@ _COLUMNS = ("kernel", "flops", "why", "bytes")
 
 
 def expected(case: Case) -> tuple[set[int | None], set[str]]:
-    """Give what a call's FLOPs may be, None for unknown; and the ops that no rule counts.
+    """Return what a call's FLOPs may be, None for unknown; and the ops that no rule counts.
 
     That is what docs/numbers.md says of it, or the sum of its ops where only those were recorded.
     """
@@ -150,7 +150,7 @@ def _load(*, heavy: bool) -> Iterator[None]:
 
 
 def captured(folder: Path, number: int, only: str, *, plain: bool, heavy: bool) -> Path:
-    """Capture the cases once; give the trace."""
+    """Capture the cases once; return the trace."""
     command = [sys.executable]
     if plain:
         path = folder / f"{number}.json"

@@ -122,7 +122,7 @@ class Rank:
             self.load_batch(number)
 
     def call(self, op: network.Op) -> int:
-        """Run an op forward; give its sequence number."""
+        """Run an op forward; return its sequence number."""
         seq = next(self.seq)
         with (
             self.range(op.trace(_LONG * (self.options.long - 1)), self.forward),
@@ -176,7 +176,7 @@ class Rank:
 
 
 def write(path: Path, options: argparse.Namespace) -> dict[str, int]:
-    """Write the capture; give what is in it."""
+    """Write the capture; return what is in it."""
     truth: Counter[str] = Counter()
     form = RocpdFile if path.suffix == ".db" else NsysFile
     with form(path) as file:

@@ -139,7 +139,7 @@ class Member(Rank):
 
 
 def noise(*numbers: int) -> int:
-    """Give a number from 0 to 999 that hangs on nothing but these."""
+    """Return a number from 0 to 999 that hangs on nothing but these."""
     found = 12345
     for number in numbers:
         found = (found * 1_103_515_245 + number * 2_654_435_761 + 12_345) & 0x7FFFFFFF
@@ -148,18 +148,18 @@ def noise(*numbers: int) -> int:
 
 
 def offset_ns(rank: int) -> int:
-    """Give what the clock of a rank's host shows more than that of the first: up to a second."""
+    """Return what the clock of a rank's host shows more than that of the first: up to a second."""
     host = rank // _HOST
     return 0 if not host else (noise(host, 7) - 500) * 2_000_003
 
 
 def communicator(group: str) -> int:
-    """Give a process group's id, as long as those of NCCL."""
+    """Return a process group's id, as long as those of NCCL."""
     return 1 << 60 | crc32(group.encode())
 
 
 def write(folder: Path, options: argparse.Namespace) -> dict[str, object]:
-    """Write the captures; give what is in them."""
+    """Write the captures; return what is in them."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"net.rank{number}.sqlite" for number in range(options.ranks)]
     with ExitStack() as files:
@@ -206,7 +206,7 @@ def together(ranks: list[Generator[Arrival, int, None]], options: argparse.Names
 
 
 def _go_on(rank: Generator[Arrival, int, None], end: int) -> Arrival | None:
-    """Let a rank work until its next collective; None where its step is over."""
+    """Let a rank work until its next collective; None if its step is over."""
     try:
         return rank.send(end)
     except StopIteration:

@@ -24,7 +24,7 @@ BYTES = 1e6
 
 
 def enlarged(source: Path, target: Path, size: int) -> int:
-    """Write a trace of at least `size` bytes out of a real one; give its number of events."""
+    """Write a trace of at least `size` bytes out of a real one; return its number of events."""
     raw = source.read_bytes()
     trace: dict[str, Any] = json.loads(gzip.decompress(raw) if source.suffix == ".gz" else raw)
     events: list[dict[str, Any]] = trace.pop("traceEvents")
@@ -44,7 +44,7 @@ def enlarged(source: Path, target: Path, size: int) -> int:
 
 
 def shifted(event: dict[str, Any], rounds: int, length: float, step: int) -> dict[str, Any]:
-    """Give an event as it would be in a later round."""
+    """Return an event as it would be in a later round."""
     moved = dict(event)
     if "ts" in event:
         moved["ts"] = round(event["ts"] + rounds * length, 3)

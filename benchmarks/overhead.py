@@ -45,13 +45,13 @@ Times = dict[str, float]
 
 
 def linear() -> Callable[[], object]:
-    """Give a call of F.linear on 8 by 8."""
+    """Return a call of F.linear on 8 by 8."""
     x, weight, bias = torch.ones(8, 8), torch.ones(8, 8), torch.ones(8)
     return lambda: F.linear(x, weight, bias)
 
 
 def encoder_layer() -> Callable[[], object]:
-    """Give a forward of a TransformerEncoderLayer in training mode."""
+    """Return a forward of a TransformerEncoderLayer in training mode."""
     layer = nn.TransformerEncoderLayer(64, 4, 256, batch_first=True)
     x = torch.ones(4, 16, 64)
     return lambda: layer(x)
@@ -136,7 +136,7 @@ def seconds_per_call(call: Callable[[], object], count: int) -> float:
 
 
 def measure(call: Callable[[], object], count: int, rounds: int, ways: Iterable[str]) -> Times:
-    """Give the seconds of a call each way, the quickest of all rounds."""
+    """Return the seconds of a call each way, the quickest of all rounds."""
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for way in best:
@@ -174,7 +174,7 @@ def measure_under_nsys(rounds: int) -> dict[str, Times]:
 
 
 def line(way: str, taken: float, alone: float) -> str:
-    """Give a line of the table: microseconds, how many more than alone, how many times as many."""
+    """Return a line of the table: microseconds, how many more than alone, and the ratio."""
     return f"  {way:34}{taken * 1e6:8.1f}{(taken - alone) * 1e6:8.1f}{taken / alone:7.2f}"
 
 

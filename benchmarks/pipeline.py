@@ -74,7 +74,7 @@ def run(command: list[str], output: Path) -> Taken:
 
 
 def peak_gb(usage: resource.struct_rusage) -> float:
-    """Give the most memory that a process, or one that it waited for, held at once, in GB."""
+    """Return the most memory that a process, or one that it waited for, held at once, in GB."""
     unit = 1024 if sys.platform.startswith("linux") else 1  # ru_maxrss: kB there, bytes on macOS
     return usage.ru_maxrss * unit / 1e9
 

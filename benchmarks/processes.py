@@ -26,7 +26,7 @@ class Cost(NamedTuple):
 
 
 def cheapest(command: Sequence[str], runs: int) -> Cost:
-    """Run a command several times; give the least processor time, and the memory of that run."""
+    """Run a command several times; return the least processor time, and the memory of that run."""
     return min(_run(command) for _ in range(runs))
 
 

@@ -50,7 +50,7 @@ class Cost(NamedTuple):
 
 
 def generated(folder: Path, ranks: int, kernels: int) -> Path:
-    """Give the folder of the captures, made now unless they are there from an earlier time."""
+    """Return the folder of the captures, made now unless they are there from an earlier time."""
     captures, note = folder / "captures", folder / "captures.json"
     wanted = {"ranks": ranks, "kernels": kernels}
     if not note.is_file() or json.loads(note.read_text()) != wanted:
@@ -95,7 +95,7 @@ def on_cluster(name: str, captures: Path, folder: Path, workers: int) -> Cost:
 
 @contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[float]]]:
-    """Start a scheduler and workers; give its address, and in the end each worker's memory, GB."""
+    """Start a scheduler and workers; return its address and, in the end, each worker's GB."""
     from distributed import Client  # noqa: PLC0415 - the dask extra
 
     file = folder / "scheduler.json"

@@ -436,7 +436,7 @@ def main() -> None:
 
 
 def fix_environment(home: Path) -> None:
-    """Give this process, and so its forks, an environment that is the same everywhere."""
+    """Return this process, and so its forks, an environment that is the same everywhere."""
     home.mkdir(exist_ok=True)
     sys.path.pop(0)  # other benchmarks
     checkout = Path(import_module("pyprof").__file__ or "").resolve().parents[1]

@@ -33,7 +33,7 @@ class Row(NamedTuple):
     ratio: float
     """Of ours to the limit; which way round, the aim tells."""
     memory_mb: float | None
-    """The most held at once; None where it does not matter."""
+    """The most held at once; None if it does not matter."""
     aim: str
     """What the ratio or the figure should be: `≤ 1.7`."""
 
@@ -42,7 +42,7 @@ TITLES = ("work", "compared with", "PyProf", "ratio", "memory, MB", "aim")
 
 
 def modules(words: Sequence[str]) -> list[str]:
-    """Give the names of the benchmarks in this folder, of those with one of the words, if any."""
+    """Return the names of the benchmarks in this folder, of those with one of the words, if any."""
     names = sorted(path.stem for path in Path(__file__).parent.glob("bench_*.py"))
     return [name for name in names if not words or any(word in name for word in words)]
 
@@ -54,18 +54,18 @@ def measured(names: Iterable[str]) -> Iterator[Row]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Give what is shown of a row."""
+    """Return what is shown of a row."""
     memory = "" if row.memory_mb is None else f"{row.memory_mb:,.0f}"
     return (row.work, row.limit, row.ours, f"{row.ratio:.2f}", memory, row.aim)
 
 
 def markdown(row: Sequence[str]) -> str:
-    """Give a line of a Markdown table."""
+    """Return a line of a Markdown table."""
     return f"| {' | '.join(row)} |"
 
 
 def plain(row: Sequence[str]) -> str:
-    """Give a line for the terminal."""
+    """Return a line for the terminal."""
     widths = (58, 34, 12, 6, 10, 8)
     return "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
 

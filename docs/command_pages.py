@@ -24,7 +24,7 @@ _VERBATIM = "\b"
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Give the group and each command, under its full name."""
+    """Return the group and each command, under its full name."""
     top = _context(program, "pyprof", None)
     yield "pyprof", program, top
     for name in names():
@@ -34,13 +34,13 @@ def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
-    """Give the context that the command line makes, without a command line."""
+    """Return the context that the command line makes, without a command line."""
     settings = {**command.context_settings, "terminal_width": _WIDTH}
     return click.Context(command, parent, name, **settings)
 
 
 def markdown() -> str:
-    """Give the help of all commands as one page."""
+    """Return the help of all commands as one page."""
     parts = ["# Commands\n", "As `pyprof COMMAND --help` shows them.\n"]
     for name, command, context in commands():
         help_text = command.get_help(context).rstrip()
@@ -55,7 +55,7 @@ def markdown() -> str:
 def man_page(
     name: str, command: click.Command, context: click.Context, others: Sequence[str]
 ) -> str:
-    """Give the text of the man page of one command."""
+    """Return the text of the man page of one command."""
     title = name.replace(" ", "-")
     usage = " ".join(command.collect_usage_pieces(context))
     summary, *paragraphs = _paragraphs(command.help or "")
@@ -82,7 +82,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _body(paragraph: str) -> list[str]:
-    """Give a paragraph; where the help says so, with its lines as they are."""
+    """Return a paragraph; where the help says so, with its lines as they are."""
     if not paragraph.lstrip().startswith(_VERBATIM):
         return [_escaped(" ".join(paragraph.split()))]
     text = paragraph.lstrip().removeprefix(_VERBATIM).replace(_VERBATIM, "")  # on its own: a gap

@@ -17,20 +17,20 @@ _WRITTEN = re.compile(r"-o (\S+\.html)")
 
 
 def commands() -> list[str]:
-    """Give the lines of the page that a shell runs, in their order."""
+    """Return the lines of the page that a shell runs, in their order."""
     blocks = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     return [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
 
 
 def reports(folder: Path) -> list[Path]:
-    """Run the commands in a folder; give the pages that they write."""
+    """Run the commands in a folder; return the pages that they write."""
     for line in commands():
         run(line, folder)
     return [folder / name for name in _WRITTEN.findall("\n".join(commands()))]
 
 
 def run(line: str, folder: Path) -> str:
-    """Run one line, of a script of this repository or of pyprof; give what it prints."""
+    """Run one line, of a script of this repository or of pyprof; return what it prints."""
     program, *arguments = shlex.split(line)
     if program == "python":
         words = [str(TOP / arguments[0]), *arguments[1:]]

@@ -51,7 +51,7 @@ _DEMO = (
 
 
 def frame() -> str:
-    """Give the table of the columns of `pyprof.load`, in Markdown."""
+    """Return the table of the columns of `pyprof.load`, in Markdown."""
     return "| column | dtype, unit | meaning |\n|---|---|---|\n" + "".join(
         f"| `{name}` | {dtype}{unit and f', {unit}'} | {text} |\n"
         for name, dtype, unit, text in meanings()
@@ -59,7 +59,7 @@ def frame() -> str:
 
 
 def sample(line: str, folder: Path) -> str:
-    """Run a line of a page in a folder that holds the demo; give what it prints to stdout."""
+    """Run a line of a page in a folder that holds the demo; return what it prints to stdout."""
     command = [sys.executable, "-m", "pyprof", *shlex.split(line.removeprefix(COMMAND))]
     search = os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(  # noqa: S603 - a line of our own pages
@@ -112,14 +112,14 @@ def make_demo(folder: Path) -> None:
 
 
 def rewritten(page: Path, folder: Path) -> str:
-    """Give a page's text with what its commands print now; those of docs/ run beside the demo."""
+    """Return a page's text with what its commands print now; those of docs/ run beside the demo."""
     place = folder if page == README else folder / "demo"
     text = _REAL.sub(lambda m: of_real_capture(m, place), page.read_text("utf-8"))
     return _SAMPLE.sub(lambda m: m["line"] + sample(m["line"], place), text)
 
 
 def measured(text: str) -> str:
-    """Give the tutorial's text with what its commands print now, in their order."""
+    """Return the tutorial's text with what its commands print now, in their order."""
 
     def written(match: re.Match[str]) -> str:
         lines = sample(match["line"], folder).splitlines(keepends=True)

@@ -24,7 +24,7 @@ _COLOURS = 64
 
 
 def taken(driver: WebDriver, page: Path) -> bytes:
-    """Give the top of a page as PNG."""
+    """Return the top of a page as PNG."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
     if "dataset.figures" in page.read_text(encoding="utf-8"):

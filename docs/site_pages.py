@@ -56,7 +56,7 @@ _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
 def examples() -> list[Path]:
-    """Give the example scripts, each of which is a page."""
+    """Return the example scripts, each of which is a page."""
     return sorted((TOP / "examples").glob("*.py"))
 
 
@@ -112,13 +112,13 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:  # noqa: ANN40
 
 
 def _file_of(page: str) -> str:
-    """Give the file in the repository that a page shows."""
+    """Return the file in the repository that a page shows."""
     elsewhere = {page: name for name, page in _ELSEWHERE.items()}
     return elsewhere.get(page, f"docs/{page}")
 
 
 def _page_of(file: str) -> str:
-    """Give the page that shows a file of the repository."""
+    """Return the page that shows a file of the repository."""
     if file in _ELSEWHERE:
         return _ELSEWHERE[file]
     if file.rstrip("/") == "docs":

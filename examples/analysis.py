@@ -34,7 +34,7 @@ def load(arguments: list[str]) -> pd.DataFrame:
 
 
 def top_ops(frame: pd.DataFrame, count: int = 5) -> pd.DataFrame:
-    """Give the most expensive ops: calls, ms and share of GPU time."""
+    """Return the most expensive ops: calls, ms and share of GPU time."""
     found = frame.groupby(["op", "dir"], dropna=False)["sil"].agg(kernels="count", ms="sum")
     found["share"] = (100 * found["ms"] / frame["sil"].sum()).round(1)
     found["ms"] = (found["ms"] / 1e6).round(3)
@@ -42,13 +42,13 @@ def top_ops(frame: pd.DataFrame, count: int = 5) -> pd.DataFrame:
 
 
 def share_by_layer(frame: pd.DataFrame) -> pd.Series:
-    """Give each layer's share of GPU time in %; <NA> is work outside all layers."""
+    """Return each layer's share of GPU time in %; <NA> is work outside all layers."""
     time = frame.groupby("layer", dropna=False)["sil"].sum()
     return (100 * time / time.sum()).round(1).sort_values(ascending=False).rename("share")
 
 
 def gemms(frame: pd.DataFrame) -> pd.DataFrame:
-    """Give the TFLOP/s of each GEMM, and the % of its roofline."""
+    """Return the TFLOP/s of each GEMM, and the % of its roofline."""
     known = frame[frame["op"].isin(GEMMS) & frame["flops"].gt(0)]
     found = known.groupby(["op", "dir", "params"])[["tflops", "eff"]].mean().round(1)
     return found.sort_values("eff")

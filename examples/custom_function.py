@@ -20,7 +20,7 @@ class Foo(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: ANN401 - torch's context
-        """Give the gradients of both."""
+        """Return the gradients of both."""
         a, b = ctx.saved_tensors
         return grad * b, grad * a
 

@@ -30,7 +30,7 @@ class Bottleneck(nn.Module):
 
 @pyprof.annotate("validation")
 def validate(net: nn.Module, x: torch.Tensor) -> float:
-    """Give the mean output."""
+    """Return the mean output."""
     with torch.no_grad():
         return net(x).mean().item()
 

@@ -187,7 +187,7 @@ DEBUG = "PYPROF_DEBUG"
 
 
 def _unexpected(ctx: click.Context, error: Exception) -> NoReturn:
-    """End with one line on an error of pyprof's own."""
+    """End with one line on an internal error of pyprof."""
     if os.environ.get(DEBUG):
         raise error
     what = " ".join(f"{type(error).__name__}: {error}".split())[:200]

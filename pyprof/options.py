@@ -54,7 +54,7 @@ class Captures:
         )
 
     def stages(self, count: int) -> AbstractContextManager[Callable[[str], None]]:
-        """Show stages of a single file on a bar; sets have a bar of their own."""
+        """Show the stages of a single file on a progress bar; sets have their own bar."""
         return progress.stage_bar(
             count, *(self.paths if len(self.paths) == 1 else ()), quiet=self.quiet
         )

@@ -130,7 +130,7 @@ def stop() -> None:
 
 
 def _serve() -> dict[str, Any] | None:
-    """Fork once for each line of stdin; give it to the fork."""
+    """Fork once for each line of stdin; return it to the fork."""
     for name in IMPORTED:
         with suppress(ImportError):  # what is optional
             import_module(name)

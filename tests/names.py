@@ -1,4 +1,4 @@
-"""Names and docstrings that say nothing: `python -m tests.names` lists where `pyprof/` has them.
+"""Names and docstrings that say nothing: `python -m tests.names` lists where there are any.
 
 A part of `make lint`. CONTRIBUTING.md has a glossary of the terms to use instead.
 """
@@ -86,18 +86,23 @@ def titles(source: str) -> list[tuple[int, str]]:
     return sorted(lines)
 
 
-def main(root: Path) -> int:
-    """Print all problems below a folder; return the exit code."""
+_OURS = Path("pyprof")
+_ELSEWHERE = tuple(map(Path, ("tests", "benchmarks", "examples", "docs")))
+
+
+def main(root: Path, *others: Path) -> int:
+    """Print all problems below a folder, and docstrings below others; return the exit code."""
     checks = (
         (vague, "`{}` says nothing of what it holds"),
         (sentinels, "`{}` is a second name of MISSING, or says nothing of what it holds"),
-        (stilted, "a docstring begins with {}: say what is returned"),
         (titles, "a second subject in a module: {}"),
     )
+    everywhere = ((stilted, "a docstring begins with {}: say what is returned"),)
     lines = [
         f"{path}:{line}: {message.format(text)}"
-        for path in sorted(root.rglob("*.py"))
-        for check, message in checks
+        for folder, rules in ((root, checks + everywhere), *((each, everywhere) for each in others))
+        for path in sorted(folder.rglob("*.py"))
+        for check, message in rules
         for line, text in check(path.read_text(encoding="utf-8"))
     ]
     print("\n".join(lines)) if lines else None  # noqa: T201 - a tool
@@ -105,4 +110,4 @@ def main(root: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path("pyprof")))
+    sys.exit(main(_OURS, *_ELSEWHERE))

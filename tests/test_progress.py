@@ -35,7 +35,7 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
-    """Run a command whose stderr is a terminal; give what is written there."""
+    """Run a command whose stderr is a terminal; return what is written there."""
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", terminal)

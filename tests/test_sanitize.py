@@ -28,7 +28,7 @@ ALL = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
 
 
 def is_safe(text: str) -> bool:
-    """Tell, by what Unicode says of each character, whether a terminal shows all and no more."""
+    """Return, by what Unicode says of each character, whether a terminal shows all and no more."""
     return not any(
         unicodedata.category(character) in {"Cc", "Cf", "Zl", "Zp", "Cs"} for character in text
     )

@@ -40,7 +40,7 @@ class RecordedDevice:
 
     history: History
     steps: tuple[str, tuple[int, ...]] = ("", ())
-    """What marks the steps, and the states in which one ends."""
+    """What marks the steps, and the states at which steps end."""
     ooms: tuple[int, ...] = ()
     """Events."""
     end_allocated_bytes: int | None = None
@@ -100,7 +100,7 @@ def _read(path: Path, capture: Capture | None) -> Recorded:
 
 _PICKLE = b"\x80"
 _PROTOCOLS = range(2, 6)
-"""Those that have a header."""
+"""Pickle protocols with a header."""
 
 
 def _module(name: str) -> Any:  # noqa: ANN401 - a module, which other files need not load

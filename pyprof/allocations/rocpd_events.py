@@ -52,7 +52,7 @@ def read(path: Path) -> tuple[Capture, MemoryEvents]:
 
 _TABLE = "memory_allocate"
 _ALLOCATES, _FREES = "ALLOC", "FREE"
-"""Of `type`; other rows are of scratch memory, which the driver takes for the kernels."""
+"""Values of `type`; other rows are for scratch memory, which the driver takes for kernels."""
 _SCRATCH = "SCRATCH"
 _MOST = 1 << 48
 _FREED = MISSING

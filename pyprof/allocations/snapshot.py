@@ -57,7 +57,7 @@ class Events:
     """Row of `Snapshot.stacks`; MISSING for none. So for `metadata`, of `Snapshot.texts`."""
     metadata: Int64Array
     free_bytes: Int64Array
-    """Of the device, at an OOM."""
+    """Free memory of the device, at an OOM."""
 
     def __len__(self) -> int:
         return len(self.action)

@@ -69,7 +69,7 @@ class SnapshotDevice(RecordedDevice):
     described: Described = field(kw_only=True)
     number: int = field(kw_only=True)
     block_stack: Int64Array = field(kw_only=True)
-    """Of each block the row of the snapshot's stacks."""
+    """The row of the snapshot's stacks for each block."""
 
     def call_stacks(self, rows: Int64Array) -> Labels:
         """Label some blocks with their call stacks; of C++ the op alone is told."""
@@ -129,7 +129,7 @@ class Replayed(NamedTuple):
     history: History
     notes: tuple[str, ...]
     stack: Int64Array
-    """Of each block the row of the snapshot's stacks; MISSING if unknown."""
+    """The row of the snapshot's stacks for each block; MISSING if unknown."""
 
 
 def device_history(

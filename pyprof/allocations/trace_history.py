@@ -72,7 +72,7 @@ class TraceDevice:
 
     history: History
     rows: Int64Array
-    """Of `MemoryEvents`, in the order of the history's events."""
+    """Rows of `MemoryEvents`, in the order of the history's events."""
     steps: tuple[str, tuple[int, ...]]
     notes: tuple[str, ...]
     stacks: Labels

@@ -48,9 +48,9 @@ STATES = ("active_allocated", "active_pending_free", "inactive")
 _ACTION_CODES = {name: code for code, name in enumerate(ACTIONS)}
 _STATE_CODES = {name: code for code, name in enumerate(STATES)} | {"active_awaiting_free": 1}
 _MOST_FRAMES = 256
-"""Of a stack, the innermost."""
+"""Maximum number of frames of a stack; the innermost are kept."""
 _MOST_CHARACTERS = 1000
-"""Of a name; those of C++ templates are longer than anybody reads."""
+"""Maximum length of a name; those of C++ templates are longer than anybody reads."""
 MOST_DEVICES = 1 << 8
 """torch numbers them in one byte."""
 _BYTES, _BYTES_PER_BYTE = 1 << 30, 16

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
 
 MAX_WIDTH = 256
-"""Of a head, as fused kernels take; a router of experts multiplies by wider matrices."""
+"""Maximum width of a head in fused kernels; a router of experts multiplies wider matrices."""
 ROOF_SHARE = 0.17
-"""Of the roofline, that fused kernels reach where nobody measured the card: 0.15 to 0.31 in
-captures, near the low end in those of the back-test."""
+"""Share of the roofline that fused kernels reach on cards that nobody measured: 0.15 to 0.31 in
+captures, near the low end in those of the back-test.
+"""
 LEAST_QUERIES, LEAST_WIDTH = 64, 32
 """Below, no fused kernel was seen to be faster."""
 _BYTES = 2
-"""Of an element; in float32 fused kernels were not faster."""
+"""Bytes of an element; in float32 fused kernels were not faster."""
 _MAX_DISTANCE = 24
 """Kernels of one stream between a product and its softmax: masks and positions are made there."""
 _ROLES = (
@@ -57,13 +58,13 @@ class AttentionCall(NamedTuple):
     queries: int
     keys: int
     width: int
-    """Of queries and keys."""
+    """The width of queries and keys."""
     value_width: int
     backward: bool
 
     @property
     def flops(self) -> int:
-        """Those of the products; a fused backward pass computes the first product again."""
+        """FLOPs of the products; a fused backward pass computes the first product again."""
         pairs = self.batch * self.queries * self.keys
         if self.backward:
             return 2 * pairs * (3 * self.width + 2 * self.value_width)

@@ -38,14 +38,14 @@ class Tried:
     models: int
     """Different programs among them."""
     mean_error: float
-    """Of the expected time, by the real one."""
+    """Mean error of the expected time, relative to the real one."""
     nine_in_ten: float
     """The error that 90 % of the outcomes do not exceed."""
     largest_error: float
     within_15_percent: float
     """Share of the outcomes."""
     low: float
-    """Of the interval, as ratios of the real to the expected time of what the change affects."""
+    """Lower end of the interval: real over expected time of what the change affects."""
     high: float
     covered: float
     """Share of the outcomes in the interval."""

@@ -41,7 +41,7 @@ class _Row:
 
     table: Table
     place: int
-    """From 0."""
+    """Index of the row, from 0."""
 
     @cached_property
     def choice(self) -> costs.Rows:

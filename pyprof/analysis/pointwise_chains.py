@@ -24,9 +24,9 @@ _ROLES = (
     *(Role.COPY, Role.LAYOUT, Role.FILL, Role.MEMSET),
 )
 _BANDWIDTH_SHARE = 0.75
-"""Of the peak, that generated kernels reach."""
+"""Share of the peak bandwidth that generated kernels reach."""
 _SHORTEST_NS = 2500
-"""Of a kernel, however little it does."""
+"""Time of the shortest kernel, however little it does."""
 
 
 def pointwise_chains(

@@ -89,7 +89,7 @@ class Asked:
     """Which rows and columns, in which order."""
 
     names: tuple[str, ...]
-    """Of the columns; () for all usual ones of groups."""
+    """Names of the columns; () for all usual ones of groups."""
     by: str | None = None
     """The columns to group rows by, joined by commas; the others are then measures."""
     sort: str | None = None
@@ -152,7 +152,7 @@ class Answer:
     """Rows with the columns asked for and the one to sort by; or groups."""
     coverage: Coverage
     counts: Counts
-    """Of all rows, shown or not."""
+    """Counts over all rows, shown or not."""
     warnings: tuple[str, ...]
     matched: int
     """Rows that fulfil the conditions, or groups of them."""

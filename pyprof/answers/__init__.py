@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION = 1
-"""Of the schema. Within a version fields are added, and none is renamed, removed or redefined."""
+"""Version of the schema. Within a version fields are added, but not renamed, removed or redefined.
+"""
 
 _T = TypeVar("_T")
 _KINDS: dict[str, type] = {}
@@ -42,7 +43,7 @@ class Rows:
     """Rows that are written one by one, however many; the last field of an answer."""
 
     tables: Iterable[pa.Table]
-    """Of values that are valid JSON, or floats."""
+    """Tables of values that are valid JSON, or floats."""
 
 
 _JSON = "json"

@@ -42,7 +42,7 @@ class NoiseBasis:
     why: str
     """Why noise is unknown; empty if it is not. Noise between runs is always unknown."""
     method: str
-    """Of the intervals."""
+    """How the intervals are computed."""
     level_share: float
     """Confidence level of the intervals."""
 
@@ -52,13 +52,13 @@ class Measure:
     """A total of both sides: per step or of the whole captures, see `per_step`."""
 
     a: float | None
-    """Of A, in the unit of its name; null where A does not hold it. So are all but `p`."""
+    """Its value in A, in the unit of its name; null if A does not hold it. So are all but `p`."""
     b: float | None
-    """Of B; null where B does not hold it."""
+    """Its value in B; null if B does not hold it."""
     change: float | None
     """B less A; null if either is, or they know it for different shares of their rows."""
     change_share: float | None
-    """By A; null where `change` is, or A is 0."""
+    """The change relative to A; null where `change` is, or A is 0."""
     low: float | None
     """Lower end of the interval of `change`; null if noise is unknown, or it is of no sample."""
     high: float | None
@@ -84,7 +84,7 @@ class Change:
     change_ns: float
     """B less A."""
     change_share: float | None
-    """By A; null: it is new, or took no time in A."""
+    """The change relative to A; null if it is new, or took no time in A."""
     low_ns: float | None
     """Lower end of the interval of `change_ns`; null if noise is unknown."""
     high_ns: float | None
@@ -101,7 +101,7 @@ class Change:
     a_rows: int | None
     """Kernels, copies and fills in A; null: it is new."""
     b_rows: int | None
-    """In B; null: it is gone."""
+    """Rows in B; null if it is gone."""
     causes: tuple[str, ...]
     """What else is different: kernel, shape, type, autotuning."""
     a_key: Mapping[str, str | None] | None
@@ -129,9 +129,9 @@ class StepCounts:
     """How many steps numbers are means of."""
 
     a_count: int
-    """Of A."""
+    """Steps of A."""
     b_count: int
-    """Of B."""
+    """Steps of B."""
     a_share: float
     """The share of A's time in them; the rest is not compared."""
     b_share: float

@@ -14,9 +14,9 @@ class Gain(NamedTuple):
     """An interval where it is predicted, else `up to 2.33 ms`."""
 
     time: str
-    """Of a step, where there are steps; "unknown" without a bound."""
+    """Time gained per step, if there are steps; "unknown" without a bound."""
     share: str
-    """Of a step, else of all; "" if unknown."""
+    """Share of a step, or of everything without steps; "" if unknown."""
     per_step: bool
 
     @property

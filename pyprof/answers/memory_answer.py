@@ -32,13 +32,13 @@ class MemoryMeasure:
     """A level in both."""
 
     a_bytes: float | None
-    """In A; null where A does not hold it."""
+    """Its value in A; null if A does not hold it."""
     b_bytes: float | None
-    """In B; null where B does not hold it."""
+    """Its value in B; null if B does not hold it."""
     change_bytes: float | None
     """B less A; null if either is."""
     change_share: float | None
-    """By A; null where `change_bytes` is, or A is 0."""
+    """The change relative to A; null where `change_bytes` is, or A is 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ class PredictedGain:
     high_ns: int
     """The most that is likely."""
     validation: str
-    """On what the rule was tried, and its error there."""
+    """The data that the rule was tested on, and its error there."""
     code: str
     """The change in the program."""
 

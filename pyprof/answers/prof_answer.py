@@ -66,7 +66,7 @@ class Explanation(Answer):
 
 
 SECTIONS = ("GPU activities", "CPU ops", "API calls")
-"""Of nvprof's tables."""
+"""Sections of nvprof's tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class NvprofLine:
     name: str
     """Kernel, copy, op or call."""
     share: float | None
-    """Of the section's time; null if none of it is known."""
+    """Share of the section's time; null if none of it is known."""
     total_ns: int | None
     """Summed time; null if none of its calls has a possible time. So are the others."""
     calls: int

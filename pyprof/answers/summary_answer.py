@@ -114,7 +114,7 @@ class DeviceUse:
     paused_ns: int
     """Between them, while the profiler was paused."""
     pid: int = not_in_json(default=-1)
-    """Of the process that used the GPU."""
+    """Process id of the process that used the GPU."""
 
     @property
     def on_cpu(self) -> bool:
@@ -146,7 +146,7 @@ class ServingPhase:
     time_ns: int
     """Their time."""
     tokens: int | None
-    """That they worked on; null if not every step's range states it."""
+    """Tokens that they worked on; null if not every step's range states it."""
     tokens_per_s: float | None
     """Tokens over time; null as `tokens`."""
     padding_share: float | None
@@ -279,7 +279,7 @@ class HostOp:
     launches: int = not_in_json(default=0)
     """Kernels, copies and fills that its calls launched, whatever op they count for."""
     line_count: int = not_in_json(default=1)
-    """From how many lines it was called."""
+    """Number of lines that called it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,11 +361,12 @@ class Measured:
     clock_hz: float | None
     """SM clock, a mean over time; null likewise."""
     throttled: str | None
-    """That the clock was below the peak's, and what held it; null if it was not, or unknown."""
+    """A sentence that the clock was below the peak's, and what limited it; null if not, or unknown.
+    """
     contradictions: tuple[str, ...]
     """Kernels whose counters contradict their names about Tensor Cores."""
     power: tuple[DevicePower, ...]
-    """Of the devices whose power was sampled."""
+    """Power of the devices whose power was sampled."""
     ops: tuple[MeasuredOp, ...]
     """The ops that take most time, as many as --top; without an op, by kernel."""
 
@@ -401,7 +402,7 @@ class Fact:
     """A number about the capture."""
 
     name: str
-    """That of the module of `pyprof/analysis/summary/facts/` which finds it."""
+    """Name of the module in `pyprof/analysis/summary/facts/` that computes it."""
     label: str
     """What stands before it in text."""
     value: float

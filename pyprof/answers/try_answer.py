@@ -51,7 +51,7 @@ class TrialBaseline:
 
 @dataclass(frozen=True, slots=True)
 class TimeRatio:
-    """Time with a change by time without it: a 95 % interval."""
+    """Ratio of times with and without a change: a 95 % interval."""
 
     low: float
     """Lower end."""
@@ -70,7 +70,7 @@ class LossCheck:
     within_noise: bool | None
     """Whether they differ by no more than they do without the change; null if that is unknown."""
     largest_relative_difference: float | None
-    """Of any loss; null without losses, or if one is not finite."""
+    """Largest difference of any loss; null without losses, or if one is not finite."""
     last: float | None
     """The last loss with the change; null without losses, or if not finite."""
     last_baseline: float | None

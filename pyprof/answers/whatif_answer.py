@@ -45,7 +45,7 @@ class PredictedChange:
     assumption: str
     """What must hold."""
     validation: str
-    """On what the rule was tried, and its error there."""
+    """The data that the rule was tested on, and its error there."""
     code: str
     """The change in the program."""
 
@@ -57,7 +57,7 @@ class UpperBound:
     change: str
     """The option that asks for it."""
     gain_ns: int
-    """Of the loop's time, or of the whole capture's without a loop; at most."""
+    """The most that the loop could gain, or the whole capture without a loop."""
     gain_step_ns: float | None
     """The same in a mean step; null without steps."""
     rows: int
@@ -88,9 +88,9 @@ class WhatIf(Answer):
     changes: tuple[PredictedChange, ...]
     """Each by itself, the largest gain first."""
     bounds: tuple[UpperBound, ...]
-    """Those whose gain has a bound alone, the largest first."""
+    """Changes for which only the most that they could gain is known, the largest first."""
     refused: tuple[RefusedChange, ...]
-    """Those that no rule can predict here."""
+    """Changes that no rule can predict here."""
 
     def merged(self, other: WhatIf) -> WhatIf:
         """Add up the captures of one run; a change that one of them refuses is refused.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _KERNELS = 5
 _LEAST_KERNEL_CHANGE = 0.1
 _NOISE_FACTOR = 3 * math.sqrt(2)
-"""Of the spread of runs: one run with the change and one without it are compared."""
+"""Multiple of the runs' spread by which a run with a change may differ by chance."""
 
 
 def perform_trial(

@@ -168,7 +168,7 @@ def _profile(name: str, samples: list[list[int]], weight: Int64Array) -> dict[st
 
 
 def _runs(stack: Int64Array, weight: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Join neighbours of the same stack, and drop those of no duration."""
+    """Join neighbours with the same stack, and drop those without a duration."""
     lasting = weight > 0
     stack, weight = stack[lasting], weight[lasting]
     if not len(stack):

@@ -24,9 +24,9 @@ class Types(NamedTuple):
     """The types of a matrix product; None if they are not in the name."""
 
     dtype: str | None
-    """Of the inputs A and B."""
+    """The type of the inputs A and B."""
     accumulate: str | None = None
-    """Of the sum: `float16` doubles the peak of GeForce parts, and of most CUDA cores."""
+    """The type of the sum: `float16` doubles the peak of GeForce parts, and of most CUDA cores."""
 
 
 _WORDS: Mapping[str, str] = MappingProxyType(

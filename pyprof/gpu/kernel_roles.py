@@ -80,7 +80,7 @@ _UNIFIED = "Unified Memory"
 """In the names of migrations: pages that a fault or a prefetch moves from device to device."""
 _MEMORY = re.compile(rf"^\[?(?:CUDA |HIP )?(?:{_UNIFIED} )?(mem(?:cpy|set))\b", re.IGNORECASE)
 _FUNCTOR_CHARS = 400
-"""How far behind the path a functor's own name stands; beyond it begin nested lambdas."""
+"""How far after the path a functor's own name is; nested lambdas begin beyond that."""
 
 
 @by_name

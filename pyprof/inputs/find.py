@@ -27,11 +27,11 @@ _SUFFIXES = (
 """Suffixes of captures. In a folder a file counts by its suffix, even if damaged."""
 
 _PERHAPS = ".json"
-"""A suffix of many other files, too: the content decides, unless the file is empty."""
+"""A suffix of many other files, too: the content decides, if the file exists."""
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
 SNAPSHOTS = (".pickle", ".pkl")
-"""Of memory; only `memory` reads them."""
+"""Suffixes of memory snapshots; only `memory` reads them."""
 _REPORTS = (".nsys-rep", ".qdrep")
 PARTITION = "rank="
 """Prefix of a rank's folder, before its number."""

@@ -112,7 +112,7 @@ def _common_ending(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 _MOST_BYTES = 1 << 22
-"""Of a file that somebody wrote by hand."""
+"""Maximum size of a file that somebody wrote by hand."""
 
 
 def read(path: Path) -> list[str] | None:

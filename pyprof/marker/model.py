@@ -107,7 +107,7 @@ class Call:
     whole: bool = True
     """False if the text was truncated and arguments may be missing."""
     collective: Mapping[str, str | int] = field(default_factory=dict)
-    """What else is stated of a collective: keys of `schema.COLLECTIVE`."""
+    """Other facts about a collective: keys of `schema.COLLECTIVE`."""
 
     def __hash__(self) -> int:
         items = (*self.kwargs.items(), *self.collective.items())

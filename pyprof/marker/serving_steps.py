@@ -143,7 +143,7 @@ class Phase:
     keys: int = 0
     queries_squared: int = 0
     products: int = 0
-    """Of queries and keys."""
+    """Sum of the products of queries and keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> R
 def parse_with_host(
     path: Path, begin: Callable[[str], object] = str, *, raw: bool = True
 ) -> tuple[Records, Capture]:
-    """Read and parse a capture; give the host's side of it, too: all but the GPU's work.
+    """Read and parse a capture; return the host's side of it, too: all but the GPU's work.
 
     Tells `begin` when parsing begins. Without `raw` no texts are kept that costs, columns and
     frames need not. Raises CaptureError if it holds no GPU work.

@@ -123,7 +123,7 @@ class Chains:
     """
 
     offset: NDArray[np.int32]
-    """Of 32 bits, as those of Arrow's lists are."""
+    """Offsets of 32 bits, like those of Arrow's lists."""
     member: IntArray
 
     @cached_property

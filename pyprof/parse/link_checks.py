@@ -395,7 +395,7 @@ def _between(sorted_times: Int64Array, start: Int64Array, end: Int64Array) -> In
 def _apart(
     nest: Nest, ops: Mask, thread: IntArray, start: Int64Array, leaf: Int64Array
 ) -> Iterator[str]:
-    """Warn if no launch is in any range of its thread, and say whether their times are apart."""
+    """Warn if no launch is in any range of its thread; return whether their times are apart."""
     if (leaf != MISSING).any():
         return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)

@@ -322,7 +322,7 @@ def _direction(
 
 
 _MOST_WITHIN = 16
-"""Rows between two ops of an update: more are an evaluation between two updates."""
+"""Maximum rows between two ops of an update; more are an evaluation between two updates."""
 
 
 def _within_updates(

@@ -24,7 +24,7 @@ except ImportError:  # Windows, which removes no file that is open
 _SHORT_BYTES = 32
 _MARK = ".pyprof-"
 _YOUNG_S = 10
-"""Time that a creator may take to lock a file, or to move a closed one to its place."""
+"""Time that a creator may take to lock a file, or to rename a closed one."""
 _UNLOCKABLE_S = 24 * 3600
 """Without locks: age from which on a file counts as abandoned."""
 

@@ -111,7 +111,7 @@ class Rows:
 
     @property
     def own_flops(self) -> Int64Array:
-        """Those of each row."""
+        """FLOPs of each row itself."""
         return np.array(self.own_by_context, np.int64).take(self.context_of)
 
     @cached_property

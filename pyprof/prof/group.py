@@ -45,7 +45,7 @@ def counts(table: Table) -> Counts:
 
 
 def run_on(parts: Iterable[tuple[pa.Table, Counts]]) -> Iterator[pa.Table]:
-    """Let the numbers of each part go on behind those of the ones before."""
+    """Renumber each part after the parts before it."""
     so_far = Counts()
     for data, used in parts:
         yield so_far.before(data)
@@ -200,7 +200,7 @@ class Groups:
     """Rows that have the same texts, in the order of their first rows."""
 
     texts: dict[str, pa.Array]
-    """Of each group."""
+    """The texts of each group."""
     count: int
     chosen: slice | Int64Array
     """What takes the rows that were chosen out of a column."""

@@ -63,7 +63,9 @@ def index_of(
     columns: Sequence[NDArray[np.int64]],
 ) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
     """Number the distinct values of several columns: the values, and each column's numbers."""
-    joined = pa.array(np.concatenate(columns)).dictionary_encode()  # hashing; no sort of millions
+    joined = pa.array(
+        np.concatenate(columns)
+    ).dictionary_encode()  # hashes instead of sorting millions
     codes = joined.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     values = joined.dictionary.to_numpy(zero_copy_only=False)
     return values, np.split(codes, np.cumsum([len(column) for column in columns])[:-1])

@@ -159,7 +159,7 @@ _ROUNDED_NS = 2_000
 
 
 def _by_stream(spans: Spans, wanted: Mask) -> tuple[Int64Array, Mask]:
-    """Return the wanted rows by stream and start, and whether each is on the stream of the last."""
+    """Return the wanted rows by stream and start, and whether each shares the last one's stream."""
     rows = np.flatnonzero(wanted)
     stream, start = spans.stream[rows], spans.start[rows]
     if (start[1:] < start[:-1]).any():

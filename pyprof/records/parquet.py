@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 MAGIC = b"PAR1"
 
 _FIRST_ROWS, _ROWS = 1 << 14, 1 << 17
-"""Of the first row group, and the most of any: each has twice the rows of the one before, for the
-first is made while nothing can be written."""
+"""Rows of the first row group, and the maximum: each has twice the rows of the one before. The
+first is small because nothing can be written while it is made.
+"""
 _TEXT_BYTES = 1 << 24
 """Maximum bytes of text in a row group: long texts make groups of fewer rows."""
 _DEVICES = b"pyprof.devices"

@@ -17,7 +17,7 @@ CAUSES = MappingProxyType(
         "unknown": "the launch is not in the capture",
     }
 )
-"""Of a GPU."""
+"""Causes of idle time on a GPU."""
 
 CPU_CAUSES = MappingProxyType(
     {
@@ -27,7 +27,7 @@ CPU_CAUSES = MappingProxyType(
         "host": "longer between two ops: Python, files, other libraries",
     }
 )
-"""Of ops that were timed on the CPU."""
+"""Causes for ops that were timed on the CPU."""
 
 MEANINGS = MappingProxyType({**CAUSES, **CPU_CAUSES, **CAUSES})
-"""Those of a GPU, then those of a CPU alone."""
+"""Causes on a GPU, then those on a CPU only."""

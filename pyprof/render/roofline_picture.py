@@ -136,7 +136,7 @@ def _list(side: Axes, chart: Chart) -> None:
         for place, point in enumerate(chart.points[:_NAMED], 1)
     ]
     lines += ["", *wrap(chart.summary, _LINE_LETTERS)]
-    listed = "\n".join(lines).replace(" ", "\N{NO-BREAK SPACE}")  # SVG makes one of many blanks
+    listed = "\n".join(lines).replace(" ", "\N{NO-BREAK SPACE}")  # SVG collapses several spaces
     shown = side.text(0, 1, listed, family="monospace", fontsize=6.5, va="top",
               parse_math=False)  # fmt: skip
     shown.set_in_layout(False)  # or a long line would leave the chart no room

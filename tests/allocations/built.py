@@ -72,7 +72,7 @@ class Device:
         return address
 
     def free(self, address: int, *stack: Frame, pending: bool = False) -> None:
-        """Give back; with `pending` it waits for a stream, until `complete` or for ever."""
+        """Return back; with `pending` it waits for a stream, until `complete` or for ever."""
         block, made = self._live[address], frames(*stack)
         self._event("free_requested", address, block["requested_size"], made)
         if pending:

@@ -9,7 +9,7 @@ from tests.allocations import built
 
 
 def _said(path: Path) -> dict[int, tuple[str | None, str | None, str | None]]:
-    """Give category, evidence and direction of the first block of each size."""
+    """Return category, evidence and direction of the first block of each size."""
     (device,) = read.read(path).devices
     history = device.history
     said: dict[int, tuple[str | None, str | None, str | None]] = {}

@@ -152,7 +152,7 @@ def _columns(data: bytes, *, early: bool) -> dict[str, list[int]]:
 
 
 def test_events_that_are_taken_out_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the same columns as those that are read at once; stacks of blocks stay."""
+    """Return the same columns as those that are read at once; stacks of blocks stay."""
     one, other = built.training(400, leak=100), built.training(300)
     other.number = 1
     taken = built.snapshot(one, other)

@@ -56,7 +56,7 @@ RANGES = [
 
 @pytest.fixture
 def records() -> Records:
-    """Give records of a capture in which every kernel lies inside a library's op."""
+    """Return records of a capture in which every kernel lies inside a library's op."""
     return parse(capture(_capture(), ranges=RANGES))
 
 

@@ -18,7 +18,7 @@ MM = (
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
-    """Give a product of two kernels, and a kernel outside all ranges."""
+    """Return a product of two kernels, and a kernel outside all ranges."""
     path = tmp_path / "net.sqlite"
     nsys_db(
         path,

@@ -15,7 +15,7 @@ OP = "aten::mm, seq = 4, op_id = 1, sizes = [[2, 2], [2, 2]]"
 
 
 def kernels(count: int, *, late: int = 100, length: int = 50, apart: int = 1000) -> list[Row]:
-    """Give kernels that start `late` ns after their launch does."""
+    """Return kernels that start `late` ns after their launch does."""
     return [
         {"kind": 0, "start": n * apart + late, "end": n * apart + late + length, "corr": n}
         | {"pid": 7, "device": 0, "stream": 7, "name": "gemm"}

@@ -22,7 +22,7 @@ TOTAL_NS = TRUTH.total_ns(WRONG)
 
 @pytest.fixture(params=few(["sqlite", "parquet"], "parquet"))
 def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Give a capture of nine kernels of three names, one name of them without any time."""
+    """Return a capture of nine kernels of three names, one name of them without any time."""
     path = damage.nsys(tmp_path / "net.sqlite", TRUTH)
     damage.spans(path, "nsys", "end 0", WRONG)
     if request.param != "sqlite":

@@ -42,7 +42,7 @@ def test_gains_in_words(entry: Suggestion, words: str) -> None:
 
 
 def test_the_likely_gain_is_what_is_expected() -> None:
-    """Else the bound; nothing where it is unknown."""
+    """Else the bound; nothing if it is unknown."""
     assert likely_ns(_suggestion(40, (20, 40))) == 30
     assert likely_ns(_suggestion(40)) == 40
     assert likely_ns(_suggestion(None)) == 0

@@ -63,7 +63,7 @@ def test_the_shipped_schema_is_that_of_the_code() -> None:
 
 
 def test_every_field_is_described() -> None:
-    """Each has a docstring, which says when it is null where it can be."""
+    """Each has a docstring, which says when it is null if it can be."""
     for name, field, form in _fields():
         assert form["description"], f"{name}.{field} has no docstring"
         nullable = "null" in _types({key: form[key] for key in form if key != "items"})

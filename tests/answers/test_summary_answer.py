@@ -51,7 +51,7 @@ def test_layers_have_their_paths(tmp_path: Path) -> None:
 
 
 def test_the_highest_peak_of_memory(tmp_path: Path) -> None:
-    """What `pyprof memory` says of it; null where none was recorded."""
+    """What `pyprof memory` says of it; null if none was recorded."""
     net = capture(tmp_path / "net.sqlite")
     assert ask("summary", net)["memory"] is None
     device = built.training(5, leak=1000)

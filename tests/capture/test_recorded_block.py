@@ -270,7 +270,7 @@ CELLS = (
 
 
 def notebook(*cells: str) -> list[dict[str, Any]]:
-    """Run cells in a kernel of their own; give what the last thing of each shows, by type."""
+    """Run cells in a kernel of their own; return what the last thing of each shows, by type."""
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])

@@ -100,7 +100,7 @@ class _Process:
         return planted, encode_op(Call("torch", "mm", shapes))
 
     def _op(self, tid: int) -> tuple[Planted, int]:
-        """Begin an op in a layer of its own; give it, and where its ranges stand."""
+        """Begin an op in a layer of its own; return it, and where its ranges stand."""
         planted, text = self._planted()
         self._made.ranges += [
             Range(encode_layer(planted.layer), (self._clock.tick(), None), self._pid, tid),

@@ -239,7 +239,7 @@ def test_limits_see_changed_shapes(tmp_path: Path) -> None:
 
 
 def ask_failing(a: Path, b: Path) -> list[str]:
-    """Compare with a limit that is exceeded; give what JSON says of it."""
+    """Compare with a limit that is exceeded; return what JSON says of it."""
     done = run("diff", a, b, "--fail-if", "slower>5%", "--json")
     assert done.code == 3
     failed: list[str] = checked(done.stdout)["failed"]

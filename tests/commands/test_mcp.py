@@ -65,7 +65,7 @@ def _asked(
 
 
 def _call(tool: str, *roots: str, **arguments: object) -> dict[str, Any]:
-    """Call a tool in this process; give its answer, which must be as the schema says."""
+    """Call a tool in this process; return its answer, which must be as the schema says."""
     result = _asked(lambda client: client.call_tool(tool, arguments), partial(_in_process, *roots))
     assert not result.is_error, result.content
     answer: dict[str, Any] = result.structured_content

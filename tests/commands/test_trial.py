@@ -90,7 +90,7 @@ def test_one_change_that_helps_has_no_company(perform: Callable[..., Try]) -> No
 
 
 def test_a_prediction_stands_beside_what_was_measured(tmp_path: Path) -> None:
-    """Kernel time by the rule of whatif; null where it refuses, or where there is none."""
+    """Kernel time by the rule of whatif; null if it refuses, or where there is none."""
     net = tmp_path / "net.dict"
     work = [Work((10 * US, 10_010 * US), (0, 5 * US), "ampere_sgemm_128x64_tn")]
     square = Tensor((4096, 4096), "float32")

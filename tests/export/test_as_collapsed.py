@@ -17,7 +17,7 @@ LINE = re.compile(r"([^ ;].*?) (\d+)")
 
 
 def collapsed(source: Path, target: Path, *options: str | Path) -> dict[str, int]:
-    """Export a capture; give the weight of each stack."""
+    """Export a capture; return the weight of each stack."""
     done = run("export", "-q", source, *options, "-o", target)
     assert (done.code, done.stderr) == (0, "")
     lines = target.read_text(encoding="utf-8").splitlines()

@@ -92,7 +92,7 @@ class Done(NamedTuple):
     stdout: bytes
     stderr: bytes
     written: bytes | None
-    """What it wrote to its output file; None where there is none."""
+    """What it wrote to its output file; None if there is none."""
     crash: str = ""
     """The error that nothing expected, and where it arose."""
 
@@ -206,7 +206,7 @@ def _all_rows(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
 
 
 def _rows(done: Done) -> tuple[int, int | None] | None:
-    """Count the rows that a command wrote, and add up their times; None where one has none."""
+    """Count the rows that a command wrote, and add up their times; None if one has none."""
     if done.code or done.written is None:
         return None
     if done.command == "parse":

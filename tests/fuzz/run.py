@@ -117,7 +117,7 @@ def _run(command: str, path: Path, sound: Path, folder: Path) -> Done:
 
 
 def _called(arguments: list[str]) -> tuple[int, bytes, bytes, str]:
-    """Run a command in this process; give its exit code, what it wrote, and how it crashed.
+    """Run a command in this process; return its exit code, what it wrote, and how it crashed.
 
     C libraries write, too, and a fault of pyprof's own is not to end in a line of its own here.
     """
@@ -303,7 +303,7 @@ def _report(tally: Tally, seed: int) -> None:
 
 
 def replay(seed: int, number: int) -> int:
-    """Put one input through all commands, with tracebacks, and keep it; give how many fail."""
+    """Put one input through all commands, with tracebacks, and keep it; return how many fail."""
     tried = damaged(seeds(), seed, number, len(COMMANDS))
     folder = Path(mkdtemp(prefix="pyprof-fuzz-"))
     kept = folder.with_suffix(_SUFFIXES[tried.seed.kind])

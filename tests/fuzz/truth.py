@@ -1,6 +1,6 @@
 """What a damaged file holds, told by another reader: the standard library's, knowing no ranges.
 
-It says how many rows there must be and how long they take together; nothing where it cannot tell.
+It says how many rows there must be and how long they take together; nothing if it cannot tell.
 """
 
 import gzip
@@ -27,11 +27,11 @@ class Truth:
 
     rows: int
     total_ns: int | None
-    """None where some row's times are impossible: it belongs in no sum."""
+    """None if some row's times are impossible: it belongs in no sum."""
 
 
 def truth(path: Path, kind: str) -> Truth | None:
-    """Read a file; None where the standard library cannot, or finds nothing to count."""
+    """Read a file; None if the standard library cannot, or finds nothing to count."""
     try:
         if kind == "sqlite":
             return _of_sqlite(path)
@@ -120,7 +120,7 @@ _PLACES = ("start", "end", "deviceId", "streamId", "correlationId", "agent_id", 
 
 
 def _is_clear(row: dict[str, Any]) -> bool:
-    """Tell whether times are whole numbers, and the row has some place: else the reader judges."""
+    """Whether times are whole numbers, and the row has some place: else the reader judges."""
     if "start_id" in row:  # they are in another table
         return False
     times = all(_whole(row[key]) for key in ("start", "end"))

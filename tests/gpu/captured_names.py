@@ -17,7 +17,7 @@ _NAME = re.compile(
 
 @cache
 def captured_names() -> tuple[str, ...]:
-    """Return every distinct kernel, memcpy and memset name; empty where there are no captures."""
+    """Return every distinct kernel, memcpy and memset name; empty if there are no captures."""
     names: set[str] = set()
     for path in CAPTURES.rglob("*"):
         if path.is_file():

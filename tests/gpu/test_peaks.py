@@ -247,7 +247,7 @@ def test_geforce_accumulate_type() -> None:
     ],
 )
 def test_float16_on_cuda_cores(name: str, tflops: float | None) -> None:
-    """An hgemm has its own peak, none where it is not known; float32 sums have float32's."""
+    """An hgemm has its own peak, none if it is not known; float32 sums have float32's."""
     found = known(peaks(Device(name)))
     rate = found.flops("float16", tensor_core=False, accumulate="float16")
     assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))

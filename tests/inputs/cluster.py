@@ -17,7 +17,7 @@ _END = ""
 
 @contextmanager
 def cluster(workers: int, **variables: str) -> Iterator[str]:
-    """Run `dask scheduler` and so many times `dask worker`; give the scheduler's address.
+    """Run `dask scheduler` and so many times `dask worker`; return the scheduler's address.
 
     `variables` are added to the environment.
     """
@@ -32,7 +32,7 @@ def cluster(workers: int, **variables: str) -> Iterator[str]:
 
 @contextmanager
 def _dask(variables: dict[str, str], *arguments: str) -> Iterator[SimpleQueue[str]]:
-    """Run a program of Dask's; give the lines of its log as they come."""
+    """Run a program of Dask's; return the lines of its log as they come."""
     lines: SimpleQueue[str] = SimpleQueue()
     command = [sys.executable, "-m", "dask", *arguments]
     with subprocess.Popen(

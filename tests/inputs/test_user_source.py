@@ -23,7 +23,7 @@ PRIVATE_LINE = f"{PRIVATE} = 1\n"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with what is private, beside the project that is the current folder."""
+    """Return a folder with what is private, beside the project that is the current folder."""
     project = tmp_path / "home" / "project"
     project.mkdir(parents=True)
     (tmp_path / "home" / "settings.py").write_text(PRIVATE_LINE)
@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def naming(*files: object) -> Path:
-    """Give a capture, in the current folder, whose ops were called at line 1 of files."""
+    """Return a capture, in the current folder, whose ops were called at line 1 of files."""
     times = range(1000, 1000 + 100 * len(files), 100)
     return nsys_db(
         Path("net.sqlite"),
@@ -102,7 +102,7 @@ def test_the_current_folder_is_shown_on_stdout_alone(home: Path) -> None:
 
 
 def _targets() -> list[tuple[str, str]]:
-    """Give each command that takes captures and writes a file, with each form of it."""
+    """Return each command that takes captures and writes a file, with each form of it."""
     suffixes = {"export": [s for form in export.FORMATS for s in form.suffixes],
                 "roofline": [".html", ".svg"], "diff": [".txt", ".md", ".csv", ".html", ".json"],
                 "ranks": [".txt", ".csv", ".json"], "summary": [".txt", ".json"],

@@ -74,7 +74,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
 
 @pytest.fixture
 def listening(recorder: Recorder) -> Recorder:
-    """Instrument torch; give what writes down its ranges."""
+    """Instrument torch; return what writes down its ranges."""
     lifecycle.init(force=True)
     recorder.clear()
     return recorder

@@ -11,7 +11,7 @@ from tests import forks
 def run(
     tmp_path: Path, code: str, *ranks: int, under: Sequence[str] = (), by: Sequence[str] = ()
 ) -> list[str]:
-    """Run a script as a process for each rank; give what each wrote.
+    """Run a script as a process for each rank; return what each wrote.
 
     `under` is the program that runs it, Python if nothing else; `by` is what Python is to run it
     with, as -m and a module. `{rank}` in either stands for the rank.

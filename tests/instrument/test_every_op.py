@@ -78,7 +78,7 @@ def tensors_of(sample: Any) -> list[tuple[tuple[int, ...], str]]:
 
 
 def first_sample(info: Any) -> Any:
-    """Return a sample of the first dtype that the op takes on a CPU; None where there is none."""
+    """Return a sample of the first dtype that the op takes on a CPU; None if there is none."""
     for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64, torch.uint8):
         if dtype in info.supported_dtypes("cpu"):
             try:

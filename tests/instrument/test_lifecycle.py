@@ -79,7 +79,7 @@ def test_init_is_idempotent(recorder: Recorder) -> None:
 def test_without_a_tool_nothing_is_replaced(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """init() alone replaces nothing where no tool takes ranges, and is enabled all the same."""
+    """init() alone replaces nothing if no tool takes ranges, and is enabled all the same."""
     monkeypatch.setattr(lifecycle, "tool_listens", lambda: False)
     before = snapshot()
     pyprof.init()

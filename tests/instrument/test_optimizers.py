@@ -23,7 +23,7 @@ OPTIMIZERS = {
 
 
 def train(kind: type[torch.optim.Optimizer]) -> list[torch.Tensor]:
-    """Take three steps; give the weights."""
+    """Take three steps; return the weights."""
     torch.manual_seed(1)
     sparse = issubclass(kind, torch.optim.SparseAdam)
     embedding = nn.Embedding(5, 3, sparse=sparse)

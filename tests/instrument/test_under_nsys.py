@@ -28,7 +28,7 @@ class Range(NamedTuple):
 
 @pytest.fixture(scope="module")
 def ranges(tmp_path_factory: pytest.TempPathFactory) -> list[Range]:
-    """Capture one process of the example; give its ranges in order of their start."""
+    """Capture one process of the example; return its ranges in order of their start."""
     net = tmp_path_factory.mktemp("nsys") / "net"
     command: list[str | Path] = [
         "nsys", "profile", "-t", "nvtx", "-s", "none", "--cpuctxsw=none", "-f", "true",

@@ -80,7 +80,7 @@ from pyprof.marker.serving_steps import Batch, Phase, states_requests
     ],
 )
 def test_phase_tokens_and_batch(text: str, step: ServingStep | None) -> None:
-    """Tokens without padding, and what a graph is chosen by; None where the text does not say."""
+    """Tokens without padding, and what a graph is chosen by; None if the text does not say."""
     assert serving_step(text) == step
 
 

@@ -218,7 +218,7 @@ def test_a_complex_number_is_added_up_in_two_parts() -> None:
 
 
 def test_an_einsum_of_nothing_costs_nothing() -> None:
-    """A label's size is 0 where an operand has none of it, and not the 1 that would broadcast."""
+    """A label's size is 0 if an operand has none of it, and not the 1 that would broadcast."""
     some, none = f32(3, 4, 0), f32(3, 0, 5)
     found = ops.cost(Call("torch", "einsum", ("bij,bjk->bik", some, none)))
     assert (found.flops, found.bytes) == (0, 4 * 3 * 4 * 5)

@@ -12,7 +12,7 @@ from tests.builders import Range, Work, nsys_db
 
 
 def record_lines(records: Records) -> list[str]:
-    """Give the lines, without line ends; texts may hold other separators."""
+    """Return the lines, without line ends; texts may hold other separators."""
     file = io.BytesIO()
     dict_lines.write(records, file)
     return file.getvalue().decode().split("\n")[:-1]

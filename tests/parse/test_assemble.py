@@ -53,7 +53,7 @@ def _path(name: str) -> Path:
 
 
 def _truth(path: Path) -> Counter[tuple[str, int, int, int, int]]:
-    """Give (kind, start, end, device, stream) of every row, straight from the tables."""
+    """Return (kind, start, end, device, stream) of every row, straight from the tables."""
     found: Counter[tuple[str, int, int, int, int]] = Counter()
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
         there = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}

@@ -200,7 +200,7 @@ def test_replays_without_a_recorded_launch_are_told_apart(tmp_path: Path) -> Non
 
 
 def test_the_column_via(tmp_path: Path) -> None:
-    """Empty where no op was found; what older versions wrote has none."""
+    """Empty if no op was found; what older versions wrote has none."""
     work = [Work("gemm", at=(30, 35), call=(25, 28)), *replay(9, 1000, "gemm", "relu")]
     records = parsed(tmp_path, work, CAPTURED, [(30, NODE)], [None, 0, None])
     column = COLUMNS["via"]

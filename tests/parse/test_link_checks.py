@@ -43,7 +43,7 @@ def whole(path: Path, gaps: list[int] | None = None, *, copies: bool = True) -> 
 
 
 def attributed(path: Path) -> tuple[int, tuple[str, ...]]:
-    """Count the rows with an op; give the warnings, which doctor gives as well."""
+    """Count the rows with an op; return the warnings, which doctor gives as well."""
     records = parse_file(path)
     op = records.dictionary("op")
     said = pitfalls.find_pitfalls(read(path))

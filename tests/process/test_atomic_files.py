@@ -30,7 +30,7 @@ def _written(path: Path) -> None:
 
 
 def _aged(folder: Path) -> list[Path]:
-    """Let every file be old; give them."""
+    """Let every file be old; return them."""
     files = sorted(folder.iterdir())
     for file in files:
         os.utime(file, (_OLD, _OLD))

@@ -25,7 +25,7 @@ def net(tmp_path: Path) -> Path:
 
 
 def gone(*arguments: str | Path) -> int:
-    """Run a command whose stderr is a pipe that nobody reads; give its exit code."""
+    """Run a command whose stderr is a pipe that nobody reads; return its exit code."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

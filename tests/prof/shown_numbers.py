@@ -13,7 +13,7 @@ _UNITS = {
 
 
 def read(text: str) -> tuple[Fraction, Fraction]:
-    """Give a number in FLOPs, bytes or ns, and the size of its last digit."""
+    """Return a number in FLOPs, bytes or ns, and the size of its last digit."""
     found = _NUMBER.fullmatch(text)
     assert found is not None, text
     after = found["after"] or ""

@@ -32,7 +32,7 @@ class Calls:
     bytes: list[Any] = field(default_factory=list)
 
     def per_call(self, values: list[Any]) -> float | None:
-        """Give the mean cost of a call; None where some kernel's is not known."""
+        """Return the mean cost of a call; None if some kernel's is not known."""
         return None if None in values else sum(values) / len(self.calls)
 
 
@@ -58,7 +58,7 @@ def _calls(rows: list[dict[str, Any]]) -> list[Calls]:
 
 
 def _theirs(folder: Path) -> dict[str, list[dict[str, str]]]:
-    """Give TraceLens's rows of ops that are called often, those of one op and sizes together."""
+    """Return TraceLens's rows of ops that are called often, those of one op and sizes together."""
     found = defaultdict(list)
     with (folder / "tracelens_unified_perf_summary.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -120,7 +120,7 @@ def _compared(calls: Calls, row: dict[str, str]) -> int:
 
 
 def _uncounted_flops(calls: Calls, row: dict[str, str]) -> int:
-    """Give what TraceLens counts and pyprof does not: adding a bias, copying an element."""
+    """Return what TraceLens counts and pyprof does not: adding a bias, copying an element."""
     if calls.ops[-1] == "addmm":
         (_, left, right) = calls.sizes
         return left[0] * right[1]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def resnet50(captures: Path) -> pd.DataFrame:
-    """Give the rows of a ResNet-50's training on a V100, by torch 1.8."""
+    """Return the rows of a ResNet-50's training on a V100, by torch 1.8."""
     rows: pd.DataFrame = pyprof.load(captures / "kineto-v100-resnet50-2021" / "trace.json.gz")
     return rows
 
@@ -44,7 +44,7 @@ def test_more_than_the_peak_by_winograd_is_said_to_be_that(resnet50: pd.DataFram
 
 @pytest.fixture(scope="module")
 def apex(captures: Path) -> pd.DataFrame:
-    """Give the rows of a language model's training on a V100, by torch 1.4."""
+    """Return the rows of a language model's training on a V100, by torch 1.4."""
     rows: pd.DataFrame = pyprof.load(captures / "nvprof-v100-apex" / "net.sql")
     return rows
 

@@ -25,7 +25,7 @@ GPT_OSS = {
 
 
 def _known(rows: pd.DataFrame) -> float:
-    """Give the share of the GPU time of rows with known FLOPs, and bytes where they compute."""
+    """Return the share of the GPU time of rows with known FLOPs, and bytes where they compute."""
     known = rows.flops.notna() & (rows.bytes.notna() | rows.why.str.startswith("helper"))
     return float(rows.sil[known].sum() / rows.sil.sum())
 

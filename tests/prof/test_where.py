@@ -18,7 +18,7 @@ ADD = encode_op(Call("torch", "add", (Tensor((64,), "float16"), Tensor((64,), "f
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give two products, an addition and a kernel without an op."""
+    """Return two products, an addition and a kernel without an op."""
     work = [
         Work(name, (1000 * n, 1000 * n + 100 * n), (100 * n, 100 * n + 5))
         for n, name in enumerate(["ampere_h16816gemm", "volta_sgemm_64x64", "add_kernel", "k"], 1)

@@ -28,7 +28,7 @@ RANGES = (
 
 
 def rows(found: pa.Table, *names: str) -> list[tuple[object, ...]]:
-    """Give some columns as a set in order: row order means nothing."""
+    """Return some columns as a set in order: row order means nothing."""
     found = spelt(found) if "text" in names else found
     return sorted((tuple(row.values()) for row in found.select(names).to_pylist()), key=repr)
 

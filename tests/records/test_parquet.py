@@ -16,7 +16,7 @@ FIRST = np.arange(ROWS)
 
 
 def texts(row: int) -> list[str]:
-    """Give what an op's own ranges say, which differs in numbers alone."""
+    """Return what an op's own ranges say, which differs in numbers alone."""
     return [f"aten::mm, seq = {row}, op_id = {row + 1}, sizes = [[2, 2]]"] * (row % 3)
 
 

@@ -103,7 +103,7 @@ def _last(lists: pa.Array) -> Int64Array:
 
 
 def _passes(recorded: _Recorded, unused: Int64Array) -> Int64Array:
-    """Return all unused rows of the runs that these are in."""
+    """Return all unused rows of the runs that contain these rows."""
     run = np.cumsum(np.append(False, np.diff(recorded.used) != 0))
     wanted = np.isin(run, run[np.isin(recorded.rows, unused)]) & ~recorded.used
     return recorded.rows[wanted]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.finding import Advice
 
 _MOST_WAVES = 4.0
-"""Of more waves the last one hardly matters."""
+"""With more waves than this, the last one hardly matters."""
 _FILLED = 0.75
 _MEMORY = LIMITS.index("memory")
 

@@ -135,7 +135,7 @@ def _mainly(ns: NDArray[np.float64], some: Mask) -> bool:
 
 
 def _after_loading(case: Case) -> Int64Array:
-    """Rows that ended a gap in which compiled code was loaded."""
+    """Rows after gaps in which compiled code was loaded."""
     nothing = np.zeros(0, np.int64)
     if case.capture is None:
         return nothing

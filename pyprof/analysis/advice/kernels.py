@@ -22,7 +22,7 @@ _BETWEEN_LAYOUTS = re.compile(
     r"(?<!folded)(?:nchw_?(?:to|2)_?nhwc|nhwc_?(?:to|2)_?nchw)(?!folded)|batched_transpose",
     re.IGNORECASE,
 )
-"""Of cuDNN and MIOpen. All else that prepares a convolution is part of how it is computed."""
+"""Layout transposes of cuDNN and MIOpen. Other preparation is part of the convolution itself."""
 _CUDNN = re.compile("cudnn", re.IGNORECASE)
 """Its kernels serve convolutions even if no op is known."""
 

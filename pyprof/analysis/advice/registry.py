@@ -66,9 +66,9 @@ class AdviceSums:
     """Advice on a capture, small enough to send; that on several captures makes one."""
 
     entries: tuple[Advice, ...]
-    """Without rows."""
+    """Advice, without its rows."""
     row_count: int
-    """Of all rows of the capture: those of the next one are numbered on behind them."""
+    """Number of rows of the capture: rows of the next one are numbered from there on."""
 
     def merged(self, other: AdviceSums) -> AdviceSums:
         """Join the advice of each rule: GPUs work side by side, so the larger gain counts.

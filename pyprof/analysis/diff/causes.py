@@ -112,7 +112,7 @@ def _others(comparison: Comparison) -> Mapping[int, Change]:
 
 
 _MOST_PAIRS = 10_000
-"""Of more, as with a shape for each length of a text, none is taken to stand for another."""
+"""With more pairs, such as a shape for each length of a text, none is matched to another."""
 
 
 def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:

@@ -24,7 +24,7 @@ SAME: Status = "same"
 NEW: Status = "new"
 GONE: Status = "gone"
 UNCLEAR: Status = "not significant"
-"""Of a change that may be chance."""
+"""The status of a change that may be chance."""
 
 SAME_BELOW = 0.01
 """A relative difference up to this is none."""
@@ -73,7 +73,7 @@ class Change:
     a_ns: float
     b_ns: float
     interval: Interval | None = None
-    """Of the change; None if noise is unknown."""
+    """The interval of the change; None if noise is unknown."""
     causes: tuple[str, ...] = ()
     """What else is different, in words."""
     a_key: Key | None = None
@@ -250,7 +250,7 @@ def _alike(name: str, a: Sums, b: Sums) -> bool:
 
 
 def _known_share(name: str, sums: Sums) -> float:
-    """The part of the rows for which a metric is known; for counters, of their time."""
+    """The share of rows with a known metric; for counters, the share of their time."""
     if name in COUNTED:
         return sums.counters.known_share(name, sums.time_ns) if sums.counters else 0.0
     return sums.known.get(name, sums.rows) / max(sums.rows, 1)

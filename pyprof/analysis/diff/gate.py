@@ -175,8 +175,8 @@ class SlowerOp:
 def slower_ops(comparison: Comparison) -> list[SlowerOp]:
     """List the ops that take longer in B, beyond noise where that is known.
 
-    An op with other shapes or types in B takes the place of all that are gone. What is new counts
-    if it takes more than 1 % of A's time.
+    An op with other shapes or types in B replaces all that are gone. A new op counts if it takes
+    more than 1 % of A's time.
     """
     slower = [
         SlowerOp(_named(entry.key), entry.a_ns, entry.b_ns)

@@ -94,9 +94,9 @@ KEYS: dict[str, Callable[[Table], pa.DictionaryArray]] = {
 
 
 _MOST_PAIRS = 10_000
-"""Of more layers with the same op call, the n-th is the n-th."""
+"""With more layers for the same op call, the n-th is matched to the n-th."""
 _MOST_WORDS = 64
-"""Of a longer name, the beginning."""
+"""Maximum words of a name; of a longer one the beginning counts."""
 _SAME_CALLS = 0.1
 """Calls may differ by this share, as a capture ends within a step."""
 

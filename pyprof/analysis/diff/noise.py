@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array
 
 LEVEL = 0.95
-"""Of the intervals; a change is significant where less than the rest speaks for chance."""
+"""Confidence level of the intervals; a change is significant if p is below 1 less this."""
 Unit: TypeAlias = Literal["steps", "ranks"]
 STEPS: Literal["steps"] = "steps"
 RANKS: Literal["ranks"] = "ranks"
@@ -32,7 +32,7 @@ RANKS: Literal["ranks"] = "ranks"
 
 _MOST_APART = 64
 _BATCHES = 32
-"""Of more samples in a row, the means of as many batches are taken."""
+"""Maximum number of batches; more consecutive samples are averaged into this many."""
 _LEAST_BATCHES = 8
 FEW = 8
 _ALIKE_OF_FEW = 0.75
@@ -78,7 +78,7 @@ class Estimates:
 
     value: Floats
     variance: Floats
-    """Of a sample; larger where samples that resemble their neighbours count for less."""
+    """Variance of a sample; larger where samples that resemble their neighbours count for less."""
     weight: float
     """The variance of the value is `variance` times this by `samples`."""
     samples: int

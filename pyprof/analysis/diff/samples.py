@@ -37,14 +37,16 @@ class Samples:
     """Sums of time, in ns, by keys and by what samples are."""
 
     by_step: pa.Table
-    """Of the rows of the counted steps: keys, `step`, `ns`; added up over ranks. As there are many,
-    keys may be dictionaries of distinct texts."""
+    """Rows of the counted steps: keys, `step`, `ns`; added up over ranks. As there are many, keys
+    may be dictionaries of distinct texts.
+    """
     by_rank: pa.Table
-    """Of all rows (`ns`), and per counted step (`step_ns`): keys, `rank`, counted from 0."""
+    """Keys, `rank`, counted from 0, time of all rows (`ns`), and per counted step (`step_ns`)."""
     steps: pa.Table
     """`step`, and its `rows`, known `flops` and `bytes`."""
     traits: pa.Table
-    """Of all rows: keys, the traits, whether rows were `tried` by autotuning, `ns`."""
+    """Keys, the traits, whether rows were `tried` by autotuning, and the time of all rows (`ns`).
+    """
     ranks: int
     resolution_ns: int
     """What times are multiples of: to what the clock rounds."""

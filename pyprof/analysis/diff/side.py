@@ -110,7 +110,7 @@ class Sums:
     """As far as they are known. So are `bytes`."""
     bytes: float
     known: Mapping[str, int]
-    """Of how many rows they are."""
+    """Number of rows for which they are known."""
     counters: CounterTotals | None = None
     """What was measured of them."""
 
@@ -142,19 +142,19 @@ class Side:
     keys: tuple[str, ...]
     """What rows are matched by, as far as both sides know it."""
     steps: Steps
-    """Without rows."""
+    """The steps, without rows."""
     chosen: tuple[int, int] | None
     """The chosen steps: the first, and the one after the last."""
     whole: Sums
-    """Over all rows; of chosen steps, over theirs."""
+    """Sums over all rows, or over those of chosen steps."""
     inside: Sums | None
-    """Over the rows of the counted steps; None if no steps are known."""
+    """Sums over the rows of the counted steps; None if no steps are known."""
     counted: tuple[int, int] | None
     """The steps over which numbers per step are means: those chosen, else those after warm-up; for
     several captures, those that all of them count.
     """
     busy_step_ns: float | None
-    """Of `inside`, per step. So is `idle_step_ns`."""
+    """Busy time of `inside`, per step. So is `idle_step_ns`."""
     idle_step_ns: float | None
     samples: Samples
     clocks: tuple[tuple[str, float], ...]
@@ -163,7 +163,7 @@ class Side:
 
     @property
     def step_count(self) -> int:
-        """Over how many steps numbers per step go; 0 if no steps are known."""
+        """Number of steps over which numbers per step are means; 0 if no steps are known."""
         return self.counted[1] - self.counted[0] if self.counted else 0
 
 

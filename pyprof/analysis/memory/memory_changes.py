@@ -121,7 +121,7 @@ def _change(
 
 
 _KEPT_FLOAT32 = 0.25
-"""Of activations of a model in bfloat16, the most that is float32 after all: norms and softmax."""
+"""The most of a bfloat16 model's activations that stays float32: norms and softmax."""
 
 
 def bfloat16(history: History) -> list[PossibleChange]:

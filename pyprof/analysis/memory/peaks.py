@@ -59,7 +59,7 @@ class OutOfMemory:
     reserved_bytes: int | None
     """Memory that the allocator had reserved on the device; null if not recorded."""
     free_bytes: int | None
-    """Of that, what nobody used; null if the file has no segments."""
+    """The unused part of it; null if the file has no segments."""
     largest_free_bytes: int | None
     """The largest piece of it; null likewise."""
     line: str | None
@@ -101,7 +101,7 @@ class MemoryPoint:
     time_ns: int | None
     """Since the first event; null if no times are known."""
     bytes: int
-    """Of all categories."""
+    """Bytes of all categories."""
     reserved_bytes: int | None
     """Memory that the allocator had reserved on the device; null if unknown."""
     category_bytes: tuple[int, ...]
@@ -115,7 +115,7 @@ class HeldAt:
     event_id: int
     """Number of the event after which that is, from 0; -1: before the first."""
     time_ns: int | None
-    """Of that event, since the first one; null before it, or where no times are known."""
+    """Time of that event since the first one; null before it, or where no times are known."""
     bytes: int
     """What the program held."""
     active_bytes: int
@@ -159,11 +159,11 @@ class DeviceMemory:
     peak_reserved_bytes: int | None
     """Memory that the allocator had reserved on the device at the peak; null if unknown."""
     peak_free_bytes: int | None
-    """Of that, what nobody used: fragments and cache; null if the file has no segments."""
+    """The unused part of it, fragments and cache; null if the file has no segments."""
     peak_rounding_bytes: int | None
-    """Of that, what blocks take beyond what was asked for; null likewise."""
+    """The part of it that blocks take beyond their requested size; null likewise."""
     peak_free_piece_count: int | None
-    """Number of pieces; null likewise."""
+    """Number of unused pieces; null likewise."""
     peak_largest_free_bytes: int | None
     """The largest of them; null likewise."""
     max_active_bytes: int
@@ -205,7 +205,7 @@ class DeviceMemory:
     beside_time: Mapping[str, tuple[TimedMemory, ...]] | None
     """By op, line and layer; null without a trace of the same run."""
     categories: tuple[str, ...]
-    """Of `timeline`; the last is `unknown`."""
+    """Categories of `timeline`; the last is `unknown`."""
     timeline: tuple[MemoryPoint, ...]
     """What was held over time, at most 1,000 points."""
     notes: tuple[str, ...]

@@ -71,7 +71,7 @@ class _Ends:
 
     ranks: list[int]
     clocks: list[int]
-    """Of each rank the number of its clock."""
+    """The number of each rank's clock."""
     known: NDArray[np.bool_]
     end_ns: IntArray
     sure: bool

@@ -205,7 +205,7 @@ _MOST_RANKS = 1 << 20
 def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Alignment]]:
     """Put the streams of one group side by side; those that fit nowhere, beside each other."""
     bundles: list[list[Alignment]] = []
-    for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
+    for rows in sorted(streams, key=len, reverse=True):  # a complete stream is the reference
         fits = ((_beside(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
         placed, bundle = next((fit for fit in fits if fit[0] is not UNALIGNED), (UNALIGNED, []))
         if placed is UNALIGNED:

@@ -73,7 +73,7 @@ class AxisUse:
     communication_ns: float
     """Mean of a rank."""
     exposed_ns: float
-    """Of that, while nothing computed."""
+    """The part of that during which nothing computed."""
     busiest: int | None
     """With expert parallelism, the rank that receives most; null if unknown."""
     imbalance: float | None

@@ -77,7 +77,7 @@ class Together:
 
     ranks: tuple[int, ...]
     cost_ns: int
-    """What all others together waited for them."""
+    """How long all others together waited for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class LayerLoad:
     rank: int
     """The one with most."""
     ranks: int
-    """Those that have it."""
+    """Number of ranks that have it."""
 
     @property
     def imbalance(self) -> float | None:

@@ -130,7 +130,7 @@ class Signatures:
     groups: Sequence[str]
     members: IntArray
     lists: Sequence[str]
-    """Of members, as captures write them."""
+    """Lists of members, as captures write them."""
     description: IntArray
     descriptions: Sequence[str]
     total_ns: IntArray

@@ -1,4 +1,4 @@
-"""Of each collective: who came last, how long the others waited for it, how long data moved.
+"""For each collective: who came last, how long the others waited, how long data moved.
 
 A rank is in a collective from its kernel's start. Until the last has come it waits (skew); from
 then on data moves (transfer). What is below the residuals of two ranks is not reported.
@@ -34,7 +34,7 @@ class Waits:
 
     group: Group
     ranks: IntArray
-    """Those that are on the clock."""
+    """The ranks on the common clock."""
     signature: IntArray
     """[collective]: its kind, from the first rank that has it."""
     bytes: IntArray
@@ -58,7 +58,7 @@ class Waits:
 
     @property
     def others_ns(self) -> IntArray:
-        """Give, per collective, what all ranks together waited."""
+        """Return, per collective, what all ranks together waited."""
         return np.asarray(self.wait_ns.sum(axis=0))
 
 

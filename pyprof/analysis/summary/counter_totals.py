@@ -101,7 +101,7 @@ class Sums:
 
     @property
     def clock_of_share(self) -> float | None:
-        """That clock, MHz."""
+        """The clock that share refers to, MHz."""
         return _ratio(self.values["clock_of_share"], self.values["clock_share_ns"])
 
 

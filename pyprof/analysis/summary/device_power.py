@@ -46,9 +46,9 @@ class Power:
     device: int
     rank: int | None
     energy_j: float
-    """Over the time that was sampled."""
+    """Energy over the sampled time."""
     time_s: float
-    """That time."""
+    """The sampled time."""
     mean_w: float
     most_w: float
     at_most: float

@@ -40,10 +40,10 @@ _KEYS = ["op", "line"]
 NOTHING = pa.schema(
     {**dict.fromkeys(_KEYS, pa.string()), **dict.fromkeys(SUMS, pa.int64())}
 ).empty_table()
-"""Of no op at all."""
+"""Sums without any op."""
 
 UNKNOWN = "only captures with ranges of ops tell it"
-"""Why it is not known what the host spent."""
+"""Why the host's time is unknown."""
 
 _ENGINE = "evaluate_function: "
 """Before the names of nodes: what autograd's engine does around them."""

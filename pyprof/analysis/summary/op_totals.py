@@ -38,10 +38,11 @@ class Total:
     """Kernels, copies and so on."""
     time_ns: int
     share: float
-    """Of the summed time of all rows, 0 to 1."""
+    """Share of the summed time of all rows, 0 to 1."""
     flops_per_s: float | None
-    """Over the rows whose FLOPs are known, and their helpers; None if none is, or none does
-    arithmetic."""
+    """Over the rows whose FLOPs are known, and their helpers; None without such rows, or without
+    arithmetic.
+    """
     bytes_per_s: float | None
 
 
@@ -209,7 +210,7 @@ def _above_peak(row: Mapping[str, Any], reason: str | None) -> str | None:
 
 
 def _largest_values(times: pa.Table) -> dict[tuple[str | None, ...], dict[str, str | None]]:
-    """Of each group, the value with most time of what `_LARGEST` names; nulls do not count."""
+    """For each group, the value of each `_LARGEST` column with most time; nulls do not count."""
     time_ns: dict[tuple[str | None, ...], dict[str, dict[str, int]]] = {}
     values = zip(*(times.column(name).to_pylist() for name in _LARGEST), strict=True)
     rows = zip(_key_rows(times), values, times.column("ns").to_pylist(), strict=True)
@@ -313,7 +314,7 @@ def with_helpers(table: Table, known: Mask) -> Mask:
 
 
 def _kernel(table: Table) -> Mask:
-    """Find kernels: copies over the bus are not to be measured against the GPU's memory."""
+    """Find kernels: copies over the bus must not be compared with the GPU's memory bandwidth."""
     kind = table.records.dictionary("kind")
     kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
     return np.array([*(name in kernels for name in kind.values), True]).take(kind.index)
@@ -334,10 +335,10 @@ class LongestRows:
     rows: Mapping[Key, tuple[tuple[int, int], ...]]
     """Time, ns, and `idx` of each, by what the group has in common; the longest first."""
     row_count: int
-    """Of all rows of the capture: those of the next one are numbered on behind them."""
+    """Number of rows of the capture: rows of the next one are numbered from there on."""
 
     def merged(self, other: LongestRows) -> LongestRows:
-        """Those of both captures."""
+        """The longest rows of both captures."""
         rows = dict(self.rows)
         for key, theirs in other.rows.items():
             renumbered = ((ns, idx + self.row_count) for ns, idx in theirs)

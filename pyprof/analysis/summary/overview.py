@@ -111,7 +111,7 @@ def gpus(source: Source) -> tuple[str | None, ...]:
 
 
 MAX_PEAKS = 4
-"""As many are named."""
+"""Maximum number of peaks that are named."""
 
 
 def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
@@ -222,7 +222,7 @@ class LoopSums:
     """The steps of captures whose steps were found in the same way, and notes about them."""
 
     steps: Steps = merged_by(merge_steps)
-    """Without rows."""
+    """The steps, without rows."""
     chosen: tuple[int, int] | None = merged_by(_outermost)
     """The chosen steps: the first, and the one after the last."""
     utilization: Utilization
@@ -255,8 +255,9 @@ class SummarySums:
     """By `Steps.certainty`. If it differs from capture to capture, as that of a training and an
     evaluation beside it, the surest steps count alone: all other work is in no step."""
     token_count: int | None = merged_by(same_or_none)
-    """How many tokens the averaged steps worked on; None if some do not state it, or ranks worked
-    on different ones."""
+    """How many tokens the averaged steps worked on; None if not all steps state it, or if ranks
+    differ.
+    """
     devices: DeviceSums | None
     """None if the records hold no times."""
     parts: Mapping[str, PhaseWork]
@@ -392,7 +393,7 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
 
 
 def _surest(loops: Mapping[tuple[bool, int], LoopSums]) -> tuple[LoopSums, Utilization]:
-    """The steps that were found most surely, and the utilization of what counts beside them."""
+    """The most reliable steps, and the utilization that goes with them."""
     surest = loops[max(loops)]
     counted = [loop.utilization for loop in loops.values()]
     if surest.averaged and not surest.steps.guessed:

@@ -46,7 +46,7 @@ class Point:
     kernel: str
     bound: str | None
     line: str | None
-    """That of most of its time."""
+    """The source line with most of its time."""
     lines: int
     """How many there are."""
     efficiency: float | None
@@ -55,7 +55,7 @@ class Point:
     """FLOP a byte."""
     flops_per_s: float
     share: float
-    """Of the summed GPU time, 0 to 1."""
+    """Share of the summed GPU time, 0 to 1."""
     time: str
     rate: str
     measured: float | None = None
@@ -89,7 +89,7 @@ class Achieved:
     """A row for each op by kernel and line that does arithmetic on memory; see `_KEYS_BY_LINE`
     and `_SUMS`."""
     whole_ns: int
-    """Of all rows."""
+    """Time of all rows."""
     roofs: Mapping[Roof, float]
     """Time in ns of the arithmetic that is measured against each."""
 

@@ -37,7 +37,7 @@ class StepShares:
     mfu: float | None = None
     hfu: float | None = None
     mbu: float | None = None
-    """Of a decode step; None for any other."""
+    """Memory bandwidth utilization of a decode step; None for any other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Utilization:
     """Without forward work that the backward pass did again."""
     hardware_flops: int = 0
     wall_ns: int = 0
-    """Of all GPUs together."""
+    """Elapsed time, added up over GPUs."""
     compute_ns: int = 0
     """GPU time of kernels that compute: no copies, fills and collectives."""
     flops_known_ns: int = 0
@@ -95,7 +95,7 @@ class Utilization:
     decode_wall_ns: int = 0
     decode_busy_ns: int = 0
     bytes_known_ns: int = 0
-    """Of `decode_busy_ns`."""
+    """The part of `decode_busy_ns` with known bytes."""
     bytes_by_bandwidth: Mapping[Rate, float] = field(default_factory=dict)
     """Bytes of decode steps by the bandwidth of the memory of one GPU."""
     steps: StepWork | None = field(default=None, compare=False)

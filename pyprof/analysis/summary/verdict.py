@@ -29,7 +29,7 @@ _MAINLY = 0.5
 _EXPOSED = 0.15
 """The same of communication, or copies, that nothing overlaps."""
 _SECOND = 0.5
-"""A second cause of idle time is named from this part of the first on."""
+"""A second cause of idle time is named if it is at least this share of the first."""
 _LEAST_GAIN = 0.01
 _MUCH = 0.05
 """Recurring gains from this share on are named beside a larger one-time gain."""

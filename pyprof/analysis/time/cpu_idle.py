@@ -126,8 +126,8 @@ def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]
 def longest_line(capture: Capture, start: Int64Array, end: Int64Array) -> str | None:
     """Return the line that takes most of some ranges' time; None if not recorded.
 
-    Stacks inside, as of ops and collate_fn, have their own lines; the rest of the time is that of
-    the stack around, which ends in the dataset.
+    Stacks inside, such as those of ops and collate_fn, have their own lines; the rest of the time
+    belongs to the stack around them, which ends in the dataset.
     """
     read = texts.read_texts(capture.ranges)
     rows = np.flatnonzero(texts.kinds(read) == Kind.TRACE)

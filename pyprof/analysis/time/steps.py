@@ -88,7 +88,7 @@ class Steps:
     of_row: Int64Array
     """The step of each row; MISSING if it is in none."""
     texts: tuple[str, ...] = ()
-    """Of the range around each step; () where none is."""
+    """Text of the range around each step; () without ranges."""
     inside_ns: int = 0
     """Summed GPU time of the rows in steps; of all rows, `all_ns`."""
     all_ns: int = 0

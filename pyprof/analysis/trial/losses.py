@@ -26,7 +26,7 @@ class LossComparison:
     within_noise: bool | None
     """None without losses, or where one run alone shows no noise."""
     largest_relative_difference: float | None
-    """Of any loss; None without losses, or where one is not finite."""
+    """Largest difference of any loss; None without losses, or if one is not finite."""
     last: tuple[float, float] | None
     """The last loss with the change, and without it."""
     first_not_finite: int | None

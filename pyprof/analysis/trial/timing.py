@@ -31,13 +31,13 @@ BUSY_SPREAD = 0.05
 _WARM_UP = 3
 _GROUP = 4
 _LEAST_SPREAD = 0.002
-"""Of runs: nothing repeats more exactly."""
+"""The least spread of runs assumed: nothing repeats more exactly."""
 _PRECISE = 0.05
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Time with a change by time without it."""
+    """Ratio of times with and without a change."""
 
     low: float
     mid: float

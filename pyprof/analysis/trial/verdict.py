@@ -63,7 +63,7 @@ class Baseline:
     step_ns: float
     """Median step, or the whole run."""
     spread: float | None
-    """Standard deviation of runs, relative; None of one run."""
+    """Relative standard deviation of runs; None for a single run."""
     peak_memory_bytes: int | None
     loss_count: int
     loss_noise: float | None

@@ -42,7 +42,7 @@ _RULES_OF_A_VALUE: Mapping[str, Callable[[str], Callable[[Kernels], Prediction |
     other_gpu.OPTION: other_gpu.rule,
 }
 _ALTERNATIVE = "--dtype"
-"""Of changes with this prefix, only the best is combined with others."""
+"""Prefix of changes of which only the best is combined with others."""
 _OTHER_VENDOR = "the rules were tried on NVIDIA GPUs only"
 
 

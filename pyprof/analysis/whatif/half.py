@@ -33,7 +33,7 @@ SHARES = {
 """Time in bfloat16 by time in float32, of Segment Anything's kernels on A100 (back-test): they
 gain 0.44 to 0.53, 0.26 to 0.28 and 0.29 to 0.32 of half. Reductions, pooling and indexing stay."""
 _TENSOR_CORE_CONV = 0.78
-"""Of convolutions that run in TF32 already; half would be the roof's."""
+"""Time of convolutions relative to TF32, where they run already; half would be the roof's."""
 OUTCOMES = "--dtype bf16"
 """The key of the outcomes, also of float16: both have one peak."""
 

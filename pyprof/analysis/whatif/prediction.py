@@ -33,7 +33,7 @@ class Prediction:
     formula: str
     assumption: str
     validation: str
-    """On what the rule was tried, and how far off it was."""
+    """The data that the rule was tested on, and its error there."""
     code: str
     """The change in the program."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
 
 _LONG_NS = 100_000
-"""Of a launching call, which usually returns in some microseconds."""
+"""A long launching call; most return within some microseconds."""
 _LATE_NS = 20_000
 """A kernel that begins so long after launch and stream allow has waited for another stream."""
 
@@ -36,7 +36,7 @@ class Recording:
     """What one process launched on the GPUs, in order, and when it waited for them."""
 
     row: Int64Array
-    """Of the records."""
+    """Rows of the records."""
     stream: IntArray
     launch_ns: Int64Array
     start_ns: Int64Array

@@ -39,7 +39,7 @@ class StepTime:
     rows: Mask
     """The rows of these steps, in the order of launches."""
     critical: Mask
-    """Those of them on the device that is busiest."""
+    """Mask of the rows on the busiest device."""
     replayed_ns: float
     """Span of the rows as replayed without a change."""
 

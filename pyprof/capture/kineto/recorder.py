@@ -38,7 +38,7 @@ class _Wanted(Enum):
 
     NOTHING = 0
     ALL = 1
-    """Everything, until the script starts a range of its own."""
+    """Record everything, until the script starts its own range."""
     RANGE = 2
 
 

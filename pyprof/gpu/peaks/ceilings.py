@@ -30,7 +30,7 @@ class Ceilings:
     bandwidth: float
     """bytes/s of a copy, read and written."""
     shares: Mapping[str, float] = field(default_factory=dict)
-    """Of the datasheet's roofline, by family and type of kernels: `bmm float32`."""
+    """Shares of the datasheet's roofline, by family and type of kernels: `bmm float32`."""
 
 
 def default_path() -> Path:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FLOAT32, _FLOAT16 = "float32", "float16"
 _BYTES = {_FLOAT32: 4, _FLOAT16: 2}
 SCALE = 64
-"""Of all shapes, so that kernels take longer than a launch on any GPU."""
+"""Factor of all shapes, so that kernels take longer than a launch on any GPU."""
 _BUDGET_S = 0.1
 """Time for one shape."""
 

@@ -127,7 +127,7 @@ def te_mlp(a: Args) -> Work:
     example=Example((bf16(2, 1, 4, 8), f32(2, 1, 1, 4)), flops=96, bytes=288, mod=""),
 )
 def fused_rope(a: Args) -> Work:
-    """The first part of each head turned by its position's angles, the rest copied."""
+    """The first part of each head rotated by its position's angles, the rest copied."""
     x, angles = a.tensor("x"), a.tensor("angles")
     width, turns = size(x, -1), size(angles, -1)
     require(0 < turns <= width)

@@ -123,7 +123,7 @@ def gated_by_groups(a: Args) -> Work:
     example=Example((f32(4, 6), b8(4, 6), b8(4, 6), f32(4)), flops=48, bytes=256),
 )
 def penalties(a: Args) -> Work:
-    """Logits of tokens that a request has already, made smaller, in place."""
+    """Lowers, in place, the logits of tokens that a request already has."""
     x = a.tensor("logits")
     reads = (x, *(a.tensor(name) for name in ("first_mask", "second_mask", "penalties")))
     return Work(2 * x.numel, reads, (like(x),))

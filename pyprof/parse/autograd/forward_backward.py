@@ -34,8 +34,9 @@ class Partners(NamedTuple):
     """The forward op whose layer and line are the row's: that, or the one whose backward node made
     the gradient that the row adds to another."""
     outer: IntArray
-    """Of recomputed work in no module, and of its own backward pass, a forward op whose layer was
-    around it at first: that of the node that ran it again."""
+    """For recomputed work in no module, and for its backward pass, a forward op in whose layer it
+    first ran: that of the node that ran it again.
+    """
     engine: NDArray[np.bool_]
     """Rows launched on a thread of the engine, outside of its nodes."""
 

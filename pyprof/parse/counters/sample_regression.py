@@ -25,7 +25,7 @@ _GAP = 3.0
 """After a gap of more intervals than this, sampling had paused: a sample then covers one interval.
 """
 LEAST_INTERVALS, LEAST_SAMPLES = 3.0, 5
-"""Of samples that a kind of work needs: time in them, in intervals, and their number."""
+"""What a kind of work needs of samples: time in them, in intervals, and their number."""
 _MOST_KINDS = 256
 """Kinds of work kept apart, by their time; all others together are one more."""
 _AT_ONCE = 1 << 21
@@ -74,7 +74,7 @@ class Shares:
     busy: Floats
     """Share of each sample's time in which there was any work."""
     count: int
-    """Of kinds."""
+    """Number of kinds."""
 
     @cached_property
     def system(self) -> _System:
@@ -137,7 +137,7 @@ def states(values: Floats, of_samples: Shares) -> Estimate:
 _SURE = 40.0
 """A change of level must explain this multiple of the variance from sample to sample."""
 _MEDIAN_OFF = 0.6745
-"""Of normal noise half is closer to the mean, in standard deviations."""
+"""Half of normal noise is closer to the mean than this, in standard deviations."""
 _WORTH = 0.02
 """A smaller relative change of level is none."""
 _MOST_PHASES = 64

@@ -235,7 +235,7 @@ class _Work:
     # --- eager twins ------------------------------------------------------------------------------
 
     def from_twins(self) -> None:
-        """Tie what is left to the like of it that ran outside of graphs."""
+        """Match the remaining kernels with similar ones that ran outside graphs."""
         subjects = [subject for subject in map(self._kernels, self._replays.subjects) if subject]
         eager = self._eager() if subjects else np.zeros(0, np.int64)
         if not len(eager):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.schema import GraphCaptures
 
 _NEAR = 0.25
-"""The share of a graph from which on what is left of it may be taken for another, whole one."""
+"""The share of a graph above which its remainder may be confused with another, complete graph."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Subject:
     """Kernels that are one graph's: of all its replays where the tool counts nodes, else of one."""
 
     rows: Int64Array
-    """Of activities, one for each node, in the order of nodes, else of their start."""
+    """Rows of activities, one per node, in the order of nodes, else of their start."""
     replays: tuple[int, ...]
     ordered: bool
     """Whether the order is that in which nodes were made."""
@@ -55,7 +55,7 @@ class Replays:
     """Whether each activity is a node's work, not the launch of a whole graph."""
     of_activities: Kernels
     of_launches: Kernels
-    """Of the recordings; empty if there are none."""
+    """Kernels of the recordings; empty if there are none."""
 
 
 def find(capture: Capture, activities: pa.Table, launch: Int64Array, replay: Int64Array) -> Replays:

@@ -152,7 +152,7 @@ class Path:
     says: str = ""
     """Direction that the name of the innermost user's range says."""
     naming: tuple[Statement, ...] = ()
-    """Of `seqs`, those that may name the op: of recomputed work, what the node called again."""
+    """The part of `seqs` that may name the op: for recomputed work, what the node called again."""
     again: bool = False
     """Forward work that the backward pass does again: activation checkpointing."""
     of_caller: tuple[bool, bool] = (False, False)
@@ -239,7 +239,7 @@ class Paths:
         return [described[path] for path in wanted.tolist()]
 
     def _below(self, wanted: Int64Array) -> dict[int, list[int]]:
-        """The children of each path that lead to a wanted one."""
+        """The children of each path that lead to a wanted path."""
         needed = np.zeros(len(self.parent), bool)
         active = np.unique(wanted)
         while len(active):
@@ -451,8 +451,8 @@ def mod_and_op(name: str) -> tuple[str, str]:
 def arguments(described: Sequence[Path], path: IntArray, partner: IntArray) -> dict[str, Column]:
     """Sizes and dtypes of the input tensors of each row's op, if some text records them.
 
-    They are those of the innermost op text; else of the innermost range of PyTorch's that has
-    sizes, with the forward call's dtype; else those of the forward call.
+    From the innermost op text; else from PyTorch's innermost range with sizes, with the forward
+    call's dtype; else from the forward call.
     """
     tensors_of = [_tensors(entry) for entry in described]
     width = len(described) + 1  # MISSING is the last one

@@ -83,7 +83,7 @@ def kinds(texts: Texts) -> NDArray[np.int8]:
 
 
 def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> NDArray[np.bool_]:
-    """Ask each statement of a kind; give each range its statement's answer, False if of another."""
+    """Return each range's answer: that of its statement, False if it is of another kind."""
     answers = np.zeros(len(texts.statements), bool)
     for place in np.flatnonzero(texts.kind == kind).tolist():
         answers[place] = question(texts.statements[place])

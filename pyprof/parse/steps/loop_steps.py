@@ -180,9 +180,9 @@ _FINDERS = (step_ends, iterations, engine_steps, optimizer_ranges)
 def marked(
     capture: Capture, records: Records, launch_ns: Int64Array
 ) -> tuple[Bounds, Int64Array] | None:
-    """Find the steps that ranges of a capture mark, and each row's, by the surest way that works.
+    """Find the steps marked by ranges, and each row's step, in the most reliable way that works.
 
-    Steps without any GPU work are none: a profiler opens a last one when it stops.
+    Steps without GPU work are dropped: a profiler opens a last one when it stops.
     """
     window = records.numpy("window", 0)
     for find in _FINDERS:

@@ -28,7 +28,7 @@ class Bounds:
     start: Int64Array
     end: Int64Array
     texts: tuple[str, ...] = ()
-    """Of the ranges that mark them, one each."""
+    """Texts of the ranges that mark the steps, one each."""
 
     @property
     def total_ns(self) -> int:

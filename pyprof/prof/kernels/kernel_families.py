@@ -133,7 +133,7 @@ _QUANTIZES = re.compile(
     r"[qQ]uant(?:ize)?(?:_|$|[A-Z])|scaled_fp8|per_token_group|to_fp4|cast_transpose"
     r"|block_scaled_\w*cast"
 )
-"""In the names of norms and products, too, which do more than that."""
+"""Words that are also in the names of norms and products, which do more than that."""
 
 
 def families(table: Table) -> DictionaryColumn:

@@ -132,7 +132,7 @@ class Occupancy:
     occupancies: Floats
     """For each distinct launch: warps that fit on an SM, as a share of those that it can hold."""
     all_waves: Floats
-    """Of launches alike: how often the grid fills the device."""
+    """For each distinct launch: how often the grid fills the device."""
     of_row: IntArray
     """The distinct launch of each row."""
 

@@ -95,7 +95,7 @@ def _exact(microseconds: Sequence[str]) -> Int64Array | None:
 
 
 _DIGITS = 38
-"""Of a 128-bit decimal, whose integer counts thousandths: ns."""
+"""Digits of a 128-bit decimal, whose integer counts thousandths: ns."""
 
 
 def instant(value: object) -> int:

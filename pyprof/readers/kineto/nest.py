@@ -299,7 +299,7 @@ class _Rows(NamedTuple):
 
     source: Int64Array
     position: Int64Array
-    """Of the source in the order of ranges."""
+    """Position in the source, in the order of ranges."""
     depth: Int64Array
     """Among the rows of one position: the smaller the further out."""
     text: Int64Array

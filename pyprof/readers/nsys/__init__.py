@@ -171,7 +171,7 @@ class _Events(NamedTuple):
 
     ranges: pa.Table
     domains: pa.Table
-    """Those that name a domain."""
+    """Events that name a domain."""
 
 
 def _read_events(db: Database) -> _Events:

@@ -41,16 +41,16 @@ class Origins:
     """The nodes that were captured, and the captured node that each node was made from."""
 
     global_tid: Int64Array
-    """Of each captured node."""
+    """The thread of each captured node."""
     time: Int64Array
     _ids: Int64Array
     """All ids of nodes, ascending; each process may use any of them."""
     _keys: Int64Array
-    """Of each event: process and id of the node as one number."""
+    """For each event, process and id of the node as one number."""
     _start: Int64Array
-    """Of each event; ids may recur, as after a pause of the profiler."""
+    """Start of each event; ids may recur, for example after a pause of the profiler."""
     _origin: Int64Array
-    """Of each event: the row of the captured node; MISSING if unknown."""
+    """For each event, the row of the captured node; MISSING if unknown."""
 
     def of_nodes(self, pid: Int64Array, node: Int64Array, time: Int64Array) -> pa.Array:
         """Return the row of the captured node, for nodes that ran at some time; null if unknown."""

@@ -87,7 +87,7 @@ class _File(NamedTuple):
     stream: FileIO
     page_bytes: int
     usable_bytes: int
-    """Of each page; the rest belongs to extensions."""
+    """Usable bytes of each page; the rest belongs to extensions."""
     pages: int
     is_utf8: bool
 

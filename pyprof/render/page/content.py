@@ -51,7 +51,7 @@ class Origin(NamedTuple):
     label: str = ""
     """Name of the file, or of what the files have in common."""
     command: str = ""
-    """That made the page, without folders."""
+    """The command that made the page, without folders."""
 
 
 def summarise_page(

@@ -82,9 +82,9 @@ def _cells(change: Change) -> Iterator[Cell]:
 WIDTH = 1000
 """Length of the axis, in units of the picture."""
 _LEAST_PART = 0.25
-"""Of the longest time: where all changes are within less, the axis does not begin at 0."""
+"""Share of the longest time: if all changes are smaller, the axis does not begin at 0."""
 _MARGIN = 0.5
-"""Of the changes' range, between the axis's beginning and the shortest time."""
+"""Share of the changes' range between the beginning of the axis and the shortest time."""
 
 
 class Bar(NamedTuple):

@@ -36,7 +36,7 @@ class IcicleBox:
     times: str
     colour: int
     names: tuple[str, ...] = ()
-    """Of the boxes from below the root to this one."""
+    """Names of the boxes from below the root to this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _boxes(
 
 
 _MOST_PARTS = 256
-"""Of a layer's name that can be chosen; each has a text as long as all before it."""
+"""Maximum parts of a layer's name that can be chosen; each has a text as long as all before it."""
 
 
 def layer_keys(boxes: Sequence[IcicleBox], selectable: Selectable) -> list[str | None]:

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 _MOST_SINGLE = 30_000
 """Kernels of a capture that are boxes of their own."""
 _BINS = 400
-"""Of the time of a capture: what begins in one joins, on its stream."""
+"""Bins of a capture's time: what begins in one bin is joined, per stream."""
 _VISIBLE = 0.1
 """From this part of a bin on, a kernel stands apart from those beside it."""
 _MOST_GAPS = 2500
-"""Of a device."""
+"""Maximum number of gaps of a device."""
 _MOST_PARTS = 12
-"""Of a box that joins several kernels."""
+"""Maximum number of parts of a box that joins several kernels."""
 _MOST_LANES = 32
 _MOST_DEVICES = 8
 _MOST_MARKS = 2000

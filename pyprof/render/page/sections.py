@@ -60,7 +60,7 @@ class Heading(NamedTuple):
     name: str = ""
     """In filters (`tc=0`) and CSV; "" for the title."""
     unit: str = ""
-    """Of the numbers: `ns`, `%`."""
+    """Unit of the numbers: `ns`, `%`."""
 
     @property
     def csv(self) -> str:

@@ -26,9 +26,9 @@ class StepTimes:
     """Steps by GPU: in each step, from the GPU's end of the one before to its own."""
 
     kind: str
-    """Of `steps.Steps`; steps of another kind are not those of the same number."""
+    """Kind of `steps.Steps`; steps of another kind are not those of the same number."""
     names: tuple[str, ...]
-    """Of the GPUs."""
+    """Names of the GPUs."""
     duration_ns: tuple[Floats, ...]
     """One array for each GPU; NaN for a step in which it did nothing."""
     computing_ns: tuple[Floats, ...]

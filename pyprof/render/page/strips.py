@@ -72,7 +72,7 @@ class DeviceRows:
 
     name: str
     step_kind: str
-    """Of `steps.Steps`; steps of another kind are not those of the same number."""
+    """Kind of `steps.Steps`; steps of another kind are not those of the same number."""
     by_step: Mapping[int, TimelineRow]
     recordings: list[TimelineRow]
     """What was recorded without a pause, to be shown where no steps are."""
@@ -85,7 +85,7 @@ class Strips:
     devices: tuple[DeviceRows, ...]
     """At most _MOST_DEVICES."""
     steps: tuple[int, ...]
-    """Those in which a device worked."""
+    """Steps in which a device worked."""
     devices_left_out: int
 
     def merged(self, other: Strips) -> Strips:

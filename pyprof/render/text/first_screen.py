@@ -131,7 +131,7 @@ def _prediction(predicted: PredictedGain, *, full: bool) -> str:
 
 
 def _no_gain(answer: Summary) -> Iterator[str]:
-    """That nothing stands out, and in what."""
+    """A sentence that nothing stands out, and in what."""
     below = f"; {len(answer.advice)} below 1 % (-v)" if answer.advice else ""
     bound = next((each.subject for each in answer.verdict if each.about == "bound"), None)
     idle = bound in CAUSES
@@ -150,7 +150,7 @@ class _Column(NamedTuple):
     title: str
     cell: Callable[[OpTime], str]
     rank: int
-    """Those of the highest rank are left out first if there is no room."""
+    """Columns of the highest rank are left out first if there is no room."""
     cut: Callable[[str, int], str] | None = None
     """Texts of the column may be cut, so."""
     left: bool = False

@@ -287,7 +287,7 @@ def _worst_steps(job: RankComparison) -> dict[int, str]:
 
 
 def _mostly_at(job: RankComparison) -> dict[int, str]:
-    """Name the sort of collective at which each rank cost most: the most expensive come first."""
+    """Name the kind of collective at which each rank cost most, the most expensive first."""
     named: dict[int, str] = {}
     for one in job.late:
         named.setdefault(one.rank, f"{spelled(one.key)}, {len(one.group.ranks)} ranks")

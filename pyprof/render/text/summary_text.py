@@ -224,7 +224,7 @@ _INDENTED = "    "
 _MOST_ACROSS = 4
 """More GPUs than this have a line each, not a column."""
 _MOST_DOWN = 64
-"""Of more GPUs than this, as many are listed that are least busy."""
+"""Maximum number of GPUs listed; of more, the least busy ones are."""
 
 
 def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:

@@ -113,7 +113,7 @@ def _notes() -> list[str]:
 
 
 def _is_again(metrics: Any) -> bool:  # noqa: ANN401 - dynamo's
-    """Whether a frame of the user's was compiled before; its number is `frame/attempt_restart`."""
+    """Whether a user's frame was compiled before; its number is `frame/attempt_restart`."""
     attempt = str(getattr(metrics, "compile_id", "")).partition("/")[2].partition("_")[0]
     file = metrics.co_filename
     return attempt not in ("", "0") and bool(file) and not file.startswith(_PYPROF)

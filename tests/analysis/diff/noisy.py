@@ -12,7 +12,7 @@ OPS = ("relu", "gelu", "exp")
 
 
 def times(seed: int, steps: int, spread: float, **factors: float) -> dict[str, list[int]]:
-    """Give what each op takes in each step, ns: 100, 200 and 300 us, by a factor, with noise."""
+    """Return what each op takes in each step, ns: 100, 200 and 300 us, by a factor, with noise."""
     rng = np.random.default_rng(seed)
     return {
         name: np.rint(

@@ -47,7 +47,7 @@ SUMS = ("time_ns", "busy_ns", "idle_ns", "rows")
 
 
 def check(files: list[str], steps: str | None = None) -> tuple[Side, Side]:
-    """Compare what was merged with what was found of all rows at once; give both."""
+    """Compare what was merged with what was found of all rows at once; return both."""
     names = ("op", *PERHAPS)
     sources = [source.load(file) for file in files]
     merged = reduce(merge_sides, [summarise_side(one, names, steps) for one in sources])

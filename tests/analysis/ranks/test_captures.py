@@ -101,7 +101,7 @@ def test_one_rank_alone_has_nobody_to_wait_for() -> None:
 
 
 def _plan(rank: int) -> Iterator[tuple[tuple[int, int], dict[str, str | int]]]:
-    """Give when one of four ranks gathers in its pair and reduces with all, us, and what is said.
+    """Return when one of four ranks gathers in its pair and reduces with all, us, and what is said.
 
     The third comes late to each, and each one's clock is off.
     """

@@ -80,7 +80,7 @@ def _collective(
 
 @pytest.fixture
 def ranks(tmp_path: Path) -> Path:
-    """Give four ranks, two stages of two: the second stage waits, rank 3's experts get most."""
+    """Return four ranks, two stages of two: the second stage waits, rank 3's experts get most."""
     for rank in range(RANKS):
         stage, place = divmod(rank, 2)
         pipeline = ("1", "PIPELINE_MODEL_PARALLEL_GROUP", [place, place + 2])

@@ -41,7 +41,7 @@ def _waits(times: Sequence[tuple[list[int], list[int]]], residual: int) -> Waits
 
 
 def _clocks(residual: int = 0) -> Mapping[int, Clock]:
-    """Give four ranks: the first three have residuals, and the first two are on one clock."""
+    """Return four ranks: the first three have residuals, and the first two are on one clock."""
     return {
         rank: Clock(number, 0, residual_ns=residual * times)
         for rank, (number, times) in enumerate(((0, 1), (0, 2), (1, 1), (2, 0)))
@@ -49,7 +49,7 @@ def _clocks(residual: int = 0) -> Mapping[int, Clock]:
 
 
 def _doubt(residual: int, one: int, other: int) -> int:
-    """Give what two ranks have to differ by, as the two clocks' residuals say."""
+    """Return what two ranks have to differ by, as the two clocks' residuals say."""
     if one == other or {one, other} == {0, 1}:
         return 0
     return sum((1, 2, 1, 0)[rank] for rank in (one, other)) * residual

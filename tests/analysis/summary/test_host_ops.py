@@ -28,7 +28,7 @@ COLUMNS = "op,calls,total,cpu_calls,cpu_self,cpu_total,cpu_mean"
 
 
 def ops(source: Source, within: tuple[int, int] | None = None) -> dict[str, tuple[int, int, int]]:
-    """Give calls, own time and whole time of each op."""
+    """Return calls, own time and whole time of each op."""
     found = host_ops(source, within)
     assert found is not None
     return {
@@ -220,7 +220,7 @@ MM = encode_op(Call("torch", "mm", (Tensor((8, 8), "float32"), Tensor((8, 8), "f
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give a capture of two products, of a view that launches nothing, and a kernel of nobody."""
+    """Return a capture of two products, of a view that launches nothing, and a kernel of nobody."""
     work = [
         Work("volta_sgemm_128x64_nn", (1000, 1500), call=(120, 130)),
         Work("volta_sgemm_128x64_nn", (2000, 2700), call=(320, 330)),
@@ -235,7 +235,7 @@ def net(tmp_path: Path) -> Path:
 
 
 def rows(*arguments: object) -> list[dict[str, str]]:
-    """Run `prof --by op` for these columns; give its rows."""
+    """Run `prof --by op` for these columns; return its rows."""
     done = run("prof", "--csv", "--raw", "--by", "op", "-c", COLUMNS, *map(str, arguments))
     assert done.code == 0
     header, *lines = csv.reader(done.stdout.splitlines())

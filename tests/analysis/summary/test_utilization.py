@@ -67,7 +67,7 @@ def test_of_steps_only_the_time_in_them_counts() -> None:
 
 
 def test_each_step_has_its_share() -> None:
-    """Of its own time; None where the FLOPs of much of its time are not known."""
+    """Of its own time; None if the FLOPs of much of its time are not known."""
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (0, 1, 2)]
     net = _calls(3, *marks, unknown=1)
     usage = _of(net)

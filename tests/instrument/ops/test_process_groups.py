@@ -217,7 +217,7 @@ COMPILED = """
 
 @pytest.mark.slow
 def test_what_is_compiled_is_left_alone(tmp_path: Path) -> None:
-    """Wrapped collectives go into graphs as those of torch do, and give the same."""
+    """Wrapped collectives go into graphs as those of torch do, and return the same."""
     (out,) = run(tmp_path, SETUP + COMPILED, 0)
     assert out.split() == ["True"] * 4
 

@@ -24,7 +24,7 @@ NODE = around(f"{EVALUATE}MulBackward0, seq = 5", "MulBackward0, seq = 5", at=20
 
 
 def backward(folder: Path, *ranges: Range, name: str = "gemm") -> dict[str, Any]:
-    """Give the record of the kernel launched at 300 on the thread of the backward pass."""
+    """Return the record of the kernel launched at 300 on the thread of the backward pass."""
     work = Work(name, call=(300, 310), tid=12)
     (line,) = parsed(folder, [*FORWARD, *ranges], work)
     return line

@@ -22,7 +22,7 @@ INTERVAL_NS = 100_000
 
 
 def work_of(seed: int = 1, steps: int = 800, us: float = 20.0) -> list[Work]:
-    """Give kernels one after the other, each some microseconds long, with gaps between them."""
+    """Return kernels one after the other, each some microseconds long, with gaps between them."""
     rng = np.random.default_rng(seed)
     work, at = [], 5_000
     for _ in range(steps):

@@ -45,7 +45,7 @@ def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:
 
 
 def test_a_work_has_the_family_of_its_formula() -> None:
-    """Forward and backward; none where no formula is known."""
+    """Forward and backward; none if no formula is known."""
     outer = Call("torch", "kron")
     assert (
         family(AttributedCall(call=outer, direction=FPROP, dtype=None, position=0)) == "pointwise"

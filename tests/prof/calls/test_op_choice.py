@@ -182,7 +182,7 @@ def _kept(*sizes: list[int]) -> list[Called]:
 
 
 def _again(*ops: Called) -> Called:
-    """Give a node that runs a forward pass again before its own work."""
+    """Return a node that runs a forward pass again before its own work."""
     return _node("MulBackward0", 9, *ops, call("mul", [X, X]))
 
 
@@ -308,7 +308,7 @@ from tests.ops.torch_calls import Recorder
 
 
 def _division(shape: tuple[int, ...], *how: Any) -> tuple[marker.Call, Tensor]:  # noqa: ANN401 - as mean
-    """Give the division of a mean's backward pass, and the mean's gradient."""
+    """Return the division of a mean's backward pass, and the mean's gradient."""
     mean = torch.zeros(shape, requires_grad=True).mean(*how)
     with Recorder() as recorder:
         mean.backward(torch.ones_like(mean))

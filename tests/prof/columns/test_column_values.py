@@ -1,4 +1,4 @@
-"""Values of columns as Arrow arrays: null where nothing is known."""
+"""Values of columns as Arrow arrays: null if nothing is known."""
 
 import math
 

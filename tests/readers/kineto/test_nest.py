@@ -28,7 +28,7 @@ def python(name: str, ts: float, dur: float) -> dict[str, Any]:
 
 
 def rows(folder: Path, events: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
-    """Give start and end in microseconds, and the name that the text begins with."""
+    """Return start and end in microseconds, and the name that the text begins with."""
     table = spelt(read(folder, [*events, GPU]).ranges).to_pylist()
     return [(r["start"] // 1000, r["end"] // 1000, r["text"].split(",")[0]) for r in table]
 

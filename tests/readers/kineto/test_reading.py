@@ -14,7 +14,7 @@ Dims = [[4, 8], [8, 2]]
 
 
 def modern() -> list[dict[str, Any]]:
-    """Give a matrix product as torch 2 writes it."""
+    """Return a matrix product as torch 2 writes it."""
     return [
         op(
             "aten::mm",
@@ -34,7 +34,7 @@ def modern() -> list[dict[str, Any]]:
 
 
 def of_2021() -> list[dict[str, Any]]:
-    """Give the same as torch 1.9 to 1.12 write it."""
+    """Return the same as torch 1.9 to 1.12 write it."""
     args = {
         "External id": 3,
         "Sequence number": 5,
@@ -51,7 +51,7 @@ def of_2021() -> list[dict[str, Any]]:
 
 
 def of_18() -> list[dict[str, Any]]:
-    """Give the same as torch 1.8 writes it: `Input dims`."""
+    """Return the same as torch 1.8 writes it: `Input dims`."""
     args = {"External id": "3", "Input dims": Dims}
     return [{**event("Operator", "aten::mm", 10, 20), "args": args}, *of_2021()[1:]]
 

@@ -271,7 +271,7 @@ def test_damage_ends_in_one_line(
 
 @pytest.fixture
 def bert(captures: Path) -> Path:
-    """Give the counters of attention on an A100."""
+    """Return the counters of attention on an A100."""
     return captures / "ncu-csv-a100-bert-attention" / "ncu.csv"
 
 

@@ -170,7 +170,7 @@ def test_a_table_without_row_ids(tmp_path: Path) -> None:
 
 
 def _answers(path: Path) -> Iterator[list[tuple[object, ...]] | None]:
-    """Give what the pages hold, and what SQLite says; None where they cannot be read."""
+    """Return what the pages hold, and what SQLite says; None if they cannot be read."""
     try:
         yield _taken(path)
     except (NotPlainError, UnicodeDecodeError, sqlite3.Error):  # the last by the probe

@@ -53,7 +53,7 @@ def check(files: list[str]) -> Content:
 
 
 def _shown(name: str, content: Content, selectable: Selectable) -> object:
-    """Give what a part shows, with the same full name for all kernels of a short one."""
+    """Return what a part shows, with the same full name for all kernels of a short one."""
     data: Any = content.parts.get(name)
     if name == "kernels":
         data = replace(data, full_names={})

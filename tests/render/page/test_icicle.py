@@ -13,7 +13,7 @@ from tests.analysis.captured import capture
 
 
 def enclosed(boxes: list[IcicleBox]) -> bool:
-    """Tell whether each box lies within one of the level above, and none overlaps its neighbour."""
+    """Whether each box lies within one of the level above, and none overlaps its neighbour."""
     levels: dict[int, list[tuple[int, int]]] = {}
     for box in boxes:
         levels.setdefault(box.depth, []).append((box.start_ns, box.start_ns + box.total_ns))

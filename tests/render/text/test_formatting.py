@@ -182,7 +182,7 @@ HOSTILE = "k<</script><img src=x onerror=alert(1)>|`*_[a](b)&amp;~$#!"
 
 
 def rendered_cells(markdown: str) -> list[str]:
-    """Render a table and give its cells as a reader sees them."""
+    """Render a table and return its cells as a reader sees them."""
     reader = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
     rendered = reader.render(markdown)
     found = re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", rendered, re.DOTALL)

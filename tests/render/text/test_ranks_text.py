@@ -24,7 +24,7 @@ _RANK = {
 def _said(
     own_ms: list[float], layers: dict[str, list[int]], rows: Sequence[Collective] = ()
 ) -> str:
-    """Give the words for ranks whose steps take 10 ms, so much of that for themselves."""
+    """Return the words for ranks whose steps take 10 ms, so much of that for themselves."""
     ranks = range(len(own_ms))
     steps = [
         {"rank": rank, "step": step, "duration_ns": 10 * MS, "warm_up": False,

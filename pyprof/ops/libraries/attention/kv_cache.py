@@ -34,7 +34,7 @@ _SLOTS = i64(4)
     example=Example((_CACHE, _CACHE, _SLOTS, _KEY, _KEY), flops=0, bytes=416),
 )
 def store(a: Args) -> Work:
-    """As many keys and values as there are places for, each copied to its own."""
+    """Copies as many keys and values as there are slots, each to its own."""
     slots = a.tensor("slots")
     pairs = (("key", "key_cache"), ("value", "value_cache"))
     given = [_rows(a.tensor(name), slots.numel) for name, _ in pairs]
@@ -75,7 +75,7 @@ def store_somewhere(a: Args) -> Work:
     example=Example((bf16(4, 24), bf16(4, 8), bf16(64, 16, 32), _SLOTS), flops=0, bytes=544),
 )
 def store_latent(a: Args) -> Work:
-    """The compressed keys and values of a token, and what is turned, side by side."""
+    """The compressed keys and values of a token, beside the rotated part."""
     slots = a.tensor("slots")
     given = tuple(_rows(a.tensor(name), slots.numel) for name in ("latent", "turned"))
     dtype = a.tensor("cache").dtype
@@ -90,7 +90,7 @@ def store_latent(a: Args) -> Work:
     example=Example((bf16(64, 16, 2, 8), _KEY), flops=0, bytes=256),
 )
 def load(a: Args) -> Work:
-    """Cached tokens side by side; how many of the result's rows are filled is not counted."""
+    """Copies cached tokens together; how many of the result's rows are filled is unknown."""
     out = a.tensor("out")
     return Work(0, (fresh(out.shape, a.tensor("cache").dtype),), (out,))
 

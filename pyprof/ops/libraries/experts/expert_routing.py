@@ -237,7 +237,7 @@ def unpermute(a: Args) -> Work:
     example=Example((_ROWS, _X, _PLACES, None), flops=96, bytes=176),
 )
 def shuffle(a: Args) -> Work:
-    """Rows by place, those of one token weighed and added if asked; each is read once."""
+    """Rows by position, those of a token weighted and added if asked; each is read once."""
     x, places, out = a.tensor("input"), a.tensor("places"), a.tensor("out")
     if a.op == "shuffle_rows":
         return Work(0, (picked(x, out.numel), places), (out,))

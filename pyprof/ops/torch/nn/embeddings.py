@@ -76,7 +76,7 @@ def _sparse_gradient(a: Args, go: Tensor, ids: Tensor) -> Work:
     example=Example((f16(4, 5, 8), _IDS, 100, -1, False), flops=0, bytes=960),
 )
 def embedding_sparse_backward(a: Args) -> Work:
-    """The rows of the gradient and their places; nothing is added up."""
+    """The rows of the gradient and their indices; nothing is added up."""
     return _sparse_gradient(a, a.tensor("grad_output"), a.tensor("indices"))
 
 

@@ -29,7 +29,7 @@ _KINDS = {
 _MODES = ("rnn_relu", "rnn", "lstm", "gru")  # ATen's numbers: relu, tanh, LSTM, GRU
 _MATRIX = 2
 _MATRICES = 2
-"""Of a layer: one for what comes in, one for its own state."""
+"""Matrices of a layer: one for its input, one for its own state."""
 
 _STEPS = f16(5, 2, 6)
 _STATE = f16(1, 2, 4)

@@ -141,7 +141,7 @@ def upsample_backward(a: Args) -> Work:
     batch=("input", "grid"),
 )
 def grid_sample(a: Args) -> Work:
-    """Each output is a bilinear sum at the place that the grid names."""
+    """Each output is a bilinear sum at a position of the grid."""
     x, grid = a.tensor("input"), a.tensor("grid")
     # batch, channel, place
     require(len(x.shape) == len(grid.shape) and has_rank(x, 3, or_more=True))

@@ -34,7 +34,7 @@ BLOCK_BYTES = 4 << 20
 """Read at a time. Its parsed events take about six times as much memory."""
 
 _PIECE_BYTES = 1 << 18
-"""Decoded at a time: smaller pieces are more often of known categories alone."""
+"""Bytes decoded at a time: smaller pieces more often have only known categories."""
 
 _HEADER_BYTES = 64 << 20  # no trace has more than this before its events
 _EVENT_BYTES = 16 << 20  # nor this between where one event ends and the next begins

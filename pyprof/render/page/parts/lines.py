@@ -1,4 +1,4 @@
-"""The user's source lines, those with most time of their own first."""
+"""The user's source lines, sorted by their own time."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TITLE, ORDER = "Tried", 12
 _LEAST_EXTENT, _MOST_EXTENT = math.log(1.25), math.log(8)
-"""Of the bars' axis, to each side of 1; what is beyond is cut."""
+"""Extent of the bars' axis to each side of 1; what is beyond is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class TriedData:
     """A trial, as one capture of it has it beside itself."""
 
     answer: Try = merged_by(first)
-    """Of the first: captures of one page are of one run."""
+    """The answer of the first capture: captures of one page are from one run."""
 
 
 def summarise(gathered: Gathered) -> TriedData | None:

@@ -91,7 +91,7 @@ def _spelt_whole(numbers: Floats) -> pa.Array:
 
 
 def _pointed(digits: pa.Array, point: Int64Array) -> pa.Array:
-    """Put a point behind as many of the four digits of each text."""
+    """Put a point after some of the four digits of each text."""
     digits = pc.utf8_lpad(digits, DIGITS, "0")
     for place in range(1, DIGITS):
         parts = (pc.utf8_slice_codeunits(digits, *cut) for cut in ((0, place), (place,)))

@@ -32,12 +32,12 @@ LONG = "void cutlass::Kernel<cutlass_80_tensorop_s16816gemm_f16_256x128_32x3_nn_
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give a capture, one of whose kernels has a long name of wide characters."""
+    """Return a capture, one of whose kernels has a long name of wide characters."""
     return capture(tmp_path / "net.sqlite", hostile=f"核心_kernel_{'核心' * 40}_fp16_tn")
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch, width: int, *arguments: object) -> list[str]:
-    """Run a command whose stdout and stderr end in a terminal; give the lines that it shows."""
+    """Run a command whose stdout and stderr end in a terminal; return the lines that it shows."""
     import pty  # noqa: PLC0415 - Unix has it
     import termios  # noqa: PLC0415 - as above
 
