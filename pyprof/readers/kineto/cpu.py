@@ -79,7 +79,7 @@ MOVES = frozenset(f"{_COPIES} {_FILLS}".split())
 """Ops that copy or fill: an op with nothing else inside does the rest of its work itself."""
 
 _WORKERS = (
-    "_cholesky_solve_helper _embedding_bag _embedding_bag_dense_backward "
+    "_addmm_activation _cholesky_solve_helper _embedding_bag _embedding_bag_dense_backward "
     "_embedding_bag_forward_only _embedding_bag_per_sample_weights_backward _fft_c2c _fft_c2r "
     "_fft_r2c _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
     "_index_put_impl_ _linalg_eigh _linalg_svd _slow_conv2d_backward _unique _unique2 "

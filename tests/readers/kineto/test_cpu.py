@@ -286,6 +286,13 @@ def test_real_work_between_ops_without_data_stays(tmp_path: Path, real: Called, 
     assert (_work(capture), capture.traced_ops) == ([f"aten::{row}"], 2)
 
 
+def test_a_product_is_the_row_and_not_its_activation(tmp_path: Path) -> None:
+    """As Transformer's fast path calls both on a CPU."""
+    activation = call("relu_", [X], call("clamp_min_", [X]))
+    product = call("_addmm_activation", [X, X, X], call("copy_", [X, X]), activation)
+    assert _work(_read(tmp_path, product)) == ["aten::_addmm_activation"]
+
+
 def test_a_product_with_zeros_of_forward_mode_is_no_row(tmp_path: Path) -> None:
     """Its zeros have no data; the real product and the op around both stay what they are."""
     zeros = call("_efficientzerotensor", [[]])
