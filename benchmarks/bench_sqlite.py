@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _KERNELS = int(os.environ.get("BENCH_KERNELS", "1000000"))
 _TIMES = int(os.environ.get("BENCH_TIMES", "0"))
 _RUNS, _RANKS, _KERNELS_OF_RANK, _WORKERS = 3, 8, 50_000, 2
-_MOST_MEMORY = 800
+_MAX_MEMORY = 800
 _REPORTS = ("gpukernsum", "nvtxsum", "cudaapisum")
 
 
@@ -61,7 +61,7 @@ def rows() -> Iterator[Row]:
 
 def _works(capture: Path, folder: Path) -> Iterator[tuple[str, str, list[str]]]:
     """Return what is measured, the most that it may take, and how it is asked for."""
-    name, memory = str(capture), f"{_MOST_MEMORY} MB"
+    name, memory = str(capture), f"{_MAX_MEMORY} MB"
     yield "parse to Parquet", f"≤ 1.7, {memory}", ["parse", "-q", "-o", f"{folder}/o.parquet", name]
     yield "parse to dict lines", f"≤ 2.3, {memory}", ["parse", "-q", "-o", f"{folder}/o.dict", name]
     yield "summary", f"≤ 2.2, {memory}", ["summary", name]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyprof.gpu.peaks import Device, peaks
 from pyprof.gpu.peaks.efficiency import COLUMNS, TABLE
 
-_LEAST_NS = 50_000
+_MIN_NS = 50_000
 """Below, launching takes a tenth of the time and more, on the slower cards at any size."""
 _ITERATIONS = 30
 _SOURCE = "NeuSight (ASPLOS 2025), PyTorch 2.1"
@@ -55,7 +55,7 @@ def efficiencies(folder: Path) -> list[tuple[str, str, str, float, int, str]]:
     )
     for each in neusight.micro(folder):
         roof = roof_ns(each.device, each.flops, each.bytes)
-        if roof is not None and each.ns > _LEAST_NS:
+        if roof is not None and each.ns > _MIN_NS:
             found[each.family][(each.op, *each.shape)][each.device].append(roof / each.ns)
     devices = sorted(
         {device for shapes in found.values() for at in shapes.values() for device in at}

@@ -17,7 +17,7 @@ from pyprof.analysis.whatif.other_gpu import Board
 from pyprof.gpu.peaks import Device, find_card, peaks
 
 _ENDS_A_CHAIN = ("gemm", "bmm")
-_LEAST_NS = 50_000
+_MIN_NS = 50_000
 _AGREE = 0.2
 """Of a step and its ops, that were measured apart: else the time of its products is unknown."""
 _FILLS = 2048
@@ -108,7 +108,7 @@ def batches_of_ops(folder: Path) -> Iterator[Outcome]:
         for size, one in shapes.items():
             other = shapes.get(2 * size)
             card = find_card(one.device)
-            if other is None or card is None or one.ns < _LEAST_NS:
+            if other is None or card is None or one.ns < _MIN_NS:
                 continue
             if one.blocks >= batching.FILLED * card.sm_count:
                 what = f"{one.op} {one.shape}, {card.name}, 2x"

@@ -46,9 +46,9 @@ def texts_by_index(index: IntArray, texts: Sequence[str | None]) -> pa.Dictionar
 
 def set_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Replace a column; its type stays that of the schema."""
-    place = table.schema.get_field_index(name)
-    field = table.schema.field(place)
-    return table.set_column(place, field, column.cast(field.type))
+    index = table.schema.get_field_index(name)
+    field = table.schema.field(index)
+    return table.set_column(index, field, column.cast(field.type))
 
 
 def lists(lengths: Int64Array, values: pa.Array, mask: pa.Array | None = None) -> pa.Array:
@@ -69,8 +69,8 @@ def first_index(values: Int64Array, wanted: Int64Array) -> Int64Array:
     if not len(values):
         return np.full(len(wanted), MISSING)
     order = np.argsort(values, kind="stable")
-    place = order[np.minimum(np.searchsorted(values, wanted, sorter=order), len(values) - 1)]
-    return np.where(values[place] == wanted, place, MISSING)
+    index = order[np.minimum(np.searchsorted(values, wanted, sorter=order), len(values) - 1)]
+    return np.where(values[index] == wanted, index, MISSING)
 
 
 def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -81,9 +81,9 @@ def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:
     encoded = pa.array(values).dictionary_encode()
     unsorted = encoded.dictionary.to_numpy()
     order = np.argsort(unsorted)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return unsorted[order], place[encoded.indices.to_numpy()]
+    index = np.empty(len(order), np.int64)
+    index[order] = np.arange(len(order))
+    return unsorted[order], index[encoded.indices.to_numpy()]
 
 
 _DENSE = 4
@@ -92,11 +92,11 @@ _DENSE = 4
 
 def _numbered_densely(values: Int64Array, low: int) -> tuple[Int64Array, Int64Array]:
     """As `numbered`, for values in a small range from 0, by a lookup table."""
-    place = np.zeros(int(values.max()) + 1, np.int64)
-    place[values] = 1
-    distinct = np.flatnonzero(place)
-    place[distinct] = np.arange(len(distinct))
-    return distinct + low, place[values]
+    index = np.zeros(int(values.max()) + 1, np.int64)
+    index[values] = 1
+    distinct = np.flatnonzero(index)
+    index[distinct] = np.arange(len(distinct))
+    return distinct + low, index[values]
 
 
 def referenced_rows(rows: Sequence[IntArray], count: int) -> Int64Array:

@@ -44,12 +44,12 @@ def _slips(typed: str, name: str) -> int:
     """Return the edit distance: letters lost, added, wrong or swapped."""
     above: list[int] = []
     row: list[int] = [*range(len(name) + 1)]
-    for place, letter in enumerate(typed, 1):
+    for index, letter in enumerate(typed, 1):
         before: list[int] = above
-        above, row = row, [place]
+        above, row = row, [index]
         for other, char in enumerate(name, 1):
             cost = min(above[other] + 1, row[-1] + 1, above[other - 1] + (letter != char))
-            if typed[place - 2 : place] == char + name[other - 2 : other - 1] and other > 1 < place:
+            if typed[index - 2 : index] == char + name[other - 2 : other - 1] and other > 1 < index:
                 cost = min(cost, before[other - 2] + 1)
             row.append(cost)
     return row[-1]

@@ -42,21 +42,21 @@ def rewritten(
 
     Returns None if no other option stands for it, or its value is missing.
     """
-    place = next((i for i, text in enumerate(arguments) if text.partition("=")[0] == name), None)
+    index = next((i for i, text in enumerate(arguments) if text.partition("=")[0] == name), None)
     now = _NOW.get(f"{command} {name}") or _NOW.get(name)
-    if now is None or place is None:
+    if now is None or index is None:
         return None
     option, form = now
-    _, given, value = arguments[place].partition("=")
-    rest = [*arguments[place + 1 :]]
+    _, given, value = arguments[index].partition("=")
+    rest = [*arguments[index + 1 :]]
     if "{}" in form and not given:
         if not rest:
             return None
         value = rest.pop(0)
-    words, new = [*arguments[:place], *rest], form.format(value)
+    words, new = [*arguments[:index], *rest], form.format(value)
     if option in _LAST:
-        place = len(words)
-    words[place:place] = [option, new] if form else [option]
+        index = len(words)
+    words[index:index] = [option, new] if form else [option]
     return words, f"{name} is now {option} {new}".rstrip()
 
 

@@ -90,9 +90,9 @@ def escape_formulas(rows: pa.Table) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-    for place, (name, column) in enumerate(zip(rows.column_names, rows.columns, strict=True)):
+    for index, (name, column) in enumerate(zip(rows.column_names, rows.columns, strict=True)):
         text = pa.types.is_string(column.type)
         if text and pc.any(pc.match_substring_regex(column, _BEGINS_FORMULA)).as_py():
             quoted = pc.replace_substring_regex(column, _BEGINS_FORMULA, r"'\1")
-            rows = rows.set_column(place, name, quoted)
+            rows = rows.set_column(index, name, quoted)
     return rows

@@ -52,9 +52,9 @@ def join_element_wise(pieces: Sequence[StringPart]) -> pa.StringArray:
     chosen = np.empty((len(pieces[0].index), len(pieces)), np.int32)
     arrays: list[pa.StringArray] = []
     count = 0
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         arrays += [_NOTHING, piece.texts]  # the empty text is what -1 selects
-        np.add(piece.index, np.int32(count + 1), out=chosen[:, place], casting="unsafe")
+        np.add(piece.index, np.int32(count + 1), out=chosen[:, index], casting="unsafe")
         count += 1 + len(piece.texts)
     # nulls have zero length
     taken = pc.take(pa.concat_arrays(arrays), pa.array(chosen.reshape(-1)), boundscheck=False)

@@ -59,8 +59,8 @@ def _inverse(value: Floats) -> Floats:
 
 
 def _log_gamma(values: Floats) -> Floats:
-    distinct, place = np.unique(values, return_inverse=True)
-    return np.array([math.lgamma(value) for value in distinct.tolist()])[place].reshape(
+    distinct, index = np.unique(values, return_inverse=True)
+    return np.array([math.lgamma(value) for value in distinct.tolist()])[index].reshape(
         values.shape
     )
 

@@ -16,11 +16,11 @@ from pyprof.arrays import (
     sum_if_known,
 )
 
-_LEAST = -(2**63)
+_INT64_MIN = -(2**63)
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()])
-@pytest.mark.parametrize("absent", [MISSING, 0, _LEAST])
+@pytest.mark.parametrize("absent", [MISSING, 0, _INT64_MIN])
 def test_null_is_what_stands_for_it_whatever_the_column_holds(
     kind: pa.DataType, absent: int
 ) -> None:
@@ -47,7 +47,7 @@ def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:
     assert sum_if_known([]) == 0
 
 
-@given(st.lists(st.integers(_LEAST, 2**63 - 1)) | st.lists(st.integers(-3, 9)))
+@given(st.lists(st.integers(_INT64_MIN, 2**63 - 1)) | st.lists(st.integers(-3, 9)))
 def test_distinct_values_rise_and_each_value_finds_its_own(values: list[int]) -> None:
     """As sorting and a dictionary would have it."""
     column = np.array(values, np.int64)

@@ -22,7 +22,7 @@ _UNSPLIT_BYTES = 1 << 20
 Smaller blocks are of the small pool, whose remainders are always split off, as in expandable
 segments.
 """
-_MOST_PAIRS = 32
+_MAX_PAIRS = 32
 """Per block; damaged files alone have more neighbours than this."""
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
 _SEGMENT_FREE = ACTIONS.index("segment_free")
@@ -82,9 +82,9 @@ def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Int64Array) ->
     at_end = np.flatnonzero(own[snapshot.blocks.segment])
     at_end = at_end[np.argsort(snapshot.blocks.address[at_end], kind="stable")]
     address = np.append(snapshot.blocks.address[at_end], MISSING)
-    place = np.searchsorted(address[:-1], blocks.address[rows[last]])
-    same = address[place] == blocks.address[rows[last]]
-    sizes[last[same]] = snapshot.blocks.bytes[at_end[place[same]]]
+    index = np.searchsorted(address[:-1], blocks.address[rows[last]])
+    same = address[index] == blocks.address[rows[last]]
+    sizes[last[same]] = snapshot.blocks.bytes[at_end[index[same]]]
     return sizes
 
 
@@ -120,7 +120,7 @@ def _tails(ends: Int64Array, event: Int64Array, bounds: _Bounds) -> Int64Array:
     first = np.searchsorted(bounds.address, ends, "left")
     counts = np.searchsorted(bounds.address, ends + _UNSPLIT_BYTES, "right") - first
     tails = np.zeros(len(ends), np.int64)
-    if counts.sum() > _MOST_PAIRS * (len(bounds.address) + len(ends)):
+    if counts.sum() > _MAX_PAIRS * (len(bounds.address) + len(ends)):
         return tails
     of = np.repeat(np.arange(len(ends)), counts)
     bound = np.arange(len(of)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
@@ -136,9 +136,9 @@ _USED = 1 << 32
 
 
 def _pieces(spans: list[tuple[Int64Array, Int64Array, int]], ends: Int64Array) -> FreeSpace:
-    places = [np.concatenate([start, start + size]) for start, size, _ in spans]
+    bounds = [np.concatenate([start, start + size]) for start, size, _ in spans]
     changes = [np.repeat([weight, -weight], len(start)) for start, _, weight in spans]
-    where, inverse = np.unique(np.concatenate(places), return_inverse=True)
+    where, inverse = np.unique(np.concatenate(bounds), return_inverse=True)
     if len(where) < 2:  # noqa: PLR2004 - a piece has two ends
         return FreeSpace(0, 0, 0)
     change = np.zeros(len(where), np.int64)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyprof.allocations.history import History
     from pyprof.arrays import Floats, Int64Array
 
-LEAST_STEPS = 3
+MIN_STEPS = 3
 """Ends of steps that show growth, the first aside: what is set up then stays."""
 
 
@@ -45,7 +45,7 @@ class Growth(NamedTuple):
 def growth(history: History, marked_by: str, ends: Sequence[int]) -> Growth | None:
     """Compare the ends of steps, given as states; None if there are too few."""
     states = np.unique(np.asarray(ends, np.int64))
-    if len(states) <= LEAST_STEPS:
+    if len(states) <= MIN_STEPS:
         return None
     held = tuple(history.held(int(state)) for state in states)
     return Growth(marked_by, held, tuple(_leaks(history, states[1:])))
@@ -65,7 +65,7 @@ def _leaks(history: History, states: Int64Array) -> list[Leak]:
     return sorted(leaks, key=lambda leak: -leak.bytes)
 
 
-_LEAST_RISES = 3
+_MIN_RISES = 3
 """Caches that fill once or twice are no leaks."""
 _SIGNIFICANT = 0.001
 """The most likely that a line's growth may be chance, of all lines together."""
@@ -87,7 +87,7 @@ def _leaking(held: Int64Array) -> list[tuple[int, float]]:
     highest = np.maximum.accumulate(held, axis=1)
     rises = highest[:, 1:] > highest[:, :-1]
     late = rises[:, steps - max(steps // 3, 1) :].any(axis=1)
-    often = rises.sum(axis=1) >= min(_LEAST_RISES, steps)
+    often = rises.sum(axis=1) >= min(_MIN_RISES, steps)
     rows = np.flatnonzero(late & often)
     amounts = held[rows].astype(np.float64)
     rate, rest = _fit(amounts)
@@ -141,9 +141,9 @@ def _at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64A
     last = np.searchsorted(states, blocks.released, "left")
     rows = len(history.labels["line"].names) + 1
     change = np.zeros((rows, len(states) + 1), np.int64)
-    place = np.where(codes == MISSING, rows - 1, codes)
-    np.add.at(change, (place, first), amount)
-    np.add.at(change, (place, np.maximum(first, last)), -amount)
+    index = np.where(codes == MISSING, rows - 1, codes)
+    np.add.at(change, (index, first), amount)
+    np.add.at(change, (index, np.maximum(first, last)), -amount)
     sums: Int64Array = np.cumsum(change, axis=1)[:, :-1]
     return sums
 

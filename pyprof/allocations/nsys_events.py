@@ -28,7 +28,7 @@ _KINDS = {0: "pageable", 1: "pinned", 2: "cuda", 3: "cuda arrays", 4: "managed",
 """Names of CUDA's kinds of memory."""
 _DEVICE = 2
 _ALLOCATES, _FREES = 0, 1
-_MOST = 1 << 48
+_MAX_BYTES = 1 << 48
 _COLUMNS = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType",
             "correlationId")  # fmt: skip
 
@@ -55,7 +55,9 @@ def read(path: Path) -> tuple[Capture, MemoryEvents]:
     start, address, size, does = (
         ints(table.column(name)) for name in ("start", "address", "bytes", "memoryOperationType")
     )
-    plausible = (start >= 0) & (size > 0) & (size < _MOST) & np.isin(does, (_ALLOCATES, _FREES))
+    plausible = (
+        (start >= 0) & (size > 0) & (size < _MAX_BYTES) & np.isin(does, (_ALLOCATES, _FREES))
+    )
     plausible &= (address > 0) & (address < 1 << 62)
     rows = np.flatnonzero(plausible)
     rows = rows[np.argsort(start[rows], kind="stable")]
@@ -89,9 +91,9 @@ def _callers(capture: Capture, pid: Int64Array, corr: Int64Array) -> Int64Array:
     for process in np.unique(pid).tolist():
         first, last = np.searchsorted(keys[0], [process, process + 1])
         wanted = np.flatnonzero((pid == process) & (corr != MISSING))
-        place = first + np.searchsorted(keys[1][first:last], corr[wanted])
-        inside = place < last
-        place, wanted = place[inside], wanted[inside]
-        same = keys[1][place] == corr[wanted]
-        caller[wanted[same]] = own_tid[thread[order[place[same]]]]
+        index = first + np.searchsorted(keys[1][first:last], corr[wanted])
+        inside = index < last
+        index, wanted = index[inside], wanted[inside]
+        same = keys[1][index] == corr[wanted]
+        caller[wanted[same]] = own_tid[thread[order[index[same]]]]
     return caller

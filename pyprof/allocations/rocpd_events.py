@@ -54,7 +54,7 @@ _TABLE = "memory_allocate"
 _ALLOCATES, _FREES = "ALLOC", "FREE"
 """Values of `type`; other rows are for scratch memory, which the driver takes for kernels."""
 _SCRATCH = "SCRATCH"
-_MOST = 1 << 48
+_MAX_BYTES = 1 << 48
 _FREED = MISSING
 """In place of the bytes of a free, until they are known."""
 
@@ -96,7 +96,7 @@ def _one(recording: Recording, pid: Callable[[Int64Array], Int64Array]) -> Memor
         unknown,
         unknown,
     )
-    plausible = (start >= 0) & (address > 0) & (frees | ((size > 0) & (size < _MOST)))
+    plausible = (start >= 0) & (address > 0) & (frees | ((size > 0) & (size < _MAX_BYTES)))
     return MemoryEvents(*(column[plausible] for column in events))
 
 

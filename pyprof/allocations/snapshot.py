@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, Mask
 
-_MOST_BYTES = 1 << 48
+_MAX_BYTES = 1 << 48
 """No device has as much."""
-_MOST_ADDRESS = 1 << 62
-_MOST_REQUEST = (1 << 63) - 1
+_MAX_ADDRESS = 1 << 62
+_MAX_REQUEST = (1 << 63) - 1
 """A program can ask for anything, which ends as out of memory."""
 _OOM = unpickle.ACTIONS.index("oom")
-_MOST_US = 1 << 53
+_MAX_US = 1 << 53
 _NS_PER_US = 1000
 
 
@@ -180,10 +180,10 @@ def _unpickled(path: Path) -> memoryview:
 
 
 def _columns(listed: list[tuple[str, str, int]], content: memoryview) -> dict[str, Any]:
-    columns, place = {}, 0
+    columns, index = {}, 0
     for name, kind, length in listed:
-        column = np.frombuffer(content, np.dtype(kind), length, place)
-        place += column.nbytes
+        column = np.frombuffer(content, np.dtype(kind), length, index)
+        index += column.nbytes
         columns[name] = column.astype(np.int64, copy=False)
     return columns
 
@@ -194,7 +194,7 @@ def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
         named = {n[start:]: c for n, c in columns.items() if n.startswith(f"{prefix}.")}
         if "time_us" in named:
             time_us = named.pop("time_us")
-            if not _within(time_us, -1, _MOST_US):
+            if not _within(time_us, -1, _MAX_US):
                 raise ValueError
             named["time_ns"] = np.where(time_us < 0, MISSING, time_us * _NS_PER_US)
         return named | {n: named[n] != 0 for n in _MASKS & set(named)}
@@ -232,12 +232,12 @@ def _check(snapshot: Snapshot) -> None:
     stated += [events.free_bytes for events in snapshot.events]
     addresses += [events.address[events.address != MISSING] for events in snapshot.events]
     bounded = (
-        all(_within(values, 0, _MOST_BYTES) for values in sizes)
-        and all(_within(values, MISSING, _MOST_BYTES) for values in stated)
-        and all(_within(events.bytes, 0, _MOST_REQUEST) for events in snapshot.events)
-        and all(_within(values, 0, _MOST_ADDRESS) for values in addresses)
-        and _within(segments.device, 0, unpickle.MOST_DEVICES - 1)
-        and sum(float(values.sum(dtype=np.float64)) for values in sizes) < _MOST_ADDRESS
+        all(_within(values, 0, _MAX_BYTES) for values in sizes)
+        and all(_within(values, MISSING, _MAX_BYTES) for values in stated)
+        and all(_within(events.bytes, 0, _MAX_REQUEST) for events in snapshot.events)
+        and all(_within(values, 0, _MAX_ADDRESS) for values in addresses)
+        and _within(segments.device, 0, unpickle.MAX_DEVICES - 1)
+        and sum(float(values.sum(dtype=np.float64)) for values in sizes) < _MAX_ADDRESS
     )
     if not (bounded and _in_place(segments, blocks)):
         raise ValueError

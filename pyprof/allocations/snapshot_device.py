@@ -199,9 +199,9 @@ def _earlier(snapshot: Snapshot, own: Mask, events: Events) -> Int64Array:
     rows = rows[np.argsort(blocks.address[rows])]
     seen = np.zeros(len(rows) + 1, bool)
     where = events.address[events.action <= ACTIONS.index("free_completed")]
-    place = np.searchsorted(blocks.address[rows], where)
-    same = np.append(blocks.address[rows], MISSING)[place] == where
-    seen[place[same]] = True
+    index = np.searchsorted(blocks.address[rows], where)
+    same = np.append(blocks.address[rows], MISSING)[index] == where
+    seen[index[same]] = True
     return rows[~seen[:-1]]
 
 

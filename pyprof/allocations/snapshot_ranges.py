@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.allocations.snapshot import Snapshot
     from pyprof.arrays import Int64Array
 
-_MOST_DEPTH = 1000
+_MAX_DEPTH = 1000
 _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer"}
 
 
@@ -38,10 +38,10 @@ _OUTSIDE = _State(None, None)
 def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> Ranges:
     """Find layer, direction and step of moments by the ranges around them; empty without times."""
     moments, states = _states(_named(snapshot, device))
-    place = np.searchsorted(moments, time_ns, "right")
-    place = np.where(time_ns == MISSING, 0, place)
+    index = np.searchsorted(moments, time_ns, "right")
+    index = np.where(time_ns == MISSING, 0, index)
     layers, directions = (label(list(column)) for column in zip(*states, strict=True))
-    return Ranges(*(Labels(said.codes[place], said.names) for said in (layers, directions)))
+    return Ranges(*(Labels(said.codes[index], said.names) for said in (layers, directions)))
 
 
 def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Int64Array]:
@@ -81,7 +81,7 @@ def _states(ends: Iterable[tuple[int, bool, str]]) -> tuple[Int64Array, list[_St
     moments, states = [], [_OUTSIDE]
     for time, begins, text in ends:
         if begins:
-            if len(opened) < _MOST_DEPTH:
+            if len(opened) < _MAX_DEPTH:
                 opened.append((text, _inside(opened[-1][1] if opened else _OUTSIDE, text)))
         else:
             _close(opened, text)

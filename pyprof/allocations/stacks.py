@@ -108,8 +108,8 @@ def describe(snapshot: Snapshot) -> Described:
     lines = _first(_numbered(frames, _line), inside, starts)
     ops = [_numbered(frames, partial(_op, form)) for form in _OPS]
     chosen = _first(ops[0], inside, starts)
-    for names, place in ((ops[1], _first), (ops[2], _last)):
-        chosen = or_else(chosen, place(names, inside, starts))
+    for names, index in ((ops[1], _first), (ops[2], _last)):
+        chosen = or_else(chosen, index(names, inside, starts))
     clues = np.array([_clues(frame) for frame in frames], np.int64)
     of_stack = np.bitwise_or.reduceat(clues[inside], starts[:-1]) if len(inside) else clues[:0]
     only_python = bool(((clues & Clue.PYTHON) != 0).all())
@@ -162,6 +162,6 @@ def _extreme(
     said: Labels, inside: Int64Array, starts: Int64Array, choose: np.ufunc, none: int
 ) -> Labels:
     codes = np.append(said.codes[inside], MISSING)
-    place = np.where(codes[:-1] != MISSING, np.arange(len(inside)), none)
-    chosen = choose.reduceat(place, starts[:-1]) if len(inside) else place
+    index = np.where(codes[:-1] != MISSING, np.arange(len(inside)), none)
+    chosen = choose.reduceat(index, starts[:-1]) if len(inside) else index
     return Labels(np.append(codes[chosen], MISSING), said.names)

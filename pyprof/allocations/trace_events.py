@@ -28,7 +28,7 @@ _ARGUMENTS_AND_END = re.compile(rb"[^{}]{0,4096}\{[^{}]{0,4096}\}[^{}]{0,4096}\}
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
 _LONGEST = 1 << 14
 """Bytes of an event."""
-_MOST = 1 << 48
+_MAX_BYTES = 1 << 48
 """Bytes, of all together; addresses are below it, too."""
 
 
@@ -168,7 +168,7 @@ def _row(event: dict[str, Any]) -> tuple[float, tuple[int, ...]] | None:
         return None
     thread = [_number(event.get(name)) for name in ("pid", "tid")]
     values = (*thread, address, size, *(_number(args.get(name)) for name in _OTHERS))
-    if any(not -_MOST < value < _MOST for value in values):
+    if any(not -_MAX_BYTES < value < _MAX_BYTES for value in values):
         return None
     return time_us, values
 

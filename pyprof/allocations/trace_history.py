@@ -97,8 +97,8 @@ def histories(
     keys = np.stack([events.pid, events.device_type, events.device])
     devices, device_of = np.unique(keys, axis=1, return_inverse=True)
     several = len(np.unique(events.pid)) > 1
-    for place, (pid, kind, number) in enumerate(devices.T.tolist()):
-        rows = np.flatnonzero(device_of.reshape(-1) == place)
+    for index, (pid, kind, number) in enumerate(devices.T.tolist()):
+        rows = np.flatnonzero(device_of.reshape(-1) == index)
         name = name_of(kind) if number < 0 else f"{name_of(kind)}:{number}"
         name = f"{name} of process {pid}" if several else name
         history, stacks, notes = _history(name, events, rows, sites, half_precision=half)
@@ -183,8 +183,8 @@ def _with_another(labels: dict[str, Labels]) -> dict[str, Labels]:
 
 
 def _with_evidence(evidence: Labels) -> Labels:
-    place = evidence.names.index(categories.BEFORE_HISTORY)
-    return evidence._replace(codes=np.where(evidence.codes == MISSING, place, evidence.codes))
+    index = evidence.names.index(categories.BEFORE_HISTORY)
+    return evidence._replace(codes=np.where(evidence.codes == MISSING, index, evidence.codes))
 
 
 def _notes(history: History, allocated: Int64Array, lost: int) -> Iterator[str]:

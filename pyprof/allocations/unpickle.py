@@ -47,11 +47,11 @@ STATES = ("active_allocated", "active_pending_free", "inactive")
 
 _ACTION_CODES = {name: code for code, name in enumerate(ACTIONS)}
 _STATE_CODES = {name: code for code, name in enumerate(STATES)} | {"active_awaiting_free": 1}
-_MOST_FRAMES = 256
+_MAX_FRAMES = 256
 """Maximum number of frames of a stack; the innermost are kept."""
-_MOST_CHARACTERS = 1000
+_MAX_CHARACTERS = 1000
 """Maximum length of a name; those of C++ templates are longer than anybody reads."""
-MOST_DEVICES = 1 << 8
+MAX_DEVICES = 1 << 8
 """torch numbers them in one byte."""
 _BYTES, _BYTES_PER_BYTE = 1 << 30, 16
 _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
@@ -99,8 +99,8 @@ class _Stacks:
             raise _RefusedError("has frames that are no list")
         if not frames:
             return -1
-        if len(frames) > _MOST_FRAMES:
-            frames = frames[:_MOST_FRAMES]
+        if len(frames) > _MAX_FRAMES:
+            frames = frames[:_MAX_FRAMES]
         some = (len(frames), id(frames[0]), id(frames[len(frames) >> 1]), id(frames[-1]))
         like = self._like.get(some)  # as a rule the same: to compare is faster than to number
         if like is not None and like[0] == frames:
@@ -119,7 +119,7 @@ class _Stacks:
             name, file, line = frame["name"], frame["filename"], frame["line"]
             if type(name) is not str or type(file) is not str or type(line) is not int:
                 raise _RefusedError("has frames of unknown form")
-            key = (name[:_MOST_CHARACTERS], file[:_MOST_CHARACTERS], min(max(line, 0), 1 << 31))
+            key = (name[:_MAX_CHARACTERS], file[:_MAX_CHARACTERS], min(max(line, 0), 1 << 31))
             code = frame[_CODE] = self.frames.setdefault(key, len(self.frames))
         return code
 
@@ -139,7 +139,7 @@ class _Columns:
         """Number a text, -1 for none."""
         if not value or type(value) is not str:
             return -1
-        return self.texts.setdefault(value[:_MOST_CHARACTERS], len(self.texts))
+        return self.texts.setdefault(value[:_MAX_CHARACTERS], len(self.texts))
 
 
 class _Events:
@@ -265,7 +265,7 @@ def _segments(segments: list[dict[str, Any]], out: _Columns) -> None:
     out.add("segments.device", "i", [segment.get("device", 0) for segment in segments])
     out.add("segments.small", "b", [s.get("segment_type") == "small" for s in segments])
     out.add("segments.expandable", "b", [bool(s.get("is_expandable")) for s in segments])
-    rows = [row for place, segment in enumerate(segments) for row in _blocks(place, segment, out)]
+    rows = [row for index, segment in enumerate(segments) for row in _blocks(index, segment, out)]
     names = ("segment", "address", "bytes", "requested_bytes", "state", "stack")
     for name, column in zip(names, zip(*rows) if rows else [()] * len(names)):  # noqa: B905 - as many
         out.add(f"blocks.{name}", "q", column)
@@ -294,7 +294,7 @@ def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:
     if type(snapshot) is not dict or type(snapshot.get("segments")) is not list:
         raise _RefusedError("holds other data")
     traces = snapshot.get("device_traces") or []
-    if len(traces) > MOST_DEVICES:
+    if len(traces) > MAX_DEVICES:
         raise _RefusedError("has more devices than any machine")
     out = source.out
     _once(trace for trace in traces if trace or id(trace) in source.taken)

@@ -26,7 +26,7 @@ ROOF_SHARE = 0.17
 """Share of the roofline that fused kernels reach on cards that nobody measured: 0.15 to 0.31 in
 captures, near the low end in those of the back-test.
 """
-LEAST_QUERIES, LEAST_WIDTH = 64, 32
+MIN_QUERIES, MIN_WIDTH = 64, 32
 """Below, no fused kernel was seen to be faster."""
 _BYTES = 2
 """Bytes of an element; in float32 fused kernels were not faster."""
@@ -79,7 +79,7 @@ class AttentionCall(NamedTuple):
 
 def suits(call: AttentionCall) -> bool:
     """Whether a fused kernel of such sizes was seen to be faster."""
-    return min(call.queries, call.keys) >= LEAST_QUERIES and call.width >= LEAST_WIDTH
+    return min(call.queries, call.keys) >= MIN_QUERIES and call.width >= MIN_WIDTH
 
 
 def dtype_of(case: Case, call: AttentionCall) -> str | None:
@@ -110,11 +110,11 @@ def attention_calls(case: Case) -> list[AttentionCall]:
     movable = case.role(*_ROLES)
     calls: list[AttentionCall] = []
     taken = np.zeros(len(case.ns), bool)
-    for place in softmaxes.tolist():
-        first = max(int(begins[np.searchsorted(begins, place, "right") - 1]), place - _MAX_DISTANCE)
-        last = min(int(begins[np.searchsorted(begins, place, "right")]), place + _MAX_DISTANCE + 1)
-        before, after = order[first:place][::-1], order[place + 1 : last]
-        call = _call(case, int(order[place]), before, after, sizes, product & ~taken, movable)
+    for index in softmaxes.tolist():
+        first = max(int(begins[np.searchsorted(begins, index, "right") - 1]), index - _MAX_DISTANCE)
+        last = min(int(begins[np.searchsorted(begins, index, "right")]), index + _MAX_DISTANCE + 1)
+        before, after = order[first:index][::-1], order[index + 1 : last]
+        call = _call(case, int(order[index]), before, after, sizes, product & ~taken, movable)
         if call is not None:
             taken[[*call.rows]] = True
             calls.append(call)

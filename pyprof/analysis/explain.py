@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyprof.prof.calls.op_choice import Candidate
     from pyprof.prof.table import KernelClass, Table
 
-_MOST_KERNELS = 20
+_MAX_KERNELS = 20
 """Maximum number of kernels of one op call that are listed."""
 NOTHING = "-"
 _TERA, _GIGA = 1e12, 1e9
@@ -40,7 +40,7 @@ class _Row:
     """A row and the stages of costing, each gone through once."""
 
     table: Table
-    place: int
+    index: int
     """Index of the row, from 0."""
 
     @cached_property
@@ -57,22 +57,22 @@ class _Row:
 
     @cached_property
     def work(self) -> AttributedCall:
-        work: AttributedCall = self.choice.work[self.choice.work_of[self.place]]
+        work: AttributedCall = self.choice.work[self.choice.work_of[self.index]]
         return work
 
     @cached_property
     def judgement(self) -> KernelClass:
         number_of, judgements = self.table.classified
-        judgement: KernelClass = judgements[number_of[self.place]]
+        judgement: KernelClass = judgements[number_of[self.index]]
         return judgement
 
     def value(self, name: str) -> Any:  # noqa: ANN401 - of any type
         """Return the row's value of a column of `pyprof prof`."""
-        return COLUMNS[name].values(self.table)[self.place].as_py()
+        return COLUMNS[name].values(self.table)[self.index].as_py()
 
     def record(self, name: str) -> Any:  # noqa: ANN401 - of any type
         """Return the row's value of a column of the record."""
-        return self.table.records.arrow(name)[self.place].as_py()
+        return self.table.records.arrow(name)[self.index].as_py()
 
 
 def explanation(table: Table, row: int) -> Explanation:
@@ -111,7 +111,7 @@ def _recorded(row: _Row) -> Iterator[str]:
 def _choice(row: _Row) -> Iterator[str]:
     if via := row.record("via"):
         yield f"ranges found by: {via}"
-    context = row.choice.contexts[row.choice.context_of[row.place]]
+    context = row.choice.contexts[row.choice.context_of[row.index]]
     for each in candidates(context):
         yield f"{_direction(each.work)}{_spelt(each.work.call)}: {_verdict(each)}"
     if row.work.call is None:
@@ -126,22 +126,22 @@ def _choice(row: _Row) -> Iterator[str]:
 
 def _grouping(row: _Row) -> Iterator[str]:
     grouping = row.grouping
-    same = np.flatnonzero(grouping.call == grouping.call[row.place])
-    yield f"op call {grouping.call[row.place]} has {len(same)} row{'s' * (len(same) > 1)}:"
-    for place in same[:_MOST_KERNELS].tolist():
-        yield f"{'->' if place == row.place else '  '} row {place + 1}: {_part(row, place)}"
-    if len(same) > _MOST_KERNELS:
-        yield f"   and {len(same) - _MOST_KERNELS} more"
+    same = np.flatnonzero(grouping.call == grouping.call[row.index])
+    yield f"op call {grouping.call[row.index]} has {len(same)} row{'s' * (len(same) > 1)}:"
+    for index in same[:_MAX_KERNELS].tolist():
+        yield f"{'->' if index == row.index else '  '} row {index + 1}: {_part(row, index)}"
+    if len(same) > _MAX_KERNELS:
+        yield f"   and {len(same) - _MAX_KERNELS} more"
 
 
 def _prices(row: _Row) -> Iterator[str]:
-    cost = row.call_costs.costs[row.call_costs.cost_of[row.place]]
+    cost = row.call_costs.costs[row.call_costs.cost_of[row.index]]
     yield f"the whole op call: {_figure(cost.flops)} FLOPs, {_figure(cost.bytes)} bytes"
     if cost.via:
         yield f"with help of {cost.via}"
     if cost.params:
         yield "from " + ", ".join(f"{name}={value}" for name, value in cost.params.items())
-    for name, hint in row.call_costs.hints[row.call_costs.hint_of[row.place]]._asdict().items():
+    for name, hint in row.call_costs.hints[row.call_costs.hint_of[row.index]]._asdict().items():
         if hint is not None:
             yield f"from the kernels' names: {name} {hint}"
     if cost.reason:
@@ -150,29 +150,29 @@ def _prices(row: _Row) -> Iterator[str]:
 
 def _shares(row: _Row) -> Iterator[str]:
     shared = row.table.costs
-    flops, moved = (int(column[row.place]) for column in (shared.flops, shared.bytes))
+    flops, moved = (int(column[row.index]) for column in (shared.flops, shared.bytes))
     yield f"this row: {_figure(_or_none(flops))} FLOPs, {_figure(_or_none(moved))} bytes"
-    call_cost = row.call_costs.costs[row.call_costs.cost_of[row.place]]
+    call_cost = row.call_costs.costs[row.call_costs.cost_of[row.index]]
     for name, share, total in (
         ("FLOPs", flops, call_cost.flops),
         ("bytes", moved, call_cost.bytes),
     ):
         if total and share != MISSING:
             yield f"{100 * share / total:.1f} % of the call's {name}"
-    if reason := shared.reason[shared.reason_of[row.place]]:
+    if reason := shared.reason[shared.reason_of[row.index]]:
         yield f"because: {reason}"
 
 
 def _roofline(row: _Row) -> Iterator[str]:
-    judgement, rates, place = row.judgement, row.table.rates, row.place
+    judgement, rates, index = row.judgement, row.table.rates, row.index
     yield f"Tensor Cores: {judgement.tc.value} ({judgement.tc.rule or 'no rule for its name'})"
     yield f"computes in {judgement.dtype or 'an unknown type'}"
     yield f"peak of arithmetic: {_peak(judgement.flops_peak, _TERA, 'TFLOP/s')}"
     yield f"peak of memory: {_peak(judgement.bandwidth_peak, _GIGA, 'GB/s')}"
-    yield f"arithmetic intensity: {_rate(rates.intensity[place], 1, 'FLOP/byte')}"
-    yield f"achieved arithmetic: {_rate(rates.flops_per_s[place], _TERA, 'TFLOP/s')}"
-    yield f"achieved bandwidth: {_rate(rates.bytes_per_s[place], _GIGA, 'GB/s')}"
-    share = _rate(row.table.roofline.share[place], 0.01, "%")
+    yield f"arithmetic intensity: {_rate(rates.intensity[index], 1, 'FLOP/byte')}"
+    yield f"achieved arithmetic: {_rate(rates.flops_per_s[index], _TERA, 'TFLOP/s')}"
+    yield f"achieved bandwidth: {_rate(rates.bytes_per_s[index], _GIGA, 'GB/s')}"
+    share = _rate(row.table.roofline.share[index], 0.01, "%")
     yield f"efficiency: {share}, bound: {_shown(row.value('bound'))}"
     if why := row.value("why"):
         yield f"why: {why}"
@@ -219,9 +219,9 @@ SECTIONS: dict[str, Callable[[_Row], Iterator[str]]] = {
 
 
 def _around(row: _Row) -> list[str]:
-    context = row.choice.contexts[row.choice.context_of[row.place]]
+    context = row.choice.contexts[row.choice.context_of[row.index]]
     texts = [*(row.record("marker") or ()), *(row.record("seqMarker") or ())]
-    return [texts[place] for place in context.order or range(len(texts))]
+    return [texts[index] for index in context.order or range(len(texts))]
 
 
 def _texts(title: str, texts: Sequence[str]) -> Iterator[str]:
@@ -251,12 +251,12 @@ def _argument(value: Value) -> str:
     return str(value)
 
 
-def _part(row: _Row, place: int) -> str:
+def _part(row: _Row, index: int) -> str:
     grouping = row.grouping
-    name = row.table.records.arrow("kShortName")[place].as_py() or NOTHING
-    time = _time(int(row.table.duration_ns[place]) if row.table.timed[place] else None)
-    does = "does the arithmetic" if grouping.arithmetic[place] else "auxiliary"
-    return f"{name}, {time}, {'an autotuning trial' if grouping.autotuning[place] else does}"
+    name = row.table.records.arrow("kShortName")[index].as_py() or NOTHING
+    time = _time(int(row.table.duration_ns[index]) if row.table.timed[index] else None)
+    does = "does the arithmetic" if grouping.arithmetic[index] else "auxiliary"
+    return f"{name}, {time}, {'an autotuning trial' if grouping.autotuning[index] else does}"
 
 
 def _time(ns: int | None) -> str:

@@ -31,7 +31,7 @@ PITFALLS: list[Pitfall] = []
 
 _FEW = 20
 """Minimum number of kernels from which a habit can be inferred."""
-_MOST = 0.95
+_NEARLY_ALL = 0.95
 _STORM = 10
 """Driver allocations in a captured range from which on it was still warming up."""
 _OVERLAP = 1.01
@@ -69,7 +69,7 @@ def blocking(capture: schema.Capture) -> Iterator[str]:
     """CUDA_LAUNCH_BLOCKING=1 makes every launch wait for its kernel."""
     kernels = _of_kind(capture, schema.KERNEL)
     launched = _launches(capture, kernels)
-    if len(launched) >= _FEW and (launched[:, 1] >= launched[:, 3]).mean() >= _MOST:
+    if len(launched) >= _FEW and (launched[:, 1] >= launched[:, 3]).mean() >= _NEARLY_ALL:
         yield (
             "launches end after their kernels, as with CUDA_LAUNCH_BLOCKING=1: gaps and overlap "
             "are not representative; capture without it"

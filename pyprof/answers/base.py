@@ -58,8 +58,8 @@ def _rows(value: object, name: str = "") -> Iterator[tuple[str, Sequence[object]
     """Yield the sequences of dataclasses in an answer, and in what it holds."""
     if isinstance(value, (tuple, list)) and value and is_dataclass(value[0]):
         yield name, value
-        for place, each in enumerate(value):
-            yield from _rows(each, f"{name}[{place}]")
+        for index, each in enumerate(value):
+            yield from _rows(each, f"{name}[{index}]")
     elif is_dataclass(value):
         for each in json_fields(type(value)):
             yield from _rows(getattr(value, each.name), f"{name}.{each.name}".lstrip("."))

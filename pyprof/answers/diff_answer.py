@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.diff.compare import Change as FoundChange
     from pyprof.analysis.diff.compare import Comparison, Metric
 
-MOST_STAGES = 8
+MAX_STAGES = 8
 
 _UNITS = {
     "ns": "_ns",
@@ -240,7 +240,7 @@ def _change(change: FoundChange, keys: Sequence[str]) -> Change:
     )
 
 
-def waterfall(comparison: Comparison, most: int = MOST_STAGES) -> list[Stage]:
+def waterfall(comparison: Comparison, most: int = MAX_STAGES) -> list[Stage]:
     """Add up the changes by the first key, which is the op unless others were asked for.
 
     The `most` largest have a stage of their own; all stages add up to the change of the time.

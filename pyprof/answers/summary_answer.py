@@ -12,7 +12,7 @@ from pyprof.answers.parts import ChosenRows, KnownCost, Statement, StepUse, Sugg
 NO_LAYER = "(outside all layers)"
 """The name in `layers` of the rows of no layer."""
 
-LEAST_COVERED = 0.8
+MIN_COVERED = 0.8
 """Guessed steps with less of the GPU time are some part of the program, not its loop."""
 
 
@@ -417,7 +417,7 @@ def describe_origin(origin: str, covered_share: float, *, guessed: bool) -> str:
     """What marks steps; of a guess, that it is one, and how much of the time it explains."""
     if not guessed:
         return origin
-    share = f"; {100 * covered_share:.1f} % of the time" if covered_share < LEAST_COVERED else ""
+    share = f"; {100 * covered_share:.1f} % of the time" if covered_share < MIN_COVERED else ""
     return f"{origin} (guessed: may be layers of a step{share})"
 
 

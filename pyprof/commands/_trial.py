@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.trial.experiment import Trial, Variant
 
 _KERNELS = 5
-_LEAST_KERNEL_CHANGE = 0.1
+_MIN_KERNEL_CHANGE = 0.1
 _NOISE_FACTOR = 3 * math.sqrt(2)
 """Multiple of the runs' spread by which a run with a change may differ by chance."""
 
@@ -125,7 +125,7 @@ def _answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -> Try
 def _tried(trial: Trial, variant: Variant, captures: Mapping[Variant, str]) -> TriedChange:
     finding = verdict.judge(trial.runs, variant)
     changed = _kernel_changes(captures.get(BASELINE), captures.get(variant))
-    noise = _LEAST_KERNEL_CHANGE
+    noise = _MIN_KERNEL_CHANGE
     if finding.timing is not None:
         noise = max(noise, _NOISE_FACTOR * finding.timing.spread)
     return tried_change(

@@ -240,8 +240,8 @@ def _nested(
     """Join runs of one window and layer; yield category, name, start and end of each slice."""
     open_: list[tuple[str, int]] = []
     end = 0
-    for start, run_end, place, op in zip(runs.start, runs.end, runs.path, runs.op, strict=True):
-        path = paths[place]
+    for start, run_end, index, op in zip(runs.start, runs.end, runs.path, runs.op, strict=True):
+        path = paths[index]
         same = 0
         while same < min(len(path), len(open_)) and open_[same][0] == path[same]:
             same += 1

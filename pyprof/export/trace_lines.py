@@ -29,7 +29,7 @@ def fill(template: str, **columns: pa.Array) -> pa.Array:
     A row with a null in any column becomes null.
     """
     parts = _PLACE.split(template)
-    pieces = [columns[part] if place % 2 else part for place, part in enumerate(parts)]
+    pieces = [columns[part] if index % 2 else part for index, part in enumerate(parts)]
     return pc.binary_join_element_wise(*pieces, "")
 
 

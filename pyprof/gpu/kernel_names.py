@@ -109,12 +109,12 @@ def _depths(text: str) -> Iterator[tuple[int, str, int]]:
     """
     opened: list[str] = []
     for mark in _MARK.finditer(text):
-        place, character = mark.start(), mark[0]
-        yield place, character, len(opened)
+        index, character = mark.start(), mark[0]
+        yield index, character, len(opened)
         if character in "<([{":
             opened.append(character)
         elif character == ">":
-            if opened[-1:] == ["<"] and text[place - 1] != "-":
+            if opened[-1:] == ["<"] and text[index - 1] != "-":
                 opened.pop()
         elif (opening := _CLOSING.get(character)) in opened:
             while opened.pop() != opening:
@@ -139,10 +139,10 @@ def _arguments(rest: str) -> Iterator[str]:
     if not rest.startswith("<"):
         return
     begin = 1
-    for place, character, depth in _depths(rest):
+    for index, character, depth in _depths(rest):
         if depth == 1 and character in ",>":
-            yield rest[begin:place].strip()
-            begin = place + 1
+            yield rest[begin:index].strip()
+            begin = index + 1
         if depth == 1 and character == ">":
             return
     yield rest[begin:].strip()

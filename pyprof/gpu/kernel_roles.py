@@ -160,7 +160,7 @@ def rank(kind: Role, family: str) -> int | None:
     ranks = FAMILY_RANKS.get(family, ())
     if kind is Role.TRITON:
         return 0
-    for place, kinds in enumerate(ranks):
+    for index, kinds in enumerate(ranks):
         if kind in kinds:
-            return place
+            return index
     return len(ranks) if arithmetic(kind) else None

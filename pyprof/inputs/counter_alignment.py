@@ -60,11 +60,11 @@ def match_launches(ours: Launches, theirs: Launches) -> Matches:
         left, unused = np.flatnonzero(row == MISSING), np.flatnonzero(~used)
         key, other = _keys(ours, left, theirs, unused, spell)
         lanes = ours.lane[left] * in_lanes, theirs.lane[unused] * in_lanes
-        place, again = _by_order(key, other, *lanes)
-        hit = place != MISSING
-        row[left[hit]] = unused[place[hit]]
+        index, again = _by_order(key, other, *lanes)
+        hit = index != MISSING
+        row[left[hit]] = unused[index[hit]]
         repeated[left[hit]] = again[hit]
-        used[unused[np.unique(place[hit])]] = True
+        used[unused[np.unique(index[hit])]] = True
     return Matches(row, repeated, used)
 
 

@@ -52,7 +52,7 @@ def with_counters(records: Records) -> Records:
     kernels = rows if (begin == MISSING).any() else rows[np.argsort(begin, kind="stable")]
     # launches of a capture, with the sizes that the profiled ones have
     sizes = [
-        _along(records.dictionary(axis.of).take(kernels), axis.place) for axis in profiled.axes
+        _along(records.dictionary(axis.of).take(kernels), axis.dimension) for axis in profiled.axes
     ]
     lane = _lanes(*(records.numpy(name)[kernels] for name in ("device", "pid")))
     ours = Launches(records.dictionary("kLongName").take(kernels), tuple(sizes), lane)
@@ -70,11 +70,11 @@ class _Axis(NamedTuple):
     """A size of a grid or block."""
 
     of: str
-    place: int | None
+    dimension: int | None
     """Index of the axis; None for the product of all three."""
 
 
-_EVERY_AXIS = [_Axis(of, place) for of in ("grid", "block") for place in range(3)]
+_EVERY_AXIS = [_Axis(of, dimension) for of in ("grid", "block") for dimension in range(3)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
 def _sizes(rows: pa.Table, *, totals_only: bool) -> dict[_Axis, Int64Array]:
     """Return the sizes of grids and blocks that a file of ncu records."""
     axes = [_Axis("grid", None), _Axis("block", None)] if totals_only else _EVERY_AXIS
-    sizes = {axis: ints(rows.column(f"{axis.of}_{'xyz'[axis.place or 0]}")) for axis in axes}
+    sizes = {axis: ints(rows.column(f"{axis.of}_{'xyz'[axis.dimension or 0]}")) for axis in axes}
     return {axis: size for axis, size in sizes.items() if (size != MISSING).any()}
 
 
@@ -135,18 +135,18 @@ def _is_kernel(records: Records) -> Mask:
     return np.array([*(value in (None, kernel) for value in kind.values), True]).take(kind.index)
 
 
-def _along(sizes: DictionaryColumn, place: int | None) -> Int64Array:
+def _along(sizes: DictionaryColumn, dimension: int | None) -> Int64Array:
     """Return the size along an axis, or the product of all three."""
-    values = [_size(value, place) if value else MISSING for value in sizes.values]
+    values = [_size(value, dimension) if value else MISSING for value in sizes.values]
     return np.array([*(v if v < 1 << 62 else MISSING for v in values), MISSING], np.int64).take(
         sizes.index
     )
 
 
-def _size(sides: Sequence[int], place: int | None) -> int:
-    if place is None:
+def _size(sides: Sequence[int], dimension: int | None) -> int:
+    if dimension is None:
         return math.prod(sides)
-    return sides[place] if place < len(sides) else MISSING
+    return sides[dimension] if dimension < len(sides) else MISSING
 
 
 def _column(
@@ -186,6 +186,6 @@ def _unjoined(profiled: _Profiled, matches: Matches, file: str) -> Iterator[str]
 
 
 def _listed(names: DictionaryColumn) -> str:
-    counts = Counter(short_name(demangle(names.values[place])) for place in names.index.tolist())
+    counts = Counter(short_name(demangle(names.values[index])) for index in names.index.tolist())
     shown = [f"{name} ({count:,})" for name, count in counts.most_common(_SHOWN)]
     return ", ".join([*shown, "..."] if len(counts) > _SHOWN else shown)

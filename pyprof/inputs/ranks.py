@@ -60,10 +60,10 @@ def _in_columns(path: Path) -> Identity:
 
 
 def _rank(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= MOST else None
+    return value if type(value) is int and 0 <= value <= MAX_RANK else None
 
 
-MOST = 2**31 - 1
+MAX_RANK = 2**31 - 1
 """Larger numbers are not ranks."""
 
 
@@ -117,7 +117,7 @@ def identify(url: str) -> Identity:
             identity = _identity(path, named)
     except CaptureError:
         return Identity(named)
-    if identity.rank is not None and 0 <= identity.rank <= MOST:
+    if identity.rank is not None and 0 <= identity.rank <= MAX_RANK:
         return Identity(identity.rank)
     return Identity(named, identity.pids if named is None and len(identity.pids) > 1 else ())
 
@@ -138,8 +138,8 @@ def rank_in(url: str) -> int | None:
 
 
 def _rank_of_digits(digits: str) -> int | None:
-    number = int(digits) if len(digits) <= _DIGITS else MOST + 1
-    return number if number <= MOST else None
+    number = int(digits) if len(digits) <= _DIGITS else MAX_RANK + 1
+    return number if number <= MAX_RANK else None
 
 
 _DIGITS = 1000

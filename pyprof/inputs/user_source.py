@@ -108,10 +108,10 @@ def _of_device(path: Path) -> bool:
 
 def _common_ending(one: Sequence[str], other: Sequence[str]) -> int:
     pairs = zip(reversed(one), reversed(other), strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-_MOST_BYTES = 1 << 22
+_MAX_BYTES = 1 << 22
 """Maximum size of a file that somebody wrote by hand."""
 
 
@@ -135,9 +135,9 @@ def _content(path: Path) -> bytes:
     handle = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
     with os.fdopen(handle, "rb") as file:
         about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _MAX_BYTES:
             raise OSError
-        return file.read(_MOST_BYTES)
+        return file.read(_MAX_BYTES)
 
 
 def functions_in(source: Sequence[str]) -> list[Function]:

@@ -138,8 +138,8 @@ def decode_functions(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=_DECODED)
 def decode_name(text: str) -> str:
     """Return the name of one of PyTorch's own ranges, as `decode_seq` does among the rest."""
-    places = [place for mark in _MARKS.values() if (place := text.find(mark)) >= 0]
-    return text[: min(places)] if places else text
+    indices = [index for mark in _MARKS.values() if (index := text.find(mark)) >= 0]
+    return text[: min(indices)] if indices else text
 
 
 def _fields(text: str) -> list[tuple[str, str]]:
@@ -147,17 +147,17 @@ def _fields(text: str) -> list[tuple[str, str]]:
 
     Searching for each mark by itself takes a tenth of the time of a pattern for all.
     """
-    places = []
+    indices = []
     for name, mark in _MARKS.items():
-        place = text.find(mark)
-        while place >= 0:
-            places.append((place, name))
-            place = text.find(mark, place + len(mark))
-    places.sort()
-    ends = [place for place, _ in places[1:]] + [len(text)]
+        index = text.find(mark)
+        while index >= 0:
+            indices.append((index, name))
+            index = text.find(mark, index + len(mark))
+    indices.sort()
+    ends = [index for index, _ in indices[1:]] + [len(text)]
     return [
-        (name, text[place + len(_MARKS[name]) : end])
-        for (place, name), end in zip(places, ends, strict=False)
+        (name, text[index + len(_MARKS[name]) : end])
+        for (index, name), end in zip(indices, ends, strict=False)
     ]
 
 
@@ -223,11 +223,11 @@ def _scalar(text: str) -> object:
 
 def _sizes_like(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(
-        type(size) is int and -_MOST <= size < _MOST for size in value
+        type(size) is int and -_SIZE_END <= size < _SIZE_END for size in value
     )
 
 
-_MOST = 1 << 63
+_SIZE_END = 1 << 63
 """Sizes are stored as int64."""
 
 

@@ -112,9 +112,9 @@ def _number(
     texts: pa.StringArray, mark: str, bounds: Int64Array, padded: NDArray[np.uint8]
 ) -> tuple[Int64Array, _Extent]:
     """Read the number behind a mark, if it is written as Python would and fits into int64."""
-    place = pc.find_substring(texts, mark).to_numpy()
-    begin = bounds[:-1] + np.where(place < 0, 0, place + len(mark))
-    limit = np.where(place < 0, begin, bounds[1:])
+    index = pc.find_substring(texts, mark).to_numpy()
+    begin = bounds[:-1] + np.where(index < 0, 0, index + len(mark))
+    limit = np.where(index < 0, begin, bounds[1:])
     value, end = np.zeros(len(begin), np.int64), begin.copy()
     for _ in range(_DIGITS):
         digit = padded[end] - np.uint8(ord("0"))  # smaller bytes wrap around
@@ -200,8 +200,8 @@ def pieces_of(
     text, seq, op_id, inputs = numbered.flatten()
     code = text.indices.to_numpy()
     used = np.flatnonzero(np.bincount(code, minlength=len(text.dictionary)))
-    place = np.zeros(len(text.dictionary), np.int32)
-    place[used] = np.arange(len(used))
+    index = np.zeros(len(text.dictionary), np.int32)
+    index[used] = np.arange(len(used))
     parts = []
     for template in text.dictionary.take(pa.array(used)).to_pylist():  # split where numbers were
         before, seq_mark, rest = template.partition(_SEQ)
@@ -210,7 +210,7 @@ def pieces_of(
         between, id_mark, after = rest.partition(_OP_ID)
         parts.append((before + seq_mark, between + id_mark, after))
     head, middle, tail = (
-        StringPart(pa.array([escape(each[which]) for each in parts], pa.string()), place[code])
+        StringPart(pa.array([escape(each[which]) for each in parts], pa.string()), index[code])
         for which in range(3)
     )
     return [

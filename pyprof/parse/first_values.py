@@ -35,7 +35,7 @@ _NEW_TENSORS = frozenset(
     )
 )
 """Ops that make or move data: before a pass, or in it."""
-_MOST_BETWEEN = 16
+_MAX_BETWEEN = 16
 """Rows between two fills of one initialisation: trunc_normal_ compares and chooses in between."""
 
 
@@ -81,9 +81,9 @@ def rows(
 
 def _between(filled: Mask) -> Mask:
     """Mark the rows between two fills that are near each other."""
-    places: Int64Array = np.flatnonzero(filled)
-    behind = np.searchsorted(places, np.arange(len(filled)))
-    inside = (behind > 0) & (behind < len(places))
+    indices: Int64Array = np.flatnonzero(filled)
+    behind = np.searchsorted(indices, np.arange(len(filled)))
+    inside = (behind > 0) & (behind < len(indices))
     near = np.zeros(len(filled), bool)
-    near[inside] = places[behind[inside]] - places[behind[inside] - 1] <= _MOST_BETWEEN
+    near[inside] = indices[behind[inside]] - indices[behind[inside] - 1] <= _MAX_BETWEEN
     return near

@@ -193,9 +193,9 @@ def _instances(node: Int64Array, replay: Int64Array) -> Int64Array:
         key = number_combinations(replay[rows], node[rows])
         # count how often each key came before
         order = np.argsort(key, kind="stable")
-        place = np.arange(len(key))
+        index = np.arange(len(key))
         first = np.diff(key[order], prepend=MISSING - 1) != 0
         turn = np.empty(len(key), np.int64)
-        turn[order] = place - np.maximum.accumulate(np.where(first, place, 0))
+        turn[order] = index - np.maximum.accumulate(np.where(first, index, 0))
         instance[rows] = 1 + number_combinations(replay[rows], turn)
     return instance

@@ -52,8 +52,8 @@ def _outermost(
     low, high = int(keys.min()), int(keys.max())
     if high - low > _DENSE * len(keys):
         order = np.lexsort((-end, start, keys))
-        place = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-        return np.asarray(order[place])
+        index = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+        return np.asarray(order[index])
     # Nearly always ids count up: a place for each is soon filled, without sorting.
     rows = np.arange(len(keys))
     row_of = np.zeros(high - low + 1, np.int64)
@@ -82,9 +82,9 @@ def _keys(owners: Sequence[Int64Array], corr: Sequence[Int64Array]) -> tuple[Int
     """Make one number of (owner, correlation id); MISSING if either is not known."""
     distinct_owners = distinct_values(np.concatenate([distinct_values(each) for each in owners]))
     return tuple(
-        np.where((owner != MISSING) & (number != MISSING), place | (number & 0xFFFFFFFFFF), MISSING)
+        np.where((owner != MISSING) & (number != MISSING), index | (number & 0xFFFFFFFFFF), MISSING)
         for owner, number in zip(owners, corr, strict=True)
-        for place in [_places(distinct_owners, owner) << 40]
+        for index in [_places(distinct_owners, owner) << 40]
     )
 
 
@@ -97,8 +97,8 @@ def _places(distinct: Int64Array, values: Int64Array) -> Int64Array:
 def launch_bounds(records: Records) -> tuple[Int64Array, Int64Array]:
     """Start and end of the API call that launched each row; -1 if unknown."""
     launch = records.arrow("launch")
-    place = launch.offsets.to_numpy()
-    both = np.diff(place) == _BOUNDS
+    index = launch.offsets.to_numpy()
+    both = np.diff(index) == _BOUNDS
     if launch.null_count:
         both &= launch.is_valid().to_numpy(zero_copy_only=False)
     elif both.all():  # nearly always
@@ -107,7 +107,7 @@ def launch_bounds(records: Records) -> tuple[Int64Array, Int64Array]:
     begin, end = np.full((2, len(launch)), -1)
     rows = np.flatnonzero(both)
     times = ints(launch.values)
-    begin[rows], end[rows] = times[place[rows]], times[place[rows] + 1]
+    begin[rows], end[rows] = times[index[rows]], times[index[rows] + 1]
     return begin, end
 
 
@@ -204,8 +204,8 @@ def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Int64Array:
         some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
         innermost_range[some] = chain.member[chain.offset[1:][some] - 1]
     else:
-        places = np.flatnonzero(wanted.take(chain.member))
-        innermost_range[chain.owner[places]] = chain.member[places]  # the last assignment stays
+        indices = np.flatnonzero(wanted.take(chain.member))
+        innermost_range[chain.owner[indices]] = chain.member[indices]  # the last assignment stays
     return innermost_range
 
 
@@ -216,6 +216,6 @@ def first(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Int64Array:
         some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
         outermost[some] = chain.member[chain.offset[:-1][some]]
     else:
-        places = np.flatnonzero(wanted.take(chain.member))[::-1]
-        outermost[chain.owner[places]] = chain.member[places]
+        indices = np.flatnonzero(wanted.take(chain.member))[::-1]
+        outermost[chain.owner[indices]] = chain.member[indices]
     return outermost

@@ -275,7 +275,7 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) ->
     first = order[np.flatnonzero(np.diff(number[order], prepend=MISSING))]
     rows = rows[first]
     begin, end = _recorded_launches(activities, launch, kernel, pid, start)
-    low = np.array([begin.get(process, _MAX) for process in pid[rows].tolist()], np.int64)
+    low = np.array([begin.get(process, _INT64_MAX) for process in pid[rows].tolist()], np.int64)
     high = np.array([end.get(process, _NEVER) for process in pid[rows].tolist()], np.int64)
     within = rows[(start[rows] > low) & (start[rows] < high)]
     count = int((~ran[within]).sum())
@@ -313,7 +313,7 @@ def _recorded_launches(
     return begin, end
 
 
-_MAX = 2**63 - 1
+_INT64_MAX = 2**63 - 1
 
 
 def ranges_of(

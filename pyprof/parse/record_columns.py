@@ -81,12 +81,12 @@ def build(
 ) -> dict[str, Column]:
     """Build the columns of `schema.RECORD` that tell of what is around each row."""
     described, site = sweep.described, around.site
-    leaf, partner, place, user_range = map(sweep.path, around.ranges)
+    leaf, partner, index, user_range = map(sweep.path, around.ranges)
     path = np.where(leaf == MISSING, np.int32(len(described) - 1), leaf)
     direction = _direction(activities, described, path, user_range, around.partner.engine)
     # A collective is of many parameters, not of the one that it waited for.
-    place = np.where(direction.index == _COMM, partner, place)
-    layered = _layered(described, _own(described, path, place, 0), place, user_range)
+    index = np.where(direction.index == _COMM, partner, index)
+    layered = _layered(described, _own(described, path, index, 0), index, user_range)
     layers = recomputation.full_layers(described)
     again = np.array([entry.again for entry in described]).take(path)
     built = {
@@ -94,11 +94,11 @@ def build(
         "marker": DictionaryColumn(path, _texts(entry.markers for entry in described)),
         "recomputed": pa.array(np.ones(len(path), np.int8), mask=~again),
         "trace": DictionaryColumn(
-            _own(described, path, place, 1), [list(each.trace) for each in described]
+            _own(described, path, index, 1), [list(each.trace) for each in described]
         ),
         "layer": launch_layers.layers(layers, layered, around.free),
         "dir": direction,
-        **_forward(described, layers, partner, place),
+        **_forward(described, layers, partner, index),
         **range_stacks.arguments(described, path, partner),
     }
     built |= sequence.count(sweep, numbered, path, launch_sites.flow(site))
@@ -321,7 +321,7 @@ def _direction(
     return DictionaryColumn(code, _DIRECTIONS)
 
 
-_MOST_WITHIN = 16
+_MAX_WITHIN = 16
 """Maximum rows between two ops of an update; more are an evaluation between two updates."""
 
 
@@ -339,6 +339,6 @@ def _within_updates(
     behind = np.searchsorted(known, rows)
     rows, behind = (part[(behind > 0) & (behind < len(known))] for part in (rows, behind))
     first, last = known[behind - 1], known[behind]
-    near = (process[first] == process[last]) & (last - first <= _MOST_WITHIN)
+    near = (process[first] == process[last]) & (last - first <= _MAX_WITHIN)
     within = near & optimizer[first] & clips[order][first] & optimizer[last]
     return np.asarray(order[rows[within]], np.int64)

@@ -57,8 +57,8 @@ def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> In
 def _named(sweep: Sweep, names: tuple[str, ...]) -> Mask:
     """Mark the statements of PyTorch's own ranges with one of these names."""
     chosen = np.zeros(len(sweep.texts.statements), bool)
-    for place in np.flatnonzero(sweep.texts.kind == Kind.SEQ).tolist():
-        chosen[place] = sweep.texts.statements[place].name in names
+    for index in np.flatnonzero(sweep.texts.kind == Kind.SEQ).tolist():
+        chosen[index] = sweep.texts.statements[index].name in names
     return chosen
 
 
@@ -67,7 +67,7 @@ def _sizes(
 ) -> tuple[list[tuple[int, ...] | None], Int64Array]:
     """Read the sizes from distinct pairs of texts, and number them by pair."""
     distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
-    calls = ([sweep.texts.statements[place].call for place in pair] for pair in distinct.tolist())
+    calls = ([sweep.texts.statements[index].call for index in pair] for pair in distinct.tolist())
     sizes = [read(*pair) if None not in pair else None for pair in calls]
     return sizes, which.reshape(-1)
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _HELPS = 1 << 20
 """The rank of a kernel that only helps."""
 
-_MOST_KERNELS = 1 << 16
+_MAX_KERNELS = 1 << 16
 """Calls with more kernels than this are costed as if they had this many."""
 
 _GRADIENTS = ("dgrad", "wgrad")
@@ -240,7 +240,7 @@ def cost_op_calls(rows: Rows, grouping: Grouping) -> CallCosts:
     moving = lacks_dtype & rows.working(lambda _, family: family in MOVES)
     number, hints = by_name(rows.name, grouping.call, lacks_dtype, moving, rows.kernel)
     # One op on the CPU may do what takes two kernels on a GPU.
-    kernels = np.where(rows.on_cpu, 0, np.minimum(grouping.kernels, _MOST_KERNELS))
+    kernels = np.where(rows.on_cpu, 0, np.minimum(grouping.kernels, _MAX_KERNELS))
     first, cost_of = combinations(rows.work_of, number, kernels)
     costs = [
         rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, hints[number[row]])
@@ -253,7 +253,7 @@ def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Co
     """Share the cost of each call among the rows that do its arithmetic; say why if impossible."""
     call, helper = grouping.call, rows.kernel & ~grouping.arithmetic
     reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in call_costs.costs)]))
-    place = {reason: number for number, reason in enumerate(reasons)}
+    index = {reason: number for number, reason in enumerate(reasons)}
     flops, moved = call_costs.of_rows("flops"), call_costs.of_rows("bytes")
     weight = _weights(rows, grouping, call_costs, flops)
     inner = _charged_inside(rows, call)
@@ -263,7 +263,7 @@ def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Co
     )
     shared_flops[helper] = np.where(flops[helper] == MISSING, MISSING, 0)
     shared_bytes[helper] = MISSING
-    reason_of = np.array([place[cost.reason] for cost in call_costs.costs], np.int32).take(
+    reason_of = np.array([index[cost.reason] for cost in call_costs.costs], np.int32).take(
         call_costs.cost_of
     )
     for total in (flops, moved):
@@ -359,11 +359,11 @@ def _by_stage(
         return weight
     rows = rows[np.argsort(call[rows], kind="stable")]  # of a call, in the order of their start
     first = np.flatnonzero(np.diff(call[rows], prepend=MISSING))
-    place = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows)))
+    index = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows)))
     most = max(map(len, stages))
     table = np.array([[*each, *(0,) * (most - len(each))] for each in stages], np.int64)
     stage_weight = weight.copy()
-    stage_weight[rows] = table[cost_of[rows], place]
+    stage_weight[rows] = table[cost_of[rows], index]
     return stage_weight
 
 

@@ -63,10 +63,10 @@ def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Covera
     ns = totals(reason, duration[unknown], len(costs.reason))
     count = np.bincount(reason, minlength=len(costs.reason))
     unknown_by_reason: dict[str, UnknownRows] = {}
-    for place in np.flatnonzero(count).tolist():
-        so_far = unknown_by_reason.get(costs.reason[place], UnknownRows(0, 0))
-        unknown_by_reason[costs.reason[place]] = UnknownRows(
-            so_far.ns + int(ns[place]), so_far.rows + int(count[place])
+    for index in np.flatnonzero(count).tolist():
+        so_far = unknown_by_reason.get(costs.reason[index], UnknownRows(0, 0))
+        unknown_by_reason[costs.reason[index]] = UnknownRows(
+            so_far.ns + int(ns[index]), so_far.rows + int(count[index])
         )
     kernels = chosen & is_kernel(table.records)
     return Coverage(

@@ -111,8 +111,8 @@ def _spelt(sizes: list[list[int]] | None, dtypes: list[str] | None) -> str | Non
         return None
     words: list[str] = []
     before = ""
-    for place, size in enumerate(sizes):
-        dtype = dtypes[place] if dtypes and place < len(dtypes) else ""
+    for index, size in enumerate(sizes):
+        dtype = dtypes[index] if dtypes and index < len(dtypes) else ""
         words += [dtype] if dtype and dtype != before else []
         before = dtype or before
         words.append(f"[{','.join(map(str, size))}]")

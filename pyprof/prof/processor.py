@@ -47,7 +47,7 @@ def processor_of(records: Records) -> str:
     """Name what did the work of some records."""
     name = records.dictionary("gpu")
     used = distinct_values(name.index).tolist()
-    return processor([*name.values, None][place] for place in used)
+    return processor([*name.values, None][index] for index in used)
 
 
 def processor_of_both(a: str, b: str) -> str:

@@ -168,8 +168,8 @@ class Table:
         name = self.records.dictionary("gpu")
         used = {*distinct_values(name.index).tolist()}
         values = [
-            self._peaks(self.device_of(value)) if place in used else None
-            for place, value in enumerate(name.values)
+            self._peaks(self.device_of(value)) if index in used else None
+            for index, value in enumerate(name.values)
         ]
         return DictionaryColumn(name.index, [*values, self._peaks(Device(None))])
 
@@ -182,7 +182,7 @@ class Table:
     def doubts(self) -> tuple[str, ...]:
         """Sentences about what does not agree: sources of peaks, a model and what was recorded."""
         used = distinct_values(self.devices.index).tolist()
-        peaks_used = [self.devices.values[place] for place in used]
+        peaks_used = [self.devices.values[index] for index in used]
         peaks = (f"{NOTE}{doubt}" for peak in peaks_used if peak for doubt in peak.doubts)
         return tuple(dict.fromkeys((*peaks, *self.contradictions)))
 
@@ -192,7 +192,7 @@ class Table:
         if self.override.model is None:
             return ()
         used = distinct_values(self.costs.reason_of).tolist()
-        reasons = (self.costs.reason[place] for place in used)
+        reasons = (self.costs.reason[index] for index in used)
         return tuple(reason for reason in reasons if reason.startswith(CONTRADICTS))
 
     @cached_property
@@ -306,7 +306,7 @@ class Table:
 _ABOVE = 1.05
 """Times the peak: what is more cannot be, whatever the clock."""
 
-_MOST_OF_DEVICE = {
+_MAX_OF_DEVICE = {
     "sm_count": ("sm_count", 1 << 14),
     "clock_hz": ("clock_hz", 100 * 10**9),
     "bandwidth_bytes_per_s": ("bandwidth", 10**15),
@@ -323,7 +323,7 @@ def _device(row: Mapping[str, object]) -> Device:
     return Device(
         name=row.get("name"),  # type: ignore[arg-type]
         **{  # type: ignore[arg-type]
-            name: _possible(row.get(key), most) for name, (key, most) in _MOST_OF_DEVICE.items()
+            name: _possible(row.get(key), most) for name, (key, most) in _MAX_OF_DEVICE.items()
         },
         cc=cc if None not in cc else None,  # type: ignore[arg-type]
     )

@@ -63,9 +63,9 @@ def meaning(name: str) -> Meaning | None:
     return next((m for pattern, m in _NAMES if pattern.fullmatch(name.strip())), None)
 
 
-_MOST: dict[str, float] = {"clock_hz": 1e11, "power_w": 1e5, "temperature_c": 1e3,
+_MAX: dict[str, float] = {"clock_hz": 1e11, "power_w": 1e5, "temperature_c": 1e3,
                            "clock_reasons": 1 << 31}  # fmt: skip
-_MOST_PCT = 1000.0
+_MAX_PCT = 1000.0
 _IN_HZ = 1e12
 """Clocks that would be this high in MHz are in Hz."""
 
@@ -86,7 +86,7 @@ def samples(
         value = value * np.array([m.factor for m in meanings], np.float64)[which]
     clock = np.array([metric == "clock_hz" for metric in metrics], bool)[which]
     value = np.where(clock & (value >= _IN_HZ), value / _MEGA, value)
-    most = np.array([_MOST.get(metric, _MOST_PCT) for metric in metrics], np.float64)[which]
+    most = np.array([_MAX.get(metric, _MAX_PCT) for metric in metrics], np.float64)[which]
     rows = np.flatnonzero((value >= 0) & (value <= most))
     rows = rows[np.lexsort((time[rows], which[rows], device[rows]))]
     same = np.all([key[rows][1:] == key[rows][:-1] for key in (device, which, time)], axis=0)

@@ -108,9 +108,9 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
         [ints(rows.column("processId"), 0), ints(rows.column("threadId"), 0) & _TID_BITS],
         axis=1,
     )
-    codes = apis * _MOST_CALLS + ints(rows.column("cbid"), 0)
+    codes = apis * _MAX_CALLS + ints(rows.column("cbid"), 0)
     used, inverse = np.unique(codes, return_inverse=True)
-    names = [call_name(_API[code // _MOST_CALLS], int(code % _MOST_CALLS)) for code in used]
+    names = [call_name(_API[code // _MAX_CALLS], int(code % _MAX_CALLS)) for code in used]
     start = rows.column("start")
     return {
         "start": start,
@@ -120,7 +120,7 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
     }, ids
 
 
-_MOST_CALLS = 1 << 20
+_MAX_CALLS = 1 << 20
 
 
 def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[np.int64]]:

@@ -42,9 +42,9 @@ _GRAPH = re.compile(r"^graph_\d+_")
 _FUSED = "_fused_"
 _USE = re.compile(r":\d+$")
 _NUMBER = re.compile(r"_\d+$")
-_MOST_BYTES, _MOST_LOG_BYTES = 1 << 26, 1 << 28
+_MAX_BYTES, _MAX_LOG_BYTES = 1 << 26, 1 << 28
 """Maximum size of JSON and of a log; larger files contain something else."""
-_MOST_FRAMES = 512
+_MAX_FRAMES = 512
 """The innermost frames of a stack that are kept."""
 
 
@@ -96,7 +96,7 @@ def _read(files: Iterable[Path]) -> tuple[dict[str, Origin], list[str]]:
 
 def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
     is_log = path.suffix == ".log"
-    most = _MOST_LOG_BYTES if is_log else _MOST_BYTES
+    most = _MAX_LOG_BYTES if is_log else _MAX_BYTES
     if path.stat().st_size > most:
         raise ValueError(f"it has more than {most >> 20} MiB")
     if is_log:
@@ -121,7 +121,7 @@ def _entries(content: Any) -> Iterator[tuple[str, Origin]]:  # noqa: ANN401 - JS
             nodes = [text for text in _texts(said) if text.isidentifier()]
         # The last stack is that of the op whose result the kernel writes.
         traces = [listed for text in _texts(stacks) if (listed := _FRAME.findall(text))]
-        last = traces[-1][-_MOST_FRAMES:] if traces else []
+        last = traces[-1][-_MAX_FRAMES:] if traces else []
         frames = tuple(f"{file}:{line}" for file, line in last)
         ops = tuple(_NUMBER.sub("", node) for node in _texts(nodes))
         yield _USE.sub("", name), Origin(frames or None, ops or None)

@@ -208,8 +208,8 @@ def _repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mas
     same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != UNKNOWN)
     if not same.any():
         return is_repeated
-    place = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
-    rows = place if order is None else order[place]
+    index = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
+    rows = index if order is None else order[index]
     keys = [start[rows], *(_codes(table.column(name), rows) for name in columns)]
     by = np.lexsort(keys[::-1])  # stable: of equal rows the first comes first
     equal = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)

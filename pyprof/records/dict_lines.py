@@ -44,7 +44,7 @@ _FEW = 1 << 10
 """Columns beside each other with as many values at most are spelt together."""
 _NARROW = np.int16
 """What holds that many: arrays are as long as the records."""
-_MOST = np.iinfo(np.int32).max
+_INT32_MAX = np.iinfo(np.int32).max
 _DENSE = 4
 """Numbers that there may be for each row, for a place for each of them not to take too long."""
 _GOLDEN = (5**0.5 - 1) / 2
@@ -56,7 +56,7 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
     """Write all records; `progress` gets the number of rows after each batch."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         there = [name for name in schema.RECORD.names if name in records.columns]
-        keys = [(", " if place else "{") + f'"{name}": ' for place, name in enumerate(there)]
+        keys = [(", " if index else "{") + f'"{name}": ' for index, name in enumerate(there)]
         columns = pool.map(lambda key, name: [*_column(key, records, name)], keys, there)
         parts = [*chain.from_iterable(columns), string_concat.constant("}\n", records.rows)]
         grouped = [
@@ -123,7 +123,7 @@ def _combinations(parts: Sequence[StringPart]) -> tuple[IntArray, IntArray]:
         low, high = int(index.min(initial=0)), int(index.max(initial=0))
         if low == high or any(_equal(index, other) for other in counted):
             continue
-        if count * (high - low + 1) > _MOST:
+        if count * (high - low + 1) > _INT32_MAX:
             row, number = _renumbered(number, count)
             number, count = number.astype(np.int64), len(row)
         number *= high - low + 1
@@ -141,9 +141,9 @@ def _renumbered(number: IntArray, count: int) -> tuple[IntArray, IntArray]:
     row = np.full(count, -1, np.int32)
     row[number] = np.arange(len(number), dtype=np.int32)
     there = np.flatnonzero(row >= 0)
-    place = np.zeros(count, np.int32)
-    place[there] = np.arange(len(there), dtype=np.int32)
-    return row[there], place[number]
+    index = np.zeros(count, np.int32)
+    index[there] = np.arange(len(there), dtype=np.int32)
+    return row[there], index[number]
 
 
 def _equal(one: IntArray, other: IntArray) -> bool:
@@ -173,8 +173,8 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringP
 
 def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
     # choose some thousand values, spread so that no rhythm of steps goes with theirs
-    places = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
-    if pc.count_distinct(values.take(pa.array(places.astype(np.int64)))).as_py() <= _FEW:
+    indices = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
+    if pc.count_distinct(values.take(pa.array(indices.astype(np.int64)))).as_py() <= _FEW:
         yield _few_integers(key, values)
     else:
         yield StringPart(pa.array([key]), _valid(values) - 1)

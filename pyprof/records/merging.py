@@ -138,8 +138,8 @@ def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Ta
 
 def texts_of(table: pa.Table) -> pa.Table:
     """Decode the dictionary-encoded columns."""
-    for place, column in enumerate(table.columns):
+    for index, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):
-            name = table.column_names[place]
-            table = table.set_column(place, name, column.cast(column.type.value_type))
+            name = table.column_names[index]
+            table = table.set_column(index, name, column.cast(column.type.value_type))
     return table

@@ -162,7 +162,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
         described = pq.read_metadata(path)
         # raise ArrowInvalid if the footer describes more than the file can hold
         size = path.stat().st_size
-        groups = (described.row_group(place) for place in range(described.num_row_groups))
+        groups = (described.row_group(index) for index in range(described.num_row_groups))
         unpacked = sum(group.total_byte_size for group in groups)
         if described.num_rows > _ROWS_A_BYTE * size or unpacked > max(_ANY_BYTES, _RATIO * size):
             raise pa.ArrowInvalid(f"{described.num_rows:,} rows in {size:,} bytes")

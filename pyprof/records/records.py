@@ -45,8 +45,8 @@ class DictionaryColumn:
 
     def at(self, row: int) -> Any:  # noqa: ANN401 - a text, or a list of texts or numbers
         """Return the value of a row; None for null."""
-        place = int(self.index[row])
-        return self.values[place] if place >= 0 else None
+        index = int(self.index[row])
+        return self.values[index] if index >= 0 else None
 
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
         """Write every row's value out."""
@@ -246,8 +246,8 @@ def distinct(keys: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     if low == high:
         return np.zeros(1, np.int64), np.zeros(len(keys), np.int32)
     if low + _DENSE * len(keys) > high:
-        places = keys if low == 0 else np.subtract(keys, low, dtype=np.int64)
-        return _distinct_of_few(places.astype(np.int64, copy=False))  # by which NumPy is quickest
+        indices = keys if low == 0 else np.subtract(keys, low, dtype=np.int64)
+        return _distinct_of_few(indices.astype(np.int64, copy=False))  # by which NumPy is quickest
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
     number = encoded.indices.to_numpy()
     return first_rows(number), number
@@ -318,14 +318,14 @@ def concat_dictionaries(parts: Sequence[DictionaryColumn]) -> DictionaryColumn:
     values: list[Any] = []
     indices = []
     for part in parts:
-        place = np.full(len(part.values) + 1, -1)
+        index = np.full(len(part.values) + 1, -1)
         for number, value in enumerate(part.values):
             key = _hashable(value)
             if key not in numbers:
                 numbers[key] = len(values)
                 values.append(value)
-            place[number] = numbers[key]
-        indices.append(place[part.index])
+            index[number] = numbers[key]
+        indices.append(index[part.index])
     return DictionaryColumn(np.concatenate(indices), values)
 
 

@@ -84,7 +84,7 @@ def _more(count: int, what: str) -> str:
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int]) -> str:
     def cells(tag: str, row: Sequence[str]) -> str:
-        sides = ("right" if place in numbers else "left" for place in range(len(row)))
+        sides = ("right" if index in numbers else "left" for index in range(len(row)))
         return "".join(
             f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
             for side, cell in zip(sides, row, strict=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NAMED = 14
 """Points with a number and a line in the list beside the chart."""
 _WIDTH_IN, _HEIGHT_IN, _DPI = 12.0, 6.5, 150
-_LEAST_AREA, _AREA = 12.0, 1400.0
+_MIN_AREA, _AREA = 12.0, 1400.0
 """Points squared: of a point of no time, and more for one of all time."""
 _FONT_SIZE = 8
 _NAME_LETTERS, _LINE_LETTERS, _TITLE_LETTERS = 44, 56, 80
@@ -75,7 +75,7 @@ def _labels(axes: Axes, chart: Chart, on: LogAxes) -> None:
 
 
 def _area(point: Point) -> float:
-    return _LEAST_AREA + _AREA * point.share
+    return _MIN_AREA + _AREA * point.share
 
 
 def _points(axes: Axes, points: list[Point]) -> None:
@@ -116,13 +116,13 @@ def _number(axes: Axes, points: list[Point]) -> None:
     """Write each point's place in the list on it; points that cover each other share a label."""
     scale = axes.transScale + axes.transLimits  # to 0 ... 1 over the axes
     labels: list[tuple[float, float, list[int]]] = []
-    for place, point in enumerate(points, 1):
+    for index, point in enumerate(points, 1):
         x, y = scale.transform((point.intensity, point.flops_per_s / 1e12))
         near = next((of for at, up, of in labels if abs(at - x) + abs(up - y) < _NEAR), None)
         if near is None:
-            labels.append((x, y, [place]))
+            labels.append((x, y, [index]))
         else:
-            near.append(place)
+            near.append(index)
     for x, y, places in labels:
         axes.text(x, y, ", ".join(map(str, places)), transform=axes.transAxes, fontsize=8,
                   ha="center", va="center", zorder=3)  # fmt: skip
@@ -131,9 +131,9 @@ def _number(axes: Axes, points: list[Point]) -> None:
 def _list(side: Axes, chart: Chart) -> None:
     side.set_axis_off()
     lines = [
-        f"{place:>2}  {percent(point.share):>4} %  {cut(point.name, _NAME_LETTERS)}\n"
+        f"{index:>2}  {percent(point.share):>4} %  {cut(point.name, _NAME_LETTERS)}\n"
         f"             {cut(point.kernel, _NAME_LETTERS)}\n             {point.rate}"
-        for place, point in enumerate(chart.points[:_NAMED], 1)
+        for index, point in enumerate(chart.points[:_NAMED], 1)
     ]
     lines += ["", *wrap(chart.summary, _LINE_LETTERS)]
     listed = "\n".join(lines).replace(" ", "\N{NO-BREAK SPACE}")  # SVG collapses several spaces

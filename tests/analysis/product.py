@@ -11,7 +11,7 @@ GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
 SIZE = 1024
 X = Tensor((SIZE, SIZE), "float16")
 OP = encode_op(Call("torch", "mm", (X, X)))
-LEAST = 3 * SIZE * SIZE * 2
+MIN_BYTES = 3 * SIZE * SIZE * 2
 FLOPS = 2 * SIZE**3
 STEPS = 4
 
@@ -28,7 +28,7 @@ def capture(path: Path, kernel: str = GEMM, more: object = None) -> Path:
 
 
 def counters(path: Path, factor: float = 2.0, kernel: str = GEMM, **more: float) -> Path:
-    metrics = {"dram__bytes.sum": factor * LEAST, "sm__inst_executed_pipe_tensor.sum": 4096.0,
+    metrics = {"dram__bytes.sum": factor * MIN_BYTES, "sm__inst_executed_pipe_tensor.sum": 4096.0,
                "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": 61.0,
                "sm__cycles_elapsed.avg.per_second": 1.095e9, **more}  # fmt: skip
     return ncu_csv(path, [Profiled(kernel, metrics=metrics)] * STEPS)

@@ -401,7 +401,7 @@ def test_a_joined_box_is_divided_as_its_time_is(
     tmp_path: Path, chromium: WebDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a large capture: its tooltip tells the parts, a click selects the one pointed at."""
-    monkeypatch.setattr(lanes, "_MOST_SINGLE", 0)
+    monkeypatch.setattr(lanes, "_MAX_SINGLE", 0)
     monkeypatch.setattr(lanes, "_BINS", 1)
     made = html(summarise_page(source.load(str(capture(tmp_path / "net.sqlite")))))
     (tmp_path / "net.html").write_text(made)

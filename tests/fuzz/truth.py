@@ -74,11 +74,11 @@ def _spells_a_number(value: object) -> bool:
         return False
 
 
-_MOST_US = 2**61 / 1000
+_MAX_US = 2**61 / 1000
 
 
 def _is_time(value: object) -> bool:
-    return type(value) in (int, float) and -_MOST_US < value < _MOST_US  # type: ignore[operator]
+    return type(value) in (int, float) and -_MAX_US < value < _MAX_US  # type: ignore[operator]
 
 
 def _ns(value: object) -> int | None:

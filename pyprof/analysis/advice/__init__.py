@@ -33,9 +33,9 @@ __all__ = [
     "summed",
 ]
 
-_LEAST_SHARE = 0.001
+_MIN_SHARE = 0.001
 """Advice that saves less than this share of the time is not worth a line."""
-_LEAST_ONCE = 0.01
+_MIN_ONCE = 0.01
 """The same for what happens once, of all the time."""
 
 
@@ -91,10 +91,10 @@ def review(
 def _advise(case: Case, steps: Steps | None) -> list[Advice]:
     loop = find_loop(case.table.records, steps) if steps is not None else None
     if loop is None:
-        return in_order(_apply(case, _LEAST_SHARE, _step_count(steps)))
+        return in_order(_apply(case, _MIN_SHARE, _step_count(steps)))
     steady = case.narrowed(loop.rows, loop.time, once=False)
     count = _step_count(steps)
-    entries = _apply(steady, _LEAST_SHARE, count)
+    entries = _apply(steady, _MIN_SHARE, count)
     if count is None:  # no loop to speak of: its time is no measure
         entries = [replace(entry, of_ns=case.span_ns) for entry in entries]
     gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
@@ -104,7 +104,7 @@ def _advise(case: Case, steps: Steps | None) -> list[Advice]:
         replace(entry, once=True, title=f"once, not in every step: {entry.title}")
         for part, of_loop in ((loop, False), (all_steps, True))
         for entry in _apply(
-            case.narrowed(~part.rows, part.outside, once=True), _LEAST_ONCE, of_ns=case.span_ns
+            case.narrowed(~part.rows, part.outside, once=True), _MIN_ONCE, of_ns=case.span_ns
         )
         if (entry.rule in gain_by_rule) == of_loop
         and (entry.gain_ns or 0) > gain_by_rule.get(entry.rule, 0)

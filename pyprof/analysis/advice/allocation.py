@@ -69,7 +69,7 @@ def blocking_copies(case: Case) -> Advice | None:
 _STAGED_BYTES = 65536
 """Up to this, CUDA stages a pageable copy and returns at once (CUDA API reference, "API
 synchronization behavior"); and what `.item()` copies is no matter of memory kinds."""
-_MOST = 0.5
+_MAX_BLOCKED = 0.5
 """A copy from pinned memory goes on without its call, which returns in some microseconds."""
 
 
@@ -84,7 +84,7 @@ def pageable_copies(case: Case) -> Advice | None:
     if case.timeline is None or case.timeline.blocking:
         return None
     records = case.table.records
-    rows = np.flatnonzero(_large_host_copies(case) & (_blocked_share(records) > _MOST))
+    rows = np.flatnonzero(_large_host_copies(case) & (_blocked_share(records) > _MAX_BLOCKED))
     return case.advice(
         "pageable_copies",
         "copies between host and GPU block the host: pageable memory, or blocking calls",
@@ -112,7 +112,7 @@ def exposed_copies(case: Case) -> Advice | None:
         return None
     records = case.table.records
     called, _ = host_api.launches(records)
-    free = (called >= 0) & (_blocked_share(records) <= _MOST)
+    free = (called >= 0) & (_blocked_share(records) <= _MAX_BLOCKED)
     rows = np.flatnonzero(_large_host_copies(case) & free)
     alone_ns = _alone(case, rows)
     rows, alone_ns = rows[alone_ns > 0], alone_ns[alone_ns > 0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.analysis.advice.loops import INDEXING, LEAST_SHARE, find_sites, taken_ns
+from pyprof.analysis.advice.loops import INDEXING, MIN_SHARE, find_sites, taken_ns
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.scope import OPS
 from pyprof.arrays import MISSING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.finding import Advice
     from pyprof.arrays import Int64Array, Mask
 
-_MOST_OF_FORWARD = 0.4
+_MAX_OF_FORWARD = 0.4
 """What gradients cost of a forward pass at most: 0.05 for a large MLP, 0.25 for a small one, 0.4
 for convolutions (torch 2.13 on a CPU, against torch.no_grad())."""
 _AGAIN = 2
@@ -53,8 +53,8 @@ def unused_gradients(case: Case) -> Advice | None:
         return None
     evidence = _passes(recorded, unused)
     ns = taken_ns(case)[evidence]
-    gain_ns = case.most(evidence, ns * _MOST_OF_FORWARD)
-    if gain_ns is None or gain_ns < LEAST_SHARE * _MOST_OF_FORWARD * case.span_ns:
+    gain_ns = case.most(evidence, ns * _MAX_OF_FORWARD)
+    if gain_ns is None or gain_ns < MIN_SHARE * _MAX_OF_FORWARD * case.span_ns:
         return None
     return case.advice(
         "unused_gradients",

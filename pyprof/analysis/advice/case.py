@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.analysis.advice.finding import MOST_IDS, Advice, Evidence
+from pyprof.analysis.advice.finding import MAX_IDS, Advice, Evidence
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.library import PYTORCH, is_compiled, library_of
 from pyprof.analysis.time import cpu_idle, host_api
@@ -342,7 +342,7 @@ class Case:
         outcomes = tried(change)
         high_ns = round(now - (now - expected) * outcomes.low)
         peaks = self.table.devices
-        used = [peaks.values[place] for place in distinct_values(peaks.index[rows])]
+        used = [peaks.values[index] for index in distinct_values(peaks.index[rows])]
         if any(each is None or not is_cuda(each.name) for each in used):
             return high_ns
         return PredictedGain(
@@ -458,7 +458,7 @@ def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...
     """The numbers of the rows of each group with most time, the slowest first."""
     ordered = data.sort_by([("ns", "descending"), ("row", "ascending")])
     grouped = ordered.group_by(keys, use_threads=False).aggregate([("row", "list")])
-    firsts = pc.list_slice(grouped.column("row_list"), 0, MOST_IDS).to_pylist()
+    firsts = pc.list_slice(grouped.column("row_list"), 0, MAX_IDS).to_pylist()
     groups = zip(*(grouped.column(key).to_pylist() for key in keys), strict=True)
     return {key: tuple(dict.fromkeys(ids)) for key, ids in zip(groups, firsts, strict=True)}
 
@@ -491,8 +491,8 @@ def _ended(case: Case, pid: int, device: int, instant: Int64Array) -> Int64Array
     if not len(instant):
         return instant
     rows, end = case.by_end(pid, device)
-    place = np.searchsorted(end, instant, side="right") - 1
-    return rows[np.maximum(place, 0)]
+    index = np.searchsorted(end, instant, side="right") - 1
+    return rows[np.maximum(index, 0)]
 
 
 def fusible(case: Case, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:

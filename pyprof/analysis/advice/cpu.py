@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, Mask
 
-_LEAST_SHARE = 0.05
+_MIN_SHARE = 0.05
 """Every script passes some time between ops, and so does the profiler."""
 
 
@@ -67,24 +67,24 @@ def python_work(case: Case) -> Advice | None:
 
 def _around(case: Case, cause: str, name: str, title: str, action: str) -> Advice | None:
     pauses = _of_process(case, cause)
-    if not len(pauses) or pauses.total < _LEAST_SHARE * case.span_ns:
+    if not len(pauses) or pauses.total < _MIN_SHARE * case.span_ns:
         return None
     if (calls := case.calls) is None:
         _, rows, idle_ns = idle_for(case, cause, case.cpus)
         return case.advice(name, title, action, rows, pauses.total, weight=idle_ns)
     order = np.argsort(calls.start, kind="stable")
     # a pause ends where a call begins or, inside a call, where its work does
-    place = np.searchsorted(calls.start, pauses.end, side="right", sorter=order) - 1
-    over = (place < 0) | (calls.end[order[place]] < pauses.end)
-    place = np.minimum(place + over, len(order) - 1)
-    following, ns = order[place], pauses.end - pauses.start
+    index = np.searchsorted(calls.start, pauses.end, side="right", sorter=order) - 1
+    over = (index < 0) | (calls.end[order[index]] < pauses.end)
+    index = np.minimum(index + over, len(order) - 1)
+    following, ns = order[index], pauses.end - pauses.start
     details = None
     if cause == HOST:
         again = _again(case, order, following, ns)
-        before, ns = order[np.maximum(place[again] - 1, 0)], ns[again]
-        following = _with_line(case, order, place[again])
+        before, ns = order[np.maximum(index[again] - 1, 0)], ns[again]
+        following = _with_line(case, order, index[again])
         details = [_after(case, each) for each in before.tolist()]
-    if ns.sum() < _LEAST_SHARE * case.span_ns:
+    if ns.sum() < _MIN_SHARE * case.span_ns:
         return None
     return Advice(
         rule=name,
@@ -159,14 +159,14 @@ _MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__",
 def python_values(case: Case) -> Advice | None:
     """Find calls that turn Python values into tensors, or back: torch.tensor() of a list."""
     waited = _of_values(case)
-    if waited.total < _LEAST_SHARE * case.span_ns or (calls := case.calls) is None:
+    if waited.total < _MIN_SHARE * case.span_ns or (calls := case.calls) is None:
         return None
     names = _MAKES_TENSORS if case.devices else _MAKES_TENSORS | _MAKES_VALUES
     values = np.array([name in names for name in calls.name], bool)
     chosen = np.flatnonzero(values & (case.devices != () or calls.without_work(waited)))
     ns = waited.length_within(calls.start[chosen], calls.end[chosen])
     chosen, ns = chosen[ns > 0], ns[ns > 0]
-    if not len(ns) or ns.sum() < _LEAST_SHARE * case.span_ns:
+    if not len(ns) or ns.sum() < _MIN_SHARE * case.span_ns:
         return None
     evidence = _of_calls(case, chosen, ns)
     made = evidence[0].what in _MAKES_TENSORS
@@ -201,8 +201,8 @@ def _of_calls(
     names = case.calls.name if case.calls is not None else []
     data = pa.table(
         {
-            "op": [names[place] for place in chosen.tolist()],
-            "line": pa.array([case.call_lines[place] for place in chosen.tolist()], pa.string()),
+            "op": [names[index] for index in chosen.tolist()],
+            "line": pa.array([case.call_lines[index] for index in chosen.tolist()], pa.string()),
             "detail": [""] * len(chosen) if details is None else details,
             "ns": ns,
         }

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pyprof.answers.parts import PredictedGain
 
-MOST_IDS = 10
+MAX_IDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Evidence:
     detail: str = ""
     """What is wrong with them, where it differs from row to row."""
     row_ids: tuple[int, ...] = ()
-    """`idx` of the rows that stand for most time, `MOST_IDS` at most; none for ranges."""
+    """`idx` of the rows that stand for most time, `MAX_IDS` at most; none for ranges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

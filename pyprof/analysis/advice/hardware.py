@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.case import Case
     from pyprof.analysis.advice.finding import Advice
 
-_MOST_WAVES = 4.0
+_MAX_WAVES = 4.0
 """With more waves than this, the last one hardly matters."""
 _FILLED = 0.75
 _MEMORY = LIMITS.index("memory")
@@ -35,7 +35,7 @@ def tail(case: Case) -> Advice | None:
     waves = case.table.occupancy.waves
     with np.errstate(invalid="ignore"):
         filled = waves / np.ceil(waves)
-        few = (waves > 1) & (waves < _MOST_WAVES) & (filled < _FILLED) & (case.ns >= LAUNCH_NS)
+        few = (waves > 1) & (waves < _MAX_WAVES) & (filled < _FILLED) & (case.ns >= LAUNCH_NS)
         few &= case.table.roofline.share < filled
     limited = case.table.roofline.limit == _MEMORY
     rows = np.flatnonzero(case.family(*FAMILIES) & few & ~limited & ~case.persistent)

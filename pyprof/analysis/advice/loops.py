@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyprof.marker import Call, Tensor
     from pyprof.prof.calls.attributed_call import AttributedCall
 
-LEAST_SHARE = 0.05
+MIN_SHARE = 0.05
 """What takes less of the time is part of every script."""
 _FEW_ELEMENTS = 4096
 """Up to this many elements, an op takes as long as for one: its call costs more than its work."""
@@ -121,8 +121,8 @@ def _loading(case: Case) -> Mask:
     if loading is None or not len(loading):
         return np.zeros(case.table.records.rows, bool)
     start = case.table.records.numpy("start")
-    place = np.searchsorted(loading.start, start, side="right") - 1
-    return np.asarray((place >= 0) & (start < loading.end[np.maximum(place, 0)]))
+    index = np.searchsorted(loading.start, start, side="right") - 1
+    return np.asarray((index >= 0) & (start < loading.end[np.maximum(index, 0)]))
 
 
 def overhead(case: Case) -> Floats:
@@ -148,7 +148,7 @@ _PRODUCTS = frozenset(
 """Ops whose other operand is mostly a weight, which a larger batch shares."""
 
 _MANY = 8
-_LEAST_LOOP = 0.01
+_MIN_LOOP = 0.01
 _VERY_MANY = 64
 """The same where no steps are known: less may be the loop over steps itself."""
 INDEXING = frozenset(
@@ -184,7 +184,7 @@ def python_loop(case: Case) -> Advice | None:
     ns = (pause_ns + own_ns * overhead(case)[rows]) * (1 - 1 / repeats[rows])
     rows, ns = rows[ns > 0], ns[ns > 0]
     gain_ns = case.most(rows, ns)
-    if gain_ns is None or gain_ns < _LEAST_LOOP * case.span_ns:
+    if gain_ns is None or gain_ns < _MIN_LOOP * case.span_ns:
         return None
     most = max(repeats[rows], default=0.0)
     return case.advice(
@@ -213,7 +213,7 @@ def _is_marked(call: Call | None) -> bool:
     return call is not None and (call.mod.startswith(("torch", "Tensor")) or call.op == "forward")
 
 
-_LEAST_GROWTH = 8
+_MIN_GROWTH = 8
 """Calls in a row that each get a larger tensor than the one before."""
 
 
@@ -228,7 +228,7 @@ def growing_cat(case: Case) -> Advice | None:
     """Find ops that join ever larger tensors: all is copied again for what is new."""
     rows, ns = _growing(case)
     gain_ns = case.most(rows, ns)
-    if gain_ns is None or gain_ns < LEAST_SHARE * case.span_ns:
+    if gain_ns is None or gain_ns < MIN_SHARE * case.span_ns:
         return None
     return case.advice(
         "growing_cat",
@@ -249,7 +249,7 @@ def _growing(case: Case) -> tuple[Int64Array, Floats]:
     size, site = case.elements[order], sites[order]
     first = np.append(True, (np.diff(site) != 0) | (np.diff(size) <= 0))[: len(order)]
     run = np.cumsum(first) - 1
-    long = (np.bincount(run, minlength=1) >= _LEAST_GROWTH)[run] if len(run) else first
+    long = (np.bincount(run, minlength=1) >= _MIN_GROWTH)[run] if len(run) else first
     new = np.where(first, size, np.diff(size, prepend=0))
     share = 1 - np.minimum(new / np.maximum(size, 1), 1)
     rows, share = order[long], share[long]
@@ -286,17 +286,17 @@ def repeated_constant(case: Case) -> Advice | None:
     """Find tensors made of numbers alone, alike in each step, and what is made of them alone."""
     calls = _calls(case)
     by_key: dict[tuple[Call | None, int], list[list[int]]] = {}
-    for place in np.flatnonzero(calls.is_maker).tolist():
-        chain = _made_of(calls, place)
-        if len(chain) > 1 or calls.op(place) not in _PLAIN:
-            key = calls.call(place), int(calls.line[place])
+    for index in np.flatnonzero(calls.is_maker).tolist():
+        chain = _made_of(calls, index)
+        if len(chain) > 1 or calls.op(index) not in _PLAIN:
+            key = calls.call(index), int(calls.line[index])
             by_key.setdefault(key, []).append(chain)
     repeated = [chains for chains in by_key.values() if len(chains) >= _REPEATED]
-    members = [place for chains in repeated for chain in chains[1:] for place in chain]
+    members = [index for chains in repeated for chain in chains[1:] for index in chain]
     rows = np.flatnonzero(np.isin(calls.of_row, members))
     ns = taken_ns(case)[rows]
     gain_ns = case.most(rows, ns)
-    if gain_ns is None or gain_ns < LEAST_SHARE * case.span_ns:
+    if gain_ns is None or gain_ns < MIN_SHARE * case.span_ns:
         return None
     return case.advice(
         "repeated_constant",
@@ -432,7 +432,7 @@ def _batch(call: Call | None) -> int:
 
 
 _SMALL_BATCH = 8
-_MOST = 0.8
+_MAJORITY = 0.8
 _TARGET = 64
 
 
@@ -455,7 +455,7 @@ def tiny_batches(case: Case) -> Advice | None:
     size = np.array([each.numel if each else 0 for each in first])
     small = (size > 0) & ((size <= _FEW_ELEMENTS) | (costs.flops[rows] <= _FEW_FLOPS))
     few = (batch > 0) & (batch <= _SMALL_BATCH) & small
-    if few.mean() < _MOST or (find_sites(case).repeats()[rows] >= _MANY).any():
+    if few.mean() < _MAJORITY or (find_sites(case).repeats()[rows] >= _MANY).any():
         return None
     busy = taken_ns(case)
     # a step's time is the time of its calls: a batch larger by this factor takes as long
@@ -463,7 +463,7 @@ def tiny_batches(case: Case) -> Advice | None:
     all_rows = np.flatnonzero(case.chosen & ~_loading(case))
     ns = busy[all_rows] * (1 - typical / _TARGET)
     gain_ns = case.most(all_rows, ns)
-    if gain_ns is None or gain_ns < LEAST_SHARE * case.span_ns:
+    if gain_ns is None or gain_ns < MIN_SHARE * case.span_ns:
         return None
     return case.advice(
         "tiny_batches",

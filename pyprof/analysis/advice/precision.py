@@ -47,8 +47,8 @@ def half_precision(case: Case) -> Advice | None:
     candidates = np.flatnonzero((case.family(*FAMILIES) & missed[number]) | named)
     texts = [*case.why.values, ""]
     reasons = [
-        _NAMED if is_named else texts[place]
-        for place, is_named in zip(
+        _NAMED if is_named else texts[index]
+        for index, is_named in zip(
             case.why.index[candidates].tolist(), named[candidates].tolist(), strict=True
         )
     ]

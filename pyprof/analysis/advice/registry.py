@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyprof.analysis.advice.finding import MOST_IDS
+from pyprof.analysis.advice.finding import MAX_IDS
 from pyprof.answers.parts import Finding, Suggestion
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _plus(a: Advice, b: Advice) -> Advice:
                 other,
                 count=other.count + entry.count,
                 total_ns=other.total_ns + entry.total_ns,
-                row_ids=(*other.row_ids, *entry.row_ids)[:MOST_IDS],
+                row_ids=(*other.row_ids, *entry.row_ids)[:MAX_IDS],
             )
         )
     longest = sorted(

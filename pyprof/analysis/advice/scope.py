@@ -22,7 +22,7 @@ GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
 )
 """What a rule may need: GPU for what a CPU cannot have, KERNELS where it lacks a rule alone."""
 
-_MOST = 0.5
+_MAX_MISSING = 0.5
 """The share of the time above which missing data is reported."""
 
 
@@ -128,7 +128,7 @@ def _mostly(case: Case, unknown: Mask, reason: str) -> str | None:
     # copies and fills need no op
     work = case.kind(schema.KERNEL) | case.kind(schema.GRAPH) | case.kind(schema.CPU)
     share = _share(case, unknown & work) / (_share(case, work) or 1)
-    if share <= _MOST:
+    if share <= _MAX_MISSING:
         return None
     return reason.format(f"{100 * share:.0f} %", "CPU" if _gpu(case) == _SILENT else "kernel")
 

@@ -22,10 +22,10 @@ _MUCH = 0.1
 """Part of an op's time from which a kernel, a shape or autotuning counts."""
 _NAMED = 2
 """Kernels, shapes and types that are named; of more, how many there are."""
-_MOST, _NEARLY_ALL = 0.5, 0.8
+_MAJORITY, _NEARLY_ALL = 0.5, 0.8
 """Shares of the time."""
 _SPREAD, _SPREAD_OF_CHANGE = 0.02, 0.5
-_LEAST_OPS = 5
+_MIN_OPS = 5
 """So many ops, by factors that differ by so little, have one cause."""
 
 _Traits = dict[str, dict[str | None, float]]
@@ -99,25 +99,25 @@ _APART = ("shape", "dtype")
 
 def _others(comparison: Comparison) -> Mapping[int, Change]:
     """The removed counterpart of what is new, and the other way round."""
-    places = [at for at, name in enumerate(comparison.keys) if name in _APART]
-    if not places:
+    indices = [at for at, name in enumerate(comparison.keys) if name in _APART]
+    if not indices:
         return {}
     alike: dict[Key, dict[str, list[Change]]] = defaultdict(lambda: defaultdict(list))
     for change in comparison.changes:
-        if change.status in (NEW, GONE) and any(change.key[at] for at in places):
-            key = tuple(part for at, part in enumerate(change.key) if at not in places)
+        if change.status in (NEW, GONE) and any(change.key[at] for at in indices):
+            key = tuple(part for at, part in enumerate(change.key) if at not in indices)
             alike[key][change.status].append(change)
     pairs = [pair for changes in alike.values() for pair in _pairs(changes[GONE], changes[NEW])]
     return {id(x): y for gone, new in pairs for x, y in ((gone, new), (new, gone))}
 
 
-_MOST_PAIRS = 10_000
+_MAX_PAIRS = 10_000
 """With more pairs, such as a shape for each length of a text, none is matched to another."""
 
 
 def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
     """Pair those whose shapes and types have most in common, each once."""
-    if len(gone) * len(new) > _MOST_PAIRS:
+    if len(gone) * len(new) > _MAX_PAIRS:
         return
     alike = [(-_shared(x.key, y.key), i, j) for i, x in enumerate(gone) for j, y in enumerate(new)]
     paired: tuple[set[int], set[int]] = (set(), set())
@@ -169,7 +169,7 @@ def _common_factor(comparison: Comparison) -> Iterator[str]:
     same = [
         change for change in comparison.changes if change.a_ns and change.b_ns and not change.causes
     ]
-    if len(same) < _LEAST_OPS:
+    if len(same) < _MIN_OPS:
         return
     ratio = np.array([change.b_ns / change.a_ns for change in same])
     weight = np.array([change.a_ns for change in same])
@@ -196,7 +196,7 @@ def _common(comparison: Comparison) -> Iterator[tuple[str, str]]:
             if change.a_ns and cause.startswith(begin)
         ]
         share = sum(ns for _, ns in causes) / total_ns if causes else 0.0
-        if share > _MOST and len(causes) >= _LEAST_OPS:
+        if share > _MAJORITY and len(causes) >= _MIN_OPS:
             what = _WHAT[name](causes)
             yield name, f"other {name}s for {100 * share:.0f} % of A's time{what}"
 

@@ -264,11 +264,11 @@ def _changes(
     sides: Sequence[Measured], same_below: float, a_keys: Mapping[Key, Key]
 ) -> list[Change]:
     a, b = sides
-    place = {key: number for number, key in enumerate({**a.rows, **b.rows})}
-    times = [side.times(place).tolist() for side in sides]
-    intervals = _intervals(a, b, place)
+    index = {key: number for number, key in enumerate({**a.rows, **b.rows})}
+    times = [side.times(index).tolist() for side in sides]
+    intervals = _intervals(a, b, index)
     changes = []
-    for key, at in place.items():
+    for key, at in index.items():
         mine, other, a_ns, b_ns = a.rows.get(key), b.rows.get(key), times[0][at], times[1][at]
         interval = intervals[at] if intervals else None
         status = _status(mine, other, a_ns, b_ns, same_below, interval)

@@ -95,8 +95,8 @@ class Measured:
         if sample not in self._by_key:
             self._by_key[sample] = _by_key(table, self.keys, sample, name)
         keys, of_key, number, values = self._by_key[sample]
-        places = [place.get(self._renames.get(key, key), -1) for key in keys]
-        index = np.array(places, np.int64)[of_key]
+        indices = [place.get(self._renames.get(key, key), -1) for key in keys]
+        index = np.array(indices, np.int64)[of_key]
         compared = index >= 0  # of all rows, some are in no step
         first = self.first if sample == "step" else 0
         return index[compared], number[compared] - first, values[compared]

@@ -195,11 +195,11 @@ def slower_ops(comparison: Comparison) -> list[SlowerOp]:
 
 def _replaced(comparison: Comparison) -> dict[Key, list[Change]]:
     """Group what is new or gone by all but its shape and type."""
-    places = [at for at, name in enumerate(comparison.keys) if name not in {"shape", "dtype"}]
+    indices = [at for at, name in enumerate(comparison.keys) if name not in {"shape", "dtype"}]
     grouped: dict[Key, list[Change]] = {}
     for entry in comparison.changes:
         if entry.status in (NEW, GONE):
-            grouped.setdefault(tuple(entry.key[at] for at in places), []).append(entry)
+            grouped.setdefault(tuple(entry.key[at] for at in indices), []).append(entry)
     return grouped
 
 

@@ -93,9 +93,9 @@ KEYS: dict[str, Callable[[Table], pa.DictionaryArray]] = {
 """What rows can be matched by."""
 
 
-_MOST_PAIRS = 10_000
+_MAX_PAIRS = 10_000
 """With more layers for the same op call, the n-th is matched to the n-th."""
-_MOST_WORDS = 64
+_MAX_WORDS = 64
 """Maximum words of a name; of a longer one the beginning counts."""
 _SAME_CALLS = 0.1
 """Calls may differ by this share, as a capture ends within a step."""
@@ -132,7 +132,7 @@ def _by_rest(own: Mapping[Key, float], other: Mapping[Key, float], at: int) -> d
 
 def _words(name: str | None) -> list[str]:
     words = _WORD.findall(name or "")
-    return words if len(words) <= _MOST_WORDS else words[:_MOST_WORDS]
+    return words if len(words) <= _MAX_WORDS else words[:_MAX_WORDS]
 
 
 def _natural(name: str | None) -> list[tuple[int, str]]:
@@ -146,7 +146,7 @@ _WORD = re.compile(r"[0-9]{1,9}|[^0-9.:/]+")
 
 def _pairs(gone: Sequence[Key], new: Sequence[Key], at: int) -> Iterator[tuple[Key, Key]]:
     """Pair the names that have most in common at their ends; among equals by their order."""
-    if len(gone) * len(new) > _MOST_PAIRS:
+    if len(gone) * len(new) > _MAX_PAIRS:
         yield from zip(gone, new, strict=False) if len(gone) == len(new) else ()
         return
     words = [[_words(key[at]) for key in side] for side in (gone, new)]

@@ -30,10 +30,10 @@ STEPS: Literal["steps"] = "steps"
 RANKS: Literal["ranks"] = "ranks"
 """What the samples are."""
 
-_MOST_APART = 64
+_MAX_APART = 64
 _BATCHES = 32
 """Maximum number of batches; more consecutive samples are averaged into this many."""
-_LEAST_BATCHES = 8
+_MIN_BATCHES = 8
 FEW = 8
 _ALIKE_OF_FEW = 0.75
 """The assumed correlation of neighbours for fewer samples, which are too few to estimate it.
@@ -48,9 +48,9 @@ Of runs of 8 to 15 steps 1 to 4 % differ if neighbours correlate by 0.8 (6 to 8 
 by 3 to 6 standard deviations are found. From 16 on it is estimated: changes by 2 standard
 deviations are found.
 """
-_MOST_ALIKE = 0.99
-_LEAST_EFFECTIVE = 1.3
-_LEAST_FREEDOM = 1.0
+_MAX_ALIKE = 0.99
+_MIN_EFFECTIVE = 1.3
+_MIN_FREEDOM = 1.0
 """Samples that all resemble their neighbours leave a change in doubt, whatever its size."""
 _MEDIAN = np.sqrt(np.pi / 2)
 """The standard error of a median by that of the mean, for normal noise; for noise with outliers,
@@ -128,8 +128,8 @@ def estimates(
 
 def _batch_counts(count: int) -> list[int]:
     """Choose into how many batches to divide consecutive samples: the finest first."""
-    batches = [count if count <= _MOST_APART else _BATCHES]
-    while batches[-1] // 2 >= _LEAST_BATCHES:
+    batches = [count if count <= _MAX_APART else _BATCHES]
+    while batches[-1] // 2 >= _MIN_BATCHES:
         batches.append(batches[-1] // 2)
     return batches
 
@@ -150,11 +150,11 @@ def _long_run(means: Floats, samples: int, resolution: float) -> tuple[Floats, F
         both = (off[:, 1:] * off[:, :-1]).sum(axis=1)
         alike = np.divide(both, square, out=np.zeros(len(means)), where=square > 0)
         least = _ALIKE_OF_SOME if samples < _SOME else 0.0
-        alike = np.clip(alike + (1 + 3 * np.maximum(alike, 0)) / count, least, _MOST_ALIKE)
-        effective = np.maximum(count * (1 - alike) / (1 + alike), _LEAST_EFFECTIVE)
+        alike = np.clip(alike + (1 + 3 * np.maximum(alike, 0)) / count, least, _MAX_ALIKE)
+        effective = np.maximum(count * (1 - alike) / (1 + alike), _MIN_EFFECTIVE)
     variance = np.maximum(square / count / (1 - 1 / effective), resolution**2 / 12)
     freedom = count * (1 - alike**2) / (1 + alike**2) - 1
-    return variance * (1 + alike) / (1 - alike), np.maximum(freedom, _LEAST_FREEDOM)
+    return variance * (1 + alike) / (1 - alike), np.maximum(freedom, _MIN_FREEDOM)
 
 
 def totals(

@@ -58,8 +58,8 @@ class Samples:
             by_step = _added(by_step, each.by_step, _NS)
             of_steps = _added(of_steps, each.steps, _OF_STEPS)
         number = pc.add(other.by_rank.column("rank"), self.ranks)
-        place = other.by_rank.column_names.index("rank")
-        later = other.by_rank.set_column(place, "rank", number)
+        index = other.by_rank.column_names.index("rank")
+        later = other.by_rank.set_column(index, "rank", number)
         return Samples(
             by_step=by_step,
             by_rank=pa.concat_tables([self.by_rank, later]),

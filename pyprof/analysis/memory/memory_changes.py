@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyprof.analysis.memory.memory_time import LayerWork
     from pyprof.arrays import Floats, Int64Array, Mask
 
-_LEAST_SHARE = 0.01
+_MIN_SHARE = 0.01
 """Changes that move the peak by less are not worth a line."""
-_MOST_LAYERS = 30
+_MAX_LAYERS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def possible_changes(history: History) -> tuple[PossibleChange, ...]:
                 "zero_grad(set_to_none=True) comes before the forward pass"),
     ]  # fmt: skip
     reckoned += bfloat16(history)
-    least = _LEAST_SHARE * history.held(history.peak)
+    least = _MIN_SHARE * history.held(history.peak)
     worth = [each for each in reckoned if _moved(history, each) >= least]
     return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
 
@@ -260,7 +260,7 @@ def _largest(names: Sequence[str], held: Int64Array) -> list[str]:
     for name, size in zip(names, held.tolist(), strict=False):
         for path in _outer(name) if size else ():
             sums[path] = sums.get(path, 0) + size
-    return sorted(sums, key=lambda path: (-sums[path], path))[:_MOST_LAYERS]
+    return sorted(sums, key=lambda path: (-sums[path], path))[:_MAX_LAYERS]
 
 
 def _outer(name: str) -> Iterator[str]:
@@ -298,7 +298,7 @@ def _checkpoint(
 def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[Int64Array]:
     """List the activations of each layer and the layers inside it, in the order of allocation."""
     layer, allocated = history.labels["layer"], history.blocks.allocated
-    number = {path: place for place, path in enumerate(paths)}
+    number = {path: index for index, path in enumerate(paths)}
     of_name = [
         next((number[path] for path in _outer(name) if path in number), MISSING)
         for name in layer.names

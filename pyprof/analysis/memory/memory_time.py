@@ -103,9 +103,9 @@ def beside(
 def _joined(
     groups: Sequence[HeldMemory], texts: _Texts, time_ns: Floats
 ) -> tuple[TimedMemory, ...]:
-    place = np.where(texts.codes == MISSING, len(texts.names), texts.codes)
-    times = np.bincount(place, time_ns, len(texts.names) + 1)
-    counts = np.bincount(place, minlength=len(texts.names) + 1)
+    index = np.where(texts.codes == MISSING, len(texts.names), texts.codes)
+    times = np.bincount(index, time_ns, len(texts.names) + 1)
+    counts = np.bincount(index, minlength=len(texts.names) + 1)
     timed: dict[str | None, tuple[int, int]] = {}
     for name, time, count in zip(
         (*texts.names, None), times.tolist(), counts.tolist(), strict=True

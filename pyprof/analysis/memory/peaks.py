@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 KEYS = ("category", "layer", "line", "op", "direction")
 """What memory is grouped by."""
-_MOST_BLOCKS = 100
-_MOST_OOMS = 10
+_MAX_BLOCKS = 100
+_MAX_OOMS = 10
 _POINTS = 1000
 
 Window: TypeAlias = "tuple[int, int]"
@@ -322,7 +322,7 @@ def _device(
         stacks=_stacks(device, peak),
         at=None if at is None else _held_at(device, since, at),
         growth=_growth(growth(history, *device.steps)),
-        out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MOST_OOMS:]),
+        out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MAX_OOMS:]),
         changes=possible_changes(history) if device.of_tensors else (),
         checkpoints=checkpoints(history, work) if device.of_tensors else (),
         beside_time=None if source is None else beside(by, source),
@@ -393,17 +393,17 @@ def _groups(
     """Sum up blocks by code, what holds most of those that are live first."""
     blocks = history.blocks
     rows = len(names) + 1  # the last for what is unknown
-    place = np.where(codes == MISSING, rows - 1, codes)
-    held = _total(place, blocks.bytes * live, rows)
-    made = _total(place, blocks.bytes * (blocks.allocated != BEFORE), rows)
-    counts = np.bincount(place, live, rows).astype(np.int64)
-    lasted = np.bincount(place, byte_ns, rows) if byte_ns is not None else None
+    index = np.where(codes == MISSING, rows - 1, codes)
+    held = _total(index, blocks.bytes * live, rows)
+    made = _total(index, blocks.bytes * (blocks.allocated != BEFORE), rows)
+    counts = np.bincount(index, live, rows).astype(np.int64)
+    lasted = np.bincount(index, byte_ns, rows) if byte_ns is not None else None
     net = None
     if given_back_by is not None:
         freed = np.where(given_back_by.codes == MISSING, rows - 1, given_back_by.codes)
         inside = (blocks.released != BEFORE) & (blocks.released < len(history.time_ns))
         net = made - _total(freed, blocks.bytes * inside, rows)
-    used = np.flatnonzero(np.bincount(place, minlength=rows) | (net if net is not None else 0))
+    used = np.flatnonzero(np.bincount(index, minlength=rows) | (net if net is not None else 0))
     order = used[np.lexsort((-made[used], -held[used]))]
     return tuple(
         HeldMemory(
@@ -431,7 +431,7 @@ def live_blocks(history: History, state: int, most: int | None = None) -> Int64A
 
 
 def _largest(history: History, since: Int64Array | None, state: int) -> tuple[HeldBlock, ...]:
-    rows = live_blocks(history, state, _MOST_BLOCKS)
+    rows = live_blocks(history, state, _MAX_BLOCKS)
     return tuple(held_blocks(history, rows, since, state))
 
 
@@ -456,10 +456,10 @@ def _stacks(device: RecordedDevice, state: int) -> tuple[HeldStack, ...]:
     history = device.history
     rows = np.flatnonzero(history.blocks.live(state))
     stacks, ops = device.call_stacks(rows), history.labels["op"]
-    pairs, place = np.unique(np.stack([stacks.codes, ops.codes[rows]]), axis=1, return_inverse=True)
-    place = place.reshape(-1)
-    held = _total(place, history.blocks.bytes[rows], pairs.shape[1])
-    counts = np.bincount(place, minlength=pairs.shape[1])
+    pairs, index = np.unique(np.stack([stacks.codes, ops.codes[rows]]), axis=1, return_inverse=True)
+    index = index.reshape(-1)
+    held = _total(index, history.blocks.bytes[rows], pairs.shape[1])
+    counts = np.bincount(index, minlength=pairs.shape[1])
     sums: dict[tuple[str, ...], tuple[int, int]] = {}
     for stack, op, size, count in zip(*pairs.tolist(), held.tolist(), counts.tolist(), strict=True):
         frames = stacks.names[stack].split("\n") if stack != MISSING else []
@@ -514,9 +514,9 @@ def _timeline(
             int(since[state]) if since is not None else None,
             int(history.level[state]),
             int(reserved[state]) if reserved is not None else None,
-            tuple(int(each[place]) for each in held),
+            tuple(int(each[index]) for each in held),
         )
-        for place, state in enumerate(states.tolist())
+        for index, state in enumerate(states.tolist())
     )
 
 

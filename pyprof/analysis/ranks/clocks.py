@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SHARE = 95
 """The residual is this percentile of the differences."""
-_DRIFT_MOST = 5e-4
+_DRIFT_MAX = 5e-4
 """A computer's clock does not go wrong by more; what looks so is something else."""
 _DRIFT_FROM = 12
 """With fewer differences than this, drift cannot be told from chance."""
@@ -90,9 +90,9 @@ def clocks(
     for rank, number in sorted(numbers.items()):
         ranks_of.setdefault(number, []).append(rank)
     places_of: dict[int, list[int]] = {number: [] for number in ranks_of}
-    for place, one in enumerate(ends):
+    for index, one in enumerate(ends):
         for number in set(one.clocks):
-            places_of[number].append(place)
+            places_of[number].append(index)
     clock_of: dict[int, Clock] = {}
     for number, (first, *_) in ranks_of.items():
         if number not in clock_of:
@@ -193,7 +193,7 @@ def _clock(own: IntArray, reference: IntArray, clock: Clock) -> Clock:
     left = [
         np.percentile(np.abs(clock.align(own) - reference), _SHARE) for clock in (level, sloped)
     ]
-    return sloped if left[1] < left[0] / 2 and abs(drift) < _DRIFT_MOST else level
+    return sloped if left[1] < left[0] / 2 and abs(drift) < _DRIFT_MAX else level
 
 
 def _with_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mapping[int, Clock]:

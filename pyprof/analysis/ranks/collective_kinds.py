@@ -140,8 +140,8 @@ def collectives(
     start, end = (records.numpy(name)[rows] for name in ("start", "end"))
     rows_of_key = dict(by_value(np.array(numbers, np.int64)))
     when = [
-        union_of(start[rows_of_key[place]], end[rows_of_key[place]])
-        for place in range(len(number_of_signature))
+        union_of(start[rows_of_key[index]], end[rows_of_key[index]])
+        for index in range(len(number_of_signature))
     ]
     described["total_ns"] = [each.total for each in when]
     described["exposed_ns"] = [(each - computing).total for each in when]
@@ -203,23 +203,23 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
     seqs, calls = records.templates(), records.dictionary("marker")
     kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
     marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
-    places = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
+    indices = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
     stream, ranges = (
         records.arrow("stream").to_pylist(),
-        [kind_of_seqs[seq] or marked[call] for seq, call in places],
+        [kind_of_seqs[seq] or marked[call] for seq, call in indices],
     )
-    for place, tool, params, one, inside in zip(
+    for index, tool, params, one, inside in zip(
         name.index.tolist(), tool_fields, _params_of_ops(records), stream, ranges, strict=True
     ):
         # choose the kind: the tool knows it, else the kernel's name; but all runs as send and
         # receive. The kind of a group of sends and receives follows from the range around it.
         tool_name = tool.get("name")
         tool_kind = ops.kind(tool_name) if isinstance(tool_name, str) else None
-        first = named[place] if tool_kind is None else tool_kind
+        first = named[index] if tool_kind is None else tool_kind
         kind = inside or first if first in (None, ops.SEND_RECV) else first
         tool_bytes = _bytes(kind, tool)
         yield (
-            one, kind, algorithms[place], tool.get("group"), tool.get("ranks"),
+            one, kind, algorithms[index], tool.get("group"), tool.get("ranks"),
             _whole_number(tool.get("size")) or _whole_number(params.get("ranks")),
             _whole_number(params.get("algo_bytes")) if tool_bytes is None else tool_bytes,
             tool.get("description"),
@@ -230,7 +230,7 @@ def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     """What the tool recorded for each row; {} if nothing."""
     column = records.dictionary("collective")
     decoded: list[Mapping[str, Any]] = [*map(json_fields, column.values), {}]
-    return [decoded[place] for place in column.index.tolist()]
+    return [decoded[index] for index in column.index.tolist()]
 
 
 def _kind_of_seqs(texts: list[str]) -> str | None:
@@ -267,6 +267,6 @@ def _params_of_ops(records: Records) -> list[Mapping[str, Any]]:
     costs = Table(records).costs
     alone = np.bincount(costs.call)[costs.call] == 1
     return [
-        costs.params[place] if only else {}
-        for place, only in zip(costs.params_of.tolist(), alone.tolist(), strict=True)
+        costs.params[index] if only else {}
+        for index, only in zip(costs.params_of.tolist(), alone.tolist(), strict=True)
     ]

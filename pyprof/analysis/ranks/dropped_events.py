@@ -123,9 +123,9 @@ class _Pair:
 
     def _apart(self, one: int, other: int, count: int) -> tuple[IntArray, Mask]:
         """The distances of the ends, and the mask of those whose kinds differ."""
-        places = slice(one, one + count), slice(other, other + count)
+        indices = slice(one, one + count), slice(other, other + count)
         ends, same = (
-            [part[place] for part, place in zip(pair, places, strict=True)]
+            [part[index] for part, index in zip(pair, indices, strict=True)]
             for pair in (self._ends, self._same)
         )
         return ends[1] - ends[0], same[0] != same[1]

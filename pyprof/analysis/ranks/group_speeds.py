@@ -165,7 +165,7 @@ def slow_groups(speeds: Iterable[GroupSpeed]) -> list[SlowGroup]:
         if len(same) > 1:
             usual = of_others(times)
             slow += [
-                SlowGroup(same[place], float(usual[place]), len(same) - 1)
-                for place in np.flatnonzero(times > _SLOWER * usual).tolist()
+                SlowGroup(same[index], float(usual[index]), len(same) - 1)
+                for index in np.flatnonzero(times > _SLOWER * usual).tolist()
             ]
     return sorted(slow, key=lambda one: (-one.lost_ns, one.label))

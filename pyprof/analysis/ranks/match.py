@@ -130,7 +130,7 @@ def _absent(columns: Collectives) -> tuple[int, ...]:
         return ()
     count = max(max(present) + 1, int(what.size.max(initial=0)))
     named = {int(rank) for text in what.lists for rank in _NUMBER.findall(text)}
-    return tuple(sorted(({*range(min(count, _MOST_RANKS))} | named) - present))
+    return tuple(sorted(({*range(min(count, _MAX_RANKS))} | named) - present))
 
 
 def _waiting_for_absent(
@@ -199,7 +199,7 @@ def _size(what: Signatures, one: int) -> int:
 
 _PAIR = 2
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_MOST_RANKS = 1 << 20
+_MAX_RANKS = 1 << 20
 
 
 def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Alignment]]:

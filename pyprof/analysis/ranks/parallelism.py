@@ -104,11 +104,11 @@ def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[Axi
     if not any(role.name for role in roles) and all(_reduces(columns, used) for used in entries):
         roles = _by_layout([matrix.group for matrix in matrices]) or roles
     alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
-    for place, (role, matrix) in enumerate(zip(roles, matrices, strict=True)):
-        alike[role.name, role.evidence, len(matrix.group.ranks)].append(place)
+    for index, (role, matrix) in enumerate(zip(roles, matrices, strict=True)):
+        alike[role.name, role.evidence, len(matrix.group.ranks)].append(index)
     role_axes = [
-        _axis(columns, *key, [matrices[place] for place in places],
-              np.unique(np.concatenate([entries[place] for place in places])))
+        _axis(columns, *key, [matrices[index] for index in places],
+              np.unique(np.concatenate([entries[index] for index in places])))
         for key, places in alike.items()
     ]  # fmt: skip
     return sorted(role_axes, key=lambda axis: (-axis.exposed_ns, axis.role, axis.ranks))
@@ -116,8 +116,8 @@ def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[Axi
 
 def _role(columns: Collectives, group: Group, entries: IntArray) -> Role:
     what = columns.signatures
-    described = {what.descriptions[place] for place in what.description[entries] if place >= 0}
-    kinds = {what.kinds[place] if place >= 0 else None for place in what.kind[entries]}
+    described = {what.descriptions[index] for index in what.description[entries] if index >= 0}
+    kinds = {what.kinds[index] if index >= 0 else None for index in what.kind[entries]}
     description = described.pop() if len(described) == 1 else None
     return group_role(description, group.name if group.named else None, kinds)
 
@@ -148,8 +148,8 @@ def _imbalance(columns: Collectives, entries: IntArray) -> tuple[int | None, flo
     received = what.received_bytes[exchanged]
     if not len(exchanged) or (received < 0).any():
         return None, None
-    ranks, place = np.unique(what.rank[exchanged], return_inverse=True)
-    total = np.bincount(place, weights=received)
+    ranks, index = np.unique(what.rank[exchanged], return_inverse=True)
+    total = np.bincount(index, weights=received)
     if len(ranks) < 2 or not total.sum():  # noqa: PLR2004 - nothing to compare
         return None, None
     most = int(total.argmax())

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def of_others(values: Floats) -> Floats:
     """For each of two or more values, the median of all others."""
     order = np.argsort(values, kind="stable")
-    place = np.empty(len(values), np.int64)
-    place[order] = np.arange(len(values))
+    index = np.empty(len(values), np.int64)
+    index[order] = np.arange(len(values))
     others = len(values) - 1
     below, above = (
-        values[order][middle + (middle >= place)]  # without itself
+        values[order][middle + (middle >= index)]  # without itself
         for middle in ((others - 1) // 2, others // 2)
     )
     return np.asarray((below + above) / 2)
@@ -140,10 +140,10 @@ def own_times(steps: pa.Table) -> dict[int, float]:
 def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
     """The ranks that came last, how often, and how long the others waited."""
     alone = last != MISSING
-    ranks, place = np.unique(last[alone], return_inverse=True)
+    ranks, index = np.unique(last[alone], return_inverse=True)
     cost = np.zeros(len(ranks), np.int64)
-    np.add.at(cost, place, costs[alone])
-    counts = np.bincount(place, minlength=len(ranks))
+    np.add.at(cost, index, costs[alone])
+    counts = np.bincount(index, minlength=len(ranks))
     return zip(ranks.tolist(), counts.tolist(), cost.tolist(), strict=True)
 
 
@@ -184,9 +184,9 @@ def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
     cost_by_ranks: dict[tuple[int, bytes], int] = {}
     for number, one in enumerate(waits):
         costs = one.others_ns
-        for place in np.flatnonzero((one.last == MISSING) & (costs > 0)).tolist():
-            key = (number, one.latest[:, place].tobytes())
-            cost_by_ranks[key] = cost_by_ranks.get(key, 0) + int(costs[place])
+        for index in np.flatnonzero((one.last == MISSING) & (costs > 0)).tolist():
+            key = (number, one.latest[:, index].tobytes())
+            cost_by_ranks[key] = cost_by_ranks.get(key, 0) + int(costs[index])
     costliest = sorted(cost_by_ranks, key=lambda key: (-cost_by_ranks[key], key[0], key[1]))[:_KEPT]
     several = [
         Together(

@@ -20,7 +20,7 @@ _ROUGHLY_NS = 4 * TOGETHER_NS
 """The number of collectives compared at first, for a rough estimate."""
 _LOOKED_AT, _LIKEST = 17, 4
 """Number of ends by which the likeliest bundles are chosen; number of bundles checked closely."""
-_TRIED, _MOST = 16, 256
+_TRIED, _MAX = 16, 256
 """For how many streams left alone, and with how many others each, a match is tried."""
 _FEW = 4
 """Fewer collectives fit somewhere by chance."""
@@ -35,7 +35,7 @@ def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[li
     # Merge a stream left alone into the bundle nearest in number: its capture has fewer, or more.
     length = np.array([len(bundle[0].rows) for bundle in bundles])
     alone = [place for place, bundle in enumerate(bundles) if len(bundle) == 1]
-    for place_ in alone[:_MOST]:
+    for place_ in alone[:_MAX]:
         rows = bundles[place_][0].rows
         near = np.argsort(np.abs(length - len(rows)), kind="stable")
         tried = [
@@ -180,13 +180,13 @@ def candidate_shifts(columns: Collectives, reference: IntArray, rows: IntArray) 
 
 def _most_similar(columns: Collectives, rows: IntArray, few: IntArray) -> int:
     """Where a few collectives of one rank fit best among those of another."""
-    places = len(rows) - len(few) + 1
+    shift_count = len(rows) - len(few) + 1
     after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()
     same = columns.same[columns.signature[rows]]
-    apart = np.zeros(places)
+    apart = np.zeros(shift_count)
     for number, sort in enumerate(columns.same[columns.signature[few]].tolist()):
-        apart[same[number : number + places] != sort] += _FAR_NS
+        apart[same[number : number + shift_count] != sort] += _FAR_NS
         if number < len(wanted):
-            here = np.abs(after[number : number + places] - wanted[number])
+            here = np.abs(after[number : number + shift_count] - wanted[number])
             apart += np.minimum(here, _FAR_NS)
     return int(apart.argmin())

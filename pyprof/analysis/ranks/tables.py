@@ -228,7 +228,7 @@ def dictionary(column: pa.ChunkedArray) -> tuple[IntArray, Sequence[str]]:
     if not unified.num_chunks:
         return np.zeros(0, np.int32), []
     names = unified.chunk(0).dictionary.to_pylist()
-    place = np.argsort(np.argsort(np.array(names, object), kind="stable")).astype(np.int32)
+    index = np.argsort(np.argsort(np.array(names, object), kind="stable")).astype(np.int32)
     indices = [pc.fill_null(chunk.indices, MISSING).to_numpy() for chunk in unified.chunks]
-    codes = np.append(place, np.int32(MISSING))[np.concatenate(indices)]
+    codes = np.append(index, np.int32(MISSING))[np.concatenate(indices)]
     return codes, sorted(names)

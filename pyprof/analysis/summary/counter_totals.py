@@ -247,9 +247,9 @@ def disagreements(table: Table, chosen: Mask) -> Mapping[tuple[str, bool], CallT
     wrong = np.flatnonzero(counter_rates.tensor_core_disagreements(table) & chosen)
     name = table.records.dictionary("kLongName")
     ran = counter_rates.tensor_cores(table)[wrong].astype(np.int64)
-    kinds, place = np.unique(name.index[wrong] * 2 + ran, return_inverse=True)
-    rows = np.bincount(place, minlength=len(kinds)).tolist()
-    ns = np.bincount(place, table.duration_ns[wrong], len(kinds)).tolist()
+    kinds, index = np.unique(name.index[wrong] * 2 + ran, return_inverse=True)
+    rows = np.bincount(index, minlength=len(kinds)).tolist()
+    ns = np.bincount(index, table.duration_ns[wrong], len(kinds)).tolist()
     calls_by_kernel: dict[tuple[str, bool], CallTime] = {}
     for kind, calls, time_ns in zip(kinds.tolist(), rows, ns, strict=True):
         key = short_name(name.values[kind // 2]), bool(kind % 2)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
     from pyprof.schema import Capture
 
-_LEAST_SAMPLES = 3
-_NEAR_MOST = 0.98
+_MIN_SAMPLES = 3
+_NEAR_MAX = 0.98
 _IDLE = 0.5
 _HOT_C = 85.0
 _CAPPED = 0.5
@@ -116,7 +116,7 @@ def _ranks(records: Records) -> dict[int, int | None]:
 
 def _power(series: _Series, device: int, rank: int | None) -> Power | None:
     taken = sample_regression.samples(*series.samples("power_w"))
-    if len(taken.value) < _LEAST_SAMPLES - 1:
+    if len(taken.value) < _MIN_SAMPLES - 1:
         return None
     lengths_s = (taken.end - taken.start) / 1e9
     energy_j, most_w = float((taken.value * lengths_s).sum()), float(taken.value.max())
@@ -130,7 +130,7 @@ def _power(series: _Series, device: int, rank: int | None) -> Power | None:
         time_s=float(lengths_s.sum()),
         mean_w=energy_j / float(lengths_s.sum()),
         most_w=most_w,
-        at_most=float((busy >= _NEAR_MOST * most_w).mean()) if len(busy) else 0.0,
+        at_most=float((busy >= _NEAR_MAX * most_w).mean()) if len(busy) else 0.0,
         hottest_c=float(heat.max()) if len(heat) else None,
         fixed_clock=len(clock) > 0 and bool((clock == clock[0]).all()),
         held_by=_held_by(series.samples("clock_reasons")[1].astype(np.int64)),

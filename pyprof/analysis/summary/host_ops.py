@@ -170,10 +170,10 @@ def op_ranges(capture: Capture) -> _Ranges:
     numbers: dict[str, int] = {}
     number_of_template = np.full(len(statements) + 1, MISSING, np.int32)
     used_templates = referenced_rows([code], len(statements))
-    for place in used_templates[np.isin(read.kind[used_templates], _OPS)].tolist():
-        name = _name(statements[place])
+    for index in used_templates[np.isin(read.kind[used_templates], _OPS)].tolist():
+        name = _name(statements[index])
         if name is not None:
-            number_of_template[place] = numbers.setdefault(name, len(numbers))
+            number_of_template[index] = numbers.setdefault(name, len(numbers))
     return _Ranges(nest, kind, number_of_template.take(code), [*numbers], line, lines)
 
 
@@ -181,10 +181,10 @@ def _lines(statements: list[Statement], stacks: Int64Array) -> tuple[IntArray, l
     """Number the lines of the user's that stacks end with; MISSING for what names none."""
     numbers: dict[str, int] = {}
     line_of_template = np.full(len(statements) + 1, MISSING, np.int32)
-    for place in stacks.tolist():
-        line = user_line(user_trace(statements[place].frames))
+    for index in stacks.tolist():
+        line = user_line(user_trace(statements[index].frames))
         if line is not None:
-            line_of_template[place] = numbers.setdefault(line, len(numbers))
+            line_of_template[index] = numbers.setdefault(line, len(numbers))
     return line_of_template, [*numbers]
 
 

@@ -262,13 +262,13 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     line = encode(table.numbered("line"))
     # The innermost layer of each row; numbers in it, but for those of a module's path, are N.
     layer = table.own_or_forward("layer")
-    places: dict[str, int] = {}
+    indices: dict[str, int] = {}
     place_of = [
-        places.setdefault(_range_name(path[-1]), len(places)) if path else MISSING
+        indices.setdefault(_range_name(path[-1]), len(indices)) if path else MISSING
         for path in layer.values
     ]
     index = np.array([*place_of, MISSING], np.int32).take(layer.index)
-    innermost_range = DictionaryColumn(index, [*places])
+    innermost_range = DictionaryColumn(index, [*indices])
     yield "range", _where((op.index < 0) & (line.index < 0), innermost_range)
     yield "line", line
     yield "tc", _where(kernel & classified, tc)

@@ -107,7 +107,7 @@ def gpus(source: Source) -> tuple[str | None, ...]:
     """Name the GPUs that the rows ran on, each once."""
     name = source.table.records.dictionary("gpu")
     values = [*name.values, None]
-    return tuple(dict.fromkeys(values[place] for place in distinct_values(name.index).tolist()))
+    return tuple(dict.fromkeys(values[index] for index in distinct_values(name.index).tolist()))
 
 
 MAX_PEAKS = 4

@@ -50,8 +50,8 @@ def serving_phases(
     low, high = chosen or (0, len(loop_steps))
     grouped: dict[str, list[int]] = {}
     stated = said(loop_steps)
-    for place, step in enumerate(stated[low:high], low):
-        grouped.setdefault(step.phase, []).append(place)
+    for index, step in enumerate(stated[low:high], low):
+        grouped.setdefault(step.phase, []).append(index)
     phases = [
         _phase(phase, places, loop_steps, stated) for phase, places in grouped.items() if phase
     ]
@@ -59,18 +59,18 @@ def serving_phases(
 
 
 def _phase(
-    phase: str, places: list[int], loop_steps: Steps, stated: tuple[ServingStep, ...]
+    phase: str, indices: list[int], loop_steps: Steps, stated: tuple[ServingStep, ...]
 ) -> ServingPhase:
-    tokens = sum_if_known([stated[place].tokens for place in places])
-    padded = sum_if_known([stated[place].padded for place in places])
-    time_ns = int(np.sum(loop_steps.duration_ns[places]))
+    tokens = sum_if_known([stated[index].tokens for index in indices])
+    padded = sum_if_known([stated[index].padded for index in indices])
+    time_ns = int(np.sum(loop_steps.duration_ns[indices]))
     tokens_per_s = padding = None
     if tokens is not None:
         tokens_per_s = tokens * NS_PER_S / time_ns if time_ns else None
         padding = 1 - tokens / padded if padded and padded >= tokens else None
     return ServingPhase(
         phase=phase,
-        steps=len(places),
+        steps=len(indices),
         time_ns=time_ns,
         tokens=tokens,
         tokens_per_s=tokens_per_s,

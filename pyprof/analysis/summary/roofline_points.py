@@ -198,7 +198,7 @@ def roofs(achieved: Achieved, limit: int) -> list[Roof]:
     return list(by_peaks.values())[:limit]
 
 
-_MOST_ROOFS = 4
+_MAX_ROOFS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class RooflineSums:
             )
         names = ", ".join(name for name in self.gpus if name) or "a GPU without a name"
         title = f"{names}, against {self.asked}" if self.asked else names
-        return Chart(title, op_points, roofs(self.achieved, _MOST_ROOFS), processor(self.gpus))
+        return Chart(title, op_points, roofs(self.achieved, _MAX_ROOFS), processor(self.gpus))
 
 
 def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSums:

@@ -53,7 +53,7 @@ def stacks(table: Table) -> Stacks:
     first, key = combinations(*parts)
     together = np.lexsort([part[first] for part in reversed(parts)])  # those of one line, one op
     number_of_stack: dict[Stack, int] = {}
-    place = np.zeros(len(first), np.int64)
+    index = np.zeros(len(first), np.int64)
     for number, row in zip(together.tolist(), first[together].tolist(), strict=True):
         lines = trace.values[trace.index[row]] if trace.index[row] >= 0 else []
         names = (named[name][1][named[name][0][row]] for name in ("mod", "op"))
@@ -62,8 +62,8 @@ def stacks(table: Table) -> Stacks:
             *_op(*names),
             Frame(NO_FILE, 0, kernel.values[kernel.index[row]]),
         )
-        place[number] = number_of_stack.setdefault(stack, len(number_of_stack))
-    return Stacks(place[key], list(number_of_stack))
+        index[number] = number_of_stack.setdefault(stack, len(number_of_stack))
+    return Stacks(index[key], list(number_of_stack))
 
 
 class StackTime(NamedTuple):

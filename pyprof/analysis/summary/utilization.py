@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyprof.gpu.peaks import Rate
     from pyprof.prof.table import Table
 
-LEAST_KNOWN = 0.8
+MIN_KNOWN = 0.8
 """Minimum share of GPU time with known FLOPs (for MBU, bytes) for a figure about all of it."""
 _NANO = 1e9
 _DECODE = "decode"
@@ -65,7 +65,7 @@ class StepWork:
         def share(
             amounts: Floats, known_ns: Floats, all_ns: Floats, peak: float | None
         ) -> float | None:
-            if peak is None or not known_ns[step] >= LEAST_KNOWN * all_ns[step] > 0:
+            if peak is None or not known_ns[step] >= MIN_KNOWN * all_ns[step] > 0:
                 return None
             return float(amounts[step]) * _NANO / duration_ns / self.gpus / peak
 
@@ -147,7 +147,7 @@ class Utilization:
         """Say why MFU and HFU are not known; "" where they are."""
         if self.left_out:
             return self.left_out
-        if self.known < LEAST_KNOWN:
+        if self.known < MIN_KNOWN:
             return f"FLOPs of only {100 * self.known:.1f} % of compute time are known"
         if not self.hardware_flops:
             part = "" if self.known == 1 else f" in the {100 * self.known:.1f} % that is known"
@@ -159,7 +159,7 @@ class Utilization:
     @property
     def mbu(self) -> float | None:
         """Bytes of decode steps over what the memory could move in them; None if not known."""
-        known = self.bytes_known_ns >= LEAST_KNOWN * self.decode_busy_ns > 0
+        known = self.bytes_known_ns >= MIN_KNOWN * self.decode_busy_ns > 0
         if not known or self.peak_bandwidth is None or not self.decode_wall_ns:
             return None
         return self.decode_bytes * _NANO / self.decode_wall_ns / self.peak_bandwidth
@@ -172,7 +172,7 @@ class Utilization:
 
     def of_steps(self, duration_ns: Sequence[int]) -> list[StepShares]:
         """Compare every step, in order."""
-        return [self.of_step(place, took) for place, took in enumerate(duration_ns)]
+        return [self.of_step(index, took) for index, took in enumerate(duration_ns)]
 
     def _share(self, flops: int) -> float | None:
         if self.why or self.peak_flops is None:
@@ -200,7 +200,7 @@ class PhaseWork:
 
     def mfu(self, peak_flops: float | None) -> float | None:
         """Return the share of a peak; None if that, or the FLOPs of much work, are not known."""
-        known = self.flops_known_ns >= LEAST_KNOWN * self.compute_ns
+        known = self.flops_known_ns >= MIN_KNOWN * self.compute_ns
         if peak_flops is None or not known or not self.busy_ns:
             return None
         return self.model_flops * _NANO / self.busy_ns / peak_flops
@@ -210,8 +210,8 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
     """Sum up the work of rows, or those chosen, by the part of the step that they belong to."""
     phase = step_rows.phases(table)
     names = [*dict.fromkeys([*parts, ""])]
-    place = {name: number for number, name in enumerate(names)}
-    place_of = [place.get(name or "", len(names)) for name in (*phase.values, None)]
+    index = {name: number for number, name in enumerate(names)}
+    place_of = [index.get(name or "", len(names)) for name in (*phase.values, None)]
     part = np.array(place_of).take(phase.index)  # of other names: the last
     flops, duration = table.costs.flops, table.duration_ns
     known, computing = flops != MISSING, _computing(table)
@@ -226,7 +226,7 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
         )
     )  # fmt: skip
     work = dict(zip(names, map(PhaseWork, *sums), strict=False))
-    return {name: work[name] for name in (*parts, "") if count[place[name]]}
+    return {name: work[name] for name in (*parts, "") if count[index[name]]}
 
 
 def utilization(

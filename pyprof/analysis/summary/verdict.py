@@ -30,7 +30,7 @@ _EXPOSED = 0.15
 """The same of communication, or copies, that nothing overlaps."""
 _SECOND = 0.5
 """A second cause of idle time is named if it is at least this share of the first."""
-_LEAST_GAIN = 0.01
+_MIN_GAIN = 0.01
 _MUCH = 0.05
 """Recurring gains from this share on are named beside a larger one-time gain."""
 _MUCH_UNKNOWN = 0.2
@@ -254,7 +254,7 @@ def _short(line: str) -> str:
 
 
 def _gain(answer: Summary) -> Statement | None:
-    gains = [each for each in answer.advice if ((each.gain_share or 0.0) >= _LEAST_GAIN)]
+    gains = [each for each in answer.advice if ((each.gain_share or 0.0) >= _MIN_GAIN)]
     in_loop = [each for each in gains if not each.once]
     if in_loop and (answer.step is None or answer.step.step_count is not None):
         gains = in_loop

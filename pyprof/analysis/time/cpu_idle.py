@@ -66,10 +66,10 @@ def lines(capture: Capture, calls: OpCalls) -> list[str | None]:
     nest = nesting.nest(thread, start, end, lambda: np.arange(len(rows)))
     leaf = nesting.innermost(nest, calls.thread, calls.start, calls.end)
     line_of = {
-        place: user_line(read.statements[place].frames) for place in np.unique(code[rows]).tolist()
+        index: user_line(read.statements[index].frames) for index in np.unique(code[rows]).tolist()
     }
     of_trace = code[rows[nest.order]]
-    return [None if place == MISSING else line_of[of_trace[place]] for place in leaf.tolist()]
+    return [None if index == MISSING else line_of[of_trace[index]] for index in leaf.tolist()]
 
 
 def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:
@@ -136,8 +136,8 @@ def longest_line(capture: Capture, start: Int64Array, end: Int64Array) -> str | 
     begins, ends = begins[rows], ends[rows]
     lines = [user_line(read.statements[code].frames) for code in read.code[rows].tolist()]
     order = np.argsort(start, kind="stable")
-    place = order[np.maximum(np.searchsorted(start, begins, sorter=order, side="right") - 1, 0)]
-    inside = np.flatnonzero((begins >= start[place]) & (ends <= end[place]))
+    index = order[np.maximum(np.searchsorted(start, begins, sorter=order, side="right") - 1, 0)]
+    inside = np.flatnonzero((begins >= start[index]) & (ends <= end[index]))
     reached = np.maximum.accumulate(np.append(0, ends[inside]))[:-1]
     outermost = inside[begins[inside] >= reached]
     longest = int(np.argmax(end - start))

@@ -72,8 +72,8 @@ class Calls:
         host_of_process = {}
         for pid, rows in by_value(self.pid):
             sets = {}
-            for place, name in enumerate(SORTS):
-                ours = rows[self.sort[rows] == place]
+            for index, name in enumerate(SORTS):
+                ours = rows[self.sort[rows] == index]
                 sets[name] = union_of(self.start[ours], self.end[ours]) if len(ours) else EMPTY
             host_of_process[pid] = Host(sets)
         return host_of_process

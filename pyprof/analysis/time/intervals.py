@@ -65,9 +65,9 @@ class Intervals:
     def _before(self, instant: Int64Array) -> Int64Array:
         """The length of the set before each instant."""
         length = np.concatenate([[0], np.cumsum(self.end - self.start)])
-        place = np.searchsorted(self.start, instant, side="right")
-        over = self.end[place - 1] - instant if len(self) else np.zeros(len(instant), np.int64)
-        return np.asarray(length[place] - np.where(place > 0, np.maximum(over, 0), 0))
+        index = np.searchsorted(self.start, instant, side="right")
+        over = self.end[index - 1] - instant if len(self) else np.zeros(len(instant), np.int64)
+        return np.asarray(length[index] - np.where(index > 0, np.maximum(over, 0), 0))
 
 
 EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -78,9 +78,9 @@ def _codes(name: Int64Array, first: Int64Array) -> Int64Array:
     """Number launches by the names of their kernels, in their order."""
     if len(first) == len(name):
         return name
-    place = np.arange(len(name)) - np.repeat(first, np.diff(first, append=len(name)))
-    powers = np.cumprod(np.full(int(place.max()) + 1, _BASE, np.uint64))
-    digests = np.add.reduceat((name.astype(np.uint64) + np.uint64(1)) * powers[place], first)
+    index = np.arange(len(name)) - np.repeat(first, np.diff(first, append=len(name)))
+    powers = np.cumprod(np.full(int(index.max()) + 1, _BASE, np.uint64))
+    digests = np.add.reduceat((name.astype(np.uint64) + np.uint64(1)) * powers[index], first)
     return np.asarray(np.unique(digests, return_inverse=True)[1]).astype(np.int64)
 
 
@@ -105,9 +105,9 @@ def _candidates(code: Int64Array, least: int) -> list[int]:
     periods = set()
     rarest = [name for name in np.argsort(count, kind="stable") if count[name] >= _TIMES]
     for name in rarest[:_CANDIDATES]:
-        places = order[ends[name] - count[name] : ends[name]]
-        distances, times = np.unique(np.diff(places), return_counts=True)
-        periods |= {int(distances[times.argmax()]), int(np.median(np.diff(places)))}
+        indices = order[ends[name] - count[name] : ends[name]]
+        distances, times = np.unique(np.diff(indices), return_counts=True)
+        periods |= {int(distances[times.argmax()]), int(np.median(np.diff(indices)))}
     return sorted(period for period in periods if least <= period <= len(code) // _TIMES)
 
 
@@ -130,5 +130,5 @@ def _longest_run(code: Int64Array, period: int) -> tuple[int, int]:
     if not len(edges):
         return 0, 0
     start, end = edges[::2], edges[1::2]
-    place = int((end - start).argmax())
-    return int(start[place]), int(end[place] - start[place]) - 1 + 2 * period
+    index = int((end - start).argmax())
+    return int(start[index]), int(end[index] - start[index]) - 1 + 2 * period

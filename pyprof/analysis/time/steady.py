@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
     from pyprof.records.records import Records
 
-_LEAST_STEPS = 2
+_MIN_STEPS = 2
 """A single step after warm-up happens once, too."""
 _MAIN_SHARE = 0.5
 """The longest kernels of guessed steps, up to this share of the steps' time, are the loop's own.
@@ -47,7 +47,7 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     the kernels that take most of a step, belongs to the loop, too.
     """
     averaged = steps.steady
-    if averaged is None or averaged[1] - averaged[0] < _LEAST_STEPS:
+    if averaged is None or averaged[1] - averaged[0] < _MIN_STEPS:
         return None
     launch_ns = launched(records)
     inside = np.asarray(steps.rows(averaged))

@@ -16,10 +16,10 @@ import numpy as np
 from pyprof import schema
 from pyprof.analysis.time.repetition import repetition
 from pyprof.analysis.time.timeline import recorded
-from pyprof.answers.summary_answer import LEAST_COVERED
+from pyprof.answers.summary_answer import MIN_COVERED
 from pyprof.arrays import MISSING, numbered
 from pyprof.parse.steps.loop_steps import (
-    MOST,
+    MAX_PROCESSES,
     launched,
     marked,
     needed,
@@ -106,7 +106,7 @@ class Steps:
     @property
     def covers_most(self) -> bool:
         """Whether nearly all GPU time is in steps."""
-        return self.inside_ns >= LEAST_COVERED * self.all_ns
+        return self.inside_ns >= MIN_COVERED * self.all_ns
 
     @property
     def certainty(self) -> tuple[bool, int]:
@@ -211,12 +211,12 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
         return _none(records.rows)
     launch_ns = launched(records)
     pid = processes(records)
-    numbers, place = numbered(pid)
-    count = np.bincount(place)
+    numbers, index = numbered(pid)
+    count = np.bincount(index)
     if len(numbers) == 1:
         return _of_process(records, capture, launch_ns)
     steps_of_process = {}
-    for number in numbers[np.argsort(-count, kind="stable")][:MOST].tolist():
+    for number in numbers[np.argsort(-count, kind="stable")][:MAX_PROCESSES].tolist():
         rows = np.flatnonzero(pid == number)
         theirs = only(capture, number) if capture is not None else None
         steps_of_process[number] = (

@@ -68,8 +68,8 @@ def streams(records: Records) -> list[Stream]:
     gpu = records.dictionary("gpu")
     words = [word(name) for name in (*gpu.values, None)]
     listed = []
-    for place in np.lexsort([key[first] for key in keys[::-1]]).tolist():
-        rows = rows_of[place]
+    for index in np.lexsort([key[first] for key in keys[::-1]]).tolist():
+        rows = rows_of[index]
         identifiers = [int(key[rows[0]]) for key in keys]
         pid, device, stream = (None if value == MISSING else value for value in identifiers)
         on_cpu, called = cpu[kind.index[rows[0]]], words[gpu.index[rows[0]]]
@@ -175,7 +175,7 @@ class Timeline:
     """GPUs with fewer rows that were not looked at."""
 
 
-_MOST = 1024
+_MAX_GPUS = 1024
 """GPUs that are looked at, each as one process used it; no machine has as many."""
 
 
@@ -210,7 +210,7 @@ def timeline(
         if chosen[ours[rows]].any()
     ]
     busiest = sorted(
-        sorted(lanes, key=lambda lane: -len(lane[1]))[:_MOST], key=lambda lane: lane[0]
+        sorted(lanes, key=lambda lane: -len(lane[1]))[:_MAX_GPUS], key=lambda lane: lane[0]
     )
     device_times = tuple(
         columns.device(key, rows, hosts.get(key[0], host_api.SILENT)) for key, rows in busiest
@@ -276,13 +276,13 @@ class _Columns:
         return union_of(self.start[picked], self.end[picked]) if len(picked) else EMPTY
 
     def _gaps(self, rows: Int64Array, free: Intervals) -> idle.Gaps:
-        place = np.searchsorted(self.start[rows], free.end)
+        index = np.searchsorted(self.start[rows], free.end)
         end = self.end[rows]
         latest = np.maximum.accumulate(end)
         last_ended = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
-        row, before = rows[place], rows[last_ended[np.maximum(place - 1, 0)]]
+        row, before = rows[index], rows[last_ended[np.maximum(index - 1, 0)]]
         in_replay = (
-            (place > 0) & (self.replay[row] >= 0) & (self.replay[row] == self.replay[before])
+            (index > 0) & (self.replay[row] >= 0) & (self.replay[row] == self.replay[before])
         )
         called = self.launch_start[row], self.launch_end[row], self.launch_sort[row]
         return idle.Gaps(free.start, free.end, row, *called, in_replay)

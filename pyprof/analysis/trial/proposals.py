@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.trial.verdict import Finding
     from pyprof.trial.experiment import Variant
 
-_LEAST_TOGETHER = 2
+_MIN_TOGETHER = 2
 
 
 def proposals(rules: Iterable[str]) -> list[Chosen]:
@@ -43,7 +43,7 @@ def together(findings: Sequence[Finding]) -> Variant | None:
         tried = (finding.timing.ratio.mid, chosen)
         subject = _subject(chosen)
         best[subject] = min(tried, best.get(subject, tried))
-    return tuple(chosen for _, chosen in best.values()) if len(best) >= _LEAST_TOGETHER else None
+    return tuple(chosen for _, chosen in best.values()) if len(best) >= _MIN_TOGETHER else None
 
 
 def _subject(chosen: Chosen) -> str:

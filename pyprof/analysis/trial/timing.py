@@ -30,7 +30,7 @@ BUSY_SPREAD = 0.05
 """Variation between runs of the same code above which the machine counts as busy."""
 _WARM_UP = 3
 _GROUP = 4
-_LEAST_SPREAD = 0.002
+_MIN_SPREAD = 0.002
 """The least spread of runs assumed: nothing repeats more exactly."""
 _PRECISE = 0.05
 
@@ -154,8 +154,8 @@ def _variance_of_median(lengths: Floats) -> float:
 
 def _blocks(runs: Sequence[TrialRun], variant: Variant) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the positions of runs with the change, and of the baselines before and after them."""
-    timed = [place for place, run in enumerate(runs) if run.mode == "time" and run.usable]
-    baselines = [place for place in timed if runs[place].variant == BASELINE]
+    timed = [index for index, run in enumerate(runs) if run.mode == "time" and run.usable]
+    baselines = [index for index in timed if runs[index].variant == BASELINE]
     for before, after in pairwise([*baselines, len(runs)]):
         ours = [p for p in timed if before < p < after and runs[p].variant == variant]
         if ours:
@@ -169,8 +169,8 @@ def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
         return None
     used = [run for run in runs if run.mode == "time" and run.variant in (BASELINE, variant)]
     by_step = has_steps(used)
-    sample = {place: _sample(runs[place], by_step=by_step)
-              for ours, around in blocks for place in (*ours, *around)}  # fmt: skip
+    sample = {index: _sample(runs[index], by_step=by_step)
+              for ours, around in blocks for index in (*ours, *around)}  # fmt: skip
     differences = [
         float(np.mean([sample[p].log for p in ours]) - np.mean([sample[p].log for p in around]))
         for ours, around in blocks
@@ -182,9 +182,9 @@ def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
     if not freedom:
         return None
     inside = float(np.mean([each.variance for each in sample.values()]))
-    variance = max(squares / freedom, inside, _LEAST_SPREAD**2)
+    variance = max(squares / freedom, inside, _MIN_SPREAD**2)
     ours_count = sum(len(ours) for ours, _ in blocks)
-    around_count = len({place for _, around in blocks for place in around})
+    around_count = len({index for _, around in blocks for index in around})
     error = math.sqrt(variance * (1 / ours_count + 1 / around_count))
     half = float(student_t.quantile(noise.LEVEL, np.array(freedom))) * error
     ratio = Ratio(*(math.exp(min(mid + part, 700.0)) for part in (-half, 0.0, half)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyprof.trial.run_files import RunResult
 
 Verdict: TypeAlias = Literal["faster", "slower", "no difference", "refused", "failed"]
-_LEAST_CHANGE = 0.01
+_MIN_CHANGE = 0.01
 """Less than this is of no use to anybody, and below what machines repeat."""
 
 
@@ -140,8 +140,8 @@ def _verdict(
     ratio = timed.ratio
     if ratio.low <= 1 <= ratio.high:
         return "no difference", _why_no_difference(timed)
-    if abs(ratio.mid - 1) < _LEAST_CHANGE:
-        return "no difference", f"less than {100 * _LEAST_CHANGE:.0f} %"
+    if abs(ratio.mid - 1) < _MIN_CHANGE:
+        return "no difference", f"less than {100 * _MIN_CHANGE:.0f} %"
     return ("faster" if ratio.mid < 1 else "slower"), ""
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.attention_calls import (
-    LEAST_QUERIES,
-    LEAST_WIDTH,
+    MIN_QUERIES,
+    MIN_WIDTH,
     ROOF_SHARE,
     attention_calls,
     dtype_of,
@@ -39,8 +39,8 @@ def predict(kernels: Kernels) -> Prediction | Refusal:
     suited = [(call, str(dtype)) for call, dtype in half if suits(call)]
     if not suited:
         return Refusal(
-            CHANGE, f"all {len(calls)} calls have fewer than {LEAST_QUERIES} queries"
-            f" or heads under {LEAST_WIDTH}",
+            CHANGE, f"all {len(calls)} calls have fewer than {MIN_QUERIES} queries"
+            f" or heads under {MIN_WIDTH}",
         )  # fmt: skip
     fused = np.array([fused_ns(case, call, dtype) for call, dtype in suited])
     if np.isnan(fused).any():
@@ -60,7 +60,7 @@ def predict(kernels: Kernels) -> Prediction | Refusal:
         formula=f"the roof of each call's products, inputs and output / the share that fused"
         f" kernels reach ({ROOF_SHARE}, or as measured)",
         assumption=f"{len(suited)} of {len(calls)} calls are fused"
-        + (f"; {left} stay: fewer than {LEAST_QUERIES} queries, heads under {LEAST_WIDTH},"
+        + (f"; {left} stay: fewer than {MIN_QUERIES} queries, heads under {MIN_WIDTH},"
            " or float32" if left else ""),
         validation=outcomes.text,
         code="torch.nn.functional.scaled_dot_product_attention(q, k, v)",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OPTION = "--batch"
 FILLED = 4
 """Blocks per SM from which on time follows the number of blocks."""
-_LEAST_FILLED = 0.8
+_MIN_FILLED = 0.8
 _FACTOR = re.compile(r"(\d+(?:\.\d+)?)x?")
 
 
@@ -48,7 +48,7 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusa
     filled = follows & ((np.minimum(blocks, blocks * factor) >= FILLED) | case.persistent)
     ns = kernels.ns
     share = ns[filled].sum() / max(ns[follows].sum(), 1)
-    if share < _LEAST_FILLED:
+    if share < _MIN_FILLED:
         return Refusal(
             change, f"only {percent(share)} of the time is of kernels with {FILLED} and more thread"
             f" blocks per SM; with fewer, time does not follow the batch",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TYPES = {"bf16": "bfloat16", "fp16": "float16"}
 _FLOAT32 = ("float32", "tf32")
 _NARROWER = 2
-_LEAST_KNOWN = 0.8
+_MIN_KNOWN = 0.8
 SHARES = {
     **dict.fromkeys((Role.ELEMENTWISE, Role.RANDOM, Role.SOFTMAX, Role.LOSS, Role.FILL), 0.757),
     **dict.fromkeys((Role.COPY, Role.LAYOUT), 0.865),
@@ -67,7 +67,7 @@ def predict(kernels: Kernels, short: str) -> Prediction | Refusal:
     for role, share in SHARES.items():
         after[wanted & case.role(role)] *= share
     unknown = np.isnan(after)
-    if kernels.ns[unknown].sum() > (1 - _LEAST_KNOWN) * kernels.ns[wanted].sum():
+    if kernels.ns[unknown].sum() > (1 - _MIN_KNOWN) * kernels.ns[wanted].sum():
         return Refusal(change, "FLOPs or bytes of too many products are unknown")
     rows = np.flatnonzero(wanted & ~unknown & (after != kernels.ns))
     outcomes = tried(OUTCOMES)

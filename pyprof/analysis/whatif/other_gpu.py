@@ -39,7 +39,7 @@ LIMITED, STAND_IN = "--gpu of 70 W", "--gpu by its chip"
 _PRODUCTS = ("gemm", "bmm")
 DTYPE = "float32"
 """The only type that is calibrated."""
-_LEAST_KNOWN = 0.8
+_MIN_KNOWN = 0.8
 _MEMORY = (
     *(Role.ELEMENTWISE, Role.RANDOM, Role.REDUCE, Role.LOSS, Role.OPTIMIZER),
     *(Role.COPY, Role.LAYOUT, Role.FILL, Role.MEMSET, Role.MEMCPY),
@@ -81,11 +81,11 @@ def predict(kernels: Kernels, name: str) -> Prediction | Refusal:
     ratio = np.where(computed, _ratios(kernels, boards, target), np.nan)
     known, ns = np.isfinite(ratio), kernels.ns
     share = ns[known].sum() / max(ns[computed].sum(), 1)
-    if share < _LEAST_KNOWN:
+    if share < _MIN_KNOWN:
         return Refusal(
             change, f"only {percent(share)} of the time is of products, norms, softmax and"
             f" point-wise kernels in {DTYPE} whose cost is known;"
-            f" at least {percent(_LEAST_KNOWN)} must be",
+            f" at least {percent(_MIN_KNOWN)} must be",
         )  # fmt: skip
     mean = float((ns[known] * ratio[known]).sum() / ns[known].sum())
     rows = np.flatnonzero(computed)
@@ -137,12 +137,12 @@ def _boards(case: Case, rows: Mask) -> Mapping[int, Board] | str:
     """Return the GPUs of the capture by their places in its column, or why there is one without."""
     gpu = case.table.records.dictionary("gpu")
     boards = {}
-    for place in np.unique(gpu.index[rows]).tolist():
-        name = gpu.values[place] if place >= 0 else None
+    for index in np.unique(gpu.index[rows]).tolist():
+        name = gpu.values[index] if index >= 0 else None
         here = board(name) if name else "the capture does not say which GPU it ran on"
         if isinstance(here, str):
             return here
-        boards[place] = here
+        boards[index] = here
     return boards
 
 
@@ -170,8 +170,8 @@ def _ratios(kernels: Kernels, boards: Mapping[int, Board], target: Board) -> NDA
     flops = np.where(costs.flops >= 0, costs.flops, np.nan)
     ratio = np.full(len(kernels.ns), np.nan)
     for family, rows in _families(kernels.case).items():
-        for place, here in boards.items():
-            some = rows & (gpu == place)
+        for index, here in boards.items():
+            some = rows & (gpu == index)
             work = flops[some] if family in _PRODUCTS else 0.0
             ratio[some] = time_ratio(family, work, kernels.bytes[some], here, target)
     return ratio

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.whatif.kernels import Kernels
 
 CHANGE = "--fuse pointwise"
-_LEAST_KNOWN = 0.8
+_MIN_KNOWN = 0.8
 
 
 def predict(kernels: Kernels) -> Prediction | Refusal:
@@ -25,7 +25,7 @@ def predict(kernels: Kernels) -> Prediction | Refusal:
         return Refusal(CHANGE, "no two point-wise kernels follow one another on a stream")
     moved, ns = kernels.bytes[rows], kernels.ns[rows]
     known = np.isfinite(moved)
-    if ns[known].sum() < _LEAST_KNOWN * ns.sum():
+    if ns[known].sum() < _MIN_KNOWN * ns.sum():
         return Refusal(CHANGE, "the bytes of too many point-wise kernels are unknown")
     bandwidth = bandwidths(case)[rows]
     if np.isnan(bandwidth).any():

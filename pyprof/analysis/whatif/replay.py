@@ -108,11 +108,11 @@ def _awaited(
     last_ended = np.full(len(start), MISSING)
     by_end = np.argsort(end, kind="stable")
     ended = end[by_end]
-    for place in np.flatnonzero(late):
-        first, behind = np.searchsorted(ended, [start[place] - _LATE_NS, start[place] + 1])
-        others = np.flatnonzero(stream[by_end[first:behind]] != stream[place])
+    for index in np.flatnonzero(late):
+        first, behind = np.searchsorted(ended, [start[index] - _LATE_NS, start[index] + 1])
+        others = np.flatnonzero(stream[by_end[first:behind]] != stream[index])
         if len(others):
-            last_ended[place] = by_end[first + others[-1]]
+            last_ended[index] = by_end[first + others[-1]]
     return last_ended
 
 
@@ -124,11 +124,11 @@ def _waits(
     begin, until = calls.start[sync], calls.end[sync]
     order = np.argsort(end, kind="stable")
     last = np.searchsorted(end[order], until, side="right") - 1
-    place = np.where(last >= 0, order[np.maximum(last, 0)], MISSING)
-    waited = (place >= 0) & (end[place] > begin) & (launched[place] <= until)
-    begin, until, place = begin[waited], until[waited], place[waited]
-    at = np.maximum(np.searchsorted(launched, begin, side="right"), place + 1)
-    return at, place, begin, until
+    index = np.where(last >= 0, order[np.maximum(last, 0)], MISSING)
+    waited = (index >= 0) & (end[index] > begin) & (launched[index] <= until)
+    begin, until, index = begin[waited], until[waited], index[waited]
+    at = np.maximum(np.searchsorted(launched, begin, side="right"), index + 1)
+    return at, index, begin, until
 
 
 def replayed(
@@ -147,8 +147,8 @@ def replayed(
     kernels = _rows(recorded.stream, recorded.awaits, recorded.launch_ns, duration_ns)
     wait = next(waits, None)
     shift = 0.0
-    for place, (queue, other, launch_ns, lasted_ns) in enumerate(kernels):
-        while wait is not None and wait[0] <= place:
+    for index, (queue, other, launch_ns, lasted_ns) in enumerate(kernels):
+        while wait is not None and wait[0] <= index:
             _, awaited, began, returned, ended = wait
             until = max(began + shift, end[awaited]) + returned - max(began, ended)
             shift = until - returned
@@ -156,10 +156,10 @@ def replayed(
         begin = max(
             launch_ns + shift + recorded.queued_ns,
             free[queue] + recorded.gap_ns,
-            end[other] if 0 <= other < place else 0.0,
+            end[other] if 0 <= other < index else 0.0,
         )
-        start[place] = begin
-        free[queue] = end[place] = begin + lasted_ns
+        start[index] = begin
+        free[queue] = end[index] = begin + lasted_ns
     return start, end
 
 

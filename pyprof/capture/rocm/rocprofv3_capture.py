@@ -135,14 +135,14 @@ def _join(others: Iterable[Path], database: Path) -> None:
     """Copy the tables of other processes, whose names end in their own ids, into a database."""
     with closing(sqlite3.connect(database)) as base, base:
         there = _tables(base)
-        for place, path in enumerate(others):
-            base.execute(f"ATTACH ? AS other{place}", (str(path),))
-            for name, sql in _tables(base, f"other{place}").items():
+        for index, path in enumerate(others):
+            base.execute(f"ATTACH ? AS other{index}", (str(path),))
+            for name, sql in _tables(base, f"other{index}").items():
                 if name not in there:
                     base.execute(sql)
-                    base.execute(f'INSERT INTO main."{name}" SELECT * FROM other{place}."{name}"')  # noqa: S608
+                    base.execute(f'INSERT INTO main."{name}" SELECT * FROM other{index}."{name}"')  # noqa: S608
             base.commit()
-            base.execute(f"DETACH other{place}")
+            base.execute(f"DETACH other{index}")
 
 
 def _nothing(request: Request) -> str:

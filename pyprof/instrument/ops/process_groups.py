@@ -159,12 +159,12 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
     if name == _BATCH:
         return _batch_text
     names = tuple(inspect.signature(function).parameters)
-    place, rule = names.index("group"), _RULES[mod].get(name)
+    index, rule = names.index("group"), _RULES[mod].get(name)
 
     def text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         plain = op_text(head, args, kwargs)
         try:
-            group = describe(args[place] if len(args) > place else kwargs.get("group"))
+            group = describe(args[index] if len(args) > index else kwargs.get("group"))
             if (cached := _texts.get((plain, group.text))) is not None:
                 return cached
             arguments = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -221,9 +221,9 @@ def _collective_text(
 
 def _peers(group: DescribedGroup, op: str, arguments: Mapping[str, Any]) -> Iterator[int]:
     """Yield the rank that a call sends to or receives from, if it is point-to-point."""
-    rank, place = (arguments.get(name) for name in _PEER.get(op, ("", "")))
-    if place is not None:
-        yield group.ranks[place]
+    rank, index = (arguments.get(name) for name in _PEER.get(op, ("", "")))
+    if index is not None:
+        yield group.ranks[index]
     elif rank is not None:
         yield rank
 

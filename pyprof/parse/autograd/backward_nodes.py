@@ -145,8 +145,8 @@ def count_in_order(
         )
     new = np.ones(len(current), bool)
     new[1:] = (current[1:] != current[:-1]) | (op[1:] != op[:-1])
-    place = np.arange(len(current))
-    return current, place - np.maximum.accumulate(np.where(new, place, 0))
+    index = np.arange(len(current))
+    return current, index - np.maximum.accumulate(np.where(new, index, 0))
 
 
 def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Int64Array:

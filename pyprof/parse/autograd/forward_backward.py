@@ -71,11 +71,11 @@ def partners(
     forward, same_name = _forward(capture, sweep, node | engine, nodes, device, windows)
     forward_range = np.full(len(node) + 1, MISSING, np.int32)  # the last is that of no node
     forward_range[nodes] = forward
-    place = forward_range.take(maker)
-    recomputed = np.where(again, leaf, np.where(_again(sweep, place), place, MISSING))
+    index = forward_range.take(maker)
+    recomputed = np.where(again, leaf, np.where(_again(sweep, index), index, MISSING))
     outer = forward_range.take(np.append(checkpoint, MISSING).take(recomputed))
     forward_range[nodes[~same_name]] = MISSING
-    return Partners(forward_range.take(innermost), place, outer, between)
+    return Partners(forward_range.take(innermost), index, outer, between)
 
 
 def _again(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
@@ -177,9 +177,9 @@ def _forward(
     chosen[nodes] = True
     rows = np.flatnonzero(chosen)
     ranges = _seq_ranges(capture, sweep, rows, node, device, windows)
-    place = np.searchsorted(rows, nodes)
-    forward = backward_nodes.forward_of(ranges, place)
-    same_name = (forward != MISSING) & (ranges.name[forward] == ranges.name[place])
+    index = np.searchsorted(rows, nodes)
+    forward = backward_nodes.forward_of(ranges, index)
+    same_name = (forward != MISSING) & (ranges.name[forward] == ranges.name[index])
     return np.append(rows, MISSING)[forward], same_name
 
 
@@ -242,8 +242,8 @@ def _main_device(capture: Capture, caller: IntArray, activities: pa.Table) -> In
         return main
     launched = np.flatnonzero(caller != MISSING)
     thread = caller[launched].astype(np.int64)
-    devices, place = numbered(ints(activities.column("device"))[launched])
-    pairs, which = numbered(thread * len(devices) + place)
+    devices, index = numbered(ints(activities.column("device"))[launched])
+    pairs, which = numbered(thread * len(devices) + index)
     thread, device = pairs // max(1, len(devices)), devices[pairs % max(1, len(devices))]
     rising = np.lexsort((-device, np.bincount(which), thread))  # of equals, the first counts
     main[thread[rising]] = device[rising]

@@ -58,9 +58,9 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
     own_work = _those(owner[~with_number], len(node))
     # Choose the numbered ops of each node, and those between them: the model may use no_grad.
     first, last = np.full(int(owner.max()) + 1, len(op)), np.full(int(owner.max()) + 1, MISSING)
-    place = np.flatnonzero(with_number)
-    np.minimum.at(first, owner[place], place)
-    np.maximum.at(last, owner[place], place)
+    index = np.flatnonzero(with_number)
+    np.minimum.at(first, owner[index], index)
+    np.maximum.at(last, owner[index], index)
     every = np.arange(len(op))
     chosen = (every >= first[owner]) & (every <= last[owner])
     op, owner = op[chosen], owner[chosen]

@@ -84,8 +84,8 @@ def count(
     # Count as the original did: the current number, the others, the place within the op.
     current, sub = np.full(len(names.index), MISSING), np.zeros(len(names.index), np.int64)
     counted = np.flatnonzero(numbered.numbers.offset[1:] > numbered.numbers.offset[:-1])
-    for _, place in by_value(flow[counted]):
-        rows = counted[place]
+    for _, index in by_value(flow[counted]):
+        rows = counted[index]
         current[rows], sub[rows] = backward_nodes.count_in_order(
             numbered.numbers, rows, names.index[rows], backward[rows]
         )
@@ -133,7 +133,7 @@ def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
                     [names[code] for code in key[0]], key[1]
                 )
             lengths[row] = len(positions)
-            chosen.extend(members[low + place] for place in positions)
+            chosen.extend(members[low + index] for index in positions)
         else:
             chosen.extend(members[low:high])
     return launches.Chains(launches.offsets(lengths), np.array(chosen, np.int64))
@@ -141,8 +141,8 @@ def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
 
 def _ranks(numbers: list[int]) -> tuple[int, ...]:
     """Each number's rank among the distinct ones."""
-    place = {number: rank for rank, number in enumerate(sorted(set(numbers)))}
-    return tuple(place[number] for number in numbers)
+    index = {number: rank for rank, number in enumerate(sorted(set(numbers)))}
+    return tuple(index[number] for number in numbers)
 
 
 def _ops(
@@ -164,19 +164,19 @@ def _ops(
 def _ops_by_row(
     sweep: DescribedSweep, path: IntArray, seqs: Chains
 ) -> tuple[Int64Array, list[list[tuple[str, str]]]]:
-    places: dict[tuple[object, ...], int] = {}
+    indices: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
     named_ops: list[list[tuple[str, str]]] = []
     statements = sweep.texts.statements
     code = sweep.texts.code[seqs.member].tolist()
     bounds = zip(path.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
-    for place, low, high in bounds:
-        key = (place, *code[low:high])
-        if key not in places:
-            places[key] = len(named_ops)
-            seen = [statements[place] for place in code[low:high]]
-            named_ops.append(range_stacks.ops(sweep.described[place].ops, seen))
-        rows.append(places[key])
+    for index, low, high in bounds:
+        key = (index, *code[low:high])
+        if key not in indices:
+            indices[key] = len(named_ops)
+            seen = [statements[index] for index in code[low:high]]
+            named_ops.append(range_stacks.ops(sweep.described[index].ops, seen))
+        rows.append(indices[key])
     return np.array(rows, np.int64), named_ops
 
 

@@ -28,8 +28,8 @@ def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dictionary
     number = number_combinations(sampled.index, counted.index)
     first, _ = distinct(number)
     texts = [_both(_text(sampled, row), _text(counted, row)) for row in first.tolist()]
-    place = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
-    return DictionaryColumn(place[number], texts)
+    index = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
+    return DictionaryColumn(index[number], texts)
 
 
 def entry(text: object) -> Mapping[str, Any]:
@@ -42,8 +42,8 @@ def entry(text: object) -> Mapping[str, Any]:
 
 
 def _text(coded: DictionaryColumn, row: int) -> str | None:
-    place = int(coded.index[row])
-    return None if place == MISSING else coded.values[place]
+    index = int(coded.index[row])
+    return None if index == MISSING else coded.values[index]
 
 
 def _both(sampled: str | None, counted: str | None) -> str | None:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _GAP = 3.0
 """After a gap of more intervals than this, sampling had paused: a sample then covers one interval.
 """
-LEAST_INTERVALS, LEAST_SAMPLES = 3.0, 5
+MIN_INTERVALS, MIN_SAMPLES = 3.0, 5
 """What a kind of work needs of samples: time in them, in intervals, and their number."""
-_MOST_KINDS = 256
+_MAX_KINDS = 256
 """Kinds of work kept apart, by their time; all others together are one more."""
 _AT_ONCE = 1 << 21
 """Numbers in a matrix of shares."""
@@ -34,7 +34,7 @@ _PAIR = 100
 """What a pair of shares costs, in multiplications of a matrix."""
 _TOLERANCE = 1e-9
 _ESTIMABLE = 1e-3
-_MOST_LEVERAGE = 0.99
+_MAX_LEVERAGE = 0.99
 
 
 class Estimate(NamedTuple):
@@ -95,8 +95,8 @@ def shares(
     sample += np.repeat(first, number)
     length = np.minimum(end[row], taken.end[sample]) - np.maximum(start[row], taken.start[sample])
     ran = length > 0
-    key, place = np.unique(sample[ran] * count + kind[row[ran]], return_inverse=True)
-    in_sample = np.bincount(place, length[ran], len(key))
+    key, index = np.unique(sample[ran] * count + kind[row[ran]], return_inverse=True)
+    in_sample = np.bincount(index, length[ran], len(key))
     length_ns = (taken.end - taken.start).astype(np.float64)
     return Shares(
         key // count, key % count, in_sample / length_ns[key // count],
@@ -113,9 +113,9 @@ def _busy(taken: Samples, start: Int64Array, end: Int64Array) -> Floats:
     worked = np.append([0], np.cumsum(np.maximum(reach - edges, 0)))
 
     def until(time: Int64Array) -> Floats:
-        place = np.searchsorted(edges, time, "right")
-        over = np.append([0], reach)[place] - time
-        return worked[place] - np.maximum(over, 0)
+        index = np.searchsorted(edges, time, "right")
+        over = np.append([0], reach)[index] - time
+        return worked[index] - np.maximum(over, 0)
 
     length_ns = (taken.end - taken.start).astype(np.float64)
     return np.clip((until(taken.end) - until(taken.start)) / length_ns, 0, 1)
@@ -140,7 +140,7 @@ _MEDIAN_OFF = 0.6745
 """Half of normal noise is closer to the mean than this, in standard deviations."""
 _WORTH = 0.02
 """A smaller relative change of level is none."""
-_MOST_PHASES = 64
+_MAX_PHASES = 64
 
 
 def phases(values: Floats) -> Int64Array:
@@ -149,7 +149,7 @@ def phases(values: Floats) -> Int64Array:
     Each phase is divided where that explains most, for as long as it explains much.
     """
     starts, left = [0], [(0, len(values))]
-    while left and len(starts) < _MOST_PHASES:
+    while left and len(starts) < _MAX_PHASES:
         first, last = left.pop(0)
         cut = _level_change(values[first:last])
         if cut is not None:
@@ -160,7 +160,7 @@ def phases(values: Floats) -> Int64Array:
 
 def _level_change(values: Floats) -> int | None:
     """Return the index at which the mean before and after differ most; None if by chance."""
-    count, least = len(values), LEAST_SAMPLES
+    count, least = len(values), MIN_SAMPLES
     if count < 2 * least:
         return None
     before = np.arange(least, count - least + 1)
@@ -203,7 +203,7 @@ def within(taken: Samples, start: Int64Array, end: Int64Array, *, whole_numbers:
         error = np.sqrt(spread / (number - 1))
     if whole_numbers:
         error = np.hypot(error, math.sqrt(1 / 12))
-    enough = number >= LEAST_SAMPLES
+    enough = number >= MIN_SAMPLES
     value, error = (np.where(enough, part, math.nan) for part in (mean + taken.value.mean(), error))
     return Estimate(value, error, number)
 
@@ -227,7 +227,7 @@ def _if_enough(value: Floats, error: Floats, of_samples: Shares) -> Estimate:
     """Say nothing where samples are too few."""
     weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count).astype(np.float64)
     number = np.bincount(of_samples.kind, minlength=of_samples.count)
-    enough = (weight >= LEAST_INTERVALS) & (number >= LEAST_SAMPLES)
+    enough = (weight >= MIN_INTERVALS) & (number >= MIN_SAMPLES)
     enough &= np.isfinite(value) & np.isfinite(error)
     return Estimate(np.where(enough, value, math.nan), np.where(enough, error, math.nan), weight)
 
@@ -238,14 +238,14 @@ class _System:
     def __init__(self, of_samples: Shares) -> None:
         weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count)
         used = np.flatnonzero(weight > 0)
-        self.of_kinds = np.sort(used[np.argsort(-weight[used], kind="stable")][:_MOST_KINDS])
+        self.of_kinds = np.sort(used[np.argsort(-weight[used], kind="stable")][:_MAX_KINDS])
         rest, idle = len(self.of_kinds), len(self.of_kinds) + 1
         self.size = idle + 1
-        place = np.full(of_samples.count, rest)
-        place[self.of_kinds] = np.arange(rest)
+        index = np.full(of_samples.count, rest)
+        index[self.of_kinds] = np.arange(rest)
         still = np.flatnonzero(of_samples.busy < 1 - _TOLERANCE)
         sample = np.concatenate([of_samples.sample, still])
-        column = np.concatenate([place[of_samples.kind], np.full(len(still), idle)])
+        column = np.concatenate([index[of_samples.kind], np.full(len(still), idle)])
         share = np.concatenate([of_samples.share, 1 - of_samples.busy[still]])
         order = np.argsort(sample, kind="stable")
         self.sample, self.column, self.share = sample[order], column[order], share[order]
@@ -253,7 +253,7 @@ class _System:
         number = np.bincount(sample, minlength=self.samples)
         self.sparse = int((number**2).sum()) * _PAIR < self.samples * self.size**2
         self.inverse, self.dependent = _inverse(self._products(np.ones(self.samples)))
-        self.leverage = np.minimum(self._leverage(), _MOST_LEVERAGE)
+        self.leverage = np.minimum(self._leverage(), _MAX_LEVERAGE)
 
     def solve(self, values: Floats) -> tuple[Floats, Floats]:
         """Rate and standard error of each kind; NaN if others always ran beside it."""
@@ -286,10 +286,10 @@ class _System:
         pairs = np.append([0], np.cumsum(number**2))
         bounds = np.searchsorted(pairs, np.arange(0, pairs[-1] + _AT_ONCE, _AT_ONCE), "right") - 1
         for low, high in pairwise(np.unique(np.append(bounds, self.samples)).tolist()):
-            places = np.arange(first[low], first[high])
-            others = number[self.sample[places]]
-            one = np.repeat(places, others)
-            start = np.cumsum(others) - others - first[self.sample[places]]
+            indices = np.arange(first[low], first[high])
+            others = number[self.sample[indices]]
+            one = np.repeat(indices, others)
+            start = np.cumsum(others) - others - first[self.sample[indices]]
             yield one, np.arange(len(one)) - np.repeat(start, others)
 
     def _products(self, weight: Floats) -> Floats:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _KIND = ("kLongName", "grid", "block", "mod", "op", "fwdOp", "sizes", "dtypes", "marker")
 """What rows alike have in common."""
 _RATES = ("dram_pct", "tensor_pct")
-_MOST_ERROR_PCT = 10.0
+_MAX_ERROR_PCT = 10.0
 """As a share of a peak: an estimate that may be further off is dropped."""
-_MOST_ERROR = 0.1
+_MAX_ERROR = 0.1
 """The same for a state, as a share of it."""
 
 
@@ -193,11 +193,11 @@ def _add_long(own: dict[int, dict[str, float]], name: str, samples: Samples, wor
 
 def _note(entries: list[dict[str, float]], name: str, estimate: Estimate) -> None:
     """Note estimates that are good enough; less than nothing, within its error, is nothing."""
-    most = _MOST_ERROR * estimate.value if name in STATES else _MOST_ERROR_PCT
+    most = _MAX_ERROR * estimate.value if name in STATES else _MAX_ERROR_PCT
     possible = (estimate.error <= most) & (estimate.value >= -3 * estimate.error)
-    for place in np.flatnonzero(possible).tolist():
-        entries[place] |= {
-            name: max(round(float(estimate.value[place]), 4), 0.0),
-            f"{name}_err": round(float(estimate.error[place]), 4),
-            "samples": round(float(estimate.samples[place]), 1),
+    for index in np.flatnonzero(possible).tolist():
+        entries[index] |= {
+            name: max(round(float(estimate.value[index]), 4), 0.0),
+            f"{name}_err": round(float(estimate.error[index]), 4),
+            "samples": round(float(estimate.samples[index]), 1),
         }

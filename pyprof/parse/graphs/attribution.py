@@ -156,8 +156,8 @@ class _Work:
         """Return the share of a graph's launches and a replay's kernels that is alike."""
         if named:
             return matching.share(*self._both(launches, subject.rows))
-        place = self._by_order(launches, subject)
-        return len(place) / len(launches) if (place != MISSING).any() else 0.0
+        index = self._by_order(launches, subject)
+        return len(index) / len(launches) if (index != MISSING).any() else 0.0
 
     def _both(
         self, launches: Int64Array, rows: Int64Array
@@ -193,18 +193,18 @@ class _Work:
         named: bool,
     ) -> bool:
         """Assign a replay the launches of its graph; False if they contradict each other."""
-        place = self._places(subject, graph, launches, named=named)
-        if (place == MISSING).all():
+        index = self._places(subject, graph, launches, named=named)
+        if (index == MISSING).all():
             return False
-        rows, place = self._spread(subject, place)
+        rows, index = self._spread(subject, index)
         expected = max(len(launches), len(subject.rows)) * max(len(subject.replays), 1)
         self._counts.expected += expected
         self._counts.missing += max(expected - len(rows), 0)
-        self._counts.uncertain += int((place == MISSING).sum())
-        rows, place = rows[place != MISSING], place[place != MISSING]
-        self._place[rows] = launches[place]
-        self._thread[rows] = ints(captures.launches.column("thread"))[launches[place]]
-        self._time[rows] = ints(captures.launches.column("time"))[launches[place]]
+        self._counts.uncertain += int((index == MISSING).sum())
+        rows, index = rows[index != MISSING], index[index != MISSING]
+        self._place[rows] = launches[index]
+        self._thread[rows] = ints(captures.launches.column("thread"))[launches[index]]
+        self._time[rows] = ints(captures.launches.column("time"))[launches[index]]
         self._via[rows] = CAPTURED
         self._counts.named += len(rows) * named
         self._counts.ordered += len(rows) * (not named)
@@ -255,8 +255,8 @@ class _Work:
             if text not in known:
                 known[text] = self._twin(wanted, key[eager], thread, ops)
             if (twin := known[text]) is not None:
-                rows, place = self._spread(subject, twin)
-                self._thread[rows], self._time[rows] = thread[place], start[place]
+                rows, index = self._spread(subject, twin)
+                self._thread[rows], self._time[rows] = thread[index], start[index]
                 self._via[rows] = TWIN
                 self._counts.twins += len(rows)
 

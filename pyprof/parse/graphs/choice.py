@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.arrays import MISSING, ints
 from pyprof.marker import serving_steps
-from pyprof.parse.graphs.matching import LEAST
+from pyprof.parse.graphs.matching import MIN_SIMILARITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -141,16 +141,16 @@ class _Chooser:
         rows = list(self._rows(group, allowed))
         taken = set[int]()
         if is_step or self._lies_whole(group, rows):
-            for place, fitting in rows:
+            for index, fitting in rows:
                 length = len(fitting[0])
-                if self._agreed(group[place : place + length], fitting):
-                    taken.update(range(place, place + length))
+                if self._agreed(group[index : index + length], fitting):
+                    taken.update(range(index, index + length))
         lost = is_step and all(
             r.batch_size is not None and len(r.graphs) > len(group) for r in allowed
         )
-        for place in range(len(group)):
-            if place not in taken:
-                self._alone(group[place], allowed, lost=lost)
+        for index in range(len(group)):
+            if index not in taken:
+                self._alone(group[index], allowed, lost=lost)
 
     def _of_size(self, size: int | None) -> list[_Recording]:
         if size is None:
@@ -164,7 +164,7 @@ class _Chooser:
             sum(map(self._compared.alike, recording.graphs, group)) / len(group)
             for recording in recordings
         ]
-        if (best := max(shares)) >= LEAST:
+        if (best := max(shares)) >= MIN_SIMILARITY:
             pairs = zip(recordings, shares, strict=True)
             self._agreed(group, [r.graphs for r, mean in pairs if mean == best])
 
@@ -172,23 +172,23 @@ class _Chooser:
         self, group: list[int], allowed: list[_Recording]
     ) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
         """Find consecutive launches that match all graphs of a recording; the longest wins."""
-        place = 0
-        while place < len(group):
+        index = 0
+        while index < len(group):
             fitting = [
                 recording.graphs
                 for recording in allowed
-                if 1 < len(recording.graphs) <= len(group) - place
+                if 1 < len(recording.graphs) <= len(group) - index
                 and (
                     len(allowed) == 1
                     or all(self._compared.named[graph] for graph in recording.graphs)
                 )
-                and self._all_alike(recording.graphs, group[place:])
-                and self._pinned(recording.graphs, group[place:])
+                and self._all_alike(recording.graphs, group[index:])
+                and self._pinned(recording.graphs, group[index:])
             ]
             longest = max(map(len, fitting), default=0)
             if longest:
-                yield place, [graphs for graphs in fitting if len(graphs) == longest]
-            place += longest or 1
+                yield index, [graphs for graphs in fitting if len(graphs) == longest]
+            index += longest or 1
 
     def _lies_whole(self, group: list[int], rows: list[tuple[int, list[tuple[int, ...]]]]) -> bool:
         """Whether rows follow one another, with at most a partial one before and after them.
@@ -198,8 +198,8 @@ class _Chooser:
         if not rows:
             return False
         until = rows[0][0]
-        for place, fitting in rows:
-            if place != until:
+        for index, fitting in rows:
+            if index != until:
                 return False
             until += len(fitting[0])
         (first, before), (_, behind) = rows[0], rows[-1]
@@ -234,7 +234,9 @@ class _Chooser:
             exact = [g for g in candidates if self._compared.alike(g, subject) == 1]
             least = 0 if lost else _NEAR
             near = [g for g in candidates if self._compared.near(g, subject, least=least)]
-            graphs = exact or [g for g in near if self._compared.near(g, subject, least=LEAST)]
+            graphs = exact or [
+                g for g in near if self._compared.near(g, subject, least=MIN_SIMILARITY)
+            ]
             if graphs and (len(near) > 1 or (exact and near)):
                 self.choice.ambiguous.add(subject)
             elif graphs:
@@ -243,7 +245,7 @@ class _Chooser:
     def _fits(self, graph: int, subject: int) -> bool:
         """Whether a replay matches a graph, perhaps with a few rows lost."""
         alike = self._compared.alike(graph, subject)
-        return alike == 1 or self._compared.near(graph, subject, least=LEAST)
+        return alike == 1 or self._compared.near(graph, subject, least=MIN_SIMILARITY)
 
     def _all_alike(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         return len(graphs) <= len(subjects) and all(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
 
 
-LEAST = 0.75
+MIN_SIMILARITY = 0.75
 """The share of both sides that has to be alike where some of it was lost; less is another graph."""
 
 NEARLY_ALL = 0.9
@@ -88,10 +88,10 @@ def places(launches: Kernels, kernels: Kernels) -> Int64Array:
                 in_order[rows[(before > at) | (behind < at)]] = MISSING
             return in_order
     fewer, more = sorted((len(launches), len(kernels)))
-    if LEAST * more <= fewer < more:
+    if MIN_SIMILARITY * more <= fewer < more:
         for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
-            if (place := _aligned(theirs, ours, kernels.stream)) is not None:
-                return place
+            if (index := _aligned(theirs, ours, kernels.stream)) is not None:
+                return index
     return np.full(len(kernels), MISSING)
 
 
@@ -105,10 +105,10 @@ def _aligned(launches: Int64Array, kernels: Int64Array, stream: Int64Array) -> I
     kernel_of_launch = align(launches, _rows_of_key(kernels), order, len(kernels))
     if kernel_of_launch is None:
         return None
-    place = np.full(len(kernels), MISSING)
+    index = np.full(len(kernels), MISSING)
     rows = np.flatnonzero(kernel_of_launch != MISSING)
-    place[kernel_of_launch[rows]] = rows
-    return place
+    index[kernel_of_launch[rows]] = rows
+    return index
 
 
 def align(
@@ -192,8 +192,8 @@ def unnamed(
         )
         for kernel, number in numbers.items()
     }
-    place = align(part, rows_of_key, np.zeros(len(part), np.int64), len(launches))
-    return nothing if place is None else place
+    index = align(part, rows_of_key, np.zeros(len(part), np.int64), len(launches))
+    return nothing if index is None else index
 
 
 def twins(sequence: Sequence[int], within: Int64Array) -> Int64Array:
@@ -202,8 +202,8 @@ def twins(sequence: Sequence[int], within: Int64Array) -> Int64Array:
     if not len(wanted) or len(wanted) > len(within) or (wanted == MISSING).any():
         return np.zeros(0, np.int64)
     starts = np.flatnonzero(within[: len(within) - len(wanted) + 1] == wanted[0])
-    for place in _rarest_first(wanted, within):
-        starts = starts[within[starts + place] == wanted[place]]
+    for index in _rarest_first(wanted, within):
+        starts = starts[within[starts + index] == wanted[index]]
         if not len(starts):
             break
     return starts
@@ -214,7 +214,7 @@ def _rarest_first(wanted: Int64Array, within: Int64Array) -> list[int]:
     keys, inverse = np.unique(wanted, return_inverse=True)
     ordered = np.sort(within)
     often = np.searchsorted(ordered, keys, "right") - np.searchsorted(ordered, keys, "left")
-    return [int(place) for place in np.argsort(often[inverse], kind="stable")]
+    return [int(index) for index in np.argsort(often[inverse], kind="stable")]
 
 
 _DOMINANT = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.COMM})

@@ -103,12 +103,12 @@ def _subjects(activities: pa.Table, replay: Int64Array) -> list[Subject]:
         np.where(several, pid, MISSING),
         np.where(several, MISSING, replay[rows]),
     )
-    place = np.where(ordered, node[rows] & _LOW_BITS, np.arange(len(rows)))
-    order = np.lexsort((np.arange(len(rows)), place, number))
+    index = np.where(ordered, node[rows] & _LOW_BITS, np.arange(len(rows)))
+    order = np.lexsort((np.arange(len(rows)), index, number))
     subjects = []
     for part in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         if len(part):
-            same = several[part[0]] & (np.diff(place[part], prepend=MISSING) == 0)
+            same = several[part[0]] & (np.diff(index[part], prepend=MISSING) == 0)
             subjects.append(
                 Subject(
                     rows[part[~same]],

@@ -68,13 +68,13 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
 
 def _combine(nested: DictionaryColumn, free: dict[int, list[str]]) -> DictionaryColumn:
     index, values = nested.index.copy(), list(nested.values)
-    places: dict[tuple[str, ...], int] = {}
+    indices: dict[tuple[str, ...], int] = {}
     for row, names in free.items():
         combined = (*names, *values[nested.index[row]])
-        if combined not in places:
-            places[combined] = len(values)
+        if combined not in indices:
+            indices[combined] = len(values)
             values.append(list(combined))
-        index[row] = places[combined]
+        index[row] = indices[combined]
     return DictionaryColumn(index, values)
 
 

@@ -126,20 +126,20 @@ def _swept(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> In
     Some intervals are queries only, and enclose nothing.
     """
     around = np.full(len(end), MISSING)
-    places: list[int] = []
+    indices: list[int] = []
     until: list[int] = []  # how long each is open, negative: rising from the outside in
     last = MISSING
     rows = zip(thread.tolist(), (-end).tolist(), encloses.tolist(), strict=True)
-    for place, (on, ends, opens) in enumerate(rows):
+    for index, (on, ends, opens) in enumerate(rows):
         if on != last:
             last = on
-            places.clear()
+            indices.clear()
             until.clear()
         depth = bisect_right(until, ends)
         if depth:
-            around[place] = places[depth - 1]
+            around[index] = indices[depth - 1]
         if opens:  # what ends sooner encloses nothing that comes later and this does not
-            places[depth:], until[depth:] = [place], [ends]
+            indices[depth:], until[depth:] = [index], [ends]
     return around
 
 
@@ -152,8 +152,8 @@ def innermost(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array
     last_range = np.full(len(start), MISSING)
     for name, rows in by_value(thread):
         first, last = bounds_of(ranges.thread, name)
-        place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
-        last_range[rows] = np.where(place >= 0, place + first, MISSING)
+        index = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
+        last_range[rows] = np.where(index >= 0, index + first, MISSING)
     leaf = last_range
     active = np.flatnonzero(leaf != MISSING)
     for _ in range(_STEPS):

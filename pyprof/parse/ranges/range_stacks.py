@@ -196,11 +196,11 @@ class Paths:
         starts = np.zeros(len(texts.statements), np.int8)
         starts[texts.kind == Kind.LAYER] = ELSEWHERE
         ends = np.zeros(len(texts.statements), bool)
-        for place in np.flatnonzero(texts.kind == Kind.SEQ).tolist():
-            said = texts.statements[place]
-            ends[place] = said.is_backward
+        for index in np.flatnonzero(texts.kind == Kind.SEQ).tolist():
+            said = texts.statements[index]
+            ends[index] = said.is_backward
             if said.is_backward and said.is_checkpoint and not said.is_engine:
-                starts[place] = HERE
+                starts[index] = HERE
         start = np.maximum(self.begins, starts[self.template] * backward)
         columns = (self.parent, start, ends[self.template])
         every = [0] * len(again)
@@ -466,8 +466,10 @@ def arguments(described: Sequence[Path], path: IntArray, partner: IntArray) -> d
         else _choose(tensors_of[pair // width], tensors_of[pair % width])
         for pair in pairs.tolist()
     ]
-    places = np.array([MISSING if x is None else place for place, x in enumerate(chosen)], np.int32)
-    index_of_row = places.take(index)
+    indices = np.array(
+        [MISSING if x is None else place for place, x in enumerate(chosen)], np.int32
+    )
+    index_of_row = indices.take(index)
     operands = [tensors or [] for tensors in chosen]
     sizes = [[list(tensor.shape) for tensor in tensors] for tensors in operands]
     return {

@@ -54,13 +54,13 @@ class DescribedSweep:
     """Row of each range in the capture."""
     described: list[Path]
     """The last is that of what lies in no range."""
-    place: NDArray[np.int32]
+    index_of_path: NDArray[np.int32]
     """Per path: where it is described; MISSING for those that no row needs."""
 
     def path(self, ranges: IntArray) -> NDArray[np.int32]:
         """The described path of each range; MISSING stays MISSING."""
-        place = self.place.take(self.paths.of_range)
-        return np.append(place, np.int32(MISSING)).take(ranges)
+        index = self.index_of_path.take(self.paths.of_range)
+        return np.append(index, np.int32(MISSING)).take(ranges)
 
 
 def sweep_ranges(capture: Capture) -> Sweep:
@@ -135,7 +135,7 @@ def describe_paths(sweep: Sweep, ranges: Sequence[IntArray], max_names: int) -> 
     ddp = np.flatnonzero(texts.matches(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
     named = referenced_rows([*ranges, ddp], len(sweep.paths.of_range))
     wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))
-    place = np.full(len(sweep.paths.parent), MISSING, np.int32)
-    place[wanted] = np.arange(len(wanted))
+    index = np.full(len(sweep.paths.parent), MISSING, np.int32)
+    index[wanted] = np.arange(len(wanted))
     described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.EMPTY_PATH]
-    return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, place)
+    return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, index)

@@ -63,7 +63,7 @@ def answers(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
     words = pc.replace_substring_regex(pa.array(texts, pa.string()), r"\d+", "0")
     number = words.dictionary_encode().indices.to_numpy()
     answer = [question(texts[row]) for row in first_rows(number).tolist()]
-    return [answer[place] for place in number.tolist()]
+    return [answer[index] for index in number.tolist()]
 
 
 def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
@@ -85,8 +85,8 @@ def kinds(texts: Texts) -> NDArray[np.int8]:
 def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> NDArray[np.bool_]:
     """Return each range's answer: that of its statement, False if it is of another kind."""
     answers = np.zeros(len(texts.statements), bool)
-    for place in np.flatnonzero(texts.kind == kind).tolist():
-        answers[place] = question(texts.statements[place])
+    for index in np.flatnonzero(texts.kind == kind).tolist():
+        answers[index] = question(texts.statements[index])
     return answers[texts.code] if len(texts.code) else np.zeros(0, bool)
 
 
@@ -151,6 +151,6 @@ def codes(read: Texts) -> NDArray[np.int32]:
     shared = np.arange(len(read.statements), dtype=np.int32)
     first: dict[tuple[int, str], int] = {}
     for kind in (Kind.USER, Kind.STEP):
-        for place in np.flatnonzero(read.kind == kind).tolist():
-            shared[place] = first.setdefault((kind, name(read.statements[place].text, kind)), place)
+        for index in np.flatnonzero(read.kind == kind).tolist():
+            shared[index] = first.setdefault((kind, name(read.statements[index].text, kind)), index)
     return shared[read.code] if len(read.code) else read.code

@@ -205,7 +205,7 @@ def launched(records: Records) -> Int64Array:
     return begin if known.all() else np.where(known, begin, records.numpy("start"))
 
 
-MOST = 256
+MAX_PROCESSES = 256
 """Processes whose steps are looked for, those with most rows; no machine trains with as many."""
 
 
@@ -231,8 +231,8 @@ def processes(records: Records) -> Int64Array:
     known_pids = pid[is_known]
     if not len(known_pids):
         return np.zeros_like(pid)
-    numbers, place = numbered(known_pids)
-    return np.where(is_known, pid, numbers[np.bincount(place).argmax()])
+    numbers, index = numbered(known_pids)
+    return np.where(is_known, pid, numbers[np.bincount(index).argmax()])
 
 
 def only(capture: Capture, pid: int) -> Capture:
@@ -280,9 +280,9 @@ def _busiest(pid: Int64Array) -> Iterator[tuple[int | None, Int64Array]]:
     if pid.min() == pid.max():
         yield None, np.arange(len(pid))
         return
-    numbers, place = numbered(pid)
-    for process in np.argsort(-np.bincount(place), kind="stable")[:MOST].tolist():
-        yield int(numbers[process]), np.flatnonzero(place == process)
+    numbers, index = numbered(pid)
+    for process in np.argsort(-np.bincount(index), kind="stable")[:MAX_PROCESSES].tolist():
+        yield int(numbers[process]), np.flatnonzero(index == process)
 
 
 _HIGHEST = 1 << 20

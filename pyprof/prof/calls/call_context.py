@@ -59,12 +59,12 @@ def with_settings(
     parts = (part[first].tolist() for part in (number, of_row, layer))
     return row_number, [
         replace(
-            with_model[place],
+            with_model[index],
             call_context=replace(plain, batch=batches[at], layer=None if nth < 0 else nth),
         )
         if at
-        else with_model[place]
-        for place, at, nth in zip(*parts, strict=True)
+        else with_model[index]
+        for index, at, nth in zip(*parts, strict=True)
     ]
 
 
@@ -85,11 +85,11 @@ def _layers(
     ids = op_calls.around(records)
     if not count or ids is None:
         return layer
-    place = np.array([_attention_at(each) for each in contexts])[number]
-    rows = np.flatnonzero((place >= 0) & (step > 0))
+    index = np.array([_attention_at(each) for each in contexts])[number]
+    rows = np.flatnonzero((index >= 0) & (step > 0))
     offsets, members = ids
-    rows = rows[place[rows] < np.diff(offsets)[rows]]
-    call_ids = members[offsets[rows] + place[rows]]
+    rows = rows[index[rows] < np.diff(offsets)[rows]]
+    call_ids = members[offsets[rows] + index[rows]]
     process = records.numpy("pid")[rows]
     first, call = combinations(step[rows], process, call_ids)
     first = np.sort(first)  # calls in the order of their first kernels
@@ -155,9 +155,9 @@ def with_outputs(
     number of each row's work, and the works. A backward node belongs to the forward rows of its
     process that have its sequence number, if those are of one thread.
     """
-    places: dict[tuple[int, ...] | None, int] = {None: 0}
-    shape_index = [places.setdefault(node_output(each), len(places)) for each in contexts]
-    shapes = list(places)
+    indices: dict[tuple[int, ...] | None, int] = {None: 0}
+    shape_index = [indices.setdefault(node_output(each), len(indices)) for each in contexts]
+    shapes = list(indices)
     lacks = np.array([_lacks(work) for work in works], bool)[number]
     if len(shapes) == 1 or not lacks.any():
         return number, list(works)
@@ -169,7 +169,7 @@ def with_outputs(
     chosen = np.where(lacks & alone & one_thread, shape, 0)
     pairs, work_of = numbered(number.astype(np.int64) * len(shapes) + chosen)
     work_and_shape = [divmod(pair, len(shapes)) for pair in pairs.tolist()]
-    return work_of, [_with_output(works[work], shapes[place]) for work, place in work_and_shape]
+    return work_of, [_with_output(works[work], shapes[index]) for work, index in work_and_shape]
 
 
 def _lacks(work: AttributedCall) -> bool:

@@ -271,8 +271,8 @@ class FillCosts:
         works, first = np.unique(chosen[row], return_index=True)
         row = row[first]
         around = np.flatnonzero(np.repeat(self.own & (chosen >= 0), np.diff(offsets)))
-        place = np.searchsorted(works, members[around])
-        is_work = np.append(works, MISSING)[place] == members[around]
-        inside, outer = around[is_work], row[place[is_work]]
+        index = np.searchsorted(works, members[around])
+        is_work = np.append(works, MISSING)[index] == members[around]
+        inside, outer = around[is_work], row[index[is_work]]
         owner = np.searchsorted(offsets, inside, "right") - 1
         return np.asarray(self.call[outer[self.part[outer] == moved[owner]]])

@@ -140,18 +140,18 @@ def _outermost(
     ran = [*takewhile(lambda work: not around[work.position].is_stopped, calls)]
     functorch_call = innermost([work.call for work in ran])
     if functorch_call is not None:
-        place, call = functorch_call
-        ran = [*ran[:place], replace(ran[place], call=call)]
+        index, call = functorch_call
+        ran = [*ran[:index], replace(ran[index], call=call)]
     return ran[::-1]
 
 
 def _own_stopped(context: KernelContext) -> AttributedCall | None:
     """The call that stands for an op on the CPU that began and never ran; None if it ran."""
     around = context.statements
-    place = (context.order or range(len(around)))[-1] if around else OWN
-    if not context.on_cpu or place == OWN or not around[place].is_stopped:
+    index = (context.order or range(len(around)))[-1] if around else OWN
+    if not context.on_cpu or index == OWN or not around[index].is_stopped:
         return None
-    return AttributedCall(call=None, direction=FPROP, dtype=None, position=place, reason=STOPPED)
+    return AttributedCall(call=None, direction=FPROP, dtype=None, position=index, reason=STOPPED)
 
 
 def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
@@ -160,25 +160,25 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
     statements = context.statements
     order = context.order or tuple(range(len(statements)))
     node = _node(statements, order)
-    inward = [None, *(statements[place] for place in order)]
+    inward = [None, *(statements[index] for index in order)]
     operands = (each for said in context.markers if said.call for each in tensors(said.call))
     sparse_tensors = {tensor.shape: tensor for tensor in operands if tensor.nnz is not None}
-    for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
-        if place == node:
+    for around, index in zip(reversed(inward[:-1]), reversed(order), strict=True):
+        if index == node:
             break  # what is around a backward node is not what it computes
-        call = with_sparse_layout(statements[place].call, sparse_tensors)
+        call = with_sparse_layout(statements[index].call, sparse_tensors)
         if call is not None and node is not None:
             call = with_expanded_strides(call, statements[node])
         if call is not None and around is not None:
             call = as_unary(call, around.call)
         lacking = _lacking(call, dtype)
-        output = context.result if place == order[-1] else None
+        output = context.result if index == order[-1] else None
         output = output or _told_around(call, around)
         yield AttributedCall(
             call=call,
             direction=FPROP,
             dtype=lacking,
-            position=place,
+            position=index,
             output=output,
             call_context=context.call_context,
         )
@@ -246,12 +246,12 @@ def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
 
     None if no layer shows.
     """
-    for place, (inner, outer) in enumerate(pairwise(calls)):
+    for index, (inner, outer) in enumerate(pairwise(calls)):
         if inner is None or outer is None:
             continue
         times = len(inner.args) // max(len(outer.args), 1)
         if _same_op(inner, outer) and times > 0 and inner.args == outer.args * times:
-            return place, _alone(inner, [call for call in calls[place:] if call is not None])
+            return index, _alone(inner, [call for call in calls[index:] if call is not None])
     return None
 
 

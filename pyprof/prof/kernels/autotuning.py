@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
 
 
-LEAST = 2
+MIN_TRIED = 2
 """Convolution kernels that a call must have beyond those of later calls: fewer may be help."""
 
 
@@ -31,7 +31,7 @@ def autotuning_trials(
 
     `conv` are the kernels of convolutions, `computes` those that could do their arithmetic. A call
     is a benchmark if the last call of the same op text on the same device runs fewer kernels, and
-    this call ends with those kernels, in the same order, after at least LEAST others that could
+    this call ends with those kernels, in the same order, after at least MIN_TRIED others that could
     compute, one of them of another name. Without a later call to compare with, nothing is a trial.
     Rows are in the order in which they ran.
     """
@@ -43,7 +43,7 @@ def autotuning_trials(
             continue
         rest = np.delete(rows, last_run)
         able = rest[computes[rest]]
-        if len(able) >= LEAST and np.setdiff1d(name[able], name[model]).size:
+        if len(able) >= MIN_TRIED and np.setdiff1d(name[able], name[model]).size:
             is_trial[rest] = True
     return is_trial
 
@@ -66,10 +66,10 @@ def _candidates(
     order = np.lexsort((begins, kind))
     last_of_kind = np.flatnonzero(np.diff(kind[order], append=-1))
     last = order[last_of_kind[np.searchsorted(kind[order][last_of_kind], kind)]]
-    more = np.flatnonzero((count >= count[last] + LEAST) & (begins < begins[last]))
+    more = np.flatnonzero((count >= count[last] + MIN_TRIED) & (begins < begins[last]))
     return [
-        (_rows(chosen, first, count, place), _rows(chosen, first, count, int(last[place])))
-        for place in more.tolist()
+        (_rows(chosen, first, count, index), _rows(chosen, first, count, int(last[index])))
+        for index in more.tolist()
     ]
 
 
@@ -80,10 +80,10 @@ def _rows(chosen: Int64Array, first: Int64Array, count: Int64Array, place: int) 
 def _last_run(names: Sequence[int], model: Sequence[int]) -> list[int] | None:
     """Find the last places in `names` that hold `model` in its order; None if there are none."""
     positions: list[int] = []
-    place = len(names)
+    index = len(names)
     for wanted in reversed(model):
-        place = next((at for at in range(place - 1, -1, -1) if names[at] == wanted), -1)
-        if place < 0:
+        index = next((at for at in range(index - 1, -1, -1) if names[at] == wanted), -1)
+        if index < 0:
             return None
-        positions.append(place)
+        positions.append(index)
     return positions

@@ -128,8 +128,8 @@ def shared_ns(table: Table) -> Floats:
         return time
     start, end, device = (table.records.numpy(name) for name in ("start", "end", "device"))
     timed = np.flatnonzero(table.timed & (start >= 0) & (end > start))
-    for _, places in by_value(device[timed]):
-        rows = timed[places]
+    for _, indices in by_value(device[timed]):
+        rows = timed[indices]
         time[rows] = split_evenly(start[rows], end[rows])
     return time
 

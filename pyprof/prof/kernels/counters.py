@@ -83,10 +83,10 @@ def _number(value: object) -> float:
     """The value as a float; NaN if no counter can have it."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return math.nan
-    return float(value) if 0 <= value < _MOST else math.nan
+    return float(value) if 0 <= value < _MAX_VALUE else math.nan
 
 
-_MOST = 1e18
+_MAX_VALUE = 1e18
 
 
 def rounded(values: Floats) -> Int64Array:
@@ -102,8 +102,8 @@ def with_counters(via: DictionaryColumn, measured: Measured) -> DictionaryColumn
     words = [*dict.fromkeys(how)]
     place_of_word = np.array([words.index(word) for word in how]).take(measured.column.index)
     texts = [_joined(text, word) for text in (*via.values, None) for word in words]
-    place = np.where(via.index < 0, len(via.values), via.index)
-    return DictionaryColumn(place * len(words) + place_of_word, texts)
+    index = np.where(via.index < 0, len(via.values), via.index)
+    return DictionaryColumn(index * len(words) + place_of_word, texts)
 
 
 _VIA = {

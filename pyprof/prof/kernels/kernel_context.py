@@ -106,13 +106,13 @@ def _only_named(records: Records) -> DictionaryColumn:
 
 
 def _statements(part: DictionaryColumn, row: int) -> tuple[Statement, ...]:
-    place = part.index[row]
-    return tuple(map(statement, part.values[place])) if place >= 0 else ()
+    index = part.index[row]
+    return tuple(map(statement, part.values[index])) if index >= 0 else ()
 
 
 def _sizes(part: DictionaryColumn, row: int) -> tuple[int, ...] | None:
-    place = part.index[row]
-    return tuple(part.values[place]) if place >= 0 else None
+    index = part.index[row]
+    return tuple(part.values[index]) if index >= 0 else None
 
 
 def _is(records: Records, name: str, wanted: str) -> DictionaryColumn:

@@ -167,10 +167,10 @@ def _of_launches(
     )
     gpu = records.dictionary("gpu")
     share, waves = (np.full(len(of_rows), math.nan) for _ in range(2))
-    for place, name in enumerate((*gpu.values, None)):
+    for index, name in enumerate((*gpu.values, None)):
         device = device_of(name)
         limits = LIMITS.get(device.cuda_cc or (0, 0))
-        here = place if name is not None else MISSING
+        here = index if name is not None else MISSING
         rows = np.flatnonzero(is_known & (gpu.index[of_rows] == here))
         if limits is None or not len(rows):
             continue
@@ -189,8 +189,8 @@ def _kernels(records: Records) -> Mask:
 def _product(sizes: DictionaryColumn) -> Int64Array:
     """Multiply x, y and z; MISSING if there are none, or none that a device could start."""
     products = [math.prod(value) if value else MISSING for value in sizes.values]
-    possible = [value if 0 < value < _MOST else MISSING for value in products]
+    possible = [value if 0 < value < _MAX_COUNT else MISSING for value in products]
     return np.array([*possible, MISSING], np.int64).take(sizes.index)
 
 
-_MOST = 1 << 62
+_MAX_COUNT = 1 << 62

@@ -65,7 +65,7 @@ def by_name(
     packed, weights = _agreed_hint(name, call, kernel, weight_type)
     shape = (len(dtypes), len(trains), len(sparse), len(weights))
     combined, number = numbered(np.ravel_multi_index((types, flags, stored, packed), shape))
-    codes = zip(*(places.tolist() for places in np.unravel_index(combined, shape)), strict=True)
+    codes = zip(*(indices.tolist() for indices in np.unravel_index(combined, shape)), strict=True)
     hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
              for at, flag, few, bits in codes]  # fmt: skip
     return np.asarray(number), hints

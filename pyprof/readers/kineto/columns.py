@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _INT64 = range(-(2**63), 2**63)
 
-_MOST_NS = 2**61
+_MAX_NS = 2**61
 """Times beyond 73 years are invalid; sums of a few smaller ones fit an int64."""
-_MOST_US = _MOST_NS / 1000
+_MAX_US = _MAX_NS / 1000
 
 
 def microseconds(value: object) -> float | None:
@@ -37,7 +37,7 @@ def microseconds(value: object) -> float | None:
             value = float(value)
         except ValueError:
             return None
-    return value if -_MOST_US < value < _MOST_US else None  # type: ignore[operator, return-value]
+    return value if -_MAX_US < value < _MAX_US else None  # type: ignore[operator, return-value]
 
 
 class Timed(NamedTuple):
@@ -81,7 +81,7 @@ def timed(events: list[Event]) -> Timed:
         us = np.array(values, np.float64)
     except OverflowError:  # an integer too large for a float
         us = np.array([microseconds(value) for value in values], np.float64)
-    return Timed(events, np.where(np.abs(us) < _MOST_NS / 1000, us, np.nan), exact)
+    return Timed(events, np.where(np.abs(us) < _MAX_NS / 1000, us, np.nan), exact)
 
 
 def _exact(microseconds: Sequence[str]) -> Int64Array | None:
@@ -101,7 +101,7 @@ _DIGITS = 38
 def instant(value: object) -> int:
     """Return the ns that the trace's times are relative to; 0 if unknown."""
     ns = whole_number(value)
-    return ns if ns is not None and -_MOST_NS < ns < _MOST_NS else 0
+    return ns if ns is not None and -_MAX_NS < ns < _MAX_NS else 0
 
 
 def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Int64Array:
@@ -120,7 +120,7 @@ def times(microseconds: Sequence[Any] | Floats) -> pa.Array:
     odd = not isinstance(microseconds, np.ndarray) and bool in set(map(type, microseconds))
     if odd or values.ndim != 1:  # some are no numbers, or true; or all are lists
         values = np.array([_number_or_nan(value) for value in microseconds], dtype=np.float64)
-    valid = np.abs(values) < _MOST_US
+    valid = np.abs(values) < _MAX_US
     return pa.array(nanoseconds(np.where(valid, values, 0.0)), mask=~valid)
 
 

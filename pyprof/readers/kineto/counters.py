@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.file.events import Event
 
 _GPU = re.compile(r"GPU (\d{1,4})\b")
-_MOST_DEVICES = 1 << 12
+_MAX_DEVICES = 1 << 12
 
 
 class Samples:
@@ -60,7 +60,7 @@ def _device(event: Event, args: Mapping[str, Any]) -> int | None:
         if isinstance(text, str) and (match := _GPU.search(text)):
             return int(match[1])
     number = whole_number(args.get("device", event.pid))
-    return number if number is not None and 0 <= number < _MOST_DEVICES else None
+    return number if number is not None and 0 <= number < _MAX_DEVICES else None
 
 
 def _number(value: object) -> float | None:

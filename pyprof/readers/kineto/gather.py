@@ -45,10 +45,10 @@ def rank(header: Header) -> int | None:
     info = header.get("distributedInfo")
     said = info.get("rank") if isinstance(info, dict) else header.get("pyprof_rank")  # by capture
     number = whole_number(said)
-    return number if number is not None and 0 <= number < _MOST_RANKS else None
+    return number if number is not None and 0 <= number < _MAX_RANKS else None
 
 
-_MOST_RANKS = 1 << 31
+_MAX_RANKS = 1 << 31
 """A rank beyond that is damage."""
 
 

@@ -131,7 +131,7 @@ def measured_kernels(events: Sequence[Event]) -> pa.Table:
     kernels = [event for event in events if event.name != _WHOLE_WINDOW]
     rows = activities([schema.KERNEL], [kernels])
     values = (all_args(event).get(_DURATION) for event in kernels)
-    took = ints([round(t) if isinstance(t, float) and 0 <= t < _MOST_NS else None for t in values])
+    took = ints([round(t) if isinstance(t, float) and 0 <= t < _MAX_NS else None for t in values])
     if not took.null_count:
         rows = set_column(rows, "end", pc.add(rows["start"], took))
     return rows.sort_by("start")
@@ -153,7 +153,7 @@ def with_launches(kernels: pa.Table, calls: pa.Table) -> pa.Table:
     return kernels
 
 
-_MOST_NS = 10**15
+_MAX_NS = 10**15
 """Longer than any kernel."""
 
 
@@ -311,8 +311,8 @@ def _or_none(value: object) -> object:
 
 def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
     """Fill in shared memory and bytes of copies and fills; convert each grid to blocks."""
-    place = first_index(integers(sizes["corr"]), integers(activities["corr"], _NO_CALL))
-    smem, size = (sizes[name].combine_chunks().take(or_null(place)) for name in ("smem", "bytes"))
+    index = first_index(integers(sizes["corr"]), integers(activities["corr"], _NO_CALL))
+    smem, size = (sizes[name].combine_chunks().take(or_null(index)) for name in ("smem", "bytes"))
     moves = pa.compute.is_in(activities["kind"], pa.array(_MOVES, pa.int8())).combine_chunks()
     columns = {
         "smem": pa.compute.coalesce(activities["smem"].combine_chunks(), smem),
@@ -320,7 +320,7 @@ def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
             activities["bytes"].combine_chunks(), pa.compute.if_else(moves, size, None)
         ),
     }
-    in_threads = pa.array(np.append(sizes["in_threads"].to_numpy(), [False])[place])
+    in_threads = pa.array(np.append(sizes["in_threads"].to_numpy(), [False])[index])
     for axis in "xyz":
         grid, block = (activities[f"{name}_{axis}"].combine_chunks() for name in ("grid", "block"))
         countable = pa.compute.and_kleene(in_threads, pa.compute.greater(block, 0))

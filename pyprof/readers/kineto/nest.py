@@ -365,11 +365,11 @@ def _pool(
     more = pa.Table.from_struct_array(templates.split(around))
     pool = pa.concat_tables([written, more]).unify_dictionaries().combine_chunks()
     count = written.num_rows
-    place = np.full(int(used.max(initial=-1)) + 1, -1)
-    place[used] = count + len(stack_texts) + np.arange(len(used))
+    index = np.full(int(used.max(initial=-1)) + 1, -1)
+    index[used] = count + len(stack_texts) + np.arange(len(used))
     lengths = np.array([len(group) for group in layers], dtype=np.int64)
     first = count + len(stack_texts) + len(used) + np.cumsum(lengths) - lengths
-    return pool, {"stack": np.array([count]), "frames": place, "layers": first, "depth": lengths}
+    return pool, {"stack": np.array([count]), "frames": index, "layers": first, "depth": lengths}
 
 
 def _rows(nested: Nested, order: Int64Array, offsets: dict[str, Int64Array]) -> _Rows:

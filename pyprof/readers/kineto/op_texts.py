@@ -32,7 +32,7 @@ OWN = ("{", "layer:", "pyprof%")
 
 _SEQ, _OP_ID = ", seq = ", ", op_id = "
 """Precede the numbers that differ from call to call."""
-_MOST = 10**18
+_MAX_NUMBER = 10**18
 """Numbers from here on stay in their text, as `templates.split` has it."""
 
 _Key = tuple[object, ...]
@@ -112,7 +112,7 @@ class OpTexts:
                 form = self._forms[key] = self._form(kind, name, text, numbers)
             forms.append(form)
         kind, name, text = np.array(forms, np.int64).reshape(len(forms), 3).T[:, form_of]
-        wide = (seq >= _MOST) | (op_id >= _MOST) | ((op_id < 0) & (op_id != NO_NUMBER))
+        wide = (seq >= _MAX_NUMBER) | (op_id >= _MAX_NUMBER) | ((op_id < 0) & (op_id != NO_NUMBER))
         for row in np.flatnonzero(wide | (text < 0)).tolist():
             own = [None if of[row] == NO_NUMBER else int(of[row]) for of in (seq, op_id)]
             of_row = names.values[names.number[row]], events.all_args(calls[row])
@@ -126,9 +126,9 @@ class OpTexts:
         for mark, number in zip((_SEQ, _OP_ID), numbers, strict=True):
             if text.count(mark) > (0 if number is None else written):  # in the name, or a value
                 return _Form(kind, self.names[name], -1)
-        place = self._texts[text]
-        self._templates.add(place)
-        return _Form(kind, self.names[name], place)
+        index = self._texts[text]
+        self._templates.add(index)
+        return _Form(kind, self.names[name], index)
 
     def _others(self, args: list[OpArgs], names: Names) -> tuple[Int64Array, list[object]]:
         """Number what ops have besides shapes; 0 for nothing."""
@@ -212,7 +212,7 @@ def _distinct(numbers: Sequence[Int64Array], sizes: Sequence[int]) -> tuple[Int6
     combined = np.zeros(len(numbers[0]), np.int64)
     most = 1
     for number, size in zip(numbers, sizes, strict=True):
-        if most * size >= _MOST:
+        if most * size >= _MAX_NUMBER:
             combined = np.unique(combined, return_inverse=True)[1]
             most = len(combined)
         combined = combined * size + number

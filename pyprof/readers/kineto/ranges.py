@@ -66,9 +66,9 @@ class Flows:
         rows = np.flatnonzero(ranges.forward > 0)
         places = zip(ranges.thread[rows].tolist(), ranges.start[rows].tolist(), strict=True)
         pairs = [
-            (number, arrows[place])
-            for number, place in zip(ranges.forward[rows].tolist(), places, strict=True)
-            if place in arrows
+            (number, arrows[index])
+            for number, index in zip(ranges.forward[rows].tolist(), places, strict=True)
+            if index in arrows
         ]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
@@ -85,8 +85,8 @@ def _matches(ranges: Columns) -> Int64Array:
     first = np.searchsorted(forward_pairs[0], wanted[0], side="left")
     counts = np.searchsorted(forward_pairs[0], wanted[0], side="right") - first
     number = np.repeat(wanted[1], counts)
-    place = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    return np.stack([number, forward_pairs[1][place]])
+    index = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    return np.stack([number, forward_pairs[1][index]])
 
 
 def _distinct(pairs: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -110,9 +110,9 @@ def forward_threads(ranges: Columns, flows: Flows) -> pa.Array:
     numbers = np.array([0, *rows])
     thread_rows = np.array([-1, *rows.values()])
     order = np.argsort(numbers)
-    place = np.searchsorted(numbers[order], ranges.forward).clip(max=len(numbers) - 1)
-    hit = (numbers[order][place] == ranges.forward) & (ranges.forward > 0)
-    return pa.array(thread_rows[order][place], pa.int32(), mask=~hit)
+    index = np.searchsorted(numbers[order], ranges.forward).clip(max=len(numbers) - 1)
+    hit = (numbers[order][index] == ranges.forward) & (ranges.forward > 0)
+    return pa.array(thread_rows[order][index], pa.int32(), mask=~hit)
 
 
 OPS = frozenset({"cpu_op", "Operator"})
@@ -229,12 +229,12 @@ class Ranges:
         """Gather Python calls: module calls as layers, others as frames, builtins not at all."""
         names = named(calls.events)
         frame, text = np.full((2, len(names.values)), -1)
-        for place, name in enumerate(names.values):
+        for index, name in enumerate(names.values):
             if name.startswith(_MODULE):
                 layer = marker.encode_layer(name.removeprefix(_MODULE))
-                text[place] = self._written.intern(layer)
+                text[index] = self._written.intern(layer)
             elif (of_name := texts.frame(name)) is not None:
-                frame[place] = self.frames[of_name]
+                frame[index] = self.frames[of_name]
         frame, text = frame[names.number], text[names.number]
         self._frames.append(
             self._timed(calls.filter(frame >= 0), kind=FRAME, stack=frame[frame >= 0])

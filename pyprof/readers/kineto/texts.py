@@ -188,14 +188,14 @@ def _generated_kernel(name: str, args: dict[str, Any]) -> str:
         )
     )
     inputs: list[Value] = []
-    for place, shape in enumerate(dims):
-        dtype = dtypes[place] if place < len(dtypes) else ""
-        stride = _sizes(strides[place]) if place < len(strides) else None
+    for index, shape in enumerate(dims):
+        dtype = dtypes[index] if index < len(dtypes) else ""
+        stride = _sizes(strides[index]) if index < len(strides) else None
         size = _sizes(shape)
         if dtype and size is not None:
             inputs.append(marker.Tensor(size, str(dtype), stride))
         else:
-            inputs.append(_scalar(values[place] if place < len(values) else ""))
+            inputs.append(_scalar(values[index] if index < len(values) else ""))
     attributes = {
         key: args[key] for key in _KERNEL_ATTRIBUTES if isinstance(args.get(key), (str, int))
     }

@@ -76,8 +76,8 @@ def read(path: Path) -> schema.Capture:
         "name": [kernel.described["Kernel Name"] for kernel in kernels],
         "regs": pa.array([_int(c.pop("regs", None), 1 << 31) for c in values], pa.int32()),
         "smem": pa.array([_int(c.pop("smem_bytes", None), 1 << 40) for c in values], pa.int64()),
-        **{f"{side}_{axis}": pa.array([shape[side][place] for shape in shapes], pa.int32())
-           for side in ("grid", "block") for place, axis in enumerate("xyz")},
+        **{f"{side}_{axis}": pa.array([shape[side][index] for shape in shapes], pa.int32())
+           for side in ("grid", "block") for index, axis in enumerate("xyz")},
     }  # fmt: skip
     devices = _devices(kernels, values)
     texts = [orjson.dumps({"source": "ncu", **c}).decode() if c else None for c in values]
@@ -118,7 +118,7 @@ def _in_a_row(duration: pa.Array, device: Int64Array) -> _Times:
 
 
 _DIGITS = re.compile(r"\d+")
-_MOST = 1 << 31
+_MAX_SIZE = 1 << 31
 
 
 def _three(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
@@ -132,7 +132,7 @@ def _three(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
         metrics = (kernel.metrics.get(name) for name in (f"launch__{side}_size", title))
         total = numbers.read(next((metric for metric in metrics if metric), None))
         sizes = [int(total), 1, 1] if total is not None else []
-    possible = len(sizes) == len("xyz") and all(0 < size < _MOST for size in sizes)
+    possible = len(sizes) == len("xyz") and all(0 < size < _MAX_SIZE for size in sizes)
     return [*sizes] if possible else [None, None, None]
 
 

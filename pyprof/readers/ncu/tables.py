@@ -37,9 +37,9 @@ _REFUSED = (
     "all users read them (docs/capture.md), and profile again"
 )
 _NO_KERNEL = "no kernel in this output of ncu; profile again with --csv --page raw"
-_MOST_BYTES = 2 << 30
+_MAX_BYTES = 2 << 30
 _FIELD_BYTES = 1 << 24
-_MOST_CALLS = 1_000_000
+_MAX_CALLS = 1_000_000
 
 
 class _Lines(Protocol):
@@ -84,7 +84,7 @@ class Profile:
 
 def text_of(path: Path) -> str:
     """Return the text of a file, as UTF-8 or, from PowerShell, UTF-16."""
-    if path.stat().st_size > _MOST_BYTES:
+    if path.stat().st_size > _MAX_BYTES:
         raise CaptureError(f"{path}: more than 2 GiB of CSV; export fewer kernels or metrics")
     data = path.read_bytes()
     return utf8(data).decode(errors="replace").replace("\0", "")
@@ -103,7 +103,7 @@ def profile(path: Path, named: Callable[[str], str | None]) -> Profile:
     kernels = [kernel for part in parts for kernel in part.kernels]
     if not kernels:
         raise CaptureError(f"{path}: {_REFUSED if _NO_PERMISSION in text else _NO_KERNEL}")
-    if sum(kernel.calls or 1 for kernel in kernels) > _MOST_CALLS + len(kernels):
+    if sum(kernel.calls or 1 for kernel in kernels) > _MAX_CALLS + len(kernels):
         raise CaptureError(f"{path}: a summary of too many calls; export without --print-summary")
     every_call = [kernel for kernel in kernels for _ in range(kernel.calls or 1)]
     return Profile(every_call, sum(part.lost_lines for part in parts))
@@ -156,13 +156,13 @@ def _long(
     header: list[str], rows: Iterator[list[str]], named: Callable[[str], str | None]
 ) -> list[Kernel]:
     """Read one row per metric; rows of rules have none."""
-    place = {name: column for column, name in enumerate(header)}
-    metric, unit, name = place[_METRIC], place.get(_UNIT), place[_NAME]
-    value = place[_VALUE] if _VALUE in place else place[_AVERAGE]
-    described = [(key, column) for key, column in place.items() if column < metric]
-    keys = [place[name] for name in (_ID, _PROCESS, _NAME) if name in place]
-    if _ID not in place:  # kernels without a number: all that describes them
-        keys = [column for name, column in place.items() if column < metric and name != _SECTION]
+    index = {name: column for column, name in enumerate(header)}
+    metric, unit, name = index[_METRIC], index.get(_UNIT), index[_NAME]
+    value = index[_VALUE] if _VALUE in index else index[_AVERAGE]
+    described = [(key, column) for key, column in index.items() if column < metric]
+    keys = [index[name] for name in (_ID, _PROCESS, _NAME) if name in index]
+    if _ID not in index:  # kernels without a number: all that describes them
+        keys = [column for name, column in index.items() if column < metric and name != _SECTION]
     kernels: dict[tuple[str, ...], Kernel] = {}
     for row in rows:
         if len(row) <= max(metric, value, *keys) or not row[name]:
@@ -173,7 +173,7 @@ def _long(
             kernel = kernels[key] = Kernel({key: row[column] for key, column in described})
             calls = kernel.described.get(_CALLS)
             if calls is not None and calls.isdecimal():
-                kernel.calls = min(max(int(calls[:9]), 1), 2 * _MOST_CALLS)
+                kernel.calls = min(max(int(calls[:9]), 1), 2 * _MAX_CALLS)
         if meant := named(row[metric]):
             spelt = Value(row[value], row[unit] if unit is not None else "")
             if spelt.unit == "%" and meant in _TWO_MEANINGS:  # not bytes per second

@@ -115,8 +115,8 @@ def _named(rows: pa.Table, strings: Strings, pattern: str) -> Mask:
 
 def _keys(ids: Int64Array, pid: Int64Array, node: Int64Array) -> Int64Array:
     """Combine process and id of a node into one number; MISSING for an invalid id."""
-    place = first_index(ids, node)
-    return np.where((place != MISSING) & (pid >= 0), pid * len(ids) + place, MISSING)
+    index = first_index(ids, node)
+    return np.where((index != MISSING) & (pid >= 0), pid * len(ids) + index, MISSING)
 
 
 def _origins(made: Mask, above: Int64Array) -> Int64Array:
@@ -126,14 +126,14 @@ def _origins(made: Mask, above: Int64Array) -> Int64Array:
     """
     count = len(made)
     made_of = np.where(above == MISSING, count, above)  # the last is nowhere
-    place = np.append(np.where(made, made_of, np.arange(count)), count)
+    index = np.append(np.where(made, made_of, np.arange(count)), count)
     for _ in range(count.bit_length()):
-        further = place[place]
-        if np.array_equal(further, place):
+        further = index[index]
+        if np.array_equal(further, index):
             break
-        place = further
+        index = further
     captured = np.append(~made, [False])  # others are cycles
-    return np.where(captured[place[:-1]], place[:-1], MISSING)
+    return np.where(captured[index[:-1]], index[:-1], MISSING)
 
 
 def _inside(calls: pa.Table, tid: Int64Array, time: Int64Array) -> Mask:

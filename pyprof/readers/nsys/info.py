@@ -88,7 +88,7 @@ def _gpus(db: Database) -> list[dict[str, Any]]:
     table = next((name for name in _GPUS if name in db.tables()), _GPUS[0])
     columns = {name: int for names in _GPU_COLUMNS.values() for name in names}
     gpus = []
-    for place, row in enumerate(db.read(table, {"id": int, "name": str, **columns}).to_pylist()):
+    for index, row in enumerate(db.read(table, {"id": int, "name": str, **columns}).to_pylist()):
         stated = {
             ours: next((row[name] for name in names if row[name] is not None), None)
             for ours, names in _GPU_COLUMNS.items()
@@ -99,7 +99,7 @@ def _gpus(db: Database) -> list[dict[str, Any]]:
             for name, value in stated.items()
             if name not in gpu
         }
-        gpu["device"] = place if gpu["device"] is None else gpu["device"]
+        gpu["device"] = index if gpu["device"] is None else gpu["device"]
         gpus.append({**gpu, "id": row["id"], "name": row["name"]})
     return gpus
 
@@ -157,7 +157,7 @@ _GPU_FAULTS, _CPU_FAULTS = "CUDA_UM_GPU_PAGE_FAULT_EVENTS", "CUDA_UM_CPU_PAGE_FA
 def _page_faults(db: Database) -> str | None:
     """Return a warning of the page faults of unified memory; None if none was recorded."""
     counts = ints(db.read(_GPU_FAULTS, {"numberOfPageFaults": int}).column(0), 1)
-    on_gpu = int(counts[(counts > 0) & (counts < _MOST_FAULTS)].sum())
+    on_gpu = int(counts[(counts > 0) & (counts < _MAX_FAULTS)].sum())
     on_cpu = db.read(_CPU_FAULTS, {"start": int}).num_rows
     if not on_gpu + on_cpu:
         return None
@@ -167,7 +167,7 @@ def _page_faults(db: Database) -> str | None:
     )
 
 
-_MOST_FAULTS = 1 << 32
+_MAX_FAULTS = 1 << 32
 """Maximum for one row; more is damage."""
 
 

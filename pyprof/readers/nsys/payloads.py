@@ -86,11 +86,11 @@ def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
     domain, schema, kind, offset = (ints(rows.column(name), 0) for name in [*columns][:4])
     fields_by_schema: dict[tuple[int, int], dict[str, tuple[str, str, int]]] = {}
     labels = rows.column("name").to_pylist()
-    for one, other, code, place, label in zip(
+    for one, other, code, index, label in zip(
         domain.tolist(), schema.tolist(), kind.tolist(), offset.tolist(), labels, strict=True
     ):
-        if label and code in _FORMATS and place >= 0:
-            fields_by_schema.setdefault((one, other), {})[label] = (label, _FORMATS[code], place)
+        if label and code in _FORMATS and index >= 0:
+            fields_by_schema.setdefault((one, other), {})[label] = (label, _FORMATS[code], index)
     return {key: tuple(fields.values()) for key, fields in fields_by_schema.items()}
 
 
@@ -194,8 +194,8 @@ class _Ranges:
         return self._said[spoken]
 
     def _last(self, rows: list[int], at: int) -> int | None:
-        place = bisect_right(rows, at, key=lambda row: int(self._start[row]))
-        return rows[place - 1] if place else None
+        index = bisect_right(rows, at, key=lambda row: int(self._start[row]))
+        return rows[index - 1] if index else None
 
 
 def _is_ours(events: pa.Table, ids: pa.Array, *, has_domains: bool) -> pa.ChunkedArray:

@@ -237,12 +237,12 @@ def _copy_names(
     stated = [_direction(name) for name in original.dictionary.to_pylist()]
     by_ends = np.where(origin == MISSING, 0, 2) + np.where(target == MISSING, 0, 1)
     code = original.indices.to_numpy() * len(_BY_ENDS) + by_ends
-    distinct, place = numbered(code.astype(np.int64))
+    distinct, index = numbered(code.astype(np.int64))
     names = []
     for each in distinct.tolist():
         direction = stated[each // len(_BY_ENDS)] or _BY_ENDS[each % len(_BY_ENDS)]
         names.append(f"[CUDA memcpy {direction}]")
-    return pa.array(names, pa.string()).dictionary_encode().take(pa.array(place))
+    return pa.array(names, pa.string()).dictionary_encode().take(pa.array(index))
 
 
 _BY_ENDS = ("HtoH", "HtoD", "DtoH", "DtoD")

@@ -78,12 +78,12 @@ def _document(text: str | None) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-_MOST = 1 << 30
+_MAX_NUMBER = 1 << 30
 
 
 def _positive(stated: dict[str, Any], key: str) -> int | None:
     value = stated.get(key)
-    return value if type(value) is int and 0 < value < _MOST else None
+    return value if type(value) is int and 0 < value < _MAX_NUMBER else None
 
 
 def table(several: Sequence[Agents]) -> pa.Table:

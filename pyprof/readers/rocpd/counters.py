@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyprof.readers.rocpd.recording import Recording
 
 _KIB = 1024
-_MOST_HZ = 1e10
+_MAX_HZ = 1e10
 """Above, cycles were added up over parts of the chip."""
 _NAMES = (
     *("FETCH_SIZE", "WRITE_SIZE", "MfmaUtil", "OccupancyPercent", "L2CacheHit", "SQ_INSTS_MFMA"),
@@ -69,7 +69,7 @@ def _in_our_names(values: Mapping[str, _Values], took_s: Floats) -> dict[str, Fl
         "tensor_insts": each["SQ_INSTS_MFMA"].total,
         "occupancy_pct": each["OccupancyPercent"].mean,
         "l2_hit_pct": np.where(np.isnan(share), 100 * hits / looked_up, share),
-        "clock_hz": np.where(clock_hz < _MOST_HZ, clock_hz, np.nan),
+        "clock_hz": np.where(clock_hz < _MAX_HZ, clock_hz, np.nan),
     }
 
 
@@ -91,8 +91,8 @@ def _values(recording: Recording, of_dispatch: Int64Array) -> dict[str, _Values]
     value = events.column("value").to_numpy()
     used = (counter != MISSING) & (dispatch != MISSING) & np.isfinite(value) & (value >= 0)
     values: dict[str, _Values] = {}
-    for place, name in enumerate(listed.column("name").to_pylist()):
-        rows = np.flatnonzero(used & (counter == place))
+    for index, name in enumerate(listed.column("name").to_pylist()):
+        rows = np.flatnonzero(used & (counter == index))
         if len(rows):
             count = np.bincount(dispatch[rows], minlength=len(of_dispatch))
             summed = np.bincount(dispatch[rows], value[rows], len(of_dispatch))

@@ -79,9 +79,9 @@ class Events:
         if self._category is None:  # nearly always
             return np.zeros(len(self.of_regions), bool)
         rows = self._index.rows(self.of_regions)
-        used, place = numbered(np.append(self._category, MISSING)[rows])
+        used, index = numbered(np.append(self._category, MISSING)[rows])
         names = _categories(self._recording, used)
-        return np.asarray(np.array([name in _OF_RANGES for name in names], bool)[place])
+        return np.asarray(np.array([name in _OF_RANGES for name in names], bool)[index])
 
 
 def _read(
@@ -128,8 +128,8 @@ def _arguments(recording: Recording, ids: Int64Array) -> pa.StringArray:
     rows = recording.read("arg", {"event_id": int, "name": str, "value": str})
     rows = rows.filter(pc.equal(rows.column("name"), "message"))
     given = rows.column("value").combine_chunks()
-    place = Rows(ints(rows.column("event_id"))).rows(ids)
-    return given.take(or_null(place))
+    index = Rows(ints(rows.column("event_id"))).rows(ids)
+    return given.take(or_null(index))
 
 
 def _links(recording: Recording, events: pa.Table, index: Rows, regions: pa.Table) -> Int64Array:

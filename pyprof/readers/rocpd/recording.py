@@ -111,7 +111,7 @@ class Recording:
         rows = self.read(name, {**kinds, **dict.fromkeys(texts, str)})
         taken = {column: rows.column(column) for column in ("event_id", *columns, *texts)}
         taken |= {ours: self._time(rows.column(theirs[ours]), theirs[ours]) for ours in theirs}
-        taken |= {place: self._place(rows, place) for place in _PLACES}
+        taken |= {index: self._place(rows, index) for index in _PLACES}
         return pa.table(taken)
 
     def _time(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -163,9 +163,9 @@ class Rows:
         if first >= 0 and int(ids[-1]) == first + len(ids) - 1 and (np.diff(ids) == 1).all():
             self._first, self._count = first, len(ids)  # nearly always: nothing to look up
             return
-        self._distinct, place = numbered(ids)
+        self._distinct, index = numbered(ids)
         self._row = np.full(len(self._distinct) + 1, MISSING)
-        self._row[place] = np.arange(len(ids))  # if several rows have the same id, the last counts
+        self._row[index] = np.arange(len(ids))  # if several rows have the same id, the last counts
         self._row[:-1][self._distinct == MISSING] = MISSING
         span = int(self._distinct[-1]) - int(self._distinct[0]) if len(self._distinct) else 0
         self._counts_up = span == len(self._distinct) - 1
@@ -178,12 +178,12 @@ class Rows:
             return rows
         if not len(self._distinct):
             return np.full(len(ids), MISSING)
-        place = (
+        index = (
             np.clip(ids, self._distinct[0], self._distinct[-1]) - self._distinct[0]
             if self._counts_up  # nearly always
             else np.minimum(np.searchsorted(self._distinct, ids), len(self._distinct) - 1)
         )
-        return np.where(self._distinct[place] == ids, self._row[place], MISSING)
+        return np.where(self._distinct[index] == ids, self._row[index], MISSING)
 
 
 _APART = 10_000_000

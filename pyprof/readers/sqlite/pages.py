@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 23
 """Pages that are parsed at once: with fewer, threads wait for the GIL."""
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 """Maximum size of rows that overflow their pages: offsets of texts are int32."""
 _SPARE_BYTES = 16
 """After the last page: eight bytes are read where a shorter number may begin."""
 
 _HEAD_BYTES = 100
-_LEAST_USABLE_BYTES, _MOST_PAGE_BYTES = 480, 1 << 16
+_MIN_USABLE_BYTES, _MAX_PAGE_BYTES = 480, 1 << 16
 _INTERIOR, _LEAF = 5, 13
 """Kinds of pages of a table with row ids: those with child pages, and those with rows."""
 _INTERIOR_HEAD, _LEAF_HEAD = 12, 8
@@ -56,7 +56,7 @@ class NotPlainError(Exception):
 class Pick(NamedTuple):
     """A column to read: its index in the table, and the type of its values."""
 
-    place: int
+    position: int
     type: pa.DataType
     """int64, string or binary: texts or bytes as stored, empty for NULL."""
     is_row_id: bool = False
@@ -116,8 +116,8 @@ def _file(stream: FileIO, size: int) -> _File:
     if len(head) < _HEAD_BYTES:
         raise NotPlainError
     page_bytes = int.from_bytes(head[16:18], "big")
-    page_bytes = _MOST_PAGE_BYTES if page_bytes == 1 else page_bytes
-    if page_bytes - head[20] < _LEAST_USABLE_BYTES:
+    page_bytes = _MAX_PAGE_BYTES if page_bytes == 1 else page_bytes
+    if page_bytes - head[20] < _MIN_USABLE_BYTES:
         raise NotPlainError
     is_utf8 = int.from_bytes(head[56:60], "big") == _UTF8
     return _File(stream, page_bytes, page_bytes - head[20], size // page_bytes, is_utf8)
@@ -227,10 +227,10 @@ class _Rows:
 
     def columns(self, picks: Sequence[Pick]) -> list[pa.Array]:
         """Return the columns, in the order of the picks."""
-        by_place = {pick.place: pick for pick in picks}
+        by_position = {pick.position: pick for pick in picks}
         arrays: dict[int, pa.Array] = {}
         types_at, values_at = self._types_at, self._values_at.copy()
-        for place in range(max(by_place) + 1):
+        for index in range(max(by_position) + 1):
             kind, types_at = self._bytes.varint(types_at)
             if (types_at > self._head_end).any():  # the column was added later
                 raise NotPlainError
@@ -241,10 +241,10 @@ class _Rows:
                 width = np.where(kind < _BLOB, width, (kind - _BLOB) >> 1)
             if (values_at + width > self._end).any():
                 raise NotPlainError
-            if place in by_place:
-                arrays[place] = self._column(by_place[place], kind, values_at, width)
+            if index in by_position:
+                arrays[index] = self._column(by_position[index], kind, values_at, width)
             values_at += width
-        return [arrays[pick.place] for pick in picks]
+        return [arrays[pick.position] for pick in picks]
 
     def _column(self, pick: Pick, kind: Int64Array, at: Int64Array, width: Int64Array) -> pa.Array:
         if pick.is_row_id:
@@ -282,9 +282,9 @@ class _Rows:
             max(0, len(bounds) - 1),
             [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(self._bytes.data)],
         )
-        place = np.empty(len(order), np.int64)
-        place[order] = 2 * np.arange(len(order))
-        return parts.take(pa.array(place)).view(as_type)
+        index = np.empty(len(order), np.int64)
+        index[order] = 2 * np.arange(len(order))
+        return parts.take(pa.array(index)).view(as_type)
 
 
 def _joined(
@@ -294,7 +294,7 @@ def _joined(
     least = (file.usable_bytes - 12) * 32 // 255 - 23
     local = least + (size - least) % (file.usable_bytes - 4)
     local = np.where(local > file.usable_bytes - 35, least, local)
-    most = min(file.pages * file.page_bytes, _MOST_BYTES)
+    most = min(file.pages * file.page_bytes, _MAX_BYTES)
     if (at + local + 4 > ends).any() or (size > most).any() or size.sum() > most:
         raise NotPlainError
     parts = [pages.data[:-_SPARE_BYTES]]

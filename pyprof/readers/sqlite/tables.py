@@ -47,7 +47,7 @@ class _Column(NamedTuple):
     """A column as the schema declares it."""
 
     name: str
-    place: int
+    position: int
     hidden: int
     """Not 0 if it is computed, or of a virtual table."""
     key: int
@@ -70,9 +70,11 @@ class _Table(NamedTuple):
         key_columns = sum(column.key > 0 for column in self.columns.values())
         may_be_row_id = key_columns == 1 and not self.has_key_index
         return [
-            Pick(place, _ARROW[kind], may_be_row_id and key > 0 and declared.upper() == "INTEGER")
+            Pick(
+                position, _ARROW[kind], may_be_row_id and key > 0 and declared.upper() == "INTEGER"
+            )
             for name, kind in columns.items()
-            for _, place, _, key, declared in [self.columns[name]]
+            for _, position, _, key, declared in [self.columns[name]]
         ]
 
 
@@ -347,11 +349,11 @@ class Strings:
         unknown = self.texts.num_rows - 1
         if not len(self._ids):
             return np.full(len(ids), unknown)
-        place = ids - self._ids[0]  # nearly always they count up, without gaps
+        index = ids - self._ids[0]  # nearly always they count up, without gaps
         if self._ids[-1] - self._ids[0] != len(self._ids) - 1:
-            place = np.searchsorted(self._ids, ids)
-        place = np.clip(place, 0, len(self._ids) - 1)
-        return np.asarray(np.where(self._ids[place] == ids, self._row[place], unknown))
+            index = np.searchsorted(self._ids, ids)
+        index = np.clip(index, 0, len(self._ids) - 1)
+        return np.asarray(np.where(self._ids[index] == ids, self._row[index], unknown))
 
     def starting(self, prefix: str) -> Int64Array:
         """Return the ids of the strings with this prefix."""
@@ -363,14 +365,14 @@ class Strings:
         """Look up names by ids, as a dictionary column; `missing` for an unknown id."""
         row = self.rows(ids)
         used = np.flatnonzero(np.bincount(row, minlength=self.texts.num_rows))
-        place = np.zeros(self.texts.num_rows, np.int32)
-        place[used] = np.arange(len(used))
+        index = np.zeros(self.texts.num_rows, np.int32)
+        index[used] = np.arange(len(used))
         names = templates.spell(
             templates.texts_of_table(self.texts.take(pa.array(used)))
         ).to_pylist()
         if len(used) and used[-1] == self.texts.num_rows - 1:
             names[-1] = missing
-        return texts_by_index(place[row], names)
+        return texts_by_index(index[row], names)
 
 
 def read(db: Database, table: str, key: str, value: str) -> Strings:
@@ -382,7 +384,7 @@ def of_rows(rows: pa.Table, key: str) -> Strings:
     """Return the strings of a table with their ids, `key`, and the columns of `Numbered`."""
     keys = ints(rows.column(key), -1)
     valid = np.flatnonzero(keys >= 0)[::-1]  # if several strings have the same id, the last counts
-    ids, place = np.unique(keys[valid], return_index=True)
+    ids, index = np.unique(keys[valid], return_index=True)
     nothing = pa.RecordBatch.from_struct_array(templates.split(pa.array([""])))
     texts = pa.concat_tables([rows.drop_columns([key]), pa.Table.from_batches([nothing])])
-    return Strings(texts.unify_dictionaries().combine_chunks(), ids, valid[place])
+    return Strings(texts.unify_dictionaries().combine_chunks(), ids, valid[index])

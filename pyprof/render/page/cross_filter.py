@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
 KEYS = ("op", "dir", "line", "stack", "layer", "kernel", "family", "tc", "bound")
-_MOST = 4000
+_MAX_FACTS = 4000
 _FRAME = "\n"
 """Between the lines of a stack, which no line holds."""
 _CUT = 160
@@ -83,7 +83,7 @@ class Selectable:
     def __init__(self, facts: pa.Table) -> None:
         order = [("ns", "descending"), *((name, "ascending") for name in KEYS)]
         self._all = facts.sort_by(order)
-        self._facts = self._all.slice(0, _MOST)
+        self._facts = self._all.slice(0, _MAX_FACTS)
         self._numbers: dict[str, dict[str | None, int]] = {name: {None: -1} for name in KEYS}
         self._columns = {name: self._numbered(name) for name in KEYS if name != "stack"}
         self._lines_of = [self._frames(stack) for stack in self._facts.column("stack").to_pylist()]
@@ -113,7 +113,7 @@ class Selectable:
     @cached_property
     def _place(self) -> Mapping[tuple[str | None, ...], int]:
         columns = (self._facts.column(name).to_pylist() for name in KEYS)
-        return {key: place for place, key in enumerate(zip(*columns, strict=True))}
+        return {key: index for index, key in enumerate(zip(*columns, strict=True))}
 
     def fact(self, texts: tuple[str | None, ...]) -> int:
         """Return the number of the fact with these texts, in the order of KEYS; -1 for none."""

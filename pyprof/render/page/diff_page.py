@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from pyprof.answers.diff_answer import Stage
 
 
-_MOST = 1000
+_MAX_ROWS = 1000
 
 
 def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) -> str:
     """Make the page; the largest changes only, where there are very many."""
     header = diff_text.header(comparison)
     texts = len(comparison.keys) + 1
-    columns = [Heading(title or "status", place < texts) for place, title in enumerate(header)]
-    rows = [list(_cells(change)) for change in comparison.changes[:_MOST]]
+    columns = [Heading(title or "status", index < texts) for index, title in enumerate(header)]
+    rows = [list(_cells(change)) for change in comparison.changes[:_MAX_ROWS]]
     return page.render(
         "diff.html.j2",
         version=__version__,
@@ -42,7 +42,7 @@ def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] =
         metric_header=("total", *diff_text.METRIC_HEADER[1:-1], "significance"),
         metrics=list(diff_text.metrics(comparison)),
         changes=Sortable(
-            columns=columns, rows=rows, left_out=max(len(comparison.changes) - _MOST, 0)
+            columns=columns, rows=rows, left_out=max(len(comparison.changes) - _MAX_ROWS, 0)
         ),
     )
 
@@ -81,7 +81,7 @@ def _cells(change: Change) -> Iterator[Cell]:
 
 WIDTH = 1000
 """Length of the axis, in units of the picture."""
-_LEAST_PART = 0.25
+_MIN_PART = 0.25
 """Share of the longest time: if all changes are smaller, the axis does not begin at 0."""
 _MARGIN = 0.5
 """Share of the changes' range between the beginning of the axis and the shortest time."""
@@ -110,7 +110,7 @@ def bars(stages: Sequence[Stage]) -> Bars:
     """Place the bars; there must be a stage."""
     levels = [stages[0].from_ns, *(stage.to_ns for stage in stages)]
     low, high = min(levels), max(levels)
-    begin_ns = max(low - _MARGIN * (high - low), 0.0) if high - low < _LEAST_PART * high else 0.0
+    begin_ns = max(low - _MARGIN * (high - low), 0.0) if high - low < _MIN_PART * high else 0.0
     scale = WIDTH / ((max(levels) - begin_ns) or 1)
 
     def place(ns: float) -> float:

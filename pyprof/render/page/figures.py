@@ -39,7 +39,7 @@ SHARES = {"MFU": "#3b82c4", "HFU": "#d9822b", "MBU": "#3f9f6b"}
 MEANINGS = {**CAUSES_OF_IDLE, PAUSED: "the profiler was paused: what ran is not known"}
 SHARED_CLOCK = "first kernel"
 """Figures that share it move and zoom together."""
-_MOST_LABELS = 5
+_MAX_LABELS = 5
 _TERA = 1e12
 
 
@@ -61,7 +61,7 @@ def roofline(
         "name": [point.name for point in points],
         "tip": [_tip(point) for point in points],
         "key": list(keys) or [None] * len(points),
-        "labelled": _MOST_LABELS,
+        "labelled": _MAX_LABELS,
         "roofs": [
             {"flops": roof.flops_per_s / _TERA, "bytes": roof.bytes_per_s / _TERA,
              "label": roof.label, "slope": f"{roof.bytes_per_s / 1e9:,.0f} GB/s"}
@@ -142,8 +142,8 @@ def _device(device: DeviceLanes, facts: np.ndarray) -> Mapping[str, Any]:
     return {
         "name": device.name,
         "gaps": {
-            name: [gap[place] for gap in device.gaps]
-            for place, name in enumerate(("start", "length", "cause"))
+            name: [gap[index] for gap in device.gaps]
+            for index, name in enumerate(("start", "length", "cause"))
         },
         "lanes": [_lane(lane, facts) for lane in device.lanes],
     }
@@ -166,14 +166,14 @@ def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
     }
 
 
-_MOST_COLUMNS = 600
+_MAX_COLUMNS = 600
 
 
 def trend(steps: Steps) -> Mapping[str, Any]:
     """Draw how long each step took; of very many, the longest of each few, with its own shares."""
     first, median_ns = steps.shown.start, steps.median_ns or 0
     values = np.asarray(steps.duration_ns[first : steps.shown.stop], float)
-    group = max(-(-len(values) // _MOST_COLUMNS), 1)
+    group = max(-(-len(values) // _MAX_COLUMNS), 1)
     starts = range(0, len(values), group)
     longest = [start + int(values[start : start + group].argmax()) for start in starts]
     shown = [first + place for place in longest]
@@ -217,7 +217,7 @@ def shares_of_peak(trend: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
     """Draw ranks below each other, each step coloured by its time relative to the median."""
-    group = -(-(last - first) // _MOST_COLUMNS)
+    group = -(-(last - first) // _MAX_COLUMNS)
     measures = {"computing": times.computing_ns, "step": times.duration_ns}
     return {
         "kind": "heat",

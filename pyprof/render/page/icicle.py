@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import LayerTime
     from pyprof.render.page.cross_filter import Selectable
 
-_LEAST = 0.001
+_MIN_WIDTH = 0.001
 """Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
-_MOST_LEVELS = 16
-_MOST_BOXES = 3000
+_MAX_LEVELS = 16
+_MAX_BOXES = 3000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +98,9 @@ def _sum(name: str, children: list[Node]) -> Node:
 
 def boxes(root: Node, whole_name: str) -> list[IcicleBox]:
     """Lay the tree out, children side by side below their parent; the longest boxes of it."""
-    laid_out = list(_boxes(root, root.time_ns * _LEAST, (), 0, 0, whole_name))
+    laid_out = list(_boxes(root, root.time_ns * _MIN_WIDTH, (), 0, 0, whole_name))
     # A parent is at least as long as its children, and comes before them: none is left alone.
-    return sorted(laid_out, key=lambda box: -box.total_ns)[:_MOST_BOXES]
+    return sorted(laid_out, key=lambda box: -box.total_ns)[:_MAX_BOXES]
 
 
 def _boxes(
@@ -118,18 +118,18 @@ def _boxes(
         colour=colour,
         names=path,
     )
-    if depth >= _MOST_LEVELS:
+    if depth >= _MAX_LEVELS:
         return
     at = start_ns
-    for place, child in enumerate(node.children):
+    for index, child in enumerate(node.children):
         if child.time_ns < least_ns or not child.time_ns:
             break
         below = (*path, child.name)
-        yield from _boxes(child, least_ns, below, at, colour + place + 1, child.name)
+        yield from _boxes(child, least_ns, below, at, colour + index + 1, child.name)
         at += child.time_ns
 
 
-_MOST_PARTS = 256
+_MAX_PARTS = 256
 """Maximum parts of a layer's name that can be chosen; each has a text as long as all before it."""
 
 
@@ -137,8 +137,8 @@ def layer_keys(boxes: Sequence[IcicleBox], selectable: Selectable) -> list[str |
     """Write what each box of modules stands for: rows whose layer is its, or below it."""
     within: dict[str, list[str]] = {}
     for number, layer in enumerate(selectable.layers()):
-        dots = (place for place, letter in enumerate(layer) if letter == ".")
-        for end in (*islice(dots, _MOST_PARTS), len(layer)):
+        dots = (index for index, letter in enumerate(layer) if letter == ".")
+        for end in (*islice(dots, _MAX_PARTS), len(layer)):
             within.setdefault(layer[:end], []).append(str(number))
     return [_layer_key(box, within) for box in boxes]
 

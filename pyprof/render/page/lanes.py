@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
     from pyprof.render.page.parts import Gathered
 
-_MOST_SINGLE = 30_000
+_MAX_SINGLE = 30_000
 """Kernels of a capture that are boxes of their own."""
 _BINS = 400
 """Bins of a capture's time: what begins in one bin is joined, per stream."""
 _VISIBLE = 0.1
 """From this part of a bin on, a kernel stands apart from those beside it."""
-_MOST_GAPS = 2500
+_MAX_GAPS = 2500
 """Maximum number of gaps of a device."""
-_MOST_PARTS = 12
+_MAX_PARTS = 12
 """Maximum number of parts of a box that joins several kernels."""
-_MOST_LANES = 32
-_MOST_DEVICES = 8
-_MOST_MARKS = 2000
+_MAX_LANES = 32
+_MAX_DEVICES = 8
+_MAX_MARKS = 2000
 
 Texts = tuple[str | None, ...]
 
@@ -135,11 +135,11 @@ class Lanes:
     def merged(self, other: Lanes) -> Lanes:
         """Put the devices of another capture below these, as many as are shown."""
         devices = [*self.devices]
-        room = _MOST_LANES - sum(len(device.lanes) for device in devices)
-        texts, placed = [*self.texts], {key: place for place, key in enumerate(self.texts)}
+        room = _MAX_LANES - sum(len(device.lanes) for device in devices)
+        texts, placed = [*self.texts], {key: index for index, key in enumerate(self.texts)}
         left_out = self.devices_left_out + other.devices_left_out
         for device in other.devices:
-            if len(devices) == _MOST_DEVICES or room < len(device.lanes):
+            if len(devices) == _MAX_DEVICES or room < len(device.lanes):
                 left_out += 1
                 continue
             room -= len(device.lanes)
@@ -161,15 +161,15 @@ def _renumbered(
     """Let a device's boxes name their texts by their place in a common list, which grows."""
     boxes = [lane.boxes for lane in device.lanes]
     used = {
-        place for box in boxes for texts in (box.texts, box.parts.texts)
-        for place in np.unique(texts).tolist()
+        index for box in boxes for texts in (box.texts, box.parts.texts)
+        for index in np.unique(texts).tolist()
     }  # fmt: skip
     number = np.zeros(len(own), np.int64)
-    for place in sorted(used):
-        if own[place] not in placed:
-            placed[own[place]] = len(texts)
-            texts.append(own[place])
-        number[place] = placed[own[place]]
+    for index in sorted(used):
+        if own[index] not in placed:
+            placed[own[index]] = len(texts)
+            texts.append(own[index])
+        number[index] = placed[own[index]]
     renumbered = (
         replace(box, texts=number[box.texts],
                 parts=replace(box.parts, texts=number[box.parts.texts]))
@@ -185,7 +185,7 @@ def lanes(gathered: Gathered) -> Lanes | None:
     if overview.timeline is None:
         return None
     rows = np.ones(records.rows, bool) if overview.rows is None else overview.rows
-    devices = overview.timeline.devices[:_MOST_DEVICES]
+    devices = overview.timeline.devices[:_MAX_DEVICES]
     first, length = extent(devices)
     shown, marks = _marks(records, overview, first)
     typical, slowest = _examples(overview.steps, shown)
@@ -202,8 +202,8 @@ def lanes(gathered: Gathered) -> Lanes | None:
     return Lanes(
         devices=drawn_devices,
         texts=texts.all(),
-        marks=tuple(map(marks, shown[:_MOST_MARKS].tolist())),
-        marks_left_out=len(shown[_MOST_MARKS:]),
+        marks=tuple(map(marks, shown[:_MAX_MARKS].tolist())),
+        marks_left_out=len(shown[_MAX_MARKS:]),
         typical=None if typical is None else marks(typical),
         slowest=None if slowest is None else marks(slowest),
         length_ns=length,
@@ -214,7 +214,7 @@ def lanes(gathered: Gathered) -> Lanes | None:
 
 def extent(devices: Sequence[DeviceTime]) -> tuple[int, int]:
     """Return when the first kernel began, ns, and how long after that the last one ended."""
-    shown = devices[:_MOST_DEVICES]
+    shown = devices[:_MAX_DEVICES]
     first = min(device.start_ns for device in shown)
     return first, max(device.end_ns for device in shown) - first
 
@@ -237,7 +237,7 @@ def _chosen_streams(
         if (stream.pid, stream.device) in shown and rows[stream.rows].any()
     ]
     time = records.numpy("kDuration")
-    busiest = sorted(candidates, key=lambda stream: -int(time[stream.rows].sum()))[:_MOST_LANES]
+    busiest = sorted(candidates, key=lambda stream: -int(time[stream.rows].sum()))[:_MAX_LANES]
     kept = {id(stream) for stream in busiest}
     return [stream for stream in candidates if id(stream) in kept], len(candidates) - len(busiest)
 
@@ -282,14 +282,14 @@ def _single(
     candidates = np.concatenate([stream.rows for stream in drawn] or [np.zeros(0, np.int64)])
     candidates = candidates[rows[candidates]]
     single = np.zeros(records.rows, bool)
-    left = _MOST_SINGLE
+    left = _MAX_SINGLE
     for step in dict.fromkeys(examples):
         in_step = candidates[steps.of_row[candidates] == step] if step is not None else []
         if len(in_step) <= left:
             single[in_step] = True
             left -= len(in_step)
     others = candidates[~single[candidates]]
-    if len(candidates) > _MOST_SINGLE:
+    if len(candidates) > _MAX_SINGLE:
         others = others[time[others] >= length / _BINS * _VISIBLE]
     single[others[np.argsort(-time[others], kind="stable")[:left]]] = True
     return single
@@ -356,7 +356,7 @@ def _parts(box: IntArray, joined: Mask, fact: IntArray, time: Int64Array, texts:
     order = np.lexsort((-ns, box[first]))
     first, ns = first[order], ns[order]
     of_box = box[first].astype(np.int64)
-    kept = np.arange(len(of_box)) - np.searchsorted(of_box, of_box) < _MOST_PARTS
+    kept = np.arange(len(of_box)) - np.searchsorted(of_box, of_box) < _MAX_PARTS
     return Parts(of_box[kept], texts.places(fact[first[kept]]), ns[kept])
 
 
@@ -374,7 +374,7 @@ def _device(
 ) -> DeviceLanes:
     start, end, cause = (np.concatenate(part) for part in zip(*_idle(device), strict=True))
     order = _drawn_first(start - first, end - first, examples)
-    kept, rest = order[:_MOST_GAPS], order[_MOST_GAPS:]
+    kept, rest = order[:_MAX_GAPS], order[_MAX_GAPS:]
     gaps = [
         *_gaps(start[kept] - first, end[kept] - first, cause[kept]),
         *_gaps(*_pauses(device, first)),
@@ -388,7 +388,7 @@ def _device(
 def _drawn_first(start: Int64Array, end: Int64Array, examples: Sequence[Mark]) -> Int64Array:
     """Order gaps: for half of the room the longest, then those of the steps looked at."""
     longest = np.argsort(start - end, kind="stable")
-    first, others = np.split(longest, [_MOST_GAPS // 2])
+    first, others = np.split(longest, [_MAX_GAPS // 2])
     inside = _within(start[others], examples)
     return np.concatenate([first, others[inside], others[~inside]])
 
@@ -407,7 +407,7 @@ def _gaps(start: Int64Array, end: Int64Array, cause: NDArray[np.str_]) -> Iterat
 
 
 def _pauses(device: DeviceTime, first: int) -> tuple[Int64Array, Int64Array, NDArray[np.str_]]:
-    start, end = device.paused.start[:_MOST_GAPS], device.paused.end[:_MOST_GAPS]
+    start, end = device.paused.start[:_MAX_GAPS], device.paused.end[:_MAX_GAPS]
     return start - first, end - first, np.full(len(start), PAUSED)
 
 

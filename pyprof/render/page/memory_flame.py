@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.memory.held_memory import HeldStack
 
-_LEAST = 0.001
+_MIN_WIDTH = 0.001
 """Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
 _MAX_LEVELS = 60
 _MAX_BOXES = 3000
@@ -51,7 +51,7 @@ def _boxes(stacks: Sequence[HeldStack]) -> list[tuple[tuple[str, ...], int, int,
         for end in range(len(frames) + 1):
             before = held.get(frames[:end], (0, 0))
             held[frames[:end]] = (before[0] + stack.bytes, before[1] + stack.block_count)
-    least = max(held[()][0] * _LEAST, 1)
+    least = max(held[()][0] * _MIN_WIDTH, 1)
     starts: dict[tuple[str, ...], int] = {(): 0}
     below = dict(starts)  # where the next box below each one begins
     listed: list[tuple[tuple[str, ...], int, int, int]] = []

@@ -38,7 +38,7 @@ _COLOURS = {
     "activations": "#59a14f", "temporaries": "#c76a7d", "workspace": "#a874b8",
     "autocast copies": "#6fb0b8", "unknown": "#9aa0a6",
 }  # fmt: skip
-_MOST_ROWS = 200
+_MAX_ROWS = 200
 _TREE = (1000.0, 320.0)
 """Width and height of the treemap, in which its parts are as square as can be."""
 
@@ -148,9 +148,9 @@ def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | No
     zero = _zero(device, clock)
     x = [time - (zero or 0) for time in times]
     marked = peak - (zero or 0)
-    used = [place for place in range(len(device.categories))
-            if any(point.category_bytes[place] for point in points)]  # fmt: skip
-    names = [device.categories[place] for place in used]
+    used = [index for index in range(len(device.categories))
+            if any(point.category_bytes[index] for point in points)]  # fmt: skip
+    names = [device.categories[index] for index in used]
     return {
         "kind": "memory",
         "label": f"Memory of {words.device_name(device)} over time: peak {size(device.peak_bytes)}",
@@ -163,7 +163,7 @@ def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | No
         "x": x,
         "names": names,
         "colours": [_COLOURS[name] for name in names],
-        "bytes": [[point.category_bytes[place] for point in points] for place in used],
+        "bytes": [[point.category_bytes[index] for point in points] for index in used],
         "total": [point.bytes for point in points],
         "reserved": [point.reserved_bytes for point in points],
         "peak": None if device.peak_event_id < 0 else marked,
@@ -275,20 +275,20 @@ def divided(sizes: Sequence[float], frame: _Frame) -> list[_Frame]:
     """
     parts: list[_Frame] = []
     total = sum(sizes)
-    place = 0
-    while place < len(sizes) and total > 0:
+    index = 0
+    while index < len(sizes) and total > 0:
         short = min(frame.width, frame.height)
         area = frame.width * frame.height / total
-        end = place + 1
-        while end < len(sizes) and _worst(sizes[place : end + 1], area, short) <= _worst(
-            sizes[place:end], area, short
+        end = index + 1
+        while end < len(sizes) and _worst(sizes[index : end + 1], area, short) <= _worst(
+            sizes[index:end], area, short
         ):
             end += 1
-        row = sizes[place:end]
+        row = sizes[index:end]
         laid, frame = _row(row, sum(row) / total, frame)
         parts += laid
         total -= sum(row)
-        place = end
+        index = end
     return parts
 
 
@@ -333,10 +333,10 @@ def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> 
         Heading("allocated in all", is_text=False, name="alloc", unit="bytes"),
         Heading("GB\N{MULTIPLICATION SIGN}ms held", is_text=False, name="gb_ms"),
     ]
-    rows = [[_name_cell(by, group.name), *_cells(group, peak_bytes)] for group in held[:_MOST_ROWS]]
-    names = [group.name for group in held[:_MOST_ROWS]]
+    rows = [[_name_cell(by, group.name), *_cells(group, peak_bytes)] for group in held[:_MAX_ROWS]]
+    names = [group.name for group in held[:_MAX_ROWS]]
     keys = [name and key(**{"stack" if by == "line" else by: name}) for name in names]
-    left_out = len(held[_MOST_ROWS:])
+    left_out = len(held[_MAX_ROWS:])
     return Sortable(
         columns=columns,
         rows=rows,

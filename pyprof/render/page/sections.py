@@ -129,7 +129,7 @@ def share(fraction: float | None) -> Cell:
     return Cell(f"{percent:.1f} %", percent, f"{min(percent, 100):.1f}")
 
 
-_MOST_ROWS = 500
+_MAX_ROWS = 500
 _FOLDERS = re.compile(r"(?<![^\\/\s'\"(])[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")
 
 
@@ -245,7 +245,7 @@ def ops(answer: Summary, selectable: Selectable) -> Sortable:
                _numbers("calls"), _numbers("kernels"), *_RATES,
                _numbers("efficiency", "eff", "%"), _texts("bound"),
                _TENSOR_CORES]  # fmt: skip
-    shown, rest = answer.ops[:_MOST_ROWS], answer.ops[_MOST_ROWS:]
+    shown, rest = answer.ops[:_MAX_ROWS], answer.ops[_MAX_ROWS:]
     rows = [
         [
             text(op.op or op.kernel),
@@ -292,7 +292,7 @@ def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> 
     columns = [_texts("kernel"), *_TIME, _texts("op"), _numbers("calls"),
                _numbers("mean", "mean", "ns"), *_RATES, _TENSOR_CORES]  # fmt: skip
     groups = totals(sums)
-    shown, rest = groups[:_MOST_ROWS], groups[_MOST_ROWS:]
+    shown, rest = groups[:_MAX_ROWS], groups[_MAX_ROWS:]
     rows = [
         [
             text(group.key[0], note=full.get(group.key[0] or "", "")),
@@ -323,9 +323,9 @@ def full_names(table: Table) -> dict[str, str]:
     rows, _ = distinct(short.index)
     pairs = zip(short.index[rows].tolist(), full.index[rows].tolist(), strict=True)
     return {
-        short.values[place].replace(" ", "_"): full.values[name]
-        for place, name in sorted(pairs)
-        if place >= 0 and name >= 0
+        short.values[index].replace(" ", "_"): full.values[name]
+        for index, name in sorted(pairs)
+        if index >= 0 and name >= 0
     }
 
 
@@ -354,7 +354,7 @@ def _line_table(
                _numbers("with callees", "total", "ns"),
                _numbers("op calls", "calls")]  # fmt: skip
     total_ns = max(answer.total_ns, 1)
-    shown, rest = lines[:_MOST_ROWS], lines[_MOST_ROWS:]
+    shown, rest = lines[:_MAX_ROWS], lines[_MAX_ROWS:]
     rows: list[list[Cell]] = [
         [
             text(f"{short_line(line.file)}:{line.number}", sort=PATH),
@@ -444,7 +444,7 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
 
 def unknown(known: KnownCost) -> list[tuple[str, str, str, str, str]]:
     """Reason, time, share, rows and remedy of each unknown, those of most time first."""
-    shown, rest = [*known.unknown[:_MOST_REASONS]], known.unknown[_MOST_REASONS:]
+    shown, rest = [*known.unknown[:_MAX_REASONS]], known.unknown[_MAX_REASONS:]
     if rest:
         time_ns, rows = sum(each.time_ns for each in rest), sum(each.rows for each in rest)
         shown.append(UnknownCost(f"{len(rest)} other reasons", time_ns, rows))
@@ -456,7 +456,7 @@ def unknown(known: KnownCost) -> list[tuple[str, str, str, str, str]]:
     ]  # fmt: skip
 
 
-_MOST_REASONS = 12
+_MAX_REASONS = 12
 
 
 def devices(answer: Summary) -> list[tuple[str, list[str]]]:
@@ -469,11 +469,11 @@ def devices(answer: Summary) -> list[tuple[str, list[str]]]:
               device.communication_ns, device.exposed_communication_ns, device.copy_ns)),
             cause_of(device.idle_by_cause_ns),
         ])
-        for device in (answer.devices or ())[:_MOST_DEVICES]
+        for device in (answer.devices or ())[:_MAX_DEVICES]
     ]  # fmt: skip
 
 
-_MOST_DEVICES = 64
+_MAX_DEVICES = 64
 
 
 def use_name(device: DeviceUse) -> str:

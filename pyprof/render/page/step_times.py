@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array
     from pyprof.render.page.parts import Gathered
 
-_MOST_RANKS = 64
+_MAX_RANKS = 64
 _NEEDED = ("pid", "device", "window", "start", "end")
 
 
@@ -41,14 +41,14 @@ class StepTimes:
             kept, rest = (self, other) if self.names else (other, self)
             return replace(kept, left_out=kept.left_out + len(rest.names) + rest.left_out)
         names = (*self.names, *other.names)
-        left_out = self.left_out + other.left_out + len(names[_MOST_RANKS:])
+        left_out = self.left_out + other.left_out + len(names[_MAX_RANKS:])
         durations = (*self.duration_ns, *other.duration_ns)
         computing = (*self.computing_ns, *other.computing_ns)
         return StepTimes(
             self.kind,
-            names[:_MOST_RANKS],
-            durations[:_MOST_RANKS],
-            computing[:_MOST_RANKS],
+            names[:_MAX_RANKS],
+            durations[:_MAX_RANKS],
+            computing[:_MAX_RANKS],
             left_out,
         )
 
@@ -68,14 +68,14 @@ def step_times(gathered: Gathered) -> StepTimes:
     devices = overview.timeline.devices
     times = [
         _times(records, overview, each, np.flatnonzero((pid == each.pid) & (device == each.device)))
-        for each in devices[:_MOST_RANKS]
+        for each in devices[:_MAX_RANKS]
     ]
     return replace(
         nothing,
-        names=tuple(device_name(each) for each in devices[:_MOST_RANKS]),
+        names=tuple(device_name(each) for each in devices[:_MAX_RANKS]),
         duration_ns=tuple(duration for duration, _ in times),
         computing_ns=tuple(computing for _, computing in times),
-        left_out=len(devices[_MOST_RANKS:]),
+        left_out=len(devices[_MAX_RANKS:]),
     )
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 _BINS = 600
-_MOST_ROWS = 24
-_MOST_STEPS = 12
-_MOST_DEVICES = 8
+_MAX_ROWS = 24
+_MAX_STEPS = 12
+_MAX_DEVICES = 8
 _SLOWEST = 3
 _SHADES = 10
 _SORTS = ("compute", "communication", "copy")
@@ -83,7 +83,7 @@ class Strips:
     """What a strip is cut from, small enough to send. Each capture is on its own clock."""
 
     devices: tuple[DeviceRows, ...]
-    """At most _MOST_DEVICES."""
+    """At most _MAX_DEVICES."""
     steps: tuple[int, ...]
     """Steps in which a device worked."""
     devices_left_out: int
@@ -91,9 +91,9 @@ class Strips:
     def merged(self, other: Strips) -> Strips:
         """Put the devices of another capture after these, as far as they would be shown."""
         devices = (*self.devices, *other.devices)
-        left_out = self.devices_left_out + other.devices_left_out + len(devices[_MOST_DEVICES:])
+        left_out = self.devices_left_out + other.devices_left_out + len(devices[_MAX_DEVICES:])
         steps = sorted({*self.steps, *other.steps})
-        return Strips(devices[:_MOST_DEVICES], tuple(steps), left_out)
+        return Strips(devices[:_MAX_DEVICES], tuple(steps), left_out)
 
     def strip(self, capture_steps: StepTimes) -> Strip:
         """Choose the rows to show; `capture_steps` are the steps of all captures.
@@ -112,7 +112,7 @@ class Strips:
             rows += shown
         row_of = np.repeat(np.arange(len(rows)), [len(row.bins[0]) for row in rows])
         left, right, busy, sort = (
-            np.concatenate([row.bins[place] for row in rows]) for place in range(4)
+            np.concatenate([row.bins[index] for row in rows]) for index in range(4)
         )
         return Strip(
             labels=labels,
@@ -121,7 +121,7 @@ class Strips:
             left_ns=left,
             right_ns=right,
             busy=busy,
-            sort=[_SORTS[place] for place in sort.astype(int).tolist()],
+            sort=[_SORTS[index] for index in sort.astype(int).tolist()],
             steps_left_out=len(steps) - len(chosen),
         )
 
@@ -138,8 +138,8 @@ def strips(source: Source, overview: Overview) -> Strips | None:
     """Cut what may be shown of a capture into bins; None if the records hold no times."""
     if overview.timeline is None:
         return None
-    devices = overview.timeline.devices[:_MOST_DEVICES]
-    left_out = len(overview.timeline.devices[_MOST_DEVICES:])
+    devices = overview.timeline.devices[:_MAX_DEVICES]
+    left_out = len(overview.timeline.devices[_MAX_DEVICES:])
     steps, windows = _shown_steps(source, overview, len(devices))
     return Strips(
         tuple(
@@ -159,7 +159,7 @@ def strips(source: Source, overview: Overview) -> Strips | None:
 
 def _most(devices: int) -> int:
     """The number of steps shown per device."""
-    return min(_MOST_STEPS, _MOST_ROWS // devices)
+    return min(_MAX_STEPS, _MAX_ROWS // devices)
 
 
 class _Worked(NamedTuple):
@@ -189,7 +189,7 @@ def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
     bounds = list(zip(recorded.start.tolist(), recorded.end.tolist(), strict=True))
     if device.windows == 1:
         return [("all", device.start_ns, device.end_ns)]
-    return [(f"window {place}", *pair) for place, pair in enumerate(bounds[:_MOST_STEPS])]
+    return [(f"window {index}", *pair) for index, pair in enumerate(bounds[:_MAX_STEPS])]
 
 
 def _shown_steps(
@@ -206,7 +206,7 @@ def _shown_steps(
     all_steps = (first + np.flatnonzero(worked)).tolist()
     ended = np.maximum.accumulate(ended)
     begun = ended - steps.duration_ns  # so that waiting for the first kernel is the step's own
-    counts = {_most(count) for count in range(devices, _MOST_DEVICES + 1)}
+    counts = {_most(count) for count in range(devices, _MAX_DEVICES + 1)}
     chosen = {step for most in counts for step in _some(all_steps, steps.duration_ns, most)}
     return tuple(all_steps), {
         step: (f"step {step} ({_spelt(steps, step)})", int(begun[step]), int(ended[step]))
@@ -222,9 +222,9 @@ def _some(steps: list[int], duration_ns: Int64Array, most: int) -> list[int]:
     if len(steps) <= most:
         return steps
     order = np.argsort(-duration_ns[steps], kind="stable")[: min(_SLOWEST, most - 1)]
-    slowest = [steps[place] for place in order.tolist()]
+    slowest = [steps[index] for index in order.tolist()]
     apart = np.linspace(0, len(steps) - 1, most - len(slowest)).astype(int)
-    return sorted({*slowest, *(steps[place] for place in apart.tolist())})
+    return sorted({*slowest, *(steps[index] for index in apart.tolist())})
 
 
 def _without_seams(

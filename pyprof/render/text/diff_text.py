@@ -207,7 +207,7 @@ def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]
         for row in changes(comparison, limit)
     ]
     if rows:
-        cuts = {place: _cutter(key) for place, key in enumerate(comparison.keys)}
+        cuts = {index: _cutter(key) for index, key in enumerate(comparison.keys)}
         yield from fitted(rows, header(comparison), range(keys + 1), cuts)
     else:
         yield NOTHING if not comparison.unclear else _NOT_SIGNIFICANT

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import OpTime, Summary
 
 _MAX_GAINS = 5
-_LEAST_GAIN = 0.01
+_MIN_GAIN = 0.01
 """Gains below this share of a step are left to -v."""
 
 
@@ -61,9 +61,9 @@ def about(answer: Summary) -> Iterator[str]:
 
 def verdict(answer: Summary, *, full: bool = False) -> Iterator[str]:
     """What bounds the work, and what to change first; in `full` with the rows that prove it."""
-    for place, each in enumerate(answer.verdict):
+    for index, each in enumerate(answer.verdict):
         lines = formatting.wrapped(each.text, rest="  ")
-        yield from map(formatting.heading, lines) if not place else lines
+        yield from map(formatting.heading, lines) if not index else lines
         for finding in each.evidence if full else ():
             yield from formatting.wrapped(evidence_text(finding), "  - ")
     if answer.verdict:
@@ -82,7 +82,7 @@ def what_to_do(answer: Summary, *, full: bool = False) -> Iterator[str]:
     shown = [
         entry
         for entry in answer.advice
-        if full or entry.gain_share is None or entry.gain_share >= _LEAST_GAIN
+        if full or entry.gain_share is None or entry.gain_share >= _MIN_GAIN
     ]
     if answer.step is None or answer.step.step_count is None:  # what happens once counts as much
         shown.sort(key=lambda entry: -likely_ns(entry))
@@ -196,7 +196,7 @@ def _place(op: OpTime) -> str:
     return f"in {op.range}" if op.range else UNKNOWN
 
 
-_LEAST_TEXT = 24
+_MIN_TEXT = 24
 """Cells that a text keeps, where it has as many."""
 _WHOLE_TEXT, _SPARE = 40, 5
 """Cells that it keeps before columns from this rank on, which matter less."""
@@ -209,13 +209,13 @@ def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
     # an empty column is not shown
     columns = [pair for pair in columns if not pair[0].rank or {*pair[1]} - {UNKNOWN}]
     while worst := max(each.rank for each, _ in columns):
-        least = _WHOLE_TEXT if worst >= _SPARE else _LEAST_TEXT
+        least = _WHOLE_TEXT if worst >= _SPARE else _MIN_TEXT
         if sum(_least(pair, least) for pair in columns) + 2 * len(columns) - 2 <= width:
             break
         columns = [pair for pair in columns if pair[0].rank != worst]
     shown = [*_cut(columns, width)]
     rows = [*zip(*(texts for _, texts in shown), strict=True)]
-    left = [place for place, (each, _) in enumerate(shown) if each.left]
+    left = [index for index, (each, _) in enumerate(shown) if each.left]
     lines = formatting.table(rows, [each.title for each, _ in shown], left)
     yield formatting.heading(lines[0])
     yield from lines[1:]
@@ -230,7 +230,7 @@ def _natural(pair: _Shown) -> int:
     return max(map(cells, (pair[0].title, *pair[1])))
 
 
-def _least(pair: _Shown, text: int = _LEAST_TEXT) -> int:
+def _least(pair: _Shown, text: int = _MIN_TEXT) -> int:
     return min(_natural(pair), text) if pair[0].cut else _natural(pair)
 
 

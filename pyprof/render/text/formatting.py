@@ -47,7 +47,7 @@ def duration(ns: float | None) -> str:
 
 
 _MILLISECOND, _MICROSECOND = 1e6, 1e3
-_LEAST = 0.001
+_MIN_SHOWN = 0.001
 """What is below has no digit in a column of such times."""
 
 
@@ -62,7 +62,7 @@ def _in(unit_ns: float, ns: float | None) -> str:
     if not ns:
         return "0"
     size = ns / unit_ns
-    return quantities.significant(size) if abs(size) >= _LEAST else f"<{_LEAST}"
+    return quantities.significant(size) if abs(size) >= _MIN_SHOWN else f"<{_MIN_SHOWN}"
 
 
 def common_unit(times_ns: Iterable[float | None]) -> tuple[str, Callable[[float | None], str]]:
@@ -113,10 +113,10 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     indent = " " * len(first) if rest is None else rest
     lines = textwrap.wrap(
         sanitize.single_line(text),
-        max(text_width() - len(indent), _LEAST_TEXT),
+        max(text_width() - len(indent), _MIN_TEXT),
         break_on_hyphens=False,
     )
-    return [f"{indent if place else first}{line}" for place, line in enumerate(lines or [""])]
+    return [f"{indent if index else first}{line}" for index, line in enumerate(lines or [""])]
 
 
 def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
@@ -129,18 +129,18 @@ def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[
     wide = widths(rows, header)
     parts: list[list[int]] = []
     used = room = width()
-    for place in range(1, len(wide)):
-        if used + len(_GAP) + wide[place] > room:
+    for index in range(1, len(wide)):
+        if used + len(_GAP) + wide[index] > room:
             used = wide[0] + len(_GAP) * bool(parts)
             parts.append([])
-        parts[-1].append(place)
-        used += len(_GAP) + wide[place]
+        parts[-1].append(index)
+        used += len(_GAP) + wide[index]
     lines: list[str] = []
     for part in parts:
         first = _GAP * bool(lines)
-        shown = [[first + row[0], *(row[place] for place in part)] for row in rows]
-        to_left = [at for at, place in enumerate([0, *part]) if place in left]
-        head = [first + header[0], *(header[place] for place in part)]
+        shown = [[first + row[0], *(row[index] for index in part)] for row in rows]
+        to_left = [at for at, index in enumerate([0, *part]) if index in left]
+        head = [first + header[0], *(header[index] for index in part)]
         lines += [""] * bool(lines) + table(shown, head, to_left)
     return lines
 
@@ -153,8 +153,8 @@ def table(
     wide = widths(lines[1:], header)
     return [
         gap.join(
-            filled(cell, width, left=place in left)
-            for place, (cell, width) in enumerate(zip(row, wide, strict=True))
+            filled(cell, width, left=index in left)
+            for index, (cell, width) in enumerate(zip(row, wide, strict=True))
         ).rstrip()
         for row in lines
     ]
@@ -182,7 +182,7 @@ def fitted(
             break
     sizes = _shrunk(wide, heads, max(over, 0), cutters)
     if sizes is None:
-        least = [_LEAST_TEXT if place in cutters else room for place in range(len(header))]
+        least = [_MIN_TEXT if index in cutters else room for index in range(len(header))]
         yield from folded([_cut_cells(row, least, cutters) for row in rows], header, left)
         return
     shown = [_cut_cells(row, sizes, cutters) for row in rows]
@@ -191,7 +191,7 @@ def fitted(
     yield from lines[len(heads) :]
 
 
-_LEAST_TEXT = 16
+_MIN_TEXT = 16
 """Cells that a text keeps, where it has as many."""
 
 
@@ -200,9 +200,7 @@ def _shrunk(
 ) -> list[int] | None:
     """Make the widest of some columns narrower, until that is enough; None if it cannot be."""
     sizes = [*wide]
-    least = [
-        max(_LEAST_TEXT, *(cells(head[place]) for head in heads)) for place in range(len(wide))
-    ]
+    least = [max(_MIN_TEXT, *(cells(head[place]) for head in heads)) for place in range(len(wide))]
     for _ in range(over):
         widest = max(cutters, key=lambda place: sizes[place] - least[place], default=None)
         if widest is None or sizes[widest] <= least[widest]:
@@ -215,8 +213,8 @@ def _cut_cells(
     row: Sequence[str], sizes: Sequence[int], cutters: Mapping[int, Callable[[str, int], str]]
 ) -> list[str]:
     return [
-        cutters[place](cell, sizes[place]) if place in cutters else cell
-        for place, cell in enumerate(row)
+        cutters[index](cell, sizes[index]) if index in cutters else cell
+        for index, cell in enumerate(row)
     ]
 
 

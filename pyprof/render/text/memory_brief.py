@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.memory.memory_diff import HeldChange, MemoryComparison
     from pyprof.analysis.memory.peaks import DeviceMemory
 
-_MOST = {"category": 7, "line": 3}
+_MAX_GROUPS = {"category": 7, "line": 3}
 _KEYS = ("category", "layer", "line", "op")
 
 
@@ -34,7 +34,8 @@ def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
         groups = [group for group in device.by[key] if group.bytes]
         if any(group.name is not None for group in groups):
             parts = (
-                f"{_brief(key, each.name)} {size(each.bytes)}" for each in groups[: _MOST[key]]
+                f"{_brief(key, each.name)} {size(each.bytes)}"
+                for each in groups[: _MAX_GROUPS[key]]
             )
             yield from formatting.wrapped(", ".join(parts), f"{title}: ")
     if device.growth is not None and device.growth.leaks:
@@ -53,8 +54,8 @@ def _brief(key: str, name: str | None) -> str:
 
 def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:
     """Show what holds more, or less, at the peak of B than at that of A."""
-    for place, pair in enumerate(compared.pairs):
-        if place:
+    for index, pair in enumerate(compared.pairs):
+        if index:
             yield ""
         yield formatting.heading(f"Memory of {pair.b.device}, A and B")
         rows = [

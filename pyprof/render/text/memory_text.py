@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.memory.peaks import DeviceMemory, HeldAt, OutOfMemory, StepGrowth
 
 _UNKNOWN = "(unknown)"
-_MOST_LEAKS = 5
+_MAX_LEAKS = 5
 _CUTS = {0: formatting.cut_left}
 _TITLES = {
     "category": "Category",
@@ -142,7 +142,7 @@ def sentences(device: DeviceMemory) -> Iterator[str]:
     yield from (f"{maximum}." for maximum in _maxima(device))
     if device.start_bytes:
         yield f"{_start(device)}."
-    for leak in () if device.growth is None else device.growth.leaks[:_MOST_LEAKS]:
+    for leak in () if device.growth is None else device.growth.leaks[:_MAX_LEAKS]:
         where = leak.line or "An unknown line"
         steps = len(device.growth.held_bytes) if device.growth is not None else 0
         yield (
@@ -288,9 +288,9 @@ def _blocks(blocks: Sequence[HeldBlock]) -> Iterator[str]:
     columns = [*zip(("Blocks", *_BLOCK_TEXTS), _BLOCK_CUTS, zip(*rows, strict=True), strict=True)]
     nothing = {_UNKNOWN, formatting.UNKNOWN, "no evidence"}
     known = [each for each in columns if {*each[2]} - (nothing | {"1"})]
-    cuts = {place: cut for place, (_, cut, _) in enumerate(known) if cut is not None}
+    cuts = {index: cut for index, (_, cut, _) in enumerate(known) if cut is not None}
     texts = zip(*(cells for _, _, cells in known), strict=True)
-    left = [place for place, (title, _, _) in enumerate(known) if title in _BLOCK_TEXTS[1:]]
+    left = [index for index, (title, _, _) in enumerate(known) if title in _BLOCK_TEXTS[1:]]
     yield from formatting.fitted([*texts], [title for title, _, _ in known], left, cuts)
 
 

@@ -49,13 +49,13 @@ def _csv(answer: NvprofTables, *, raw: bool) -> str:
 def _tables(answer: NvprofTables) -> str:
     shown = []
     for section in SECTIONS:
-        for place, row in enumerate(r for r in answer.lines if r.section == section):
+        for index, row in enumerate(r for r in answer.lines if r.section == section):
             times = (row.total_ns, row.mean_ns, row.min_ns, row.max_ns)
             total, mean, low, high = ("-" if ns is None else time(ns) for ns in times)
             percent = "-" if row.share is None else f"{100 * row.share:.2f}%"
             name = sanitize.single_line(row.name)
             name = name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 3]}..."
-            label = f"{section}:" if not place else ""
+            label = f"{section}:" if not index else ""
             shown.append((label, percent, total, row.calls, mean, low, high, name))
     align = ("right",) * 7 + ("left",)
     return tabulate(shown, _HEADER, tablefmt="plain", colalign=align, disable_numparse=True) + "\n"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.parallelism import AxisUse
     from pyprof.analysis.ranks.stragglers import StragglerCost
 
-_LEAST = 0.005
+_MIN_SHARE = 0.005
 """A straggler costs at least this share of a step; less is no news."""
 _SHOWN = 3
 _UNEVEN = 1.1
@@ -63,7 +63,7 @@ def stragglers(job: RankComparison) -> list[StragglerCost]:
         costly = [one for one in job.stragglers if one.cost_ns and one.rank not in unclear]
         return costly[:1]
     most = max((one.excess_ns or 0 for one in job.stragglers), default=0)
-    if most <= _LEAST * step:
+    if most <= _MIN_SHARE * step:
         return []
     slow = [one for one in job.stragglers if (one.excess_ns or 0) >= most / 2]
     return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
@@ -209,8 +209,8 @@ def ranks(job: RankComparison, top: int) -> Iterator[str]:
     """Tabulate time per rank; if there are many, only the first ones and the stragglers."""
     costly = {one.rank for one in stragglers(job)}
     shown = [
-        one for place, one in enumerate(job.ranks)
-        if place < top or one.rank in costly
+        one for index, one in enumerate(job.ranks)
+        if index < top or one.rank in costly
     ]  # fmt: skip
     waited = {one.rank: one for one in job.stragglers}
     header = ("Rank", "GPU", "Span ms", "Step ms", "Busy%", "Compute%", "Comm%", "Exposed%",

@@ -54,8 +54,8 @@ def head(answer: Summary) -> Iterator[str]:
     label = answer.processor if names else "GPU"
     yield from _labelled(label, "; ".join(names) or "none: these are ops timed on the CPU")
     unknown = ("unknown: name the device with --gpu",) if names else ()
-    for place, peak in enumerate(answer.peaks or unknown):
-        yield from _labelled("" if place else "Peaks", peak)
+    for index, peak in enumerate(answer.peaks or unknown):
+        yield from _labelled("" if index else "Peaks", peak)
     yield from _labelled("Modelled", known_cost_text.sentence(answer.known_cost))
     yield from _link_methods(answer.found_by_ns)
     yield from _labelled("Steps", _steps(answer.steps, around_each_step(answer.library)))
@@ -144,8 +144,8 @@ def _trend(steps: StepTimes) -> Iterator[str]:
     line = "".join(_LEVELS[round(ns / top * (len(_LEVELS) - 1))] for ns in most)
     yield from _labelled("Trend", f"{line} {duration(int(took.min()))} to {duration(top)}")
     order = np.argsort(-took, kind="stable")[:_SLOWEST]
-    slow = [steps.shown.start + int(place) for place in order]
-    named = (f"{place} ({', '.join(_about_step(steps, place))})" for place in slow)
+    slow = [steps.shown.start + int(index) for index in order]
+    named = (f"{index} ({', '.join(_about_step(steps, index))})" for index in slow)
     yield from _labelled("Slowest", f"step{'s' * (len(slow) > 1)} {', '.join(named)}")
 
 
@@ -221,22 +221,22 @@ _BUSY: tuple[_Row, ...] = (
 _INDENTED = "    "
 
 
-_MOST_ACROSS = 4
+_MAX_ACROSS = 4
 """More GPUs than this have a line each, not a column."""
-_MOST_DOWN = 64
+_MAX_DOWN = 64
 """Maximum number of GPUs listed; of more, the least busy ones are."""
 
 
 def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:
     """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
-    across = len(devices) <= _MOST_ACROSS
+    across = len(devices) <= _MAX_ACROSS
     if not across or (lines := _gpus_across(devices)) is None:
         share = [device.busy_ns / max(device.span_ns, 1) for device in devices]
-        least = sorted(range(len(devices)), key=share.__getitem__)[:_MOST_DOWN]
-        least_busy = [devices[place] for place in sorted(least)]
+        least = sorted(range(len(devices)), key=share.__getitem__)[:_MAX_DOWN]
+        least_busy = [devices[index] for index in sorted(least)]
         lines = _gpus_down(least_busy)
     yield from _headed(lines)
-    if (left_out := len(devices) - _MOST_DOWN) > 0:
+    if (left_out := len(devices) - _MAX_DOWN) > 0:
         yield f"... and {left_out} busier ones; pyprof ranks lists all"
     for note in notes:
         yield from formatting.wrapped(f"Note: {note}")
@@ -432,10 +432,10 @@ _ALL_INSIDE = 0.999
 
 
 def _indented(level: int) -> str:
-    return "  " * level if level <= _MOST_INDENTED else f"{'  ' * _MOST_INDENTED}({level}) "
+    return "  " * level if level <= _MAX_INDENTED else f"{'  ' * _MAX_INDENTED}({level}) "
 
 
-_MOST_INDENTED = 16
+_MAX_INDENTED = 16
 """Levels of a tree that indentation shows; deeper ones are numbered."""
 
 
@@ -472,11 +472,11 @@ _UNDER = " " * len("   1.00 ms  ")
 
 def finding_text(finding: Finding) -> str:
     """Rows alike, their line, time and number: `linear at net.py:3: 1.26 ms in 4`."""
-    place = f" at {formatting.short_line(finding.line)}" if finding.line else ""
+    index = f" at {formatting.short_line(finding.line)}" if finding.line else ""
     detail = f" ({finding.detail})" if finding.detail else ""
     room = max(_NAME_WIDTH, formatting.text_width() - _NAME_WIDTH)
     what = formatting.cut_in_middle(finding.what, room)
-    return f"{what}{place}: {duration(finding.time_ns)} in {finding.count}{detail}"
+    return f"{what}{index}: {duration(finding.time_ns)} in {finding.count}{detail}"
 
 
 def host_table(answer: Summary, limit: int) -> Iterator[str]:

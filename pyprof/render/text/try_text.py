@@ -25,7 +25,7 @@ HEADER = ("change", "verdict", "time", "95 % interval", "predicted", "memory", "
 TEXTS = (0, 1, 6)
 """Which of the columns are texts."""
 _KERNELS = 3
-_MOST_SHOWN = 100
+_MAX_SHOWN = 100
 _DIGITS = 5
 _ROUNDING = 1e-5
 _PATCH = "--change patch=FILE.py"
@@ -86,9 +86,9 @@ def ratio_text(value: float | None) -> str:
     """Format a ratio: `0.82x`; what is beyond 100 times as much or as little is cut."""
     if value is None:
         return UNKNOWN
-    if value > _MOST_SHOWN:
-        return f">{_MOST_SHOWN}x"
-    return f"{value:.2f}x" if value >= 1 / _MOST_SHOWN else f"<{1 / _MOST_SHOWN:.2f}x"
+    if value > _MAX_SHOWN:
+        return f">{_MAX_SHOWN}x"
+    return f"{value:.2f}x" if value >= 1 / _MAX_SHOWN else f"<{1 / _MAX_SHOWN:.2f}x"
 
 
 def losses_cell(change: TriedChange, base: TrialBaseline) -> str:

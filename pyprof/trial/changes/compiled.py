@@ -10,7 +10,7 @@ from pyprof.trial.change import RefusedError, WhyNoEffect, change
 from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 from pyprof.trial.script.steps import compiled_frames
 
-_MOST_TOLD = 3
+_MAX_TOLD = 3
 _PYPROF = str(Path(__file__).parents[2])
 
 
@@ -103,12 +103,12 @@ def _notes() -> list[str]:
     breaks = list(getattr(utils, "graph_break_reasons", ()))
     if breaks:
         places = dict.fromkeys(_place(each) for each in breaks)
-        shown = "; ".join(list(places)[:_MOST_TOLD])
+        shown = "; ".join(list(places)[:_MAX_TOLD])
         notes.append(f"{len(breaks)} graph breaks: {shown}")
     again = [each for each in utils.get_compilation_metrics() if _is_again(each)]
     if again:
         places = dict.fromkeys(f"{m.co_filename}:{m.co_firstlineno} ({m.co_name})" for m in again)
-        notes.append(f"{len(again)} recompilations: {'; '.join(list(places)[:_MOST_TOLD])}")
+        notes.append(f"{len(again)} recompilations: {'; '.join(list(places)[:_MAX_TOLD])}")
     return notes
 
 

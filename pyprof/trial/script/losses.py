@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST = 10_000
+_MAX_LOSSES = 10_000
 _UNSCALED = "_pyprof_unscaled_loss"
 """Attribute of a scaled loss: the loss before a GradScaler scaled it."""
 
@@ -46,7 +46,7 @@ class Losses:
 
     def _keep(self, tensor: Any) -> None:  # noqa: ANN401 - a tensor
         loss = getattr(tensor, _UNSCALED, tensor).detach()
-        if loss.numel() == 1 and len(self._kept) < _MOST:
+        if loss.numel() == 1 and len(self._kept) < _MAX_LOSSES:
             self._kept.append(loss.clone())
 
     def values(self) -> list[float]:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pyprof.trial.script.outermost import Call
 
 PYPROF_STEP = "pyprof.step()"
-_LEAST_SHARE = 1 / 8
+_MIN_SHARE = 1 / 8
 """An optimizer that steps more rarely than this, relative to the others, does not end steps."""
-_LEAST_ENDS = 3
+_MIN_ENDS = 3
 
 
 class End(NamedTuple):
@@ -115,7 +115,7 @@ class Steps:
         optimizers = {k: len(v) for k, v in self._ends.items() if k.startswith("optimizer")}
         if optimizers:
             most = max(optimizers.values())
-            often = {k: count for k, count in optimizers.items() if count >= _LEAST_SHARE * most}
+            often = {k: count for k, count in optimizers.items() if count >= _MIN_SHARE * most}
             return min(often, key=lambda name: often[name])
         if self.backward_called:
             return ""
@@ -126,7 +126,7 @@ class Steps:
         """Return what ends steps, the length of each in ns, and whether something was compiled."""
         name = self.chosen()
         ends = self._ends.get(name, [])
-        if len(ends) < _LEAST_ENDS:
+        if len(ends) < _MIN_ENDS:
             return "", [], []
         pairs = list(itertools.pairwise(ends))
         lengths = [_length(a, b) for a, b in pairs]

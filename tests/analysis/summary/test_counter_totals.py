@@ -38,7 +38,7 @@ def test_groups_have_traffic(tmp_path: Path) -> None:
     )
     done = run("prof", "-q", "--csv", "--by", "op", "--with", counters, capture)
     (row,) = csv.DictReader(done.stdout.splitlines())
-    assert int(row["DRAM(B)"]) == 2 * product.LEAST * product.STEPS
+    assert int(row["DRAM(B)"]) == 2 * product.MIN_BYTES * product.STEPS
     assert "DRAM" not in run("prof", "-q", "--csv", "--by", "op", capture).stdout
 
 

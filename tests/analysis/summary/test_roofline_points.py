@@ -26,8 +26,8 @@ def test_the_measured_point_of_the_roofline(tmp_path: Path) -> None:
     target = tmp_path / "a.parquet"
     run("parse", "-q", "--with", counters, capture, "-o", target)
     (point,) = points(achieved(load(str(target)).table, None), 9)
-    assert point.intensity == pytest.approx(product.FLOPS / product.LEAST)
-    assert point.measured == pytest.approx(product.FLOPS / product.LEAST / 2)
+    assert point.intensity == pytest.approx(product.FLOPS / product.MIN_BYTES)
+    assert point.measured == pytest.approx(product.FLOPS / product.MIN_BYTES / 2)
     (modelled,) = points(achieved(load(str(capture)).table, None), 9)
     assert modelled.measured is None
     assert run("roofline", "-q", target, "-o", tmp_path / "a.svg").code == 0

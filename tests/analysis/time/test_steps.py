@@ -463,5 +463,5 @@ def test_real_serving_engines_have_one_step(captures: Path, name: str) -> None:
 def test_no_more_processes_than_a_machine_trains_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are looked for in those with most rows."""
     work = [Work((10 * n, 10 * n + 5), pid=1 + n % 3) for n in range(8)]
-    monkeypatch.setattr(steps, "MOST", 1)
+    monkeypatch.setattr(steps, "MAX_PROCESSES", 1)
     assert len(steps.find_steps(records(capture(work)))) == 0

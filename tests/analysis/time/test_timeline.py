@@ -288,7 +288,7 @@ def test_no_more_gpus_than_a_machine_has(monkeypatch: pytest.MonkeyPatch) -> Non
     work = [Work((10 * n, 10 * n + 5), device=max(n - 3, 0)) for n in range(8)]
     found = known(timeline(records(capture(work))))
     assert (len(found.devices), found.left_out) == (5, 0)
-    monkeypatch.setattr("pyprof.analysis.time.timeline._MOST", 2)
+    monkeypatch.setattr("pyprof.analysis.time.timeline._MAX_GPUS", 2)
     found = known(timeline(records(capture(work))))
     assert ([each.device for each in found.devices], found.left_out) == ([0, 1], 3)
 

@@ -124,7 +124,7 @@ def test_too_few_samples_say_nothing() -> None:
     work = work._replace(kind=kind)
     estimate = _estimate(work, _sampled(work, work.rate[kind]))
     assert np.isnan(estimate.value[0])
-    assert estimate.samples[0] < sample_regression.LEAST_INTERVALS
+    assert estimate.samples[0] < sample_regression.MIN_INTERVALS
     assert np.isfinite(estimate.value[1:4]).all()
 
 
@@ -191,7 +191,7 @@ def test_thousands_of_kinds_are_bounded() -> None:
     """The rarest share a column, which says nothing of them."""
     work = _planted(17, kinds=700, rows=6000)
     estimate = _estimate(work, _sampled(work, work.rate[work.kind]))
-    assert np.isfinite(estimate.value).sum() <= sample_regression._MOST_KINDS
+    assert np.isfinite(estimate.value).sum() <= sample_regression._MAX_KINDS
 
 
 @pytest.mark.parametrize(

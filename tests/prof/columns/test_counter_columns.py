@@ -31,7 +31,7 @@ def test_columns_beside_the_model(tmp_path: Path) -> None:
     )
     for row in csv.DictReader(done.stdout.splitlines()):
         assert (row["TC"], row["TCm"], row["Tensor(%)"]) == ("1", "1", "61")
-        assert int(row["DRAM(B)"]) == 2 * int(row["Bytes"]) == 2 * product.LEAST
+        assert int(row["DRAM(B)"]) == 2 * int(row["Bytes"]) == 2 * product.MIN_BYTES
         assert float(row["Excess"]) == 2
         assert row["EffClk(%)"] == "", "the clock of another run"
         # 128 threads of 32 registers with 1 KiB: 16 blocks of 4 warps on each of 108 SMs

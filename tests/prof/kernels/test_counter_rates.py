@@ -37,7 +37,7 @@ def test_what_was_sampled_stays_beside_what_another_run_counted(tmp_path: Path) 
     done = run("prof", "-q", "--csv", "-c", columns, "--with",
                product.counters(tmp_path / "ncu.csv"), capture)  # fmt: skip
     for row in csv.DictReader(done.stdout.splitlines()):
-        assert (int(row["DRAM(B)"]), row["Tensor(%)"]) == (2 * product.LEAST, "61")
+        assert (int(row["DRAM(B)"]), row["Tensor(%)"]) == (2 * product.MIN_BYTES, "61")
         assert (row["Clock(MHz)"], row["Counter"]) == ("705", "joined")
         assert float(row["EffClk(%)"]) == pytest.approx(2 * float(row["Eff(%)"]))
 

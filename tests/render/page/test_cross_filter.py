@@ -84,7 +84,7 @@ def test_a_key_names_what_it_is_made_of(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of very many combinations those of most time are kept; the rest has its time said."""
-    monkeypatch.setattr(cross_filter, "_MOST", 2)
+    monkeypatch.setattr(cross_filter, "_MAX_FACTS", 2)
     data = Selectable(found(capture(tmp_path / "net.sqlite"))).data()
     assert data["ns"] == [300, 200]
     assert (data["total_ns"], data["left_out"], data["left_out_ns"]) == (750, 2, 250)

@@ -55,9 +55,9 @@ def test_every_kernel_is_in_one_box(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However few are boxes of their own, time and number of all add up on every stream."""
-    monkeypatch.setattr(lanes, "_MOST_SINGLE", most)
+    monkeypatch.setattr(lanes, "_MAX_SINGLE", most)
     monkeypatch.setattr(lanes, "_BINS", 3)
-    monkeypatch.setattr(lanes, "_MOST_GAPS", 3)
+    monkeypatch.setattr(lanes, "_MAX_GAPS", 3)
     drawn = check(gather(capture(tmp_path / "net.sqlite", steps=4)))
     assert [lane.name for lane in drawn.devices[0].lanes] == ["stream 7", "stream 8"]
     assert (drawn.devices[0].gaps_left_out > 0) == (len(drawn.devices[0].gaps) == 3)
@@ -79,7 +79,7 @@ def test_a_joined_box_tells_what_it_is_made_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four kernels in one box: 300 ns of exp, twice 100 of relu, 50 of another."""
-    monkeypatch.setattr(lanes, "_MOST_SINGLE", 0)
+    monkeypatch.setattr(lanes, "_MAX_SINGLE", 0)
     monkeypatch.setattr(lanes, "_BINS", 1)
     drawn = draw(gather(capture(tmp_path / "net.sqlite")))
     boxes = drawn.devices[0].lanes[0].boxes
@@ -104,7 +104,7 @@ def test_of_a_joined_box_the_largest_parts_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And those of two captures keep their names."""
-    for name, most in (("_MOST_SINGLE", 0), ("_BINS", 1), ("_MOST_PARTS", 2)):
+    for name, most in (("_MAX_SINGLE", 0), ("_BINS", 1), ("_MAX_PARTS", 2)):
         monkeypatch.setattr(lanes, name, most)
     one = check(gather(capture(tmp_path / "a.sqlite", steps=3)))
     other = draw(gather(capture(tmp_path / "b.sqlite", steps=3, slower=4)))
@@ -128,7 +128,7 @@ def test_the_typical_and_the_slowest_step_are_whole(
         work += [Work("a", (at + 100, at + 200), (at + 10, at + 20)),
                  Work("b", (at + 300, at + 400 + extra), (at + 30, at + 40))]  # fmt: skip
     file = nsys_db(tmp_path / "net.sqlite", work)
-    monkeypatch.setattr(lanes, "_MOST_SINGLE", 4)
+    monkeypatch.setattr(lanes, "_MAX_SINGLE", 4)
     monkeypatch.setattr(lanes, "_BINS", 1)
     drawn = check(gather(file))
     assert drawn.typical is not None
@@ -147,7 +147,7 @@ def test_gaps_of_the_typical_step_come_before_longer_ones() -> None:
     order = lanes._drawn_first(start, end, [lanes.Mark("step 1", 250, 200)])
     assert [gaps[place] for place in order] == sorted(gaps, key=lambda gap: gap[0] - gap[1])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lanes, "_MOST_GAPS", 4)
+        patch.setattr(lanes, "_MAX_GAPS", 4)
         order = lanes._drawn_first(start, end, [lanes.Mark("step 1", 250, 200)])
     assert order.tolist() == [0, 1, 3, 4, 2]
 
@@ -156,7 +156,7 @@ def test_steps_beyond_the_first_are_not_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are counted; the slowest one can be shown all the same."""
-    monkeypatch.setattr(lanes, "_MOST_MARKS", 2)
+    monkeypatch.setattr(lanes, "_MAX_MARKS", 2)
     drawn = draw(gather(capture(tmp_path / "net.sqlite", steps=5)))
     assert (len(drawn.marks), drawn.marks_left_out) == (2, 3)
     assert drawn.slowest is not None

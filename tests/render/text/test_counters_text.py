@@ -51,13 +51,13 @@ def test_a_line_per_op_as_in_the_table_of_ops(tmp_path: Path) -> None:
     capture = nsys_db(
         tmp_path / "a.sqlite", work, [Range(product.OP, (50, 500))], LAYOUTS["2024.6"]
     )
-    metrics = {"dram__bytes.sum": float(product.LEAST)}
+    metrics = {"dram__bytes.sum": float(product.MIN_BYTES)}
     counters = ncu_csv(tmp_path / "n.csv", [Profiled(name, metrics=metrics) for name in "abc"])
     measured = json.loads(run("summary", "-q", "--json", "--with", counters, capture).stdout)[
         "measured"
     ]
     ops = [(op["op"], op["kernel"], op["time_ns"], op["dram_bytes"]) for op in measured["ops"]]
-    assert ops == [("mm", None, 3000, 2 * product.LEAST), (None, "c", 500, product.LEAST)]
+    assert ops == [("mm", None, 3000, 2 * product.MIN_BYTES), (None, "c", 500, product.MIN_BYTES)]
     assert measured["ops"][0]["excess"] == measured["excess"] == 2
     text = run("summary", "-q", "--with", counters, capture).stdout
     section = text[text.index("\nMeasured") :].splitlines()

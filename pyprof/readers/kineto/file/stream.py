@@ -72,27 +72,27 @@ class Trace:
         failures = 0
         decoder = EventDecoder()
         for block in blocks:
-            place = _last_boundary(block)
-            if place is None:  # it may begin in what was read before
+            index = _last_boundary(block)
+            if index is None:  # it may begin in what was read before
                 rest, text = b"", rest + block
-                place = _last_boundary(text)
+                index = _last_boundary(text)
             else:
                 text = block
-            if place is None:
+            if index is None:
                 rest = text
                 if len(rest) > _EVENT_BYTES:
                     self.cut = True
                     break
                 continue
-            groups = _read(decoder, rest, text, place.start() + 1)
+            groups = _read(decoder, rest, text, index.start() + 1)
             if groups is None and failures < _PATIENCE:
                 failures += 1
                 rest += text
                 continue
             if groups is None:
-                groups = grouped([self._salvage(rest + text[: place.start() + 1])])
+                groups = grouped([self._salvage(rest + text[: index.start() + 1])])
             yield groups
-            rest, failures = text[place.end() :], 0
+            rest, failures = text[index.end() :], 0
         yield grouped([self._close(rest.rstrip())])
 
     def open(self) -> None:

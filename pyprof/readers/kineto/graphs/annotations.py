@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_MOST_BYTES = 256 << 20
+_MAX_BYTES = 256 << 20
 """No file of annotations holds more, unzipped."""
-_MOST_FRAMES, _MOST_MARKS = 512, 64
+_MAX_FRAMES, _MAX_MARKS = 512, 64
 _LONGEST = 4096
 """Everything in a pickle is bounded: a few bytes can refer to the same text many times."""
 _GZIP = b"\x1f\x8b"
@@ -105,14 +105,14 @@ _NOTHING = Annotation((), ())
 
 
 def _unzipped(file: BinaryIO, path: Path) -> bytes:
-    raw = file.read(_MOST_BYTES + 1)
+    raw = file.read(_MAX_BYTES + 1)
     if raw.startswith(_GZIP):
         try:
-            raw = zlib.decompressobj(wbits=31).decompress(raw, _MOST_BYTES + 1)
+            raw = zlib.decompressobj(wbits=31).decompress(raw, _MAX_BYTES + 1)
         except zlib.error:
             raise CaptureError(f"{path}: no annotations of graph nodes: damaged gzip") from None
-    if len(raw) > _MOST_BYTES:
-        raise CaptureError(f"{path}: no annotations of graph nodes: over {_MOST_BYTES >> 20} MiB")
+    if len(raw) > _MAX_BYTES:
+        raise CaptureError(f"{path}: no annotations of graph nodes: over {_MAX_BYTES >> 20} MiB")
     return raw
 
 
@@ -152,7 +152,7 @@ def _annotation(value: object) -> Annotation:
     if isinstance(value, str):
         return Annotation(_frames(value), ())
     entries = value if isinstance(value, list) else [value]
-    marks = [_marked(entry) for entry in entries[:_MOST_MARKS]]
+    marks = [_marked(entry) for entry in entries[:_MAX_MARKS]]
     frames = next((entry.frames for entry in reversed(marks) if entry.frames), ())
     return Annotation(frames, tuple(label for entry in marks for label in entry.labels))
 
@@ -165,7 +165,7 @@ def _marked(entry: object) -> Annotation:
         return _NOTHING
     stack = next((entry[key] for key in _STACKS if isinstance(entry.get(key), (str, list))), "")
     lines = stack.splitlines() if isinstance(stack, str) else stack
-    text = "\n".join(s[:_LONGEST] for s in lines[:_MOST_FRAMES] if isinstance(s, str))
+    text = "\n".join(s[:_LONGEST] for s in lines[:_MAX_FRAMES] if isinstance(s, str))
     labels = (entry.get(key) for key in _LABELS)
     label = next((text for text in labels if isinstance(text, str) and text.strip()), None)
     if label is None:
@@ -173,14 +173,14 @@ def _marked(entry: object) -> Annotation:
         scalars = [
             (k, v) for k, v in plain if isinstance(v, (str, float)) or whole_number(v) is not None
         ]
-        label = ", ".join(f"{k[:_LONGEST]}={str(v)[:_LONGEST]}" for k, v in scalars[:_MOST_MARKS])
+        label = ", ".join(f"{k[:_LONGEST]}={str(v)[:_LONGEST]}" for k, v in scalars[:_MAX_MARKS])
     return Annotation(_frames(text), (str(label)[:_LONGEST],) if label else ())
 
 
 def _frames(stack: str) -> tuple[tuple[str, str], ...]:
     """Parse `file:line:function` lines, the innermost first."""
     frames = []
-    for line in stack.splitlines()[:_MOST_FRAMES]:
+    for line in stack.splitlines()[:_MAX_FRAMES]:
         place, _, function = line.strip().rpartition(":")
         file, _, number = place.rpartition(":")
         if file and number.isascii() and number.isdecimal():

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DETAILS = "execution_details.json"
 _TRACES = (".json", ".json.gz")
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 """No list of files is longer."""
 _LAUNCH = "GraphLaunch"
 
@@ -179,7 +179,7 @@ def _told(folder: Path, capture_files: CaptureFiles) -> list[File]:
     if not details.is_file():
         return []
     try:
-        if details.stat().st_size > _MOST_BYTES:
+        if details.stat().st_size > _MAX_BYTES:
             raise ValueError  # noqa: TRY301 - as one that is no list
         entries = orjson.loads(details.read_bytes())
         return [file for entry in entries if (file := _entry(folder, entry))]

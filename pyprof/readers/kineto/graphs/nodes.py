@@ -79,15 +79,15 @@ def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
     start, ends, thread = (integers(calls[name])[rows] for name in ("start", "end", "thread"))
     opened: dict[int, int] = {}
     spans, complete = [], True
-    for place in np.argsort(start, kind="stable").tolist():
-        on = int(thread[place])
+    for index in np.argsort(start, kind="stable").tolist():
+        on = int(thread[index])
         since = opened.pop(on, None)
-        begins = bool(begin[rows[place]])
+        begins = bool(begin[rows[index]])
         complete &= begins == (since is None)
         if begins:
-            opened[on] = int(ends[place])
+            opened[on] = int(ends[index])
         elif since is not None:
-            spans.append(_Span(since, int(start[place]), on))
+            spans.append(_Span(since, int(start[index]), on))
     return sorted(spans), complete and not opened
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyprof.render.page.parts import Page
 
 TITLE, ORDER = "Host", 115
-_MOST_ROWS = 200
+_MAX_ROWS = 200
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
@@ -31,7 +31,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
         Heading("mean", is_text=False, unit="ns"),
         Heading("line", is_text=True),
     ]
-    rest = host[_MOST_ROWS:]
+    rest = host[_MAX_ROWS:]
     rows = [
         [
             text(op.op),
@@ -42,10 +42,10 @@ def section(page: Page) -> Mapping[str, Any] | None:
             _mean(op.total_ns, op.calls),
             text(short_line(op.line)),
         ]
-        for op in host[:_MOST_ROWS]
+        for op in host[:_MAX_ROWS]
     ]
     left_out_ns = sum(op.self_ns for op in rest)
-    keys = [page.selectable.key(op=op.op) for op in host[:_MOST_ROWS]]
+    keys = [page.selectable.key(op=op.op) for op in host[:_MAX_ROWS]]
     return {
         "host": Sortable(
             columns=columns, rows=rows, left_out=len(rest), left_out_ns=left_out_ns, keys=keys

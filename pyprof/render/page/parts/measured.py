@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyprof.render.page.parts import Page
 
 TITLE, ORDER = "Measured", 85
-_MOST_ROWS = 500
+_MAX_ROWS = 500
 _TEXTS = ("Op", "Direction")
 
 
@@ -29,14 +29,14 @@ def section(page: Page) -> Mapping[str, Any] | None:
 
 
 def _table(measured: Measured) -> Sortable:
-    header, rows = counters_text.columns(measured, _MOST_ROWS)
+    header, rows = counters_text.columns(measured, _MAX_ROWS)
     columns = [Heading(title, is_text=title in _TEXTS) for title in header]
-    numbers = counters_text.numbers(measured, _MOST_ROWS)
+    numbers = counters_text.numbers(measured, _MAX_ROWS)
     cells = [
         [*map(text, row[: len(_TEXTS)]), *_cells(row[len(_TEXTS) :], header[len(_TEXTS) :], each)]
         for row, each in zip(rows, numbers, strict=True)
     ]
-    return Sortable(columns=columns, rows=cells, left_out=max(len(measured.ops) - _MOST_ROWS, 0))
+    return Sortable(columns=columns, rows=cells, left_out=max(len(measured.ops) - _MAX_ROWS, 0))
 
 
 def _cells(spelt: list[str], titles: list[str], numbers: dict[str, float | None]) -> list[Cell]:

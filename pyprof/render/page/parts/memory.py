@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyprof.render.page.parts import Gathered, Page
 
 TITLE, ORDER = "Memory", 45
-_MOST_ROWS = 200
-_MOST_GROUPS = 500
+_MAX_ROWS = 200
+_MAX_GROUPS = 500
 _SHOWN = ("category", "line", "layer")
 
 
@@ -64,7 +64,7 @@ def summarise(gathered: Gathered) -> MemoryData | None:
         return None
     highest = replace(
         devices[0],
-        by={by: groups[:_MOST_GROUPS] for by, groups in devices[0].by.items() if by in _SHOWN},
+        by={by: groups[:_MAX_GROUPS] for by, groups in devices[0].by.items() if by in _SHOWN},
         beside_time=None,
     )
     return MemoryData(highest, clock, tuple(map(_peak, devices)))
@@ -131,6 +131,6 @@ def _peaks(peaks: Sequence[Peak]) -> Sortable:
             *(number(value, size(value))
               for value in (each.peak_bytes, each.peak_reserved_bytes, each.end_bytes)),
         ]
-        for each in peaks[:_MOST_ROWS]
+        for each in peaks[:_MAX_ROWS]
     ]  # fmt: skip
-    return Sortable(columns=columns, rows=rows, left_out=len(peaks[_MOST_ROWS:]), less="smaller")
+    return Sortable(columns=columns, rows=rows, left_out=len(peaks[_MAX_ROWS:]), less="smaller")

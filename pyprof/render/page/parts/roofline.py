@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 TITLE, ORDER = "Roofline", 80
 
-_MOST_POINTS = 400
-_MOST_ROOFS = 4
+_MAX_POINTS = 400
+_MAX_ROOFS = 4
 
 
 def summarise(gathered: Gathered) -> Achieved:
@@ -28,8 +28,8 @@ def summarise(gathered: Gathered) -> Achieved:
 def section(page: Page) -> Mapping[str, Any]:
     """Return the figure, and the share of time that its points stand for."""
     work: Achieved = page.data
-    points = roofline_points.points(work, _MOST_POINTS)
-    roofs = roofline_points.roofs(work, _MOST_ROOFS)
+    points = roofline_points.points(work, _MAX_POINTS)
+    roofs = roofline_points.roofs(work, _MAX_ROOFS)
     keys = [
         page.selectable.key(op=point.op, dir=point.dir, kernel=point.kernel, bound=point.bound)
         for point in points

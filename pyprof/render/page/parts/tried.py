@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyprof.render.page.parts import Gathered, Page
 
 TITLE, ORDER = "Tried", 12
-_LEAST_EXTENT, _MOST_EXTENT = math.log(1.25), math.log(8)
+_MIN_EXTENT, _MAX_EXTENT = math.log(1.25), math.log(8)
 """Extent of the bars' axis to each side of 1; what is beyond is cut."""
 
 
@@ -70,7 +70,7 @@ def _extent(ratios: Sequence[TimeRatio]) -> float:
     """Return how far the axis goes to each side of 1, as a logarithm: to the widest interval."""
     ends = [end for each in ratios for end in (each.low, each.high) if end > 0]
     widest = max((abs(math.log(end)) for end in ends), default=0.0)
-    return min(max(1.1 * widest, _LEAST_EXTENT), _MOST_EXTENT)
+    return min(max(1.1 * widest, _MIN_EXTENT), _MAX_EXTENT)
 
 
 def _bar(ratio: TimeRatio, extent: float) -> Mapping[str, float]:

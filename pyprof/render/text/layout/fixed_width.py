@@ -133,7 +133,7 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
     """
     rooms = [Room(column, 0, 0, 0) for column in columns]
     for batch in batches:
-        parts = (batch.column(place) for place in range(len(columns)))
+        parts = (batch.column(index) for index in range(len(columns)))
         rooms = [
             measured_room.plus(room(measured_room.column, part))
             for measured_room, part in zip(rooms, parts, strict=True)
@@ -191,7 +191,7 @@ def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: Bina
     options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
     for batch in batches:
         texts = [
-            pc.fill_null(_render_text(batch.column(place)), "") for place in range(len(columns))
+            pc.fill_null(_render_text(batch.column(index)), "") for index in range(len(columns))
         ]
         csv.write_csv(pa.table(texts, [column.name for column in columns]), file, options)
 
@@ -200,7 +200,7 @@ def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: Binary
     """Write fields separated by blanks; what is not known is `-`."""
     file.write((" ".join(column.header for column in columns) + "\n").encode())
     for batch in batches:
-        texts = [spelt(batch.column(place)) for place in range(len(columns))]
+        texts = [spelt(batch.column(index)) for index in range(len(columns))]
         _write_lines(file, pc.binary_join_element_wise(*texts, " "))
 
 
@@ -228,8 +228,8 @@ def _headers(fitted: Layout) -> Iterator[pa.Array]:
 
 
 def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
-    for place, (column, size) in enumerate(zip(fitted.columns, fitted.widths, strict=True)):
-        values = batch.column(place)
+    for index, (column, size) in enumerate(zip(fitted.columns, fitted.widths, strict=True)):
+        values = batch.column(index)
         if column.kind in (INT, FLOAT):
             scales = fitted.scales(column)
             texts = pc.fill_null(scaled(values, column.unit), UNKNOWN) if scales else spelt(values)

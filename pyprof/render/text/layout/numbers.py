@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 DIGITS = 4
-_MOST_PLACES = 9
+_MAX_PLACES = 9
 _LONG_POWER, _TINIEST = 0.99995e-99, 1e-290
 _NS_PREFIXES = ("ns", "us", "ms", "s")
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
@@ -47,8 +47,8 @@ def rounded_width(values: Numbers) -> int:
 def _places(numbers: Floats) -> Int64Array:
     """Say how many digits stand after the point; below 0 where those would all be 0."""
     places = DIGITS - 1 - _exponent(numbers)
-    lost = places > _MOST_PLACES + DIGITS - 1
-    return np.where(lost, -1, np.clip(places, 0, _MOST_PLACES))
+    lost = places > _MAX_PLACES + DIGITS - 1
+    return np.where(lost, -1, np.clip(places, 0, _MAX_PLACES))
 
 
 def _exponent(numbers: Floats) -> Int64Array:
@@ -93,10 +93,10 @@ def _spelt_whole(numbers: Floats) -> pa.Array:
 def _pointed(digits: pa.Array, point: Int64Array) -> pa.Array:
     """Put a point after some of the four digits of each text."""
     digits = pc.utf8_lpad(digits, DIGITS, "0")
-    for place in range(1, DIGITS):
-        parts = (pc.utf8_slice_codeunits(digits, *cut) for cut in ((0, place), (place,)))
+    for index in range(1, DIGITS):
+        parts = (pc.utf8_slice_codeunits(digits, *cut) for cut in ((0, index), (index,)))
         digits = pc.if_else(
-            pa.array(point == place), pc.binary_join_element_wise(*parts, "."), digits
+            pa.array(point == index), pc.binary_join_element_wise(*parts, "."), digits
         )
     return digits
 

@@ -117,8 +117,8 @@ def in_full(*, coloured: bool) -> Render:
 def _read(columns: Sequence[Column], batches: Iterable[pa.Table], *, full: bool) -> list[_Shown]:
     rows = list(batches)
     return [
-        _Shown(column, [_flat(batch.column(place)) for batch in rows], full=full)
-        for place, column in enumerate(columns)
+        _Shown(column, [_flat(batch.column(index)) for batch in rows], full=full)
+        for index, column in enumerate(columns)
     ]
 
 
@@ -153,8 +153,8 @@ def _widths(kept: Sequence[_Shown], room: int) -> Mapping[int, int]:
     if left < 0:  # two columns in very little room
         return {id(one): min(one.least, _NARROW) if one.cuts else one.least for one in kept}
     cut = sorted((one for one in kept if one.cuts), key=lambda one: one.natural - one.least)
-    for place, one in enumerate(cut):
-        more = min(one.natural - one.least, left // (len(cut) - place))
+    for index, one in enumerate(cut):
+        more = min(one.natural - one.least, left // (len(cut) - index))
         widths[id(one)] += more
         left -= more
     return widths

@@ -58,13 +58,13 @@ def cut_start(text: str, room: int, mark: str = MARK) -> str:
 def _end(text: str, room: int) -> str:
     """The longest end that fits, without accents that lost their letter."""
     end = _beginning(text[::-1], room)[::-1]
-    return next((end[place:] for place, each in enumerate(end) if _cells(each)), "")
+    return next((end[index:] for index, each in enumerate(end) if _cells(each)), "")
 
 
 def _beginning(text: str, room: int) -> str:
     used = 0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         used += _cells(character)
         if used > room:
-            return text[:place]
+            return text[:index]
     return text
