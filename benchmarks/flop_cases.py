@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Maker = Callable[[], Any]
 
 
-class Case(NamedTuple):
+class RuleContext(NamedTuple):
     """One call: how it is set up, and what is called."""
 
     name: str
@@ -601,15 +601,15 @@ def _scope(code: CodeType, *, grad: bool) -> dict[str, Any]:
     return names | modules | {"auto": auto, "clipped": clipped, "each": each, "step": step}
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[RuleContext]:
     """Return every case, with a name that tells it apart."""
     for number, source in enumerate((*BOTH, *ONLY_FORWARD)):
-        yield Case(f"case {number:03} forward", source, backward=False)
+        yield RuleContext(f"case {number:03} forward", source, backward=False)
         if number < len(BOTH):
-            yield Case(f"case {number:03} backward", source, backward=True)
+            yield RuleContext(f"case {number:03} backward", source, backward=True)
 
 
-def prepared(case: Case) -> Callable[[], Any]:
+def prepared(case: RuleContext) -> Callable[[], Any]:
     """Set a case up; return what makes the call, or its backward pass."""
     code = compile(case.source, f"<{case.name}>", "eval")
     names = _scope(code, grad=case.backward)
@@ -629,7 +629,7 @@ def _leaves(value: Any) -> list[torch.Tensor]:  # noqa: ANN401
     return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, tuple) else []
 
 
-def run(chosen: Sequence[Case]) -> None:
+def run(chosen: Sequence[RuleContext]) -> None:
     """Run each case inside a range of its name."""
     warnings.simplefilter("ignore")
     for case in chosen:
@@ -638,7 +638,7 @@ def run(chosen: Sequence[Case]) -> None:
             call()
 
 
-def traced(chosen: Sequence[Case], path: Path) -> None:
+def traced(chosen: Sequence[RuleContext], path: Path) -> None:
     """Run cases under torch.profiler alone; write its trace."""
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True

@@ -31,7 +31,7 @@ import pyprof
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from flop_cases import Case
+    from flop_cases import RuleContext
 
 _SCRIPT = str(Path(flop_cases.__file__))
 _ASIDE = 0.001
@@ -82,7 +82,7 @@ def _rows(rows: Any) -> Found:  # noqa: ANN401 - a frame
 _COLUMNS = ("kernel", "flops", "why", "bytes")
 
 
-def expected(case: Case) -> tuple[set[int | None], set[str]]:
+def expected(case: RuleContext) -> tuple[set[int | None], set[str]]:
     """Return what a call's FLOPs may be, None for unknown; and the ops that no rule counts.
 
     That is what docs/numbers.md says of it, or the sum of its ops where only those were recorded.
@@ -96,7 +96,7 @@ def expected(case: Case) -> tuple[set[int | None], set[str]]:
     return {wanted} | (counted if wanted is not None else set()), set()
 
 
-def verdict(case: Case, runs: Sequence[Found]) -> tuple[str, str]:
+def verdict(case: RuleContext, runs: Sequence[Found]) -> tuple[str, str]:
     """Judge a call by all runs: a word, and what is to be said."""
     if any(run != runs[0] for run in runs):
         return "unsteady", " / ".join(str(run.flops) for run in runs)
@@ -117,7 +117,7 @@ def _compared(wanted: set[int | None], run: Found) -> tuple[str, str]:
     return ("wrong" if run.flops else "silent zero"), f"{run.flops}, is {spelt}"
 
 
-def judged(cases: Iterable[Case], runs: Sequence[Mapping[str, Found]]) -> Counter[str]:
+def judged(cases: Iterable[RuleContext], runs: Sequence[Mapping[str, Found]]) -> Counter[str]:
     """Judge each case that all runs hold; say what is not right."""
     counts: Counter[str] = Counter()
     for case in cases:

@@ -111,7 +111,7 @@ def print_mcp(captures: Sequence[str]) -> None:
     os.waitpid(server, 0)
 
 
-Case: TypeAlias = "str | Callable[[Sequence[str]], None]"
+RuleContext: TypeAlias = "str | Callable[[Sequence[str]], None]"
 """Command lines of pyprof, separated by `;`, or a function that takes the captures.
 
 {c} are the captures, {other} is another capture of the format, {ncu} a file of counters.
@@ -122,7 +122,7 @@ def _each(line: str, values: str) -> str:
     return "; ".join(line.replace("{}", value) for value in values.split())
 
 
-FOR_ROWS: dict[str, Case] = {
+FOR_ROWS: dict[str, RuleContext] = {
     "parse": "parse {c} -o net.dict; prof --csv -c " + _COLUMNS + " net.dict; summary net.dict;"
     "doctor net.dict",
     "parse-kernels": "parse --kernels-only {c}",
@@ -155,7 +155,7 @@ FOR_ROWS: dict[str, Case] = {
     "frame": print_frame,
     "mcp": print_mcp,
 }
-FOR_CAPTURE: dict[str, Case] = {
+FOR_CAPTURE: dict[str, RuleContext] = {
     **FOR_ROWS,
     "doctor": "doctor {c}; doctor --json {c}; doctor --with {ncu} {c}",
     "memory": "memory --json {c}; memory {c} -o memory.html",
@@ -165,7 +165,7 @@ FOR_CAPTURE: dict[str, Case] = {
     "diff-csv": "diff {other} {c} --csv --by line,kernel --fail-if 'time>+3%'",
     "notebook": print_notebook,
 }
-FOR_SET: dict[str, Case] = {
+FOR_SET: dict[str, RuleContext] = {
     **FOR_ROWS,
     **{f"prof-by-{key}": f"prof --by {key} {{c}}" for key in _MORE_KEYS.split()},
     "workers": "parse {c} -o ranks.parquet/ --workers 2; ranks ranks.parquet",
@@ -173,15 +173,15 @@ FOR_SET: dict[str, Case] = {
     "memory": "memory {c}; memory --json {c}",
 }
 _IN_ORDER = "parse prof-csv prof-json prof-by-layer summary-json lines-json report export-md ranks"
-FOR_REVERSED: dict[str, Case] = {name: FOR_SET[name] for name in _IN_ORDER.split()}
-FOR_SNAPSHOT: dict[str, Case] = {
+FOR_REVERSED: dict[str, RuleContext] = {name: FOR_SET[name] for name in _IN_ORDER.split()}
+FOR_SNAPSHOT: dict[str, RuleContext] = {
     "memory": "memory {c}; memory --json {c}; memory --at 1ms {c}; memory --at 40 {c}",
     "memory-by": _each("memory --by {} --top 30 {c}", _HELD_BY),
     "memory-files": "memory {c} -o peak.csv; memory {c} -o peak.collapsed; memory {c} -o m.html",
     "diff": "diff {c} {other}; diff {other} {c} --json; diff {c} {other} --fail-if 'peak>+5%'",
     "others": "summary {c}; doctor {c}",
 }
-FOR_NONE: dict[str, Case] = {
+FOR_NONE: dict[str, RuleContext] = {
     "help": _each("{} --help", _COMMANDS + " summary") + "; --help; --version",
     "peaks": "peaks; peaks H100; peaks --csv; peaks --json; peaks nothing",
     "errors": "summary nothing.sqlite; summery; summary; prof --by nothing x; prof -c nothing x;"
@@ -194,7 +194,7 @@ class Run(NamedTuple):
     """A case and its captures."""
 
     name: str
-    case: Case
+    case: RuleContext
     captures: Sequence[str]
     other: str
     ncu: str
@@ -225,7 +225,9 @@ def all_runs(folders: Sequence[Path]) -> Iterator[Run]:
         for suffix in FORMATS
     }
 
-    def runs(name: str, cases: dict[str, Case], *captures: str, other: str = "") -> Iterator[Run]:
+    def runs(
+        name: str, cases: dict[str, RuleContext], *captures: str, other: str = ""
+    ) -> Iterator[Run]:
         for command, case in cases.items():
             yield Run(f"{name}/{command}", case, captures, other, ncu)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from whatif_outcome import Outcome
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.attention_calls import ROOF_SHARE, attention_calls
 from pyprof.analysis.whatif import attention, half, other_gpu, predictions, tf32
 from pyprof.analysis.whatif.kernels import unchanged
@@ -81,7 +81,7 @@ def products(folder: Path) -> Iterator[Outcome]:
     No pair has TF32; bfloat16 follows the same formula, with half the bytes.
     """
     for pair in PAIRS[:2]:
-        before, after = (Case(_table(folder / name)) for name in (pair.before, pair.after))
+        before, after = (RuleContext(_table(folder / name)) for name in (pair.before, pair.after))
         given = half.predict(unchanged(before), "bf16")
         if isinstance(given, Prediction):
             wanted = before.role(Role.GEMM)
@@ -95,7 +95,7 @@ def products(folder: Path) -> Iterator[Outcome]:
 def fused_attention(folder: Path) -> Iterator[Outcome]:
     """Compare calls of each size that occurs so often in one way only, in bfloat16."""
     for pair in PAIRS[:2]:
-        before, after = (Case(_table(folder / name)) for name in (pair.before, pair.after))
+        before, after = (RuleContext(_table(folder / name)) for name in (pair.before, pair.after))
         calls = attention_calls(before)
         given = attention.predict(replace(unchanged(before), dtype="bfloat16"))
         rows_of, real = defaultdict(list), defaultdict(list)
@@ -117,7 +117,7 @@ def fused_attention(folder: Path) -> Iterator[Outcome]:
 def _attention_of(folder: Path) -> Iterator[Outcome]:
     """Compare fused kernels that a capture has with the time by their roof."""
     name, program = _OTHER_ATTENTION
-    case = Case(_table(folder / name))
+    case = RuleContext(_table(folder / name))
     rows = np.flatnonzero(case.role(Role.ATTENTION))
     peaks = case.table.devices.at(int(rows[0]))
     rate = peaks.flops("bfloat16", tensor_core=True) if peaks else None

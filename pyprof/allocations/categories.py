@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.allocations.history import BEFORE, Labels
-from pyprof.allocations.stacks import Clue
+from pyprof.allocations.stacks import FrameHint
 from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def freed_in(freed: Int64Array, released: Int64Array, event_directions: Int64Arr
 def directions(clues: Int64Array) -> Int64Array:
     """Find what the program was doing from the clues of a stack; MISSING if they do not show it."""
     conditions = [
-        (clues & (Clue.BACKWARD | Clue.ENGINE_THREAD)) != 0,
-        (clues & Clue.OPTIMIZER) != 0,
-        (clues & Clue.FORWARD) != 0,
-        (clues & Clue.COMMUNICATION) != 0,
+        (clues & (FrameHint.BACKWARD | FrameHint.ENGINE_THREAD)) != 0,
+        (clues & FrameHint.OPTIMIZER) != 0,
+        (clues & FrameHint.FORWARD) != 0,
+        (clues & FrameHint.COMMUNICATION) != 0,
     ]
     return np.select(conditions, [_BACKWARD, _OPTIMIZER, _FORWARD, _COMMUNICATION], MISSING)
 
@@ -102,10 +102,10 @@ def _rules(
 ) -> list[_Rule]:
     """List the rules, the first that holds decides."""
 
-    def by(clue: Clue) -> Mask:
+    def by(clue: FrameHint) -> Mask:
         return np.asarray((evidence.allocated & clue) != 0)
 
-    def freed_by(clue: Clue) -> Mask:
+    def freed_by(clue: FrameHint) -> Mask:
         return np.asarray((evidence.freed & clue) != 0)
 
     def freed_in(direction: int) -> Mask:
@@ -114,30 +114,34 @@ def _rules(
     forward, backward, optimizer = (direction == code for code in (_FORWARD, _BACKWARD, _OPTIMIZER))
     before = blocks.allocated == BEFORE
     outlives = _Between(blocks, direction)
-    in_backward, in_optimizer = outlives.saw(_BACKWARD), outlives.saw(_OPTIMIZER)
-    in_forward = outlives.saw(_FORWARD)
+    in_backward, in_optimizer = (
+        outlives.allocated_meanwhile(_BACKWARD),
+        outlives.allocated_meanwhile(_OPTIMIZER),
+    )
+    in_forward = outlives.allocated_meanwhile(_FORWARD)
     within_update = ~in_forward & ~in_backward
     kept = ~backward & ~optimizer & ~in_optimizer
     within_step = ~in_backward & ~in_optimizer
-    made = by(Clue.MODULE_MADE) & ~forward & ~backward & ~optimizer
+    made = by(FrameHint.MODULE_MADE) & ~forward & ~backward & ~optimizer
     weights = blocks.bytes[(before | made) & (blocks.bytes > 0)]
-    copied = by(Clue.AUTOCAST_COPY)
+    copied = by(FrameHint.AUTOCAST_COPY)
     freed_elsewhere = released & ((evidence.freed != 0) | (evidence.freed_in != MISSING))
     return [
-        _Rule(_WORKSPACE, "allocated for a library's workspace", by(Clue.WORKSPACE)),
-        _Rule(_STATE, "allocated where the optimizer sets up its state", by(Clue.OPTIMIZER_STATE)),
+        _Rule(_WORKSPACE, "allocated for a library's workspace", by(FrameHint.WORKSPACE)),
+        _Rule(_STATE, "allocated where the optimizer sets up its state",
+              by(FrameHint.OPTIMIZER_STATE)),
         _Rule(_AUTOCAST_COPIES, "copied by autocast, kept until its end",
-              copied & freed_by(Clue.AUTOCAST_END)),
+              copied & freed_by(FrameHint.AUTOCAST_END)),
         _Rule(_AUTOCAST_COPIES, "inferred: copied by autocast, half as large as a parameter",
               copied & np.isin(2 * blocks.bytes, weights) & ~freed_in(_FORWARD)),
         _Rule(_GRADIENTS, "allocated by AccumulateGrad or for DDP's buckets",
-              by(Clue.ACCUMULATES)),
+              by(FrameHint.ACCUMULATES)),
         _Rule(_GRADIENTS, "allocated in the backward pass, freed by zero_grad",
-              backward & freed_by(Clue.ZERO_GRAD)),
+              backward & freed_by(FrameHint.ZERO_GRAD)),
         _Rule(_GRADIENTS, f"{BEFORE_HISTORY}, freed by zero_grad",
-              before & freed_by(Clue.ZERO_GRAD)),
+              before & freed_by(FrameHint.ZERO_GRAD)),
         _Rule(_TEMPORARIES, "allocated and freed in the optimizer's step",
-              optimizer & within_update & (freed_by(Clue.OPTIMIZER) | released)),
+              optimizer & within_update & (freed_by(FrameHint.OPTIMIZER) | released)),
         _Rule(_STATE, "inferred: allocated in the optimizer's step, outlives it",
               optimizer & ~within_update),
         _Rule(_STATE, "inferred: allocated in the optimizer's step, still live at the end",
@@ -151,11 +155,11 @@ def _rules(
         _Rule(_PARAMETERS, "allocated where a module is built, moved or loaded",
               made),
         _Rule(_ACTIVATIONS, f"{BEFORE_HISTORY}, freed by the backward pass",
-              before & kept & freed_by(Clue.BACKWARD)),
+              before & kept & freed_by(FrameHint.BACKWARD)),
         _Rule(_ACTIVATIONS, "allocated outside of the backward pass, freed by it",
-              kept & freed_by(Clue.BACKWARD)),
+              kept & freed_by(FrameHint.BACKWARD)),
         _Rule(_ACTIVATIONS, "inferred: freed by a thread without Python, as of the backward pass",
-              kept & freed_by(Clue.ENGINE_THREAD)),
+              kept & freed_by(FrameHint.ENGINE_THREAD)),
         _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, live in the backward pass",
               forward & in_backward & ~in_optimizer),
         _Rule(_TEMPORARIES, "allocated and freed in the forward pass",
@@ -179,11 +183,11 @@ class _Between:
         self._blocks = blocks
         self._direction = direction
 
-    def saw(self, direction: int) -> Mask:
+    def allocated_meanwhile(self, direction: int) -> Mask:
         """Mask of the blocks during whose life something was allocated in this part of the step."""
         events = np.sort(self._blocks.allocated[self._direction == direction])
         events = events[events >= 0]
         after = np.searchsorted(events, self._blocks.allocated, "right")
         upto = np.searchsorted(events, self._blocks.released, "left")
-        saw: Mask = upto > after
-        return saw
+        allocated_meanwhile: Mask = upto > after
+        return allocated_meanwhile

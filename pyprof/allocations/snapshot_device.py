@@ -165,7 +165,7 @@ def device_history(
         reserved_change=change,
         labels=_labels(snapshot, device, events, blocks, stack, event, described, sites),
         given_back_by=_given_back_by(events, blocks, described),
-        half_precision=bool((described.clues & stacks.Clue.HALF).any())
+        half_precision=bool((described.clues & stacks.FrameHint.HALF).any())
         or (capture is not None and trace_history.has_half_precision(capture)),
     )
     return Replayed(made, tuple(_notes(snapshot, own, made, replayed.lost)), stack)
@@ -271,7 +271,7 @@ def _event_clues(events: Events, described: stacks.Described) -> Int64Array:
         for chosen in (allocates, frees):
             if (events.stack[chosen] != MISSING).any():
                 clues = np.where(
-                    chosen & (events.stack == MISSING), stacks.Clue.ENGINE_THREAD, clues
+                    chosen & (events.stack == MISSING), stacks.FrameHint.ENGINE_THREAD, clues
                 )
     return np.append(clues, 0)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
 
 
-class Clue(IntFlag):
+class FrameHint(IntFlag):
     """What a frame hints at."""
 
     PYTHON = auto()
@@ -51,31 +51,32 @@ class Clue(IntFlag):
 
 
 _TORCH = r"(?:^|[/\\])torch[/\\]"
-_CLUES: tuple[tuple[Clue, str, str], ...] = (
-    (Clue.PYTHON, r"", r"\.py$|^<.*>$"),
-    (Clue.BACKWARD, r"autograd::(?:python::Python)?Engine::", r""),
-    (Clue.BACKWARD, r"^(?:_engine_run_backward)$", _TORCH + r"autograd[/\\]"),
-    (Clue.BACKWARD, r"^backward$", r"\.py$"),
-    (Clue.BACKWARD, r"^unpack_hook$", _TORCH + r"utils[/\\]checkpoint\.py$"),
-    (Clue.ACCUMULATES, r"\bAccumulateGrad\b|\bc10d::Reducer::initialize_bucket", r""),
-    (Clue.OPTIMIZER, r"^(?!zero_grad)", _TORCH + r"optim[/\\]"),
-    (Clue.OPTIMIZER, r"^step$", r"optim"),
-    (Clue.OPTIMIZER_STATE, r"^_?init(?:ialize)?_(?:group|state)s?$", r"optim"),
-    (Clue.ZERO_GRAD, r"^zero_grad$", r"\.py$"),
-    (Clue.WORKSPACE, r"(?i)workspace", r""),
-    (Clue.MODULE_MADE, r"^(?:__init__|reset_parameters)$", _TORCH + r"nn[/\\]modules[/\\]"),
-    (Clue.MODULE_MADE, r"^(?:_apply|to|cuda|load_state_dict|_load_from_state_dict)$",
+_CLUES: tuple[tuple[FrameHint, str, str], ...] = (
+    (FrameHint.PYTHON, r"", r"\.py$|^<.*>$"),
+    (FrameHint.BACKWARD, r"autograd::(?:python::Python)?Engine::", r""),
+    (FrameHint.BACKWARD, r"^(?:_engine_run_backward)$", _TORCH + r"autograd[/\\]"),
+    (FrameHint.BACKWARD, r"^backward$", r"\.py$"),
+    (FrameHint.BACKWARD, r"^unpack_hook$", _TORCH + r"utils[/\\]checkpoint\.py$"),
+    (FrameHint.ACCUMULATES, r"\bAccumulateGrad\b|\bc10d::Reducer::initialize_bucket", r""),
+    (FrameHint.OPTIMIZER, r"^(?!zero_grad)", _TORCH + r"optim[/\\]"),
+    (FrameHint.OPTIMIZER, r"^step$", r"optim"),
+    (FrameHint.OPTIMIZER_STATE, r"^_?init(?:ialize)?_(?:group|state)s?$", r"optim"),
+    (FrameHint.ZERO_GRAD, r"^zero_grad$", r"\.py$"),
+    (FrameHint.WORKSPACE, r"(?i)workspace", r""),
+    (FrameHint.MODULE_MADE, r"^(?:__init__|reset_parameters)$", _TORCH + r"nn[/\\]modules[/\\]"),
+    (FrameHint.MODULE_MADE, r"^(?:_apply|to|cuda|load_state_dict|_load_from_state_dict)$",
      _TORCH + r"nn[/\\]modules[/\\]module\.py$"),
-    (Clue.MODULE_MADE, r"", _TORCH + r"nn[/\\](?:init|parameter)\.py$"),
-    (Clue.FORWARD, r"^(?:_call_impl|_wrapped_call_impl)$", _TORCH + r"nn[/\\]modules[/\\]module"),
-    (Clue.FORWARD, r"^forward$", r"\.py$"),
-    (Clue.AUTOCAST_COPY, r"\bautocast::cached_cast\b", r""),
-    (Clue.AUTOCAST_END, r"\bautocast::clear_cache\b", r""),
-    (Clue.AUTOCAST_END, r"^__exit__$", _TORCH + r"amp[/\\]autocast_mode\.py$"),
-    (Clue.HALF, r"\bautocast::|\bc10::(?:BFloat16|Half)\b", r""),
-    (Clue.HALF, r"", _TORCH + r"amp[/\\]autocast_mode\.py$"),
-    (Clue.COMMUNICATION, r"\bc10d::", r""),
-    (Clue.COMMUNICATION, r"", _TORCH + r"distributed[/\\]"),
+    (FrameHint.MODULE_MADE, r"", _TORCH + r"nn[/\\](?:init|parameter)\.py$"),
+    (FrameHint.FORWARD, r"^(?:_call_impl|_wrapped_call_impl)$",
+     _TORCH + r"nn[/\\]modules[/\\]module"),
+    (FrameHint.FORWARD, r"^forward$", r"\.py$"),
+    (FrameHint.AUTOCAST_COPY, r"\bautocast::cached_cast\b", r""),
+    (FrameHint.AUTOCAST_END, r"\bautocast::clear_cache\b", r""),
+    (FrameHint.AUTOCAST_END, r"^__exit__$", _TORCH + r"amp[/\\]autocast_mode\.py$"),
+    (FrameHint.HALF, r"\bautocast::|\bc10::(?:BFloat16|Half)\b", r""),
+    (FrameHint.HALF, r"", _TORCH + r"amp[/\\]autocast_mode\.py$"),
+    (FrameHint.COMMUNICATION, r"\bc10d::", r""),
+    (FrameHint.COMMUNICATION, r"", _TORCH + r"distributed[/\\]"),
 )  # fmt: skip
 _PATTERNS = [(clue, re.compile(name), re.compile(file)) for clue, name, file in _CLUES]
 _OPS = tuple(
@@ -112,7 +113,7 @@ def describe(snapshot: Snapshot) -> Described:
         chosen = or_else(chosen, index(names, inside, starts))
     clues = np.array([_clues(frame) for frame in frames], np.int64)
     of_stack = np.bitwise_or.reduceat(clues[inside], starts[:-1]) if len(inside) else clues[:0]
-    only_python = bool(((clues & Clue.PYTHON) != 0).all())
+    only_python = bool(((clues & FrameHint.PYTHON) != 0).all())
     return Described(lines, chosen, np.append(of_stack, 0), only_python)
 
 

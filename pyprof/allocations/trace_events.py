@@ -39,7 +39,7 @@ class MemoryEvents(NamedTuple):
     pid: Int64Array
     tid: Int64Array
     address: Int64Array
-    """`made_up` where the file has none."""
+    """`is_synthetic` where the file has none."""
     bytes: Int64Array
     """Below 0 for a free."""
     device_type: Int64Array
@@ -82,7 +82,7 @@ def read(path: Path) -> MemoryEvents:
 _FIRST_MADE_UP = -10
 
 
-def made_up(address: Int64Array) -> Mask:
+def is_synthetic(address: Int64Array) -> Mask:
     """Mask of the addresses that stand for none."""
     return np.asarray(address <= _FIRST_MADE_UP)
 

@@ -23,8 +23,8 @@ from pyprof.allocations.history import (
     Labels,
     replay,
 )
-from pyprof.allocations.stacks import Clue
-from pyprof.allocations.trace_events import MemoryEvents, made_up
+from pyprof.allocations.stacks import FrameHint
+from pyprof.allocations.trace_events import MemoryEvents, is_synthetic
 from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
 from pyprof.marker import STEP_OF, Kind, Statement
@@ -46,10 +46,10 @@ _DEVICES = {0: "cpu", 1: "cuda", 6: "cuda", 12: "xpu", 13: "mps"}
 """Names of torch's device types; 6 is HIP, which torch calls cuda."""
 _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer", "comm": "communication"}
 _CLUES = {
-    "forward": Clue.FORWARD,
-    "backward": Clue.BACKWARD,
-    "optimizer": Clue.OPTIMIZER,
-    "communication": Clue.COMMUNICATION,
+    "forward": FrameHint.FORWARD,
+    "backward": FrameHint.BACKWARD,
+    "optimizer": FrameHint.OPTIMIZER,
+    "communication": FrameHint.COMMUNICATION,
 }
 
 
@@ -133,7 +133,7 @@ def _history(
     }
     earlier = _earlier(events.allocated[rows], size, blocks)
     if earlier:
-        blocks = blocks.plus(_throughout(earlier, len(rows)))
+        blocks = blocks.plus(_permanent_block(earlier, len(rows)))
         labels, given_back = _with_another(labels), _with_another(given_back)
         labels["evidence"] = _with_evidence(labels["evidence"])
     stacks = labels.pop("stack")
@@ -151,7 +151,7 @@ def _history(
         half_precision=half_precision,
     )
     notes = _notes(history, events.allocated[rows], replayed.lost)
-    inferred = (_INFERRED,) if made_up(events.address[rows]).any() else ()
+    inferred = (_INFERRED,) if is_synthetic(events.address[rows]).any() else ()
     return history, stacks, (*inferred, *notes)
 
 
@@ -169,7 +169,7 @@ def _earlier(allocated: Int64Array, size: Int64Array, blocks: Blocks) -> int:
     return max(0, before - int(blocks.bytes[blocks.live(BEFORE)].sum()))
 
 
-def _throughout(size: int, count: int) -> Blocks:
+def _permanent_block(size: int, count: int) -> Blocks:
     """Make a single block of everything that was live all the time."""
     columns = ([MISSING], [size], [BEFORE], [count], [count])
     return Blocks(*(np.array(column, np.int64) for column in columns))
@@ -361,8 +361,8 @@ def clues(sites: Sites, at: Int64Array) -> Int64Array:
     """What hints at the purpose of blocks, as stacks do."""
     parts = np.array([*(_CLUES[name] for name in sites.direction.names), 0], np.int64)
     functions = [
-        Clue.ACCUMULATES if "AccumulateGrad" in name
-        else Clue.ZERO_GRAD if name.startswith("Optimizer.zero_grad#")
+        FrameHint.ACCUMULATES if "AccumulateGrad" in name
+        else FrameHint.ZERO_GRAD if name.startswith("Optimizer.zero_grad#")
         else 0
         for name in sites.function.names
     ]  # fmt: skip

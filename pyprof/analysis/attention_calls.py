@@ -17,7 +17,7 @@ from pyprof.gpu.roofline import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.arrays import Int64Array, Mask
 
 MAX_WIDTH = 256
@@ -82,13 +82,13 @@ def suits(call: AttentionCall) -> bool:
     return min(call.queries, call.keys) >= MIN_QUERIES and call.width >= MIN_WIDTH
 
 
-def dtype_of(case: Case, call: AttentionCall) -> str | None:
+def dtype_of(case: RuleContext, call: AttentionCall) -> str | None:
     """Return the type of its products; None if unknown."""
     number, classified = case.table.classified
     return classified[int(number[call.rows[0]])].dtype
 
 
-def fused_ns(case: Case, call: AttentionCall, dtype: str) -> float:
+def fused_ns(case: RuleContext, call: AttentionCall, dtype: str) -> float:
     """Return the time of a kernel that moves the ends once, at a share of the roof; or NaN."""
     peaks = case.table.devices.at(call.softmax)
     flops = peaks.flops(dtype, tensor_core=True) if peaks else None
@@ -101,7 +101,7 @@ def fused_ns(case: Case, call: AttentionCall, dtype: str) -> float:
     return float(max(call.flops / flops.value, moved) / share * NS_PER_S)
 
 
-def attention_calls(case: Case) -> list[AttentionCall]:
+def attention_calls(case: RuleContext) -> list[AttentionCall]:
     """Return every call whose softmax has the sizes of the products before and after it."""
     order, same = case.by_stream
     softmaxes = np.flatnonzero((case.role(Role.SOFTMAX) & (case.elements > 0))[order])
@@ -122,7 +122,7 @@ def attention_calls(case: Case) -> list[AttentionCall]:
 
 
 def _call(
-    case: Case,
+    case: RuleContext,
     softmax: int,
     before: Int64Array,
     after: Int64Array,
@@ -162,7 +162,7 @@ def _call(
     )
 
 
-def _product_sizes(case: Case) -> Sizes:
+def _product_sizes(case: RuleContext) -> Sizes:
     costs = case.table.costs
     sizes = np.array([*map(_sizes, costs.params), (MISSING,) * 4], np.int64)
     return Sizes(*sizes[costs.params_of].T)
@@ -174,6 +174,6 @@ def _sizes(params: Mapping[str, object]) -> tuple[int, ...]:
     return tuple(known) if len(known) == len(sizes) else (MISSING,) * len(sizes)
 
 
-def _products(case: Case) -> Mask:
+def _products(case: RuleContext) -> Mask:
     """Find matrix products that do their op's arithmetic."""
     return case.role(Role.GEMM, Role.TRITON) & case.family("gemm") & ~case.table.costs.helper

@@ -17,7 +17,7 @@ from pyprof.analysis.summary.counter_totals import counter_totals
 from pyprof.inputs.counters import with_counters
 from pyprof.parse import nothing, parse
 from pyprof.parse.assemble import doubts
-from pyprof.parse.link_checks import is_early
+from pyprof.parse.link_checks import is_clock_skew
 from pyprof.parse.ranges.texts import read_texts
 from pyprof.prof.table import Table
 from pyprof.readers import settings
@@ -81,7 +81,7 @@ def early(capture: schema.Capture) -> Iterator[str]:
     """A kernel that starts before its launch: the clocks of CPU and GPU are apart."""
     launched = _launches(capture, _of_kind(capture, schema.KERNEL))
     count = int((launched[:, 2] < launched[:, 0]).sum())
-    if count and not is_early(launched[:, 0] - launched[:, 2]):  # which the parser reports
+    if count and not is_clock_skew(launched[:, 0] - launched[:, 2]):  # which the parser reports
         yield (
             f"{count} kernels start before their launch: the clocks of CPU and GPU differ, or "
             "records were lost when the capture began; warm up first (--steps 2,2,3)"

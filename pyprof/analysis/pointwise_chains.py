@@ -16,7 +16,7 @@ from pyprof.gpu.roofline import NS_PER_S
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.arrays import Int64Array, Mask
 
 _ROLES = (
@@ -30,7 +30,7 @@ _SHORTEST_NS = 2500
 
 
 def pointwise_chains(
-    case: Case, wanted: Mask, unlinked: Mask | None = None
+    case: RuleContext, wanted: Mask, unlinked: Mask | None = None
 ) -> tuple[Int64Array, Int64Array]:
     """Return rows of two or more consecutive point-wise kernels, and the chain of each.
 
@@ -47,7 +47,7 @@ def pointwise_chains(
     return order[member], chain
 
 
-def bandwidths(case: Case) -> NDArray[np.float64]:
+def bandwidths(case: RuleContext) -> NDArray[np.float64]:
     """Return the peak of each row's device, bytes/s; NaN if unknown."""
     peaks = case.table.devices
     rates = [p.bandwidth.value if p and p.bandwidth else np.nan for p in peaks.values]

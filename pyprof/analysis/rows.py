@@ -85,7 +85,7 @@ def doubts(source: Table, shown: Sequence[Column]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """Which rows and columns, in which order."""
 
     names: tuple[str, ...]
@@ -108,7 +108,7 @@ class Asked:
 
         Groups have none: what is grouped is chosen in each capture by itself.
         """
-        return tuple(one for one in self.where if one.name in _RUN_ON and self.by is None)
+        return tuple(one for one in self.where if one.name in _RENUMBERED and self.by is None)
 
     @property
     def named(self) -> frozenset[str]:
@@ -160,7 +160,7 @@ class Answer:
     """What the host spent in each op, where that is asked for; see `host_ops`."""
 
 
-def summarise_rows(source: Source, asked: Asked) -> Answer:
+def summarise_rows(source: Source, asked: Query) -> Answer:
     """Answer for one capture; its host's side is needed where the host's time is asked for."""
     table = source.table
     if asked.of_steps:
@@ -196,7 +196,7 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
     if asked.numbered:
-        values |= {name: COLUMNS[name].values(table) for name in _RUN_ON} | _known(table)
+        values |= {name: COLUMNS[name].values(table) for name in _RENUMBERED} | _known(table)
     data = pa.table(values)
     data = data if chosen is None else data.filter(pa.array(chosen))
     first, known = _first(data, asked), cost_coverage(table, chosen)
@@ -210,7 +210,7 @@ PARAMS = "params"
 """What rows are grouped by that differ in op, direction or shape."""
 
 
-def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
+def merge_answers(a: Answer, b: Answer, asked: Query) -> Answer:
     """Make two answers one; rows and op calls of the second are numbered on."""
     if asked.by is not None:
         merge = params.merge_groups if asked.by == PARAMS else group.merge_groups
@@ -237,7 +237,7 @@ def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
 
 
 def _known(table: Table) -> dict[str, pa.Array]:
-    """What `settled` needs to report how much of the cost is known."""
+    """What `apply_global_conditions` needs to report how much of the cost is known."""
     costs = table.costs
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
     reason = np.where(unknown, costs.reason_of, -1)
@@ -248,11 +248,11 @@ def _known(table: Table) -> dict[str, pa.Array]:
     }
 
 
-_RUN_ON = ("idx", "opid")
+_RENUMBERED = ("idx", "opid")
 _NS, _WHY, _KERNEL = "time of rows", "reason of rows", "kernels"
 
 
-def settled(answer: Answer, asked: Asked) -> Answer:
+def apply_global_conditions(answer: Answer, asked: Query) -> Answer:
     """Choose by numbers that run on, when all captures have been read."""
     if not asked.numbered:
         return answer
@@ -280,7 +280,7 @@ def settled(answer: Answer, asked: Asked) -> Answer:
     return replace(answer, data=first, coverage=known, matched=data.num_rows)
 
 
-def _first(data: pa.Table, asked: Asked) -> pa.Table:
+def _first(data: pa.Table, asked: Query) -> pa.Table:
     """Keep the rows that can be among those shown, in their order."""
     if asked.numbered:
         return data
@@ -300,7 +300,7 @@ class WithMemory(Protocol):
 
 
 def shown(
-    answer: Answer, asked: Asked, with_memory: WithMemory | None = None
+    answer: Answer, asked: Query, with_memory: WithMemory | None = None
 ) -> tuple[Sequence[Column], Iterator[pa.Table]]:
     """Return the columns to show and their values, batch by batch."""
     if asked.by is None:
@@ -347,7 +347,7 @@ def _batches(data: pa.Table) -> Iterator[pa.Table]:
         yield data.slice(start, _BATCH_ROWS)
 
 
-def prof_answer(given: Answer, asked: Asked, with_memory: WithMemory | None = None) -> Prof:
+def prof_answer(given: Answer, asked: Query, with_memory: WithMemory | None = None) -> Prof:
     """Make the answer for JSON; its rows are converted while they are written."""
     shown_columns, tables = shown(given, asked, with_memory)
     return Prof(
@@ -364,7 +364,7 @@ def prof_answer(given: Answer, asked: Asked, with_memory: WithMemory | None = No
     )
 
 
-def demand(coverage: Coverage, percent: float | None) -> None:
+def require_coverage(coverage: Coverage, percent: float | None) -> None:
     """Raise PyprofError if less of the time has a known cost than is asked for."""
     if percent is not None and coverage.percent < percent:
         raise PyprofError(

@@ -61,7 +61,7 @@ class Doctor(Answer):
 
 def of_machine(findings: Iterable[Finding]) -> Doctor:
     """Make the answer from what was found on this machine."""
-    found_here = (MachineFinding(each.state.value, each.text, each.mend) for each in findings)
+    found_here = (MachineFinding(each.state.value, each.text, each.remedy) for each in findings)
     return Doctor(None, (), tuple(found_here))
 
 

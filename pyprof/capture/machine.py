@@ -110,11 +110,11 @@ class Finding:
 
     state: State
     text: str
-    mend: str = ""
+    remedy: str = ""
     """What to do, if possible a command; empty if nothing needs to be done."""
 
     def __str__(self) -> str:
-        arrow = f"\n{'':6}-> {self.mend}" if self.mend else ""
+        arrow = f"\n{'':6}-> {self.remedy}" if self.remedy else ""
         return f"{self.state.value:<6}{self.text}{arrow}"
 
 
@@ -147,8 +147,8 @@ def _torch() -> Generator[Finding, None, str | None]:
     try:
         import torch  # noqa: PLC0415 - the user's own, and slow to import
     except (ImportError, OSError) as error:
-        mend = "pip install --force-reinstall torch"
-        yield Finding(State.BAD, f"torch {version} cannot be imported: {error}", mend)
+        remedy = "pip install --force-reinstall torch"
+        yield Finding(State.BAD, f"torch {version} cannot be imported: {error}", remedy)
         return None
     cuda = torch.version.cuda or torch.version.hip
     build = f"built for {'CUDA' if torch.version.cuda else 'ROCm'} {cuda}" if cuda else "CPU build"
@@ -165,14 +165,14 @@ def _gpus(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
     names = ", ".join(f"{gpus.count(name)} x {name}" for name in sorted(set(gpus)))
     yield Finding(State.GOOD, names)
     if cuda is None:
-        mend = "install a CUDA build of torch: https://pytorch.org/get-started"
-        yield Finding(State.BAD, "torch cannot use the GPU: it is a build without CUDA", mend)
+        remedy = "install a CUDA build of torch: https://pytorch.org/get-started"
+        yield Finding(State.BAD, "torch cannot use the GPU: it is a build without CUDA", remedy)
         return
     driver = re.search(r"CUDA Version: (\d+)\.(\d+)", output("nvidia-smi") or "")
     if driver and int(driver[1]) < int(cuda.partition(".")[0]):
         text = f"the driver supports CUDA {driver[1]}.{driver[2]}, torch needs CUDA {cuda}"
-        mend = "update the driver, or install a torch build for the older CUDA"
-        yield Finding(State.BAD, text, mend)
+        remedy = "update the driver, or install a torch build for the older CUDA"
+        yield Finding(State.BAD, text, remedy)
 
 
 def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:

@@ -91,22 +91,22 @@ def command(
     comparison, sides = compare_captures(captures, keys, steps, override(how))
     warnings = side_warnings(sides)
     captures.warn([*warnings, *comparison.causes])
-    failed = [check for check in checks if check.broken(comparison) is not None]
-    broken = [check.broken(comparison) or "" for check in failed]
+    failed = [check for check in checks if check.violation(comparison) is not None]
+    violations = [check.violation(comparison) or "" for check in failed]
     if form == "json":
-        answers.write(target, answers_of_diff.diff(comparison, broken), warnings)
+        answers.write(target, answers_of_diff.diff(comparison, violations), warnings)
     else:
-        content = _formatted(comparison, form, top, broken, sides, target)
+        content = _formatted(comparison, form, top, violations, sides, target)
         with output_file.open_output(target) as out:
             out.write(content)
-    _conclude(broken, any(check.grown(comparison) is not None for check in failed))
+    _conclude(violations, any(check.increase(comparison) is not None for check in failed))
 
 
-def _conclude(broken: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - of one caller each
+def _conclude(violations: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - of one caller each
     """Print the limits exceeded, and exit: with 1 if none could be checked."""
-    for sentence in broken:
+    for sentence in violations:
         cli.say(sentence)
-    if broken:
+    if violations:
         click.get_current_context().exit(_REGRESSION if exceeded else 1)
 
 
@@ -135,14 +135,14 @@ def _compare_memory(
 
     checks = _limits(limits, compared.parse)
     comparison = compare_snapshots(paths)
-    broken, exceeded = compared.check(checks, comparison)
+    violations, exceeded = compared.check(checks, comparison)
     if form == "json":
-        answers.write(target, memory_diff(comparison, broken))
+        answers.write(target, memory_diff(comparison, violations))
     else:
         shown = memory_brief.comparison(comparison, top)
         with output_file.open_output(target) as out:
             out.write(text.finish(shown, coloured=text.colours(target)))
-    _conclude(broken, exceeded)
+    _conclude(violations, exceeded)
 
 
 def compare_snapshots(paths: Sequence[str]) -> MemoryComparison:
@@ -206,7 +206,7 @@ def _formatted(
     comparison: Comparison,
     form: str,
     top: int,
-    broken: Sequence[str],
+    violations: Sequence[str],
     sides: Sequence[Side],
     target: str,
 ) -> bytes:
@@ -216,10 +216,10 @@ def _formatted(
     if form == "csv":
         return diff_text.csv_text(comparison).encode()
     if form == "md":
-        return diff_text.markdown_text(comparison, top, broken).encode()
+        return diff_text.markdown_text(comparison, top, violations).encode()
     if form == "html":
         from pyprof.render.page import diff_page  # noqa: PLC0415 - as above
 
         names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
-        return diff_page.page_of(comparison, names, broken).encode()
+        return diff_page.page_of(comparison, names, violations).encode()
     return text.finish(diff_text.comparison_lines(comparison, top), coloured=text.colours(target))

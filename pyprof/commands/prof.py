@@ -157,7 +157,7 @@ def command(
     shortened = _is_shortened(target, how, as_json=as_json)
     if shortened:
         how = {**how, "sort": how["sort"] or "sil", "top": _SCREEN_ROWS}
-    asked = report.Asked(
+    asked = report.Query(
         _names(target, how, as_json=as_json), how["by"], how["sort"], how["top"], asked_rows
     )
     if asked.of_host and asked_rows:
@@ -170,7 +170,7 @@ def command(
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
     answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_host)
-    answer = report.settled(answer, asked)
+    answer = report.apply_global_conditions(answer, asked)
     with_memory = memory_columns.with_memory(asked, captures.paths)
     if asked.names_memory and with_memory is None:
         with_memory = memory_columns.unknown
@@ -189,7 +189,7 @@ def command(
         none = bool(asked_rows) and not answer.matched
         sought = " and ".join(how["conditions"])
         cli.say(f"no row matches {sought}" if none else sentence(known_cost(answer.coverage)))
-    report.demand(answer.coverage, least)
+    report.require_coverage(answer.coverage, least)
 
 
 def _is_shortened(target: str, how: Mapping[str, Any], *, as_json: bool) -> bool:

@@ -18,7 +18,7 @@ from pyprof.export import Part
 from pyprof.frame import as_arrow, numbered
 from pyprof.inputs.source import STAGES, items, load, map_reduce
 from pyprof.process import atomic_files
-from pyprof.prof.group import counts, run_on
+from pyprof.prof.group import counts, renumber
 from pyprof.records.merging import merge_sums, merge_unique, merged_by
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def keep(table: Table, file: BinaryIO) -> None:
 
 def renumbered_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
     """Yield the rows of captures as `tables` does, with continued `idx` and `opid`."""
-    for rows in run_on((_read(part.path), part.counts) for part in parts):
+    for rows in renumber((_read(part.path), part.counts) for part in parts):
         yield from _spelt(rows)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.parse.ranges.range_stacks import Path
+    from pyprof.parse.ranges.range_stacks import RangeStack
 
 _FILLS = frozenset(
     f"{name}_"
@@ -40,7 +40,11 @@ _MAX_BETWEEN = 16
 
 
 def rows(
-    activities: pa.Table, described: Sequence[Path], path: IntArray, forward: Mask, passes: Mask
+    activities: pa.Table,
+    described: Sequence[RangeStack],
+    path: IntArray,
+    forward: Mask,
+    passes: Mask,
 ) -> Mask:
     """Mark the rows that fill tensors before all passes of their process, and those in between.
 
@@ -50,7 +54,7 @@ def rows(
     that draws noise does so in each of its passes.
     """
 
-    def of_paths(flag: Callable[[Path], bool]) -> Mask:
+    def of_paths(flag: Callable[[RangeStack], bool]) -> Mask:
         return np.array([flag(entry) for entry in described], bool).take(path)
 
     in_layer = of_paths(lambda entry: bool(entry.layer))

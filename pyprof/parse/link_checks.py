@@ -175,7 +175,7 @@ def _lead(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64Ar
 _NEVER = -(2**63)
 
 
-def is_early(lead: Int64Array) -> bool:
+def is_clock_skew(lead: Int64Array) -> bool:
     """Whether too much work begins before its launch, by these ns, to be chance."""
     early = int((lead > _EARLY_NS).sum())
     return early >= _FEW and early >= _EARLY * len(lead)
@@ -188,7 +188,7 @@ def _explained_by_shift(
 
     With clocks apart, all kernels that did not wait are early by about the same time.
     """
-    if not is_early(lead):
+    if not is_clock_skew(lead):
         return False
     early = lead[lead > _EARLY_NS]
     if (early > 0.8 * early.max()).mean() >= _CLOCK:
@@ -205,7 +205,7 @@ def _repairs(
 
 
 def _early(lead: Int64Array) -> Iterator[str]:
-    if is_early(lead):
+    if is_clock_skew(lead):
         count = int((lead > _EARLY_NS).sum())
         yield (
             f"{count:,} of {len(lead):,} kernels and copies begin before the call that launched "

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyprof.parse.autograd.forward_backward import Partners
     from pyprof.parse.autograd.sequence import Numbered
     from pyprof.parse.launch_sites import Sites
-    from pyprof.parse.ranges.range_stacks import Path
+    from pyprof.parse.ranges.range_stacks import RangeStack
     from pyprof.parse.ranges.sweep import DescribedSweep
     from pyprof.records.records import Column
     from pyprof.schema import Capture
@@ -179,7 +179,7 @@ def _triple(activities: pa.Table, name: str) -> DictionaryColumn:
 
 def _collective(
     activities: pa.Table,
-    described: Sequence[Path],
+    described: Sequence[RangeStack],
     path: IntArray,
     call: Column,
     direction: DictionaryColumn,
@@ -213,30 +213,30 @@ def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:
     }
 
 
-def _own(described: Sequence[Path], path: IntArray, place: IntArray, which: int) -> IntArray:
+def _own(described: Sequence[RangeStack], path: IntArray, place: IntArray, which: int) -> IntArray:
     """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
 
     Where the forward op is known, its own says more.
     """
-    says = [(entry.layer, entry.trace)[which] for entry in described]
-    same = np.array([entry.of_caller[which] for entry in described])
-    some = np.array([bool(text) for text in says])
+    direction_hint = [(entry.layer, entry.trace)[which] for entry in described]
+    same = np.array([entry.inherited[which] for entry in described])
+    some = np.array([bool(text) for text in direction_hint])
     left_out = same.take(path) & some.take(place)
     nowhere = np.int32(len(described) - 1)
     return np.where(left_out, nowhere, path) if left_out.any() else path
 
 
 def _layered(
-    described: Sequence[Path], path: IntArray, place: IntArray, around: IntArray
+    described: Sequence[RangeStack], path: IntArray, place: IntArray, around: IntArray
 ) -> IntArray:
     """Put what is around the backward pass where neither a row's path nor its forward op's says."""
-    says = np.array([bool(entry.layer) for entry in described])
-    left = says.take(path) | says.take(place) | (around == MISSING)
+    direction_hint = np.array([bool(entry.layer) for entry in described])
+    left = direction_hint.take(path) | direction_hint.take(place) | (around == MISSING)
     return path if left.all() else np.where(left, path, around)
 
 
 def _forward(
-    described: Sequence[Path],
+    described: Sequence[RangeStack],
     layers: Sequence[Sequence[str]],
     partner: IntArray,
     place: IntArray,
@@ -255,13 +255,13 @@ def _forward(
     }
 
 
-def _only(described: Sequence[Path], *used: IntArray) -> list[Path]:
+def _only(described: Sequence[RangeStack], *used: IntArray) -> list[RangeStack]:
     """Leave out what no row refers to: it need not be spelt out."""
     wanted = np.zeros(len(described), bool)
     for index in used:
         wanted[index] = True  # MISSING is the last, which says nothing
     return [
-        entry if is_wanted else range_stacks.EMPTY_PATH
+        entry if is_wanted else range_stacks.EMPTY_STACK
         for entry, is_wanted in zip(described, wanted.tolist(), strict=True)
     ]
 
@@ -272,7 +272,7 @@ _COMM = _DIRECTIONS.index("comm")
 
 def _direction(
     activities: pa.Table,
-    described: Sequence[Path],
+    described: Sequence[RangeStack],
     path: IntArray,
     user_range: IntArray,
     on_engine: Mask,
@@ -297,9 +297,11 @@ def _direction(
             lambda entry: bool(entry.trace or entry.layer),
         )
     )
-    says = np.array([_DIRECTIONS.index(entry.says) for entry in described], np.int32)
-    code: NDArray[np.int32] = says.take(path)
-    code = np.where(code > 0, code, says.take(user_range))
+    direction_hint = np.array(
+        [_DIRECTIONS.index(entry.direction_hint) for entry in described], np.int32
+    )
+    code: NDArray[np.int32] = direction_hint.take(path)
+    code = np.where(code > 0, code, direction_hint.take(user_range))
     kind = np.asarray(activities.column("kind"))
     stated = code > 0
     name, names = _name_columns(activities)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, IntArray
     from pyprof.marker import Statement
-    from pyprof.parse.ranges.range_stacks import Path
+    from pyprof.parse.ranges.range_stacks import RangeStack
 
 _AMOUNTS = frozenset({"dtype", "in", "out"})
 """What belongs together, and is said of a call, not of each of its kernels."""
@@ -28,7 +28,7 @@ CollectiveFields: TypeAlias = "Mapping[str, str | int]"
 
 def collective_column(
     by_tool: pa.ChunkedArray,
-    described: Sequence[Path],
+    described: Sequence[RangeStack],
     index: IntArray,
     call: Int64Array,
     comm: Int64Array,
@@ -54,7 +54,7 @@ def collective_column(
     return DictionaryColumn(index_of_row, column.values + values)
 
 
-def _of_path(path: Path) -> CollectiveFields:
+def _of_path(path: RangeStack) -> CollectiveFields:
     """What the innermost enclosing collective records, by name; {} if there is none."""
     for said in reversed(path.markers):
         call = said.call
@@ -72,7 +72,7 @@ def is_ddp(said: Statement) -> bool:
     return call is not None and (call.mod, call.op) == marker.DDP
 
 
-def _of_ddp(described: Sequence[Path]) -> CollectiveFields:
+def _of_ddp(described: Sequence[RangeStack]) -> CollectiveFields:
     """What DDP records of its process group, if all its records in the capture agree."""
     groups = [
         call.collective
@@ -82,7 +82,7 @@ def _of_ddp(described: Sequence[Path]) -> CollectiveFields:
     return groups[0] if groups and all(each == groups[0] for each in groups) else {}
 
 
-def _of_reducer(path: Path, ddp: CollectiveFields) -> CollectiveFields:
+def _of_reducer(path: RangeStack, ddp: CollectiveFields) -> CollectiveFields:
     """What is known of DDP's reductions and broadcasts in C++; {} for any other work."""
     for called in reversed(path.seqs if ddp else ()):
         if called.name == _BROADCAST:  # of buffers of any type

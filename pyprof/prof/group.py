@@ -44,7 +44,7 @@ def counts(table: Table) -> Counts:
     return Counts(table.records.rows, int(table.costs.call.max(initial=-1)) + 1)
 
 
-def run_on(parts: Iterable[tuple[pa.Table, Counts]]) -> Iterator[pa.Table]:
+def renumber(parts: Iterable[tuple[pa.Table, Counts]]) -> Iterator[pa.Table]:
     """Renumber each part after the parts before it."""
     so_far = Counts()
     for data, used in parts:

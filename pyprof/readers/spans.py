@@ -64,7 +64,7 @@ class Spans:
     """A number for process, device and stream."""
     launch: Int64Array
     """The correlation id, which work of one launch shares; negative without one."""
-    streamed: Mask
+    is_serialized: Mask
     """Whether a stream runs its kind one after the other."""
 
 
@@ -82,7 +82,7 @@ class _Reasons:
             self.left &= ~new
 
 
-def impossible(
+def invalid_intervals(
     spans: Spans, begun: tuple[int, int] | None, launched: Callable[[Int64Array], Int64Array]
 ) -> Mapping[str, Mask]:
     """Return the rows whose time is impossible, by the first reason that holds.
@@ -106,7 +106,7 @@ def impossible(
         reasons.note(
             FAR_TOO_LONG, (duration > far) & ((end > begun[1] + far) | (start < begun[0] - far))
         )
-    rows, bounds = _by_stream(spans, reasons.left & spans.streamed & (duration > 0))
+    rows, bounds = _by_stream(spans, reasons.left & spans.is_serialized & (duration > 0))
     for why, one, other in ((SAME_START, start, end), (SAME_END, end, start)):
         reasons.note(why, _at_once(rows, bounds, one, other, spans.launch))
     longest = _longest(duration, reasons.left)
@@ -135,16 +135,16 @@ def _durations(spans: Spans, reasons: _Reasons) -> Int64Array:
     return np.where(reasons.left, end, 0) - np.where(reasons.left, start, 0)
 
 
-def overtaken(spans: Spans, possible: Mask) -> Mask:
+def overlapping_on_stream(spans: Spans, possible: Mask) -> Mask:
     """Mark rows that end after the next row of their stream ended.
 
-    Their time is too long, though less than what `impossible` takes for damage. Work of one launch,
-    such as a graph's, may overlap.
+    Their time is too long, though less than what `invalid_intervals` takes for damage. Work of one
+    launch, such as a graph's, may overlap.
     """
     overtaken_rows = np.zeros(len(spans.start), bool)
     if all((bound[1:] >= bound[:-1]).all() for bound in (spans.start, spans.end)):
         return overtaken_rows  # nearly always where there is one stream
-    rows, same = _by_stream(spans, possible & spans.streamed & (spans.end > spans.start))
+    rows, same = _by_stream(spans, possible & spans.is_serialized & (spans.end > spans.start))
     end = spans.end[rows]
     pair = np.flatnonzero(same[1:] & (end[:-1] > end[1:] + _ROUNDED_NS))
     if len(pair):

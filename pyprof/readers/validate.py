@@ -93,7 +93,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
     activities, blank = _written(in_order(capture.activities))
     doubled = 0
     if not _is_of_several_ranks(capture):
-        activities, doubled = once(activities, _ACTIVITY)
+        activities, doubled = drop_duplicates(activities, _ACTIVITY)
     spans = _spans(activities)
     pid = ints_or_unknown(activities.column("pid"))
     caller = ints_or_unknown(capture.calls.column("thread"))
@@ -102,19 +102,19 @@ def plausible(capture: Capture, path: Path) -> Capture:
         pid=ints_or_unknown(capture.threads.column("pid"))[caller],
         corr=ints_or_unknown(capture.calls.column("corr")),
     )
-    wrong = times.impossible(
+    wrong = times.invalid_intervals(
         spans, launches.bounds(), lambda rows: launches.of_rows(pid[rows], spans.launch[rows])
     )
     calls, ranges, doubled_of_host, instants = _host_side(capture)
     gone = any_of(wrong, activities.num_rows)
     if activities.num_rows and gone.all():
-        raise CaptureError(none_left(path, wrong, activities.num_rows))
+        raise CaptureError(no_valid_time_message(path, wrong, activities.num_rows))
     notes = (
         *([_EMPTY.format(blank)] if blank else ()),
-        *twice(doubled, "rows of GPU work"),
-        *twice(doubled_of_host[0], "API calls"),
-        *twice(doubled_of_host[1], "ranges"),
-        *timeless(wrong, activities.num_rows),
+        *duplicate_warnings(doubled, "rows of GPU work"),
+        *duplicate_warnings(doubled_of_host[0], "API calls"),
+        *duplicate_warnings(doubled_of_host[1], "ranges"),
+        *missing_time_warnings(wrong, activities.num_rows),
         *_overtaken(capture, activities, spans, gone),
         *(
             _INSTANTS.format(count, what)
@@ -138,10 +138,10 @@ def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], t
     With clocks of microseconds a range may be as long as one inside it with the same name: only
     many equal ones are duplicates.
     """
-    calls, doubled_calls = once(capture.calls, _CALL)
+    calls, doubled_calls = drop_duplicates(capture.calls, _CALL)
     calls, invalid_calls = _possible(calls)
     ranges, invalid_ranges = _possible(capture.ranges)
-    kept, doubled_ranges = once(ranges, _RANGE)
+    kept, doubled_ranges = drop_duplicates(ranges, _RANGE)
     if doubled_ranges < _TWICE * ranges.num_rows:
         kept, doubled_ranges = ranges, 0
     return calls, kept, (doubled_calls, doubled_ranges), (invalid_calls, invalid_ranges)
@@ -185,7 +185,7 @@ def _is_of_several_ranks(capture: Capture) -> bool:
     return len(pc.unique(capture.threads.column("pid").take(used))) > 1
 
 
-def once(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
+def drop_duplicates(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
     """Keep one of the rows that agree in their start and in `columns`; count the others.
 
     Rounded to microseconds, two short pieces of work in a row may begin and end alike: rows without
@@ -226,7 +226,7 @@ def _codes(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
     return ints_or_unknown(taken)
 
 
-def twice(count: int, what: str) -> Iterator[str]:
+def duplicate_warnings(count: int, what: str) -> Iterator[str]:
     """Warn of duplicate rows."""
     if count:
         yield (
@@ -276,15 +276,15 @@ def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask)
     """
     if _is_of_several_ranks(capture):  # streams of several ranks have one number
         return
-    looked_at = ~gone & spans.streamed
+    looked_at = ~gone & spans.is_serialized
     if capture.tool in _COPIES_APART:
         looked_at &= ints_or_unknown(activities.column("kind")) == schema.KERNEL
-    yield from overtaken(spans, looked_at)
+    yield from overlapping_on_stream(spans, looked_at)
 
 
-def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
+def overlapping_on_stream(spans: Spans, looked_at: Mask) -> Iterator[str]:
     """Warn of checked rows that end after the next of their stream."""
-    if count := int(times.overtaken(spans, looked_at).sum()):
+    if count := int(times.overlapping_on_stream(spans, looked_at).sum()):
         yield (
             f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next in their "
             "stream, which is impossible: they are listed as recorded, and sums are too "
@@ -342,7 +342,7 @@ def spelt(wrong: Mapping[str, Mask]) -> str:
     return ", ".join(f"{int(rows.sum()):,} {why}" for why, rows in wrong.items())
 
 
-def none_left(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
+def no_valid_time_message(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
     """Format the error that no row's time is known."""
     return (
         f"{path}: none of its {rows:,} rows of GPU work has a possible time ({spelt(wrong)}); "
@@ -350,7 +350,7 @@ def none_left(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
     )
 
 
-def timeless(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]:
+def missing_time_warnings(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]:
     """Warn of rows with impossible times."""
     if wrong:
         count = int(any_of(wrong, rows).sum())

@@ -49,11 +49,11 @@ def plausible_records(source: str, records: Records) -> Records:
     wrong = _impossible(records, ran)
     gone = validate.any_of(wrong, records.rows)
     if records.rows and gone.all():
-        raise RecordsError(validate.none_left(source, wrong, records.rows))
+        raise RecordsError(validate.no_valid_time_message(source, wrong, records.rows))
     warnings = (
-        *validate.twice(twice, "rows"),
-        *validate.timeless(wrong, records.rows),
-        *validate.overtaken(ran, ~gone & _of_kinds(records, (schema.KERNEL,))),
+        *validate.duplicate_warnings(twice, "rows"),
+        *validate.missing_time_warnings(wrong, records.rows),
+        *validate.overlapping_on_stream(ran, ~gone & _of_kinds(records, (schema.KERNEL,))),
     )
     if not warnings:
         return records
@@ -70,7 +70,7 @@ def _once(records: Records) -> tuple[Records, int]:
         return records, 0
     keys = {name: _plain(records, name) for name in ("start", *_KEYS) if name != "name"}
     table = pa.table({**keys, "name": records.dictionary("kLongName").index})
-    distinct_rows, twice = validate.once(
+    distinct_rows, twice = validate.drop_duplicates(
         table.append_column("row", [np.arange(records.rows)]), _KEYS
     )
     return (records.take(np.asarray(distinct_rows.column("row"))) if twice else records), twice
@@ -109,7 +109,7 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
     launched = _launched(records)
     nothing = np.zeros(0, np.int64)
     bounds = validate.LaunchTimes(launched[launched != UNKNOWN], nothing, nothing).bounds()
-    wrong = {**spans.impossible(plain, bounds, lambda rows: launched[rows])}
+    wrong = {**spans.invalid_intervals(plain, bounds, lambda rows: launched[rows])}
     beyond = _written_unknown(records, "start") | _written_unknown(records, "end")
     for why, rows in ((spans.TOO_LARGE, beyond), (_OTHER, other)):
         new = rows & ~validate.any_of(wrong, records.rows)

@@ -27,7 +27,7 @@ def test_old_events_without_addresses_free_the_last_block_of_their_size(tmp_path
     for made in events:
         del made["args"]["Addr"]
     found = trace_events.read(written(tmp_path / "x.json", events))
-    assert trace_events.made_up(found.address).all()
+    assert trace_events.is_synthetic(found.address).all()
     first, second, freed, other, last = found.address.tolist()
     assert (freed, last) == (second, first)
     assert len({first, second, other}) == 3

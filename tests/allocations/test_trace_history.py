@@ -8,7 +8,7 @@ import pytest
 
 from pyprof import readers
 from pyprof.allocations import read, trace_events, trace_history
-from pyprof.allocations.stacks import Clue
+from pyprof.allocations.stacks import FrameHint
 from pyprof.analysis.memory import peaks
 from pyprof.arrays import MISSING
 from tests import forks
@@ -192,7 +192,7 @@ def test_moments_are_in_the_op_that_began_last_of_two_at_once_in_the_first_threa
     found = [names[code] for code in sites.function.codes.tolist()]
     assert found == ["aten::one", None, "aten::late", _ACCUMULATES]
     clues = trace_history.clues(sites, np.array([0, 1, 3, MISSING]))
-    assert clues.tolist() == [Clue.FORWARD, 0, Clue.BACKWARD | Clue.ACCUMULATES, 0]
+    assert clues.tolist() == [FrameHint.FORWARD, 0, FrameHint.BACKWARD | FrameHint.ACCUMULATES, 0]
 
 
 _ACCUMULATES = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.attention_calls import AttentionCall, attention_calls
 from pyprof.gpu.role_rules import Role
 from pyprof.inputs import source
@@ -36,10 +36,10 @@ def told(*steps: Step, dtype: str = "bfloat16") -> tuple[list[Work], list[Range]
     return work, ranges
 
 
-def story(*steps: Step, dtype: str = "bfloat16") -> Case:
+def story(*steps: Step, dtype: str = "bfloat16") -> RuleContext:
     """Return the capture of what was told."""
     work, ranges = told(*steps, dtype=dtype)
-    return Case(table(capture(work, (), ranges)))
+    return RuleContext(table(capture(work, (), ranges)))
 
 
 def attention(
@@ -130,6 +130,6 @@ SAM = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures" / "kine
 @pytest.mark.skipif(not SAM.is_dir(), reason="needs the real captures beside the project")
 def test_every_call_of_a_real_model_is_found() -> None:
     """Segment Anything, eager: a softmax is only in attention, 144 times."""
-    case = Case(source.load(str(SAM / "trace.json.gz"), host=False).table)
+    case = RuleContext(source.load(str(SAM / "trace.json.gz"), host=False).table)
     calls = attention_calls(case)
     assert len(calls) == np.count_nonzero(case.role(Role.SOFTMAX)) == 144

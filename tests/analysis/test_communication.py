@@ -76,8 +76,8 @@ def test_part_timeline_and_ranks_agree(records: Records) -> None:
     parts = {part.part: part.time_ns for part in found.parts}
     assert parts["communication"] == device.communication.total == 3000 * len(OURS)
     assert device.exposed_communication_ns == 2000 * len(OURS)
-    sorts, rows, _ = collectives(records, 0, np.zeros(records.rows, np.int64), EMPTY)
-    kinds = sorts.column("kind").take(rows.column("signature")).to_pylist()
+    signatures, rows, _ = collectives(records, 0, np.zeros(records.rows, np.int64), EMPTY)
+    kinds = signatures.column("kind").take(rows.column("signature")).to_pylist()
     assert kinds == ["all_reduce", None, "all_reduce", "all_reduce"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyprof import readers
 from pyprof.analysis.advice import advise
 from pyprof.analysis.time import host_api
-from pyprof.analysis.time.host_api import LAUNCH, SORTS
+from pyprof.analysis.time.host_api import CALL_KINDS, LAUNCH
 from pyprof.analysis.time.idle import GRAPH, QUEUE
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
@@ -110,9 +110,9 @@ def test_a_replay_is_one_call(tmp_path: Path) -> None:
     """Also where the records alone are there; a copy in a graph is no call to copy."""
     work = [replace(w, kind="memcpy") if w.node == 1 else w for w in replays(4)]
     records, capture = read(tmp_path, work)
-    launch = SORTS.index(LAUNCH)
+    launch = CALL_KINDS.index(LAUNCH)
     for known in (capture, None):
-        assert host_api.calls(records, known).sort.tolist() == [launch] * 4
+        assert host_api.calls(records, known).kind_of_call.tolist() == [launch] * 4
 
 
 @pytest.mark.parametrize("source", ["a.sqlite", "a.dict"])

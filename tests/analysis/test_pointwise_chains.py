@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
 from tests.analysis.captures import ADD, GEMM, US, Work, capture, table
 
 _SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>"
 
 
-def _case(*names: str) -> Case:
+def _case(*names: str) -> RuleContext:
     work = [
         Work((at * 20 * US, (at * 20 + 10) * US), (at, at + 1), name)
         for at, name in enumerate(names, 1)
     ]
-    return Case(table(capture(work)))
+    return RuleContext(table(capture(work)))
 
 
 def test_a_product_ends_a_chain_and_a_single_kernel_is_none() -> None:

@@ -20,7 +20,7 @@ def _spans(count: int = 6, **changes: tuple[int, int]) -> Spans:
 
 
 def _reasons(found: Spans, begun: tuple[int, int] | None = None) -> dict[str, list[int]]:
-    unknown = spans.impossible(found, begun, lambda rows: np.full(len(rows), UNKNOWN))
+    unknown = spans.invalid_intervals(found, begun, lambda rows: np.full(len(rows), UNKNOWN))
     return {why: np.flatnonzero(rows).tolist() for why, rows in unknown.items()}
 
 
@@ -49,4 +49,4 @@ def test_what_runs_on_while_its_stream_does_later_work_is_too_long() -> None:
 
 def test_a_kernel_that_ends_after_the_next_is_overtaken() -> None:
     found = _spans(row_1=(2 * STEP, 4 * STEP))
-    assert np.flatnonzero(spans.overtaken(found, np.ones(6, bool))).tolist() == [1]
+    assert np.flatnonzero(spans.overlapping_on_stream(found, np.ones(6, bool))).tolist() == [1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.advice.finding import Advice, Evidence
 from pyprof.analysis.advice.registry import AdviceSums, in_order, rules
 from pyprof.analysis.advice.scope import Scope, find_scope
@@ -84,11 +84,11 @@ def review(
     steps: Steps | None = None,
 ) -> Review:
     """Apply every rule as `advise` does, and return what they looked at."""
-    case = Case(table, timeline, capture, rows)
+    case = RuleContext(table, timeline, capture, rows)
     return Review(_advise(case, steps), find_scope(case))
 
 
-def _advise(case: Case, steps: Steps | None) -> list[Advice]:
+def _advise(case: RuleContext, steps: Steps | None) -> list[Advice]:
     loop = find_loop(case.table.records, steps) if steps is not None else None
     if loop is None:
         return in_order(_apply(case, _MIN_SHARE, _step_count(steps)))
@@ -119,7 +119,7 @@ def _step_count(steps: Steps | None) -> int | None:
 
 
 def _apply(
-    case: Case, least_share: float, steps: int | None = None, *, of_ns: int | None = None
+    case: RuleContext, least_share: float, steps: int | None = None, *, of_ns: int | None = None
 ) -> list[Advice]:
     """Apply the rules; drop advice that saves less than a share of `of_ns`, or of the span."""
     of_ns = case.span_ns if of_ns is None else of_ns

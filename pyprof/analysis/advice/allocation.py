@@ -15,7 +15,7 @@ from pyprof.analysis.time import host_api
 from pyprof.analysis.time.host_api import ALLOC, COPY
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
     from pyprof.arrays import Mask
     from pyprof.records.records import Records
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def allocation(case: Case) -> Advice | None:
+def allocation(case: RuleContext) -> Advice | None:
     """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
     _, rows, idle_ns = idle_for(case, ALLOC)
     return case.advice(
@@ -47,7 +47,7 @@ def allocation(case: Case) -> Advice | None:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def blocking_copies(case: Case) -> Advice | None:
+def blocking_copies(case: RuleContext) -> Advice | None:
     """Find gaps in which a copy's call had not returned; the evidence is what came next.
 
     What the copies themselves took on the GPU is no gap: `pageable_copies` has that.
@@ -79,7 +79,7 @@ _MAX_BLOCKED = 0.5
     about="copies",
     needs=(GPU, TIMES),
 )
-def pageable_copies(case: Case) -> Advice | None:
+def pageable_copies(case: RuleContext) -> Advice | None:
     """Find large copies whose call blocked for most of the copy's time: they could be hidden."""
     if case.timeline is None or case.timeline.blocking:
         return None
@@ -106,7 +106,7 @@ def pageable_copies(case: Case) -> Advice | None:
     about="copies",
     needs=(GPU, TIMES),
 )
-def exposed_copies(case: Case) -> Advice | None:
+def exposed_copies(case: RuleContext) -> Advice | None:
     """Find asynchronous copies between host and GPU while the GPU does nothing else."""
     if case.timeline is None or case.timeline.blocking:
         return None
@@ -133,7 +133,7 @@ def exposed_copies(case: Case) -> Advice | None:
     about="copies",
     needs=(GPU, TIMES),
 )
-def unified_memory(case: Case) -> Advice | None:
+def unified_memory(case: RuleContext) -> Advice | None:
     """Find pages of unified memory that move while a kernel runs, which waits for them."""
     if case.timeline is None or case.timeline.blocking:
         return None
@@ -155,12 +155,12 @@ _MIGRATION = re.compile("Unified Memory")
 _HOST_AND_GPU = re.compile(r"HtoD|DtoH|Pageable|HostToDevice|DeviceToHost")
 
 
-def _large_host_copies(case: Case) -> Mask:
+def _large_host_copies(case: RuleContext) -> Mask:
     large = case.table.records.numpy("bytes") > _STAGED_BYTES
     return np.asarray(case.kind(schema.MEMCPY) & _named(case, _HOST_AND_GPU) & large)
 
 
-def _named(case: Case, pattern: re.Pattern[str]) -> Mask:
+def _named(case: RuleContext, pattern: re.Pattern[str]) -> Mask:
     """Whether the name of each row has the pattern."""
     name = case.table.records.dictionary("kLongName")
     return np.array([*(bool(pattern.search(text)) for text in name.values), False])[name.index]
@@ -175,7 +175,7 @@ def _blocked_share(records: Records) -> np.ndarray:
     return share
 
 
-def _alone(case: Case, rows: np.ndarray) -> np.ndarray:
+def _alone(case: RuleContext, rows: np.ndarray) -> np.ndarray:
     """How long each copy ran while its GPU did nothing else."""
     records = case.table.records
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]

@@ -17,7 +17,7 @@ from pyprof.records.records import combinations
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
     from pyprof.arrays import Int64Array, Mask
 
@@ -35,7 +35,7 @@ _AGAIN = 2
     about="gradients",
     needs=(OPS,),
 )
-def unused_gradients(case: Case) -> Advice | None:
+def unused_gradients(case: RuleContext) -> Advice | None:
     """Find forward passes that record what a backward pass needs, without one."""
     recorded = _recorded(case)
     rows, used = recorded.rows, recorded.used
@@ -75,7 +75,7 @@ class _Recorded(NamedTuple):
     """Whether a row of a backward pass belongs to one of these nodes."""
 
 
-def _recorded(case: Case) -> _Recorded:
+def _recorded(case: RuleContext) -> _Recorded:
     """Find calls after which the number of the next node, which PyTorch states, is higher."""
     records = case.table.records
     seq = _last(records.arrow("seqId"))
@@ -118,7 +118,7 @@ _MUCH = 0.1
     about="gradients",
     needs=(OPS,),
 )
-def indexing_backward(case: Case) -> Advice | None:
+def indexing_backward(case: RuleContext) -> Advice | None:
     """Find parts taken of tensors whose backward pass, which fills whole ones, takes much time."""
     rows = np.flatnonzero(case.is_op(INDEXING) & case.is_one("dir", "bprop"))
     ns = taken_ns(case)[rows]

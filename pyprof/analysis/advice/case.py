@@ -62,7 +62,7 @@ _ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
 _EVIDENCE = ("op", "line", "kernel")
 
 
-class Case:
+class RuleContext:
     """A capture under the eyes of the rules. Masks are over all rows of the table."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Case:
         self.once = False
         self._by_end: dict[tuple[int, int], tuple[Int64Array, Int64Array]] = {}
 
-    def narrowed(self, rows: Mask, within: Intervals, *, once: bool) -> Case:
+    def narrowed(self, rows: Mask, within: Intervals, *, once: bool) -> RuleContext:
         """Return the same case with fewer rows and a part of the time; what is known is shared.
 
         `once`: they are those of start-up, warm-up or what follows the loop.
@@ -200,7 +200,7 @@ class Case:
             why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values]
         )
 
-    def says_why(self, start: str) -> Mask:
+    def reason_startswith(self, start: str) -> Mask:
         """Find rows whose `why` begins so."""
         begins = [*(text.startswith(start) for text in self.why.values), False]
         return np.asarray(self.chosen & np.array(begins).take(self.why.index))
@@ -228,7 +228,7 @@ class Case:
         """When the program was in ranges that name data loading, by their names."""
         return {name: union_of(start, end) for name, (start, end) in self._loading.items()}
 
-    def loadings(self, name: str, waited: Intervals) -> int:
+    def data_loading_counts(self, name: str, waited: Intervals) -> int:
         """Count the ranges of this name in which a GPU waited at these times."""
         return int(np.count_nonzero(waited.length_within(*self._loading[name])))
 
@@ -464,7 +464,7 @@ def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...
 
 
 def idle_for(
-    case: Case, cause: str, devices: Sequence[DeviceTime] | None = None
+    case: RuleContext, cause: str, devices: Sequence[DeviceTime] | None = None
 ) -> tuple[Int64Array, Int64Array, NDArray[np.float64]]:
     """Return the row before and the row after each gap of a cause, and its time for that cause.
 
@@ -486,7 +486,7 @@ def idle_for(
     )
 
 
-def _ended(case: Case, pid: int, device: int, instant: Int64Array) -> Int64Array:
+def _ended(case: RuleContext, pid: int, device: int, instant: Int64Array) -> Int64Array:
     """Find the last row of a device that had ended by each instant."""
     if not len(instant):
         return instant
@@ -495,7 +495,7 @@ def _ended(case: Case, pid: int, device: int, instant: Int64Array) -> Int64Array
     return rows[np.maximum(index, 0)]
 
 
-def fusible(case: Case, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
+def fusible(case: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
     """Find rows in runs of at least two, and what fusing each could save.
 
     A run is consecutive element-wise work of one size on one stream. One kernel that reads and
@@ -515,7 +515,7 @@ def fusible(case: Case, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
 
 
-def many_tensors(case: Case) -> Mask:
+def many_tensors(case: RuleContext) -> Mask:
     """Find kernels that work on many tensors at once, or are fused already."""
     name = case.table.records.dictionary("kLongName")
     fused = ("multi_tensor", "fused", "foreach", "triton_")
@@ -523,7 +523,7 @@ def many_tensors(case: Case) -> Mask:
     return np.asarray(np.array([*is_fused, False]).take(name.index))
 
 
-def _elements(case: Case) -> Int64Array:
+def _elements(case: RuleContext) -> Int64Array:
     """The elements of each row's largest input; estimated from its grid if sizes are unknown."""
     records = case.table.records
     sizes, grid, block = (records.dictionary(name) for name in ("sizes", "grid", "block"))
@@ -536,7 +536,7 @@ def _elements(case: Case) -> Int64Array:
     return np.where(elements_of[sizes.index] > 0, elements_of[sizes.index], launched)
 
 
-def _persistent(case: Case) -> Mask:
+def _persistent(case: RuleContext) -> Mask:
     """Find kernels whose number of blocks does not follow the size of what they work on."""
     records = case.table.records
     name, grid, sizes = (records.dictionary(each) for each in ("kLongName", "grid", "sizes"))

@@ -9,10 +9,10 @@ import numpy as np
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.scope import GPU, TIMES
 from pyprof.analysis.time.intervals import union_of
-from pyprof.analysis.time.timeline import COMMUNICATION, sorts
+from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
 
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     about="communication",
     needs=(GPU, TIMES),
 )
-def communication(case: Case) -> Advice | None:
+def communication(case: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best all of it could be hidden."""
     records = case.table.records
-    rows = np.flatnonzero(case.chosen & (sorts(records) == COMMUNICATION))
+    rows = np.flatnonzero(case.chosen & (activity_classes(records) == COMMUNICATION))
     exposed = np.zeros(len(rows))
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
     pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]

@@ -18,7 +18,7 @@ from pyprof.analysis.time.intervals import EMPTY, union
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, Mask
 
@@ -33,7 +33,7 @@ _MIN_SHARE = 0.05
     about="time between ops",
     needs=(CPU, TIMES),
 )
-def short_ops(case: Case) -> Advice | None:
+def short_ops(case: RuleContext) -> Advice | None:
     """Find short pauses around ops; the evidence is the op."""
     return _around(
         case,
@@ -53,7 +53,7 @@ def short_ops(case: Case) -> Advice | None:
     about="time between ops",
     needs=(CPU, TIMES),
 )
-def python_work(case: Case) -> Advice | None:
+def python_work(case: RuleContext) -> Advice | None:
     """Find long pauses between ops; the evidence is what came next."""
     return _around(
         case,
@@ -65,7 +65,7 @@ def python_work(case: Case) -> Advice | None:
     )
 
 
-def _around(case: Case, cause: str, name: str, title: str, action: str) -> Advice | None:
+def _around(case: RuleContext, cause: str, name: str, title: str, action: str) -> Advice | None:
     pauses = _of_process(case, cause)
     if not len(pauses) or pauses.total < _MIN_SHARE * case.span_ns:
         return None
@@ -101,7 +101,7 @@ _LONG_NS = 50_000_000
 """A shorter pause that hardly ever comes back may be the machine's."""
 
 
-def _again(case: Case, order: Int64Array, following: Int64Array, ns: Int64Array) -> Mask:
+def _again(case: RuleContext, order: Int64Array, following: Int64Array, ns: Int64Array) -> Mask:
     """Find pauses that come before most calls of a line's op, or are long.
 
     The first of several calls does not count: it loads and imports things once.
@@ -122,7 +122,7 @@ _SOME = 2
 _NEXT = 3
 
 
-def _with_line(case: Case, order: Int64Array, place: Int64Array) -> Int64Array:
+def _with_line(case: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:
     """Return the calls at these places, or one of the next few where theirs has no line."""
     known = np.append([line is not None for line in case.call_lines], False)
     chosen = order[place]
@@ -132,13 +132,13 @@ def _with_line(case: Case, order: Int64Array, place: Int64Array) -> Int64Array:
     return chosen
 
 
-def _after(case: Case, call: int) -> str:
+def _after(case: RuleContext, call: int) -> str:
     """Say what came before a pause."""
     name, line = case.calls.name[call] if case.calls is not None else "", case.call_lines[call]
     return f"after {name} at {line.rpartition('/')[2]}" if line else ""
 
 
-def _of_process(case: Case, cause: str) -> Intervals:
+def _of_process(case: RuleContext, cause: str) -> Intervals:
     """Return a cause's time in the process where it takes longest."""
     times = (case.inside(device.idle[cause]) for device in case.cpus)
     return max(times, key=lambda each: each.total, default=EMPTY)
@@ -156,7 +156,7 @@ _MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__",
     about="tensors of Python values",
     needs=(TIMES, CAPTURE),
 )
-def python_values(case: Case) -> Advice | None:
+def python_values(case: RuleContext) -> Advice | None:
     """Find calls that turn Python values into tensors, or back: torch.tensor() of a list."""
     waited = _of_values(case)
     if waited.total < _MIN_SHARE * case.span_ns or (calls := case.calls) is None:
@@ -186,7 +186,7 @@ def python_values(case: Case) -> Advice | None:
     )
 
 
-def _of_values(case: Case) -> Intervals:
+def _of_values(case: RuleContext) -> Intervals:
     """Return when no op worked, or a GPU had nothing to do but for the host's work."""
     if not case.devices:
         return _of_process(case, OPS)
@@ -195,7 +195,7 @@ def _of_values(case: Case) -> Intervals:
 
 
 def _of_calls(
-    case: Case, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
+    case: RuleContext, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
 ) -> tuple[Evidence, ...]:
     """Group calls by op and line and add up their times; the largest group comes first."""
     names = case.calls.name if case.calls is not None else []

@@ -15,7 +15,7 @@ from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_cha
 from pyprof.gpu.kernel_dtypes import HALF
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
     from pyprof.arrays import Mask
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     about="fusion",
     needs=(KERNELS,),
 )
-def unfused_optimizer(case: Case) -> Advice | None:
+def unfused_optimizer(case: RuleContext) -> Advice | None:
     """Find element-wise kernels of the optimizer that work on one parameter after the other."""
     rows, won = fusible(case, case.is_one("dir", "optim") & ~_clips(case))
     return case.advice(
@@ -38,7 +38,7 @@ def unfused_optimizer(case: Case) -> Advice | None:
     )
 
 
-def _clips(case: Case) -> Mask:
+def _clips(case: RuleContext) -> Mask:
     """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin, by their stacks."""
     trace = case.table.records.dictionary("trace")
     clips = [any("clip_grad.py" in frame for frame in frames or ()) for frames in trace.values]
@@ -48,7 +48,7 @@ def _clips(case: Case) -> Mask:
 _OF_MANY = ("AccumulateGrad", "_foreach_")
 
 
-def _of_many(case: Case) -> Mask:
+def _of_many(case: RuleContext) -> Mask:
     """Find what ops do that go through tensors which have nothing to do with each other."""
     names = case.texts["op"]
     of_many = [
@@ -65,7 +65,7 @@ def _of_many(case: Case) -> Mask:
     about="fusion",
     needs=(KERNELS,),
 )
-def unfused_pointwise(case: Case) -> Advice | None:
+def unfused_pointwise(case: RuleContext) -> Advice | None:
     """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
     wanted = case.chosen & ~_of_many(case) & ~many_tensors(case)
     rows, chain = pointwise_chains(case, wanted, _again(case))
@@ -94,7 +94,7 @@ def unfused_pointwise(case: Case) -> Advice | None:
     about="fusion",
     needs=(KERNELS, PEAKS),
 )
-def eager_attention(case: Case) -> Advice | None:
+def eager_attention(case: RuleContext) -> Advice | None:
     """Find attention in separate kernels: two products, and everything between them.
 
     In float32 fused kernels are no faster, so the advice includes a change of type.
@@ -139,7 +139,7 @@ _FELL_BACK = (
 )
 
 
-def _again(case: Case) -> Mask:
+def _again(case: RuleContext) -> Mask:
     """Find what repeats, as a new call, what the row before did on its stream: by one line, one op.
 
     It may be a loop over tensors. By the place in `case.by_stream`.
@@ -161,7 +161,7 @@ def _again(case: Case) -> Mask:
     about="recomputation",
     needs=(OPS,),
 )
-def recomputation(case: Case) -> Advice | None:
+def recomputation(case: RuleContext) -> Advice | None:
     """Find activation checkpointing: forward ops that the backward pass calls again."""
     rows = np.flatnonzero(case.chosen & (case.table.records.numpy("recomputed") == 1))
     return case.advice(

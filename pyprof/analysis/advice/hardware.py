@@ -13,7 +13,7 @@ from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
 from pyprof.prof.kernels.counter_rates import excess
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
 
 _MAX_WAVES = 4.0
@@ -30,7 +30,7 @@ _MEMORY = LIMITS.index("memory")
     about="thread blocks",
     needs=(GPU, SMS, OPS),
 )
-def tail(case: Case) -> Advice | None:
+def tail(case: RuleContext) -> Advice | None:
     """Find products whose last wave of blocks fills less of the GPU than the others."""
     waves = case.table.occupancy.waves
     with np.errstate(invalid="ignore"):
@@ -58,7 +58,7 @@ _EXCESS = 1.5
     about="DRAM traffic",
     needs=(GPU, COUNTERS, COSTS),
 )
-def excess_traffic(case: Case) -> Advice | None:
+def excess_traffic(case: RuleContext) -> Advice | None:
     """Find kernels that memory limits, and that move much more than they need, by counters."""
     if not case.table.measured.any:
         return None

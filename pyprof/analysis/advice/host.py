@@ -24,7 +24,7 @@ from pyprof.parse.ranges.texts import where
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.arrays import Int64Array, Mask
@@ -39,7 +39,7 @@ _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
     about="data loading",
     needs=(TIMES, CAPTURE),
 )
-def data_loading(case: Case) -> Advice | None:
+def data_loading(case: RuleContext) -> Advice | None:
     """Find ranges that name data loading, and how long the GPUs idled inside them.
 
     Their line is the dataset's or collate_fn's; else the line that ran after the longest wait.
@@ -58,7 +58,10 @@ def data_loading(case: Case) -> Advice | None:
             what = plain_layer(unnumbered(name))
             evidence.append(
                 Evidence(
-                    what=what, line=line, count=case.loadings(name, waited), total_ns=waited.total
+                    what=what,
+                    line=line,
+                    count=case.data_loading_counts(name, waited),
+                    total_ns=waited.total,
                 )
             )
             most = max(most, waited.total)
@@ -94,7 +97,7 @@ def _waiting(device: DeviceTime) -> Intervals:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def host_work(case: Case) -> Advice | None:
+def host_work(case: RuleContext) -> Advice | None:
     """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
     _, rows, idle_ns = idle_for(case, HOST)
     first = ahead = ""
@@ -124,7 +127,7 @@ _LOADS_CODE = "(?:Module|Library)Load"
 """Within the names of calls that load compiled code: cuModuleLoadDataEx, hipModuleLoad."""
 
 
-def _to_device(case: Case) -> Mask:
+def _to_device(case: RuleContext) -> Mask:
     name = case.table.records.dictionary("kLongName")
     is_copy = [*(bool(_TO_DEVICE.search(text)) for text in name.values), False]
     return np.array(is_copy)[name.index] & case.kind(schema.MEMCPY)
@@ -134,7 +137,7 @@ def _mainly(ns: NDArray[np.float64], some: Mask) -> bool:
     return bool(ns[some].sum() > ns.sum() / 2)
 
 
-def _after_loading(case: Case) -> Int64Array:
+def _after_loading(case: RuleContext) -> Int64Array:
     """Rows after gaps in which compiled code was loaded."""
     nothing = np.zeros(0, np.int64)
     if case.capture is None:
@@ -153,7 +156,7 @@ def _after_loading(case: Case) -> Int64Array:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def launch_bound(case: Case) -> Advice | None:
+def launch_bound(case: RuleContext) -> Advice | None:
     """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
     _, rows, idle_ns = idle_for(case, LAUNCH)
     eager = ~case.replays[rows]
@@ -174,7 +177,7 @@ def launch_bound(case: Case) -> Advice | None:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def synchronisation(case: Case) -> Advice | None:
+def synchronisation(case: RuleContext) -> Advice | None:
     """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
     rows, _, idle_ns = idle_for(case, SYNC)
     return case.advice(
@@ -196,7 +199,7 @@ def synchronisation(case: Case) -> Advice | None:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def kernel_loading(case: Case) -> Advice | None:
+def kernel_loading(case: RuleContext) -> Advice | None:
     """Find gaps in which kernels were loaded; the evidence is what was launched first."""
     _, rows, idle_ns = idle_for(case, LOAD)
     return case.advice(
@@ -219,7 +222,7 @@ _LATE_NS = 1_000_000
     about="idle time",
     needs=(GPU, TIMES),
 )
-def late_start(case: Case) -> Advice | None:
+def late_start(case: RuleContext) -> Advice | None:
     """Find queued work that began late on an idle GPU: what it waited for was not recorded."""
     _, rows, idle_ns = idle_for(case, QUEUE)
     late = idle_ns >= _LATE_NS

@@ -10,11 +10,11 @@ import numpy as np
 from pyprof import schema
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.scope import COSTS, GPU, KERNELS, OPS, PEAKS, SMS
-from pyprof.analysis.time.timeline import COMMUNICATION, sorts
+from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.gpu.roofline import LAUNCH_NS
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
 
 
@@ -33,7 +33,7 @@ _CUDNN = re.compile("cudnn", re.IGNORECASE)
     about="layouts",
     needs=(KERNELS,),
 )
-def channels_last(case: Case) -> Advice | None:
+def channels_last(case: RuleContext) -> Advice | None:
     """Find kernels that only rearrange the tensors of convolutions: all their time could go."""
     of_convolution = case.family("conv") | (case.without_op & case.named(_CUDNN))
     rows = np.flatnonzero(of_convolution & case.named(_BETWEEN_LAYOUTS))
@@ -58,7 +58,7 @@ _MUCH = 0.05
     about="layouts",
     needs=(OPS,),
 )
-def contiguous_copies(case: Case) -> Advice | None:
+def contiguous_copies(case: RuleContext) -> Advice | None:
     """Find copies that only change a tensor's layout in memory: all their time could go."""
     rows = np.flatnonzero(case.is_op(_TO_CONTIGUOUS))
     gain_ns = case.most(rows, case.ns[rows])
@@ -86,7 +86,7 @@ _ALMOST_ALL = 0.9
     about="thread blocks",
     needs=(GPU, SMS),
 )
-def low_occupancy(case: Case) -> Advice | None:
+def low_occupancy(case: RuleContext) -> Advice | None:
     """Find kernels with fewer blocks than the GPU has SMs that are long enough to matter.
 
     With every SM at work they would take as many times less as SMs stand idle, at best.
@@ -97,7 +97,7 @@ def low_occupancy(case: Case) -> Advice | None:
     sms = np.array([case.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
     filled = blocks[grid.index] / np.maximum(sms[gpu.index], 1)
     few = (filled > 0) & (filled < _ALMOST_ALL) & (case.ns >= LAUNCH_NS) & (sms[gpu.index] > 0)
-    by_design = (sorts(records) == COMMUNICATION) | case.persistent
+    by_design = (activity_classes(records) == COMMUNICATION) | case.persistent
     rows = np.flatnonzero(case.chosen & few & ~by_design)
     return case.advice(
         "low_occupancy",
@@ -119,14 +119,14 @@ _GOOD = 0.6
     about="distance from the peaks",
     needs=(KERNELS, OPS, COSTS, PEAKS),
 )
-def under_roof(case: Case) -> Advice | None:
+def under_roof(case: RuleContext) -> Advice | None:
     """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""
     share = case.table.roofline.share
     limit = case.table.bound
     bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
     with np.errstate(invalid="ignore"):
         far = case.chosen & bound.take(limit.index) & (share < _FAR) & (case.ns >= LAUNCH_NS)
-    off = case.says_why("TF32: off")  # which has a rule of its own
+    off = case.reason_startswith("TF32: off")  # which has a rule of its own
     rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~off)
     gain_ns = case.ns[rows] * (1 - share[rows] / _GOOD)
     if gain_ns[case.family("attention")[rows]].sum() > gain_ns.sum() / 2:

@@ -25,7 +25,7 @@ from pyprof.records.records import combinations, number_combinations
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.marker import Call, Tensor
@@ -39,7 +39,7 @@ _FEW_FLOPS = 2e6
 """The same for a product: some 20 us of one core."""
 
 
-def taken_ns(case: Case) -> Floats:
+def taken_ns(case: RuleContext) -> Floats:
     """Return the time of each row with the pause before it in which its op was dispatched."""
     ns = np.where(case.chosen, case.ns, 0.0)
     for devices, cause in (
@@ -67,7 +67,7 @@ class Sites(NamedTuple):
         return np.append(self.calls, 0.0)[self.of_row]
 
 
-def find_sites(case: Case) -> Sites:
+def find_sites(case: RuleContext) -> Sites:
     """Group the chosen rows by the place that calls their ops.
 
     Backward rows are of the site of their forward call, whose calls count: one has many nodes.
@@ -108,14 +108,14 @@ def _distinct(rows: Int64Array, site: IntArray, what: IntArray) -> Int64Array:
     return rows[combinations(site[rows], what[rows])[0]] if len(rows) else rows
 
 
-def _op_and_line(case: Case) -> tuple[IntArray, IntArray]:
+def _op_and_line(case: RuleContext) -> tuple[IntArray, IntArray]:
     op, line = (
         pc.fill_null(case.texts[name].indices, MISSING).to_numpy() for name in ("op", "line")
     )
     return op, line
 
 
-def _loading(case: Case) -> Mask:
+def _loading(case: RuleContext) -> Mask:
     """Mark the rows that began while data were loaded."""
     loading = union(case.loading.values()) if case.loading else None
     if loading is None or not len(loading):
@@ -125,7 +125,7 @@ def _loading(case: Case) -> Mask:
     return np.asarray((index >= 0) & (start < loading.end[np.maximum(index, 0)]))
 
 
-def overhead(case: Case) -> Floats:
+def overhead(case: RuleContext) -> Floats:
     """Return the share of each row's time that its call costs, whatever its tensors' sizes."""
     costs = case.table.costs
     sizes = np.array([_size(work.call) for work in costs.work])[costs.work_of]
@@ -168,7 +168,7 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     about="loops",
     needs=(OPS,),
 )
-def python_loop(case: Case) -> Advice | None:
+def python_loop(case: RuleContext) -> Advice | None:
     """Find small ops that one line calls many times a step; most of their call cost can go."""
     sites = find_sites(case)
     repeats = sites.repeats()
@@ -200,7 +200,7 @@ def python_loop(case: Case) -> Advice | None:
     )
 
 
-def _marked(case: Case) -> Mask:
+def _marked(case: RuleContext) -> Mask:
     """Mark the rows of ops that pyprof.init() marked, which records their modules, too."""
     costs = case.table.costs
     marked = np.array([_is_marked(work.call) for work in costs.work], bool)[costs.work_of]
@@ -224,7 +224,7 @@ _MIN_GROWTH = 8
     about="loops",
     needs=(OPS,),
 )
-def growing_cat(case: Case) -> Advice | None:
+def growing_cat(case: RuleContext) -> Advice | None:
     """Find ops that join ever larger tensors: all is copied again for what is new."""
     rows, ns = _growing(case)
     gain_ns = case.most(rows, ns)
@@ -241,7 +241,7 @@ def growing_cat(case: Case) -> Advice | None:
     )
 
 
-def _growing(case: Case) -> tuple[Int64Array, Floats]:
+def _growing(case: RuleContext) -> tuple[Int64Array, Floats]:
     """Find the calls that join ever larger tensors, and the time that copies what is not new."""
     sites = find_sites(case).of_row
     candidates = np.flatnonzero(case.is_op(JOINS) & (sites >= 0) & ~case.is_one("dir", "bprop"))
@@ -282,7 +282,7 @@ _AFTERWARDS = 12
     about="loops",
     needs=(OPS,),
 )
-def repeated_constant(case: Case) -> Advice | None:
+def repeated_constant(case: RuleContext) -> Advice | None:
     """Find tensors made of numbers alone, alike in each step, and what is made of them alone."""
     calls = _calls(case)
     by_key: dict[tuple[Call | None, int], list[list[int]]] = {}
@@ -313,7 +313,7 @@ def repeated_constant(case: Case) -> Advice | None:
 class _Calls(NamedTuple):
     """The forward op calls of each process, in the order of their first rows."""
 
-    case: Case
+    case: RuleContext
     rows: Int64Array
     """The first row of each."""
     of_row: Int64Array
@@ -337,7 +337,7 @@ class _Calls(NamedTuple):
         return [*tensors(call)] if call is not None else []
 
 
-def _calls(case: Case) -> _Calls:
+def _calls(case: RuleContext) -> _Calls:
     table = case.table
     forward = case.chosen & ~case.is_one("dir", "bprop", "optim", "comm", "copy") & ~_loading(case)
     rows = np.flatnonzero(forward)
@@ -443,7 +443,7 @@ _TARGET = 64
     about="loops",
     needs=(OPS,),
 )
-def tiny_batches(case: Case) -> Advice | None:
+def tiny_batches(case: RuleContext) -> Advice | None:
     """Find steps whose products work on a few rows of a batch, so that calls cost most."""
     costs = case.table.costs
     rows = np.flatnonzero(case.family(*FAMILIES) & ~case.is_one("dir", "bprop", "optim"))

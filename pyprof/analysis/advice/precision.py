@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
     from pyprof.arrays import Int64Array, Mask
     from pyprof.prof.calls.attributed_call import AttributedCall
@@ -39,7 +39,7 @@ _NAMED = "by the kernel's name"
     about="Tensor Cores",
     needs=(GPU, PEAKS),
 )
-def half_precision(case: Case) -> Advice | None:
+def half_precision(case: RuleContext) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
     number, classified = case.table.classified
     missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in classified], bool)
@@ -71,13 +71,13 @@ def half_precision(case: Case) -> Advice | None:
     about="Tensor Cores",
     needs=(GPU, PEAKS),
 )
-def tf32(case: Case) -> Advice | None:
+def tf32(case: RuleContext) -> Advice | None:
     """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32.
 
     Where no op is known, the kernel's name is evidence.
     """
     named = _by_name(case, {"float32"})
-    rows = np.flatnonzero((case.says_why("TF32: off") | named) & case.device_has("tf32"))
+    rows = np.flatnonzero((case.reason_startswith("TF32: off") | named) & case.device_has("tf32"))
     return case.advice(
         "tf32",
         "float32 matrix products and convolutions run without Tensor Cores",
@@ -102,12 +102,12 @@ def tf32(case: Case) -> Advice | None:
     about="Tensor Cores",
     needs=(GPU, PEAKS),
 )
-def mixed_precision(case: Case) -> Advice | None:
+def mixed_precision(case: RuleContext) -> Advice | None:
     """Find float32 products on CUDA cores of a GPU whose Tensor Cores take no float32: Volta."""
     products = case.without_op | case.family(*FAMILIES)
     named = _by_name(case, {"float32"}, among=products)
     has_half = case.device_has("float16") & ~case.device_has("tf32")
-    rows = np.flatnonzero((case.says_why("dtype: float32 needs TF32") | named) & has_half)
+    rows = np.flatnonzero((case.reason_startswith("dtype: float32 needs TF32") | named) & has_half)
     gain_ns = case.faster(rows, "float16", narrower=_NARROWER)
     unknown = case.at_higher_peak(rows, "float16")
     return case.advice(
@@ -120,12 +120,12 @@ def mixed_precision(case: Case) -> Advice | None:
     )
 
 
-def _on_tensor_cores(case: Case, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
+def _on_tensor_cores(case: RuleContext, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
     ns = case.faster(rows, dtype)
     return np.where(np.isnan(ns), case.at_higher_peak(rows, dtype), ns)
 
 
-def _by_name(case: Case, dtypes: Collection[str], among: Mask | None = None) -> Mask:
+def _by_name(case: RuleContext, dtypes: Collection[str], among: Mask | None = None) -> Mask:
     """Find kernels named after a product of a type on CUDA cores; by default without an op."""
     number, classified = case.table.classified
     is_product = [
@@ -149,7 +149,7 @@ _BY_VECTOR = re.compile(r"gemv|dot_kernel|axpy", re.IGNORECASE)
     "a copy or a conversion, whose type says nothing of what is computed",
     about="float64",
 )
-def double_precision(case: Case) -> Advice | None:
+def double_precision(case: RuleContext) -> Advice | None:
     """Find ops on float64; float32 has half the bytes, and its own peak."""
     number, classified = case.table.classified
     by_name = np.array([each.dtype == "float64" for each in classified], bool)[number]
@@ -178,7 +178,7 @@ def double_precision(case: Case) -> Advice | None:
 _MAX_SOURCES = 3
 
 
-def _sources(case: Case, rows: Int64Array) -> str:
+def _sources(case: RuleContext, rows: Int64Array) -> str:
     """Return the lines from which float64 may come, in brackets; "" if unknown."""
     if not len(rows) or case.calls is None:
         return ""

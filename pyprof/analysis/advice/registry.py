@@ -13,11 +13,11 @@ from pyprof.answers.parts import Finding, Suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice, Evidence
 
 
-Rule: TypeAlias = "Callable[[Case], Advice | None]"
+Rule: TypeAlias = "Callable[[RuleContext], Advice | None]"
 
 _RULES: dict[str, Rule] = {}
 _REFUTED: dict[str, tuple[str, ...]] = {}

@@ -14,7 +14,7 @@ from pyprof.records.merging import lists_by_key, merge_unique, merged_by
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.arrays import Mask
 
 GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
@@ -44,7 +44,7 @@ class Scope:
         return {reason: names for reason, names in unseen.items() if names}
 
 
-def find_scope(case: Case) -> Scope:
+def find_scope(case: RuleContext) -> Scope:
     """Check which rules had what they need, for most of the time."""
     reasons = {need: check(case) for need, check in _CHECKS.items()}
     looked_at: dict[str, None] = {}
@@ -67,19 +67,19 @@ def find_scope(case: Case) -> Scope:
 _SILENT = "nothing is amiss: this is for others"
 
 
-def _gpu(case: Case) -> str | None:
+def _gpu(case: RuleContext) -> str | None:
     return None if _share(case, ~case.kind(schema.CPU)) > 0 else _SILENT
 
 
-def _kernels(case: Case) -> str | None:
+def _kernels(case: RuleContext) -> str | None:
     return None if _gpu(case) is None else "judged on a GPU only"
 
 
-def _cpu(case: Case) -> str | None:
+def _cpu(case: RuleContext) -> str | None:
     return None if _share(case, case.kind(schema.CPU)) > 0 else _SILENT
 
 
-def _times(case: Case) -> str | None:
+def _times(case: RuleContext) -> str | None:
     if "start" not in case.table.records.columns:
         return "the file has no times"
     if case.timeline is None:
@@ -89,23 +89,23 @@ def _times(case: Case) -> str | None:
     return "launches blocked (CUDA_LAUNCH_BLOCKING=1)" if case.timeline.blocking else None
 
 
-def _capture(case: Case) -> str | None:
+def _capture(case: RuleContext) -> str | None:
     if case.capture is None:
         return _SILENT  # records of `pyprof parse`
     return None if case.capture.ranges.num_rows else "no ranges were recorded"
 
 
-def _ops(case: Case) -> str | None:
+def _ops(case: RuleContext) -> str | None:
     return _mostly(case, case.without_op, "the op is unknown for {} of {} time")
 
 
-def _costs(case: Case) -> str | None:
+def _costs(case: RuleContext) -> str | None:
     costs = case.table.costs
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
     return _mostly(case, unknown, "FLOPs or bytes are unknown for {} of {} time")
 
 
-def _peaks(case: Case) -> str | None:
+def _peaks(case: RuleContext) -> str | None:
     number, classified = case.table.classified
     unknown = [each.flops_peak is None and each.bandwidth_peak is None for each in classified]
     return _mostly(
@@ -113,17 +113,17 @@ def _peaks(case: Case) -> str | None:
     )
 
 
-def _sms(case: Case) -> str | None:
+def _sms(case: RuleContext) -> str | None:
     gpu = case.table.records.dictionary("gpu")
     unknown = [not case.table.device_of(name).sm_count for name in (*gpu.values, None)]
     return _mostly(case, np.array(unknown, bool)[gpu.index], "the GPU's number of SMs is unknown")
 
 
-def _counters(case: Case) -> str | None:
+def _counters(case: RuleContext) -> str | None:
     return None if case.table.measured.any else _SILENT
 
 
-def _mostly(case: Case, unknown: Mask, reason: str) -> str | None:
+def _mostly(case: RuleContext, unknown: Mask, reason: str) -> str | None:
     """Return the reason if it is that of most of the time."""
     # copies and fills need no op
     work = case.kind(schema.KERNEL) | case.kind(schema.GRAPH) | case.kind(schema.CPU)
@@ -133,12 +133,12 @@ def _mostly(case: Case, unknown: Mask, reason: str) -> str | None:
     return reason.format(f"{100 * share:.0f} %", "CPU" if _gpu(case) == _SILENT else "kernel")
 
 
-def _share(case: Case, rows: Mask) -> float:
+def _share(case: RuleContext, rows: Mask) -> float:
     total = case.ns[case.chosen].sum()
     return float(case.ns[case.chosen & rows].sum() / total) if total else 0.0
 
 
-_CHECKS: Mapping[str, Callable[[Case], str | None]] = {
+_CHECKS: Mapping[str, Callable[[RuleContext], str | None]] = {
     GPU: _gpu,
     KERNELS: _kernels,
     CPU: _cpu,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.diff.compare import GONE, NEW, SAME
+from pyprof.analysis.diff.compare import NEW, REMOVED, SAME
 from pyprof.analysis.diff.samples import TRAITS, TRIED, trait
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _of_change(
     if counterpart is not None:
         yield from _reshaped(change, counterpart, sides)
         return
-    if change.status in (NEW, GONE):
+    if change.status in (NEW, REMOVED):
         return
     a, b = sides[0][change.a_key or change.key], sides[1][change.key]
     for name in TRAITS:
@@ -104,10 +104,10 @@ def _others(comparison: Comparison) -> Mapping[int, Change]:
         return {}
     alike: dict[Key, dict[str, list[Change]]] = defaultdict(lambda: defaultdict(list))
     for change in comparison.changes:
-        if change.status in (NEW, GONE) and any(change.key[at] for at in indices):
+        if change.status in (NEW, REMOVED) and any(change.key[at] for at in indices):
             key = tuple(part for at, part in enumerate(change.key) if at not in indices)
             alike[key][change.status].append(change)
-    pairs = [pair for changes in alike.values() for pair in _pairs(changes[GONE], changes[NEW])]
+    pairs = [pair for changes in alike.values() for pair in _pairs(changes[REMOVED], changes[NEW])]
     return {id(x): y for gone, new in pairs for x, y in ((gone, new), (new, gone))}
 
 

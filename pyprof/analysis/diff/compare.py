@@ -22,7 +22,7 @@ FASTER: Status = "faster"
 SLOWER: Status = "slower"
 SAME: Status = "same"
 NEW: Status = "new"
-GONE: Status = "gone"
+REMOVED: Status = "gone"
 UNCLEAR: Status = "not significant"
 """The status of a change that may be chance."""
 
@@ -301,7 +301,7 @@ def _status(
     interval: Interval | None,
 ) -> Status:  # fmt: skip
     if a is None or b is None:
-        return NEW if a is None else GONE
+        return NEW if a is None else REMOVED
     if abs(b_ns - a_ns) <= same_below * a_ns:
         return SAME
     if interval is not None and not interval.significant:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pyprof.analysis.diff.compare import GONE, METRICS, NEW, SAME_BELOW, SLOWER
+from pyprof.analysis.diff.compare import METRICS, NEW, REMOVED, SAME_BELOW, SLOWER
 from pyprof.quantities import amount, change, duration, number
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ _UNITS = {"%": 0.01, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1.0}
 class Check(Protocol):
     """What must not be."""
 
-    def grown(self, comparison: Comparison) -> float | None:
+    def increase(self, comparison: Comparison) -> float | None:
         """Return how much the limited value changed; None if unknown."""
 
-    def broken(self, comparison: Comparison) -> str | None:
+    def violation(self, comparison: Comparison) -> str | None:
         """Say in a sentence what exceeds the limit; None if nothing does."""
 
 
@@ -56,19 +56,19 @@ class Limit:
     """A fraction of the first capture's where `relative`, else in the metric's unit."""
     relative: bool
 
-    def grown(self, comparison: HasMetrics) -> float | None:
+    def increase(self, comparison: HasMetrics) -> float | None:
         """Return how much the metric changed; None if unknown."""
         metric = comparison.metrics[self.name]
         return metric.relative if self.relative else metric.delta
 
-    def broken(self, comparison: HasMetrics) -> str | None:
+    def violation(self, comparison: HasMetrics) -> str | None:
         """Say in a sentence what exceeds the limit; None if nothing does.
 
         A metric that is unknown in one capture, or known for many more of its rows than in the
         other, fails too: it could not be checked.
         """
-        metric, grown = comparison.metrics[self.name], self.grown(comparison)
-        if grown is None:
+        metric, increase = comparison.metrics[self.name], self.increase(comparison)
+        if increase is None:
             problem = (
                 "known for different shares of the rows"
                 if not metric.comparable
@@ -77,7 +77,7 @@ class Limit:
                 else "0 in the first, of which there are no percents"
             )
             return f"{self.text}: cannot be checked: {self.name} is {problem}"
-        if grown > self.value if self.above else grown < self.value:
+        if increase > self.value if self.above else increase < self.value:
             return f"{self.text}: {self.name} changed by {_spelt(metric)}"
         return None
 
@@ -95,20 +95,20 @@ class Slowdown:
     relative: bool
     strict: bool = False
 
-    def grown(self, comparison: Comparison) -> float | None:
+    def increase(self, comparison: Comparison) -> float | None:
         """Return how much longer it takes; None if that, or with `strict` the noise, is unknown."""
         metric = _main(comparison)
         if self.strict and metric.interval is None:
             return None
         return metric.relative if self.relative else metric.delta
 
-    def broken(self, comparison: Comparison) -> str | None:
+    def violation(self, comparison: Comparison) -> str | None:
         """Say what is slower; None if nothing is, or it may be noise."""
-        metric, grown = _main(comparison), self.grown(comparison)
-        if grown is None:
+        metric, increase = _main(comparison), self.increase(comparison)
+        if increase is None:
             why = comparison.noise.why or f"{metric.name} is unknown in one of the captures"
             return f"{self.text}: cannot be checked: {why}"
-        if grown <= self.value or (metric.interval and not metric.interval.significant):
+        if increase <= self.value or (metric.interval and not metric.interval.significant):
             return None
         how = "significant" if metric.interval else f"noise is unknown: {comparison.noise.why}"
         return f"{self.text}: {metric.name} changed by {_spelt(metric)}; {how}"
@@ -128,19 +128,19 @@ class OpSlowdown:
     """A fraction of the op's time in the first capture where `relative`, else ns."""
     relative: bool
 
-    def grown(self, comparison: Comparison) -> float | None:
+    def increase(self, comparison: Comparison) -> float | None:
         """Return the largest growth of an op; 0 if none takes longer."""
         return max((self._size(one) for one in slower_ops(comparison)), default=0.0)
 
-    def broken(self, comparison: Comparison) -> str | None:
+    def violation(self, comparison: Comparison) -> str | None:
         """Name the op that is beyond the limit and costs most, and how many there are."""
         beyond = [one for one in slower_ops(comparison) if self._size(one) > self.value]
         if not beyond:
             return None
         first = max(beyond, key=lambda one: one.delta_ns)
         more = f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""
-        grown = f"+{duration(first.delta_ns)} ({first.how})"
-        return f"{self.text}: {first.name} changed by {grown}{more}"
+        increase = f"+{duration(first.delta_ns)} ({first.how})"
+        return f"{self.text}: {first.name} changed by {increase}{more}"
 
     def _size(self, one: SlowerOp) -> float:
         if not self.relative:
@@ -198,7 +198,7 @@ def _replaced(comparison: Comparison) -> dict[Key, list[Change]]:
     indices = [at for at, name in enumerate(comparison.keys) if name not in {"shape", "dtype"}]
     grouped: dict[Key, list[Change]] = {}
     for entry in comparison.changes:
-        if entry.status in (NEW, GONE):
+        if entry.status in (NEW, REMOVED):
             grouped.setdefault(tuple(entry.key[at] for at in indices), []).append(entry)
     return grouped
 

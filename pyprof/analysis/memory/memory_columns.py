@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.analysis.memory.peaks import DeviceMemory
-    from pyprof.analysis.rows import Asked, WithMemory
+    from pyprof.analysis.rows import Query, WithMemory
     from pyprof.prof.columns.column import Column
 
 _Number = TypeVar("_Number", int, float)
@@ -25,7 +25,7 @@ NOT_RECORDED = (
 )
 
 
-def with_memory(asked: Asked, paths: Sequence[str]) -> WithMemory | None:
+def with_memory(asked: Query, paths: Sequence[str]) -> WithMemory | None:
     """Return a function that adds memory to groups, from the device with the highest peak.
 
     None if no memory was recorded with the captures, or it is not asked for.

@@ -144,14 +144,14 @@ def parse(text: str) -> Limit:
 
 def check(limits: Sequence[Limit], comparison: MemoryComparison) -> tuple[tuple[str, ...], bool]:
     """Say which limits any device is beyond; and whether any is, or none can be told to be."""
-    broken: list[str] = []
+    violations: list[str] = []
     exceeded = False
     for pair in comparison.pairs:
         device = _Device(metrics(pair))
         for limit in limits:
-            sentence = limit.broken(device)
+            sentence = limit.violation(device)
             if sentence is not None:
                 several = len(comparison.pairs) > 1
-                broken.append(f"{pair.b.device}: {sentence}" if several else sentence)
-                exceeded |= limit.grown(device) is not None
-    return tuple(broken), exceeded
+                violations.append(f"{pair.b.device}: {sentence}" if several else sentence)
+                exceeded |= limit.increase(device) is not None
+    return tuple(violations), exceeded

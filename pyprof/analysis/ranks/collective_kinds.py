@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.parallelism import in_pipeline
 from pyprof.analysis.time.intervals import union, union_of
-from pyprof.analysis.time.timeline import COMMUNICATION, sorts
+from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.arrays import MISSING
 from pyprof.gpu.kernel_names import by_name, split
 from pyprof.marker import statement
@@ -129,7 +129,7 @@ def collectives(
     Also return the time, in ns, during which the rank only waited for other stages of a pipeline;
     None without a pipeline. `computing` is when anything was computed.
     """
-    rows = np.flatnonzero(sorts(records) == COMMUNICATION)
+    rows = np.flatnonzero(activity_classes(records) == COMMUNICATION)
     chosen = records.take(rows)
     number_of_signature: dict[tuple[object, ...], int] = {}
     numbers = [
@@ -180,11 +180,11 @@ def _received(records: Records, numbers: list[int], count: int) -> list[int | No
 def _bubble(
     described: Mapping[str, list[Any]], when: list[Intervals], computing: Intervals
 ) -> int | None:
-    sorts = [
+    signatures = [
         dict(zip(_KEYS, values, strict=True))
         for values in zip(*(described[key] for key in _KEYS), strict=True)
     ]
-    among = [each for each, is_stage in zip(when, in_pipeline(sorts), strict=True) if is_stage]
+    among = [each for each, is_stage in zip(when, in_pipeline(signatures), strict=True) if is_stage]
     return (union(among) - computing).total if among else None
 
 

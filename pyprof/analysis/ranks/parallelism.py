@@ -183,27 +183,29 @@ def _partition(groups: Sequence[Group]) -> frozenset[int] | None:
     return frozenset(ranks) if even and len(ranks) == len({*ranks}) else None
 
 
-def in_pipeline(sorts: Iterable[Mapping[str, object]]) -> list[bool]:
+def in_pipeline(signatures: Iterable[Mapping[str, object]]) -> list[bool]:
     """Mask of the kinds of collectives of a rank that join the stages of a pipeline.
 
-    `sorts` have `group`, `description`, `stream` and `kind`; those of one group are of one role.
+    Each has `group`, `description`, `stream` and `kind`; those of one group have one role.
     """
-    listed = [*sorts]
+    listed = [*signatures]
     members: dict[object, list[Mapping[str, object]]] = defaultdict(list)
-    for sort in listed:
-        members[_lane(sort)].append(sort)
-    roles = {lane: _role_of_sorts(same) for lane, same in members.items()}
-    return [roles[_lane(sort)].name == PIPELINE for sort in listed]
+    for signature in listed:
+        members[_lane(signature)].append(signature)
+    roles = {lane: _role_of_signatures(same) for lane, same in members.items()}
+    return [roles[_lane(signature)].name == PIPELINE for signature in listed]
 
 
-def _lane(sort: Mapping[str, object]) -> object:
-    return sort["group"] if sort["group"] is not None else ("stream", sort["stream"])
+def _lane(signature: Mapping[str, object]) -> object:
+    return signature["group"] if signature["group"] is not None else ("stream", signature["stream"])
 
 
-def _role_of_sorts(sorts: Sequence[Mapping[str, object]]) -> Role:
+def _role_of_signatures(signatures: Sequence[Mapping[str, object]]) -> Role:
     description, name = (
-        next((str(sort[key]) for sort in sorts if sort[key] is not None), None)
+        next((str(signature[key]) for signature in signatures if signature[key] is not None), None)
         for key in ("description", "group")
     )
-    kinds = {None if sort["kind"] is None else str(sort["kind"]) for sort in sorts}
+    kinds = {
+        None if signature["kind"] is None else str(signature["kind"]) for signature in signatures
+    }
     return group_role(description, name, kinds)

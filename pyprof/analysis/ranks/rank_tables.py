@@ -17,7 +17,7 @@ from pyprof.analysis.ranks.tables import RankTables
 from pyprof.analysis.summary.layer_tree import layer_path
 from pyprof.analysis.time.intervals import union
 from pyprof.analysis.time.steps import Steps, bounds_on_gpu, drop_unlikely, find_steps
-from pyprof.analysis.time.timeline import COMMUNICATION, Timeline, sorts, timeline
+from pyprof.analysis.time.timeline import COMMUNICATION, Timeline, activity_classes, timeline
 from pyprof.answers.summary_answer import NO_LAYER, describe_origin
 from pyprof.errors import CaptureError
 from pyprof.inputs import dataset
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-def of_process(capture: Capture, pid: int) -> Capture:
+def tables_of_process(capture: Capture, pid: int) -> Capture:
     """Keep the GPU work, calls and ranges of one process; threads keep their numbers."""
     threads = pa.array(np.flatnonzero(np.asarray(pc.equal(capture.threads.column("pid"), pid))))
     return replace(
@@ -57,7 +57,7 @@ def measure_ranks(member: RankedCapture) -> RankTables:
         source = sanitize.redact_credentials(member.url)
         clock = dataset.captured_in(path) or member.url
         parts = [
-            of_rank(rank, source, records, capture, clock)
+            tables_of_rank(rank, source, records, capture, clock)
             for rank, records, capture in _ranks(path, member)
         ]
     return reduce(merge_sums, parts)
@@ -68,7 +68,7 @@ def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Ca
     if readers.is_capture(path):
         capture = readers.read(path)
         for pid, rank in member.ranks:
-            own = capture if pid is None else of_process(capture, pid)
+            own = capture if pid is None else tables_of_process(capture, pid)
             yield rank, parse(own), own
         return
     records = record_file.load(str(path), raw=False)
@@ -77,7 +77,7 @@ def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Ca
         yield rank, records if pid is None else records.take(rows), None
 
 
-def of_rank(
+def tables_of_rank(
     rank: int, source: str, records: Records, capture: Capture | None, clock: str
 ) -> RankTables:
     """Measure one rank."""
@@ -88,12 +88,12 @@ def of_rank(
     if rank_timeline is None:
         raise CaptureError(f"{source}: contains no times; parse the capture again")
     computing = union(device.compute for device in rank_timeline.devices)
-    sorts, calls, bubble_ns = collectives(records, rank, rank_steps.of_row, computing)
+    signatures, calls, bubble_ns = collectives(records, rank, rank_steps.of_row, computing)
     return RankTables(
         ranks=_rank(rank, source, clock, records, rank_timeline, rank_steps, bubble_ns),
         steps=_steps(rank, records, rank_timeline, rank_steps),
         layers=_layers(rank, records),
-        signatures=sorts,
+        signatures=signatures,
         collectives=calls,
         warnings=tuple((source, text) for text in records.warnings),
     )
@@ -151,7 +151,7 @@ def _layers(rank: int, records: Records) -> pa.Table:
     """Total the time of each layer's own rows; waiting in a collective is no work of a layer."""
     table = Table(records)
     layer = table.own_or_forward("layer")
-    work = sorts(records) != COMMUNICATION
+    work = activity_classes(records) != COMMUNICATION
     paths = [*(".".join(layer_path(value)) for value in layer.values), ""]
     total: dict[str, int] = {}
     index, ns = layer.index[work], table.duration_ns[work]

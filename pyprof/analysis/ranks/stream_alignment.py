@@ -184,8 +184,8 @@ def _most_similar(columns: Collectives, rows: IntArray, few: IntArray) -> int:
     after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()
     same = columns.same[columns.signature[rows]]
     apart = np.zeros(shift_count)
-    for number, sort in enumerate(columns.same[columns.signature[few]].tolist()):
-        apart[same[number : number + shift_count] != sort] += _FAR_NS
+    for number, alike in enumerate(columns.same[columns.signature[few]].tolist()):
+        apart[same[number : number + shift_count] != alike] += _FAR_NS
         if number < len(wanted):
             here = np.abs(after[number : number + shift_count] - wanted[number])
             apart += np.minimum(here, _FAR_NS)

@@ -27,18 +27,18 @@ _UNKNOWN = ServingStep("")
 
 def said(loop_steps: Steps) -> tuple[ServingStep, ...]:
     """What a serving engine's range states of each step; () without such ranges."""
-    return _said(loop_steps.texts)
+    return _stated(loop_steps.texts)
 
 
 @lru_cache(maxsize=4)
-def _said(texts: tuple[str, ...]) -> tuple[ServingStep, ...]:
-    if not any(answers(texts, _is_said)):
+def _stated(texts: tuple[str, ...]) -> tuple[ServingStep, ...]:
+    if not any(answers(texts, _is_stated)):
         return ()
     every = [serving_step(text) for text in texts]
     return tuple(step or _UNKNOWN for step in every) if any(every) else ()
 
 
-def _is_said(text: str) -> bool:
+def _is_stated(text: str) -> bool:
     """Whether a text is an engine's range of a step, whatever its numbers."""
     return serving_step(_DIGITS.sub("0", text)) is not None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.summary.phases import said
-from pyprof.analysis.time.timeline import COMPUTE, sorts
+from pyprof.analysis.time.timeline import COMPUTE, activity_classes
 from pyprof.arrays import MISSING
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import is_kernel
@@ -315,7 +315,7 @@ def _measured(
 
 def _computing(table: Table) -> Mask:
     """Find the rows that may execute FLOPs: all but copies, fills and collectives."""
-    return np.asarray(is_kernel(table.records) & (sorts(table.records) == COMPUTE))
+    return np.asarray(is_kernel(table.records) & (activity_classes(table.records) == COMPUTE))
 
 
 def _by_peak(table: Table, rows: Mask, name: str, amount: Int64Array) -> Mapping[Rate, float]:

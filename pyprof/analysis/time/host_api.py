@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 launches = launch_bounds
 
 SYNC, COPY, ALLOC, LOAD, LAUNCH = "sync", "copy", "alloc", "load", "launch"
-SORTS = (SYNC, COPY, ALLOC, LOAD, LAUNCH)
+CALL_KINDS = (SYNC, COPY, ALLOC, LOAD, LAUNCH)
 """What a call can be; of calls that overlap on several threads, the first explains the wait."""
 
 _NAMES = (
@@ -45,12 +45,12 @@ LOAD_NS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """When a process was inside API calls of each sort; union over its threads."""
+    """When a process was inside API calls of each kind; union over its threads."""
 
     inside: Mapping[str, Intervals]
 
     @property
-    def anywhere(self) -> Intervals:
+    def inside_any(self) -> Intervals:
         """Return when it was inside any of these calls."""
         return union(self.inside.values())
 
@@ -62,7 +62,7 @@ class Calls:
     pid: Int64Array
     start: Int64Array
     end: Int64Array
-    sort: IntArray
+    kind_of_call: IntArray
     """Index into SORTS."""
     complete: bool
     """False if only launches are known, not synchronisation."""
@@ -72,20 +72,20 @@ class Calls:
         host_of_process = {}
         for pid, rows in by_value(self.pid):
             sets = {}
-            for index, name in enumerate(SORTS):
-                ours = rows[self.sort[rows] == index]
+            for index, name in enumerate(CALL_KINDS):
+                ours = rows[self.kind_of_call[rows] == index]
                 sets[name] = union_of(self.start[ours], self.end[ours]) if len(ours) else EMPTY
             host_of_process[pid] = Host(sets)
         return host_of_process
 
 
-SILENT = Host(dict.fromkeys(SORTS, EMPTY))
+SILENT = Host(dict.fromkeys(CALL_KINDS, EMPTY))
 """A process without known calls."""
 
 
-def sort_of(name: str) -> str | None:
+def call_kind(name: str) -> str | None:
     """Return what an API call of this name does to the host; None for irrelevant calls."""
-    return next((sort for sort, pattern in _NAMES if pattern.search(name)), None)
+    return next((kind for kind, pattern in _NAMES if pattern.search(name)), None)
 
 
 def calls(records: Records, capture: Capture | None) -> Calls:
@@ -93,17 +93,20 @@ def calls(records: Records, capture: Capture | None) -> Calls:
     if capture is not None and capture.calls.num_rows:
         return _captured(capture)
     begin, end = launches(records)
-    sort = launch_sorts(records)
-    sort[(begin < 0) | ~called_itself(records)] = -1
-    return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
+    kind_of_call = launch_kinds(records)
+    kind_of_call[(begin < 0) | ~called_itself(records)] = -1
+    return _ordered(records.numpy("pid"), begin, end, kind_of_call, complete=False)
 
 
 def _captured(capture: Capture) -> Calls:
     table = capture.calls
     names = table.column("name").combine_chunks()
     texts = names.dictionary.to_pylist()
-    code = [SORTS.index(sort) if (sort := sort_of(text)) else -1 for text in texts]
-    loads = [sort_of(text) == LAUNCH and not _LOADS_NOTHING.search(text) for text in texts]
+    code = [
+        CALL_KINDS.index(kind_of_call) if (kind_of_call := call_kind(text)) else -1
+        for text in texts
+    ]
+    loads = [call_kind(text) == LAUNCH and not _LOADS_NOTHING.search(text) for text in texts]
     index = ints(names.indices)
     sorted_as = np.array([*code, -1], np.int8)[index]
     pid = ints(capture.threads.column("pid"))[ints(table.column("thread"))]
@@ -113,7 +116,7 @@ def _captured(capture: Capture) -> Calls:
     return _ordered(pid, start, end, sorted_as, complete=True)
 
 
-def launch_sorts(records: Records) -> IntArray:
+def launch_kinds(records: Records) -> IntArray:
     """Return what the call that launched each row does to the host, as an index into SORTS."""
     begin, end = launches(records)
     kind, replayed = records.dictionary("kind"), records.numpy("replay") >= 0
@@ -121,26 +124,28 @@ def launch_sorts(records: Records) -> IntArray:
         np.array([*(name == schema.KINDS[number] for name in kind.values), False]).take(kind.index)
         for number in (schema.MEMCPY, schema.KERNEL)
     )
-    sort = np.where(copy & ~replayed, np.int8(SORTS.index(COPY)), np.int8(SORTS.index(LAUNCH)))
+    kind_of_call = np.where(
+        copy & ~replayed, np.int8(CALL_KINDS.index(COPY)), np.int8(CALL_KINDS.index(LAUNCH))
+    )
     # A launch that waits for its kernel (CUDA_LAUNCH_BLOCKING=1) takes as long, and loads nothing.
     until = np.minimum(end, records.numpy("start"))
-    sort[kernel & ~replayed & (until - begin > LOAD_NS)] = _LOAD
-    return sort
+    kind_of_call[kernel & ~replayed & (until - begin > LOAD_NS)] = _LOAD
+    return kind_of_call
 
 
-_LOAD = np.int8(SORTS.index(LOAD))
+_LOAD = np.int8(CALL_KINDS.index(LOAD))
 
 
 def _ordered(
-    pid: Int64Array, start: Int64Array, end: Int64Array, sort: IntArray, *, complete: bool
+    pid: Int64Array, start: Int64Array, end: Int64Array, kind_of_call: IntArray, *, complete: bool
 ) -> Calls:
-    rows = np.flatnonzero(sort >= 0)
+    rows = np.flatnonzero(kind_of_call >= 0)
     began = start[rows]
     if (began[1:] < began[:-1]).any():
         rows = rows[np.argsort(began, kind="stable")]
     elif len(rows) == len(start):
-        return Calls(pid, start, end, sort, complete)
-    return Calls(pid[rows], start[rows], end[rows], sort[rows], complete)
+        return Calls(pid, start, end, kind_of_call, complete)
+    return Calls(pid[rows], start[rows], end[rows], kind_of_call[rows], complete)
 
 
 def called_itself(records: Records) -> Mask:

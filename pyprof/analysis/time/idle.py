@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SORTS, SYNC
+from pyprof.analysis.time.host_api import ALLOC, CALL_KINDS, COPY, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.intervals import Intervals, complement, union_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Gaps:
     launch_start: Int64Array
     """Start of the API call that launched it, -1 where not known."""
     launch_end: Int64Array
-    launch_sort: IntArray
+    launch_kind: IntArray
     """What that call does to the host: an index into SORTS."""
     in_replay: Mask
     """Between two pieces of work of one replay of a graph: the host has no part in it."""
@@ -73,21 +73,21 @@ def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
         QUEUE: union_of(delayed[known], gaps.end[known]),
     }
     idle_by_cause |= _host(union_of(gaps.start[late], called[late]), host)
-    for sort in (COPY, LOAD, LAUNCH):
-        rows = late & (gaps.launch_sort == SORTS.index(sort))
-        idle_by_cause[sort] = idle_by_cause[sort] | union_of(called[rows], returned[rows])
+    for cause in (COPY, LOAD, LAUNCH):
+        rows = late & (gaps.launch_kind == CALL_KINDS.index(cause))
+        idle_by_cause[cause] = idle_by_cause[cause] | union_of(called[rows], returned[rows])
     return {name: idle_by_cause[name] for name in CAUSES}
 
 
 def _host(rest: Intervals, host: Host) -> dict[str, Intervals]:
     """Split the time in which nothing was launched by what the host did."""
     idle_by_cause = {}
-    for sort, inside in host.inside.items():
-        idle_by_cause[sort] = rest & inside
+    for cause, inside in host.inside.items():
+        idle_by_cause[cause] = rest & inside
         rest = rest - inside
     if not len(rest):
         return {**idle_by_cause, HOST: rest}
-    between = complement(host.anywhere, int(rest.start[0]), int(rest.end[-1]))
+    between = complement(host.inside_any, int(rest.start[0]), int(rest.end[-1]))
     short = between.end - between.start <= DISPATCH_NS
     after_sync = np.isin(between.start, host.inside[SYNC].end)
     idle_by_cause[SYNC] = idle_by_cause[SYNC] | (rest & _chosen(between, short & after_sync))

@@ -179,7 +179,7 @@ _MAX_GPUS = 1024
 """GPUs that are looked at, each as one process used it; no machine has as many."""
 
 
-def sorts(records: Records) -> IntArray:
+def activity_classes(records: Records) -> IntArray:
     """Return for each row whether it computes, communicates or copies."""
     kind, part = records.dictionary("kind"), records.dictionary("dir")
     is_copy = [value == schema.KINDS[schema.MEMCPY] for value in kind.values]
@@ -202,7 +202,7 @@ def timeline(
     called = host_api.calls(records, capture)
     pid, device = records.numpy("pid"), records.numpy("device")
     hosts = called.hosts()
-    columns = _Columns(records, sorts(records), chosen, capture)
+    columns = _Columns(records, activity_classes(records), chosen, capture)
     lanes = [
         ((process, number), ours[rows])
         for process, ours in by_value(pid)
@@ -222,14 +222,14 @@ class _Columns:
     """The columns that the analysis needs, taken out of the records once."""
 
     def __init__(
-        self, records: Records, sort: IntArray, chosen: Mask, capture: Capture | None
+        self, records: Records, activity: IntArray, chosen: Mask, capture: Capture | None
     ) -> None:
-        self.records, self.sort, self.chosen, self.capture = records, sort, chosen, capture
+        self.records, self.activity, self.chosen, self.capture = records, activity, chosen, capture
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.window = records.numpy("window", 0)
         self.gpu, self.rank = records.dictionary("gpu"), records.dictionary("rank")
         self.launch_start, self.launch_end = host_api.launches(records)
-        self.launch_sort = host_api.launch_sorts(records)
+        self.launch_kind = host_api.launch_kinds(records)
         self.replay = records.numpy("replay")
 
     def device(
@@ -244,7 +244,7 @@ class _Columns:
         start = self.start[rows]
         if (start[1:] < start[:-1]).any():
             rows = rows[np.argsort(start, kind="stable")]
-        compute, communication, copy = (self._set(rows, sort) for sort in range(3))
+        compute, communication, copy = (self._set(rows, activity) for activity in range(3))
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)
         gpu = [*self.gpu.values, None][self.gpu.index[rows[0]]]
@@ -271,8 +271,8 @@ class _Columns:
         of_cpu = cpu_idle.causes(union_of(gaps.start, gaps.end), self.capture)
         return {**dict.fromkeys(idle.CAUSES, EMPTY), **of_cpu}
 
-    def _set(self, rows: Int64Array, sort: int) -> Intervals:
-        picked = rows[self.sort[rows] == sort]
+    def _set(self, rows: Int64Array, activity: int) -> Intervals:
+        picked = rows[self.activity[rows] == activity]
         return union_of(self.start[picked], self.end[picked]) if len(picked) else EMPTY
 
     def _gaps(self, rows: Int64Array, free: Intervals) -> idle.Gaps:
@@ -284,7 +284,7 @@ class _Columns:
         in_replay = (
             (index > 0) & (self.replay[row] >= 0) & (self.replay[row] == self.replay[before])
         )
-        called = self.launch_start[row], self.launch_end[row], self.launch_sort[row]
+        called = self.launch_start[row], self.launch_end[row], self.launch_kind[row]
         return idle.Gaps(free.start, free.end, row, *called, in_replay)
 
 

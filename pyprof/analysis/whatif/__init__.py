@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.whatif import attention, batching, half, other_gpu, pointwise, tf32
 from pyprof.analysis.whatif.kernels import Kernels, unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
@@ -67,7 +67,7 @@ def predictions(
     Several that are possible together are predicted together, too, last. Raises ValueError for a
     change that no rule has.
     """
-    case = Case(table)
+    case = RuleContext(table)
     wanted = _rules(changes)
     if any(peaks is not None and not is_cuda(peaks.name) for peaks in table.devices.values):
         return (), tuple(Refusal(name, _OTHER_VENDOR) for name in wanted)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.whatif.kernels import Kernels
 
 OPTION = "--batch"
@@ -67,7 +67,7 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusa
     )
 
 
-def _blocks_per_sm(case: Case) -> NDArray[np.float64]:
+def _blocks_per_sm(case: RuleContext) -> NDArray[np.float64]:
     """Return the thread blocks of each row by the SMs of its GPU; NaN if unknown."""
     records = case.table.records
     grid, gpu = records.dictionary("grid"), records.dictionary("gpu")

@@ -12,7 +12,7 @@ from pyprof.analysis.whatif.prediction import Span
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.back_test import Interval
     from pyprof.arrays import Int64Array, Mask
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Kernels:
     """All rows after the changes made so far."""
 
-    case: Case
+    case: RuleContext
     ns: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -54,7 +54,7 @@ class Kernels:
         )
 
 
-def unchanged(case: Case) -> Kernels:
+def unchanged(case: RuleContext) -> Kernels:
     """Return the rows of a capture as recorded."""
     moved = case.table.costs.bytes.astype(float)
     return Kernels(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.analysis.back_test import tried
-from pyprof.analysis.time.timeline import COMPUTE, sorts
+from pyprof.analysis.time.timeline import COMPUTE, activity_classes
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
 from pyprof.gpu.kernel_dtypes import HALF
 from pyprof.gpu.peaks import Device, cards_like, find_card, peaks
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.whatif.kernels import Kernels
     from pyprof.arrays import Mask
     from pyprof.gpu.peaks import Peaks
@@ -133,7 +133,7 @@ def outcomes_of(*boards: Board) -> str:
     return STAND_IN if any(each.is_stand_in for each in boards) else OPTION
 
 
-def _boards(case: Case, rows: Mask) -> Mapping[int, Board] | str:
+def _boards(case: RuleContext, rows: Mask) -> Mapping[int, Board] | str:
     """Return the GPUs of the capture by their places in its column, or why there is one without."""
     gpu = case.table.records.dictionary("gpu")
     boards = {}
@@ -158,10 +158,10 @@ def _assumption(*boards: Board) -> str:
     return "; ".join([text, *dict.fromkeys(stand_ins)])
 
 
-def _computed(case: Case) -> Mask:
+def _computed(case: RuleContext) -> Mask:
     """Find what a GPU computes: neither communication nor copies between it and the host."""
     on_device = case.named(_ON_DEVICE)
-    return np.asarray(case.chosen & ((sorts(case.table.records) == COMPUTE) | on_device))
+    return np.asarray(case.chosen & ((activity_classes(case.table.records) == COMPUTE) | on_device))
 
 
 def _ratios(kernels: Kernels, boards: Mapping[int, Board], target: Board) -> NDArray[np.float64]:
@@ -177,7 +177,7 @@ def _ratios(kernels: Kernels, boards: Mapping[int, Board], target: Board) -> NDA
     return ratio
 
 
-def _families(case: Case) -> dict[str, Mask]:
+def _families(case: RuleContext) -> dict[str, Mask]:
     """Find the rows of each calibrated family."""
     number, classified = case.table.classified
     dtype = np.array([entry.dtype or "" for entry in classified])[number]

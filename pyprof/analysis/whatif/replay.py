@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.analysis.time.host_api import COPY, SORTS, SYNC
+from pyprof.analysis.time.host_api import CALL_KINDS, COPY, SYNC
 from pyprof.arrays import MISSING
 from pyprof.records.records import combinations
 
@@ -120,7 +120,9 @@ def _waits(
     calls: Calls, pid: int, launched: Int64Array, end: Int64Array
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
     """Find the calls that returned only once a kernel, or their own copy, had ended."""
-    sync = np.isin(calls.sort, [SORTS.index(SYNC), SORTS.index(COPY)]) & (calls.pid == pid)
+    sync = np.isin(calls.kind_of_call, [CALL_KINDS.index(SYNC), CALL_KINDS.index(COPY)]) & (
+        calls.pid == pid
+    )
     begin, until = calls.start[sync], calls.end[sync]
     order = np.argsort(end, kind="stable")
     last = np.searchsorted(end[order], until, side="right") - 1

@@ -18,7 +18,7 @@ CHANGE = "--dtype tf32"
 def predict(kernels: Kernels) -> Prediction | Refusal:
     """Predict products at the share of TF32's peak that they reach of float32's."""
     case = kernels.case
-    rows = np.flatnonzero(case.says_why("TF32: off") & case.device_has("tf32"))
+    rows = np.flatnonzero(case.reason_startswith("TF32: off") & case.device_has("tf32"))
     if not len(rows):
         return Refusal(CHANGE, "no float32 products without Tensor Cores on a GPU that has TF32")
     gains = case.faster(rows, "tf32")

@@ -113,11 +113,11 @@ def prof(
         raise ValueError(f"cannot group by {by!r}; choose from {', '.join(GROUPS)}")
     names = rows.columns(columns, by=by) if by else rows.columns_for_json(columns)
     sort = "total" if by and sort == "sil" else sort
-    asked = rows.Asked(names, by or None, sort, check_limit(limit), _conditions(where))
+    asked = rows.Query(names, by or None, sort, check_limit(limit), _conditions(where))
     work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
     with captures(*several(file)) as opened:
         summed = opened.map_reduce(work, merge, _override(gpu), host=asked.of_host)
-        answer = rows.settled(summed, asked)
+        answer = rows.apply_global_conditions(summed, asked)
         with_memory = memory_columns.with_memory(asked, opened.paths)
     if asked.names_memory and with_memory is None:
         raise ValueError(memory_columns.NOT_RECORDED)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.ranges.nesting import Nest
-    from pyprof.parse.ranges.range_stacks import Path
+    from pyprof.parse.ranges.range_stacks import RangeStack
     from pyprof.parse.ranges.texts import Texts
 
 ELSEWHERE, HERE = 1, 2
@@ -99,7 +99,7 @@ def _spread_to_markers(
         around = nest.parent.take(around)
 
 
-def full_layers(described: Sequence[Path]) -> list[tuple[str, ...]]:
+def full_layers(described: Sequence[RangeStack]) -> list[tuple[str, ...]]:
     """Return the layers of each path; of recomputed work, those that its forward pass was in.
 
     Around a recomputed module there are not all modules that there were around it at first. If

@@ -1,5 +1,5 @@
-"""What graphs replay is tied to where it was captured, where the tool does not tell the nodes.
+"""Ties the kernels of graph replays to where they were captured, if the tool records no nodes.
 
-`captures` finds the capture of each replay, `matching` the launch of each kernel in it, `twins` the
-like of a replay that ran outside of graphs. What they find is inferred, and said to be.
+`choice` finds the capture of each replay, `matching` the launch of each kernel in it, or the same
+kernels run eagerly, outside graphs. What they find is marked as inferred.
 """

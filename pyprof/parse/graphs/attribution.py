@@ -58,7 +58,7 @@ def attributed(
     work = _Work(capture, activities, launch, replays, nested(capture))
     if capture.graph_captures is not None:
         work.from_recordings(capture.graph_captures)
-    work.from_twins()
+    work.match_eager_runs()
     return work.capture(), tuple(work.sentences())
 
 
@@ -88,7 +88,7 @@ class _Counts:
 
     named: int = 0
     ordered: int = 0
-    twins: int = 0
+    eager_runs: int = 0
     expected: int = 0
     """Rows that the replays of captured graphs should have."""
     missing: int = 0
@@ -136,7 +136,7 @@ class _Work:
         named = [bool(named_or_no_kernel[part].all()) for part in rows]
         subjects = self._replays.subjects
         compared = choice.Compared(
-            alike=cache(
+            similarity=cache(
                 lambda graph, which: self._alike(rows[graph], subjects[which], named=named[graph])
             ),
             launches=rows,
@@ -177,7 +177,7 @@ class _Work:
                 self._op_texts[op] if op >= 0 else None, names[name]
             )
 
-        return matching.unnamed(
+        return matching.match_by_order(
             _pairs(self._kind_of_launch[launches], self._launch_ops[launches]),
             _pairs(self._kind[rows], code[rows]),
             fit,
@@ -219,7 +219,7 @@ class _Work:
         theirs, ours = self._both(launches, subject.rows)
         key = graph, np.stack([*ours.levels, ours.stream]).tobytes()
         if key not in self._known_places:
-            self._known_places[key] = matching.places(theirs, ours)
+            self._known_places[key] = matching.match_launches(theirs, ours)
         return self._known_places[key]
 
     def _spread(self, subject: Subject, place: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -234,7 +234,7 @@ class _Work:
 
     # --- eager twins ------------------------------------------------------------------------------
 
-    def from_twins(self) -> None:
+    def match_eager_runs(self) -> None:
         """Match the remaining kernels with similar ones that ran outside graphs."""
         subjects = [subject for subject in map(self._kernels, self._replays.subjects) if subject]
         eager = self._eager() if subjects else np.zeros(0, np.int64)
@@ -258,7 +258,7 @@ class _Work:
                 rows, index = self._spread(subject, twin)
                 self._thread[rows], self._time[rows] = thread[index], start[index]
                 self._via[rows] = TWIN
-                self._counts.twins += len(rows)
+                self._counts.eager_runs += len(rows)
 
     def _kernels(self, subject: Subject) -> Subject | None:
         """The kernels of a subject without a match, if their order is known."""
@@ -286,7 +286,7 @@ class _Work:
     ) -> Int64Array | None:
         """The last similar sequence, if all similar ones have the same ops; else None."""
         length = len(wanted)
-        starts = matching.twins(wanted.tolist(), within)
+        starts = matching.find_eager_runs(wanted.tolist(), within)
         starts = starts[thread[starts] == thread[starts + length - 1]] if len(starts) else starts
         if not len(starts):
             return None
@@ -406,9 +406,9 @@ class _Work:
                 f"alone with the capture of their graphs{self._files(self._used)}: the calls in "
                 "that trace do not name their kernels, but the ops fit"
             )
-        if counts.twins:
+        if counts.eager_runs:
             yield (
-                f"{NOTE}{counts.twins:,} {of_all} have the op of the same "
+                f"{NOTE}{counts.eager_runs:,} {of_all} have the op of the same "
                 "kernels that ran outside graphs: inferred"
             )
         if counts.missing:

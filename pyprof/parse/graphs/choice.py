@@ -57,7 +57,7 @@ def choose(replays: Replays, captures: GraphCaptures, compared: Compared) -> Cho
 class Compared:
     """How captured graphs and subjects, by their numbers, compare."""
 
-    alike: Callable[[int, int], float]
+    similarity: Callable[[int, int], float]
     """Similarity of a graph and a subject: 0 to 1."""
     launches: Sequence[Int64Array]
     """Rows of each graph's launches."""
@@ -68,7 +68,7 @@ class Compared:
     chains: Callable[[], Int64Array]
     """Returns the number of the ops and layers around each launch."""
 
-    def near(self, graph: int, subject: int, *, least: float) -> bool:
+    def could_match(self, graph: int, subject: int, *, least: float) -> bool:
         """Whether one can be what is left of the other after rows were lost.
 
         `least` is the share of the other that must be left.
@@ -76,7 +76,7 @@ class Compared:
         fewer, more = sorted((len(self.launches[graph]), self.sizes[subject]))
         if not least * more <= fewer < more:
             return False
-        return round(self.alike(graph, subject) * more) == fewer
+        return round(self.similarity(graph, subject) * more) == fewer
 
     def same_ops(self, graphs: Sequence[int]) -> bool:
         """Whether all graphs have the ops, and their arguments, of the first."""
@@ -161,7 +161,7 @@ class _Chooser:
     def _whole_step(self, group: list[int], recordings: list[_Recording]) -> None:
         """Take the recording, of as many graphs, that the launches of a step are most alike."""
         shares = [
-            sum(map(self._compared.alike, recording.graphs, group)) / len(group)
+            sum(map(self._compared.similarity, recording.graphs, group)) / len(group)
             for recording in recordings
         ]
         if (best := max(shares)) >= MIN_SIMILARITY:
@@ -218,7 +218,7 @@ class _Chooser:
         Recording may have begun amid a step: of graphs of equal kernels the n-th is not known.
         """
         return any(
-            all(self._compared.alike(other, subject) < 1 for other in graphs if other != graph)
+            all(self._compared.similarity(other, subject) < 1 for other in graphs if other != graph)
             for graph, subject in zip(graphs, subjects, strict=False)
         )
 
@@ -231,11 +231,11 @@ class _Chooser:
             candidates = [graph for recording in allowed for graph in recording.graphs]
             if len(candidates) > 1:  # where launches name no kernels, any may have as many
                 candidates = [g for g in candidates if self._compared.named[g]]
-            exact = [g for g in candidates if self._compared.alike(g, subject) == 1]
+            exact = [g for g in candidates if self._compared.similarity(g, subject) == 1]
             least = 0 if lost else _NEAR
-            near = [g for g in candidates if self._compared.near(g, subject, least=least)]
+            near = [g for g in candidates if self._compared.could_match(g, subject, least=least)]
             graphs = exact or [
-                g for g in near if self._compared.near(g, subject, least=MIN_SIMILARITY)
+                g for g in near if self._compared.could_match(g, subject, least=MIN_SIMILARITY)
             ]
             if graphs and (len(near) > 1 or (exact and near)):
                 self.choice.ambiguous.add(subject)
@@ -244,12 +244,12 @@ class _Chooser:
 
     def _fits(self, graph: int, subject: int) -> bool:
         """Whether a replay matches a graph, perhaps with a few rows lost."""
-        alike = self._compared.alike(graph, subject)
-        return alike == 1 or self._compared.near(graph, subject, least=MIN_SIMILARITY)
+        alike = self._compared.similarity(graph, subject)
+        return alike == 1 or self._compared.could_match(graph, subject, least=MIN_SIMILARITY)
 
     def _all_alike(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         return len(graphs) <= len(subjects) and all(
-            self._compared.alike(graph, subject) == 1
+            self._compared.similarity(graph, subject) == 1
             for graph, subject in zip(graphs, subjects, strict=False)
         )
 
@@ -263,5 +263,5 @@ class _Chooser:
 
     def _assign(self, subjects: Sequence[int], graphs: Sequence[int]) -> None:
         for subject, graph in zip(subjects, graphs, strict=True):
-            if self._compared.alike(graph, subject) > 0:
+            if self._compared.similarity(graph, subject) > 0:
                 self.choice.graph.setdefault(subject, graph)

@@ -63,7 +63,7 @@ def common(launches: Kernels, kernels: Kernels) -> int:
     return int(np.minimum(*counts).sum())
 
 
-def places(launches: Kernels, kernels: Kernels) -> Int64Array:
+def match_launches(launches: Kernels, kernels: Kernels) -> Int64Array:
     """Return the index of each kernel's launch; MISSING if uncertain.
 
     If both sides have each key equally often, every kernel has a launch. If one side lost some,
@@ -166,7 +166,7 @@ def _equal(one: Int64Array, other: Int64Array) -> bool:
 _FAR = np.iinfo(np.int64).max
 
 
-def unnamed(
+def match_by_order(
     launches: Sequence[Hashable], kernels: Sequence[Hashable], fits: Callable[[Any, Any], bool]
 ) -> Int64Array:
     """Return the index of each kernel's launch by order alone; MISSING if uncertain.
@@ -196,7 +196,7 @@ def unnamed(
     return nothing if index is None else index
 
 
-def twins(sequence: Sequence[int], within: Int64Array) -> Int64Array:
+def find_eager_runs(sequence: Sequence[int], within: Int64Array) -> Int64Array:
     """Find where a sequence of keys stands in another one, as the places where it begins."""
     wanted = np.asarray(sequence, np.int64)
     if not len(wanted) or len(wanted) > len(within) or (wanted == MISSING).any():

@@ -19,7 +19,7 @@ from pyprof.marker import Kind
 from pyprof.parse import launches
 from pyprof.parse.ranges import texts
 from pyprof.parse.ranges.nesting import bounds_of, innermost, nest
-from pyprof.parse.ranges.texts import LAYERS, NAMED, name, says
+from pyprof.parse.ranges.texts import LAYERS, NAMED, direction_hint, name
 from pyprof.records.records import DictionaryColumn, distinct
 
 if TYPE_CHECKING:
@@ -167,5 +167,7 @@ def _around_said(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites
 
 def _backward(sweep: Sweep, kind: Kind) -> Mask:
     return texts.matches(
-        sweep.texts, kind, lambda said: says(name(said.text, kind), kind) == marker.BACKWARD
+        sweep.texts,
+        kind,
+        lambda said: direction_hint(name(said.text, kind), kind) == marker.BACKWARD,
     )

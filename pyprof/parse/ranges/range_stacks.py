@@ -64,19 +64,19 @@ _OF_OPTIMIZERS = re.compile(
 """Ops on the parameters or gradients of a whole model: only optimizers and their like call them."""
 
 
-def outermost_op(path: Path) -> str:
+def outermost_op(path: RangeStack) -> str:
     """The name of the outermost op on this path, without its module; "" if it has none."""
     if path.ops:
         return path.ops[0][1]
     return mod_and_op(path.seqs[0].node)[1] if path.seqs else ""
 
 
-def initialises(path: Path) -> bool:
+def initialises(path: RangeStack) -> bool:
     """Whether work on this path fills parameters for the first time."""
     return _of_frames(path.trace).initialises
 
 
-def updates(path: Path) -> bool:
+def updates(path: RangeStack) -> bool:
     """Whether work on this path is part of an update of parameters: clips, scales, averages."""
     if path.ops:
         named = any(_OF_OPTIMIZERS.match(op) for _, op in path.ops)
@@ -99,7 +99,7 @@ def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
     return _OfFrames(*(any(map(file.search, trace)) for file in (_INITIALISES, _CLIPS)))
 
 
-def without_gradients(path: Path) -> bool:
+def without_gradients(path: RangeStack) -> bool:
     """Whether PyTorch's ranges say that no backward pass follows: ops with an id, and no number."""
     if path.ops or not path.seqs or any(said.has_seq for said in path.seqs):
         return False
@@ -133,7 +133,7 @@ def file_and_line(frame: str) -> tuple[str, int] | None:
 # A path is a parent path and one more template; paths are numbered, so that the million kernels
 # of a training run share some thousands of them.
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class RangeStack:
     """What the ranges around a kernel say, outermost first."""
 
     layer: tuple[str, ...] = ()
@@ -149,18 +149,18 @@ class Path:
     """PyTorch's own ranges, without their numbers."""
     backward: bool = False
     optimizer: bool = False
-    says: str = ""
+    direction_hint: str = ""
     """Direction that the name of the innermost user's range says."""
     naming: tuple[Statement, ...] = ()
     """The part of `seqs` that may name the op: for recomputed work, what the node called again."""
     again: bool = False
     """Forward work that the backward pass does again: activation checkpointing."""
-    of_caller: tuple[bool, bool] = (False, False)
+    inherited: tuple[bool, bool] = (False, False)
     """In a backward pass, whether layer and trace are but those around it: where it was called."""
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class RangeStacks:
     """All distinct paths, and the path of each range (itself included)."""
 
     of_range: IntArray
@@ -212,7 +212,7 @@ class Paths:
         again[:] = every
         return again
 
-    def describe(self, texts: Texts, wanted: Int64Array, most: int) -> list[Path]:
+    def describe(self, texts: Texts, wanted: Int64Array, most: int) -> list[RangeStack]:
         """Put some paths into words; of what is nested deeper, the innermost `most`.
 
         All needed are walked once, however deep: what two share is not spelt out before it is
@@ -220,7 +220,7 @@ class Paths:
         """
         below = self._below(wanted)
         asked = set(wanted.tolist())
-        described: dict[int, Path] = {}
+        described: dict[int, RangeStack] = {}
         around = _Around(most)
         again = self.again(texts, self.backward(texts)).tolist()
         left = below.get(MISSING, [])
@@ -259,7 +259,7 @@ def intern(
     depth: NDArray[np.int32],
     code: NDArray[np.int32],
     begins: NDArray[np.int8] | None = None,
-) -> Paths:
+) -> RangeStacks:
     """Number the distinct chains of templates, level by level from the outside in.
 
     `begins` is what `recomputation.begins` found.
@@ -282,7 +282,7 @@ def intern(
     how = np.zeros(len(template), np.int8)
     if begins is not None:
         template, how = template // _WAYS, (template % _WAYS).astype(np.int8)
-    return Paths(of_range[:-1], np.concatenate([empty, *parents]), template, how)
+    return RangeStacks(of_range[:-1], np.concatenate([empty, *parents]), template, how)
 
 
 _WAYS = 1 + max(ELSEWHERE, HERE)
@@ -318,8 +318,8 @@ class _Around:
                 self._state = self._state._replace(step=(name,) if name else ())
             else:
                 self._layers.append(name)
-            says = range_texts.says(name, kind) or self._state.says
-            self._state = self._state._replace(says=says)
+            direction_hint = range_texts.direction_hint(name, kind) or self._state.direction_hint
+            self._state = self._state._replace(direction_hint=direction_hint)
         elif kind == Kind.TRACE:
             self._state = self._state._replace(trace=_user_trace(said.frames))
         elif kind == Kind.MODULE:
@@ -337,7 +337,7 @@ class _Around:
         for listed, length in zip(self._lists, lengths, strict=True):
             del listed[length:]
 
-    def path(self) -> Path:
+    def path(self) -> RangeStack:
         """Say what is around."""
         state = self._state
         layer, modules, markers, ops, seqs = (tuple(x[-self._most :]) for x in self._lists)
@@ -349,7 +349,7 @@ class _Around:
                 again = True
         layer = layer or state.step
         same = (len(self._layers) == state.caller_layers, state.trace == state.caller_trace)
-        return Path(
+        return RangeStack(
             layer=layer,
             trace=state.trace[-self._most :],
             modules=modules,
@@ -358,10 +358,10 @@ class _Around:
             seqs=seqs,
             backward=state.backward,
             optimizer=state.optimizer,
-            says=state.says,
+            direction_hint=state.direction_hint,
             naming=naming,
             again=again,
-            of_caller=same if state.backward else (False, False),
+            inherited=same if state.backward else (False, False),
         )
 
     def _enter_op(self, said: Statement) -> None:
@@ -397,7 +397,7 @@ class _State(NamedTuple):
     """Layers around the backward pass that it is in."""
     step: tuple[str, ...] = ()
     """Name of the innermost step around."""
-    says: str = ""
+    direction_hint: str = ""
     again: tuple[int, int] | None = None
     """Ops, and texts of PyTorch's, around the place where forward work began to be run again."""
     caller_trace: tuple[str, ...] = ()
@@ -406,7 +406,7 @@ class _State(NamedTuple):
 _user_trace = lru_cache(maxsize=_TRACES)(user_trace)
 
 
-EMPTY_PATH = Path()
+EMPTY_STACK = RangeStack()
 """The path of what was launched outside all ranges, or by nobody knows whom."""
 
 _HOLDERS = re.compile(
@@ -436,7 +436,7 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[Statement]) -> list[tup
     return [mod_and_op(said.node) for said in nodes]
 
 
-def forward_ops(path: Path) -> list[tuple[str, str]]:
+def forward_ops(path: RangeStack) -> list[tuple[str, str]]:
     """Name the ops of a forward path as `ops` does; none for a whole graph that was compiled."""
     return [named_op for named_op in ops(path.ops, path.naming) if not _HOLDERS.match(named_op[1])]
 
@@ -448,7 +448,9 @@ def mod_and_op(name: str) -> tuple[str, str]:
     return (mod or "na", "".join((op, *template)))
 
 
-def arguments(described: Sequence[Path], path: IntArray, partner: IntArray) -> dict[str, Column]:
+def arguments(
+    described: Sequence[RangeStack], path: IntArray, partner: IntArray
+) -> dict[str, Column]:
     """Sizes and dtypes of the input tensors of each row's op, if some text records them.
 
     From the innermost op text; else from PyTorch's innermost range with sizes, with the forward
@@ -490,7 +492,7 @@ def _choose(own: list[Tensor] | None, forward: list[Tensor] | None) -> list[Tens
     return own
 
 
-def _tensors(path: Path) -> list[Tensor] | None:
+def _tensors(path: RangeStack) -> list[Tensor] | None:
     """The tensors of a path's op; [] if it takes none, None if unknown."""
     calls = [call for said in reversed(path.markers) if (call := said.call)]
     calls = [call for call in calls if call.args or call.kwargs]  # others tell no arguments

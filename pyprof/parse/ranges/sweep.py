@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, IntArray
     from pyprof.parse.ranges.nesting import Nest
-    from pyprof.parse.ranges.range_stacks import Path
+    from pyprof.parse.ranges.range_stacks import RangeStack
     from pyprof.schema import Capture
 
 
@@ -33,7 +33,7 @@ class Sweep:
 
     nest: Nest
     texts: texts.Texts
-    paths: paths.Paths
+    paths: paths.RangeStacks
     backward: NDArray[np.bool_]
     """Per path: one of the backward pass."""
     again: NDArray[np.int8]
@@ -49,10 +49,10 @@ class DescribedSweep:
     """Ranges with the paths that some row needs put into words."""
 
     texts: texts.Texts
-    paths: paths.Paths
+    paths: paths.RangeStacks
     row: NDArray[np.int32]
     """Row of each range in the capture."""
-    described: list[Path]
+    described: list[RangeStack]
     """The last is that of what lies in no range."""
     index_of_path: NDArray[np.int32]
     """Per path: where it is described; MISSING for those that no row needs."""
@@ -137,5 +137,5 @@ def describe_paths(sweep: Sweep, ranges: Sequence[IntArray], max_names: int) -> 
     wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))
     index = np.full(len(sweep.paths.parent), MISSING, np.int32)
     index[wanted] = np.arange(len(wanted))
-    described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.EMPTY_PATH]
+    described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.EMPTY_STACK]
     return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, index)

@@ -132,7 +132,7 @@ NAMED = frozenset(_NAME)
 """Kinds of ranges that name a part of the program."""
 
 
-def says(name: str, kind: Kind) -> str:
+def direction_hint(name: str, kind: Kind) -> str:
     """The direction that a named range implies; "" for none.
 
     A layer may be a module of a backward RNN: only one that is named so and no more says it.

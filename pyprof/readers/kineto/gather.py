@@ -163,7 +163,7 @@ class Recording(NamedTuple):
     threads: pa.Table
 
 
-class Gathered:
+class TraceTables:
     """The relevant events so far, as columns; times relative to the trace's base."""
 
     def __init__(self) -> None:

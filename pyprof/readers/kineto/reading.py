@@ -10,7 +10,7 @@ from pyprof.errors import CaptureError
 from pyprof.readers import refusals
 from pyprof.readers.kineto import gather
 from pyprof.readers.kineto.file.stream import Trace
-from pyprof.readers.kineto.gather import Gathered
+from pyprof.readers.kineto.gather import TraceTables
 from pyprof.readers.kineto.graphs import captures
 from pyprof.schema import Identity
 
@@ -38,9 +38,9 @@ def read(path: Path) -> Capture:
     return captures.attached(capture, path, gathered.captured(trace), _recording)
 
 
-def _gathered(path: Path) -> tuple[Gathered, Trace]:
+def _gathered(path: Path) -> tuple[TraceTables, Trace]:
     trace = Trace(path)
-    gathered = Gathered()
+    gathered = TraceTables()
     with _no_collection():
         for groups in trace.events():
             gathered.add(groups)

@@ -12,7 +12,7 @@ from pyprof.records.merging import merge_unique, merged_by
 from pyprof.render import page
 from pyprof.render.page import parts, sections
 from pyprof.render.page.cross_filter import Selectable, chosen_facts, row_facts
-from pyprof.render.page.parts import Gathered, Page
+from pyprof.render.page.parts import Page, PartInput
 from pyprof.render.text.formatting import duration
 from pyprof.render.text.summary_text import fact_value
 from pyprof.version import __version__
@@ -68,7 +68,7 @@ def summarise_page(
     return Content(
         summary=sum_up(source, view),
         facts=chosen_facts(facts),
-        parts=parts.summarise(Gathered(source, view, facts, snapshot)),
+        parts=parts.summarise(PartInput(source, view, facts, snapshot)),
         tools=tools,
         began_ns=_began_ns(source),
         warnings=source.table.source.warnings,

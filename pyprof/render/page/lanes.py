@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.timeline import DeviceTime, Stream
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
-    from pyprof.render.page.parts import Gathered
+    from pyprof.render.page.parts import PartInput
 
 _MAX_SINGLE = 30_000
 """Kernels of a capture that are boxes of their own."""
@@ -179,7 +179,7 @@ def _renumbered(
     return replace(device, lanes=tuple(replace(lane, boxes=box) for lane, box in lanes))
 
 
-def lanes(gathered: Gathered) -> Lanes | None:
+def lanes(gathered: PartInput) -> Lanes | None:
     """Draw what was chosen of a capture; None if the records hold no times."""
     overview, records = gathered.overview, gathered.source.table.records
     if overview.timeline is None:
@@ -271,7 +271,7 @@ def _examples(steps: Steps, shown: Int64Array) -> tuple[int | None, int | None]:
 
 
 def _single(
-    gathered: Gathered, rows: Mask, drawn: Sequence[Stream], length: int, *examples: int | None
+    gathered: PartInput, rows: Mask, drawn: Sequence[Stream], length: int, *examples: int | None
 ) -> Mask:
     """Find the rows that get their own boxes: all if there are few, else those worth a look.
 
@@ -298,7 +298,7 @@ def _single(
 class _Texts:
     """Numbers the facts of boxes as they come."""
 
-    def __init__(self, gathered: Gathered) -> None:
+    def __init__(self, gathered: PartInput) -> None:
         self._facts = gathered.facts
         self._number = np.full(gathered.facts.combinations.num_rows, -1)
         self._order: list[int] = []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.summary.overview import Overview
     from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.arrays import Floats, Int64Array
-    from pyprof.render.page.parts import Gathered
+    from pyprof.render.page.parts import PartInput
 
 _MAX_RANKS = 64
 _NEEDED = ("pid", "device", "window", "start", "end")
@@ -58,7 +58,7 @@ class StepTimes:
         return max((len(duration) for duration in self.duration_ns), default=0)
 
 
-def step_times(gathered: Gathered) -> StepTimes:
+def step_times(gathered: PartInput) -> StepTimes:
     """Measure every step on every GPU; no GPU where no steps are known."""
     overview, records = gathered.overview, gathered.source.table.records
     nothing = StepTimes(overview.steps.kind, (), (), ())

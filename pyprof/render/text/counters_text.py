@@ -135,5 +135,5 @@ def section(answer: Summary, limit: int) -> Iterator[str]:
         texts = 2 if any(op.dir for op in answer.measured.ops[:limit]) else 1
         shown = [[row[0], *row[_TEXTS + 1 - texts :]] for row in ([*header], *rows)]
         cuts = {0: formatting.cut_in_middle}
-        yield from formatting.fitted(shown[1:], shown[0], range(texts), cuts)
+        yield from formatting.layout_table(shown[1:], shown[0], range(texts), cuts)
     yield ""

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from pyprof import sanitize
-from pyprof.analysis.diff.compare import GONE, SAME_BELOW, held_text
+from pyprof.analysis.diff.compare import REMOVED, SAME_BELOW, held_text
 from pyprof.analysis.diff.noise import FEW, LEVEL, STEPS
 from pyprof.answers.diff_answer import waterfall
 from pyprof.render.text import formatting as markdown
@@ -19,8 +19,8 @@ from pyprof.render.text.formatting import (
     cut_in_middle,
     cut_left,
     duration,
-    fitted,
     heading,
+    layout_table,
     number,
     percent,
     wrapped,
@@ -188,11 +188,11 @@ def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]
     yield from wrapped(certainty(comparison))
     for cause in comparison.causes:
         yield from wrapped(cause)
-    yield from fitted([*metrics(comparison)], METRIC_HEADER, (0, 6))
+    yield from layout_table([*metrics(comparison)], METRIC_HEADER, (0, 6))
     yield ""
     if stages := waterfall(comparison):
         yield heading(f"from A to B, {comparison.processor} time")
-        yield from fitted([*stage_rows(stages)], STAGE_HEADER, (0,))
+        yield from layout_table([*stage_rows(stages)], STAGE_HEADER, (0,))
         yield ""
     yield heading("largest changes")
     keys = len(comparison.keys)
@@ -208,7 +208,7 @@ def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]
     ]
     if rows:
         cuts = {index: _cutter(key) for index, key in enumerate(comparison.keys)}
-        yield from fitted(rows, header(comparison), range(keys + 1), cuts)
+        yield from layout_table(rows, header(comparison), range(keys + 1), cuts)
     else:
         yield NOTHING if not comparison.unclear else _NOT_SIGNIFICANT
     for note in notes(comparison, limit):
@@ -239,7 +239,7 @@ def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
     said = tuple(f"other {name}:" for name in comparison.common)
     for entry in comparison.differing[:limit]:
         name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
-        for cause in () if entry.status == GONE else entry.causes:  # for something new, say
+        for cause in () if entry.status == REMOVED else entry.causes:  # for something new, say
             if not cause.startswith(said):
                 yield f"{name}: {cause}"
     if unclear := len(comparison.unclear):

@@ -124,7 +124,9 @@ def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
     return [max(map(cells, column)) for column in zip(header, *rows, strict=True)]
 
 
-def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
+def wrap_columns(
+    rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]
+) -> list[str]:
     """Align cells as `table` does; columns beyond the width go on below, indented."""
     wide = widths(rows, header)
     parts: list[list[int]] = []
@@ -160,7 +162,7 @@ def table(
     ]
 
 
-def fitted(
+def layout_table(
     rows: Sequence[Sequence[str]],
     header: Sequence[str],
     left: Sequence[int],
@@ -183,7 +185,7 @@ def fitted(
     sizes = _shrunk(wide, heads, max(over, 0), cutters)
     if sizes is None:
         least = [_MIN_TEXT if index in cutters else room for index in range(len(header))]
-        yield from folded([_cut_cells(row, least, cutters) for row in rows], header, left)
+        yield from wrap_columns([_cut_cells(row, least, cutters) for row in rows], header, left)
         return
     shown = [_cut_cells(row, sizes, cutters) for row in rows]
     lines = table([*heads[1:], *shown], heads[0], left, gap)

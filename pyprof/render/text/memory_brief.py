@@ -67,7 +67,7 @@ def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:
                 ("At the end", pair.a.end_bytes, pair.b.end_bytes),
             )
         ]
-        yield from formatting.fitted(rows, ("", "A", "B", "Change"), (0,))
+        yield from formatting.layout_table(rows, ("", "A", "B", "Change"), (0,))
         for key in _KEYS:
             if changes := pair.by(key):
                 yield ""
@@ -91,7 +91,7 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
         )
         for each in changes[:top]
     ]
-    yield from formatting.fitted(
+    yield from formatting.layout_table(
         rows, (key.capitalize(), "A", "B", "Change", "Blocks"), (0,), {0: formatting.cut_left}
     )
 

@@ -53,7 +53,9 @@ def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
         )
         for each in analysed[:top]
     ]
-    yield from formatting.fitted(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,))
+    yield from formatting.layout_table(
+        rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,)
+    )
     if rest := len(analysed) - len(rows):
         yield f"... and {rest} more (--top {len(analysed)})"
 
@@ -244,7 +246,7 @@ def _groups(
         for group in groups[:top]
     ]
     header = (_TITLES[key], "Held", "%", "Blocks", "Allocated in all", "GB*ms held")
-    yield from formatting.fitted(rows, header, (0,), _CUTS)
+    yield from formatting.layout_table(rows, header, (0,), _CUTS)
     if len(groups) > top:
         rest = groups[top:]
         held = size(sum(group.bytes for group in rest))
@@ -291,7 +293,7 @@ def _blocks(blocks: Sequence[HeldBlock]) -> Iterator[str]:
     cuts = {index: cut for index, (_, cut, _) in enumerate(known) if cut is not None}
     texts = zip(*(cells for _, _, cells in known), strict=True)
     left = [index for index, (title, _, _) in enumerate(known) if title in _BLOCK_TEXTS[1:]]
-    yield from formatting.fitted([*texts], [title for title, _, _ in known], left, cuts)
+    yield from formatting.layout_table([*texts], [title for title, _, _ in known], left, cuts)
 
 
 _BLOCK_TEXTS = ("Size", "Category", "Op", "Line", "Evidence")
@@ -313,13 +315,13 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
         for each in chosen
     ]
     header = (_TITLES[key], "Held", "Allocated in all", "GB*ms held", "Time ms", "Rows")
-    yield from formatting.fitted(rows, header, (0,), _CUTS)
+    yield from formatting.layout_table(rows, header, (0,), _CUTS)
 
 
 def _changes(device: DeviceMemory) -> Iterator[str]:
     yield formatting.heading("What would change the peak")
     rows = [(each.change, *change_cells(device, each), each.assumes) for each in device.changes]
-    yield from formatting.fitted(rows, ("Change", "Peak", "", "If"), (0, 3))
+    yield from formatting.layout_table(rows, ("Change", "Peak", "", "If"), (0, 3))
 
 
 def change_cells(device: DeviceMemory, change: PossibleChange) -> tuple[str, str]:
@@ -356,7 +358,7 @@ def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
         for each in device.checkpoints[:top]
     ]
     header = ("Layer", "Held", "Peak", "", "Again per step", "ms per step")
-    yield from formatting.fitted(rows, header, (0,), _CUTS)
+    yield from formatting.layout_table(rows, header, (0,), _CUTS)
     yield from formatting.wrapped(
         "Held: its activations at the peak but its output, which the next layer takes. While the "
         "layer's own passes run, nothing is saved."
@@ -389,7 +391,7 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
         for leak in growth.leaks
     ]
     yield "Lines that hold more and more:"
-    yield from formatting.fitted(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
+    yield from formatting.layout_table(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
 
 
 def _out_of_memory(oom: OutOfMemory) -> str:

@@ -366,4 +366,6 @@ def layers(job: RankComparison, top: int) -> Iterator[str]:
 
 
 def _table(rows: list[list[str]], header: tuple[str, ...], left: tuple[int, ...]) -> Iterator[str]:
-    return formatting.fitted(rows, header, left, dict.fromkeys(left, formatting.cut_in_middle))
+    return formatting.layout_table(
+        rows, header, left, dict.fromkeys(left, formatting.cut_in_middle)
+    )

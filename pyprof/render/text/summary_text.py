@@ -288,7 +288,9 @@ def _gpus_down(devices: Sequence[DeviceUse]) -> list[str]:
            for _, measure in shown)]
         for device in devices
     ]  # fmt: skip
-    return formatting.folded(rows, ["Time", "Span ms", *(f"{name} %" for name, _ in shown)], (0,))
+    return formatting.wrap_columns(
+        rows, ["Time", "Span ms", *(f"{name} %" for name, _ in shown)], (0,)
+    )
 
 
 def _idle_for(cause: str) -> Callable[[DeviceUse], int]:
@@ -512,7 +514,9 @@ def _host_rows(answer: Summary, limit: int, option: str) -> Iterator[str]:
     ]
     header = ("Host time by op", "Calls", "Self ms", "%", "Total ms", "Mean us",
               f"{answer.processor} ms", "Line")  # fmt: skip
-    yield from formatting.fitted(rows, header, (0, 7), {0: formatting.cut, 7: formatting.cut_left})
+    yield from formatting.layout_table(
+        rows, header, (0, 7), {0: formatting.cut, 7: formatting.cut_left}
+    )
     if rest := host[limit:]:
         share = percent(sum(op.self_ns for op in rest) / total_ns)
         yield f"... and {len(rest)} more, {share} % of host time in ops ({option})"

@@ -8,8 +8,8 @@ from pyprof.analysis.trial.timing import median_ns
 from pyprof.render.text.formatting import (
     UNKNOWN,
     duration,
-    fitted,
     heading,
+    layout_table,
     percent,
     wrapped,
 )
@@ -40,7 +40,9 @@ def trial(answer: Try) -> Iterator[str]:
     yield from wrapped(baseline_sentence(answer))
     yield ""
     if answer.changes:
-        yield from fitted([row(each, answer.baseline) for each in answer.changes], HEADER, TEXTS)
+        yield from layout_table(
+            [row(each, answer.baseline) for each in answer.changes], HEADER, TEXTS
+        )
     elif answer.complete:
         yield from wrapped(_NOTHING)
     if not answer.complete:

@@ -43,7 +43,7 @@ def test_what_is_no_limit_is_refused_with_what_to_write(text: str) -> None:
 
 @pytest.mark.parametrize(("b", "is_broken"), [(102.0, False), (104.0, True), (50.0, False)])
 def test_a_change_beyond_the_limit_breaks_it(b: float, *, is_broken: bool) -> None:
-    broken = _TIME_LIMIT.broken(_compared(100.0, b))
+    broken = _TIME_LIMIT.violation(_compared(100.0, b))
     assert (broken is not None) is is_broken
 
 
@@ -56,5 +56,5 @@ def test_a_change_beyond_the_limit_breaks_it(b: float, *, is_broken: bool) -> No
     ],
 )
 def test_what_cannot_be_checked_breaks_the_limit(compared: SimpleNamespace, problem: str) -> None:
-    broken = known(_TIME_LIMIT.broken(compared))
+    broken = known(_TIME_LIMIT.violation(compared))
     assert problem in broken

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyprof.analysis.time import host_api
-from pyprof.analysis.time.host_api import SORTS, Calls
+from pyprof.analysis.time.host_api import CALL_KINDS, Calls
 from tests.analysis.captures import Work, capture, records
 
 
@@ -21,27 +21,27 @@ from tests.analysis.captures import Work, capture, records
     ],
 )
 def test_a_call_is_classified_by_its_name(name: str, kind: str | None) -> None:
-    assert host_api.sort_of(name) == kind
+    assert host_api.call_kind(name) == kind
 
 
 def test_calls_of_one_process_overlap_on_its_threads_and_count_once() -> None:
-    sync, launch = SORTS.index(host_api.SYNC), SORTS.index(host_api.LAUNCH)
+    sync, launch = CALL_KINDS.index(host_api.SYNC), CALL_KINDS.index(host_api.LAUNCH)
     calls = Calls(
         pid=np.array([1, 1, 2]),
         start=np.array([0, 5, 3]),
         end=np.array([10, 20, 4]),
-        sort=np.array([sync, sync, launch]),
+        kind_of_call=np.array([sync, sync, launch]),
         complete=True,
     )
     hosts = calls.hosts()
-    assert hosts[1].inside[host_api.SYNC].total == hosts[1].anywhere.total == 20
+    assert hosts[1].inside[host_api.SYNC].total == hosts[1].inside_any.total == 20
     assert hosts[1].inside[host_api.LAUNCH].total == 0
-    assert hosts[2].anywhere.total == 1
+    assert hosts[2].inside_any.total == 1
 
 
 def test_each_process_has_its_calls() -> None:
     """Found for all at once; one of which none is known is silent."""
     work = [Work((100 * n + 50, 100 * n + 60), (100 * n, 100 * n + 7)) for n in (1, 2)]
     found = host_api.calls(records(capture(work)), None).hosts()
-    assert {pid: host.anywhere.start.tolist() for pid, host in found.items()} == {1: [100, 200]}
-    assert host_api.SILENT.anywhere.total == 0
+    assert {pid: host.inside_any.start.tolist() for pid, host in found.items()} == {1: [100, 200]}
+    assert host_api.SILENT.inside_any.total == 0

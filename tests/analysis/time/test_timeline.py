@@ -23,7 +23,7 @@ from pyprof.analysis.time.timeline import (
     COMPUTE,
     COPY,
     DeviceTime,
-    sorts,
+    activity_classes,
     streams,
     timeline,
 )
@@ -218,7 +218,7 @@ def test_two_real_ranks_agree_with_brute_force(captures: Path) -> None:
 
 def _walk(whole: Records, mine: np.ndarray) -> dict[str, int]:
     """Walk over all starts and ends, counting what runs between one and the next."""
-    sort = sorts(whole)
+    sort = activity_classes(whole)
     events = sorted(
         [(int(whole.numpy("start")[row]), 1, int(sort[row])) for row in np.flatnonzero(mine)]
         + [(int(whole.numpy("end")[row]), -1, int(sort[row])) for row in np.flatnonzero(mine)]

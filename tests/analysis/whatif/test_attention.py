@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.whatif import attention
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
@@ -31,7 +31,7 @@ def test_a_call_takes_its_roof_by_the_share_that_is_reached() -> None:
     ],
     ids=["in float32", "of few queries", "of narrow heads", "absent"],
 )
-def test_attention_is_refused(case: Case, why: str) -> None:
+def test_attention_is_refused(case: RuleContext, why: str) -> None:
     """Fused kernels were not faster there."""
     given = attention.predict(unchanged(case))
     assert isinstance(given, Refusal)

@@ -2,20 +2,20 @@
 
 import pytest
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.whatif import batching
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
 from tests.analysis.captures import US, Work, capture, table
 
 
-def _case(*blocks: int) -> Case:
+def _case(*blocks: int) -> RuleContext:
     """Return kernels of 100 us each, of so many thread blocks, on 108 SMs."""
     work = [
         Work((at * 200 * US, (at * 200 + 100) * US), (at, at + 1), grid=(count, 1, 1))
         for at, count in enumerate(blocks, 1)
     ]
-    return Case(table(capture(work)))
+    return RuleContext(table(capture(work)))
 
 
 @pytest.mark.parametrize(("text", "factor"), [("2x", 2), ("2", 2), ("0.5x", 0.5), ("1.5", 1.5)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.back_test import Interval
 from pyprof.analysis.whatif.kernels import Kernels, unchanged
 from tests.analysis.captures import US, Work, capture, table
@@ -13,7 +13,7 @@ _ROW = np.array([0])
 
 def _two() -> Kernels:
     work = [Work((at * US, (at + 100) * US), (0, 5)) for at in (10, 200)]
-    return unchanged(Case(table(capture(work))))
+    return unchanged(RuleContext(table(capture(work))))
 
 
 def test_nothing_changed_is_certain() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.whatif import other_gpu
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.other_gpu import Board, board, outcomes_of, time_ratio
@@ -30,7 +30,7 @@ def _share(card: str, family: str) -> float:
 def test_kernels_that_move_bytes_follow_the_bandwidth() -> None:
     """An A100 moves 1555 GB/s, an H100 3350, each at its share of it."""
     work, ranges = chain(3)
-    case = Case(table(capture(work, (), ranges)))
+    case = RuleContext(table(capture(work, (), ranges)))
     given = other_gpu.predict(unchanged(case), "H100")
     assert isinstance(given, Prediction)
     shares = _share("A100 PCIe 80GB", "pointwise") / _share("H100 SXM", "pointwise")
@@ -70,7 +70,7 @@ def test_there_and_back_is_where_it_began() -> None:
 def test_other_targets_are_refused(name: str, why: str) -> None:
     """Of another vendor, not measured, not one, or unknown."""
     work, ranges = chain(3)
-    given = other_gpu.predict(unchanged(Case(table(capture(work, (), ranges)))), name)
+    given = other_gpu.predict(unchanged(RuleContext(table(capture(work, (), ranges)))), name)
     assert isinstance(given, Refusal)
     assert why in given.why
 
@@ -89,7 +89,9 @@ def test_a_copy_from_the_host_stays() -> None:
     copy = Work(
         (end + US, end + 9 * US), (end, end + 1), "[CUDA memcpy HtoD]", schema.MEMCPY, grid=None
     )
-    given = other_gpu.predict(unchanged(Case(table(capture([*work, copy], (), ranges)))), "H100")
+    given = other_gpu.predict(
+        unchanged(RuleContext(table(capture([*work, copy], (), ranges)))), "H100"
+    )
     assert isinstance(given, Prediction)
     assert given.rows.tolist() == [0, 1, 2]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.whatif import pointwise
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
@@ -29,7 +29,7 @@ def chain(count: int, *, apart: bool = False) -> tuple[list[Work], list[Range]]:
 
 
 def _predicted(work: list[Work], ranges: list[Range]) -> Prediction | Refusal:
-    return pointwise.predict(unchanged(Case(table(capture(work, (), ranges)))))
+    return pointwise.predict(unchanged(RuleContext(table(capture(work, (), ranges)))))
 
 
 def test_a_chain_takes_what_moving_its_outer_tensors_once_takes() -> None:
@@ -37,7 +37,7 @@ def test_a_chain_takes_what_moving_its_outer_tensors_once_takes() -> None:
     work, ranges = chain(3)
     given = _predicted(work, ranges)
     assert isinstance(given, Prediction)
-    case = Case(table(capture(work, (), ranges)))
+    case = RuleContext(table(capture(work, (), ranges)))
     peak = case.table.devices.values[0]
     assert peak is not None
     assert peak.bandwidth is not None

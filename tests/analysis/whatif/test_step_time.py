@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.back_test import Interval
 from pyprof.analysis.whatif.kernels import Kernels, unchanged
 from pyprof.analysis.whatif.prediction import Span
@@ -21,7 +21,7 @@ def _source(work: list[Work]) -> Source:
 
 
 def _halved(source: Source) -> Kernels:
-    kernels = unchanged(Case(source.table))
+    kernels = unchanged(RuleContext(source.table))
     rows = np.arange(len(kernels.ns))
     return kernels.retimed(rows, kernels.ns / 2, Interval(0.9, 1.1))
 

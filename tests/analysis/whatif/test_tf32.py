@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.case import RuleContext
 from pyprof.analysis.whatif import tf32
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
@@ -15,7 +15,7 @@ _SQUARE = Tensor((4096, 4096), "float32")
 def _predicted(kernel: str) -> Prediction | Refusal:
     work = [Work((10 * US, 10_010 * US), (0, 5 * US), kernel)]
     ranges = [op("matmul", (-100, 6 * US), _SQUARE, _SQUARE)]
-    return tf32.predict(unchanged(Case(table(capture(work, (), ranges)))))
+    return tf32.predict(unchanged(RuleContext(table(capture(work, (), ranges)))))
 
 
 def test_a_product_limited_by_compute_wins_the_ratio_of_peaks() -> None:

@@ -173,7 +173,7 @@ def _trees(draw: st.DrawFn) -> list[tuple[int, int]]:
     ]
 
 
-def _expected(texts: list[str], most: int) -> range_stacks.Path:
+def _expected(texts: list[str], most: int) -> range_stacks.RangeStack:
     """Say what texts, outermost first, say: each looked at on its own."""
     kinds = [marker.classify(text) for text in texts]
     of = {kind: [t for t, k in zip(texts, kinds, strict=True) if k == kind] for kind in Kind}
@@ -193,9 +193,9 @@ def _expected(texts: list[str], most: int) -> range_stacks.Path:
     inner = texts if begin is None else texts[begin + 1 :]
     again = begin is not None and any(t in seqs or t in dict(calls) for t in inner)
     inner = inner if again else texts
-    says = "bprop" if any("(backward)" in text for text in texts) else ""
+    direction_hint = "bprop" if any("(backward)" in text for text in texts) else ""
     trace = traces[-1] if traces else ()
-    return range_stacks.Path(
+    return range_stacks.RangeStack(
         layer=layer[-most:],
         trace=trace[-most:],
         modules=tuple(of[Kind.MODULE])[-most:],
@@ -204,10 +204,10 @@ def _expected(texts: list[str], most: int) -> range_stacks.Path:
         seqs=tuple(map(marker.statement, seqs))[-most:],
         backward=bool(nodes),
         optimizer=bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
-        says=says,
+        direction_hint=direction_hint,
         naming=tuple(marker.statement(text) for text in inner if text in seqs)[-most:],
         again=again,
-        of_caller=(not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
+        inherited=(not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
         if caller
         else (False, False),
     )
@@ -229,7 +229,7 @@ def _begin_again(texts: list[str], kinds: list[Kind]) -> int | None:
 @given(_trees(), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_some_paths_are_put_into_words(tree: list[tuple[int, int]], most: int, rng: object) -> None:
     """Each as the texts on the way to it say, cut to its innermost ones."""
-    found = range_stacks.Paths(
+    found = range_stacks.RangeStacks(
         np.arange(len(tree)),
         np.array([parent for parent, _ in tree]),
         np.array([template for _, template in tree]),

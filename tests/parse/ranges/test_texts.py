@@ -85,6 +85,8 @@ def test_a_range_names_its_layer_or_loop(text: str, kind: Kind, expected: str) -
 
 def test_only_a_layer_named_as_a_part_of_the_step_implies_a_direction() -> None:
     """A module of a bidirectional RNN may have `backward` in its name."""
-    assert texts.says("rnn.backward_cell", Kind.LAYER) == ""
-    assert texts.says("backward", Kind.LAYER) == texts.says("backward", Kind.USER)
-    assert texts.says("backward", Kind.LAYER)
+    assert texts.direction_hint("rnn.backward_cell", Kind.LAYER) == ""
+    assert texts.direction_hint("backward", Kind.LAYER) == texts.direction_hint(
+        "backward", Kind.USER
+    )
+    assert texts.direction_hint("backward", Kind.LAYER)

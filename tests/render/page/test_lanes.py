@@ -12,23 +12,23 @@ from pyprof.records.merging import merge_sums
 from pyprof.render.page import lanes
 from pyprof.render.page.cross_filter import KEYS, row_facts
 from pyprof.render.page.lanes import Lanes
-from pyprof.render.page.parts import Gathered
+from pyprof.render.page.parts import PartInput
 from tests.analysis.captured import STEP_NS, capture
 from tests.builders import Work, nsys_db
 from tests.known import known
 
 
-def gather(file: Path, chosen: str | None = None) -> Gathered:
+def gather(file: Path, chosen: str | None = None) -> PartInput:
     loaded = source.load(str(file))
     found = overview(loaded, chosen)
-    return Gathered(loaded, found, row_facts(loaded.table, found.rows))
+    return PartInput(loaded, found, row_facts(loaded.table, found.rows))
 
 
-def draw(gathered: Gathered) -> Lanes:
+def draw(gathered: PartInput) -> Lanes:
     return known(lanes.lanes(gathered))
 
 
-def check(gathered: Gathered) -> Lanes:
+def check(gathered: PartInput) -> Lanes:
     """Compare boxes and gaps with the rows, one by one."""
     drawn, records = draw(gathered), gathered.source.table.records
     rows = gathered.overview.rows

@@ -60,7 +60,7 @@ def test_a_wide_table_goes_on_below() -> None:
     """Indented, beside the first column; every cell is there, and no line is too wide."""
     rows = [[f"row {n}", *("x" * 20 + str(place) for place in range(9))] for n in range(2)]
     header = ["Name", *(f"column {place}" for place in range(9))]
-    lines = formatting.folded(rows, header, (0,))
+    lines = formatting.wrap_columns(rows, header, (0,))
     assert max(map(len, lines)) <= 100
     assert [line.split()[0] for line in lines if line] == ["Name", "row", "row"] * 3
     assert sum(line.startswith("row") for line in lines) == 2
@@ -145,7 +145,9 @@ def test_a_table_is_100_cells_wide_and_cuts_no_number(
     header = [HEADER[0], *HEADER[1:5] * times, HEADER[5]]
     left = (0, len(header) - 1)
     lines = [
-        *formatting.fitted(spelt, header, left, {0: formatting.cut, left[1]: formatting.cut_left})
+        *formatting.layout_table(
+            spelt, header, left, {0: formatting.cut, left[1]: formatting.cut_left}
+        )
     ]
     plain = formatting.finish(lines, coloured=False).decode().splitlines()
     assert max(map(cells, plain)) <= 100
@@ -163,17 +165,17 @@ def test_columns_stand_closer_then_headers_are_stacked_then_texts_cut(
     header = ["Op", *["Own ms/step"] * 3, *["ms"] * 4]
     cuts = {0: formatting.cut}
     for length, shown in ((30, "a" * 30 + "  "), (39, "a" * 39 + " ")):
-        (_, line) = formatting.fitted([["a" * length, *["1.234"] * 7]], header, (0,), cuts)
+        (_, line) = formatting.layout_table([["a" * length, *["1.234"] * 7]], header, (0,), cuts)
         assert shown in line
         assert len(line) <= 100
-    lines = formatting.fitted([["a" * 50, *["1.234"] * 7]], header, (0,), cuts)
+    lines = formatting.layout_table([["a" * 50, *["1.234"] * 7]], header, (0,), cuts)
     first, second, line = map(click.unstyle, lines)
     assert (first.split(), second.split()) == (["Own"] * 3, ["Op", *["ms/step"] * 3, *["ms"] * 4])
     assert "a" * 50 + " " in line
-    *_, line = formatting.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)
+    *_, line = formatting.layout_table([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)
     assert (len(line), "aaa... " in line) == (100, True)
     header = ["Op", *["Others waited ms/step"] * 7]
-    below = [*formatting.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)]
+    below = [*formatting.layout_table([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)]
     assert sum("aaa..." in line for line in below) == 3
 
 

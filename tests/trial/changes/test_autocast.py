@@ -97,7 +97,10 @@ def test_overflow_of_float16_is_a_failure_and_a_scale_that_settles_is_told(tmp_p
     assert (broken.code, len(broken.step_ns)) == (1, 9)
     assert "float16 overflows: gradients were not finite in 10 of 10 steps" in broken.error
     script.write_text(_SCALED.format(scale="65536.0", factor="1.0"))
-    settled = run_child(script, "fp16")
-    assert settled.code == 0
-    assert len(settled.step_ns) == 9
-    assert "which the GradScaler skipped; its scale fell from 65536 to" in settled.notes[0]
+    apply_global_conditions = run_child(script, "fp16")
+    assert apply_global_conditions.code == 0
+    assert len(apply_global_conditions.step_ns) == 9
+    assert (
+        "which the GradScaler skipped; its scale fell from 65536 to"
+        in apply_global_conditions.notes[0]
+    )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class PartInput:
     """One capture, for the parts to sum up."""
 
     source: Source
@@ -63,7 +63,7 @@ class Part(Protocol):
     def section(self, page: Page) -> Mapping[str, Any] | None:
         """Return the values of the part's template; None if there is nothing to show."""
 
-    def summarise(self, gathered: Gathered) -> Any:  # noqa: ANN401 - the part's own
+    def summarise(self, gathered: PartInput) -> Any:  # noqa: ANN401 - the part's own
         """Sum up a capture, small enough to send."""
 
 
@@ -77,7 +77,7 @@ def parts() -> Mapping[str, Part]:
     return dict(sorted(modules.items(), key=lambda entry: (entry[1].ORDER, entry[0])))
 
 
-def summarise(gathered: Gathered) -> dict[str, Any]:
+def summarise(gathered: PartInput) -> dict[str, Any]:
     """Sum up a capture for each part that asks for it."""
     return {name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)}
 

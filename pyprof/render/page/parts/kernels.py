@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Kernels", 110
 
@@ -33,7 +33,7 @@ class Kernels:
     """By the short name of a kernel."""
 
 
-def summarise(gathered: Gathered) -> Kernels:
+def summarise(gathered: PartInput) -> Kernels:
     """Sum up the chosen rows by kernel."""
     table = gathered.source.table
     sums = op_totals.sums(table, sections.KERNELS, gathered.overview.rows)

@@ -14,12 +14,12 @@ from pyprof.render.text.formatting import duration, percent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Lines", 30
 
 
-def summarise(gathered: Gathered) -> LineSums:
+def summarise(gathered: PartInput) -> LineSums:
     """Sum up the chosen rows by line."""
     return source_lines.source_lines(gathered.source.table, gathered.overview.rows)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.render.page.cross_filter import Selectable
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Memory", 45
 _MAX_ROWS = 200
@@ -55,7 +55,7 @@ class Peak:
     end_bytes: int
 
 
-def summarise(gathered: Gathered) -> MemoryData | None:
+def summarise(gathered: PartInput) -> MemoryData | None:
     """Analyse what was recorded with a capture; None if nothing was."""
     clock = _clock(gathered)
     window = None if clock is None else clock.window
@@ -70,12 +70,12 @@ def summarise(gathered: Gathered) -> MemoryData | None:
     return MemoryData(highest, clock, tuple(map(_peak, devices)))
 
 
-def _clock(gathered: Gathered) -> Clock | None:
+def _clock(gathered: PartInput) -> Clock | None:
     timeline = gathered.overview.timeline
     return None if timeline is None else Clock(*extent(timeline.devices))
 
 
-def _recorded(gathered: Gathered) -> Iterator[Recorded]:
+def _recorded(gathered: PartInput) -> Iterator[Recorded]:
     """Read the snapshot that was named, which belongs to the capture, or what lies beside it."""
     source = gathered.source
     if gathered.snapshot is not None:

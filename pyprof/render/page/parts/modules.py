@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Modules", 70
 
 
-def summarise(gathered: Gathered) -> pa.Table:
+def summarise(gathered: PartInput) -> pa.Table:
     """Sum up the chosen rows by what stands in for modules."""
     return op_totals.sums(gathered.source.table, OPS, gathered.overview.rows)
 

@@ -12,7 +12,7 @@ from pyprof.render.text.formatting import percent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Roofline", 80
 
@@ -20,7 +20,7 @@ _MAX_POINTS = 400
 _MAX_ROOFS = 4
 
 
-def summarise(gathered: Gathered) -> Achieved:
+def summarise(gathered: PartInput) -> Achieved:
     """Sum up the chosen rows."""
     return achieved(gathered.source.table, gathered.overview.rows)
 

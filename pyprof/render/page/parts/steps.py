@@ -12,7 +12,7 @@ from pyprof.render.text.formatting import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Steps", 50
 
@@ -25,7 +25,7 @@ class StepData(NamedTuple):
     """None if the records hold no times."""
 
 
-def summarise(gathered: Gathered) -> StepData:
+def summarise(gathered: PartInput) -> StepData:
     """Measure the steps of a capture."""
     return StepData(step_times(gathered), strips(gathered.source, gathered.overview))
 

@@ -11,12 +11,12 @@ from pyprof.render.text.formatting import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Timeline", 40
 
 
-def summarise(gathered: Gathered) -> Lanes | None:
+def summarise(gathered: PartInput) -> Lanes | None:
     """Draw the chosen rows; None if the records hold no times."""
     return lanes(gathered)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.answers.try_answer import TimeRatio, TriedChange, Try
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Tried", 12
 _MIN_EXTENT, _MAX_EXTENT = math.log(1.25), math.log(8)
@@ -32,7 +32,7 @@ class TriedData:
     """The answer of the first capture: captures of one page are from one run."""
 
 
-def summarise(gathered: Gathered) -> TriedData | None:
+def summarise(gathered: PartInput) -> TriedData | None:
     """Read the try.json beside the capture; None if there is none."""
     origin = gathered.source.origin
     document = None if origin is None else trial_folder.answer_beside(Path(origin))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.answers.whatif_answer import PredictedTime, WhatIf
-    from pyprof.render.page.parts import Gathered, Page
+    from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "What if", 7
 
@@ -24,7 +24,7 @@ class Bar(NamedTuple):
     high: str
 
 
-def summarise(gathered: Gathered) -> WhatIf | None:
+def summarise(gathered: PartInput) -> WhatIf | None:
     """Predict; None for some of the steps, which are not predicted by themselves."""
     if gathered.overview.rows is not None:
         return None

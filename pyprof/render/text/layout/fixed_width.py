@@ -31,7 +31,7 @@ _SCALED, _NO_PREFIX = len("1.234k"), len("999")
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class ColumnWidth:
     """What one column needs."""
 
     column: Column
@@ -57,10 +57,10 @@ class Room:
         """The width of the header; headers that name a unit are never truncated."""
         return min(len(self.column.header), self.column.width or len(self.column.header))
 
-    def plus(self, other: Room) -> Room:
+    def plus(self, other: ColumnWidth) -> ColumnWidth:
         """Take in more rows."""
         pairs = ((self.whole, other.whole), (self.least, other.least), (self.scaled, other.scaled))
-        return Room(self.column, *map(max, pairs))
+        return ColumnWidth(self.column, *map(max, pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +88,22 @@ def header(column: Column, *, scaled: bool) -> str:
     return column.header.removesuffix("(ns)") if scaled else column.header
 
 
-def room(column: Column, values: pa.Array | pa.ChunkedArray) -> Room:
+def measure_width(column: Column, values: pa.Array | pa.ChunkedArray) -> ColumnWidth:
     """Measure some rows of a column."""
     if column.kind == NUMBERS:
         full_width = pc.utf8_length(values)
         first = pc.utf8_length(pc.replace_substring_regex(values, ",.*$", f",{MARK}"))
-        return Room(
+        return ColumnWidth(
             column,
             _most(full_width),
             _most(pc.min_element_wise(full_width, first)),
             _most(full_width),
         )
     if column.kind not in (INT, FLOAT):
-        return Room(column, 0, 0, 0)
+        return ColumnWidth(column, 0, 0, 0)
     full_width = rounded_width(values) if column.kind == FLOAT else _int_width(values)
     with_prefix = _scaled_width(column, values, full_width) if scalable(column) else full_width
-    return Room(column, full_width, full_width, with_prefix)
+    return ColumnWidth(column, full_width, full_width, with_prefix)
 
 
 def _most(lengths: pa.Array) -> int:
@@ -131,54 +131,56 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
 
     Raises PyprofError if not even the first fits.
     """
-    rooms = [Room(column, 0, 0, 0) for column in columns]
+    widths_needed = [ColumnWidth(column, 0, 0, 0) for column in columns]
     for batch in batches:
         parts = (batch.column(index) for index in range(len(columns)))
-        rooms = [
-            measured_room.plus(room(measured_room.column, part))
-            for measured_room, part in zip(rooms, parts, strict=True)
+        widths_needed = [
+            measured_room.plus(measure_width(measured_room.column, part))
+            for measured_room, part in zip(widths_needed, parts, strict=True)
         ]
-    for count in range(len(rooms), 0, -1):
-        for widths, with_prefixes in _tries(rooms[:count]):
+    for count in range(len(widths_needed), 0, -1):
+        for widths, with_prefixes in _tries(widths_needed[:count]):
             if (left := width - sum(widths) - count + 1) >= 0:
                 dropped = tuple(column.header for column in columns[count:])
-                grown = _grown(rooms[:count], widths, left)
+                grown = _grown(widths_needed[:count], widths, left)
                 return Layout(tuple(columns[:count]), tuple(grown), with_prefixes, dropped)
-    least = min(widths[0] for widths, _ in _tries(rooms[:1]))
+    least = min(widths[0] for widths, _ in _tries(widths_needed[:1]))
     raise PyprofError(f"the first of these columns needs a width of at least {least}; increase -w")
 
 
-def _tries(rooms: Sequence[Room]) -> Iterator[tuple[list[int], bool]]:
+def _tries(widths_needed: Sequence[ColumnWidth]) -> Iterator[tuple[list[int], bool]]:
     """The widths of the columns, and whether numbers have prefixes, from wide to narrow."""
-    yield [max(one.column.width or one.header, one.whole) for one in rooms], False
-    yield [_text(one) or max(one.header, one.whole) for one in rooms], False
-    yield [_text(one) or _with_prefix(one) for one in rooms], True
-    yield [min(_text(one), _SHORTEST) or _with_prefix(one) for one in rooms], True
+    yield [max(one.column.width or one.header, one.whole) for one in widths_needed], False
+    yield [_text(one) or max(one.header, one.whole) for one in widths_needed], False
+    yield [_text(one) or _with_prefix(one) for one in widths_needed], True
+    yield [min(_text(one), _SHORTEST) or _with_prefix(one) for one in widths_needed], True
 
 
-def _text(room: Room) -> int:
-    return (room.column.width or room.header) if room.is_text else 0
+def _text(measure_width: ColumnWidth) -> int:
+    return (measure_width.column.width or measure_width.header) if measure_width.is_text else 0
 
 
-def _with_prefix(room: Room) -> int:
-    column = room.column
+def _with_prefix(measure_width: ColumnWidth) -> int:
+    column = measure_width.column
     if column.kind == NUMBERS:
-        return max(room.header, room.least)
+        return max(measure_width.header, measure_width.least)
     if not scalable(column):
-        return max(room.header, room.whole)
-    return max(len(header(column, scaled=True)), room.scaled)
+        return max(measure_width.header, measure_width.whole)
+    return max(len(header(column, scaled=True)), measure_width.scaled)
 
 
-def _grown(rooms: Sequence[Room], widths: Sequence[int], left: int) -> Iterator[int]:
+def _grown(widths_needed: Sequence[ColumnWidth], widths: Sequence[int], left: int) -> Iterator[int]:
     """Share what is left: shortened texts get their usual width, those without one the rest."""
-    flexible = sum(not one.column.width for one in rooms)
+    flexible = sum(not one.column.width for one in widths_needed)
     grown = []
-    for one, width in zip(rooms, widths, strict=True):
+    for one, width in zip(widths_needed, widths, strict=True):
         more = min(left, max(one.column.width - width, 0)) if one.shrinks else 0
         left -= more
         grown.append(width + more)
     share = left // flexible if flexible else 0
-    return (w + (0 if one.column.width else share) for one, w in zip(rooms, grown, strict=True))
+    return (
+        w + (0 if one.column.width else share) for one, w in zip(widths_needed, grown, strict=True)
+    )
 
 
 UNKNOWN = "-"
@@ -246,11 +248,11 @@ def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
     """Shorten texts to a width, and mark those that were; of numbers in a list keep whole ones."""
     if column.name in ("trace", "line"):
         texts = without_folders(texts)
-    room = max(size - len(MARK), 0)
+    measure_width = max(size - len(MARK), 0)
     if column.name in _PATHS:
-        cut = pc.binary_join_element_wise(MARK, pc.utf8_slice_codeunits(texts, -room), "")
+        cut = pc.binary_join_element_wise(MARK, pc.utf8_slice_codeunits(texts, -measure_width), "")
     else:
-        beginning = pc.utf8_slice_codeunits(texts, 0, room)
+        beginning = pc.utf8_slice_codeunits(texts, 0, measure_width)
         if column.kind == NUMBERS:
             beginning = pc.replace_substring_regex(beginning, r"[^,]*$", "")
         cut = pc.binary_join_element_wise(beginning, MARK, "")
