@@ -40,7 +40,7 @@ def rewritten(
 ) -> tuple[list[str], str] | None:
     """Return a command line with the first option called `name` as it is written now, and a note.
 
-    Returns None if no other option stands for it, or its value is missing.
+    Returns None if no other option replaces it, or its value is missing.
     """
     index = next((i for i, text in enumerate(arguments) if text.partition("=")[0] == name), None)
     now = _NOW.get(f"{command} {name}") or _NOW.get(name)

@@ -47,7 +47,7 @@ class Guard:
     """The output, once known."""
     inputs: dict[_Inode, str] = field(default_factory=dict)
     beside: dict[str, str] = field(default_factory=dict)
-    """Files that belong to an input, existing or not, by path."""
+    """Paths of files that belong to an input, existing or not."""
     given: dict[str, str] = field(default_factory=dict)
     """The user's spelling of an input, by absolute path."""
     folders: set[str] = field(default_factory=set)

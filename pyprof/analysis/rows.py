@@ -70,7 +70,7 @@ def columns_for_json(names: str | None) -> tuple[str, ...]:
 
 
 def _by_header(text: str) -> str:
-    """Ask for the column that has a text above it: `Sil(ns)`, `Direction`."""
+    """Suggest the column whose header a text is: `Sil(ns)`, `Direction`; "" if none."""
     headers = {column.header: column.name for column in COLUMNS.values()}
     return f"; did you mean {headers[text]!r}?" if text in headers else ""
 

@@ -249,7 +249,7 @@ def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterato
 
 
 def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:
-    """Warn of launches whose kernels are missing, although later kernels were recorded.
+    """Warn about launches whose kernels are missing although later kernels were recorded.
 
     Work launched before the end of the recording may run after it.
     """

@@ -54,7 +54,7 @@ class Around(NamedTuple):
 
 
 def of_work(capture: Capture, activities: pa.Table, launch: Int64Array) -> dict[str, Column]:
-    """Build the columns that tell of the work itself and of the calls that launched it."""
+    """Build the columns on the work itself and the calls that launched it."""
     device = ints(activities.column("device"))
     table = capture.devices.select(["device", "name"]).to_pylist()
     names = {row["device"]: row["name"] for row in table if row["name"]}

@@ -53,7 +53,7 @@ class CheckpointedLayer:
     block_count: int
     """How many are checkpointed, each by itself: 1, or all blocks of a list."""
     held_bytes: int
-    """Activations that it holds at the peak, but for the last that it made in each step."""
+    """Activations that it holds at the peak, except the last one that it made in each step."""
     peak_bytes: int
     """The peak then."""
     saved_bytes: int

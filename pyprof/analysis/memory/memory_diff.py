@@ -143,7 +143,7 @@ def parse(text: str) -> Limit:
 
 
 def check(limits: Sequence[Limit], comparison: MemoryComparison) -> tuple[tuple[str, ...], bool]:
-    """Say which limits any device is beyond; and whether any is, or none can be told to be."""
+    """Return the limits that a device exceeds; and whether any is known to be exceeded."""
     violations: list[str] = []
     exceeded = False
     for pair in comparison.pairs:

@@ -390,7 +390,7 @@ def _groups(
     byte_ns: Floats | None,
     given_back_by: Labels | None = None,
 ) -> tuple[HeldMemory, ...]:
-    """Sum up blocks by code, what holds most of those that are live first."""
+    """Sum up blocks by code, the one with most live bytes first."""
     blocks = history.blocks
     rows = len(names) + 1  # the last for what is unknown
     index = np.where(codes == MISSING, rows - 1, codes)

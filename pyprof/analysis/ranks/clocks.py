@@ -38,7 +38,7 @@ _RESIDUAL_FROM = 5
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How a rank's clock goes against another's. Times in ns."""
+    """A rank's clock relative to another's. Times in ns."""
 
     number: int
     """Equal for ranks of one capture: they have one clock."""

@@ -125,7 +125,7 @@ UNALIGNED: Final = Alignment(np.zeros(0, np.int64), np.zeros(0, np.int64), np.in
 
 
 def first(rows: IntArray) -> Alignment:
-    """Let others be placed beside these."""
+    """Make these rows the reference for others."""
     return Alignment(rows, np.arange(len(rows)), 0.0)
 
 

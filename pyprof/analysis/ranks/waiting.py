@@ -92,7 +92,7 @@ def _waits(
 
 
 def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
-    """Choose the rows of the ranks that are aligned with each other: the most of them."""
+    """Choose the rows of the largest set of ranks that are aligned with each other."""
     rows_of: dict[int, list[int]] = {}
     for row, rank in enumerate(group.ranks.tolist()):
         if rank in clocks:

@@ -43,7 +43,7 @@ class LineSums:
     unknown_ns: int
     """GPU time of rows whose stack is not known, or holds no line of the user's."""
     total_ns: int
-    """To which `unknown_ns` and the lines' own times add up."""
+    """The sum of `unknown_ns` and the lines' own times."""
     processor: str = merged_by(processor_of_both)
     """Whose time it is."""
 

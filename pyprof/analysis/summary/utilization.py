@@ -32,7 +32,7 @@ _DECODE = "decode"
 
 @dataclass(frozen=True, slots=True)
 class StepShares:
-    """How near one step came to the peaks; None if a peak, or much of its work, is unknown."""
+    """How near a step came to the peaks; None if a peak, or much of its work, is unknown."""
 
     mfu: float | None = None
     hfu: float | None = None

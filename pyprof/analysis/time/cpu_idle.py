@@ -108,7 +108,7 @@ _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|bat
 
 
 def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]:
-    """Return starts and ends of the ranges that name data loading, by their names."""
+    """Return starts and ends of the ranges whose names are those of data loading."""
     is_named = partial(pc.match_substring_regex, pattern=_LOADING)
     ranges = capture.ranges
     ranges = ranges.filter(where(ranges.column("text"), is_named))

@@ -118,7 +118,7 @@ class Steps:
 
     @property
     def kind(self) -> str:
-        """Where from, without what differs between the steps of two processes."""
+        """The origin, without what differs between two processes."""
         return self.origin.partition(" ")[0]
 
     def rows(self, chosen: tuple[int, int] | None) -> NDArray[np.bool_] | None:

@@ -87,7 +87,7 @@ class _Blocks(NamedTuple):
 
 
 _KINDS = {"mxfp8": _Blocks(8, 32), "mxfp4": _Blocks(4, 32), "fp4": _Blocks(4, 16)}
-"""By what an op's name has."""
+"""Formats by words in an op's name."""
 
 
 def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:

@@ -60,7 +60,7 @@ def number(
     op_ids = pa.array(op_id + instance * len(is_node), mask=op_id == MISSING)
     calls = calls or _together(ops, seqs)
     call_ids = calls.member
-    if instance.any():  # what was captured once runs anew
+    if instance.any():  # work captured once runs again
         call_ids = call_ids + (instance * len(sweep.row))[calls.owner]
     columns: dict[str, Column] = {
         "opId": op_ids,

@@ -139,7 +139,7 @@ _SURE = 40.0
 _MEDIAN_OFF = 0.6745
 """Half of normal noise is closer to the mean than this, in standard deviations."""
 _WORTH = 0.02
-"""A smaller relative change of level is none."""
+"""Minimum relative change of level."""
 _MAX_PHASES = 64
 
 

@@ -31,7 +31,7 @@ def autotuning_trials(
 
     `conv` are the kernels of convolutions, `computes` those that could do their arithmetic. A call
     is a benchmark if the last call of the same op text on the same device runs fewer kernels, and
-    this call ends with those kernels, in the same order, after at least MIN_TRIED others that could
+    this call ran all of those, too, in the same order, after at least MIN_TRIED others that could
     compute, one of them of another name. Without a later call to compare with, nothing is a trial.
     Rows are in the order in which they ran.
     """

@@ -84,7 +84,7 @@ def calls(events: Sequence[Event], threads: Threads) -> pa.Table:
 def with_arrows(
     activities: pa.Table, tails: Sequence[Event | None], calls: pa.Table, threads: Threads
 ) -> tuple[pa.Table, pa.Table]:
-    """Tie work to the op that its arrow comes from, unless a call of that thread launched it.
+    """Tie work to the op that its flow event comes from, unless a call of that thread launched it.
 
     `activities` are in the order of `tails`. Returns the activities and all calls.
     """

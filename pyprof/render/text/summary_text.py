@@ -91,7 +91,7 @@ def chosen_rows(chosen: ChosenRows | None, processor: str) -> Iterator[str]:
 
 
 def _link_methods(found_by_ns: Mapping[str, int]) -> Iterator[str]:
-    """How ops were found, unless all by a launch, or from there by the forward op."""
+    """How ops were found, unless all were found by launches and, from there, forward ops."""
     if set(found_by_ns) - {*USUAL_METHODS, ""}:
         total_ns = sum(found_by_ns.values()) or 1
         parts = (
