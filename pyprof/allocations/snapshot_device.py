@@ -225,7 +225,7 @@ def _labels(
     stack: Int64Array,
     event: Int64Array,
     described: stacks.Described,
-    sites: trace_history.Sites | None,
+    sites: trace_history.EventContext | None,
 ) -> dict[str, Labels]:
     begins = np.where((event != MISSING) & (blocks.allocated != BEFORE), event, MISSING)
     ends = np.where(blocks.released < len(events), blocks.released, MISSING)
@@ -288,7 +288,7 @@ def _at(said: Labels, rows: Int64Array) -> Labels:
     return Labels(np.append(said.codes, MISSING)[rows], said.names)
 
 
-def _padded(sites: trace_history.Sites) -> trace_history.Sites:
+def _padded(sites: trace_history.EventContext) -> trace_history.EventContext:
     """Let MISSING stand for nowhere."""
     return sites._replace(
         direction=_at(sites.direction, np.arange(len(sites.direction.codes) + 1)),

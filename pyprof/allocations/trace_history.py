@@ -53,7 +53,7 @@ _CLUES = {
 }
 
 
-class Sites(NamedTuple):
+class EventContext(NamedTuple):
     """What was going on at each event."""
 
     line: Labels
@@ -108,14 +108,16 @@ def histories(
 
 
 def _history(
-    name: str, events: MemoryEvents, rows: Int64Array, sites: Sites, *, half_precision: bool
+    name: str, events: MemoryEvents, rows: Int64Array, sites: EventContext, *, half_precision: bool
 ) -> tuple[History, Labels, tuple[str, ...]]:
     size = events.bytes[rows]
     replayed = replay(np.where(size > 0, ALLOC, FREE_COMPLETED), events.address[rows], np.abs(size))
     blocks = replayed.blocks
     at = np.where(blocks.allocated == BEFORE, MISSING, blocks.allocated)
     freed = np.where(blocks.released < len(rows), blocks.released, MISSING)
-    own = Sites(*(Labels(np.append(each.codes[rows], MISSING), each.names) for each in sites))
+    own = EventContext(
+        *(Labels(np.append(each.codes[rows], MISSING), each.names) for each in sites)
+    )
     freed_clues = clues(own, freed)
     freed_in = categories.freed_in(
         freed_clues, blocks.released, directions(own.direction, np.arange(len(rows)))
@@ -211,7 +213,7 @@ def has_half_precision(capture: Capture) -> bool:
     )
 
 
-def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
+def find_sites(capture: Capture, events: MemoryEvents) -> EventContext:
     """Tie each event to what went on around it on its thread."""
     thread = _threads(capture, events)
     table = _records(capture, events, thread)
@@ -224,7 +226,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
             Labels(codes, ()), [say(value) if value else None for value in column.values]
         )
 
-    return Sites(
+    return EventContext(
         labels(table.own_or_forward("trace"), lambda lines: user_line(tuple(lines))),
         _ops(table, order),
         labels(table.own_or_forward("layer"), lambda names: names[-1]),
@@ -234,7 +236,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
     )
 
 
-def sites_at(capture: Capture, time_ns: Int64Array) -> Sites:
+def sites_at(capture: Capture, time_ns: Int64Array) -> EventContext:
     """Tie moments to what was running: if several threads were in an op, to the last one to begin.
 
     Raises CaptureError if the capture is of another time.
@@ -357,7 +359,7 @@ def directions(direction: Labels, at: Int64Array) -> Int64Array:
     return np.array([*numbers, MISSING], np.int64)[direction.codes[at]]
 
 
-def clues(sites: Sites, at: Int64Array) -> Int64Array:
+def clues(sites: EventContext, at: Int64Array) -> Int64Array:
     """What hints at the purpose of blocks, as stacks do."""
     parts = np.array([*(_CLUES[name] for name in sites.direction.names), 0], np.int64)
     functions = [

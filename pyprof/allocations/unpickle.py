@@ -190,7 +190,7 @@ class _Source:
         """Read for the unpickler."""
         self._read += size
         if self._read >= self._next:
-            grows = self._growing is not None and len(self._growing.trace) >= _FEW
+            grows = self._growing is not None and len(self._growing.trace) >= _MIN_EVENTS
             if not grows:
                 # find the longest list of events among all that was read
                 memo: Any = self.unpickler.memo  # of whatever the pickle may name again
@@ -208,11 +208,11 @@ class _Source:
         return self.taken.setdefault(id(trace), _Events(trace))
 
 
-_AT_ONCE, _FEW = 4 << 20, 1000
+_AT_ONCE, _MIN_EVENTS = 4 << 20, 1000
 
 
 def _is_trace(values: list[Any]) -> bool:
-    return len(values) >= _FEW and type(values[0]) is dict and "action" in values[0]
+    return len(values) >= _MIN_EVENTS and type(values[0]) is dict and "action" in values[0]
 
 
 def _load(file: BinaryIO) -> tuple[Any, _Source]:

@@ -16,7 +16,7 @@ from pyprof.quantities import percent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MANY = 20
+_MIN_OUTCOMES = 20
 """Outcomes from which on a tenth of them means something."""
 RESULTS = Path(__file__).with_name("back_test.json")
 
@@ -60,7 +60,9 @@ class Tried:
         """One phrase on the outcomes and their errors."""
         if self.outcomes == 1:
             return f"{self.on}: error {percent(self.mean_error)}"
-        most = f" 90 % within ±{percent(self.nine_in_ten)}," if self.outcomes >= _MANY else ""
+        most = (
+            f" 90 % within ±{percent(self.nine_in_ten)}," if self.outcomes >= _MIN_OUTCOMES else ""
+        )
         return (
             f"{self.on}: mean error {percent(self.mean_error)},{most} largest"
             f" {percent(self.largest_error)}; {percent(self.covered)} in the interval"

@@ -29,10 +29,10 @@ Pitfall: TypeAlias = Callable[[schema.Capture], Iterator[str]]
 
 PITFALLS: list[Pitfall] = []
 
-_FEW = 20
+_MIN_KERNELS = 20
 """Minimum number of kernels from which a habit can be inferred."""
 _NEARLY_ALL = 0.95
-_STORM = 10
+_MIN_ALLOCATIONS = 10
 """Driver allocations in a captured range from which on it was still warming up."""
 _OVERLAP = 1.01
 """The sum of kernel times over the time in which they ran, from which on some ran at once."""
@@ -69,7 +69,7 @@ def blocking(capture: schema.Capture) -> Iterator[str]:
     """CUDA_LAUNCH_BLOCKING=1 makes every launch wait for its kernel."""
     kernels = _of_kind(capture, schema.KERNEL)
     launched = _launches(capture, kernels)
-    if len(launched) >= _FEW and (launched[:, 1] >= launched[:, 3]).mean() >= _NEARLY_ALL:
+    if len(launched) >= _MIN_KERNELS and (launched[:, 1] >= launched[:, 3]).mean() >= _NEARLY_ALL:
         yield (
             "launches end after their kernels, as with CUDA_LAUNCH_BLOCKING=1: gaps and overlap "
             "are not representative; capture without it"
@@ -135,7 +135,7 @@ def warming_up(capture: schema.Capture) -> Iterator[str]:
     count = int(
         pc.sum(pc.match_substring_regex(names, r"^(?:cuda|hip)Malloc(?:_v\d+)?$")).as_py() or 0
     )
-    if count >= _STORM:
+    if count >= _MIN_ALLOCATIONS:
         yield (
             f"{count} allocations by the driver: the captured range includes warm-up; capture "
             "later steps (--steps 5,2,3)"

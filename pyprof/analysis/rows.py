@@ -181,7 +181,7 @@ def summarise_rows(source: Source, asked: Query) -> Answer:
 
             host = host_ops.host_ops(source)
             if host is None:
-                unknown = f"what the host spent in ops is unknown: {host_ops.UNKNOWN}"
+                unknown = f"what the host spent in ops is unknown: {host_ops.WHY_UNKNOWN}"
                 warnings = (*warnings, unknown)
         coverage, matched = cost_coverage(table, chosen), _group_count(data, host)
         return Answer(

@@ -155,7 +155,7 @@ _DIGITS = re.compile(r"\d+")
 
 def _identifiers(name: str, at: int) -> tuple[list[str], int]:
     parts = []
-    while (digits := _DIGITS.match(name, at)) is not None and len(digits[0]) < _LONG:
+    while (digits := _DIGITS.match(name, at)) is not None and len(digits[0]) < _MAX_DIGITS:
         at = digits.end() + int(digits[0])
         part = name[digits.end() : at]
         if not part.startswith("_GLOBAL__N_"):
@@ -163,7 +163,7 @@ def _identifiers(name: str, at: int) -> tuple[list[str], int]:
     return parts, at
 
 
-_LONG = 6
+_MAX_DIGITS = 6
 """No identifier's length has this many digits."""
 
 

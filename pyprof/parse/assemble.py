@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, Mask
     from pyprof.parse.autograd.forward_backward import Partners
-    from pyprof.parse.launch_sites import Sites
+    from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.launches import Chains
     from pyprof.parse.ranges.sweep import Sweep
     from pyprof.parse.steps.profiler_windows import RecordingWindows
@@ -74,7 +74,7 @@ class _Work(NamedTuple):
     windows: RecordingWindows
     launch: Int64Array
     """Per activity: row of the API call that launched it; MISSING if unknown."""
-    site: Sites
+    site: LaunchSites
     sweep: Sweep
     ops: Mask
     """Per range of the sweep: it names an op."""

@@ -37,7 +37,7 @@ _GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sites:
+class LaunchSites:
     """Intervals on threads, those of API calls and the instants of captures; which is each row's.
 
     `thread`, `start` and `end` have one entry per site, the others one per row.
@@ -72,7 +72,7 @@ class Sites:
         return leaf
 
 
-def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> Sites:
+def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> LaunchSites:
     """Find where each activity was called; `launch` is the row of the call that launched it."""
     calls, nodes = capture.calls, capture.graph_nodes
     thread, start, end = (_numbers(calls, name) for name in ("thread", "start", "end"))
@@ -80,7 +80,7 @@ def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> Sites:
     if not len(nodes) and (replay == MISSING).all():  # nearly always
         via = np.where(launch == MISSING, np.int8(MISSING), np.int8(LAUNCH))
         instance = np.broadcast_to(0, len(launch))
-        return Sites(
+        return LaunchSites(
             thread=thread,
             start=start,
             end=end,
@@ -96,7 +96,7 @@ def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> Sites:
     row = np.where(in_graph & ~is_graph, MISSING, launch)
     row = np.where(node != MISSING, len(calls) + node, row)
     via = np.append(ints(nodes.column("via")), MISSING)[node]
-    return Sites(
+    return LaunchSites(
         thread=np.concatenate([thread, captured[0]]),
         start=np.concatenate([start, captured[1]]),
         end=np.concatenate([end, captured[2]]),
@@ -112,7 +112,7 @@ def _numbers(table: pa.Table, name: str) -> NDArray[Any]:
     return np.asarray(pc.fill_null(table.column(name), MISSING))
 
 
-def flow(site: Sites) -> IntArray:
+def flow(site: LaunchSites) -> IntArray:
     """Number what counts sequence numbers for itself: each thread, and on it each replay.
 
     A replay goes through numbers anew, those of when it was captured.
@@ -147,7 +147,7 @@ def replayed(activities: pa.Table, replay: Int64Array) -> Mask:
     return np.asarray((replay != MISSING) & of_node, bool)
 
 
-def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
+def doubts(activities: pa.Table, site: LaunchSites) -> Iterator[str]:
     """Say how much was replayed of graphs whose capture is not known."""
     of_nodes = replayed(activities, site.replay)
     rows = np.flatnonzero(of_nodes & (site.row == MISSING))

@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.parse.launch_sites import Sites
+    from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.ranges import texts
     from pyprof.parse.ranges.nesting import Nest
     from pyprof.parse.steps.profiler_windows import RecordingWindows
     from pyprof.schema import Capture
 
 
-_FEW = 3
+_MIN_COUNT = 3
 """Fewer than this may be chance."""
-_EARLY, _EARLY_NS = 0.05, 2_000
+_MAX_EARLY, _EARLY_NS = 0.05, 2_000
 """The share of kernels that begin before their launch, by more than rounding explains."""
 _REPAIRED = 0.01
 """The share of them that another correlation id may leave unexplained."""
 _CLOCK = 0.5
 """The share that is early by about as much as the earliest from which on clocks may differ."""
-_LOST = 0.02
+_MAX_LOST = 0.02
 """The share of kernels without a call, among others with one, from which on to warn."""
-_DURING = 0.02
+_MAX_DURING = 0.02
 """The share of calls during which a range begins, from which on clocks are apart."""
 _LONG_CALL_NS = 10_000
 _BOUNDS_SHARE = 0.001
@@ -61,9 +61,9 @@ _ROUNDING_NS = 2_000
 """Old traces round the start and the length of a range or call to a microsecond each."""
 _LOOKED_AT = 5_000
 """Number of calls that are checked, evenly spaced: more would not tell more."""
-_ODD = 0.1
+_MAX_SHIFTED = 0.1
 """The share of kernels in the work of calls that launch none from which on ids are shifted."""
-_DISORDERED = 0.01
+_MAX_DISORDERED = 0.01
 """The share of rows that follow rows launched later from which on it is no chance."""
 _LAUNCHING = "Launch"
 _OTHER_CALLS = (
@@ -117,7 +117,7 @@ def _of_other_calls(capture: Capture, kind: Int64Array, launch: Int64Array) -> i
     launching = _named(capture, _LAUNCHING)
     by_other = (_named(capture, _OTHER_CALLS) & ~launching)[launch]
     count = int((by_other & (kind == schema.KERNEL)).sum())
-    return count if launching.any() and count > 1 and count >= _ODD * by_other.sum() else 0
+    return count if launching.any() and count > 1 and count >= _MAX_SHIFTED * by_other.sum() else 0
 
 
 def _copies_of_launches(capture: Capture, kind: Int64Array, launch: Int64Array) -> int:
@@ -127,7 +127,11 @@ def _copies_of_launches(capture: Capture, kind: Int64Array, launch: Int64Array) 
     """
     moves = np.isin(kind, (schema.MEMCPY, schema.MEMSET))
     count = int((_named(capture, _KERNEL_CALLS)[launch] & moves).sum())
-    return count if count >= _FEW and count >= _ODD * (moves & (launch != MISSING)).sum() else 0
+    return (
+        count
+        if count >= _MIN_COUNT and count >= _MAX_SHIFTED * (moves & (launch != MISSING)).sum()
+        else 0
+    )
 
 
 _KERNEL_CALLS = r"^cu(?:da)?LaunchKernel"
@@ -157,7 +161,7 @@ def _out_of_order(capture: Capture, activities: pa.Table, launch: Int64Array) ->
     same = (stream[1:] == stream[:-1]) & (start[1:] > start[:-1])
     begun, ended = (ints(capture.calls.column(name)) for name in ("start", "end"))
     count = int((same & (begun[call[:-1]] > ended[call[1:]])).sum())
-    return count if count >= _FEW and count >= _DISORDERED * same.sum() else 0
+    return count if count >= _MIN_COUNT and count >= _MAX_DISORDERED * same.sum() else 0
 
 
 _STREAM = ("pid", "device", "stream")
@@ -178,7 +182,7 @@ _NEVER = -(2**63)
 def is_clock_skew(lead: Int64Array) -> bool:
     """Whether too much work begins before its launch, by these ns, to be chance."""
     early = int((lead > _EARLY_NS).sum())
-    return early >= _FEW and early >= _EARLY * len(lead)
+    return early >= _MIN_COUNT and early >= _MAX_EARLY * len(lead)
 
 
 def _explained_by_shift(
@@ -225,7 +229,7 @@ def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterato
     kernel = ints(activities.column("kind")) == schema.KERNEL
     without = kernel & (launch == MISSING)
     count = int(without.sum())
-    if count < _FEW or not len(capture.ranges):
+    if count < _MIN_COUNT or not len(capture.ranges):
         return
     if count == kernel.sum():
         yield (
@@ -241,7 +245,7 @@ def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterato
     np.minimum.at(first, stream.reshape(-1)[called], called)
     behind = np.arange(len(rows)) > first[stream.reshape(-1)]
     count = int((behind & without[rows]).sum())
-    if count >= max(_FEW, _LOST * kernel.sum()):
+    if count >= max(_MIN_COUNT, _MAX_LOST * kernel.sum()):
         yield (
             f"{count:,} of {int(kernel.sum()):,} kernels have no API call, although calls were "
             "recorded at that time: records were lost, and these kernels have no op; capture again"
@@ -279,7 +283,7 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) ->
     high = np.array([end.get(process, _NEVER) for process in pid[rows].tolist()], np.int64)
     within = rows[(start[rows] > low) & (start[rows] < high)]
     count = int((~ran[within]).sum())
-    if count >= _FEW:
+    if count >= _MIN_COUNT:
         yield (
             f"{count:,} of {len(within):,} launches have no kernel in the capture, although "
             f"later kernels were recorded: {CAUSES}; times and totals lack these kernels, and the "
@@ -317,7 +321,7 @@ _INT64_MAX = 2**63 - 1
 
 
 def ranges_of(
-    activities: pa.Table, nest: Nest, ops: Mask, site: Sites
+    activities: pa.Table, nest: Nest, ops: Mask, site: LaunchSites
 ) -> tuple[Int64Array, tuple[str, ...]]:
     """Find the innermost range around each row's site, and warn of what is wrong with it.
 
@@ -331,7 +335,7 @@ def ranges_of(
     thread, start, end = site.thread[row], site.start[row], site.end[row]
     during = ""
     count = int(_during(nest, thread, start, end).sum())
-    if count >= _FEW and count >= _DURING * len(row):
+    if count >= _MIN_COUNT and count >= _MAX_DURING * len(row):
         during = (
             f"begin or end during API calls of their own thread ({count:,} of {len(row):,} checked)"
         )
@@ -364,7 +368,7 @@ def _during(nest: Nest, thread: IntArray, start: Int64Array, end: Int64Array) ->
     return during
 
 
-def _bounds_during_long_calls(nest: Nest, site: Sites) -> int:
+def _bounds_during_long_calls(nest: Nest, site: LaunchSites) -> int:
     """Count bounds of ranges while their thread is in a long call; 0 if there are few.
 
     A call during which other calls begin is no witness: its own end may be wrong.
@@ -379,11 +383,11 @@ def _bounds_during_long_calls(nest: Nest, site: Sites) -> int:
         first, last = bounds_of(nest.thread, number)
         ranges_of_threads += last - first
         others = np.sort(site.start[site.thread == number])
-        alone = calls[_between(others, site.start[calls], site.end[calls]) <= _FEW]
+        alone = calls[_between(others, site.start[calls], site.end[calls]) <= _MIN_COUNT]
         inner = site.start[alone] + _ROUNDING_NS, site.end[alone] - _ROUNDING_NS
         for bounds in (nest.start[first:last], np.sort(nest.end[first:last])):
             within += int(_between(bounds, *inner).sum())
-    enough = max(_FEW, 2 * _BOUNDS_SHARE * ranges_of_threads)
+    enough = max(_MIN_COUNT, 2 * _BOUNDS_SHARE * ranges_of_threads)
     return within if within >= enough else 0
 
 
@@ -399,7 +403,7 @@ def _apart(
     if (leaf != MISSING).any():
         return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)
-    if min(int(ours.sum()), len(start)) < _FEW:
+    if min(int(ours.sum()), len(start)) < _MIN_COUNT:
         return
     away = nest.start[ours].min() > start.max() or nest.end[ours].max() < start.min()
     if away:
@@ -419,7 +423,7 @@ def _on_other_threads(nest: Nest, thread: IntArray, leaf: Int64Array) -> Iterato
     if (leaf != MISSING).any():
         return
     ours = nest.end > nest.start
-    if int(ours.sum()) < _FEW or len(thread) < _FEW:
+    if int(ours.sum()) < _MIN_COUNT or len(thread) < _MIN_COUNT:
         return
     if not np.isin(nest.thread[ours], thread).any():
         yield (
@@ -443,7 +447,7 @@ def ranges(read: texts.Texts, endless: Mask, startless: Mask) -> Iterator[str]:
         )
     empty = np.array([not said.text for said in read.statements], bool)
     count = int(empty[read.code].sum()) if len(read.code) else 0
-    if count >= _FEW and 2 * count > len(read.code):
+    if count >= _MIN_COUNT and 2 * count > len(read.code):
         yield (
             f"{count:,} of {len(read.code):,} ranges have no text (is the table of strings "
             "missing?), so kernels have no op; export again"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyprof.marker import Statement
     from pyprof.parse.autograd.forward_backward import Partners
     from pyprof.parse.autograd.sequence import Numbered
-    from pyprof.parse.launch_sites import Sites
+    from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.ranges.range_stacks import RangeStack
     from pyprof.parse.ranges.sweep import DescribedSweep
     from pyprof.records.records import Column
@@ -45,7 +45,7 @@ class Around(NamedTuple):
     """The range whose layers count where no op's do; see `user_ranges.around`."""
     free: dict[int, list[str]]
     """Names of start/end ranges around some rows."""
-    site: Sites
+    site: LaunchSites
 
     @property
     def ranges(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -106,7 +106,7 @@ def build(
     return built | _sites(site, built)
 
 
-def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
+def _sites(site: LaunchSites, built: Mapping[str, Column]) -> dict[str, Column]:
     """Columns for how each row's op was found, and which replay of a graph the row is part of."""
     marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
     by_forward = forward & ~marker & (site.via == launch_sites.LAUNCH)

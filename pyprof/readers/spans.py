@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
 
 
-UNKNOWN = -(2**63)
+NO_TIME = -(2**63)
 """Stands for an unknown time."""
 
 LONGEST_NS = 24 * 3600 * 10**9
@@ -40,7 +40,7 @@ NEGATIVE = "began before the clock of the capture"
 START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, SAME_START, EARLY, NEGATIVE)
 """Reasons that make the start unreliable, too."""
 
-_FAR = 10
+_MAX_OUTSIDE = 10
 """Nothing ends further outside the recording than this multiple of its length ..."""
 _FAR_NS = 60 * 10**9
 """... and at least this: a long kernel may be the last one of a capture."""
@@ -48,7 +48,7 @@ _ALIKE = 3
 """Minimum of rows of one stream that begin, or end, at one instant."""
 _COVERED, _COVERED_BY_LONGEST = 8, 2
 """Minimum of rows that a stream begins before half of an earlier one has passed."""
-_LONG = 100
+_MIN_LENGTH = 100
 """Minimum length, in medians, of a row that covers this many others."""
 _TOP = 16
 """Rows that are compared with the total of all others."""
@@ -56,7 +56,7 @@ _TOP = 16
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """When work ran, by row; `UNKNOWN` if not recorded."""
+    """When work ran, by row; `NO_TIME` if not recorded."""
 
     start: Int64Array
     end: Int64Array
@@ -88,20 +88,20 @@ def invalid_intervals(
     """Return the rows whose time is impossible, by the first reason that holds.
 
     `begun` are the first and the last start of an API call, None without one; `launched` returns
-    when rows were launched, `UNKNOWN` without a call.
+    when rows were launched, `NO_TIME` without a call.
     """
     reasons = _Reasons(len(spans.start))
     start, end = spans.start, spans.end
     duration = _durations(spans, reasons)
     if begun is not None and begun[0] >= 0 > start.min(initial=0):
         reasons.note(
-            NEGATIVE, (start < 0) & (start != UNKNOWN)
+            NEGATIVE, (start < 0) & (start != NO_TIME)
         )  # older than any call that can have launched it
         duration = np.where(reasons.left, duration, 0)
     longest_ns = int(duration.max(initial=0))
     if longest_ns > LONGEST_NS:
         reasons.note(TOO_LONG, duration > LONGEST_NS)
-    far = _FAR_NS if begun is None else max(_FAR * (begun[1] - begun[0]), _FAR_NS)
+    far = _FAR_NS if begun is None else max(_MAX_OUTSIDE * (begun[1] - begun[0]), _FAR_NS)
     if begun is not None and longest_ns > far:
         reasons.note(
             FAR_TOO_LONG, (duration > far) & ((end > begun[1] + far) | (start < begun[0] - far))
@@ -113,7 +113,7 @@ def invalid_intervals(
     launch_ns = launched(longest)
     half_gone = start[longest] + duration[longest] // 2 < launch_ns
     early = np.zeros(len(start), bool)
-    early[longest[(launch_ns != UNKNOWN) & half_gone]] = True
+    early[longest[(launch_ns != NO_TIME) & half_gone]] = True
     reasons.note(EARLY, early)
     reasons.note(COVERS, _covering(spans, duration, longest, rows[reasons.left[rows]]))
     return reasons.wrong
@@ -127,8 +127,8 @@ def _durations(spans: Spans, reasons: _Reasons) -> Int64Array:
         duration: Int64Array = end - start
         if duration.min() >= 0:
             return duration
-    reasons.note(NO_START, start == UNKNOWN)
-    reasons.note(NO_END, end == UNKNOWN)
+    reasons.note(NO_START, start == NO_TIME)
+    reasons.note(NO_END, end == NO_TIME)
     reasons.note(TOO_LARGE, (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS))
     reasons.note(NOT_TIMED, (start == 0) & (end == 0))  # as CUPTI writes it
     reasons.note(BACKWARDS, end < start)
@@ -217,7 +217,7 @@ def _covering(spans: Spans, duration: Int64Array, longest: Int64Array, rows: Int
     is_covering = np.zeros(len(duration), bool)
     many = _covers(spans, duration, rows, _COVERED)
     if len(many):
-        is_covering[many[duration[many] > _LONG * np.median(duration[rows])]] = True
+        is_covering[many[duration[many] > _MIN_LENGTH * np.median(duration[rows])]] = True
     if len(longest):
         is_covering[
             np.intersect1d(_covers(spans, duration, rows, _COVERED_BY_LONGEST), longest)

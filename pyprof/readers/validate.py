@@ -18,7 +18,7 @@ from pyprof import schema
 from pyprof.arrays import ints, set_column
 from pyprof.errors import CaptureError
 from pyprof.readers import spans as times
-from pyprof.readers.spans import LATEST_NS, LONGEST_NS, UNKNOWN, Spans
+from pyprof.readers.spans import LATEST_NS, LONGEST_NS, NO_TIME, Spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ def _key(column: pa.ChunkedArray) -> NDArray[np.int64]:
     return np.asarray(pc.fill_null(column, -1))
 
 
-ints_or_unknown = partial(ints, absent=UNKNOWN)
+ints_or_unknown = partial(ints, absent=NO_TIME)
 """Integer columns as int64; a damaged file may contain -1, so null is UNKNOWN."""
 
 _STREAM = ("pid", "device", "stream")
@@ -205,7 +205,7 @@ def _repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mas
     is_repeated = np.zeros(len(start), bool)
     order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
     ordered = start if order is None else start[order]
-    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != UNKNOWN)
+    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != NO_TIME)
     if not same.any():
         return is_repeated
     index = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
@@ -253,9 +253,9 @@ class LaunchTimes:
         return int(near.min()), int(near.max())
 
     def of_rows(self, pid: Int64Array, corr: Int64Array) -> Int64Array:
-        """Return when each of a few rows was launched; `UNKNOWN` without a call."""
-        launched = np.full(len(corr), UNKNOWN)
-        rows = np.flatnonzero(np.isin(self._corr, corr[corr != UNKNOWN]))
+        """Return when each of a few rows was launched; `NO_TIME` without a call."""
+        launched = np.full(len(corr), NO_TIME)
+        rows = np.flatnonzero(np.isin(self._corr, corr[corr != NO_TIME]))
         for row in rows.tolist():
             launched[(corr == self._corr[row]) & (pid == self._pid[row])] = self._start[row]
         return launched
@@ -367,7 +367,7 @@ def _backward_or_endless(start: Int64Array, end: Int64Array) -> Mask:
         length = end - start
         if length.min() >= 0 and length.max() <= LONGEST_NS:
             return np.zeros(len(start), bool)
-    beyond = (start == UNKNOWN) | (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS)
+    beyond = (start == NO_TIME) | (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS)
     return np.asarray(beyond | (end < start) | (np.where(beyond, 0, end - start) > LONGEST_NS))
 
 
@@ -375,11 +375,11 @@ def _possible(table: pa.Table) -> tuple[pa.Table, int]:
     """Let rows that end before they begin, last over a day, or have no start, take no time."""
     start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
     if table.column("end").null_count:
-        end = np.where(end == UNKNOWN, start, end)
+        end = np.where(end == NO_TIME, start, end)
     wrong = _backward_or_endless(start, end)
     if not wrong.any():
         return table, 0
-    placed = (start != UNKNOWN) & (np.abs(start) < LATEST_NS)
+    placed = (start != NO_TIME) & (np.abs(start) < LATEST_NS)
     instant = np.where(placed, start, start[placed].min() if placed.any() else 0)
     for name in ("start", "end"):
         column = pc.if_else(pa.array(wrong), pa.array(instant), table.column(name))

@@ -40,7 +40,7 @@ _BYTES = 1 << 23
 memory.
 """
 _WORKERS = 2
-_FEW = 1 << 10
+_MAX_DISTINCT = 1 << 10
 """Columns beside each other with as many values at most are spelt together."""
 _NARROW = np.int16
 """What holds that many: arrays are as long as the records."""
@@ -95,7 +95,7 @@ def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:
 def _together(parts: Sequence[StringPart]) -> Speller:
     """Combine formatters of adjacent parts, so that each combination is formatted once."""
     first, number = _combinations(parts)
-    if len(first) <= _FEW:
+    if len(first) <= _MAX_DISTINCT:
         texts, narrow = _joined(parts, first), number.astype(_NARROW)
         return lambda start, rows: StringPart(texts, narrow[start : start + rows])
 
@@ -158,7 +158,7 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringP
     if isinstance(column, DictionaryColumn):
         texts = [key + orjson.dumps(value).decode() for value in column.values]
         piece = StringPart(pa.array(texts, pa.string()), column.index)
-        yield piece if len(texts) <= _FEW else _together([piece])
+        yield piece if len(texts) <= _MAX_DISTINCT else _together([piece])
     elif (numbered := records.numbered(name)) is not None:
         yield from _lists(key, '"', numbered, _texts)
     elif pa.types.is_integer(column.type):
@@ -174,7 +174,7 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringP
 def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
     # choose some thousand values, spread so that no rhythm of steps goes with theirs
     indices = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
-    if pc.count_distinct(values.take(pa.array(indices.astype(np.int64)))).as_py() <= _FEW:
+    if pc.count_distinct(values.take(pa.array(indices.astype(np.int64)))).as_py() <= _MAX_DISTINCT:
         yield _few_integers(key, values)
     else:
         yield StringPart(pa.array([key]), _valid(values) - 1)
@@ -192,7 +192,7 @@ def _few_integers(key: str, values: pa.Array) -> StringPart:
     encoded = values.dictionary_encode()
     texts = pc.binary_join_element_wise(key, encoded.dictionary.cast(pa.string()), "")
     index = encoded.indices.fill_null(-1).to_numpy()
-    return StringPart(texts, index.astype(_NARROW) if len(texts) <= _FEW else index)
+    return StringPart(texts, index.astype(_NARROW) if len(texts) <= _MAX_DISTINCT else index)
 
 
 def _lists(

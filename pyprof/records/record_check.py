@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.errors import RecordsError
 from pyprof.readers import spans, validate
-from pyprof.readers.spans import LONGEST_NS, UNKNOWN, Spans
+from pyprof.readers.spans import LONGEST_NS, NO_TIME, Spans
 from pyprof.records.records import DictionaryColumn, Records
 
 if TYPE_CHECKING:
@@ -86,12 +86,12 @@ def _spans(records: Records) -> Spans:
     start, end, duration = (
         validate.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
     )
-    timed = (start != UNKNOWN) & (end != UNKNOWN)
-    with_length = duration != UNKNOWN
+    timed = (start != NO_TIME) & (end != NO_TIME)
+    with_length = duration != NO_TIME
     return Spans(
         np.where(timed | ~with_length, start, 1),
         np.where(
-            with_length, np.where(timed, end, np.minimum(duration, 2 * LONGEST_NS) + 1), UNKNOWN
+            with_length, np.where(timed, end, np.minimum(duration, 2 * LONGEST_NS) + 1), NO_TIME
         ),
         validate.streams([records.arrow(name) for name in _STREAM], records.rows),
         validate.ints_or_unknown(records.arrow("corrId")),
@@ -103,12 +103,12 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
     start, end, duration = (
         validate.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
     )
-    known = (start != UNKNOWN) & (end != UNKNOWN) & (duration != UNKNOWN)
+    known = (start != NO_TIME) & (end != NO_TIME) & (duration != NO_TIME)
     with np.errstate(over="ignore"):
         other = known & (end - start != duration)
     launched = _launched(records)
     nothing = np.zeros(0, np.int64)
-    bounds = validate.LaunchTimes(launched[launched != UNKNOWN], nothing, nothing).bounds()
+    bounds = validate.LaunchTimes(launched[launched != NO_TIME], nothing, nothing).bounds()
     wrong = {**spans.invalid_intervals(plain, bounds, lambda rows: launched[rows])}
     beyond = _written_unknown(records, "start") | _written_unknown(records, "end")
     for why, rows in ((spans.TOO_LARGE, beyond), (_OTHER, other)):
@@ -122,7 +122,7 @@ def _written_unknown(records: Records, name: str) -> Mask:
     """Find the times that are the number which stands for an unknown one, but are written down."""
     times = records.arrow(name)
     written: Mask = np.asarray(times.is_valid(), bool)
-    written &= validate.ints_or_unknown(times) == UNKNOWN
+    written &= validate.ints_or_unknown(times) == NO_TIME
     return written
 
 
@@ -133,12 +133,12 @@ def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
 
 
 def _launched(records: Records) -> Int64Array:
-    """When each row was launched; `UNKNOWN` if no call is recorded."""
+    """When each row was launched; `NO_TIME` if no call is recorded."""
     launch = records.arrow("launch")  # pairs, or null
     start = np.asarray(launch.flatten().to_numpy(zero_copy_only=False)[::2], np.int64)
     if not launch.null_count:
         return start
-    launch_start = np.full(records.rows, UNKNOWN)
+    launch_start = np.full(records.rows, NO_TIME)
     launch_start[np.asarray(launch.is_valid())] = start
     return launch_start
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN
+from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN_BOUND
 from pyprof.process.extras import require
 from pyprof.render.text.formatting import cut, percent
 
@@ -32,7 +32,7 @@ _MIN_AREA, _AREA = 12.0, 1400.0
 """Points squared: of a point of no time, and more for one of all time."""
 _FONT_SIZE = 8
 _NAME_LETTERS, _LINE_LETTERS, _TITLE_LETTERS = 44, 56, 80
-_NEAR = 0.018
+_MIN_DISTANCE = 0.018
 """Distance, in the size of the axes, at which two numbers would cover each other."""
 
 
@@ -80,7 +80,7 @@ def _area(point: Point) -> float:
 
 def _points(axes: Axes, points: list[Point]) -> None:
     for bound, colour in BOUNDS.items():
-        chosen = [point for point in points if (point.bound or UNKNOWN) == bound]
+        chosen = [point for point in points if (point.bound or UNKNOWN_BOUND) == bound]
         if chosen:
             axes.scatter(
                 [point.intensity for point in chosen],
@@ -118,7 +118,9 @@ def _number(axes: Axes, points: list[Point]) -> None:
     labels: list[tuple[float, float, list[int]]] = []
     for index, point in enumerate(points, 1):
         x, y = scale.transform((point.intensity, point.flops_per_s / 1e12))
-        near = next((of for at, up, of in labels if abs(at - x) + abs(up - y) < _NEAR), None)
+        near = next(
+            (of for at, up, of in labels if abs(at - x) + abs(up - y) < _MIN_DISTANCE), None
+        )
         if near is None:
             labels.append((x, y, [index]))
         else:

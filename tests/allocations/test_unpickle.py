@@ -136,7 +136,7 @@ def test_what_is_named_many_times_is_refused(
     assert "many" in refused("memory", path)
     if part == "taken":  # the list is empty before the end
         monkeypatch.setattr(unpickle, "_AT_ONCE", 1 << 10)
-        monkeypatch.setattr(unpickle, "_FEW", 10)
+        monkeypatch.setattr(unpickle, "_MIN_EVENTS", 10)
         snapshot, source = unpickle._load(io.BytesIO(path.read_bytes()))
         snapshot["device_traces"][0].clear()
         with pytest.raises(unpickle._RefusedError, match="many times"):
@@ -161,7 +161,7 @@ def test_events_that_are_taken_out_as_they_come(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(unpickle, "_AT_ONCE", 1 << 40)
         expected = _columns(data, early=False)
         monkeypatch.setattr(unpickle, "_AT_ONCE", 1 << 10)
-        monkeypatch.setattr(unpickle, "_FEW", 10)
+        monkeypatch.setattr(unpickle, "_MIN_EVENTS", 10)
         assert _columns(data, early=True) == expected
     assert len(expected["events.0.action"]) == len(one.events)
     assert max(expected["blocks.stack"]) >= 0

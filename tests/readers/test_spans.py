@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyprof.readers import spans
-from pyprof.readers.spans import LONGEST_NS, UNKNOWN, Spans
+from pyprof.readers.spans import LONGEST_NS, NO_TIME, Spans
 
 STEP = 10_000
 
@@ -20,7 +20,7 @@ def _spans(count: int = 6, **changes: tuple[int, int]) -> Spans:
 
 
 def _reasons(found: Spans, begun: tuple[int, int] | None = None) -> dict[str, list[int]]:
-    unknown = spans.invalid_intervals(found, begun, lambda rows: np.full(len(rows), UNKNOWN))
+    unknown = spans.invalid_intervals(found, begun, lambda rows: np.full(len(rows), NO_TIME))
     return {why: np.flatnonzero(rows).tolist() for why, rows in unknown.items()}
 
 
@@ -31,8 +31,8 @@ def test_kernels_in_a_row_are_possible() -> None:
 @pytest.mark.parametrize(
     ("bounds", "why"),
     [
-        ((UNKNOWN, 5), spans.NO_START),
-        ((5, UNKNOWN), spans.NO_END),
+        ((NO_TIME, 5), spans.NO_START),
+        ((5, NO_TIME), spans.NO_END),
         ((5, 2**62), spans.TOO_LARGE),
         ((0, 0), spans.NOT_TIMED),
         ((30_000, 29_999), spans.BACKWARDS),

@@ -109,7 +109,7 @@ def _passes(recorded: _Recorded, unused: Int64Array) -> Int64Array:
     return recorded.rows[wanted]
 
 
-_MUCH = 0.1
+_MIN_SHARE = 0.1
 
 
 @rule(
@@ -123,7 +123,7 @@ def indexing_backward(case: RuleContext) -> Advice | None:
     rows = np.flatnonzero(case.is_op(INDEXING) & case.is_one("dir", "bprop"))
     ns = taken_ns(case)[rows]
     gain_ns = case.most(rows, ns)
-    if gain_ns is None or gain_ns < _MUCH * case.span_ns:
+    if gain_ns is None or gain_ns < _MIN_SHARE * case.span_ns:
         return None
     by_part = np.median(find_sites(case).repeats()[rows]) > 1
     return case.advice(

@@ -96,7 +96,7 @@ def _around(case: RuleContext, cause: str, name: str, title: str, action: str) -
     )
 
 
-_OFTEN = 0.5
+_MIN_CALL_SHARE = 0.5
 _LONG_NS = 50_000_000
 """A shorter pause that hardly ever comes back may be the machine's."""
 
@@ -114,7 +114,7 @@ def _again(case: RuleContext, order: Int64Array, following: Int64Array, ns: Int6
     first = order[np.unique(site[order], return_index=True)[1]]
     is_first = np.isin(following, first) & (calls[site[following]] > _SOME)
     paused = np.bincount(site[following][~is_first], minlength=len(calls))
-    often = paused >= _OFTEN * calls
+    often = paused >= _MIN_CALL_SHARE * calls
     return np.asarray(~is_first & (often[site[following]] | (ns >= _LONG_NS)))
 
 

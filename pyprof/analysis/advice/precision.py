@@ -136,7 +136,7 @@ def _by_name(case: RuleContext, dtypes: Collection[str], among: Mask | None = No
     return np.asarray(rows & np.array(is_product, bool)[number])
 
 
-_FEW = 4096
+_MAX_SMALL = 4096
 """Elements of an input up to which an op takes as long in any type."""
 _NARROWER = 2
 _BY_VECTOR = re.compile(r"gemv|dot_kernel|axpy", re.IGNORECASE)
@@ -156,7 +156,7 @@ def double_precision(case: RuleContext) -> Advice | None:
     costs = case.table.costs
     known = np.array([work.call is not None for work in costs.work], bool)[costs.work_of]
     by_input = np.array([_has_doubles(work) for work in costs.work], bool)[costs.work_of]
-    is_double = np.where(known, by_input, by_name & (case.elements > _FEW))
+    is_double = np.where(known, by_input, by_name & (case.elements > _MAX_SMALL))
     computes = (case.kind(schema.KERNEL) | case.kind(schema.CPU)) & ~case.family("copy")
     rows = np.flatnonzero(computes & is_double)
     ns = case.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
@@ -193,4 +193,4 @@ def _sources(case: RuleContext, rows: Int64Array) -> str:
 def _has_doubles(work: AttributedCall) -> bool:
     """Check whether an op call takes many numbers of float64."""
     inputs = tensors(work.call) if work.call is not None else ()
-    return any(each.dtype == "float64" and math.prod(each.shape) > _FEW for each in inputs)
+    return any(each.dtype == "float64" and math.prod(each.shape) > _MAX_SMALL for each in inputs)

@@ -28,7 +28,7 @@ _AHEAD, _WRONG = 8, 4
 """Number of collectives in a window, and how many must be wrong: a single late end is no loss."""
 _FURTHEST = 64
 """How many may be lost at once."""
-_FEW = 3
+_MIN_RUN = 3
 """So many that fit are no chance."""
 
 
@@ -69,7 +69,7 @@ def _realigned(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
             return at
         find_skip = (
             pair.find_skip(one + matching_run, other + matching_run)
-            if matching_run >= _FEW
+            if matching_run >= _MIN_RUN
             else None
         )
         if find_skip is None:
@@ -110,14 +110,14 @@ class _Pair:
 
     def find_skip(self, one: int, other: int) -> tuple[int, int] | None:
         """Return how many to leave out of either, so that the rest fits as before; else None."""
-        before, _ = self._apart(one - _FEW, other - _FEW, _FEW)
+        before, _ = self._apart(one - _MIN_RUN, other - _MIN_RUN, _MIN_RUN)
         for number in range(1, _FURTHEST + 1):
             for pair in ((number, 0), (0, number)):
                 first = one + pair[0], other + pair[1]
                 count = min(self.common(*first), _AHEAD)
                 apart, wrong = self._apart(*first, count)
                 fits = ~wrong & (np.abs(apart - np.median(before)) <= _APART_NS)
-                if count >= _FEW and fits.all():
+                if count >= _MIN_RUN and fits.all():
                     return pair
         return None
 

@@ -22,7 +22,7 @@ _LOOKED_AT, _LIKEST = 17, 4
 """Number of ends by which the likeliest bundles are chosen; number of bundles checked closely."""
 _TRIED, _MAX = 16, 256
 """For how many streams left alone, and with how many others each, a match is tried."""
-_FEW = 4
+_MIN_COLLECTIVES = 4
 """Fewer collectives fit somewhere by chance."""
 
 
@@ -92,13 +92,13 @@ def _near(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alig
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
         return UNALIGNED
     reference = bundle[0].rows
-    few = min(len(reference), len(rows)) < _FEW
+    few = min(len(reference), len(rows)) < _MIN_COLLECTIVES
     return UNALIGNED if few else place(columns, reference, rows)
 
 
 _COMPARED = 512
 """Number of collectives compared; more would not change the result."""
-_ENOUGH = 64
+_MIN_MATCHING = 64
 """Consecutive collectives that identify a position; of few, half of them."""
 _FAR_NS = 1e6
 """A time that differs by more is wrong, no matter how much."""
@@ -159,7 +159,7 @@ def fit(columns: Collectives, reference: IntArray, rows: IntArray, shift: int = 
 
 def min_overlap(reference: IntArray, rows: IntArray) -> int:
     """Return the least overlap of two sequences."""
-    return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
+    return min((min(len(reference), len(rows)) + 1) // 2, _MIN_MATCHING)
 
 
 def candidate_shifts(columns: Collectives, reference: IntArray, rows: IntArray) -> Iterable[int]:
@@ -168,7 +168,7 @@ def candidate_shifts(columns: Collectives, reference: IntArray, rows: IntArray) 
     With many, only the shifts at which the first, the middle or the last few of one rank match the
     other's times best: if the captures share enough of them, one of these shifts is right.
     """
-    if max(len(reference), len(rows)) <= _ENOUGH:
+    if max(len(reference), len(rows)) <= _MIN_MATCHING:
         return range(1 - len(rows), len(reference))
     length = min_overlap(reference, rows)
     return [

@@ -42,7 +42,7 @@ NOTHING = pa.schema(
 ).empty_table()
 """Sums without any op."""
 
-UNKNOWN = "only captures with ranges of ops tell it"
+WHY_UNKNOWN = "only captures with ranges of ops tell it"
 """Why the host's time is unknown."""
 
 _ENGINE = "evaluate_function: "

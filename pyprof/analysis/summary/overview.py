@@ -379,7 +379,7 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
         lines_left_out=0,
         layers=layer_times(sums.layers, loop.layer_steps),
         host_ops=None if host is None else host_ops.host_op_times(host),
-        host_ops_why=f"{host_ops.UNKNOWN}, and without --where" if host is None else None,
+        host_ops_why=f"{host_ops.WHY_UNKNOWN}, and without --where" if host is None else None,
         measured=None
         if sums.counters is None
         else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),

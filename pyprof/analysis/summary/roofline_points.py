@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
 
-UNKNOWN = "unknown"
-BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN: "#4c9f70"}
+UNKNOWN_BOUND = "unknown"
+BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN_BOUND: "#4c9f70"}
 """What limits an op, and its colour in every chart."""
 
 _KEYS = ("op", "dir", "kernel", "bound")
@@ -164,7 +164,7 @@ def _lines(ops: pa.Table) -> dict[tuple[str | None, ...], list[str | None]]:
 
 def colours(points: Sequence[Point]) -> dict[str, str]:
     """Return the colours of what bounds these points."""
-    used = {point.bound or UNKNOWN for point in points}
+    used = {point.bound or UNKNOWN_BOUND for point in points}
     return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
 
 

@@ -31,7 +31,7 @@ _EXPOSED = 0.15
 _SECOND = 0.5
 """A second cause of idle time is named if it is at least this share of the first."""
 _MIN_GAIN = 0.01
-_MUCH = 0.05
+_MIN_RECURRING = 0.05
 """Recurring gains from this share on are named beside a larger one-time gain."""
 _MUCH_UNKNOWN = 0.2
 """Costs that are unknown for less of the time are no obstacle."""
@@ -285,7 +285,9 @@ def _first_clause(action: str) -> str:
 
 def _largest_again(answer: Summary) -> Suggestion | None:
     """The largest gain that is no one-off, if it is no small one."""
-    gains = [each for each in answer.advice if (each.gain_share or 0) >= _MUCH and not each.once]
+    gains = [
+        each for each in answer.advice if (each.gain_share or 0) >= _MIN_RECURRING and not each.once
+    ]
     return max(gains, key=likely_ns, default=None)
 
 

@@ -38,7 +38,7 @@ MAX_WALK = 192
 """Frames inspected, from the innermost outwards: a bound for deep recursion."""
 MAX_FRAMES = 48
 """User frames written out, the innermost ones."""
-_FEW = 4
+_MAX_INSPECTED = 4
 """So few frames are inspected as fast as notes are written: those of a module's call."""
 _MAX_STACKS = 8192
 """Cached stacks; the cache is cleared when full."""
@@ -83,7 +83,7 @@ class Stack:
         run: Run = run_anywhere,
     ) -> None:
         notes = _notes_of(steps, beyond)
-        self.notes = notes if len(steps) > _FEW else notes[:1]
+        self.notes = notes if len(steps) > _MAX_INSPECTED else notes[:1]
         """Notes to write, innermost frame first; None if the caller may change. With few frames,
         only the innermost gets one."""
         self.way = _way(steps, notes)
@@ -132,7 +132,7 @@ def _notes_of(
 
 def _way(steps: tuple[tuple[CodeType, int], ...], notes: tuple[Note | None, ...]) -> _Way:
     """Pair the steps with the notes worth comparing: not for few frames, nor the innermost."""
-    far = len(steps) > _FEW
+    far = len(steps) > _MAX_INSPECTED
     return tuple(
         (code, at, note if far and index else None)
         for index, ((code, at), note) in enumerate(zip(steps, notes, strict=True))
@@ -179,7 +179,7 @@ def find(depth: int, end: FrameType | None = None, beyond: Stack = NO_FRAMES) ->
     else:
         if here is not end and len(guess.way) != MAX_WALK:
             return _look_up(frame, end, beyond)
-    if len(guess.way) <= _FEW or len(guess.siblings) > 1 or here is not frame.f_back:
+    if len(guess.way) <= _MAX_INSPECTED or len(guess.siblings) > 1 or here is not frame.f_back:
         _note(frame, guess.notes)
     return guess
 

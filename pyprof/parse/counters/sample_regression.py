@@ -138,7 +138,7 @@ _SURE = 40.0
 """A change of level must explain this multiple of the variance from sample to sample."""
 _MEDIAN_OFF = 0.6745
 """Half of normal noise is closer to the mean than this, in standard deviations."""
-_WORTH = 0.02
+_MIN_CHANGE = 0.02
 """Minimum relative change of level."""
 _MAX_PHASES = 64
 
@@ -170,7 +170,7 @@ def _level_change(values: Floats) -> int | None:
     best = int(explained.argmax())
     off = float(np.median(np.abs(np.diff(values)))) / _MEDIAN_OFF
     is_sure = explained[best] > _SURE * off**2 / 2
-    is_worth = abs(high[best] - low[best]) > _WORTH * max(low[best], high[best])
+    is_worth = abs(high[best] - low[best]) > _MIN_CHANGE * max(low[best], high[best])
     return int(before[best]) if is_sure and is_worth else None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyprof.parse.graphs.replays import Replays
     from pyprof.schema import GraphCaptures
 
-_NEAR = 0.25
+_MAX_REMAINDER = 0.25
 """The share of a graph above which its remainder may be confused with another, complete graph."""
 
 
@@ -232,7 +232,7 @@ class _Chooser:
             if len(candidates) > 1:  # where launches name no kernels, any may have as many
                 candidates = [g for g in candidates if self._compared.named[g]]
             exact = [g for g in candidates if self._compared.similarity(g, subject) == 1]
-            least = 0 if lost else _NEAR
+            least = 0 if lost else _MAX_REMAINDER
             near = [g for g in candidates if self._compared.could_match(g, subject, least=least)]
             graphs = exact or [
                 g for g in near if self._compared.could_match(g, subject, least=MIN_SIMILARITY)

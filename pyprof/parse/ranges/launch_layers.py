@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.parse.launch_sites import Sites
+    from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.ranges.sweep import Sweep
     from pyprof.schema import Capture
 
@@ -39,7 +39,7 @@ def layers(
     return _combine(nested, free) if free else nested
 
 
-def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
+def free(capture: Capture, site: LaunchSites, most: int) -> dict[int, list[str]]:
     """Find the start/end layers around each row's site, on the thread that started them.
 
     Of more than `most`, those that were started last.
@@ -78,7 +78,7 @@ def _combine(nested: DictionaryColumn, free: dict[int, list[str]]) -> Dictionary
     return DictionaryColumn(index, values)
 
 
-def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
+def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites) -> Int64Array:
     """Find the range whose layers count where those of the ops at the site are empty, else MISSING.
 
     For what a graph replays, that around the launch of the graph, if unknown where it was
@@ -92,12 +92,14 @@ def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> I
     return range_of_row
 
 
-def _launches(site: Sites, rows: Int64Array) -> tuple[IntArray, Int64Array, Int64Array]:
+def _launches(site: LaunchSites, rows: Int64Array) -> tuple[IntArray, Int64Array, Int64Array]:
     """Thread, start and end of each API call: the first of all launch sites."""
     return site.thread[rows], site.start[rows], site.end[rows]
 
 
-def _around_backward(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
+def _around_backward(
+    capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
+) -> Int64Array:
     """Find the user's range around the backward pass in which a row was launched; MISSING for none.
 
     PyTorch runs that on a thread of its own while the caller waits. If its ranges show that a
@@ -142,7 +144,9 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
     return callers
 
 
-def _around_said(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
+def _around_said(
+    capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
+) -> Int64Array:
     """Find the range that says `backward` around each row of a thread without named ranges."""
     range_of_row = np.full(len(launch), MISSING)
     backward = np.flatnonzero(np.any([_backward(sweep, kind) for kind in LAYERS], axis=0))

@@ -188,7 +188,7 @@ class Rows:
 
 _APART = 10_000_000
 """Greater than every number of a process, which Linux limits to 22 bits."""
-_FEW = 5
+_MAX_LISTED = 5
 
 
 class Processes:
@@ -218,7 +218,7 @@ class Processes:
     def warnings(self) -> Iterator[str]:
         """Name the numbers that several processes have."""
         if self._again:
-            listed = ", ".join(map(str, sorted(self._again)[:_FEW]))
+            listed = ", ".join(map(str, sorted(self._again)[:_MAX_LISTED]))
             yield (
                 f"several processes have the same number ({listed}), as in containers: "
                 f"{_APART:,} is added to those of later recordings"

@@ -11,7 +11,7 @@ from pyprof.answers.remedies import around_each_step
 from pyprof.records.merging import merge_unique, merged_by
 from pyprof.render import page
 from pyprof.render.page import parts, sections
-from pyprof.render.page.cross_filter import Selectable, chosen_facts, row_facts
+from pyprof.render.page.cross_filter import FilterData, chosen_facts, row_facts
 from pyprof.render.page.parts import Page, PartInput
 from pyprof.render.text.formatting import duration
 from pyprof.render.text.summary_text import fact_value
@@ -92,7 +92,7 @@ def _began_ns(source: Source) -> tuple[int, ...]:
 
 def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
     """Make the page; with the text of source lines where `sources` is their folder."""
-    answer, selectable = summary(content.summary), Selectable(content.facts)
+    answer, selectable = summary(content.summary), FilterData(content.facts)
     shown = [
         {"id": name, "title": part.TITLE, **context}
         for name, part in parts.parts().items()

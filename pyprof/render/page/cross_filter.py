@@ -48,7 +48,7 @@ def _spelt_stack(frames: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RowFacts:
+class AttributeIndex:
     """The distinct combinations of a table's texts, and which of them each row has."""
 
     combinations: pa.Table
@@ -56,7 +56,7 @@ class RowFacts:
     of_row: IntArray
 
 
-def row_facts(table: Table, rows: Mask | None = None) -> RowFacts:
+def row_facts(table: Table, rows: Mask | None = None) -> AttributeIndex:
     """Number the combinations of all rows; sum up all rows, or those chosen."""
     columns = _columns(table)
     first, of_row = combinations(
@@ -69,15 +69,15 @@ def row_facts(table: Table, rows: Mask | None = None) -> RowFacts:
     chosen = slice(None) if rows is None or rows.all() else rows
     ns = totals(of_row[chosen], table.duration_ns[chosen], count)
     number = np.bincount(of_row[chosen], minlength=count)
-    return RowFacts(pa.table({**texts, "ns": ns, "rows": number}), of_row)
+    return AttributeIndex(pa.table({**texts, "ns": ns, "rows": number}), of_row)
 
 
-def chosen_facts(facts: RowFacts) -> pa.Table:
+def chosen_facts(facts: AttributeIndex) -> pa.Table:
     """Return the combinations that chosen rows have."""
     return facts.combinations.filter(pa.array(np.asarray(facts.combinations.column("rows")) > 0))
 
 
-class Selectable:
+class FilterData:
     """The facts as a page holds them: each text once, as a number; a key names some of them."""
 
     def __init__(self, facts: pa.Table) -> None:

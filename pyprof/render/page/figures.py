@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN
+from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN_BOUND
 from pyprof.render.idle_causes import MEANINGS as CAUSES_OF_IDLE
 from pyprof.render.page.lanes import PAUSED
 from pyprof.render.text.formatting import duration, number, percent, short_line
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.summary.roofline_points import Point, Roof
     from pyprof.answers.summary_answer import StepTimes as Steps
-    from pyprof.render.page.cross_filter import Selectable
+    from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.icicle import IcicleBox
     from pyprof.render.page.lanes import DeviceLanes, Lane, Lanes
     from pyprof.render.page.step_times import StepTimes
@@ -57,7 +57,7 @@ def roofline(
         "y": [point.flops_per_s / _TERA for point in points],
         "measured": [point.measured for point in points],
         "share": [point.share for point in points],
-        "colour": [BOUNDS[point.bound or UNKNOWN] for point in points],
+        "colour": [BOUNDS[point.bound or UNKNOWN_BOUND] for point in points],
         "name": [point.name for point in points],
         "tip": [_tip(point) for point in points],
         "key": list(keys) or [None] * len(points),
@@ -76,8 +76,9 @@ def _tip(point: Point) -> Sequence[tuple[str, str]]:
     return [
         ("op", point.name), ("line", f"{line}{others}"), ("kernel", point.kernel[:160]),
         ("time", point.time), ("achieved", point.rate),
-        ("efficiency", UNKNOWN if point.efficiency is None else f"{percent(point.efficiency)} %"),
-        ("intensity", f"{number(point.intensity)} FLOP/byte"), ("bound", point.bound or UNKNOWN),
+        ("efficiency", "unknown" if point.efficiency is None else f"{percent(point.efficiency)} %"),
+        ("intensity", f"{number(point.intensity)} FLOP/byte"),
+        ("bound", point.bound or UNKNOWN_BOUND),
         *([("by measured DRAM traffic", f"{number(point.measured)} FLOP/byte")]
           if point.measured else []),
     ]  # fmt: skip
@@ -118,7 +119,7 @@ def strip(data: Strip) -> Mapping[str, Any]:
     }
 
 
-def timeline(lanes: Lanes, selectable: Selectable) -> Mapping[str, Any]:
+def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
     """Draw each stream's kernels, coloured by family, op or layer, and why nothing ran."""
     facts = np.array([selectable.fact(texts) for texts in lanes.texts], np.int64)
     return {

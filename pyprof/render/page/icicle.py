@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.answers.summary_answer import LayerTime
-    from pyprof.render.page.cross_filter import Selectable
+    from pyprof.render.page.cross_filter import FilterData
 
 _MIN_WIDTH = 0.001
 """Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
@@ -133,7 +133,7 @@ _MAX_PARTS = 256
 """Maximum parts of a layer's name that can be chosen; each has a text as long as all before it."""
 
 
-def layer_keys(boxes: Sequence[IcicleBox], selectable: Selectable) -> list[str | None]:
+def layer_keys(boxes: Sequence[IcicleBox], selectable: FilterData) -> list[str | None]:
     """Write what each box of modules stands for: rows whose layer is its, or below it."""
     within: dict[str, list[str]] = {}
     for number, layer in enumerate(selectable.layers()):
@@ -152,6 +152,6 @@ def _layer_key(box: IcicleBox, within: Mapping[str, Sequence[str]]) -> str | Non
     return f"layer={','.join(numbers)}" if numbers else None
 
 
-def op_keys(boxes: Sequence[IcicleBox], selectable: Selectable) -> list[str | None]:
+def op_keys(boxes: Sequence[IcicleBox], selectable: FilterData) -> list[str | None]:
     """Write what each box of directions, ops and kernels stands for."""
     return [selectable.named_key(dict(zip(OPS, box.names, strict=False))) for box in boxes]

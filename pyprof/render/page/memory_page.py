@@ -22,7 +22,7 @@ from pyprof.render.page.sections import (
     without_folders,
 )
 from pyprof.render.text import memory_text as words
-from pyprof.render.text.formatting import UNKNOWN, amount, count, duration, milliseconds, short_line
+from pyprof.render.text.formatting import DASH, amount, count, duration, milliseconds, short_line
 from pyprof.render.text.formatting import number as spelt
 from pyprof.render.text.memory_text import size
 from pyprof.version import __version__
@@ -359,5 +359,5 @@ def _cells(group: HeldMemory, peak_bytes: int) -> list[Cell]:
         share(group.bytes / peak_bytes if peak_bytes else None),
         number(group.block_count, count(group.block_count)),
         number(group.allocated_bytes, size(group.allocated_bytes)),
-        number(gb_ms, UNKNOWN if gb_ms is None else spelt(gb_ms)),
+        number(gb_ms, DASH if gb_ms is None else spelt(gb_ms)),
     ]

@@ -15,7 +15,7 @@ from pyprof.inputs.user_source import read
 from pyprof.prof.processor import CPU, word
 from pyprof.records.records import distinct
 from pyprof.render.idle_causes import MEANINGS
-from pyprof.render.text.formatting import UNKNOWN, count, duration, part_name, percent, short_line
+from pyprof.render.text.formatting import DASH, count, duration, part_name, percent, short_line
 from pyprof.render.text.formatting import number as spelt
 from pyprof.render.text.known_cost_text import without_copies
 from pyprof.render.text.summary_text import USUAL_METHODS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import DeviceUse, OpTime, PeakUse, Summary
     from pyprof.inputs.user_source import Sources
     from pyprof.prof.table import Table
-    from pyprof.render.page.cross_filter import Selectable
+    from pyprof.render.page.cross_filter import FilterData
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ _WORD = "word"
 
 def text(value: str | None, note: str = "", sort: str = "") -> Cell:
     """Make a cell of text; very long names are cut, and shown to be."""
-    shown = UNKNOWN if value is None else value
+    shown = DASH if value is None else value
     return Cell(shown if len(shown) <= _CUT else f"{shown[:_CUT]}...", note=note[:_CUT], sort=sort)
 
 
@@ -124,7 +124,7 @@ def number(value: float | None, spelt: str) -> Cell:
 def share(fraction: float | None) -> Cell:
     """Make a cell of a share with a bar behind it."""
     if fraction is None:
-        return Cell(UNKNOWN)
+        return Cell(DASH)
     percent = 100 * fraction
     return Cell(f"{percent:.1f} %", percent, f"{min(percent, 100):.1f}")
 
@@ -238,7 +238,7 @@ _RATES = (_numbers("TFLOP/s", "tflops"), _numbers("GB/s", "gbs"))
 _TENSOR_CORES = _texts("Tensor Cores", "tc")
 
 
-def ops(answer: Summary, selectable: Selectable) -> Sortable:
+def ops(answer: Summary, selectable: FilterData) -> Sortable:
     """Tabulate the ops that take most time."""
     # a phone shows the first three
     columns = [_texts("op"), *_TIME, _texts("direction", "dir"), _texts("line"),
@@ -280,14 +280,14 @@ def _op_key(op: OpTime) -> dict[str, str | None]:
 
 def _tensor_cores(used: str | None) -> Cell:
     spelt = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
-    return replace(text(spelt, sort=_WORD), value=used or UNKNOWN)
+    return replace(text(spelt, sort=_WORD), value=used or DASH)
 
 
 KERNELS = ("kernel", "op", "tc")
 """What the sums that `kernels` takes are by."""
 
 
-def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> Sortable:
+def kernels(sums: pa.Table, full: Mapping[str, str], selectable: FilterData) -> Sortable:
     """Tabulate the kernels that take most time; the full name shows under the pointer."""
     columns = [_texts("kernel"), *_TIME, _texts("op"), _numbers("calls"),
                _numbers("mean", "mean", "ns"), *_RATES, _TENSOR_CORES]  # fmt: skip
@@ -329,12 +329,12 @@ def full_names(table: Table) -> dict[str, str]:
     }
 
 
-def line_table(answer: Lines, selectable: Selectable, code: Code | None = None) -> Sortable:
+def line_table(answer: Lines, selectable: FilterData, code: Code | None = None) -> Sortable:
     """The source lines that launched work themselves, the slowest first."""
     return _line_table(answer, _slowest(answer), selectable, code)
 
 
-def caller_table(answer: Lines, selectable: Selectable, code: Code | None = None) -> Sortable:
+def caller_table(answer: Lines, selectable: FilterData, code: Code | None = None) -> Sortable:
     """The lines that only call others, which have the time."""
     lines = [line for file in answer.files for line in file.lines if not line.own_ns]
     lines.sort(key=lambda line: -line.time_ns)
@@ -347,7 +347,7 @@ def _slowest(answer: Lines) -> list[LineTime]:
 
 
 def _line_table(
-    answer: Lines, lines: Sequence[LineTime], selectable: Selectable, code: Code | None
+    answer: Lines, lines: Sequence[LineTime], selectable: FilterData, code: Code | None
 ) -> Sortable:
     columns = [_texts("line"), *([_texts("source")] if code else []),
                _numbers("own time", "time", "ns"), _numbers("share", "share", "%"),
@@ -495,7 +495,7 @@ def device_name(device: DeviceTime) -> str:
 def cause_of(idle: Mapping[str, int]) -> str:
     """Name the cause of most idle time."""
     cause = max(idle, key=lambda name: idle[name], default=None)
-    return f"{cause} {duration(idle[cause])}" if cause is not None and idle[cause] else UNKNOWN
+    return f"{cause} {duration(idle[cause])}" if cause is not None and idle[cause] else DASH
 
 
 def _rate(value: float | None, unit: float) -> Cell:

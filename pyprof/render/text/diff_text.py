@@ -12,7 +12,7 @@ from pyprof.analysis.diff.noise import FEW, LEVEL, STEPS
 from pyprof.answers.diff_answer import waterfall
 from pyprof.render.text import formatting as markdown
 from pyprof.render.text.formatting import (
-    UNKNOWN,
+    DASH,
     amount,
     change,
     count,
@@ -128,19 +128,19 @@ def changes(comparison: Comparison, limit: int | None) -> Iterator[tuple[str, ..
 
 def _names(key: Sequence[str | None]) -> Iterator[str]:
     for part in key:
-        yield UNKNOWN if part is None else part
+        yield DASH if part is None else part
 
 
 def change_cells(entry: Change) -> tuple[str, ...]:
     """Spell one change."""
     return (
         entry.status,
-        duration(entry.a_ns) if entry.a else UNKNOWN,
-        duration(entry.b_ns) if entry.b else UNKNOWN,
+        duration(entry.a_ns) if entry.a else DASH,
+        duration(entry.b_ns) if entry.b else DASH,
         _signed(duration(entry.delta_ns), entry.delta_ns),
-        change(entry.relative) if entry.b else UNKNOWN,
+        change(entry.relative) if entry.b else DASH,
         percent(half_of(entry)),
-        *(count(side.calls) if side else UNKNOWN for side in (entry.a, entry.b)),
+        *(count(side.calls) if side else DASH for side in (entry.a, entry.b)),
     )
 
 
@@ -226,9 +226,7 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
     for stage in stages:
         alone = stage.op_count == 1
         name = (
-            cut_in_middle(stage.name or UNKNOWN, _KEY_WIDTH)
-            if alone
-            else f"{stage.op_count} others"
+            cut_in_middle(stage.name or DASH, _KEY_WIDTH) if alone else f"{stage.op_count} others"
         )
         yield name, _signed(duration(stage.change_ns), stage.change_ns), duration(stage.to_ns)
     yield "B", "", duration(stages[-1].to_ns)
@@ -238,7 +236,7 @@ def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Say what is behind the listed changes, and how many are not listed: they may be chance."""
     said = tuple(f"other {name}:" for name in comparison.common)
     for entry in comparison.differing[:limit]:
-        name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
+        name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or DASH
         for cause in () if entry.status == REMOVED else entry.causes:  # for something new, say
             if not cause.startswith(said):
                 yield f"{name}: {cause}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyprof.answers.gains import gain_of, likely_ns
 from pyprof.render.idle_causes import CAUSES
 from pyprof.render.text import counters_text, formatting, summary_text
-from pyprof.render.text.formatting import UNKNOWN, number, part_name, percent
+from pyprof.render.text.formatting import DASH, number, part_name, percent
 from pyprof.render.text.layout.text_width import cells
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def what_to_do(answer: Summary, *, full: bool = False) -> Iterator[str]:
         for texts in ([gain.time for gain in gains], [gain.share for gain in gains])
     )
     for gain, entry in zip(gains, shown, strict=True):
-        start = f"{gain.time:>{times}}  {gain.share or UNKNOWN:>{shares}}  "
+        start = f"{gain.time:>{times}}  {gain.share or DASH:>{shares}}  "
         under = " " * len(start)
         yield from formatting.wrapped(entry.title, start)
         yield from formatting.wrapped(entry.action, under)
@@ -163,7 +163,7 @@ def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
         _Column("Op", partial(_name, one_way=one_way), 0, formatting.cut_in_middle, left=True),
         _Column(
             "Direction",
-            lambda op: part_name(op.dir) if op.dir and not one_way else UNKNOWN,
+            lambda op: part_name(op.dir) if op.dir and not one_way else DASH,
             3,
             left=True,
         ),
@@ -173,8 +173,8 @@ def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
         _Column("TFLOP/s", lambda op: number(op.flops_per_s and op.flops_per_s / 1e12), 7),
         _Column("GB/s", lambda op: number(op.bytes_per_s and op.bytes_per_s / 1e9), 8),
         _Column("Eff(%)", lambda op: percent(op.efficiency), 2),
-        _Column("Bound", lambda op: op.bound or UNKNOWN, 4, left=True),
-        _Column("TC", lambda op: op.tc or UNKNOWN, 6, left=True),
+        _Column("Bound", lambda op: op.bound or DASH, 4, left=True),
+        _Column("TC", lambda op: op.tc or DASH, 6, left=True),
         _Column("Line", _place, 1, formatting.cut_left, left=True),
     )
 
@@ -193,7 +193,7 @@ def _name(op: OpTime, *, one_way: bool) -> str:
 def _place(op: OpTime) -> str:
     if op.line:
         return formatting.short_line(op.line)
-    return f"in {op.range}" if op.range else UNKNOWN
+    return f"in {op.range}" if op.range else DASH
 
 
 _MIN_TEXT = 24
@@ -207,7 +207,7 @@ def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
     ops, width = answer.ops[:top], formatting.width()
     columns = [(each, [each.cell(op) for op in ops]) for each in _columns(answer, ops)]
     # an empty column is not shown
-    columns = [pair for pair in columns if not pair[0].rank or {*pair[1]} - {UNKNOWN}]
+    columns = [pair for pair in columns if not pair[0].rank or {*pair[1]} - {DASH}]
     while worst := max(each.rank for each, _ in columns):
         least = _WHOLE_TEXT if worst >= _SPARE else _MIN_TEXT
         if sum(_least(pair, least) for pair in columns) + 2 * len(columns) - 2 <= width:

@@ -20,7 +20,7 @@ from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, cut
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-UNKNOWN = "-"
+DASH = "-"
 _END = "\n"
 _WIDTH = 100
 """The width of a line, in cells, without a terminal."""
@@ -43,7 +43,7 @@ def text_width() -> int:
 
 def duration(ns: float | None) -> str:
     """A time with three significant digits, in the largest unit that keeps it above 1."""
-    return UNKNOWN if ns is None else quantities.duration(ns)
+    return DASH if ns is None else quantities.duration(ns)
 
 
 _MILLISECOND, _MICROSECOND = 1e6, 1e3
@@ -58,7 +58,7 @@ def milliseconds(ns: float | None) -> str:
 
 def _in(unit_ns: float, ns: float | None) -> str:
     if ns is None:
-        return UNKNOWN
+        return DASH
     if not ns:
         return "0"
     size = ns / unit_ns
@@ -75,17 +75,17 @@ def common_unit(times_ns: Iterable[float | None]) -> tuple[str, Callable[[float 
 
 def percent(share: float | None) -> str:
     """Spell a share of 1 in %."""
-    return UNKNOWN if share is None else f"{100 * share:.1f}"
+    return DASH if share is None else f"{100 * share:.1f}"
 
 
 def number(value: float | None) -> str:
     """Spell a rate with three digits that matter."""
-    return UNKNOWN if value is None else quantities.number(value)
+    return DASH if value is None else quantities.number(value)
 
 
 def short_line(line: str | None) -> str:
     """Leave the folders out of `folder/file.py:12`."""
-    return _FOLDERS.sub("", line) if line else UNKNOWN
+    return _FOLDERS.sub("", line) if line else DASH
 
 
 def cut(text: str, width: int) -> str:
@@ -249,18 +249,18 @@ def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
 def count(value: float | None) -> str:
     """Spell a count with its thousands apart; one that is no whole number to three digits."""
     if value is None:
-        return UNKNOWN
+        return DASH
     return f"{value:,.0f}" if float(value).is_integer() else number(value)
 
 
 def amount(value: float | None, unit: str) -> str:
     """Spell FLOPs or bytes with a decimal prefix: `1.5 GB`."""
-    return UNKNOWN if value is None else quantities.amount(value, unit)
+    return DASH if value is None else quantities.amount(value, unit)
 
 
 def change(fraction: float | None) -> str:
     """Spell a relative change with its sign: `+3.2 %`."""
-    return UNKNOWN if fraction is None else quantities.change(fraction)
+    return DASH if fraction is None else quantities.change(fraction)
 
 
 def part_name(direction: str | None) -> str:

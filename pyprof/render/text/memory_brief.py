@@ -98,5 +98,5 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
 
 def _change(a: int | None, b: int | None) -> str:
     if a is None or b is None:
-        return formatting.UNKNOWN
+        return formatting.DASH
     return f"{'+' if b > a else ''}{size(b - a)}"

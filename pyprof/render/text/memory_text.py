@@ -45,7 +45,7 @@ def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
     yield formatting.heading("Peaks of memory, the highest first")
     rows = [
         (
-            formatting.UNKNOWN if each.rank is None else str(each.rank),
+            formatting.DASH if each.rank is None else str(each.rank),
             each.device,
             size(each.peak_bytes),
             size(each.peak_reserved_bytes),
@@ -236,12 +236,10 @@ def _groups(
         (
             name_of(key, group.name),
             size(group.bytes),
-            formatting.percent(group.bytes / peak) if peak else formatting.UNKNOWN,
+            formatting.percent(group.bytes / peak) if peak else formatting.DASH,
             formatting.count(group.block_count),
             size(group.allocated_bytes),
-            formatting.UNKNOWN
-            if group.byte_ns is None
-            else formatting.number(group.byte_ns / 1e15),
+            formatting.DASH if group.byte_ns is None else formatting.number(group.byte_ns / 1e15),
         )
         for group in groups[:top]
     ]
@@ -257,7 +255,7 @@ def _stacks(stacks: Sequence[HeldStack], total: int, when: str, top: int) -> Ite
     """List call stacks with what they hold, the outermost frame first."""
     yield formatting.heading(f"{when} by call stack")
     for stack in stacks[:top]:
-        share = formatting.percent(stack.bytes / total) if total else formatting.UNKNOWN
+        share = formatting.percent(stack.bytes / total) if total else formatting.DASH
         yield f"{size(stack.bytes)}, {share} %, {_counted(stack.block_count, 'block')}"
         for frame in stack.frames or ("(no stack)",):
             yield f"  {formatting.cut_left(frame, formatting.width() - 2)}"
@@ -280,15 +278,15 @@ def _blocks(blocks: Sequence[HeldBlock]) -> Iterator[str]:
         (
             size(block.bytes),
             block.category or _UNKNOWN,
-            block.op or formatting.UNKNOWN,
-            block.line or block.layer or formatting.UNKNOWN,
-            block.evidence or formatting.UNKNOWN,
+            block.op or formatting.DASH,
+            block.line or block.layer or formatting.DASH,
+            block.evidence or formatting.DASH,
         )
         for block in blocks
     )
     rows = [(str(count), *texts) for texts, count in alike.items()]
     columns = [*zip(("Blocks", *_BLOCK_TEXTS), _BLOCK_CUTS, zip(*rows, strict=True), strict=True)]
-    nothing = {_UNKNOWN, formatting.UNKNOWN, "no evidence"}
+    nothing = {_UNKNOWN, formatting.DASH, "no evidence"}
     known = [each for each in columns if {*each[2]} - (nothing | {"1"})]
     cuts = {index: cut for index, (_, cut, _) in enumerate(known) if cut is not None}
     texts = zip(*(cells for _, _, cells in known), strict=True)
@@ -308,7 +306,7 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
             name_of(key, each.name),
             size(each.bytes),
             size(each.allocated_bytes),
-            formatting.UNKNOWN if each.byte_ns is None else formatting.number(each.byte_ns / 1e15),
+            formatting.DASH if each.byte_ns is None else formatting.number(each.byte_ns / 1e15),
             formatting.milliseconds(each.time_ns),
             formatting.count(each.rows),
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyprof import sanitize
 from pyprof.answers.peaks_answer import DATASHEET, MEASURED
 from pyprof.gpu.peaks import RATE_KEYS
-from pyprof.render.text.formatting import UNKNOWN, heading, number, table
+from pyprof.render.text.formatting import DASH, heading, number, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,11 +53,11 @@ def _cells(row: CardPeaks) -> tuple[str, ...]:
         number(next((row.tflops[key] for key in keys if key in row.tflops), None))
         for keys in _SHOWN.values()
     ]
-    sms = UNKNOWN if row.sm_count is None else str(row.sm_count)
+    sms = DASH if row.sm_count is None else str(row.sm_count)
     mark = "*" if row.doubts else ""
     return (
         f"{row.gpu}{mark}",
-        row.compute_capability or UNKNOWN,
+        row.compute_capability or DASH,
         sms,
         *rates,
         number(row.memory_gbs),

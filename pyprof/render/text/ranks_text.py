@@ -11,7 +11,7 @@ from pyprof.analysis.ranks.match import spans
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text import formatting
 from pyprof.render.text.formatting import (
-    UNKNOWN,
+    DASH,
     amount,
     count,
     duration,
@@ -239,8 +239,8 @@ def _rank(job: RankComparison, one: RankTime, waited: StragglerCost) -> list[str
         *(percent(ns / one.span_ns if one.span_ns and ns is not None else None) for ns in shares),
         milliseconds(waited.own_ns),
         milliseconds(waited.waited_ns if clock else None),
-        UNKNOWN if clock is None else f"{clock.offset_ns / 1e3:+,.1f}",
-        UNKNOWN if clock is None else f"{clock.residual_ns / 1e3:,.1f}",
+        DASH if clock is None else f"{clock.offset_ns / 1e3:+,.1f}",
+        DASH if clock is None else f"{clock.residual_ns / 1e3:,.1f}",
     ]
 
 
@@ -264,8 +264,8 @@ def straggler_lines(job: RankComparison, top: int) -> Iterator[str]:
             milliseconds(one.cost_ns / steps),
             milliseconds(one.cost_ns / steps / peers),
             milliseconds(one.excess_ns),
-            worst.get(one.rank, UNKNOWN),
-            mostly.get(one.rank, UNKNOWN),
+            worst.get(one.rank, DASH),
+            mostly.get(one.rank, DASH),
         ]
         for one in costly[:top]
     ]
@@ -307,15 +307,15 @@ def parallelism(comparison: RankComparison, top: int) -> Iterator[str]:
 def _axis(axis: AxisUse) -> list[str]:
     hidden = 1 - axis.exposed_ns / axis.communication_ns if axis.communication_ns else None
     return [
-        axis.role or UNKNOWN,
-        axis.evidence or UNKNOWN,
+        axis.role or DASH,
+        axis.evidence or DASH,
         str(axis.groups),
         str(axis.ranks),
         count(axis.calls),
         milliseconds(axis.communication_ns),
         milliseconds(axis.exposed_ns),
         percent(hidden),
-        UNKNOWN if axis.imbalance is None else f"{axis.imbalance:.2f}x, rank {axis.busiest}",
+        DASH if axis.imbalance is None else f"{axis.imbalance:.2f}x, rank {axis.busiest}",
     ]
 
 
@@ -336,8 +336,8 @@ def collectives(job: RankComparison, top: int) -> Iterator[str]:
 
 def _as_text_link(one: GroupSpeed) -> list[str]:
     return [
-        one.key.kind or UNKNOWN,
-        one.key.algorithm or UNKNOWN,
+        one.key.kind or DASH,
+        one.key.algorithm or DASH,
         str(len(one.groups[0].ranks)),
         str(len(one.groups)),
         count(one.calls),

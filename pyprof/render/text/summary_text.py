@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyprof.answers.parts import ChosenRows, Finding, Suggestion
     from pyprof.answers.summary_answer import DeviceUse, Fact, OpTime, PeakUse, StepTimes, Summary
 
-_FEW = 5
+_MAX_ROWS = 5
 """Rows of the tables beside the one that was asked for."""
 _NAME_WIDTH = 40
 _LABEL = 10
@@ -38,10 +38,10 @@ def details(answer: Summary, by: str) -> Iterator[str]:
     yield from phases(answer)
     yield ""
     if by != "line" and any(line.line for line in answer.lines):
-        yield from line_table(answer, _FEW, "Slowest lines")
+        yield from line_table(answer, _MAX_ROWS, "Slowest lines")
         yield ""
     if by != "host" and answer.host_ops:
-        yield from _host_rows(answer, _FEW, "--by host")
+        yield from _host_rows(answer, _MAX_ROWS, "--by host")
         yield ""
     yield from _trend(answer.steps)
     for sentence in scope_sentences(answer):

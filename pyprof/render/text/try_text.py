@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.analysis.trial.timing import median_ns
 from pyprof.render.text.formatting import (
-    UNKNOWN,
+    DASH,
     duration,
     heading,
     layout_table,
@@ -77,7 +77,7 @@ def row(change: TriedChange, base: TrialBaseline) -> tuple[str, ...]:
         change.change,
         change.verdict,
         ratio_text(ratio.mid if ratio else None),
-        f"{ratio_text(ratio.low)} to {ratio_text(ratio.high)}" if ratio else UNKNOWN,
+        f"{ratio_text(ratio.low)} to {ratio_text(ratio.high)}" if ratio else DASH,
         ratio_text(change.predicted_ratio),
         ratio_text(change.peak_memory_ratio),
         losses_cell(change, base),
@@ -87,7 +87,7 @@ def row(change: TriedChange, base: TrialBaseline) -> tuple[str, ...]:
 def ratio_text(value: float | None) -> str:
     """Format a ratio: `0.82x`; what is beyond 100 times as much or as little is cut."""
     if value is None:
-        return UNKNOWN
+        return DASH
     if value > _MAX_SHOWN:
         return f">{_MAX_SHOWN}x"
     return f"{value:.2f}x" if value >= 1 / _MAX_SHOWN else f"<{1 / _MAX_SHOWN:.2f}x"
@@ -97,7 +97,7 @@ def losses_cell(change: TriedChange, base: TrialBaseline) -> str:
     """Return in a few words whether losses are as without the change."""
     loss = change.loss
     if not loss.count:
-        return UNKNOWN
+        return DASH
     if loss.largest_relative_difference is None:
         return "not finite"
     if loss.within_noise:

@@ -7,11 +7,11 @@ from typing import Any
 from pyprof.analysis.summary.overview import summary
 from pyprof.render.page import parts
 from pyprof.render.page.content import Content
-from pyprof.render.page.cross_filter import Selectable
+from pyprof.render.page.cross_filter import FilterData
 
 
 def shown(found: Content, sources: Path | None = None) -> dict[str, Mapping[str, Any]]:
-    selectable = Selectable(found.facts)
+    selectable = FilterData(found.facts)
     made = {
         name: part.section(
             parts.Page(summary(found.summary), selectable, found.parts.get(name), sources)

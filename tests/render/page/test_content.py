@@ -13,7 +13,7 @@ from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
 from pyprof.render.page import parts, sections
 from pyprof.render.page.content import Content, html, summarise_page
-from pyprof.render.page.cross_filter import Selectable
+from pyprof.render.page.cross_filter import FilterData
 from pyprof.render.page.sections import Sortable
 from pyprof.render.page.strips import Strip
 from tests.analysis.captured import STEP_NS, capture
@@ -43,7 +43,7 @@ def check(files: list[str]) -> Content:
     assert list(sections.cards(summary(merged.summary))) == list(
         sections.cards(summary(whole.summary))
     )
-    a, b = (Selectable(content.facts) for content in (merged, whole))
+    a, b = (FilterData(content.facts) for content in (merged, whole))
     assert a.data() == b.data()
     names = [content.parts["kernels"].full_names for content in (merged, whole)]
     assert names[0].keys() == names[1].keys()
@@ -52,7 +52,7 @@ def check(files: list[str]) -> Content:
     return merged
 
 
-def _shown(name: str, content: Content, selectable: Selectable) -> object:
+def _shown(name: str, content: Content, selectable: FilterData) -> object:
     """Return what a part shows, with the same full name for all kernels of a short one."""
     data: Any = content.parts.get(name)
     if name == "kernels":
@@ -136,7 +136,7 @@ def test_all_parts_say_the_same_of_one_time(
         "phases": sum(part.time_ns for part in answer.parts),
         "modules": made["modules"]["icicle"]["length"][0],
         "lines": lines.total_ns,
-        "facts": Selectable(found.facts).data()["total_ns"],
+        "facts": FilterData(found.facts).data()["total_ns"],
     }
     assert sums == dict.fromkeys(sums, total_ns)
     if "lines" in made:

@@ -12,7 +12,7 @@ from pyprof.inputs import source
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.merging import merge_sums
 from pyprof.render.page import cross_filter
-from pyprof.render.page.cross_filter import Selectable, chosen_facts, row_facts
+from pyprof.render.page.cross_filter import FilterData, chosen_facts, row_facts
 from tests.analysis.captured import capture
 
 
@@ -67,7 +67,7 @@ def select(data: dict[str, Any], key: str) -> list[int]:
 
 def test_a_key_names_what_it_is_made_of(tmp_path: Path) -> None:
     """The facts with these texts, and no others; a stack's key those that pass through the line."""
-    selectable = Selectable(found(capture(tmp_path / "net.sqlite")))
+    selectable = FilterData(found(capture(tmp_path / "net.sqlite")))
     data = json.loads(json.dumps(selectable.data()))
     time: dict[str, dict[str, str | None]] = {
         "op": {"op": "relu"}, "no op": {"op": None, "dir": None},
@@ -85,13 +85,13 @@ def test_a_key_names_what_it_is_made_of(tmp_path: Path) -> None:
 def test_what_is_left_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of very many combinations those of most time are kept; the rest has its time said."""
     monkeypatch.setattr(cross_filter, "_MAX_FACTS", 2)
-    data = Selectable(found(capture(tmp_path / "net.sqlite"))).data()
+    data = FilterData(found(capture(tmp_path / "net.sqlite"))).data()
     assert data["ns"] == [300, 200]
     assert (data["total_ns"], data["left_out"], data["left_out_ns"]) == (750, 2, 250)
 
 
 def test_no_folder_is_in_it(tmp_path: Path) -> None:
     """Lines have their file's name alone."""
-    text = json.dumps(Selectable(found(capture(tmp_path / "net.sqlite"))).data())
+    text = json.dumps(FilterData(found(capture(tmp_path / "net.sqlite"))).data())
     assert "model.py:12" in text
     assert "/home/me" not in text

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.summary.overview import Overview
     from pyprof.answers.summary_answer import Summary
     from pyprof.inputs.source import Source
-    from pyprof.render.page.cross_filter import RowFacts, Selectable
+    from pyprof.render.page.cross_filter import AttributeIndex, FilterData
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class PartInput:
 
     source: Source
     overview: Overview
-    facts: RowFacts
+    facts: AttributeIndex
     snapshot: str | None = None
     """A memory snapshot of the same run, where the user names one."""
 
@@ -40,7 +40,7 @@ class Page:
     """What a part is made from."""
 
     answer: Summary
-    selectable: Selectable
+    selectable: FilterData
     data: Any
     """The merged results of the part's own `summarise`; None if it has none."""
     sources: Path | None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.render.page.sections import Cell, Heading, Sortable, text, without_folders
 from pyprof.render.text import counters_text
-from pyprof.render.text.formatting import UNKNOWN
+from pyprof.render.text.formatting import DASH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +41,6 @@ def _table(measured: Measured) -> Sortable:
 
 def _cells(spelt: list[str], titles: list[str], numbers: dict[str, float | None]) -> list[Cell]:
     return [
-        Cell(cell, None if cell == UNKNOWN else numbers[title])
+        Cell(cell, None if cell == DASH else numbers[title])
         for cell, title in zip(spelt, titles, strict=True)
     ]

@@ -11,7 +11,7 @@ from pyprof.inputs.memory_recordings import beside, recordings
 from pyprof.render.page.lanes import extent
 from pyprof.render.page.memory_page import Clock, picture
 from pyprof.render.page.sections import Cell, Heading, Sortable, number, text
-from pyprof.render.text.formatting import UNKNOWN
+from pyprof.render.text.formatting import DASH
 from pyprof.render.text.memory_text import size
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.peaks import DeviceMemory
-    from pyprof.render.page.cross_filter import Selectable
+    from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Memory", 45
@@ -105,7 +105,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
     }
 
 
-def _key(selectable: Selectable, **texts: str | None) -> str | None:
+def _key(selectable: FilterData, **texts: str | None) -> str | None:
     """Write the key of a line, an op, or a layer, which memory knows by its innermost name only."""
     layer = texts.get("layer")
     if layer is None:
@@ -127,7 +127,7 @@ def _peaks(peaks: Sequence[Peak]) -> Sortable:
     rows = [
         [
             text(each.device),
-            Cell(UNKNOWN) if each.rank is None else number(each.rank, str(each.rank)),
+            Cell(DASH) if each.rank is None else number(each.rank, str(each.rank)),
             *(number(value, size(value))
               for value in (each.peak_bytes, each.peak_reserved_bytes, each.end_bytes)),
         ]

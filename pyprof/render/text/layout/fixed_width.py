@@ -183,7 +183,7 @@ def _grown(widths_needed: Sequence[ColumnWidth], widths: Sequence[int], left: in
     )
 
 
-UNKNOWN = "-"
+DASH = "-"
 
 
 def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
@@ -234,7 +234,7 @@ def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
         values = batch.column(index)
         if column.kind in (INT, FLOAT):
             scales = fitted.scales(column)
-            texts = pc.fill_null(scaled(values, column.unit), UNKNOWN) if scales else spelt(values)
+            texts = pc.fill_null(scaled(values, column.unit), DASH) if scales else spelt(values)
             yield pc.utf8_lpad(texts, size)
         else:
             yield pc.utf8_rpad(_shortened(column, spelt(values), size), size)
@@ -270,7 +270,7 @@ def spelt(values: pa.Array | pa.ChunkedArray) -> pa.Array:
         values = pc.replace_substring_regex(values, sanitize.UNSAFE, " ")
     if pa.types.is_floating(values.type):
         values = rounded(values)
-    return pc.fill_null(_render_text(values), UNKNOWN)
+    return pc.fill_null(_render_text(values), DASH)
 
 
 def _render_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyprof.prof.columns.standard import FLOAT, INT, TEXT, Column
 from pyprof.render.text.formatting import heading
-from pyprof.render.text.layout.fixed_width import UNKNOWN, header, scalable, spelt, without_folders
+from pyprof.render.text.layout.fixed_width import DASH, header, scalable, spelt, without_folders
 from pyprof.render.text.layout.numbers import scaled
 from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, filled
 
@@ -85,7 +85,7 @@ class _Shown:
 
 def _texts(column: Column, values: pa.Array, *, scales: bool, full: bool) -> pa.Array:
     if scales:
-        return pc.fill_null(scaled(values, column.unit), UNKNOWN)
+        return pc.fill_null(scaled(values, column.unit), DASH)
     texts = spelt(values)
     return texts if full or column.name not in ("trace", "line") else without_folders(texts)
 

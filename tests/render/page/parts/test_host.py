@@ -7,7 +7,7 @@ from pyprof.analysis.summary.overview import summary
 from pyprof.inputs import source
 from pyprof.render.page import parts
 from pyprof.render.page.content import summarise_page
-from pyprof.render.page.cross_filter import Selectable
+from pyprof.render.page.cross_filter import FilterData
 from tests.analysis.captured import capture
 from tests.known import known
 
@@ -15,7 +15,7 @@ from tests.known import known
 def test_the_hosts_time_is_that_of_its_calls(tmp_path: Path) -> None:
     """Own times add up to the time in ops; of records without a capture there is no section."""
     content = summarise_page(source.load(str(capture(tmp_path / "net.sqlite", steps=3))))
-    page = parts.Page(summary(content.summary), Selectable(content.facts), None, None)
+    page = parts.Page(summary(content.summary), FilterData(content.facts), None, None)
     section = known(parts.parts()["host"].section(page))
     table, host = section["host"], page.answer.host_ops
     assert host is not None
