@@ -1,8 +1,10 @@
 """Vague names, docstrings of old and second titles are seen, and nothing else."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.names import sentinels, stilted, titles, vague
+from tests.names import main, sentinels, stilted, titles, vague
 
 
 @pytest.mark.parametrize(
@@ -74,3 +76,17 @@ def test_a_second_title_is_seen(title: str) -> None:
 )
 def test_a_comment_on_a_line_is_no_title(comment: str) -> None:
     assert titles(f'"""The module."""\n\n{comment}\n') == []
+
+
+def test_docstrings_elsewhere_are_looked_at_and_names_are_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests may call a thing `told`, but do not begin a docstring with Give either."""
+    ours, others = tmp_path / "ours", tmp_path / "others"
+    for folder in (ours, others):
+        folder.mkdir()
+    (others / "a.py").write_text("told = 1\ndef of():\n    told = 1\n")
+    assert main(ours, others) == 0
+    (others / "b.py").write_text('def f():\n    """Give it."""\n')
+    assert main(ours, others) == 1
+    assert capsys.readouterr().out.startswith(f"{others / 'b.py'}:2: a docstring begins with Give")

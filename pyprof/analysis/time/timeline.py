@@ -222,9 +222,14 @@ class _Columns:
     """The columns that the analysis needs, taken out of the records once."""
 
     def __init__(
-        self, records: Records, activity: IntArray, chosen: Mask, capture: Capture | None
+        self, records: Records, activity_class: IntArray, chosen: Mask, capture: Capture | None
     ) -> None:
-        self.records, self.activity, self.chosen, self.capture = records, activity, chosen, capture
+        self.records, self.activity_class, self.chosen, self.capture = (
+            records,
+            activity_class,
+            chosen,
+            capture,
+        )
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.window = records.numpy("window", 0)
         self.gpu, self.rank = records.dictionary("gpu"), records.dictionary("rank")
@@ -244,7 +249,7 @@ class _Columns:
         start = self.start[rows]
         if (start[1:] < start[:-1]).any():
             rows = rows[np.argsort(start, kind="stable")]
-        compute, communication, copy = (self._set(rows, activity) for activity in range(3))
+        compute, communication, copy = (self._set(rows, number) for number in range(3))
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)
         gpu = [*self.gpu.values, None][self.gpu.index[rows[0]]]
@@ -271,8 +276,8 @@ class _Columns:
         of_cpu = cpu_idle.causes(union_of(gaps.start, gaps.end), self.capture)
         return {**dict.fromkeys(idle.CAUSES, EMPTY), **of_cpu}
 
-    def _set(self, rows: Int64Array, activity: int) -> Intervals:
-        picked = rows[self.activity[rows] == activity]
+    def _set(self, rows: Int64Array, number: int) -> Intervals:
+        picked = rows[self.activity_class[rows] == number]
         return union_of(self.start[picked], self.end[picked]) if len(picked) else EMPTY
 
     def _gaps(self, rows: Int64Array, free: Intervals) -> idle.Gaps:
