@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION = 1
-"""Version of the schema. Within a version fields are added, but not renamed, removed or redefined.
-"""
+"""Version of the schema: fields are only added within it, not renamed, removed or redefined."""
 
 _T = TypeVar("_T")
 _KINDS: dict[str, type] = {}

@@ -361,8 +361,7 @@ class Measured:
     clock_hz: float | None
     """SM clock, a mean over time; null likewise."""
     throttled: str | None
-    """A sentence that the clock was below the peak's, and what limited it; null if not, or unknown.
-    """
+    """That the clock was below the peak's, and what limited it; null if not, or unknown."""
     contradictions: tuple[str, ...]
     """Kernels whose counters contradict their names about Tensor Cores."""
     power: tuple[DevicePower, ...]

@@ -45,13 +45,11 @@ class StepRows:
     of_row: Int64Array
     """The step of each row, from 0; MISSING if it is in none."""
     phases: tuple[str, ...] = ()
-    """The phase of each step, from the ranges around it: prefill, decode or mixed; "" if unknown.
-    """
+    """The phase of each step, from ranges around it: prefill, decode or mixed; "" if unknown."""
     tokens: tuple[int | None, ...] = ()
     """Tokens of each step without padding, from these ranges; None if unknown."""
     duration_ns: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Length of each step, from the GPU's last end in the step before to its last end in this one.
-    """
+    """Length of each step, from the GPU's last end in the step before to that in this one."""
 
     def by_step(self) -> Mapping[int | str | None, StepWork]:
         """Each step's work, by its number."""

@@ -45,8 +45,7 @@ class Samples:
     steps: pa.Table
     """`step`, and its `rows`, known `flops` and `bytes`."""
     traits: pa.Table
-    """Keys, the traits, whether rows were `tried` by autotuning, and the time of all rows (`ns`).
-    """
+    """Keys, traits, whether rows were `tried` by autotuning, and the time of all rows (`ns`)."""
     ranks: int
     resolution_ns: int
     """What times are multiples of: to what the clock rounds."""

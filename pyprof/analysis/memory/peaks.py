@@ -167,8 +167,7 @@ class DeviceMemory:
     peak_largest_free_bytes: int | None
     """The largest of them; null likewise."""
     max_active_bytes: int
-    """The most that was held at a time, with blocks that were freed but still waited for a stream.
-    """
+    """The most that was held at a time, with freed blocks that still waited for a stream."""
     max_active_event_id: int
     """Number of the event after which that was, from 0; -1: before the first."""
     max_active_time_ns: int | None
@@ -182,8 +181,7 @@ class DeviceMemory:
     end_bytes: int
     """What was held after the last event."""
     end_allocated_bytes: int | None
-    """The same as counted by the allocator at the end, which rounds sizes up; null if not recorded.
-    """
+    """The same as the allocator counts it, with sizes rounded up; null if not recorded."""
     end_reserved_bytes: int | None
     """Memory that the allocator had reserved on the device at the end; null if unknown."""
     by: Mapping[str, tuple[HeldMemory, ...]]

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 TOGETHER_NS = 25_000
 """Ranks of one communicator mostly leave a collective within this time of each other."""
 _ROUGHLY_NS = 4 * TOGETHER_NS
-"""The number of collectives compared at first, for a rough estimate."""
+"""The same for a few of their collectives, which show it only roughly."""
 _LOOKED_AT, _LIKEST = 17, 4
 """Number of ends by which the likeliest bundles are chosen; number of bundles checked closely."""
 _TRIED, _MAX = 16, 256
-"""For how many streams left alone, and with how many others each, a match is tried."""
+"""With how many others, the nearest in number, a stream left alone is compared; for how many."""
 _MIN_COLLECTIVES = 4
 """Fewer collectives fit somewhere by chance."""
 

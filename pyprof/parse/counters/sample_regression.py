@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array, Mask
 
 _GAP = 3.0
-"""After a gap of more intervals than this, sampling had paused: a sample then covers one interval.
-"""
+"""After a gap of more intervals than this, sampling had paused: a sample covers one."""
 MIN_INTERVALS, MIN_SAMPLES = 3.0, 5
 """What a kind of work needs of samples: time in them, in intervals, and their number."""
 _MAX_KINDS = 256
