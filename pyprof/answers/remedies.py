@@ -27,7 +27,7 @@ _RULES = (
      "capture with pyprof capture, or with record_shapes=True"),
 )  # fmt: skip
 _IN_FULL = {"give --with config.json": _MODEL_CONFIG}
-"""The short form of a reason, for a column that repeats it in many rows."""
+"""The full form of reasons that are short because a column repeats them in many rows."""
 _COMPILED = tuple((re.compile(pattern), text) for pattern, text in _RULES)
 _ELSE = "pyprof prof -c op,kernel,why shows the rows; docs/troubleshooting.md"
 

@@ -93,7 +93,7 @@ COMPUTE, COMMUNICATION, COPY = range(3)
 """What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""
 
 BLOCKING = "launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's"
-"""Warnings for the user of such a capture."""
+"""The warning for the user of such a capture."""
 
 _BLOCKED = 0.95
 """From this share of kernels on that end inside their launching call, launches are blocking."""
