@@ -36,7 +36,7 @@ _OUTSIDE = _State(None, None)
 
 
 def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> Ranges:
-    """Find layer, direction and step of moments by the ranges around them; empty without times."""
+    """Find layer and direction of moments by the ranges around them; empty without times."""
     moments, states = _states(_named(snapshot, device))
     index = np.searchsorted(moments, time_ns, "right")
     index = np.where(time_ns == MISSING, 0, index)
