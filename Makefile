@@ -22,10 +22,10 @@ demo: $(VENV)/torch.done  ## capture a training script on this machine, and show
 # ARGS come last: "-n0 -x" runs tests one by one in this process, and stops at the first failure.
 PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-test: $(VENV)/test.done  ## run all but the slow tests
+test: $(VENV)/test.done  ## run all but the slow and the long tests
 	$(PYTEST) $(ARGS)
 
-test-all: $(VENV)/test.done $(VENV)/trainers.done $(VENV)/docs.done  ## run all tests, including the slow ones
+test-all: $(VENV)/test.done $(VENV)/trainers.done $(VENV)/docs.done  ## run all tests, including the slow and the long ones
 	$(PYTEST) -m "" $(ARGS)
 
 fuzz: $(VENV)/test.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1
@@ -83,7 +83,7 @@ $(VENV)/test.done: $(VENV)/package.done
 	  || echo "torch could not be installed; the tests that need it will skip" >&2
 	touch $@
 
-# Lightning and Hugging Face's Trainer, which the slow tests of the callbacks run.
+# Lightning and Hugging Face's Trainer, which the long tests of the callbacks run.
 $(VENV)/trainers.done: $(VENV)/torch.done
 	$(BIN)/python -m pip install --quiet --group trainers \
 	  || echo "Lightning or transformers could not be installed; their tests will skip" >&2

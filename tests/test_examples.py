@@ -35,11 +35,17 @@ FAST = {"lenet", "ddp"}
 """What they show, and how, the others do, too."""
 
 
+def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    if name in FAST:
+        return ()
+    return (pytest.mark.long if name == "compiled" else pytest.mark.slow,)
+
+
 @pytest.mark.parametrize(
     ("example", "listens"),
     [
         pytest.param(path, listens, id=f"{path.stem}-{'under a tool' if listens else 'alone'}",
-                     marks=() if path.stem in FAST else pytest.mark.slow)
+                     marks=_marks(path.stem))
         for path in EXAMPLES
         for listens in ((False, True) if path.stem == "lenet" else (False,))
     ],

@@ -150,14 +150,24 @@ def test_an_example_runs(folder: Path, line: str) -> None:
 
 
 SHOWN = [*IN_DOCS, *(line for name in ("", *RUNS_SCRIPTS) for line in examples(name))]
-LONG = re.compile(r"pyprof try (?!.*patch=)")
+COMPILES = re.compile(r"pyprof try (?!.*patch=)")
 """Tries that compile take a minute each; tests of trials have shorter ones."""
-RUNNING = list(dict.fromkeys(ln for ln in SHOWN if "train.py" in ln and not LONG.match(ln)))
+RUNNING = list(dict.fromkeys(ln for ln in SHOWN if "train.py" in ln and not COMPILES.match(ln)))
+STARTS_PROCESSES = ("torchrun ", "pyprof try ")
+"""Each of which imports torch."""
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")
-@pytest.mark.slow
-@pytest.mark.parametrize("line", RUNNING)
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(
+            line,
+            marks=getattr(pytest.mark, "long" if line.startswith(STARTS_PROCESSES) else "slow"),
+        )
+        for line in RUNNING
+    ],
+)
 def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
     """It shows the summary, the kernels or the changes, or leaves a capture of each rank."""
     program, *arguments = shlex.split(line)

@@ -43,7 +43,7 @@ def test_what_was_promised_and_what_came_of_it_are_those_of_the_samples() -> Non
     assert promised == [(f"{sum(gains):.1f}", change)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_command_of_the_tutorial_runs(tmp_path: Path) -> None:
     """In its order; and the capture has what the text says of it."""
     shutil.copytree(TOP / "examples", tmp_path / "examples")

@@ -46,8 +46,14 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["parquet", "dict", "export"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param("parquet", marks=pytest.mark.slow),
+        pytest.param("dict", marks=pytest.mark.long),
+        pytest.param("export", marks=pytest.mark.long),
+    ],
+)
 def test_texts_ten_times_as_long_take_no_more_memory(captures: list[Path], form: str) -> None:
     """From SQLite to the written file; Arrow's memory and NumPy's."""
     found = [python("-c", PEAK_BYTES, str(path), form) for path in captures]

@@ -61,7 +61,10 @@ FAST = ("lenet", "transformer", "simple", "custom_module", "operators")
 """What they show the others, some of which are slow to capture, do, too."""
 TRAINING = few(["lenet", "transformer", "resnet_amp", "simple", "imagenet", "ddp"], *FAST)
 RANKS = 2
-EXAMPLES = few([*LOOSE, *NO_MODULES], *FAST)
+EXAMPLES = [
+    *few([*(name for name in LOOSE if name != "compiled"), *NO_MODULES], *FAST),
+    pytest.param("compiled", marks=pytest.mark.long),
+]
 
 
 @pytest.fixture(scope="module")

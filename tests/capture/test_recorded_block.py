@@ -296,7 +296,7 @@ def test_in_ipython_lines_name_the_cell(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert tanh == "cell [2]:2,cell [1]:3"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_in_a_notebook_lines_name_the_cell() -> None:
     """A function's line is in the cell that defined it; the display is HTML, escaped."""
     _, shown, table, summary = notebook(*CELLS)

@@ -389,7 +389,7 @@ def test_an_old_sdk_is_said_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         "nsys2024.2-a100-pyprof-markers/net.sqlite",
         "kineto-v100-resnet50-2021/trace.json.gz",
-        pytest.param("kineto-a100-sam-eager/trace.json.gz", marks=pytest.mark.slow),
+        pytest.param("kineto-a100-sam-eager/trace.json.gz", marks=pytest.mark.long),
     ],
 )
 def test_verdict_and_gains_of_a_real_capture_take_one_call_of_20_kb(

@@ -104,7 +104,7 @@ def test_any_capture_has_a_small_page(captures: Path, tmp_path: Path, name: str)
     assert (tmp_path / "net.html").stat().st_size < 5_000_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_largest_capture_has_a_small_page(tmp_path: Path) -> None:
     """Thousands of long names on eight devices in deep layers: below 5 MB all the same."""
     rows, levels = 2000, 12

@@ -137,7 +137,7 @@ def test_ctrl_c_ends_the_script_and_reports_what_is_there(tmp_path: Path) -> Non
     assert not any(os.fsencode(runs) in each for each in commands)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("torch_is_imported")
 def test_what_helped_is_tried_together(tmp_path: Path) -> None:
     """Two waits in each step, of which each change leaves one out."""

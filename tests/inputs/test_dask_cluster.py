@@ -208,7 +208,7 @@ def _missing(name: str) -> None:
     raise ModuleNotFoundError(name)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Told by name, with the likely reason, when two workers are lost; the third does all else."""
     settings = {
@@ -258,7 +258,7 @@ def test_a_cluster_without_workers_is_told(capsys: pytest.CaptureFixture[str]) -
         assert f"{own} has no workers yet; waiting for them" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_lost_worker_costs_a_retry(
     captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:

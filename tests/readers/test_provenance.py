@@ -156,7 +156,7 @@ def test_of_a_long_stack_the_innermost_frames_stay(tmp_path: Path) -> None:
     assert (len(trace), trace[-1]) == (512, "/net/block.py:1999")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_torch_writes(tmp_path: Path) -> None:
     """A compiled function's lines, in the log that TORCH_TRACE names the folder of."""
     pytest.importorskip("torch")

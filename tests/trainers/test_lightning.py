@@ -34,7 +34,7 @@ trainer.fit(Net(), batches, batches)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_training_steps_alone_are_captured(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("lightning")

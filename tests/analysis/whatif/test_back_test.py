@@ -9,7 +9,7 @@ from tests.programs import TOP, python
 PAIRS = Path(__file__).resolve().parents[3] / ".." / "shared" / "whatif"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not PAIRS.is_dir(), reason="needs the folder of pairs beside the project")
 def test_no_rule_got_worse() -> None:
     """And the package says what the back-test finds now."""

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from tests.capture.kineto.captured import TRAIN
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kineto_is_silent(tmp_path: Path) -> None:
     """Nothing of the profiler's comes between what the script prints, unless the user asks.
 

@@ -20,6 +20,7 @@ def test_compiled_modules_have_the_same_losses(tmp_path: Path) -> None:
     assert compiled.losses == pytest.approx(plain.losses, rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["time", "profile"])
 def test_modules_of_torch_are_compiled_as_one_graph(tmp_path: Path, mode: Mode) -> None:
     setup = "S = nn.Sequential\nnn.Sequential = lambda *a: S(S(*a[:2]), S(*a[2:]))"
@@ -33,6 +34,7 @@ def test_modules_of_torch_are_compiled_as_one_graph(tmp_path: Path, mode: Mode) 
     assert not done.notes
 
 
+@pytest.mark.long
 def test_dropout_draws_the_same_numbers_where_losses_are_checked(tmp_path: Path) -> None:
     setup = "nn.ReLU = lambda: nn.Dropout(0.5)"
     script = training(tmp_path / "a.py", setup=setup)
@@ -40,12 +42,14 @@ def test_dropout_draws_the_same_numbers_where_losses_are_checked(tmp_path: Path)
     assert checked.losses == pytest.approx(run_child(script).losses, rel=1e-4)
 
 
+@pytest.mark.long
 def test_a_script_that_compiles_is_refused(tmp_path: Path) -> None:
     setup = "S = nn.Sequential\nnn.Sequential = lambda *a: torch.compile(S(*a), backend='eager')"
     done = run_child(training(tmp_path / "a.py", setup=setup), "compile")
     assert done.refused == {"compile": "the script compiles already"}
 
 
+@pytest.mark.long
 def test_a_compiler_that_is_switched_off_is_not_called_tried(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py")
     switched_off = "import os; os.environ['TORCH_COMPILE_DISABLE'] = '1'\n"
@@ -54,6 +58,7 @@ def test_a_compiler_that_is_switched_off_is_not_called_tried(tmp_path: Path) -> 
     assert why.startswith("torch compiled nothing")
 
 
+@pytest.mark.long
 def test_graph_breaks_and_recompilations_are_told_with_their_lines(tmp_path: Path) -> None:
     setup = (
         "import torch._dynamo\ntorch._dynamo.config.automatic_dynamic_shapes = False\n"

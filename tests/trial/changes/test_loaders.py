@@ -54,6 +54,7 @@ def test_a_script_without_loaders_is_refused(tmp_path: Path) -> None:
     assert done.no_effect == {"workers=2": "no DataLoader was made"}
 
 
+@pytest.mark.long
 def test_the_script_may_choose_later_how_processes_start(tmp_path: Path) -> None:
     script = _script(tmp_path / "a.py", more=", shuffle=True", workers=2)
     text = script.read_text().replace(

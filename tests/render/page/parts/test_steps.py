@@ -13,7 +13,7 @@ from tests.commands import run
 from tests.render.page import shown_parts
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_steps_come_as_near_the_peak_as_the_json_says(captures: Path) -> None:
     """And as the summary says of the slowest ones."""
     trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
