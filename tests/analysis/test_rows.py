@@ -142,6 +142,7 @@ def test_a_comparison_is_the_same_on_any_number_of_workers(ranks: Path) -> None:
     assert written[0] == written[1]
 
 
+@pytest.mark.slow
 def test_two_sets_are_compared(ranks: Path) -> None:
     """A run against itself has changed nothing; against one of its ranks, it has more of all."""
     done = run("diff", "--fail-if", "time>+1%", ranks, ranks)
@@ -150,6 +151,7 @@ def test_two_sets_are_compared(ranks: Path) -> None:
     assert done.code == 3
 
 
+@pytest.mark.slow
 def test_a_frame_holds_all_ranks(ranks: Path) -> None:
     """By folder, glob, or paths, on any number of workers."""
     whole = pyprof.load(ranks)

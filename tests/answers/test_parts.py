@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.analysis.captured import capture
 from tests.answers.checked import ask
 from tests.builders import Work, nsys_db
 
 
+@pytest.mark.slow
 def test_figures_of_chosen_rows_say_so(tmp_path: Path) -> None:
     """Which conditions chose them, and of how much; null if all rows count."""
     a = capture(tmp_path / "a.sqlite", steps=4)

@@ -311,6 +311,7 @@ def test_a_wrong_name_or_value_is_answered_with_the_right_ones(
     assert "pydantic" not in text
 
 
+@pytest.mark.slow
 def test_former_names_of_parameters_go_on_working(tmp_path: Path) -> None:
     a = str(capture(tmp_path / "a.sqlite"))
     assert _call("lines", captures=a) == _call("lines", file=a)
@@ -319,6 +320,7 @@ def test_former_names_of_parameters_go_on_working(tmp_path: Path) -> None:
     assert "check the path" in _error("memory", recordings=str(tmp_path / "none"))
 
 
+@pytest.mark.slow
 def test_gpu_and_where_are_those_of_the_commands(tmp_path: Path) -> None:
     """Peaks of another GPU, and some of the rows; explain takes the longest of these."""
     a = capture(tmp_path / "a.sqlite")
@@ -388,7 +390,7 @@ def test_an_old_sdk_is_said_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
     "name",
     [
         "nsys2024.2-a100-pyprof-markers/net.sqlite",
-        "kineto-v100-resnet50-2021/trace.json.gz",
+        pytest.param("kineto-v100-resnet50-2021/trace.json.gz", marks=pytest.mark.slow),
         pytest.param("kineto-a100-sam-eager/trace.json.gz", marks=pytest.mark.long),
     ],
 )

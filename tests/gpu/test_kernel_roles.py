@@ -165,6 +165,7 @@ def test_real_name(expected: str, name: str) -> None:
     assert role(name).value == expected
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CAPTURES.exists(), reason="no shared captures")
 def test_captured_names_are_known() -> None:
     """In the shared captures only users' own kernels have no role."""

@@ -169,6 +169,7 @@ def test_distributed_data_parallel_on_gloo(tmp_path: Path) -> None:
         }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_fork_is_silent_and_works(tmp_path: Path) -> None:
     """A forked child calls ops, and pushes nothing to its parent's tool."""
     code = """

@@ -52,6 +52,7 @@ def attributed(path: Path) -> tuple[int, tuple[str, ...]]:
     return int(has.sum()), records.warnings
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(15_000, 10**6), min_size=3, max_size=20), st.booleans())
 def test_what_is_whole_is_believed(gaps: list[int], copies: bool) -> None:  # noqa: FBT001

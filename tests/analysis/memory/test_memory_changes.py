@@ -133,6 +133,7 @@ def test_peak_in_16_bits_is_within_the_predicted_interval(
         assert low - 100 <= peak_bytes <= high + 100  # halves of odd sizes
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(_LAYERS)
 def test_half_the_batch_of_any_model(layers: list[_Layer]) -> None:

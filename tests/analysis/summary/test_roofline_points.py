@@ -17,6 +17,7 @@ from tests.analysis.captured import capture
 from tests.commands import run
 
 
+@pytest.mark.slow
 def test_the_measured_point_of_the_roofline(tmp_path: Path) -> None:
     """Twice the traffic is half the intensity; drawn beside the modelled point."""
     counters, capture = (

@@ -120,6 +120,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_marker_tells_among_whom_and_how_much(name: str, told: list[Any]) -> None:
     """Also where one function of torch calls another, each the same."""
@@ -257,6 +258,7 @@ def test_nsys_captures_hold_the_groups(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.slow
 def test_torch_captures_hold_the_groups(tmp_path: Path) -> None:
     """Without a GPU, of the ops on the CPU that communicate."""
     capture = "-m pyprof capture --tool torch --all -o"

@@ -101,6 +101,7 @@ def test_shapes_of_the_vit() -> None:
         assert all(tensor.stride is not None for tensor in tensors)
 
 
+@pytest.mark.slow
 def test_lines_of_2021() -> None:
     """Call stacks of the 2021 trace end in the user's script."""
     traces = [marker.decode_trace(t) for t in texts(capture(NAMES[3]).ranges)]

@@ -67,6 +67,7 @@ def test_lines_on_backward_rows_of_2021() -> None:
     assert places == {model: 2148, loss: 12}
 
 
+@pytest.mark.slow
 def test_gradients_are_added_on_the_line_that_used_the_parameter() -> None:
     """Some op of the forward pass on that line has the parameter's shape, if transposed."""
     rows = records("kineto-v100-resnet50-2021")

@@ -77,6 +77,7 @@ def test_times_are_the_timeline_s_if_the_peak_is_in_it(tmp_path: Path) -> None:
     assert apart["peak"] == device.peak_time_ns
 
 
+@pytest.mark.slow
 def test_a_window_has_points_of_its_own(tmp_path: Path) -> None:
     """As many as a recording a hundred times as long; the level before it is the first."""
     device = built.Device()

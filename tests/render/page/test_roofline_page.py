@@ -15,6 +15,7 @@ def net(tmp_path: Path) -> Path:
     return capture(tmp_path / "net.sqlite", steps=4)
 
 
+@pytest.mark.slow
 def test_the_page_opens_without_network_and_draws(net: Path, tmp_path: Path) -> None:
     """In a real browser: no error, no request but its own file, a figure of some height."""
     target = tmp_path / "net.html"

@@ -105,6 +105,7 @@ def test_limits_of_memory(tmp_path: Path, limit: str, code: int, said: str) -> N
         assert bool(answer["failed"]) == bool(said)
 
 
+@pytest.mark.slow
 def test_ranks_are_listed_by_their_peaks(tmp_path: Path) -> None:
     """With the captures' own ranks where snapshots' names say none; as text and as JSON."""
     files = [tmp_path / f"rank{number}" / "net.sqlite" for number in (0, 1)]

@@ -4,6 +4,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from pyprof.analysis.time.idle import CAUSES
 from pyprof.answers.summary_answer import DeviceUse
 from pyprof.render.text import summary_text
@@ -11,6 +13,7 @@ from tests.analysis.captured import capture
 from tests.commands import run
 
 
+@pytest.mark.slow
 def test_more_gpus_than_columns_have_a_line_each(tmp_path: Path) -> None:
     """Twelve ranks make a table of twelve lines."""
     first = capture(tmp_path / "net-rank0.sqlite", steps=4)

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from pyprof.inputs import source
 from pyprof.render.page.content import summarise_page
 from tests.commands import run
 from tests.render.page import shown_parts
 
 
+@pytest.mark.slow
 def test_phases_of_serving_are_those_of_the_summary(captures: Path) -> None:
     """With tokens and rate, as it spells them."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
