@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pyprof.marker.encode import ESCAPED
 from pyprof.marker.kind import CUT_OP
-from pyprof.marker.model import EVALUATE, Call, Opaque, Seq, Summary, Tensor
+from pyprof.marker.model import EVALUATE, UNTYPED, Call, Opaque, Seq, Summary, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -205,7 +205,7 @@ def _aten_value(size: object, dtype: object, stride: object, scalar: object) -> 
         return Tensor(shape, dtype_name or None, tuple(stride) if _sizes_like(stride) else None)  # type: ignore[arg-type]
     if isinstance(scalar, str) and scalar:
         return _plain(_scalar(scalar), dtype_name)
-    return Opaque(dtype_name)
+    return Opaque(UNTYPED if dtype == "" else dtype_name)
 
 
 @lru_cache(maxsize=1 << 10)

@@ -80,6 +80,16 @@ class Opaque:
 
     type: str = ""
 
+    @property
+    def may_be_unsized(self) -> bool:
+        """Whether it can be a tensor without dimensions: not where types were recorded."""
+        return self.type != UNTYPED
+
+
+UNTYPED = "untyped"
+"""Of an argument without a type in a capture that has those of all tensors: None, or a tensor
+whose shape is unknown (a nested one)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:

@@ -111,7 +111,8 @@ def _take_next(rest: list[Value], parameter: Parameter) -> Value:
     if not rest:
         return MISSING
     value = rest.pop(0)
-    if parameter.type in _REQUIRED and parameter.type != "Tensor!" and isinstance(value, Opaque):
+    unsized = isinstance(value, Opaque) and value.may_be_unsized
+    if unsized and parameter.type in _REQUIRED and parameter.type != "Tensor!":
         value = Tensor(())  # emit_nvtx writes a tensor without dimensions as it writes a number
     return _named(value, parameter)
 

@@ -306,3 +306,24 @@ def test_collectives_give_algorithm_and_bus_bytes() -> None:
     assert found.params == {"algo_bytes": 384, "ranks": 4, "bus_bytes": 288}
     reduced = ops.cost(Call("torch.distributed", "all_reduce", (piece,), {"world_size": 8}))
     assert reduced.params["bus_bytes"] == 2 * 96 * 7 // 8
+
+
+TYPED = "aten::{}, sizes = {}, dtypes = {}, inputs = {}"
+BARE = "aten::{}, sizes = {}"
+
+
+@pytest.mark.parametrize("op", ["clone", "sum", "softmax", "fill_", "dropout", "sort", "mul"])
+def test_a_nested_tensor_is_none_without_dimensions(op: str) -> None:
+    """torch.profiler writes no sizes of it, and no type, which it does of all that have sizes."""
+    text = TYPED.format(op, [[], []], ["", "float32"], ["", ""])
+    call = known(marker.decode_seq(text).call)
+    cost = ops.cost(call, dtype="float32")
+    assert (cost.flops, cost.bytes) == (None, None)
+    assert cost.reason
+    bare = known(marker.decode_seq(BARE.format(op, [[], []])).call)
+    assert ops.cost(bare, dtype="float32").bytes or op == "mul"
+
+
+def test_a_number_that_an_old_torch_wrote_without_a_type_is_one() -> None:
+    text = TYPED.format("clamp_min_", [[8, 8], []], ["float32", ""], ["", ""])
+    assert ops.cost(known(marker.decode_seq(text).call)).bytes == 2 * 4 * 64

@@ -310,6 +310,17 @@ def test_no_init(capture: Capture) -> None:
     assert any("train.py" in text for text in found)
 
 
+def test_what_is_done_with_nested_tensors_costs_what_it_moves(capture: Capture) -> None:
+    """Their sizes are not recorded; those of the calls inside are."""
+    outcome = capture(
+        "import torch\nparts = [torch.ones(5, 8), torch.ones(9, 8)]\n"
+        "torch.nested.nested_tensor(parts, layout=torch.jagged).clone()\n"
+    )
+    frame = pyprof.load(known(outcome.path))
+    (copied,) = frame[frame["op"] == "clone"]["bytes"]
+    assert copied == 2 * 4 * (5 + 9) * 8
+
+
 def test_forked_workers(capture: Capture) -> None:
     """A DataLoader's workers neither write a capture nor disturb the one of the script."""
     text = """

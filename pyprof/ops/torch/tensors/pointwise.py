@@ -89,6 +89,8 @@ def operands(a: Args) -> Operands:
         values = tuple(values[index] for index in at)
     elif len(values) > rule.arity and "alpha" not in a.values:
         alpha = values[rule.arity]
+    if a.op not in _CLAMPS and _has_hidden_shape(values[: rule.arity]):
+        raise Unknown("shape of an operand not recorded")
     values = _with_numbers(a, values)
     rounded = isinstance(alpha, str) or isinstance(a.values.get("rounding_mode"), str)
     return Operands(values[: rule.arity], rule, out, alpha, rounded)
@@ -107,6 +109,18 @@ def _with_numbers(a: Args, values: tuple[Value, ...]) -> tuple[Value, ...]:
     return (
         *values[:written],
         *(Opaque(value.dtype or "") if _is_wrapped(value) else value for value in values[written:]),
+    )
+
+
+def _has_hidden_shape(values: tuple[Value, ...]) -> bool:
+    """Whether no operand has dimensions, but one may be a tensor of unknown shape.
+
+    Beside an operand with dimensions, such a value is taken for a number: torch up to 1.12 recorded
+    no types of numbers. Clamps take None for an operand.
+    """
+    sized = any(isinstance(value, Tensor) and value.shape for value in values)
+    return not sized and any(
+        isinstance(value, Opaque) and not value.may_be_unsized for value in values
     )
 
 
