@@ -198,6 +198,10 @@ def _rocprofv3(tool: str) -> str | None:
     return path
 
 
+_MIN_MB_BYTES = 100_000
+"""Smaller files are shown in kB."""
+
+
 def print_outcome(outcome: Outcome, *, kept: bool = True) -> None:
     """Print what was captured, where it is, and what to do with it."""
     for note in outcome.notes:
@@ -207,7 +211,9 @@ def print_outcome(outcome: Outcome, *, kept: bool = True) -> None:
         return
     for path in dict.fromkeys((outcome.path, *outcome.others, *outcome.recordings)):
         if path is not None:
-            say(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+            size_bytes = path.stat().st_size
+            unit, scale = ("MB", 1e6) if size_bytes >= _MIN_MB_BYTES else ("kB", 1e3)
+            say(f"{path} ({size_bytes / scale:.1f} {unit})")
     if outcome.captures:
         names = shlex.join(map(str, outcome.captures))
         say(f"next: python -m pyprof.prof {names}")

@@ -1,0 +1,25 @@
+"""What `pyprof capture` says of the files that it wrote."""
+
+from pathlib import Path
+
+import pytest
+
+from pyprof.capture.request import Outcome
+from pyprof.commands.capture import print_outcome
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shown"),
+    [(0, "0.0 kB"), (99_999, "100.0 kB"), (100_000, "0.1 MB"), (123_456_789, "123.5 MB")],
+)
+def test_files_have_their_size(
+    size_bytes: int, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what reads them next, for a shell."""
+    path = tmp_path / "my net.sqlite"
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+    print_outcome(Outcome(code=0, path=path))
+    first, following = capsys.readouterr().err.splitlines()
+    assert first == f"pyprof: {path} ({shown})"
+    assert following == f"pyprof: next: python -m pyprof.prof '{path}'"
