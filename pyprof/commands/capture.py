@@ -10,6 +10,7 @@ import click
 from pyprof.cli import Command, say
 from pyprof.cli_types import Choice
 from pyprof.errors import PyprofError
+from pyprof.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,10 +199,6 @@ def _rocprofv3(tool: str) -> str | None:
     return path
 
 
-_MIN_MB_BYTES = 100_000
-"""Smaller files are shown in kB."""
-
-
 def print_outcome(outcome: Outcome, *, kept: bool = True) -> None:
     """Print what was captured, where it is, and what to do with it."""
     for note in outcome.notes:
@@ -211,9 +208,7 @@ def print_outcome(outcome: Outcome, *, kept: bool = True) -> None:
         return
     for path in dict.fromkeys((outcome.path, *outcome.others, *outcome.recordings)):
         if path is not None:
-            size_bytes = path.stat().st_size
-            unit, scale = ("MB", 1e6) if size_bytes >= _MIN_MB_BYTES else ("kB", 1e3)
-            say(f"{path} ({size_bytes / scale:.1f} {unit})")
+            say(f"{path} ({amount(path.stat().st_size, 'B')})")
     if outcome.captures:
         names = shlex.join(map(str, outcome.captures))
         say(f"next: python -m pyprof.prof {names}")

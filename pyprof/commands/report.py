@@ -13,6 +13,7 @@ import click
 from pyprof import cli, output_file
 from pyprof.commands.roofline import PICTURES, draw
 from pyprof.options import WITH_MODEL, Captures, gpu_option, override, reads_captures
+from pyprof.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +88,7 @@ def command(
     with output_file.open_output(target) as out:
         out.write(content)
     if not captures.quiet and target != output_file.STDOUT:
-        cli.say(f"{target}: {len(content) / 1e6:.1f} MB")
+        cli.say(f"{target}: {amount(len(content), 'B')}")
     _show(target, wanted=opens)
 
 

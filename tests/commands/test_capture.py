@@ -10,7 +10,7 @@ from pyprof.commands.capture import print_outcome
 
 @pytest.mark.parametrize(
     ("size_bytes", "shown"),
-    [(0, "0.0 kB"), (99_999, "100.0 kB"), (100_000, "0.1 MB"), (123_456_789, "123.5 MB")],
+    [(0, "0 B"), (5_900, "5.9 kB"), (400_000, "400 kB"), (123_456_789, "123 MB")],
 )
 def test_files_have_their_size(
     size_bytes: int, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -22,6 +22,7 @@ from pyprof.instrument.ranges.capture_range import RecordingWindows
 from pyprof.instrument.ranges.emit import profiler_sink
 from pyprof.instrument.ranges.stack import begin_at
 from pyprof.instrument.ranges.stream_capture import capturing
+from pyprof.quantities import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,7 +84,7 @@ class Recording:
         recorder = self._recorder
         if recorder.windows and not recorder.overflowed:
             windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
-            yield f"recorded {recorder.seconds:.1f} s{windows}{self._extent()}"
+            yield f"recorded {duration(1e9 * recorder.seconds)}{windows}{self._extent()}"
         yield from self.problems()
 
     def problems(self) -> Iterator[str]:
