@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from whatif_outcome import Outcome
 
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.attention_calls import ROOF_SHARE, attention_calls
 from pyprof.analysis.whatif import attention, half, other_gpu, predictions, tf32
 from pyprof.analysis.whatif.kernels import unchanged

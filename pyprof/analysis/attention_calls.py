@@ -17,7 +17,7 @@ from pyprof.gpu.roofline import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.analysis.advice.case import RuleContext
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Int64Array, Mask
 
 MAX_WIDTH = 256

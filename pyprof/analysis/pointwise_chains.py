@@ -16,7 +16,7 @@ from pyprof.gpu.roofline import NS_PER_S
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import RuleContext
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Int64Array, Mask
 
 _ROLES = (

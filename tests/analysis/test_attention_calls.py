@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.attention_calls import AttentionCall, attention_calls
 from pyprof.gpu.role_rules import Role
 from pyprof.inputs import source

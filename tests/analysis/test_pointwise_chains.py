@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
 from tests.analysis.captures import ADD, GEMM, US, Work, capture, table
 

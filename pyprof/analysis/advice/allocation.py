@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.analysis.advice.case import idle_for
 from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import GPU, TIMES
 from pyprof.analysis.time import host_api
 from pyprof.analysis.time.host_api import ALLOC, COPY
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Mask
     from pyprof.records.records import Records
 

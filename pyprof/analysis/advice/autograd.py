@@ -17,8 +17,8 @@ from pyprof.records.records import combinations
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Int64Array, Mask
 
 _MAX_OF_FORWARD = 0.4

@@ -12,8 +12,8 @@ from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
+    from pyprof.analysis.advice.rule_context import RuleContext
 
 
 @rule(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.analysis.advice.case import idle_for
 from pyprof.analysis.advice.finding import Advice, Evidence
 from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import CAPTURE, CPU, TIMES
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH, HOST, OPS
@@ -18,7 +18,7 @@ from pyprof.analysis.time.intervals import EMPTY, union
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.analysis.advice.case import RuleContext
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, Mask
 

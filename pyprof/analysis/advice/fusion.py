@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.analysis.advice.case import fusible, many_tensors
 from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.rule_context import fusible, many_tensors
 from pyprof.analysis.advice.scope import KERNELS, OPS, PEAKS
 from pyprof.analysis.attention_calls import attention_calls, dtype_of, fused_ns, suits
 from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
 from pyprof.gpu.kernel_dtypes import HALF
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Mask
 
 

@@ -13,8 +13,8 @@ from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
 from pyprof.prof.kernels.counter_rates import excess
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
+    from pyprof.analysis.advice.rule_context import RuleContext
 
 _MAX_WAVES = 4.0
 """With more waves than this, the last one hardly matters."""

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.analysis.advice.case import idle_for
 from pyprof.analysis.advice.finding import Advice, Evidence
 from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import CAPTURE, GPU, TIMES
 from pyprof.analysis.time.host_api import ALLOC, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.idle import HOST, QUEUE
@@ -24,7 +24,7 @@ from pyprof.parse.ranges.texts import where
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import RuleContext
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.arrays import Int64Array, Mask

@@ -14,8 +14,8 @@ from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.gpu.roofline import LAUNCH_NS
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
+    from pyprof.analysis.advice.rule_context import RuleContext
 
 
 _BETWEEN_LAYOUTS = re.compile(

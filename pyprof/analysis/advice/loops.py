@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.analysis.advice.case import idle_for
 from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import OPS
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH
@@ -25,8 +25,8 @@ from pyprof.records.records import combinations, number_combinations
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.marker import Call, Tensor
     from pyprof.prof.calls.attributed_call import AttributedCall

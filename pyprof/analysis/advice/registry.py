@@ -13,8 +13,8 @@ from pyprof.answers.parts import Finding, Suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyprof.analysis.advice.case import RuleContext
     from pyprof.analysis.advice.finding import Advice, Evidence
+    from pyprof.analysis.advice.rule_context import RuleContext
 
 
 Rule: TypeAlias = "Callable[[RuleContext], Advice | None]"

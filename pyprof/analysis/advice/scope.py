@@ -14,7 +14,7 @@ from pyprof.records.merging import lists_by_key, merge_unique, merged_by
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyprof.analysis.advice.case import RuleContext
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Mask
 
 GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (

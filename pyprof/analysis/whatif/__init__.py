@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import attention, batching, half, other_gpu, pointwise, tf32
 from pyprof.analysis.whatif.kernels import Kernels, unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import RuleContext
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.whatif.kernels import Kernels
 
 OPTION = "--batch"

@@ -12,7 +12,7 @@ from pyprof.analysis.whatif.prediction import Span
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import RuleContext
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.back_test import Interval
     from pyprof.arrays import Int64Array, Mask
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.analysis.advice.case import RuleContext
+    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.whatif.kernels import Kernels
     from pyprof.arrays import Mask
     from pyprof.gpu.peaks import Peaks

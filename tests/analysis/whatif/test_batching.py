@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import batching
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal

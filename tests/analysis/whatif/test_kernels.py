@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.back_test import Interval
 from pyprof.analysis.whatif.kernels import Kernels, unchanged
 from tests.analysis.captures import US, Work, capture, table

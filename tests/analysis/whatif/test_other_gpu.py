@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import other_gpu
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.other_gpu import Board, board, outcomes_of, time_ratio

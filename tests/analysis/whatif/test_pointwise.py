@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import pointwise
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal

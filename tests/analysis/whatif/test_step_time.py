@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pyprof.analysis.advice.case import RuleContext
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.back_test import Interval
 from pyprof.analysis.whatif.kernels import Kernels, unchanged
 from pyprof.analysis.whatif.prediction import Span
