@@ -46,7 +46,7 @@ class Metric:
     comparable: bool = True
     """False if one capture has it for many more of its rows than the other."""
     interval: Interval | None = None
-    """The change's; None if noise is unknown, or the number is no mean over samples."""
+    """Around the change; None if noise is unknown, or the number is no mean over samples."""
 
     @property
     def delta(self) -> float | None:
