@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import pkgutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -108,6 +109,45 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set every test, and what it starts, up with a terminal of 80 columns without colours."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
+
+
+PATCHED = (
+    "torch",
+    "torch:Tensor",
+    "torch:autocast",
+    "torch.amp:GradScaler",
+    "torch.autograd",
+    "torch.autograd.profiler",
+    "torch.cuda",
+    "torch.cuda.memory",
+    "torch.cuda.profiler",
+    "torch.nn:Module",
+    "torch.nn.functional",
+    "torch.optim.optimizer:Optimizer",
+    "torch.profiler:profile",
+)
+"""Modules and classes whose functions pyprof replaces in a script's process."""
+TORCHS_OWN = {("torch", "manual_seed")}  # torch._dynamo replaces it
+
+
+def _functions() -> dict[tuple[str, str], object]:
+    return {
+        (owner, name): value
+        for owner in PATCHED
+        if owner.split(":")[0] in sys.modules
+        for name, value in vars(pkgutil.resolve_name(owner)).items()
+        if callable(value) and (owner, name) not in TORCHS_OWN
+    }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _torch_is_left_as_it_was() -> Iterator[None]:
+    """Fail the last test of a module that leaves functions of torch replaced for later ones."""
+    before = _functions()
+    yield
+    after = _functions()
+    left = [".".join(key) for key, value in before.items() if after.get(key) is not value]
+    assert not left, f"still replaced after the tests of this module: {', '.join(left)}"
 
 
 @pytest.fixture(scope="session")

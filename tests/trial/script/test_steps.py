@@ -21,6 +21,7 @@ class EndedError(Exception):
 def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     """Return steps of a run that ends after three."""
     monkeypatch.setattr(torch.optim.Optimizer, "__init__", torch.optim.Optimizer.__init__)
+    monkeypatch.setattr(torch.amp.GradScaler, "step", torch.amp.GradScaler.step)
     monkeypatch.setattr(optimizer_hooks, "_global_optimizer_post_hooks", OrderedDict())
 
     def reached() -> None:
