@@ -127,7 +127,6 @@ PATCHED = (
     "torch.profiler:profile",
 )
 """Modules and classes whose functions pyprof replaces in a script's process."""
-TORCHS_OWN = {("torch", "manual_seed")}  # torch._dynamo replaces it
 
 
 def _functions() -> dict[tuple[str, str], object]:
@@ -136,8 +135,15 @@ def _functions() -> dict[tuple[str, str], object]:
         for owner in PATCHED
         if owner.split(":")[0] in sys.modules
         for name, value in vars(pkgutil.resolve_name(owner)).items()
-        if callable(value) and (owner, name) not in TORCHS_OWN
+        if callable(value)
     }
+
+
+def _is_torchs_own(function: object) -> bool:
+    """Whether torch itself defines it: importing torch._dynamo replaces some."""
+    code = getattr(function, "__code__", None)
+    folder = Path(sys.modules["torch"].__file__ or "").parent
+    return code is not None and Path(code.co_filename).is_relative_to(folder)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -145,9 +151,12 @@ def _torch_is_left_as_it_was() -> Iterator[None]:
     """Fail the last test of a module that leaves functions of torch replaced for later ones."""
     before = _functions()
     yield
-    after = _functions()
-    left = [".".join(key) for key, value in before.items() if after.get(key) is not value]
-    assert not left, f"still replaced after the tests of this module: {', '.join(left)}"
+    replaced = [
+        ".".join(key)
+        for key, function in _functions().items()
+        if function is not before.get(key, function) and not _is_torchs_own(function)
+    ]
+    assert not replaced, f"left by the tests of this module: {', '.join(replaced)}"
 
 
 @pytest.fixture(scope="session")

@@ -61,11 +61,10 @@ def _differentiable(value: object) -> bool:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_products_and_solves(mod: str, name: str, args: tuple[Any, ...]) -> None:
-    """As many operations as the products and triangular solves that autograd asks for.
-
-    But for element-wise ops, a small part, which only the ops themselves count.
-    """
+def test_backward_flops_equal_those_of_autograds_products_and_solves(
+    mod: str, name: str, args: tuple[Any, ...]
+) -> None:
+    """Except for element-wise ops, a small part that only the ops themselves have."""
     found, ran = _run(mod, name, *args)
     assert found.flops == pytest.approx(ran, rel=0.1)
 
@@ -74,8 +73,8 @@ def test_products_and_solves(mod: str, name: str, args: tuple[Any, ...]) -> None
     ("name", "args"),
     [("nansum", (0,)), ("nanmean", (0,)), ("max", ()), ("min", ()), ("median", ()), ("amax", (0,))],
 )
-def test_what_a_gradient_depends_on_is_read(name: str, args: tuple[int, ...]) -> None:
-    """Where the input decides which elements get a gradient, it is read to find them."""
+def test_a_gradient_that_depends_on_the_input_reads_it(name: str, args: tuple[int, ...]) -> None:
+    """The input decides which elements get a gradient."""
     x = _matrix(N, N)
     found, ran = _run("torch", name, x, *args)
     assert found.bytes is not None

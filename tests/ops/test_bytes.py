@@ -118,10 +118,10 @@ READ_TWICE = {"convolution_backward"}
 
 
 @pytest.mark.slow
-def test_what_is_written_is_what_torch_returns() -> None:
-    """On torch's own samples of every op, forward and backward, floating and whole.
+def test_bytes_written_are_those_of_torchs_results() -> None:
+    """For torch's own samples of every op, forward and backward, floating and integer.
 
-    Or what the difference is explained to be, to the byte. And no call reads more than it is given.
+    Differences are explained to the byte. No call reads more than its arguments.
     """
     wrong: dict[str, str] = {}
     explained: set[str] = set()
@@ -157,10 +157,10 @@ DTYPES = st.sampled_from(["float32", "float16", "bfloat16", "float64", "int64", 
 
 @settings(max_examples=60, deadline=None)
 @given(shape=SHAPES, keep=st.integers(0, 15), dtype=DTYPES, name=st.sampled_from(["add", "mul"]))
-def test_pointwise_bytes_are_the_elements_counted(
+def test_pointwise_bytes_are_elements_times_their_size(
     shape: list[int], keep: int, dtype: str, name: str
 ) -> None:
-    """Both operands read at their own size, the broadcast and promoted result written."""
+    """Each operand at its own size, plus the broadcast and promoted result."""
     other = [size if keep >> at & 1 else 1 for at, size in enumerate(shape)]
     x = torch.zeros(shape, dtype=torch.float32)
     y = torch.zeros(other, dtype=getattr(torch, dtype))
@@ -198,7 +198,7 @@ def _pointwise_names() -> set[str]:
 
 
 def test_every_op_that_torch_tags_pointwise_has_a_formula() -> None:
-    """A new pointwise op in torch shows up here, not as an unknown in somebody's report."""
+    """A new pointwise op in torch fails here."""
     missing = {name for name in _pointwise_names() if ops.find(Call("aten", name)) is None}
     assert missing <= {"frexp"}  # two results, one of them an exponent: nobody trains with it
 
@@ -218,8 +218,8 @@ def _with_and_without_out(name: str) -> list[tuple[Call, Call]]:
     return found
 
 
-def test_a_result_that_was_given_is_no_operand() -> None:
-    """`clamp_min(x, 0, out=x)` reads x and writes it, whatever overload torch has of an op."""
+def test_an_out_argument_is_no_operand() -> None:
+    """`clamp_min(x, 0, out=x)` reads x and writes it, whichever overload it is."""
     compared = 0
     for name in sorted(_pointwise_names() & set(RULES)):
         for into, fresh in _with_and_without_out(name):
@@ -243,7 +243,7 @@ def test_a_result_that_was_given_is_no_operand() -> None:
 def test_a_number_raises_the_kind_and_not_the_width(
     operands: tuple[Any, tuple[int, ...], Any], wanted: str
 ) -> None:
-    """1, 1.0 and True are one key to a dict and three dtypes to torch."""
+    """1, 1.0 and True are equal keys of a dict, but three dtypes in torch."""
     dtype, shape, number = operands
     x = torch.zeros(shape, dtype=dtype)
     assert str((x + number).dtype) == f"torch.{wanted}"
@@ -253,6 +253,6 @@ def test_a_number_raises_the_kind_and_not_the_width(
 
 
 def test_every_rule_has_its_spellings() -> None:
-    """In-place, dunder and reflected forms of each rule reach it."""
+    """In-place, dunder and reflected forms follow the same rule."""
     for name in RULES:
         assert registry.find(Call("torch", name)) is registry.find(Call("aten", f"{name}_"))

@@ -85,8 +85,8 @@ def _calls() -> Iterator[tuple[str, Call, list[Any]]]:
                 yield info.name, python_call(mod, name, *args, **sample.kwargs), result
 
 
-def test_what_a_python_call_writes_is_what_it_returns() -> None:
-    """Every op of torch's own samples that has a formula and is no view."""
+def test_bytes_written_by_python_calls_are_those_of_their_results() -> None:
+    """Every op of torch's own samples with a formula, except views."""
     wrong: dict[str, str] = {}
     explained: set[str] = set()
     seen: set[str] = set()
@@ -130,7 +130,7 @@ def _made_of_known_ops(info: Any) -> bool:  # noqa: ANN401 - torch's own
 
 
 def test_every_op_that_torch_samples_has_a_formula_or_is_made_of_such_ops() -> None:
-    """Mend: a formula in the module of its family below pyprof/ops/torch, or a word in the list."""
+    """To mend: a formula in the module of its family in pyprof/ops/torch, or a word in the list."""
     missing = {
         info.name
         for info, mod, name in _homes()

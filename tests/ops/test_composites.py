@@ -43,7 +43,7 @@ UNTOLD = Opaque("")
     ],
     ids=lambda value: f"{value.op}" if isinstance(value, Call) else str(value),
 )
-def test_operations_an_element_and_a_row(call: Call, flops: int) -> None:
+def test_flops_per_element_and_per_row(call: Call, flops: int) -> None:
     assert ops.cost(call).flops == flops
 
 
@@ -52,15 +52,15 @@ def _entropy(target: Tensor, **more: Value) -> int | None:
 
 
 def test_cross_entropy_of_labels_and_of_distributions() -> None:
-    """Log-softmax; a label picked and added; smoothed, every class; or all multiplied and added."""
+    """Log-softmax, then one class added, every class if smoothed, or all multiplied and added."""
     labels = i64(64)
     assert _entropy(labels) == 24 * N + 2 * ROWS + 1
     assert _entropy(labels, label_smoothing=0.1) == 25 * N + 2 * ROWS + 1
     assert _entropy(X) == 26 * N + ROWS + 1
 
 
-def test_a_target_that_is_a_logarithm() -> None:
-    """exp(t) * (t - x), which is one operation less than t * log(t) - t * x."""
+def test_kl_div_of_a_log_target() -> None:
+    """exp(t) * (t - x), one FLOP less than t * log(t) - t * x."""
     each = [
         ops.cost(Call(_F, "kl_div", (X, X), {"log_target": log, "reduction": "sum"})).flops
         for log in (False, True)
@@ -68,8 +68,8 @@ def test_a_target_that_is_a_logarithm() -> None:
     assert each == [24 * N, 23 * N]
 
 
-def test_dimensions_that_were_not_given() -> None:
-    """Where a flag's value is told, a list's would be: all dimensions are reduced."""
+def test_missing_dimensions_reduce_all() -> None:
+    """If the value of a flag was recorded, so would a list of dimensions have been."""
     told = Call("aten", "linalg_vector_norm", (X, 2, UNTOLD, False, UNTOLD))
     assert ops.cost(told).flops == 2 * N + ROOT
     assert ops.cost(Call("aten", "var", (X, UNTOLD, 1, False))).flops == 4 * N + 1
@@ -78,7 +78,7 @@ def test_dimensions_that_were_not_given() -> None:
 
 
 def test_a_factor_of_lists() -> None:
-    """ATen's third argument scales the second list; of one list, the second is what is added."""
+    """ATen's third argument scales the second list; with one list, the second is added."""
     lists = (PARTS, PARTS)
     assert ops.cost(Call("aten", "_foreach_add_", (*lists, -0.1))).flops == 2 * 1800
     assert ops.cost(Call("aten", "_foreach_add_", (*lists, 1.0))).flops == 1800
@@ -87,7 +87,7 @@ def test_a_factor_of_lists() -> None:
 
 
 def test_atens_own_order_of_an_instance_norms_arguments() -> None:
-    """Scale and shift stand before the running statistics there."""
+    """Scale and shift come before the running statistics there."""
     image, channel = f32(2, 8, 12, 12), f32(8)
     aten = Call("aten", "instance_norm", (image, channel, channel, None, None, True, 0.1, 1e-5))
     python = Call(_F, "instance_norm", (image, None, None, channel, channel, True))
@@ -95,8 +95,8 @@ def test_atens_own_order_of_an_instance_norms_arguments() -> None:
 
 
 @pytest.mark.parametrize(("mode", "gates", "stacked"), [(0, 2, 1), (1, 21, 1), (2, 108, 4)])
-def test_a_layer_of_the_cpu(mode: int, gates: int, stacked: int) -> None:
-    """Two products of each step, and the gates; backward twice that."""
+def test_a_recurrent_layer_on_the_cpu(mode: int, gates: int, stacked: int) -> None:
+    """Two products per step, and the gates; twice that for backward."""
     steps, batch, wide, hidden = 10, 4, 16, 24
     x, state = f32(steps, batch, wide), f32(1, batch, hidden)
     rows = stacked * hidden

@@ -36,7 +36,7 @@ BREAKS: dict[str, Callable[[OpModel], OpModel]] = {
 
 @pytest.mark.parametrize("clause", BREAKS)
 def test_a_broken_clause_is_named(clause: str) -> None:
-    """The first words of a clause say which one it is."""
+    """By its first words."""
     model = known(ops.find(MM, ops.FPROP))
     assert any(clause in broken for broken in broken_clauses(BREAKS[clause](model)))
 

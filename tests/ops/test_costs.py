@@ -50,13 +50,13 @@ def test_linear_and_the_addmm_that_it_becomes() -> None:
     ],
 )
 def test_every_spelling_of_an_addition(call: Call) -> None:
-    """Two reads, one write, one operation an element."""
+    """Two reads, one write, one FLOP per element."""
     found = ops.cost(call)
     assert (found.flops, found.bytes) == (140000, 3 * 4 * 140000)
 
 
-def test_add_with_alpha_in_all_its_places() -> None:
-    """Alpha last, named, or in the middle as torch up to 1.4 allowed: a multiplication more."""
+def test_add_with_alpha_in_every_position() -> None:
+    """Last, named, or in the middle as up to torch 1.4: one multiplication more."""
     found = _same(
         Call("torch", "add", (X, X), {"alpha": -20}),
         Call("aten", "add_", (X, X, -20)),
@@ -65,8 +65,8 @@ def test_add_with_alpha_in_all_its_places() -> None:
     assert found.flops == 2 * 140000
 
 
-def test_an_op_has_one_name_at_home_and_in_aten() -> None:
-    """`torch.linalg.inv` is `aten::linalg_inv`; so are the functions of torch.fft and special."""
+def test_namespaced_functions_have_their_aten_name() -> None:
+    """`torch.linalg.inv` is `aten::linalg_inv`; likewise torch.fft and torch.special."""
     square = f32(4, 4)
     for home, name in (("linalg", "inv"), ("linalg", "vector_norm"), ("special", "erf")):
         _same(
@@ -88,7 +88,7 @@ def test_embedding_takes_its_arguments_in_either_order() -> None:
 
 
 def test_attention_in_its_layouts() -> None:
-    """The op and the kernel's entry point inside it, whose heads come third, cost the same."""
+    """The op and the kernel's entry point in it, whose heads come third, cost the same."""
     q, turned = bf16(4, 12, 197, 64), bf16(4, 197, 12, 64)
     found = _same(
         Call("torch.nn.functional", "scaled_dot_product_attention", (q, q, q)),
@@ -104,7 +104,7 @@ def test_attention_in_its_layouts() -> None:
 
 
 def test_sizes_alone_give_flops_and_no_bytes() -> None:
-    """emit_nvtx writes no dtypes: FLOPs are known, bytes are not, until the caller says."""
+    """emit_nvtx writes no dtypes: bytes are unknown until the caller supplies one."""
     text = "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []]"
     call = known(marker.decode_seq(text).call)
     found = ops.cost(call)
@@ -113,13 +113,13 @@ def test_sizes_alone_give_flops_and_no_bytes() -> None:
 
 
 def test_a_dtype_from_the_caller_leaves_indices_alone() -> None:
-    """Indices are 64-bit integers whatever the weights are."""
+    """Indices are int64 whatever the weights are."""
     call = Call("aten", "embedding", (Tensor((100, 8)), Tensor((4, 5)), Opaque()))
     assert ops.cost(call, dtype="float16").bytes == 8 * 20 + 2 * 2 * 160
 
 
 def test_a_convolution_without_its_strides() -> None:
-    """emit_nvtx leaves strides out: unknown, unless the caller knows the output's shape."""
+    """emit_nvtx omits strides: unknown, unless the caller knows the output's shape."""
     hidden: tuple[Value, ...] = (Opaque(),) * 6
     call = Call("aten", "convolution", (IMAGE, FILTERS, Opaque(), *hidden))
     assert ops.cost(call).reason == "transposed not recorded"
@@ -129,7 +129,7 @@ def test_a_convolution_without_its_strides() -> None:
 
 
 def test_a_convolutions_backward_without_its_strides() -> None:
-    """There the incoming gradient tells the output's shape."""
+    """The incoming gradient has the output's shape."""
     grad = Tensor((4, 8, 30, 30))
     call = Call("aten", "convolution_backward", (grad, IMAGE, FILTERS, *(Opaque(),) * 8))
     assert ops.cost(call).flops == 2 * 2 * 4 * 30 * 30 * 8 * 3 * 3 * 3
@@ -143,7 +143,7 @@ def test_a_range_without_shapes(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "complex64", "uint16"])
-def test_dtypes_that_the_original_died_of(dtype: str) -> None:
+def test_dtypes_that_the_original_did_not_know(dtype: str) -> None:
     """Every dtype of torch has a size."""
     assert ops.cost(Call("torch", "add", (Tensor((2, 3), dtype),) * 2)).bytes is not None
 
@@ -170,21 +170,21 @@ def test_dtypes_that_the_original_died_of(dtype: str) -> None:
     ids=lambda call: call.op,
 )
 def test_calls_that_the_original_crashed_on(call: Call) -> None:
-    """Ordinary arguments that ended the original's whole report have a cost."""
+    """Ordinary arguments that ended the original's whole report."""
     found = ops.cost(call)
     assert found.reason == ""
     assert found.bytes
 
 
 def test_pow_of_a_small_whole_number_is_a_product() -> None:
-    """Torch's own kernels square by multiplying."""
+    """Torch's own kernels multiply."""
     assert ops.cost(Call("torch", "pow", (X, 2))).flops == 140000
     assert ops.cost(Call("torch", "pow", (X, 2.5))).flops == 20 * 140000
     assert ops.cost(Call("Tensor", "__rpow__", (X, 2))).flops == 20 * 140000  # 2 to the power of X
 
 
 def test_gradients_read_the_arguments_of_the_overload_that_was_called() -> None:
-    """A dtype or `unbiased` is no dimension; the larger of two tensors is `maximum`."""
+    """A dtype or `unbiased` is no dimension; `max` with two tensors is `maximum`."""
     y = Tensor(X.shape, "float32")
     _same(Call("torch", "mean", (X,)), Call("aten", "mean", (X, 6)), direction="bprop")
     _same(
@@ -205,20 +205,20 @@ def test_gradients_read_the_arguments_of_the_overload_that_was_called() -> None:
 @pytest.mark.parametrize(("dtype", "written"), [(None, 4), (5, 2), (Opaque("dtype"), None)])
 @pytest.mark.parametrize("op", ["_to_copy", "to"])
 def test_a_layout_is_no_dtype(op: str, dtype: Value, written: int | None) -> None:
-    """A trace holds both as numbers; `x.to(device)` keeps the dtype, a hidden one is unknown."""
+    """A trace has both as numbers; `x.to(device)` keeps the dtype, a hidden one is unknown."""
     rest: tuple[Value, ...] = (dtype, 0, Opaque("Device"), False, False, False, None)
     found = ops.cost(Call("aten", op, (X, *rest[: 7 if op == "to" else 6])))
     assert found.bytes == (None if written is None else 140000 * (4 + written))
 
 
-def test_a_complex_number_is_added_up_in_two_parts() -> None:
+def test_a_complex_sum_has_two_additions_per_element() -> None:
     z = c64(4, 6)
     added = ops.cost(Call("torch", "add", (z, z))).flops
     assert ops.cost(Call("torch", "sum", (z,))).flops == added == 48
 
 
-def test_an_einsum_of_nothing_costs_nothing() -> None:
-    """A label's size is 0 if an operand has none of it, and not the 1 that would broadcast."""
+def test_an_einsum_over_an_empty_dimension_costs_nothing() -> None:
+    """A size of 0 wins over the 1 of another operand, which would broadcast."""
     some, none = f32(3, 4, 0), f32(3, 0, 5)
     found = ops.cost(Call("torch", "einsum", ("bij,bjk->bik", some, none)))
     assert (found.flops, found.bytes) == (0, 4 * 3 * 4 * 5)
@@ -226,7 +226,7 @@ def test_an_einsum_of_nothing_costs_nothing() -> None:
 
 
 def test_inductors_kernels_cost_what_their_names_say() -> None:
-    """One mean, power, root and two products of the RMS norm that was fused."""
+    """A fused RMS norm: one mean, power, root and two products."""
     name = "triton_red_fused_add_mean_mul_pow_rsqrt_0"
     big, row = bf16(8, 4096, 2048), bf16(2048)
     found = ops.cost(Call("", name, (big, row, big, 32768, 2048)))
@@ -243,10 +243,10 @@ def test_inductors_kernels_cost_what_their_names_say() -> None:
         ("flex_attention", ((2, 4, 16, 16),) * 4, None),
     ],
 )
-def test_a_template_kernels_product_is_told_by_its_arguments(
+def test_a_template_kernels_product_follows_from_its_arguments(
     op: str, shapes: tuple[tuple[int, ...], ...], flops: int | None
 ) -> None:
-    """Two arguments that can be multiplied, and one as large as the result."""
+    """Two that can be multiplied, and one as large as the result."""
     tensors = tuple(Tensor(shape, "bfloat16") for shape in shapes)
     found = ops.cost(Call("", f"triton_tem_fused_{op}_relu_0", tensors))
     assert found.flops == flops
@@ -265,7 +265,7 @@ def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() ->
 
 @pytest.mark.parametrize("at", [-1, 0, 5])
 def test_a_cache_of_keys_is_unknown_and_a_hidden_window_is_none(at: int) -> None:
-    """How full a cache is lies in a tensor; a trace that writes `is_causal` leaves out None."""
+    """A tensor holds the cache's fill level; traces that write `is_causal` omit None."""
     q = bf16(2, 8, 4, 64)
     tail: list[Value] = [0.125, *(Opaque(),) * 4]
     head = (q, q, q, None, None, 8, 8, 0.0, False, False)
@@ -276,8 +276,8 @@ def test_a_cache_of_keys_is_unknown_and_a_hidden_window_is_none(at: int) -> None
     assert found.reason == "lengths of cached keys depend on the data"
 
 
-def test_a_causal_mask_ends_where_its_kernel_says() -> None:
-    """One query against a cache of 100: flash kernels see all of it, `is_causal` one key."""
+def test_causal_masks_are_aligned_as_in_their_kernel() -> None:
+    """One query against 100 keys: flash kernels see all of them, `is_causal` one."""
     q, k = bf16(1, 1, 4, 64), bf16(1, 100, 4, 64)
     kernel = ops.cost(Call("flash_attn", "flash_attn_func", (q, k, k, 0.0, 0.125, True)))
     assert kernel.flops == 2 * (2 * 100 - 1) * 4 * 64  # the last key half
@@ -288,8 +288,8 @@ def test_a_causal_mask_ends_where_its_kernel_says() -> None:
 
 
 @pytest.mark.parametrize("direction", ["fprop", "bprop"])
-def test_an_antialiased_resize_has_bytes_alone(direction: str) -> None:
-    """How many neighbours it adds up grows with the scale: not the four of a plain one."""
+def test_an_antialiased_resize_has_bytes_only(direction: str) -> None:
+    """The neighbours per element grow with the scale; a plain resize has four."""
     options: dict[str, Value] = {"size": (8, 8), "mode": "bilinear", "antialias": True}
     found = ops.cost(Call("torch.nn.functional", "interpolate", (IMAGE,), options), direction)
     assert (found.flops, found.reason) == (None, "unknown dtype")
@@ -299,8 +299,8 @@ def test_an_antialiased_resize_has_bytes_alone(direction: str) -> None:
     assert (known.bytes, known.reason) == (4 * 12 * (32 * 32 + 64), "antialias not modelled")
 
 
-def test_collectives_give_algorithm_and_bus_bytes() -> None:
-    """As nccl-tests: an all-gather moves (n - 1) / n of the result over the bus."""
+def test_collectives_have_algorithm_and_bus_bytes() -> None:
+    """As in nccl-tests: an all-gather moves (n - 1) / n of the result over the bus."""
     piece, whole = f32(4, 6), f32(16, 6)
     found = ops.cost(Call("c10d", "_allgather_base_", (whole, piece, Opaque())))
     assert found.params == {"algo_bytes": 384, "ranks": 4, "bus_bytes": 288}
@@ -317,8 +317,8 @@ UNARY = {"clone": 8, "sum": 8, "softmax": 8, "fill_": 4, "dropout": 9, "sort": 1
 
 
 @pytest.mark.parametrize("op", [*UNARY, "mul"])
-def test_a_nested_tensor_is_none_without_dimensions(op: str) -> None:
-    """torch.profiler writes no sizes of it, and no type, which it does of all that have sizes."""
+def test_a_nested_tensor_has_unknown_sizes(op: str) -> None:
+    """torch.profiler writes [] for its sizes, and no type; scalars have one."""
     text = TYPED.format(op, [[], []], ["", "float32"], ["", ""])
     call = known(marker.decode_seq(text).call)
     cost = ops.cost(call, dtype="float32")
@@ -327,13 +327,11 @@ def test_a_nested_tensor_is_none_without_dimensions(op: str) -> None:
 
 
 @pytest.mark.parametrize(("op", "moved"), UNARY.items())
-def test_what_emit_nvtx_writes_without_sizes_is_a_tensor_without_dimensions(
-    op: str, moved: int
-) -> None:
+def test_empty_sizes_of_emit_nvtx_are_a_tensor_without_dimensions(op: str, moved: int) -> None:
     call = known(marker.decode_seq(BARE.format(op, [[], []])).call)
     assert ops.cost(call, dtype="float32").bytes == moved
 
 
-def test_a_number_that_an_old_torch_wrote_without_a_type_is_one() -> None:
+def test_a_number_without_a_type_in_old_traces_is_a_number() -> None:
     text = TYPED.format("clamp_min_", [[8, 8], []], ["float32", ""], ["", ""])
     assert ops.cost(known(marker.decode_seq(text).call)).bytes == 2 * 4 * 64

@@ -52,8 +52,9 @@ DEFINITIONS = [
 
 
 @pytest.mark.parametrize(("words", "call", "flops", "moved"), DEFINITIONS)
-def test_a_definition_is_what_is_computed(words: str, call: Call, flops: int, moved: int) -> None:
-    """The document says it, and the formula does it."""
+def test_definitions_in_the_document_are_those_of_the_formulas(
+    words: str, call: Call, flops: int, moved: int
+) -> None:
     found = ops.cost(call)
     assert words in TEXT
     assert (found.flops, found.bytes) == (flops, moved), found
@@ -75,14 +76,14 @@ def test_a_definition_is_what_is_computed(words: str, call: Call, flops: int, mo
 def test_bus_bytes_are_those_of_nccl_tests(
     name: str, tensors: tuple[Tensor, ...], words: str, bus: int
 ) -> None:
-    """What crosses the slowest link, by collective and number of ranks."""
+    """By collective and number of ranks."""
     found = ops.cost(Call("torch.distributed", name, tensors, {"world_size": 4})).params
     assert words in TEXT
     assert (found["algo_bytes"], found["ranks"], found["bus_bytes"]) == (96, 4, bus)
 
 
 def test_every_definition_for_all_ops_has_a_source() -> None:
-    """No cell of that table is empty."""
+    """No cell of that column is empty."""
     table = TEXT.partition("## For all ops")[2].partition("\n\n**Backward")[0]
     rows = [row.strip("| ").split(" | ") for row in re.findall(r"^\| .+ \|$", table, re.MULTILINE)]
     assert len(rows) > 10

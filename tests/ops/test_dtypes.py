@@ -11,7 +11,7 @@ from pyprof.ops import dtypes
 
 
 def test_promotion_is_torchs() -> None:
-    """For every pair of dtypes; None only where torch refuses or one has no rank."""
+    """For every pair of dtypes; None only if torch refuses or the rank of one is undefined."""
     for first, second in itertools.product(sorted(dtypes._RANK), repeat=2):
         a, b = getattr(torch, first), getattr(torch, second)
         try:

@@ -15,7 +15,7 @@ from pyprof.ops.examples import Example, bf16
         ("mylib.inner::mix", "mylib.inner", "mix"),
     ],
 )
-def test_the_namespace_of_a_name_is_the_calls(name: str, mod: str, op: str) -> None:
+def test_an_examples_namespace_is_that_of_its_name(name: str, mod: str, op: str) -> None:
     x = bf16(2, 3)
     assert Example((x,)).call(name) == Call(mod, op, (x,))
     assert Example((x,), mod="aten", op="relu_").call(name) == Call("aten", "relu_", (x,))

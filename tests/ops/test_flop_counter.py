@@ -82,7 +82,7 @@ def test_matmul_broadcasts(first: list[int], second: list[int], m: int, n: int, 
 @FEW
 @given(m=SIZES, n=SIZES, k=SIZES, b=SIZES)
 def test_mm_addmm_bmm_baddbmm_mv(m: int, n: int, k: int, b: int) -> None:
-    """The plain products, as functions and as methods."""
+    """As functions and as methods."""
     x, y = _meta(m, k), _meta(k, n)
     batch_x, batch_y = _meta(b, m, k), _meta(b, k, n)
     cases = [
@@ -100,7 +100,7 @@ def test_mm_addmm_bmm_baddbmm_mv(m: int, n: int, k: int, b: int) -> None:
 @FEW
 @given(sizes=st.lists(SIZES, min_size=3, max_size=6), power=st.integers(2, 9))
 def test_chains_and_powers(sizes: list[int], power: int) -> None:
-    """The order of the products that torch finds cheapest, and its way to a power."""
+    """The order of products that torch finds cheapest, and how it raises to a power."""
     chain = [_meta(m, n) for m, n in pairwise(sizes)]
     square = _meta(3, sizes[0], sizes[0])
     dot = torch.linalg.multi_dot
@@ -112,7 +112,7 @@ def test_chains_and_powers(sizes: list[int], power: int) -> None:
 @FEW
 @given(m=MATRIX, n=MATRIX, k=MATRIX, b=MATRIX)
 def test_inner_and_tensordot(m: int, n: int, k: int, b: int) -> None:
-    """One product, whatever the shapes around it; of vectors torch makes what is not counted."""
+    """One product, whatever the shapes; torch's counter misses that of vectors."""
     x, y = _meta(b, m, k), _meta(n, k)
     assert _ours(python_call("torch", "inner", x, y)) == _counted(torch.inner, x, y)
     left, right = _meta(n, m, k), _meta(m, k, b)
@@ -122,8 +122,8 @@ def test_inner_and_tensordot(m: int, n: int, k: int, b: int) -> None:
 
 @FEW
 @given(n=st.integers(2, 7), k=SIZES, tall=st.integers(0, 3), b=st.integers(1, 3))
-def test_the_products_within_linear_algebras_backward(n: int, k: int, tall: int, b: int) -> None:
-    """The counter sees them; the triangular solves beside them, which it does not, are added."""
+def test_products_in_the_backward_of_linear_algebra(n: int, k: int, tall: int, b: int) -> None:
+    """The counter sees them, but not the triangular solves, which are added."""
     square = (torch.rand(b, n, n, dtype=torch.float64) + n * torch.eye(n)).requires_grad_()
     definite = (square @ square.mT).detach().requires_grad_()
     right = torch.rand(b, n, k, dtype=torch.float64, requires_grad=True)
@@ -149,8 +149,8 @@ EQUATIONS = ["ij,jk->ik", "bij,bjk->bik", "bhid,bhjd->bhij", "ij,kj->ik", "...ij
 
 
 @pytest.mark.parametrize("equation", EQUATIONS)
-def test_einsum(equation: str) -> None:
-    """A pair of operands, with a batch, with dots."""
+def test_einsum_of_two_operands(equation: str) -> None:
+    """With a batch, and with dots."""
     sizes = {"b": 2, "h": 3, "i": 4, "j": 5, "k": 6, "d": 7}
     left = equation.replace("...", "bh").split("->")[0].split(",")
     operands = [_meta(*(sizes[letter] for letter in term)) for term in left]
@@ -207,7 +207,7 @@ def test_grouped_convolution(groups: int) -> None:
 
 
 def test_complex_products_are_four_times_the_counters() -> None:
-    """A complex multiply-add is four multiplications and four additions: 8, not 2."""
+    """A complex multiply-add is four multiplications and four additions: 8 FLOPs, not 2."""
     x = _meta(4, 5, dtype=torch.complex64)
     y = _meta(5, 6, dtype=torch.complex64)
     with FlopCounterMode(display=False) as counter:
@@ -216,7 +216,7 @@ def test_complex_products_are_four_times_the_counters() -> None:
 
 
 def test_one_gemm_kernel_charges_one_gradient() -> None:
-    """The first layer's input needs no gradient: torch runs, and we charge, one product."""
+    """The first layer's input needs no gradient: torch runs, and we count, one product."""
     x, w = _meta(4, 6, grad=False), _meta(5, 6)
     call = python_call("torch.nn.functional", "linear", x, w)
     _, backward = _counted(F.linear, x, w)
@@ -238,7 +238,7 @@ def _model() -> Any:  # noqa: ANN401 - torch may be absent
 
 
 def test_a_whole_training_step_adds_up() -> None:
-    """Summed over the ATen calls of a step that the counter knows, both give the same."""
+    """The ATen calls that the counter knows have the same sum."""
     model, x = _model(), torch.rand(2, 3, 8, 8)
     with FlopCounterMode(display=False) as counter:
         F.cross_entropy(model(x), torch.tensor([1, 2])).backward()
@@ -250,7 +250,7 @@ def test_a_whole_training_step_adds_up() -> None:
 
 
 def test_nothing_of_a_training_step_is_unknown() -> None:
-    """Every ATen call of a common step has a cost, or is known to move nothing."""
+    """Every ATen call of a common step has a cost or is known to move nothing."""
     model, x = _model(), torch.rand(2, 3, 8, 8)
     optimizer = torch.optim.AdamW(model.parameters())
     with Recorder() as recorder:

@@ -228,8 +228,8 @@ def _counted(packet: Any, args: tuple[Any, ...]) -> int:  # noqa: ANN401 - as ab
 @pytest.mark.parametrize("packet", RUN, ids=str)
 @FEW
 @given(data=st.data())
-def test_an_op_that_is_run(packet: Any, data: Any) -> None:  # noqa: ANN401 - as above
-    """Any sizes, fewer key heads, values of another width, any gradients asked for."""
+def test_ops_run_under_the_counter_have_its_flops(packet: Any, data: Any) -> None:  # noqa: ANN401 - as above
+    """Any sizes, fewer key heads, values of another width, any gradients."""
     args = RUN[packet](data.draw)
     assert _ours(packet, args) == _counted(packet, args)
 
@@ -237,8 +237,11 @@ def test_an_op_that_is_run(packet: Any, data: Any) -> None:  # noqa: ANN401 - as
 @pytest.mark.parametrize("packet", NOT_RUN, ids=str)
 @FEW
 @given(data=st.data())
-def test_an_op_that_is_fed_to_the_counters_formula(packet: Any, data: Any) -> None:  # noqa: ANN401 - as above
-    """The same tensors, and the result that a convolution of these sizes has."""
+def test_ops_that_cannot_run_here_have_the_flops_of_the_counters_formula(
+    packet: Any,  # noqa: ANN401 - as above
+    data: Any,  # noqa: ANN401 - as above
+) -> None:
+    """The same tensors, and the result of a convolution of these sizes."""
     args = NOT_RUN[packet](data.draw)
     plain = args
     if packet is ATEN.cudnn_convolution:
@@ -250,7 +253,7 @@ def test_an_op_that_is_fed_to_the_counters_formula(packet: Any, data: Any) -> No
 
 @FEW
 @given(data=st.data(), value=st.booleans())
-def test_flex_attention_by_the_counters_formula(data: Any, value: bool) -> None:  # noqa: ANN401, FBT001 - drawn
+def test_flex_attention_has_the_flops_of_the_counters_formula(data: Any, value: bool) -> None:  # noqa: ANN401, FBT001 - drawn
     """Without a mask; the backward's own op is our forward call's backward."""
     q, k, v = _qkv(data.draw, value=value)
     go, *_, out, sums = _go(q, k, v)
@@ -262,14 +265,14 @@ def test_flex_attention_by_the_counters_formula(data: Any, value: bool) -> None:
 
 
 def test_the_counters_whole_table_is_compared() -> None:
-    """An op that a new torch adds shows up here; what it drops, too."""
+    """An op that a new torch adds or drops fails here."""
     assert set(_COUNTER.flop_registry) == {*RUN, *NOT_RUN, *APART}
     assert len(RUN) + len(NOT_RUN) + len(APART) == len(_COUNTER.flop_registry)
 
 
 # --- differences: how, and who is right ---------------------------------------------------------
 def test_the_counter_fails_on_the_cpus_plain_convolution() -> None:
-    """It reads kernel_size where the bias is; the count is that of any convolution."""
+    """It reads kernel_size where the bias is; our count is that of any convolution."""
     x, w = torch.zeros(2, 4, 8, 8), torch.zeros(6, 4, 3, 3)
     args = (x, w, [3, 3], None, [1, 1], [0, 0])
     with pytest.raises(TypeError, match="transposed"):
@@ -285,7 +288,7 @@ def test_the_counter_fails_on_the_cpus_plain_convolution() -> None:
 
 
 def test_the_counter_takes_cudnns_benchmark_flag_for_a_transposed_convolution() -> None:
-    """The flag stands in that place: then the window runs over 8 x 8, not over the 6 x 6 of out."""
+    """The flag is at that position: the window then runs over 8 x 8, not over out's 6 x 6."""
     x, w, out = _meta(2, 4, 8, 8), _meta(6, 4, 3, 3), _meta(2, 6, 6, 6)
     packet = ATEN.cudnn_convolution
     args = (x, w, [0, 0], [1, 1], [1, 1], 1, True, False, True)
@@ -297,7 +300,7 @@ def test_the_counter_takes_cudnns_benchmark_flag_for_a_transposed_convolution() 
 def test_the_counter_takes_heads_for_sequences_in_the_kernels_own_layout(
     length: int, count: int
 ) -> None:
-    """Flash and efficient kernels want [B, S, H, D]; it reads [B, H, S, D]: H S H for S H S."""
+    """Flash and efficient kernels take [B, S, H, D]; it reads [B, H, S, D]."""
     q = _half(2, length, count, 16)
     for packet, args in (
         (ATEN._flash_attention_forward, (q, q, q, None, None, length, length, 0.0, False, False)),
@@ -310,7 +313,7 @@ def test_the_counter_takes_heads_for_sequences_in_the_kernels_own_layout(
 @FEW
 @given(data=st.data(), left=st.integers(0, 9), causal=st.booleans())
 def test_the_counter_ignores_masks(data: Any, left: int, causal: bool) -> None:  # noqa: ANN401, FBT001 - drawn
-    """It counts every score; a causal mask and a sliding window leave out what no kernel does."""
+    """It counts every score; kernels skip those outside a causal mask or a sliding window."""
     args = (*_sequences(data.draw), 0.0)
     tail = (None, left, -1)
     packet = ATEN._flash_attention_forward
@@ -330,14 +333,14 @@ def test_the_counter_ignores_masks(data: Any, left: int, causal: bool) -> None: 
     right=st.none() | st.integers(0, 8),
     from_end=st.booleans(),
 )
-def test_scores_in_a_band_are_those_that_lie_in_it(
+def test_scores_in_a_band_equal_brute_force(
     queries: int,
     keys: int,
     left: int | None,
     right: int | None,
     from_end: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    """Score by score: one in the band is 1, one on its edge a half, as its square is cut in two."""
+    """A score inside is 1, one on the edge a half, since its square is cut in two."""
     shift = keys - queries if from_end else 0
     twice = 0
     for query in range(queries):
@@ -358,7 +361,7 @@ def test_scores_in_a_band_are_those_that_lie_in_it(
     ],
 )
 def test_attention_that_the_counter_does_not_know(name: str, tail: tuple[object, ...]) -> None:
-    """It counts 0 for other kernels of the same op; the work is that of the flash kernel."""
+    """It counts 0 for other kernels of the op; their work is that of the flash kernel."""
     assert getattr(ATEN, name) not in _COUNTER.flop_registry
     q = bf16(2, 4, 8, 16)
     known = Call("aten", "_scaled_dot_product_flash_attention", (q, q, q, 0.0, False))
@@ -367,7 +370,7 @@ def test_attention_that_the_counter_does_not_know(name: str, tail: tuple[object,
 
 @pytest.mark.parametrize("share", [1, 2])
 def test_attention_in_plain_products_keeps_its_scores(share: int) -> None:
-    """Its backward is four products, equal to the counter's; a fused kernel's is five."""
+    """Its backward is four products, equal to the counter's; that of a fused kernel is five."""
     q, k = _meta(2, 2 * share, 8, 16).requires_grad_(), _meta(2, 2, 8, 16).requires_grad_()
     args = (q, k, k, None, 0.0, False, None)
     with _COUNTER.FlopCounterMode(display=False) as forward:

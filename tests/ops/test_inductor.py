@@ -25,7 +25,7 @@ _ROWS = bf16(16, 1024)
     ],
 )
 def test_a_copy_of_a_slice_reads_the_slice(name: str) -> None:
-    """As many elements as it makes, behind its tensors, not all of what it picks from."""
+    """As many elements as it writes, not all of its source."""
     call = Call("", name, (_WHOLE, _PART, _PART.numel))
     assert ops.cost(call).bytes == 2 * 2 * _PART.numel
     two_dimensions = Call("", name, (_WHOLE, _PART, 64, 256))
@@ -33,15 +33,15 @@ def test_a_copy_of_a_slice_reads_the_slice(name: str) -> None:
 
 
 def test_rows_of_a_table_are_read_and_not_the_table() -> None:
-    """Indices are fewer than what is made, and are read once each."""
+    """Indices are fewer than the result, and each is read once."""
     name = "triton_poi_fused_embedding_0"
     table = bf16(50257, 1024)
     found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
     assert found.bytes == 8 * 16 + 2 * 2 * _ROWS.numel
 
 
-def test_what_is_said_of_the_kernel_is_no_size() -> None:
-    """torch.profiler writes its warps and stages beside the arguments."""
+def test_warps_and_stages_are_no_sizes() -> None:
+    """torch.profiler writes them next to the arguments."""
     said: dict[str, Value] = {"num_warps": 8, "num_stages": 2, "kernel_hash": "c", "grid": "(1,)"}
     args = (_WHOLE, _PART, _PART.numel)
     for name in ("triton_poi_fused_clone_0", "triton_poi_fused_mul_silu_0", "triton_poi_fused_0"):
@@ -58,14 +58,14 @@ def test_what_is_said_of_the_kernel_is_no_size() -> None:
     ],
 )
 def test_a_lookup_fused_with_others_reads_rows(name: str, sizes: tuple[int, ...]) -> None:
-    """What else is fused changes nothing: a model's first kernel looks its tokens up and adds."""
+    """As a model's first kernel, which looks tokens up and adds."""
     table = bf16(50257, 1024)
     found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS, *sizes)))
     assert found.bytes == 8 * 16 + 3 * 2 * _ROWS.numel
 
 
 def test_a_lookup_of_unknown_size_is_unknown() -> None:
-    """Old traces hold no sizes behind the tensors."""
+    """Old traces have no sizes after the tensors."""
     table = bf16(50257, 1024)
     found = ops.cost(Call("", "triton_poi_fused_add_embedding_0", (_IDS, table, _ROWS)))
     assert found.bytes is None
@@ -84,13 +84,15 @@ def test_a_lookup_of_unknown_size_is_unknown() -> None:
         ("cpp_fused_clone_0", (64,)),
     ],
 )
-def test_what_may_be_read_is_counted_whole(name: str, sizes: tuple[int, ...]) -> None:
-    """Where how much of an argument is read is not told by the name and the sizes."""
+def test_arguments_that_may_be_read_partly_count_as_whole(
+    name: str, sizes: tuple[int, ...]
+) -> None:
+    """If neither name nor sizes say how much is read."""
     found = ops.cost(Call("", name, (_WHOLE, _PART, *sizes)))
     assert found.bytes == 2 * (_WHOLE.numel + _PART.numel)
 
 
-def test_operations_are_counted_for_what_is_made() -> None:
+def test_flops_follow_from_the_size_of_the_result() -> None:
     """The largest argument may be larger than the iteration space."""
     name = "triton_poi_fused_mul_silu_2"
     each = ops.cost(Call("", name, (f32(1), 1))).flops
@@ -99,8 +101,8 @@ def test_operations_are_counted_for_what_is_made() -> None:
     assert ops.cost(Call("", name, (_WHOLE, _PART))).flops == each * _WHOLE.numel
 
 
-def test_a_kernel_without_names_tells_no_arithmetic() -> None:
-    """Of each argument no more than it makes; where that is not recorded, nothing is known."""
+def test_a_kernel_without_op_names_has_no_flops() -> None:
+    """It reads at most the size of its result from each argument; else bytes are unknown."""
     name = "triton_poi_fused_0"
     table = bf16(50257, 1024)
     found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
@@ -111,14 +113,14 @@ def test_a_kernel_without_names_tells_no_arithmetic() -> None:
 
 
 def test_lists_of_tensors_are_moved_once_each() -> None:
-    """Which of them are results, and so how often is computed, is not recorded."""
+    """Which ones are results is not recorded, so FLOPs are unknown."""
     found = ops.cost(Call("", "triton_for_fused__foreach_add_0", (_PART,) * 6))
     assert (found.flops, found.bytes) == (None, 6 * 2 * _PART.numel)
     assert found.reason == "it is not recorded which of its tensors are results"
 
 
 def test_a_kernel_of_the_users_own_moves_its_arguments() -> None:
-    """Inductor names its backend; a namespace of that name is nothing else."""
+    """Inductor names its backend; a namespace with that name is something else."""
     found = ops.cost(Call("triton", "rotate_kernel_0", (_WHOLE, _PART, 64)))
     assert (found.flops, found.bytes) == (None, 2 * (_WHOLE.numel + _PART.numel))
     assert found.reason.startswith("a Triton kernel of yours")

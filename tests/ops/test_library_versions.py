@@ -39,14 +39,14 @@ OLD_CUTLASS = (*(DENSE,) * 3, *(None,) * 4, 0.0, True, 1, None, None, None)
     ],
 )
 def test_xformers_efficient_kernel_in_each_version(args: tuple[Value, ...]) -> None:
-    """Each says in another place that the mask is causal: half of the products are left."""
+    """Each has its causal flag at another position: it halves the products."""
     call = Call("xformers", "efficient_attention_forward_cutlass", args)
     assert (ops.cost(call).flops, ops.cost(call).bytes) == (FULL // 2, 8192)
 
 
 @pytest.mark.parametrize("args", [NEW_CUTLASS, OLD_CUTLASS])
 def test_xformers_efficient_kernel_without_a_mask(args: tuple[Value, ...]) -> None:
-    """Whether the sums are kept is no mask; lengths on the GPU leave the products unknown."""
+    """A flag to keep the sums is no mask; lengths on the GPU leave the products unknown."""
     call = Call("xformers", "efficient_attention_forward_cutlass", args)
     assert ops.cost(replace(call, args=(*args[:9], 0, *args[10:]))).flops == FULL
     assert ops.cost(replace(call, args=(*args[:-2], STARTS, None))).flops is None
@@ -68,7 +68,7 @@ LENGTHS = (STARTS, STARTS, S, S, 0.0, 0.25)
     ],
 )
 def test_xformers_flash_backward_in_each_version(args: tuple[Value, ...]) -> None:
-    """The gradients were given at first; now a truth value says how they are stored."""
+    """Gradients were arguments at first; now a flag says how they are stored."""
     plain = Call(
         "flash_attn", "_flash_attn_varlen_backward", (*GRADS, *GIVEN, *LENGTHS, True, -1, -1)
     )
@@ -80,7 +80,7 @@ def test_xformers_flash_backward_in_each_version(args: tuple[Value, ...]) -> Non
     "rest", [(True, False), (True, 0, False), (True, -1, -1, False), (True, -1, -1, False, None)]
 )
 def test_xformers_flash_in_each_version(rest: tuple[Value, ...]) -> None:
-    """A window came, then how many keys are used, then pages."""
+    """A window was added, then how many keys are used, then pages."""
     used = (None,) if len(rest) > 3 else ()
     args = (*GIVEN, STARTS, STARTS, *used, S, S, 0.0, 0.25, *rest)
     found = ops.cost(Call("xformers_flash", "flash_fwd", args))
@@ -104,7 +104,7 @@ def _matmul(x: Tensor, w: Tensor) -> int | None:
     ],
 )
 def test_aiters_products(op: str, args: tuple[Value, ...], moved: int) -> None:
-    """Where the bias, the type and the result stand differs; the result's type is what it says."""
+    """Bias, type and result differ in position; the result's type is the stated one."""
     found = ops.cost(Call("aiter", op, args))
     assert (found.flops, found.bytes) == (_matmul(X, W), moved)
 
@@ -128,7 +128,7 @@ def test_aiters_products_of_fp4(op: str, rest: tuple[Value, ...], moved: int) ->
 
 
 def test_aiters_first_stage_of_experts_reads_its_scales() -> None:
-    """It states the inner size where others state how many experts a token has."""
+    """Its inner size is where other ops have the experts per token."""
     tokens, inner = f8(4, 6), bf16(4, 2, 5)
     up, down = f8(8, 10, 6), f8(8, 6, 5)
     order = i32(8)
@@ -172,6 +172,6 @@ HALF = tuple(replace(part, dtype="float16") for part in PARTS)
     ],
 )
 def test_apex_reads_no_results(op: str, lists: tuple[tuple[Tensor, ...], ...], moved: int) -> None:
-    """A sum's result and a half-precision copy of the parameters are only written."""
+    """The result of a sum and a half-precision copy of the parameters are only written."""
     found = ops.cost(Call("amp_C", op, (65536, i32(1), lists)))
     assert found.bytes == moved

@@ -11,7 +11,7 @@ from pyprof.ops.work import CallContext
 
 
 def test_gpt_oss() -> None:
-    """Its experts are as wide as `intermediate_size` says; MXFP4 stands in a part of its own."""
+    """Its experts have the width `intermediate_size`; MXFP4 is in a section of its own."""
     found = model_config.read(
         {
             "hidden_size": 2880, "intermediate_size": 2880, "num_local_experts": 32,
@@ -25,8 +25,8 @@ def test_gpt_oss() -> None:
     )
 
 
-def test_other_families_words() -> None:
-    """DeepSeek's and Qwen's names; heads tell the head size; a window that is switched off."""
+def test_names_of_other_families() -> None:
+    """DeepSeek's and Qwen's; the head size from the number of heads; a disabled window."""
     found = model_config.read(
         {
             "hidden_size": 4096, "moe_intermediate_size": 768, "intermediate_size": 12288,
@@ -58,12 +58,12 @@ _FULL, _SLIDING = "full_attention", "sliding_attention"
     ],
 )
 def test_layers_with_a_window(stated: dict[str, object], windowed: tuple[bool, ...] | None) -> None:
-    """As their types say, or Gemma's period, or Qwen's first; unknown if any type is."""
+    """By layer types, Gemma's period or Qwen's first layers; unknown if any type is."""
     config = {"hidden_size": 8, "num_hidden_layers": 3, "sliding_window": 128, **stated}
     assert model_config.read(config).windowed == windowed
 
 
-def test_a_part_for_text_goes_before() -> None:
+def test_the_text_section_takes_precedence() -> None:
     """Models for images and text nest it."""
     found = model_config.read({"hidden_size": 1, "text_config": {"hidden_size": 5120}})
     assert found.hidden == 5120
@@ -137,8 +137,9 @@ EXPERTS = {
 
 
 @pytest.mark.parametrize(("document", "sizes"), EXPERTS.values(), ids=EXPERTS)
-def test_families_of_experts(document: dict[str, object], sizes: tuple[int | None, ...]) -> None:
-    """As the published configurations state them."""
+def test_experts_of_published_configurations(
+    document: dict[str, object], sizes: tuple[int | None, ...]
+) -> None:
     found = model_config.read(document)
     told = (found.hidden, found.expert_intermediate, found.experts, found.experts_per_token)
     assert (*told, found.head_size) == sizes
@@ -146,7 +147,7 @@ def test_families_of_experts(document: dict[str, object], sizes: tuple[int | Non
 
 @pytest.mark.parametrize("document", [part for part, _ in EXPERTS.values()], ids=EXPERTS)
 def test_experts_of_every_family_have_a_cost(document: dict[str, object]) -> None:
-    """Three matrices for each choice; gates of another number of experts are another model's."""
+    """Three matrices per choice; gates for another number of experts are of another model."""
     model = model_config.read(document)
     hidden, inner = model.hidden or 0, model.expert_intermediate or 0
     x, gates = bf16(5, hidden), bf16(5, model.experts or 0)
@@ -157,8 +158,7 @@ def test_experts_of_every_family_have_a_cost(document: dict[str, object]) -> Non
     assert reason == f"{CONTRADICTS}: {model.experts} experts, recorded gates of 3"
 
 
-def test_layers_of_different_widths_have_none() -> None:
-    """No single number is theirs."""
+def test_layers_of_different_widths_have_no_width() -> None:
     found = model_config.read({"hidden_size": 8, "intermediate_size": [4, 8]})
     assert found.intermediate is None
 
@@ -186,8 +186,8 @@ PACKED = {
 
 
 @pytest.mark.parametrize(("kind", "quantization"), PACKED.items(), ids=PACKED)
-def test_how_weights_are_stored(kind: str, quantization: dict[str, object]) -> None:
-    """By a method, an algorithm, or groups of layers; of several sorts none is chosen."""
+def test_the_type_of_stored_weights(kind: str, quantization: dict[str, object]) -> None:
+    """From a method, an algorithm, or groups of layers; unknown if they differ."""
     document = {"hidden_size": 8, "quantization_config": quantization}
     assert model_config.read(document).weights == kind
 
@@ -201,16 +201,15 @@ def test_how_weights_are_stored(kind: str, quantization: dict[str, object]) -> N
         ({"num_bits": 4, "type": "float", "group_size": 16}, "nvfp4"),
     ],
 )
-def test_types_of_groups(weights: dict[str, object], kind: str) -> None:
-    """Numbers of 8 bits or 4, whole or not."""
+def test_types_of_quantization_groups(weights: dict[str, object], kind: str) -> None:
+    """8 or 4 bits, integer or floating."""
     quantization = {"config_groups": {"group_0": {"weights": weights}}}
     document = {"hidden_size": 8, "quantization_config": quantization}
     assert model_config.read(document).weights == kind
 
 
 @pytest.mark.parametrize("kind", [{"quant_method": "gptq", "bits": 4}, {"bits": 4}])
-def test_integers_of_four_bits(kind: dict[str, object]) -> None:
-    """GPTQ and AWQ state bits."""
+def test_gptq_and_awq_state_bits(kind: dict[str, object]) -> None:
     found = model_config.read({"hidden_size": 8, "quantization_config": kind})
     assert found.weights == "int4"
 
@@ -227,6 +226,6 @@ def test_integers_of_four_bits(kind: dict[str, object]) -> None:
         ({"hidden_size": 10**30}, "hidden_size is not a size"),
     ],
 )
-def test_what_is_no_configuration_says_why(document: dict[str, object], why: str) -> None:
+def test_an_invalid_configuration_says_why(document: dict[str, object], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         model_config.read(document)

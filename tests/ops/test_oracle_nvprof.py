@@ -159,7 +159,7 @@ def _cost(line: dict[str, Any], call: Call) -> ops.Cost:
 
 
 def test_every_row_of_the_original_that_had_a_marker_is_compared() -> None:
-    """The comparison below is not an empty one."""
+    """So that the comparison below is not empty."""
     assert len(_rows()) == 160
     assert len(_modelled()) >= 75
     assert {row["Op"] for _, row, _ in _modelled()} == {
@@ -168,11 +168,11 @@ def test_every_row_of_the_original_that_had_a_marker_is_compared() -> None:
     }
 
 
-def test_each_row_equals_the_original_or_its_error_is_the_arithmetic_named() -> None:
-    """One kernel an op call: the call's cost is the kernel's.
+def test_each_row_equals_the_original_or_a_known_error_of_it() -> None:
+    """Each call has one kernel, so its cost is the kernel's.
 
     Where the original is wrong, its own arithmetic gives what it printed, and the right one, from
-    the shapes, what is given here.
+    the shapes, our value.
     """
     used = set()
     for line, row, call in _modelled():
@@ -191,7 +191,7 @@ def test_each_row_equals_the_original_or_its_error_is_the_arithmetic_named() -> 
 
 
 def test_every_forward_marker_has_a_cost() -> None:
-    """No marker is beyond the formulas, but attention as a whole and `backward`."""
+    """Except attention as a whole, and `backward`."""
     unknown = set()
     for line, _, _ in _rows():
         for text in line["marker"]:

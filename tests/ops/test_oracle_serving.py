@@ -61,8 +61,8 @@ def _flops_apart(call: Call) -> int:
     return 0
 
 
-def test_flops() -> None:
-    """Equal to the last digit, but for what is counted otherwise on purpose."""
+def test_flops_equal_those_of_tracelens() -> None:
+    """To the last digit, except where we count differently on purpose."""
     compared = set()
     for row, call, context in _rows():
         if not row["GFLOPS"] or row["name"].startswith("triton"):
@@ -87,8 +87,8 @@ def _bytes_apart(call: Call) -> int:
     return tensors[0].numel * 4 if call.op == "cumsum" else 0  # int32 sums up in int64
 
 
-def test_bytes() -> None:
-    """Equal to the byte, but for what is left out there."""
+def test_bytes_equal_those_of_tracelens() -> None:
+    """To the byte, except for what it omits."""
     for row, call, context in _rows():
         if not row["Data Moved (MB)"] or row["name"].startswith("triton"):
             continue
@@ -97,8 +97,8 @@ def test_bytes() -> None:
         assert ours - _bytes_apart(call) == theirs, (call, row["Data Moved (MB)"])
 
 
-def test_what_tracelens_does_not_model_has_a_cost_too() -> None:
-    """But for what no argument tells: which rows are picked, of what type the tensors of a list."""
+def test_ops_that_tracelens_does_not_model_have_a_cost() -> None:
+    """Unless it is in no argument: which rows are picked, the types of a list's tensors."""
     unknown = {
         call.op
         for row, call, context in _rows()
@@ -107,10 +107,10 @@ def test_what_tracelens_does_not_model_has_a_cost_too() -> None:
     assert unknown <= {"index", "_foreach_copy_", "triton_poi_fused_0"}
 
 
-def test_experts() -> None:
-    """TraceLens takes the padded width for both, and no scales; the configuration says 2880.
+def test_experts_differ_from_tracelens_by_padding_and_scales() -> None:
+    """It uses the padded width for both, and no scales; the configuration says 2880.
 
-    Its bytes count what one product writes and the next reads again, too.
+    It also counts bytes that one product writes and the next reads.
     """
     table = tracelens.rows("kineto-mi300x-vllm-piecewise-graph")
     theirs = {row["name"]: row for row, _ in table if "moe_triton_unfused" in row["name"]}

@@ -25,8 +25,8 @@ def _bias_adds(call: Call) -> int:
     return 0
 
 
-def test_flops() -> None:
-    """Equal to the last digit, but for what TraceLens adds for a bias and for layer norm."""
+def test_flops_equal_those_of_tracelens() -> None:
+    """To the last digit, except for what TraceLens adds for a bias and for layer norm."""
     compared = set()
     for row, call in _rows():
         if not row["GFLOPS"]:
@@ -45,8 +45,8 @@ def test_flops() -> None:
     }
 
 
-def test_bytes() -> None:
-    """Equal to the byte, but for layer norm's statistics and the convolution's bias."""
+def test_bytes_equal_those_of_tracelens() -> None:
+    """To the byte, except for layer norm's statistics and the convolution's bias."""
     for row, call in _rows():
         if not row["Data Moved (MB)"]:
             continue
@@ -61,8 +61,8 @@ def test_bytes() -> None:
             assert ours == theirs, (call, row["Data Moved (MB)"])
 
 
-def test_what_tracelens_does_not_model_has_a_cost_too() -> None:
-    """There gelu, cat and tanh are empty; of cat's list the trace tells no types."""
+def test_ops_that_tracelens_does_not_model_have_a_cost() -> None:
+    """It has none for gelu, cat and tanh; the trace has no types for cat's list."""
     missing = {call.op: ops.cost(call) for row, call in _rows() if not row["GFLOPS"]}
     assert {name: (cost.flops, cost.bytes, cost.reason) for name, cost in missing.items()} == {
         "gelu": (24 * 4 * 197 * 3072, 2 * 2 * 4 * 197 * 3072, ""),

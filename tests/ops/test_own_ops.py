@@ -52,8 +52,8 @@ def _capture(folder: Path) -> Path:
     return nsys_db(folder / "net.sqlite", work, [Range(CALL, (100, 200))])
 
 
-def test_the_check_of_the_page_passes(package: Path) -> None:
-    """The worked example of the formula comes out of the installed package."""
+def test_the_worked_example_of_the_page_passes(package: Path) -> None:
+    """From the installed package."""
     check = PAGE.rpartition("```python\n")[2].partition("```")[0]
     done = _python(package, "-c", check)
     assert (done.returncode, done.stderr) == (0, "")
@@ -69,7 +69,7 @@ def test_kernels_of_the_op_have_its_cost(package: Path) -> None:
 
 @pytest.mark.slow
 def test_a_package_that_cannot_be_loaded_is_named(package: Path) -> None:
-    """Once, in a warning; the report is made without it."""
+    """In one warning; the report is made without it."""
     (package / "mylib_costs.py").write_text("import gone_away", encoding="utf-8")
     net = _capture(package)
     done = _python(package, "-m", "pyprof.prof", "--csv", "-c", "op,flops", str(net))

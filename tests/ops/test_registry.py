@@ -37,8 +37,9 @@ X = f32(4, 6)
         ("_softmax", ("_softmax", False)),
     ],
 )
-def test_plain_names(name: str, expected: tuple[str, bool]) -> None:
-    """In-place, operator, reflected and overloaded forms are one op."""
+def test_in_place_reflected_and_overloaded_forms_are_one_op(
+    name: str, expected: tuple[str, bool]
+) -> None:
     assert registry.plain_name(name) == expected
 
 
@@ -51,15 +52,15 @@ def test_every_torch_namespace_finds_the_formula(mod: str) -> None:
 
 
 @pytest.mark.parametrize("mod", ["mylib", "Relu", "torch::autograd", "torch.distributed", "c10d"])
-def test_foreign_namespaces_find_none_of_torch(mod: str) -> None:
-    """An op of somebody else's with the same name is not torch's."""
+def test_other_namespaces_do_not_find_torchs_formulas(mod: str) -> None:
+    """Another library's op may have the same name."""
     found = ops.cost(Call(mod, "relu", (X,)))
     assert (found.flops, found.bytes, found.reason) == (None, None, "unknown op relu")
     assert not ops.known(Call(mod, "relu", (X,)))
 
 
 def test_a_view_is_known_to_move_nothing_and_yet_is_no_op_that_counts() -> None:
-    """A view costs zero, not unknown; `known` leaves the op around it in charge."""
+    """Its cost is zero, not unknown; `known` is false, so the op around it is charged."""
     call = Call("Tensor", "view", (X, 24))
     found = ops.cost(call)
     model = known(ops.find(call))
@@ -69,7 +70,7 @@ def test_a_view_is_known_to_move_nothing_and_yet_is_no_op_that_counts() -> None:
 
 
 def test_a_duplicate_name_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
-    """Two formulas for one op are a mistake, unless one says that it replaces the other."""
+    """Unless the second formula says that it replaces the first."""
 
     def twice(a: Args) -> Work:
         return Work(2 * a.tensor("input").numel)
@@ -93,8 +94,8 @@ def test_a_users_own_op(scratch: None) -> None:  # noqa: ARG001 - it restores
     assert (found.flops, found.bytes) == (192, 288)
 
 
-def test_a_backward_pass_is_told_by_the_forward_call(scratch: None) -> None:  # noqa: ARG001
-    """Signature and example are the forward op's; where there is no one such op, its own."""
+def test_a_backward_pass_has_the_signature_of_its_forward_op(scratch: None) -> None:  # noqa: ARG001
+    """And its example; if there is no single forward op, its own."""
 
     def twice(a: Args) -> Work:
         return Work(2 * a.tensor("input").numel)
@@ -111,7 +112,7 @@ def test_a_backward_pass_is_told_by_the_forward_call(scratch: None) -> None:  # 
 
 
 def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 - it restores
-    """What a formula raises ends in the report, not the report."""
+    """An exception in a formula becomes the row's reason and does not end the report."""
 
     @ops.op("mylib::broken", signature="Tensor input")
     def broken(a: Args) -> Work:
@@ -124,7 +125,7 @@ def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 -
 
 
 def test_unhashable_arguments_are_a_reason() -> None:
-    """A call that somebody built of lists is no crash."""
+    """A call built with lists does not crash."""
     found = ops.cost(Call("torch", "relu", ([1, 2],)))  # type: ignore[arg-type]
     assert found.flops is None
     assert "unhashable" in found.reason
@@ -158,7 +159,7 @@ def test_a_package_brings_formulas_by_an_entry_point(
 
 
 def test_costs_need_no_torch() -> None:
-    """The offline half runs where torch is not installed."""
+    """Reports are made where torch is not installed."""
     code = (
         "import sys, pyprof.ops; pyprof.ops.models(); "
         "print([name for name in ('torch', 'pandas', 'pyarrow') if name in sys.modules])"
@@ -175,7 +176,7 @@ def test_python_conversions_are_no_casts(name: str) -> None:
 
 
 def test_equal_numbers_of_different_kinds_are_not_mixed_up() -> None:
-    """1, 1.0 and True are one key to a cache and three results to torch, in any order."""
+    """1, 1.0 and True are equal keys of a cache, but three results in torch."""
     mask = b8(8)
     found = {repr(n): ops.cost(Call("torch", "add", (mask, n))).bytes for n in (True, 1, 1.0)}
     assert found == {"True": 8 + 8, "1": 8 + 64, "1.0": 8 + 32}
@@ -191,7 +192,7 @@ def test_libraries_ops_are_not_torchs_of_the_same_name() -> None:
 
 
 def test_names_that_are_numbered_anew_in_each_process_are_known() -> None:
-    """SGLang's profiler puts a counter behind the names of what it wraps."""
+    """SGLang's profiler appends a counter to the names of what it wraps."""
     for number in ("", "_100", "_7"):
         assert ops.find(Call("sglang_profiler", f"attention_paged_attention_ragged{number}"))
 
@@ -201,7 +202,7 @@ def _nothing(a: Args) -> Work:
 
 
 def test_every_formula_of_the_package_states_its_family() -> None:
-    """None is left to `other`, backward formulas and compilers' templates included."""
+    """None is in `other`, backward formulas and compilers' templates included."""
     own = [m for m in ops.models() if m.formula.__module__.startswith("pyprof.ops.")]
     assert {m.family for m in own} <= set(FAMILIES)
     assert [m.names for m in own if m.family == OTHER] == []
@@ -222,7 +223,7 @@ def test_a_family_is_stated_by_the_formula_its_module_or_the_forward_op(
     scratch: None,  # noqa: ARG001 - it restores
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In this order; where nobody states one, as in older packages, it is `other`."""
+    """In this order; without any, as in older packages, it is `other`."""
 
     def family(name: str, direction: str = ops.FPROP) -> str:
         model = known(ops.find(Call("mylib", name), direction))
@@ -238,7 +239,7 @@ def test_a_family_is_stated_by_the_formula_its_module_or_the_forward_op(
     assert (family("route"), family("sort")) == ("moe", "index")
 
 
-def test_a_family_that_there_is_not_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
-    """A misspelt one would make every kernel of the call do its arithmetic, without a word."""
+def test_an_unknown_family_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
+    """A misspelt one would silently charge all kernels of the call."""
     with pytest.raises(ValueError, match=r"no family 'gem' of ops; families are gemm, conv, "):
         ops.op("mylib::mix", signature="Tensor input", family="gem")(_nothing)

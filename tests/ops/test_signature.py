@@ -62,8 +62,8 @@ def _alike(kind: str, theirs: str) -> bool:
     return "Tensor" not in theirs
 
 
-def test_arguments_stand_where_torch_has_them() -> None:
-    """One of a formula's signatures fits one of the op's overloads, place by place."""
+def test_arguments_are_where_torchs_schema_has_them() -> None:
+    """One of a formula's signatures fits one of the op's overloads, position by position."""
     fitting: dict[str, bool] = {}
     for schema in torch._C._jit_get_all_schemas():
         space, _, name = schema.name.partition("::")

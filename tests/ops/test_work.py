@@ -17,7 +17,7 @@ SHAPES = st.lists(st.integers(1, 5), min_size=0, max_size=4)
 @settings(max_examples=60, deadline=None)
 @given(shape=SHAPES, keep=st.integers(0, 15))
 def test_broadcasting_never_exceeds_the_full_size(shape: list[int], keep: int) -> None:
-    """A broadcast operand costs no more than a full one, forward and backward."""
+    """Forward and backward."""
     full = Tensor(tuple(shape), "float32")
     small = Tensor(tuple(n if keep >> at & 1 else 1 for at, n in enumerate(shape)), "float32")
     for name in ("add", "mul", "maximum"):
@@ -30,10 +30,10 @@ def test_broadcasting_never_exceeds_the_full_size(shape: list[int], keep: int) -
 @pytest.mark.parametrize(
     ("shape", "strides"), [((4, 3, 5), (0, 1, 0)), ((1, 7, 1), (7, 1, 1)), ((1, 7, 1), (0, 1, 0))]
 )
-def test_expanded_operands_are_read_at_the_size_that_lies_in_memory(
+def test_expanded_operands_are_read_at_their_stored_size(
     shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> None:
-    """A dimension of stride 0 repeats what was read."""
+    """A dimension of stride 0 repeats the same elements."""
     x, y = Tensor(shape, "float32", strides), Tensor(shape, "float32")
     found = ops.cost(Call("torch", "add", (x, y))).bytes
     assert found == 4 * (shape[1] + 2 * math.prod(shape))
@@ -73,8 +73,8 @@ def test_arguments_that_old_markers_left_out() -> None:
     _same(Call("Tensor", "sum", (X, 1)), Call("Tensor", "sum", (X,), {"dim": (1,)}))
 
 
-def test_numbers_one_after_the_other_are_an_argument_each() -> None:
-    """Stride 2 and padding 1 are not strides of 2 and 1; a size alone may be written so."""
+def test_consecutive_numbers_are_separate_arguments() -> None:
+    """Stride 2 and padding 1 are not a stride of (2, 1); only a size may be written so."""
     _same(
         Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, 2, 1)),
         Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, (2, 2), (1, 1))),

@@ -88,7 +88,7 @@ def test_every_row_comes_out_once(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_durations_add_up_and_lines_are_in_gpu_order(name: str) -> None:
-    """The sum of kDuration is that of the tables, to the ns; starts ascend."""
+    """The sum of kDuration is that of the tables, to the ns; start times ascend."""
     path = _path(name)
     lines = _lines(path)
     truth = sum(count * (row[2] - row[1]) for row, count in _truth(path).items())
@@ -113,7 +113,7 @@ def test_kernels_only_leaves_the_kernels(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_names_are_never_empty_and_old_keys_come_first(name: str) -> None:
-    """KShortName has something in it; the 19 keys are there, in order, on every line."""
+    """KShortName is never empty; every line has the 19 old keys in order."""
     for line in _lines(_path(name)):
         assert line["kShortName"].strip()
         keys = [key for key in line if key in schema.OLD_RECORD.names]
@@ -126,7 +126,7 @@ def test_names_are_never_empty_and_old_keys_come_first(name: str) -> None:
     "name", [name for name in FILES if "fsdp" not in name and "registered" not in name]
 )
 def test_the_order_of_rows_decides_nothing(name: str) -> None:
-    """All tables of a capture shuffled give the same records, but for the numbers of op calls."""
+    """Shuffled tables give the same records, except for the numbers of op calls."""
     capture = readers.read(_path(name))
     reordered = schema.Capture(
         tool=capture.tool,
@@ -160,7 +160,7 @@ def test_duplicate_api_rows_do_not_double_kernels() -> None:
 
 
 def test_graph_time_is_shown_and_warned_of() -> None:
-    """7,811 ms of GPU time is in graph launches alone: rows of kind graph hold it."""
+    """7,811 ms of GPU time exist only as graph launches: rows of kind graph hold it."""
     path = _path("nsys2024.6-a100-cudagraph/net.sqlite")
     records = parse_file(path)
     (warning,) = (text for text in records.warnings if "CUDA graph" in text)
@@ -178,10 +178,10 @@ def test_lines_are_python_and_json_alike() -> None:
 
 
 def test_leaked_ranges_hide_nothing() -> None:
-    """702 `__getattr__` ranges around every kernel: never an op, and the real op wins.
+    """702 unclosed `__getattr__` ranges around every kernel are never an op: the real op is found.
 
-    The op of each kernel is that of the innermost other op range around its launch, found here
-    by looking at every range for every kernel.
+    It is the innermost other op range around the launch, searched for here among all ranges for
+    every kernel.
     """
     path = _path("nsys2024.2-a100-pyprof-markers/net.sqlite")
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
@@ -202,7 +202,7 @@ def test_leaked_ranges_hide_nothing() -> None:
 
 
 def test_registered_strings_name_ranges() -> None:
-    """`text` is NULL in all of that capture's ranges: their names come from textId."""
+    """`text` is NULL in all ranges of this capture: their names come from textId."""
     capture = readers.read(_path("nsys2025.3-t4-registered-strings/net.sqlite"))
     found = texts(capture.ranges)
     assert len(found) > 700
@@ -210,7 +210,7 @@ def test_registered_strings_name_ranges() -> None:
 
 
 def test_ranks_in_one_file_keep_their_launches_apart() -> None:
-    """Correlation ids collide between the two processes: a launch is of the kernel's process."""
+    """Correlation ids of the two processes collide: a kernel's launch is in its own process."""
     records = parse_file(_path("nsys2026.2-h100x2-fsdp/net.sqlite")).table()
     rows = records.select(["pid", "corrId", "launch", "start"]).to_pylist()
     by_id: dict[int, set[int]] = {}
@@ -222,10 +222,10 @@ def test_ranks_in_one_file_keep_their_launches_apart() -> None:
     assert 0 < len(launched) < len(rows)  # kernels at the window's edge have none
 
 
-def test_only_the_innermost_are_kept_of_too_many(
+def test_of_too_many_nested_ranges_the_innermost_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The op is there, and a warning says what is not."""
+    """The op is found, and a warning says what was dropped."""
     monkeypatch.setattr(assemble, "_MAX_NAMES", 5)
     monkeypatch.setattr(assemble, "_MIN_NAMES", 2)
     texts = ["layer:a", "layer:b", "layer:c", "aten::mm, seq = 4"]

@@ -32,15 +32,15 @@ def directions(folder: Path, *calls: Called) -> list[str]:
 
 
 def test_tensors_filled_before_the_first_forward_op_are_of_no_pass(tmp_path: Path) -> None:
-    """What makes the inputs in between tells nothing."""
+    """Ops in between that make inputs do not change that."""
     assert directions(tmp_path, UNIFORM, BIAS, INPUT, NORMAL, forward(3), forward(4)) == [
         *("", "", "fprop", ""),
         *("fprop", "fprop"),
     ]
 
 
-def test_what_runs_between_two_fills_is_part_of_the_same_initialisation(tmp_path: Path) -> None:
-    """As trunc_normal_ compares and draws again; behind the last fill that is not known."""
+def test_ops_between_two_fills_are_part_of_the_same_initialisation(tmp_path: Path) -> None:
+    """trunc_normal_ compares and draws again; after the last fill it is unknown."""
     compare = call("lt", [X, []])
     found = directions(tmp_path, NORMAL, compare, NORMAL, compare, forward(3))
     assert found == ["", "", "", "fprop", "fprop"]
@@ -64,12 +64,12 @@ def test_ops_without_gradients_far_from_any_fill_stay_forward(tmp_path: Path) ->
     ids=["noise", "later", "inference", "dropout"],
 )
 def test_tensors_filled_in_a_pass_are_forward(calls: tuple[Called, ...], tmp_path: Path) -> None:
-    """Nothing says that they are first values."""
+    """Nothing shows that they are initial values."""
     assert set(directions(tmp_path, *calls)) == {"fprop"}
 
 
-def test_a_real_training_script_has_the_first_values_that_its_stacks_tell(tmp_path: Path) -> None:
-    """A model that is made and trained while torch.profiler records, with stacks and without."""
+def test_a_real_script_has_the_first_values_that_its_stacks_show(tmp_path: Path) -> None:
+    """A model is made and trained while torch.profiler records, with stacks and without."""
     torch = pytest.importorskip("torch")
     nn = torch.nn
 

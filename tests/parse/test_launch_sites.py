@@ -68,7 +68,7 @@ CAPTURED = [
 
 
 def test_a_node_captured_outside_of_layers_is_in_none(tmp_path: Path) -> None:
-    """The layer around its graph's launch is not its own; without a capture it is all there is."""
+    """Without a capture, the layer around its graph's launch is used instead."""
     ranges = [Range(MM, (20, 40)), Range("warm-up", (900, 2000))]
     work = replay(1, 1000, "gemm", "gemm")
     found = lines(parsed(tmp_path, work, ranges, [(30, NODE)], [0, None]))
@@ -76,7 +76,7 @@ def test_a_node_captured_outside_of_layers_is_in_none(tmp_path: Path) -> None:
 
 
 def test_a_captured_kernel_has_the_op_of_its_capture(tmp_path: Path) -> None:
-    """Not the one around the launch of the replay; each replay anew, in order of start."""
+    """Not the one around the replay's launch; in each replay, in order of start."""
     work = replay(1, 1000, "gemm", "relu") + replay(2, 1500, "gemm", "relu")
     sites = [(30, NODE), (55, TWIN)]
     found = lines(parsed(tmp_path, work, CAPTURED, sites, [0, 1, 0, 1]))
@@ -92,8 +92,8 @@ def test_a_captured_kernel_has_the_op_of_its_capture(tmp_path: Path) -> None:
     "api", ["cudaGraphLaunch_v10000", "cudaGraphLaunch_ptsz_v10000", "cuGraphLaunch",
             "hipGraphLaunch"]
 )  # fmt: skip
-def test_a_replay_gives_nothing_of_what_is_around_its_launch(tmp_path: Path, api: str) -> None:
-    """Neither op nor layer; it says why, and keeps its launch."""
+def test_a_replay_takes_no_op_or_layer_from_around_its_launch(tmp_path: Path, api: str) -> None:
+    """Its kernels say why, and keep their launch."""
     records = parsed(tmp_path, replay(1, 1000, "gemm", "relu", api=api), CAPTURED, [], [None, None])
     for line in lines(records):
         assert not line["op"]
@@ -107,7 +107,7 @@ def test_a_replay_gives_nothing_of_what_is_around_its_launch(tmp_path: Path, api
 
 
 def test_the_launch_of_a_whole_graph_has_the_layers_around_it(tmp_path: Path) -> None:
-    """Those outside of all ops: it stands for the launch, but did not run the ops around it."""
+    """Only layers outside of all ops: the graph did not run the ops around its launch."""
     at, call = (1100, 1200), (1000, 1010)
     work = [Work(at=at, call=call, kind="graph", api="cudaGraphLaunch_v10000")]
     layer = Range(encode_layer("decode"), (800, 3000))
@@ -124,8 +124,8 @@ def test_the_launch_of_a_whole_graph_has_the_layers_around_it(tmp_path: Path) ->
     assert "--cuda-graph-trace=node" in why
 
 
-def test_what_no_graph_launched_is_tied_to_its_launch(tmp_path: Path) -> None:
-    """An eager kernel in the same file; one outside all ranges has no `via`."""
+def test_eager_kernels_are_tied_to_their_launch(tmp_path: Path) -> None:
+    """In the same file; one outside of all ranges has no `via`."""
     work = [Work("gemm", at=(30, 35), call=(25, 28)), Work("other", at=(95, 99), call=(91, 92)),
             *replay(7, 1000, "gemm")]  # fmt: skip
     eager, outside, replayed = lines(parsed(tmp_path, work, CAPTURED, [], [None] * 3))
@@ -136,7 +136,7 @@ def test_what_no_graph_launched_is_tied_to_its_launch(tmp_path: Path) -> None:
 
 
 def test_a_node_of_no_known_thread_is_tied_to_nothing(tmp_path: Path) -> None:
-    """A row of `graph_nodes` without thread tells no place."""
+    """A row of `graph_nodes` without a thread cannot be located."""
     capture = [Work("gemm", at=(1100, 1150), call=(1000, 1010), api="cudaGraphLaunch_v1", corr=1)]
     path = nsys_db(tmp_path / "a.sqlite", capture, CAPTURED)
     found = readers.read(path)
@@ -149,7 +149,7 @@ def test_a_node_of_no_known_thread_is_tied_to_nothing(tmp_path: Path) -> None:
 
 
 def test_captured_backward_work_reaches_its_forward_op(tmp_path: Path) -> None:
-    """By the sequence numbers of when it was captured, as eager work does by those of its launch.
+    """By sequence numbers at its capture, as eager work does by those at its launch.
 
     `via` of eager backward work says that its op is that of the forward call.
     """
@@ -176,7 +176,7 @@ def test_captured_backward_work_reaches_its_forward_op(tmp_path: Path) -> None:
 
 
 def test_each_replay_costs_what_the_op_costs_once(tmp_path: Path) -> None:
-    """The kernels of one call in one replay share its cost; a loop or a clone is charged each."""
+    """Kernels of one call share its cost in each replay; loop iterations and clones are extra."""
     work = (
         replay(1, 1000, "gemm_a", "gemm_b")
         + replay(2, 2000, "gemm_a", "gemm_b")
@@ -192,7 +192,7 @@ def test_each_replay_costs_what_the_op_costs_once(tmp_path: Path) -> None:
 
 
 def test_replays_without_a_recorded_launch_are_told_apart(tmp_path: Path) -> None:
-    """By their correlation id; without one, by how often each node ran."""
+    """By their correlation id; else by how often each node ran."""
     kernels = [Work("gemm", at=(1000 + 100 * n, 1050 + 100 * n), corr=50 + n) for n in range(2)]
     records = parsed(tmp_path, kernels, CAPTURED, [(30, NODE)], [0, 0])
     assert [line["replay"] for line in lines(records)] == [0, 1]
@@ -200,7 +200,7 @@ def test_replays_without_a_recorded_launch_are_told_apart(tmp_path: Path) -> Non
 
 
 def test_the_column_via(tmp_path: Path) -> None:
-    """Empty if no op was found; what older versions wrote has none."""
+    """Empty if no op was found; files of older versions have none."""
     work = [Work("gemm", at=(30, 35), call=(25, 28)), *replay(9, 1000, "gemm", "relu")]
     records = parsed(tmp_path, work, CAPTURED, [(30, NODE)], [None, 0, None])
     column = COLUMNS["via"]

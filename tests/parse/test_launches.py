@@ -26,7 +26,7 @@ def test_work_is_launched_by_the_outermost_call_of_its_id(
     pids: tuple[int, int],
     dense: int,
 ) -> None:
-    """Of its process; of calls with one id, the first to begin, of those the last to end."""
+    """In its process; of several calls with one id the first to begin, then the last to end."""
     capture = schema.Capture(
         "nsys",
         None,
@@ -62,7 +62,7 @@ def test_work_is_launched_by_the_outermost_call_of_its_id(
 def test_first_and_last_are_the_outermost_and_the_innermost_that_are_wanted(
     lists: list[list[int]], wanted: set[int]
 ) -> None:
-    """MISSING if a row has none."""
+    """MISSING for rows without one."""
     chain = Chains(
         offsets(np.array([len(each) for each in lists], np.int64)),
         np.array([item for each in lists for item in each], np.int32),

@@ -55,8 +55,8 @@ def attributed(path: Path) -> tuple[int, tuple[str, ...]]:
 @pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(15_000, 10**6), min_size=3, max_size=20), st.booleans())
-def test_what_is_whole_is_believed(gaps: list[int], copies: bool) -> None:  # noqa: FBT001
-    """Every row has its op, and there is nothing to say."""
+def test_a_sound_capture_is_left_alone(gaps: list[int], copies: bool) -> None:  # noqa: FBT001
+    """Every row has its op, and nothing is warned of."""
     with tempfile.TemporaryDirectory() as folder:
         found = attributed(whole(Path(folder) / "net.sqlite", gaps, copies=copies))
     assert found == (len(gaps) * (3 if copies else 2), ())
@@ -65,7 +65,7 @@ def test_what_is_whole_is_believed(gaps: list[int], copies: bool) -> None:  # no
 @pytest.mark.parametrize("by", [-1, 1])
 @pytest.mark.parametrize("table", [_KERNEL, _API])
 def test_correlation_ids_off_by_one_beside_copies(table: str, by: int, tmp_path: Path) -> None:
-    """Kernels would be launched by copies: nothing is tied to anything."""
+    """Copies would have launched kernels: all links are dropped."""
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, f"UPDATE {table} SET correlationId = correlationId + {by}")  # noqa: S608
     count, (said,) = attributed(path)
@@ -76,7 +76,7 @@ def test_correlation_ids_off_by_one_beside_copies(table: str, by: int, tmp_path:
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(15_000, 10**7), min_size=12, max_size=30))
 def test_correlation_ids_off_by_one_among_kernels(gaps: list[int]) -> None:
-    """They begin before their launch; where that could be the clock, it is told, and no more."""
+    """They begin before their launch; if clock skew could explain it, there is only a warning."""
     with tempfile.TemporaryDirectory() as folder:
         path = whole(Path(folder) / "net.sqlite", gaps, copies=False)
         damage.sql(path, f"UPDATE {_KERNEL} SET correlationId = correlationId + 1")  # noqa: S608
@@ -88,7 +88,7 @@ def test_correlation_ids_off_by_one_among_kernels(gaps: list[int]) -> None:
 
 
 def test_kernels_long_before_the_next_launch_have_the_ids_of_others(tmp_path: Path) -> None:
-    """Lengths that differ are no difference of clocks."""
+    """Clock skew would be the same for all of them."""
     gaps = [20_000 * (1 + place * place % 17 * 9) for place in range(30)]
     path = whole(tmp_path / "net.sqlite", gaps, copies=False)
     damage.sql(path, f"UPDATE {_KERNEL} SET correlationId = correlationId + 1")  # noqa: S608
@@ -100,7 +100,7 @@ def test_kernels_long_before_the_next_launch_have_the_ids_of_others(tmp_path: Pa
 @settings(max_examples=5, deadline=None)
 @given(st.lists(st.integers(15_000, 10**6), min_size=6, max_size=20), st.sampled_from([-1, 1]))
 def test_ids_moved_among_kernels_alone(gaps: list[int], by: int) -> None:
-    """Each kernel has the id of the one before or behind: they overtake the copies between them."""
+    """Each kernel has the id of its neighbour, and so overtakes the copies between them."""
     with tempfile.TemporaryDirectory() as folder:
         path = whole(Path(folder) / "net.sqlite", gaps)
         ids = [3 * step + kernel for step in range(len(gaps)) for kernel in (2, 3)]
@@ -128,15 +128,15 @@ def test_copies_with_the_ids_of_launches(tmp_path: Path) -> None:
 
 
 def test_streams_that_run_at_once_have_no_order(tmp_path: Path) -> None:
-    """Of one stream alone work comes in the order of its launches."""
+    """Only within one stream does work run in launch order."""
     path = whole(tmp_path / "net.sqlite")
     later = 'start = start + 90000, "end" = "end" + 90000'
     damage.sql(path, f"UPDATE {_KERNEL} SET streamId = 9, {later} WHERE rowid % 2")  # noqa: S608
     assert attributed(path) == (3 * STEPS, ())
 
 
-def test_a_gpu_clock_that_is_behind_is_told_and_ops_are_kept(tmp_path: Path) -> None:
-    """Ids tie kernels to calls whatever the clock says."""
+def test_a_gpu_clock_that_is_behind_is_warned_of_and_ops_are_kept(tmp_path: Path) -> None:
+    """Correlation ids hold whatever the clock says."""
     path = whole(tmp_path / "net.sqlite", copies=False)
     damage.sql(path, f'UPDATE {_KERNEL} SET start = start - 1000000, "end" = "end" - 1000000')  # noqa: S608
     count, (said,) = attributed(path)
@@ -153,8 +153,8 @@ def test_a_gpu_clock_that_is_behind_is_told_and_ops_are_kept(tmp_path: Path) -> 
         (3_000, "ranges begin or end during API calls"),
     ],
 )
-def test_ranges_of_another_clock_hold_nothing(by_ns: int, words: str, tmp_path: Path) -> None:
-    """A call never spans the begin or the end of a range of its own thread."""
+def test_ranges_on_another_clock_are_dropped(by_ns: int, words: str, tmp_path: Path) -> None:
+    """A call never spans the begin or the end of a range on its own thread."""
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, f'UPDATE NVTX_EVENTS SET start = start + {by_ns}, "end" = "end" + {by_ns}')  # noqa: S608
     count, (said,) = attributed(path)
@@ -163,7 +163,7 @@ def test_ranges_of_another_clock_hold_nothing(by_ns: int, words: str, tmp_path: 
 
 
 def test_ranges_that_begin_while_their_thread_waits_are_on_another_clock(tmp_path: Path) -> None:
-    """Where hardly a launch is in the midst of a range, a call that takes long tells."""
+    """If hardly any launch is inside a range, a long call shows it."""
     path = whole(tmp_path / "net.sqlite", [40_000] * STEPS + [10**7] + [40_000] * STEPS)
     waits_from = 10**9 + 3 * STEPS * 40_000 + 1_000
     damage.sql(
@@ -182,7 +182,7 @@ def test_ranges_that_begin_while_their_thread_waits_are_on_another_clock(tmp_pat
 
 
 def test_two_ranges_inside_a_call_of_their_thread_are_on_another_clock(tmp_path: Path) -> None:
-    """Each other range holds the launch of a later one, as if nothing were wrong."""
+    """Every other range holds the launch of a later one, so the rest looks sound."""
     path = whole(tmp_path / "net.sqlite", [40_000] * STEPS + [10**7] + [40_000] * STEPS)
     waits_from = 10**9 + 3 * STEPS * 40_000 + 1_000
     damage.sql(
@@ -203,8 +203,8 @@ SHIFTED = ("nsys2022.2", "nsys2024.2", "user-ranges", "nsys2025.3", "nsys2026.2"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", real(path for path in FILES if path.is_file()))
-def test_ranges_of_a_real_capture_that_were_shifted_hold_nothing(path: Path) -> None:
-    """By 1 ms to 2 s, either way; in a long capture nearly every shift is noticed."""
+def test_shifted_ranges_of_a_real_capture_are_dropped(path: Path) -> None:
+    """By 1 ms to 2 s, in either direction; in a long capture nearly every shift is noticed."""
     if not any(name in str(path) for name in SHIFTED) or not is_capture(path):
         pytest.skip("few ranges, or few calls that last")
     capture = read(path)
@@ -218,8 +218,8 @@ def test_ranges_of_a_real_capture_that_were_shifted_hold_nothing(path: Path) -> 
         assert not ops or any("another clock" in text for text in records.warnings), by_ns
 
 
-def test_ranges_between_launches_are_told(tmp_path: Path) -> None:
-    """Ops that launch nothing, all of them, are not those of the kernels."""
+def test_ranges_that_launch_nothing_are_warned_of(tmp_path: Path) -> None:
+    """If no op launches anything, the kernels are of others."""
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, 'UPDATE NVTX_EVENTS SET start = "end" + 10000, "end" = "end" + 11000')
     count, (said,) = attributed(path)
@@ -227,8 +227,8 @@ def test_ranges_between_launches_are_told(tmp_path: Path) -> None:
     assert f"none of {3 * STEPS} launches is in any of the {3 * STEPS} ops" in said
 
 
-def test_a_call_whose_end_is_wrong_is_no_witness(tmp_path: Path) -> None:
-    """Other calls begin during it as well: its own end is what cannot be."""
+def test_a_call_with_a_wrong_end_is_no_evidence_against_ranges(tmp_path: Path) -> None:
+    """Other calls begin inside it, too, so its own end must be wrong."""
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, f'UPDATE {_API} SET "end" = "end" + 100000000 WHERE rowid = 2')  # noqa: S608
     count, _ = attributed(path)
@@ -236,7 +236,7 @@ def test_a_call_whose_end_is_wrong_is_no_witness(tmp_path: Path) -> None:
 
 
 def test_calls_that_were_lost_are_counted(tmp_path: Path) -> None:
-    """Kernels behind others of their stream were launched while calls were recorded."""
+    """Kernels that follow others on their stream were launched while calls were recorded."""
     path = whole(tmp_path / "net.sqlite", copies=False)
     damage.sql(path, f"DELETE FROM {_API} WHERE rowid % 2 = 0")  # noqa: S608
     count, (said,) = attributed(path)
@@ -244,8 +244,8 @@ def test_calls_that_were_lost_are_counted(tmp_path: Path) -> None:
     assert f"{STEPS} of {2 * STEPS} kernels have no API call" in said
 
 
-def test_kernels_launched_before_the_capture_are_none_of_these(tmp_path: Path) -> None:
-    """The first of a stream may have been launched before it began."""
+def test_kernels_launched_before_the_capture_lost_no_call(tmp_path: Path) -> None:
+    """That holds for the first ones of a stream."""
     path = whole(tmp_path / "net.sqlite", copies=False)
     damage.sql(path, f"DELETE FROM {_API} WHERE rowid <= {STEPS}")  # noqa: S608
     assert attributed(path) == (STEPS, ())
@@ -255,7 +255,7 @@ def test_kernels_launched_before_the_capture_are_none_of_these(tmp_path: Path) -
     "change",
     [f"DELETE FROM {_API}", f"UPDATE {_KERNEL} SET correlationId = 'x'"],  # noqa: S608
 )
-def test_no_kernel_with_a_call_is_told(change: str, tmp_path: Path) -> None:
+def test_kernels_without_any_launch_call_are_warned_of(change: str, tmp_path: Path) -> None:
     path = whole(tmp_path / "net.sqlite", copies=False)
     damage.sql(path, change)
     count, (said,) = attributed(path)
@@ -264,8 +264,8 @@ def test_no_kernel_with_a_call_is_told(change: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", CAPTURES)
-def test_ranges_without_an_end_hold_nothing(tool: str, tmp_path: Path) -> None:
-    """Else each would hold all that follows, and every kernel had an op."""
+def test_ranges_without_an_end_are_dropped(tool: str, tmp_path: Path) -> None:
+    """Otherwise each would contain all that follows, and every kernel would have an op."""
     truth = damage.Truth(tuple((10**9 + n * 10**5, 10**9 + n * 10**5 + 9_000) for n in range(20)))
     path = CAPTURES[tool](tmp_path / "net", truth)
     assert attributed(path) == (20, ())
@@ -287,15 +287,15 @@ def test_ranges_without_an_end_hold_nothing(tool: str, tmp_path: Path) -> None:
     assert "20 of 20 ranges have no end" in said
 
 
-def test_ranges_that_a_capture_cut_off_are_believed(tmp_path: Path) -> None:
-    """A few are open, inside of one another, when it ends."""
+def test_ranges_that_the_end_of_a_capture_cut_off_are_kept(tmp_path: Path) -> None:
+    """A few nested ones are open when it ends."""
     ranges = [Range(OP.replace("relu", f"op{n}"), (1_000 + n, None)) for n in range(6)]
     path = nsys_db(tmp_path / "net.sqlite", [Work(call=(2_000, 2_100), at=(2_200, 3_000))], ranges)
     assert attributed(path) == (1, ())
 
 
 @pytest.mark.parametrize("change", ['start = "end", "end" = start', "start = NULL", 'start = "x"'])
-def test_ranges_with_times_that_cannot_be_hold_nothing(change: str, tmp_path: Path) -> None:
+def test_ranges_with_impossible_times_are_dropped(change: str, tmp_path: Path) -> None:
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, f"UPDATE NVTX_EVENTS SET {change}")  # noqa: S608
     count, (said,) = attributed(path)
@@ -304,8 +304,8 @@ def test_ranges_with_times_that_cannot_be_hold_nothing(change: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("where", ["", "WHERE rowid % 2"])
-def test_ranges_that_begin_at_0_hold_nothing(where: str, tmp_path: Path) -> None:
-    """Else those that end last would hold all that came before."""
+def test_ranges_that_begin_at_0_are_dropped(where: str, tmp_path: Path) -> None:
+    """Otherwise those that end last would contain all that came before."""
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, f"UPDATE NVTX_EVENTS SET start = 0 {where}")  # noqa: S608
     count, (said,) = attributed(path)
@@ -314,15 +314,15 @@ def test_ranges_that_begin_at_0_hold_nothing(where: str, tmp_path: Path) -> None
     assert f"{damaged} of {3 * STEPS} ranges begin at the capture's first instant" in said
 
 
-def test_ranges_that_a_capture_found_open_are_believed(tmp_path: Path) -> None:
-    """A few, inside of one another, may begin with it."""
+def test_ranges_open_at_the_begin_of_a_capture_are_kept(tmp_path: Path) -> None:
+    """A few nested ones may begin with it."""
     ranges = [Range(OP.replace("relu", f"op{n}"), (0, 10_000 - n)) for n in range(6)]
     path = nsys_db(tmp_path / "net.sqlite", [Work(call=(2_000, 2_100), at=(2_200, 3_000))], ranges)
     assert attributed(path) == (1, ())
 
 
-def test_ranges_on_threads_that_launch_nothing_are_told(tmp_path: Path) -> None:
-    """As where the thread ids of calls are those of others."""
+def test_ranges_on_threads_that_launch_nothing_are_warned_of(tmp_path: Path) -> None:
+    """The thread ids of calls may be wrong."""
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, f"UPDATE {_API} SET globalTid = globalTid + 1")  # noqa: S608
     count, (said,) = attributed(path)
@@ -331,8 +331,8 @@ def test_ranges_on_threads_that_launch_nothing_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", CAPTURES)
-def test_ranges_that_are_there_twice_count_once(tool: str, tmp_path: Path) -> None:
-    """A table that was written twice, which would name each op twice."""
+def test_duplicate_ranges_count_once(tool: str, tmp_path: Path) -> None:
+    """A table that was written twice would name each op twice."""
     truth = damage.Truth(tuple((10**9 + n * 10**5, 10**9 + n * 10**5 + 9_000) for n in range(20)))
     path = CAPTURES[tool](tmp_path / "net", truth)
     before = parse_file(path)
@@ -357,7 +357,7 @@ def test_ranges_that_are_there_twice_count_once(tool: str, tmp_path: Path) -> No
 
 
 def test_a_range_may_be_as_long_as_the_one_inside(tmp_path: Path) -> None:
-    """Of few that are alike nothing was written twice."""
+    """A few equal pairs do not mean that the table was written twice."""
     work = [
         Work(call=(n * 100 + 20, n * 100 + 30), at=(n * 100 + 40, n * 100 + 50)) for n in range(9)
     ]
@@ -365,7 +365,7 @@ def test_a_range_may_be_as_long_as_the_one_inside(tmp_path: Path) -> None:
     assert attributed(nsys_db(tmp_path / "net.sqlite", work, ranges)) == (9, ())
 
 
-def test_lost_strings_are_told(tmp_path: Path) -> None:
+def test_lost_strings_are_warned_of(tmp_path: Path) -> None:
     """Kernels without a name, ranges without a text."""
     path = whole(tmp_path / "net.sqlite", copies=False)
     damage.sql(path, "UPDATE StringIds SET value = ''", "UPDATE NVTX_EVENTS SET text = ''")
@@ -376,8 +376,8 @@ def test_lost_strings_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", real(path for path in FILES if path.is_file()))
-def test_a_real_capture_raises_no_doubt(path: Path) -> None:
-    """What their tools and the missing ranges give rise to aside, there is nothing to say."""
+def test_a_real_capture_has_no_warnings(path: Path) -> None:
+    """Except for known faults of its tool and for missing ranges."""
     known = ("no NVTX ranges", "CUDA graph launches contain", "CUDA graphs replayed",
              "message from nsys",
              "are matched by name and order with the capture of their graphs")  # fmt: skip
@@ -392,7 +392,7 @@ def test_a_real_capture_raises_no_doubt(path: Path) -> None:
 
 
 def test_ops_begin_during_others_where_the_cpu_is_the_device(tmp_path: Path) -> None:
-    """The call of a row is its op itself there, and what the op calls begins in it."""
+    """There, a row's call is the op itself, and the ops that it calls begin inside it."""
     mul = call("mul", [[4]], *(call("empty", [[4]]) for _ in range(4)))
     path = tmp_path / "trace.json"
     path.write_text(text(events([mul] * 50, clock=lambda _: 1000)))

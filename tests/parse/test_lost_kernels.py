@@ -42,7 +42,7 @@ def warnings(path: Path, work: Iterable[Work]) -> list[str]:
 
 
 def test_lost_kernels_are_counted(tmp_path: Path) -> None:
-    """Every command says how many of how many, and why; so does its JSON."""
+    """Every command says how many of how many are missing, and why; so does its JSON."""
     (said,) = warnings(tmp_path, without(launched(), range(3, 33, 3)))
     assert said.startswith(f"10 of 38 {TOLD}, although later kernels were recorded: another")
     path = tmp_path / "net.sqlite"
@@ -78,8 +78,8 @@ FITTING = {
 
 
 @pytest.mark.parametrize("work", FITTING.values(), ids=FITTING.keys())
-def test_nothing_is_lost(tmp_path: Path, work: Sequence[Work]) -> None:
-    """A launch without a kernel has other reasons."""
+def test_a_few_launches_without_kernels_are_no_loss(tmp_path: Path, work: Sequence[Work]) -> None:
+    """They have other reasons."""
     assert warnings(tmp_path, work) == []
 
 
@@ -91,13 +91,13 @@ def test_a_stream_that_was_done_hides_no_loss(tmp_path: Path) -> None:
 
 
 def test_each_process_ends_for_itself(tmp_path: Path) -> None:
-    """One that was recorded for longer says nothing of the launches of another."""
+    """One that was recorded for longer says nothing about the launches of another."""
     short = [replace(w, pid=2, tid=22) for w in without(launched(), END)]
     assert warnings(tmp_path, [*launched(), *short]) == []
 
 
 def test_all_kernels_are_lost(tmp_path: Path) -> None:
-    """They were launched, and that is said: the script did use the GPU."""
+    """The launches remain, so the script did use the GPU, and the message says so."""
     path = nsys_db(tmp_path / "net.sqlite", without(launched(), range(COUNT)), [Range("a", (0, 9))])
     with pytest.raises(CaptureError) as raised:
         parse_file(path)
@@ -108,7 +108,7 @@ def test_all_kernels_are_lost(tmp_path: Path) -> None:
 
 
 def test_all_kernels_are_lost_but_not_the_copies(tmp_path: Path) -> None:
-    """A report of copies alone says what it lacks."""
+    """A report of copies alone says what is missing."""
     copy = replace(launched(1)[0], kind="memcpy", api="cudaMemcpyAsync_v3020")
     (said,) = warnings(tmp_path, [*without(launched(), range(COUNT)), copy])
     assert f"kernels were launched ({COUNT}), but none was recorded" in said
@@ -129,7 +129,7 @@ def trace(folder: Path, lost: Collection[int], *, cut: bool = False) -> Path:
 
 
 def test_torch_profiler_lost_kernels(tmp_path: Path) -> None:
-    """Some or all: of ops on the CPU it is not said that nothing ran on the GPU."""
+    """Some or all; with ops on the CPU there is no message that nothing ran on the GPU."""
     some = parse_file(trace(tmp_path, range(3, 33, 3))).warnings
     assert any(said.startswith(f"10 of 38 {TOLD}") for said in some)
     every = parse_file(trace(tmp_path, range(COUNT))).warnings
@@ -138,15 +138,15 @@ def test_torch_profiler_lost_kernels(tmp_path: Path) -> None:
     assert not any("no GPU work" in said for said in every)
 
 
-def test_a_trace_that_is_cut_is_only_cut(tmp_path: Path) -> None:
-    """What a killed job did not write is not lost by the profiler."""
+def test_a_truncated_trace_has_no_lost_kernels(tmp_path: Path) -> None:
+    """The profiler did not lose what a killed job never wrote."""
     said = " ".join(parse_file(trace(tmp_path, range(3, 33, 3), cut=True)).warnings)
     assert "truncated" in said
     assert TOLD not in said
 
 
 def test_graph_launches_count_if_nothing_was_recorded(tmp_path: Path) -> None:
-    """A trace of replays without any kernel is of a script that used the GPU."""
+    """A trace of replays without any kernel is that of a script that used the GPU."""
     replays = [
         event("cuda_runtime", "cudaGraphLaunch", 10 * n, 1, correlation=n) for n in range(1, 5)
     ]

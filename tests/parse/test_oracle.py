@@ -37,7 +37,7 @@ def test_every_old_key_of_all_160_kernels_is_equal(
 ) -> None:
     """Row by row, in order; tuples are lists now; long names are compared below.
 
-    Clipping gradients was forward to the original, as all that is not backward.
+    The original called clipping gradients forward, as all that is not backward.
     """
     assert len(ours) == len(theirs) == 160
     keys = [key for key in schema.OLD_RECORD.names if key != "kLongName"]
@@ -87,11 +87,11 @@ def test_the_report_of_the_authors_dict_is_the_authors_report() -> None:
 def test_the_report_of_the_capture_differs_where_the_original_missed_a_forward_call(
     ours: list[dict[str, Any]],
 ) -> None:
-    """Three kernels of SplitBackward, whose `split` was a view: it launched no kernel.
+    """Three kernels of SplitBackward, whose `split` was a view and launched no kernel.
 
-    (And the direction of those that clip gradients.)
-    The original looked for the forward op among kernels, found none and wrote the node's own
-    name. Ranges tell that `split` ran inside multi_head_attention_forward.
+    (And the direction of those that clip gradients.) The original looked for the forward op among
+    kernels, found none and wrote the node's own name. Ranges show that `split` ran inside
+    multi_head_attention_forward.
     """
     done = run("prof", "--csv", "-c", COLUMNS, FOLDER / "net.sql")
     kernels = [row for row in _rows(done.stdout) if not row[0].startswith("[CUDA_mem")]

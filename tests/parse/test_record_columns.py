@@ -24,8 +24,8 @@ TRACE = encode_trace(
 )
 
 
-def test_every_kind_of_text_goes_where_it_belongs(tmp_path: Path) -> None:
-    """Layer, module, trace, op and PyTorch's own range, each to its key, outermost first."""
+def test_each_kind_of_text_goes_to_its_own_key(tmp_path: Path) -> None:
+    """Layer, module, trace, op and PyTorch's own range, outermost first."""
     module = encode_module("Linear", "in=6")
     texts = (encode_layer("net"), encode_layer("net.fc"), module, TRACE, LINEAR, MM, "mm, seq = 7")
     (line,) = parsed(tmp_path, around(*texts))
@@ -48,7 +48,7 @@ def test_every_kind_of_text_goes_where_it_belongs(tmp_path: Path) -> None:
         (encode_op(Call("cpp", "cpp_fused_add_0")), None),
     ],
 )
-def test_no_tensors_and_tensors_not_told(
+def test_ops_without_tensors_have_no_sizes_and_others_unknown_ones(
     tmp_path: Path, text: str, sizes: list[list[int]] | None
 ) -> None:
     """An op that takes no tensor has no sizes; one that may have some, unknown ones."""
@@ -80,7 +80,7 @@ def test_the_innermost_trace_wins(tmp_path: Path) -> None:
     ],
 )
 def test_ranges_of_others_are_never_ops(text: str, tmp_path: Path) -> None:
-    """NCCL, cuBLAS, cuDNN, CCCL, the user and leaked wrappers are context."""
+    """Ranges of NCCL, cuBLAS, cuDNN, CCCL and the user, and leaked wrappers, are context."""
     (line,) = parsed(tmp_path, around(text))
     assert (line["op"], line["mod"], line["marker"], line["seqMarker"]) == ([], [], [], [])
     assert line["dir"] == ""
@@ -129,7 +129,7 @@ def test_the_direction_follows_from_the_ranges(
 ) -> None:
     """Bprop inside any backward node, optim inside an optimizer, fprop inside an op, else empty.
 
-    Clipping gradients belongs to the update; first values of parameters are of no pass.
+    Clipping gradients is part of the update; initial values of parameters are of no pass.
     """
     (line,) = parsed(tmp_path, around(*texts))
     assert line["dir"] == expected
@@ -144,12 +144,12 @@ def test_the_direction_follows_from_the_ranges(
         (("aten::clamp",), "fprop"),
     ],
 )
-def test_what_runs_within_an_update_without_gradients_is_part_of_it(
+def test_ops_without_gradients_within_an_update_are_part_of_it(
     tmp_path: Path, between: tuple[str, ...], expected: str
 ) -> None:
-    """The norm of all gradients is made of them before they are scaled; no stack need tell.
+    """The norm of all gradients is computed before they are scaled; no stack is needed.
 
-    What runs between two updates is not: an evaluation, say.
+    Ops between two updates are not part of one: they may be an evaluation.
     """
     ranges = [
         *around("aten::_foreach_norm, op_id = 4"),
@@ -168,19 +168,19 @@ def test_what_runs_within_an_update_without_gradients_is_part_of_it(
     "name", ["ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgs)", "ncclKernel_Broadcast"]
 )
 def test_nccl_kernels_are_communication_wherever_they_run(name: str, tmp_path: Path) -> None:
-    """Inside a backward node too: the name decides."""
+    """Even inside a backward node: the name decides."""
     (line,) = parsed(tmp_path, around("MmBackward0, seq = 1"), Work(name, call=(100, 110)))
     assert line["dir"] == "comm"
 
 
 @pytest.mark.parametrize("kind", ["memcpy", "memset"])
 def test_copies_and_sets_are_copies_wherever_they_run(kind: str, tmp_path: Path) -> None:
-    """And they keep the op that caused them, and how much they moved."""
+    """They keep the op that caused them and their size."""
     (line,) = parsed(tmp_path, around(MM), Work(kind=kind, call=(100, 110), bytes=64))
     assert (line["dir"], line["kind"], line["bytes"], line["op"]) == ("copy", kind, 64, ["mm"])
 
 
-def test_a_kernel_without_a_launch_is_kept_and_says_nothing_of_it(tmp_path: Path) -> None:
+def test_a_kernel_without_a_launch_is_kept_with_fewer_keys(tmp_path: Path) -> None:
     """Keys that the capture cannot fill are absent; lists are empty."""
     (line,) = parsed(tmp_path, around(MM), Work("edge"))
     assert not {"launch", "tid", "opId"} & set(line)
@@ -188,7 +188,7 @@ def test_a_kernel_without_a_launch_is_kept_and_says_nothing_of_it(tmp_path: Path
 
 
 def test_a_range_counts_on_its_own_thread_and_process_only(tmp_path: Path) -> None:
-    """The same time on another thread, or the same thread number in another process, is not it."""
+    """The same time on another thread, or the same thread id in another process, does not count."""
     ranges = around(MM, tid=12) + around(LINEAR, pid=2)
     (line,) = parsed(tmp_path, ranges)
     assert line["op"] == []
@@ -207,7 +207,7 @@ def test_equal_correlation_ids_of_two_processes_are_two_launches(tmp_path: Path)
 
 
 def test_a_driver_call_inside_a_runtime_call_is_not_the_launch(tmp_path: Path) -> None:
-    """Where both carry the id, the outer one is what the user's code called."""
+    """If both have the id, the outer one is what the user's code called."""
     work = [
         Work("a", call=(100, 110), corr=5),
         Work("", kind="none", call=(102, 104), corr=5, driver=True),
@@ -217,7 +217,7 @@ def test_a_driver_call_inside_a_runtime_call_is_not_the_launch(tmp_path: Path) -
 
 
 def test_a_leaked_op_does_not_claim_what_came_after_it(tmp_path: Path) -> None:
-    """An op that was never closed, with another op closed inside it, is out; open layers stay."""
+    """An op that was never closed, while one inside it was, is dropped; open layers stay."""
     ranges = [Range(encode_layer("net"), (1, None)), Range(LINEAR, (5, None)), Range(MM, (95, 115))]
     work = [Work("inside", call=(100, 110)), Work("after", at=(2000, 2100), call=(200, 210))]
     inside, after = parsed(tmp_path, ranges, *work)
@@ -226,14 +226,14 @@ def test_a_leaked_op_does_not_claim_what_came_after_it(tmp_path: Path) -> None:
 
 
 def test_an_op_cut_off_by_the_end_of_the_capture_counts(tmp_path: Path) -> None:
-    """Open, but nothing has come after it: its kernels are its own."""
+    """It is open, but nothing follows it, so its kernels are its own."""
     (line,) = parsed(tmp_path, [Range(MM, (90, None))])
     assert line["op"] == ["mm"]
 
 
 @pytest.mark.parametrize("size", [2**63, -(2**63) - 1, 10**40])
-def test_sizes_beyond_an_int64_are_none(size: int, tmp_path: Path) -> None:
-    """They fit no column, and no tensor has them; the op is there without."""
+def test_sizes_beyond_an_int64_are_unknown(size: int, tmp_path: Path) -> None:
+    """No tensor has them; the op stays, without sizes."""
     texts = (
         f"aten::mm, seq = 4, op_id = 7, sizes = [[{size}, 6], [6, 2]]",
         (

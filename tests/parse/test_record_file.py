@@ -27,7 +27,7 @@ OLD = (
 
 
 def test_the_originals_files_are_read(tmp_path: Path) -> None:
-    """Python's repr with tuples, as old parse wrote it; blank lines do not matter."""
+    """Python's repr with tuples, as the old parse wrote it; blank lines are skipped."""
     path = tmp_path / "net.dict"
     path.write_text("\n" + OLD + "\n" + OLD.replace("'gemm'", "'relu'"))
     (first, second) = record_file.load(str(path)).table().to_pylist()
@@ -48,7 +48,7 @@ def test_lines_of_both_spellings_in_one_file_are_read(tmp_path: Path) -> None:
     "line", [OLD, '{"kShortName": "gemm", "kDuration": 1, "kLongName": "ä€😀"}\r\n']
 )
 def test_lines_of_windows_programs_are_read(tmp_path: Path, line: str, encoding: str) -> None:
-    """PowerShell's `>` writes UTF-16, some editors a mark before UTF-8; from a pipe as well."""
+    """PowerShell's `>` writes UTF-16, some editors a BOM before UTF-8; from a pipe as well."""
     path = tmp_path / "net.dict"
     path.write_bytes((line * 2).encode(encoding))
     assert record_file.load(str(path)).arrow("kShortName").to_pylist() == ["gemm", "gemm"]
@@ -57,7 +57,7 @@ def test_lines_of_windows_programs_are_read(tmp_path: Path, line: str, encoding:
 
 
 def test_unknown_keys_are_left_alone(tmp_path: Path) -> None:
-    """A file of a later version has keys that this one does not know."""
+    """Files of later versions may have keys that this one does not know."""
     path = tmp_path / "net.dict"
     path.write_text('{"kShortName": "a", "kDuration": 1, "kLongName": "a", "later": {"x": [1]}}\n')
     assert record_file.load(str(path)).rows == 1
@@ -83,7 +83,7 @@ def test_unknown_keys_are_left_alone(tmp_path: Path) -> None:
         (OLD.replace("10,", "9" * 5000 + ","), "line 1"),
     ],
 )
-def test_what_is_no_record_is_one_line(text: str, words: str, tmp_path: Path) -> None:
+def test_an_invalid_record_ends_in_one_line(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "net.dict"
     path.write_text(text)
     with pytest.raises(RecordsError, match=words) as raised:
@@ -99,8 +99,10 @@ def test_what_is_no_record_is_one_line(text: str, words: str, tmp_path: Path) ->
         (pa.table({name: [1] for name in schema.OLD_RECORD.names}), "unexpected column types"),
     ],
 )
-def test_another_programs_parquet_is_one_line(table: pa.Table, words: str, tmp_path: Path) -> None:
-    """Names what is missing or wrong."""
+def test_another_programs_parquet_ends_in_one_line(
+    table: pa.Table, words: str, tmp_path: Path
+) -> None:
+    """It names what is missing or wrong."""
     path = tmp_path / "net.parquet"
     pq.write_table(table, path)
     with pytest.raises(RecordsError, match=words):
@@ -109,13 +111,13 @@ def test_another_programs_parquet_is_one_line(table: pa.Table, words: str, tmp_p
 
 @pytest.mark.parametrize("text", ["", "hello\n", "[]\n", "\0\0", '{"traceEvents": []}'])
 def test_stdin_without_records_says_so(text: str) -> None:
-    """The user piped in something else."""
+    """The user piped something else into it."""
     done = run("prof", "-", stdin=text)
     assert (done.code, done.stdout) == (1, "")
     assert "stdin" in done.stderr
 
 
-def test_stdin_is_read_where_no_file_is_named() -> None:
+def test_stdin_is_read_if_no_file_is_named() -> None:
     """`pyprof parse | pyprof prof`, old lines and new."""
     for text in (OLD, '{"kShortName": "gemm", "kDuration": 10, "kLongName": "gemm"}\n'):
         for arguments in (["prof"], ["prof", "-"]):
@@ -124,7 +126,7 @@ def test_stdin_is_read_where_no_file_is_named() -> None:
 
 
 def test_a_folder_with_an_equals_sign_is_no_column(tmp_path: Path) -> None:
-    """Files of ranks are often kept as rank=0/net.parquet: the path says nothing of the rows."""
+    """Ranks are often saved as rank=0/net.parquet, which is no Hive partition here."""
     source, folder = tmp_path / "net.dict", tmp_path / "rank=3"
     source.write_text(OLD)
     folder.mkdir()
@@ -134,7 +136,7 @@ def test_a_folder_with_an_equals_sign_is_no_column(tmp_path: Path) -> None:
 
 
 def test_a_literal_with_one_kind_of_quote_is_read_as_json(tmp_path: Path) -> None:
-    """Sizes in round brackets and all: the same record as Python's own reader gives."""
+    """Sizes in parentheses included: the record is the one that Python's own reader returns."""
     line = OLD.replace("\"{'mod': 'torch', 'op': 'mm', 'args': []}\"", "'linear'")
     path = tmp_path / "net.dict"
     path.write_text(line + line.replace("'linear'", "'a\\'b (1, 2, 3)'"))
@@ -146,7 +148,7 @@ def test_a_literal_with_one_kind_of_quote_is_read_as_json(tmp_path: Path) -> Non
 def test_a_line_too_long_for_python_to_read_is_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python's own reader takes a hundred times the memory."""
+    """Python's own reader takes a hundred times its size in memory."""
     monkeypatch.setattr(record_file, "_LONGEST_LITERAL", len(OLD) - 20)
     path = tmp_path / "net.dict"
     path.write_text(OLD)
@@ -156,7 +158,7 @@ def test_a_line_too_long_for_python_to_read_is_no_record(
 @pytest.mark.parametrize("keys", [{"marker": None}, {"seqMarker": None}, {"callIds": [1, 2, 3]},
                                   {"marker": None, "seqMarker": None, "callIds": [1]}])  # fmt: skip
 def test_ids_are_those_of_the_texts(keys: dict[str, object], tmp_path: Path) -> None:
-    """Rows without texts have no ids; a number for a text that is not there is damage."""
+    """Rows without texts have no ids; an id without a text is damage."""
     path = tmp_path / "net.dict"
     row = json.loads(_new_line()) | keys
     path.write_text(json.dumps({key: value for key, value in row.items() if value is not None}))
@@ -169,8 +171,8 @@ def _new_line() -> str:
     return json.dumps(row | {"kind": "kernel", "start": 1, "end": 11})
 
 
-def test_a_marker_that_is_null_is_none(tmp_path: Path) -> None:
-    """As one that is missing; the row stays."""
+def test_a_null_marker_is_a_missing_one(tmp_path: Path) -> None:
+    """The row stays."""
     path = tmp_path / "net.dict"
     for value in ({}, {"marker": None}, {"seqMarker": None, "marker": None}):
         row = {key: x for key, x in json.loads(_new_line()).items()
@@ -181,8 +183,8 @@ def test_a_marker_that_is_null_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("devices", [b"null", b"[1]", b"{", b'[{"device": "x"}]', b"\xff", b"7"])
-def test_devices_of_another_kind_are_damage(devices: bytes, tmp_path: Path) -> None:
-    """What the footer says of them is looked at as all else is."""
+def test_devices_of_another_type_are_damage(devices: bytes, tmp_path: Path) -> None:
+    """The footer is checked like everything else."""
     path = tmp_path / "net.dict"
     path.write_text(OLD)
     table = (
@@ -193,10 +195,10 @@ def test_devices_of_another_kind_are_damage(devices: bytes, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("name", "value"), [("_ROWS_A_BYTE", 0), ("_ANY_BYTES", 0)])
-def test_a_footer_that_tells_of_too_much_is_damage(
+def test_a_footer_with_too_many_rows_is_damage(
     name: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is made ready for rows that a file of this size cannot hold."""
+    """No memory is allocated for rows that a file of this size cannot hold."""
     path = tmp_path / "net.dict"
     path.write_text(OLD)
     pq.write_table(record_file.load(str(path)).table(), tmp_path / "net.parquet")
@@ -206,8 +208,8 @@ def test_a_footer_that_tells_of_too_much_is_damage(
 
 
 @pytest.mark.parametrize("put", ["1if 1else 2", "'\\\\d'"])
-def test_what_python_would_warn_of_is_not_told(put: str, tmp_path: Path) -> None:
-    """A damaged number, or a backslash in a text: the line says it all."""
+def test_warnings_of_python_are_suppressed(put: str, tmp_path: Path) -> None:
+    """Python warns of a damaged number or a backslash in a text; our own line says all."""
     path = tmp_path / "net.dict"
     path.write_text(OLD.replace("'kDuration': 10", f"'kDuration': {put}".replace("\\\\", "\\")))
     with warnings.catch_warnings(record=True) as told:
@@ -220,7 +222,7 @@ def test_what_python_would_warn_of_is_not_told(put: str, tmp_path: Path) -> None
 def test_a_file_that_changes_while_it_is_read(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one that is still being written: told, for what was read may be of neither state."""
+    """As one that is still being written: an error, since the rows may mix two states."""
     path = tmp_path / f"net.{suffix}"
     assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
     assert not record_file.load(str(path)).warnings
@@ -239,7 +241,7 @@ def test_a_file_that_changes_while_it_is_read(
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 @pytest.mark.parametrize("launch", [[], [1], [1, 2, 3]])
 def test_a_launch_is_a_start_and_an_end(launch: list[int], suffix: str, tmp_path: Path) -> None:
-    """Anything else is one line, of every command."""
+    """Anything else ends in one line, in every command."""
     path = tmp_path / f"net.{suffix}"
     assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
     if suffix == "dict":
@@ -255,7 +257,9 @@ def test_a_launch_is_a_start_and_an_end(launch: list[int], suffix: str, tmp_path
 
 @pytest.mark.parametrize("sizes", [[None], [[None]], [[8], [4, None]]])
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
-def test_a_gap_in_a_list_is_one_line(sizes: list[object], suffix: str, tmp_path: Path) -> None:
+def test_a_null_in_a_list_ends_in_one_line(
+    sizes: list[object], suffix: str, tmp_path: Path
+) -> None:
     path = tmp_path / f"net.{suffix}"
     assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
     if suffix == "dict":

@@ -62,16 +62,16 @@ CASES: dict[str, tuple[list[Range], dict[str, Any] | None]] = {
 
 
 @pytest.mark.parametrize(("ranges", "expected"), CASES.values(), ids=CASES)
-def test_what_is_said_of_a_collective(
+def test_a_collectives_group_is_that_of_the_tool_or_the_marker(
     ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    """By the tool, else by the innermost marker that tells of a group."""
+    """The tool's own, else that of the innermost marker with a group."""
     (found,) = _parsed(tmp_path, ranges).arrow("collective").to_pylist()
     assert (found and json.loads(found)) == expected
 
 
-def test_other_kernels_of_the_call_are_none(tmp_path: Path) -> None:
-    """What copies the pieces into place does not communicate."""
+def test_other_kernels_of_the_call_are_no_collectives(tmp_path: Path) -> None:
+    """Such as copies of the pieces into place."""
     records = _parsed(tmp_path, [_marked(SAID)], NCCL, "CatArrayBatchedCopy")
     collective, copy = records.arrow("collective").to_pylist()
     assert json.loads(collective) == NAMED | SAID
@@ -79,13 +79,13 @@ def test_other_kernels_of_the_call_are_none(tmp_path: Path) -> None:
 
 
 def test_amounts_are_of_the_call(tmp_path: Path) -> None:
-    """Of each of several kernels only the group is known."""
+    """If the call has several kernels, each has only its group."""
     records = _parsed(tmp_path, [_marked(SAID)], NCCL, NCCL)
     found = records.arrow("collective").to_pylist()
     assert [json.loads(text) for text in found] == [NAMED | GROUP] * 2
 
 
-def test_bus_bytes_follow(tmp_path: Path) -> None:
+def test_bus_bytes_follow_from_the_group_and_the_amount(tmp_path: Path) -> None:
     """An all-reduce among 8 moves 2 * 7 / 8 of its 24 elements of 2 bytes."""
     reduced = _marked({"group": "0", "size": 8}, op="all_reduce", given=GIVEN[1:])
     (params,) = Table(_parsed(tmp_path, [reduced])).costs.params
@@ -118,7 +118,7 @@ REDUCER = {
 def test_ddp_reduces_in_its_group(
     said: list[Range], outer: str, inner: str, expected: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    """C++ calls it on a thread of its own; where all modules of DDP are of one group, in that."""
+    """C++ calls it on a thread of its own; if all DDP modules have one group, it is that."""
     around = [Range(outer, (80, 210), tid=12), Range(inner, (90, 200), tid=12)]
     work = [Work(NCCL, (1000, 1005), call=(100, 101), tid=12)]
     records = parse(readers.read(nsys_db(tmp_path / "net.sqlite", work, said + around)))

@@ -38,7 +38,7 @@ def _index(*view: str) -> list[Event]:
 
 
 def test_a_picked_result_is_as_large_as_the_view_that_repeats_its_source(tmp_path: Path) -> None:
-    """30 rows of 8, read and written of 4 bytes; which index tensors said so is not recorded."""
+    """30 rows of 8 elements of 4 bytes, read and written; index tensors are not recorded."""
     rows = _rows(tmp_path, *_index("[30, 8]", "[0, 1]", ""))
     assert (rows.flops[0], rows.bytes[0]) == (0, 2 * 30 * 8 * 4)
 
@@ -52,15 +52,14 @@ def test_a_picked_result_is_as_large_as_the_view_that_repeats_its_source(tmp_pat
         ("[-1, 8]", "[0, 1]", ""),
     ],
 )
-def test_other_views_say_nothing(view: tuple[str, ...], tmp_path: Path) -> None:
-    """Then the result stays unknown."""
+def test_other_views_leave_the_result_unknown(view: tuple[str, ...], tmp_path: Path) -> None:
     rows = _rows(tmp_path, *_index(*view))
     assert rows.bytes.isna()[0]
     assert rows.why[0] == "indices not recorded"
 
 
-def test_a_view_of_another_tensor_says_nothing(tmp_path: Path) -> None:
-    """Only that of the source does; and only right inside the op."""
+def test_a_view_of_another_tensor_leaves_the_result_unknown(tmp_path: Path) -> None:
+    """Only a view of the source counts, and only directly inside the op."""
     index = _op("aten::index", 10, 10, [100, 8], "")
     other = _op("aten::as_strided", 11, 1, [50], "[30, 8]", "[0, 1]", "")
     assert _rows(tmp_path, index, other).bytes.isna()[0]
@@ -70,8 +69,8 @@ def test_a_view_of_another_tensor_says_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["[2, 7]", "[7, 2]"])
-def test_places_found_are_as_many_as_their_result_has_room_for(size: str, tmp_path: Path) -> None:
-    """7 places of two numbers of 8 bytes, whichever way round; 12 looked at, of 4 bytes."""
+def test_nonzero_finds_as_many_elements_as_its_result_has_rows(size: str, tmp_path: Path) -> None:
+    """7 positions of two 8-byte numbers, in either layout; 12 elements read, of 4 bytes."""
     rows = _rows(
         tmp_path, _op("aten::nonzero", 10, 10, [3, 4]), _op("aten::resize_", 11, 1, [0], size, "")
     )
@@ -79,7 +78,7 @@ def test_places_found_are_as_many_as_their_result_has_room_for(size: str, tmp_pa
 
 
 def test_each_call_has_its_own_size(tmp_path: Path) -> None:
-    """Two calls with the same arguments that pick differently."""
+    """Two calls with equal arguments may pick different numbers of rows."""
     second = [event | {"ts": event["ts"] + 20} for event in _index("[5, 8]", "[0, 1]", "")]
     for event in second:
         event["args"] = {**event["args"], "External id": 99 + event["ts"]}

@@ -79,7 +79,7 @@ def test_two_calls_are_charged_twice(tmp_path: Path) -> None:
 
 
 def test_helpers_do_no_arithmetic(tmp_path: Path) -> None:
-    """A split-K reduction gets 0 FLOPs: the product's kernel has them all."""
+    """A split-K reduction has 0 FLOPs: the product's kernel has them all."""
     found = costs(capture(tmp_path, (LINEAR, ((GEMM, 900), (SPLIT_K, 100)))))
     assert found.flops.tolist() == [ops.cost(LINEAR).flops, 0]
     assert found.helper.tolist() == [False, True]
@@ -93,7 +93,7 @@ def test_equal_kernels_share_by_time(tmp_path: Path) -> None:
 
 
 def test_an_unknown_op_has_no_cost_and_a_reason(tmp_path: Path) -> None:
-    """Unknown is empty, never 0; the reason is in `why`."""
+    """The cost is empty, never 0; the reason is in `why`."""
     call = Call("mylib", "mystery", (Tensor((2, 3), HALF),))
     path = capture(tmp_path, (call, (("mystery_kernel", 9),)), (RELU, ((POINTWISE, 9),)))
     done = run("prof", "--csv", "-c", "flops,bytes,why", path)
@@ -117,7 +117,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_real_op_calls_are_charged_once(name: str) -> None:
-    """Per op call: the sum over its kernels, or those and a memset, is the cost of the call."""
+    """The kernels of a call, or those and a memset, add up to its cost."""
     path = CAPTURES / name
     if not path.is_file():
         pytest.skip("the shared captures are not here")
@@ -191,7 +191,7 @@ PICKED = _op("aten::embedding", TABLE, IDS, dtypes=("float32", "int64"))
 def test_zeros_are_written_by_the_fill(
     tmp_path: Path, outer: str, inner: tuple[str, list[int]] | None, fill: Work, moved: list[int]
 ) -> None:
-    """The fill's bytes, and the rest, which is the kernel's."""
+    """The fill has its bytes, and the kernel the rest."""
     ranges = [Range(outer, (0, 100))]
     if inner is not None:
         ranges.append(Range(_op(inner[0], inner[1], dtypes=("float32",)), (5, 30)))
@@ -250,7 +250,7 @@ FILTERED, SHIFTED = 4 * (2 * 4 * 64 + 6 * 4 * 9), 4 * (6 + 2 * 6 * 36)
 def test_a_kernel_of_the_bias_moves_the_bias_and_the_result(
     tmp_path: Path, op: str, kernels: tuple[str, ...], moved: list[int | None]
 ) -> None:
-    """And the product's kernel the rest: together what the op call moves at least."""
+    """And the product's kernel the rest; together they move the op call's minimum."""
     assert _moved(tmp_path, [Range(op, (0, 100))], kernels) == moved
 
 
@@ -263,8 +263,8 @@ def _moved(folder: Path, ranges: list[Range], kernels: tuple[str, ...]) -> list[
     return [None if size != size else int(size) for size in rows.bytes.astype(float)]  # noqa: PLR0124 - nan
 
 
-def test_a_biass_gradient_is_a_sum_of_its_own(tmp_path: Path) -> None:
-    """What comes in is read, the bias's gradient written; the products have the rest."""
+def test_the_gradient_of_a_bias_is_a_sum_of_its_own(tmp_path: Path) -> None:
+    """The incoming gradient is read and the bias's written; the products have the rest."""
     linear = Call(
         "torch.nn.functional",
         "linear",
@@ -303,7 +303,7 @@ LAYOUT = "void cudnn::ops::nchwToNhwcKernel<float, float>(int)"
 def test_each_gradient_costs_the_same(
     tmp_path: Path, mask: str, kernels: tuple[str, ...], flops: list[int], moved: list[int | None]
 ) -> None:
-    """By the mask where it was recorded, else by the number of kernels that compute."""
+    """Counted by the recorded mask, else by the number of kernels that compute."""
     text = encode_seq(
         "aten::convolution_backward",
         op_id=1,

@@ -46,13 +46,13 @@ def check(table: Table) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _REAL)
-def test_real_captures(name: str, captures: Path) -> None:
-    """Of every tool and vendor."""
+def test_unknown_costs_in_real_captures_have_a_reason(name: str, captures: Path) -> None:
+    """Captures of every tool and vendor."""
     check(Table(load(str(captures / name))))
 
 
 def test_copies_and_fills_of_unknown_size() -> None:
-    """Traces of AMD tell no sizes of some: that is said, as what a row's FLOPs are is not."""
+    """AMD's traces lack some sizes: `why` says so, and not that an op is unknown."""
     kinds = (schema.MEMCPY, schema.MEMSET, schema.MEMCPY)
     names = ("[CUDA memcpy DtoD]", "[CUDA memset]", "[CUDA memcpy HtoD]")
     work = [
@@ -77,7 +77,7 @@ def test_copies_and_fills_of_unknown_size() -> None:
     ],
 )
 def test_copies_do_not_pass_for_kernels(copied_ns: int, kernels: list[str], expected: str) -> None:
-    """What their bytes make known is told apart; of two captures, as of one."""
+    """Time whose cost is known is split into kernels and copies; for several captures, too."""
     work = [Work((1000 * n, 1000 * n + 100), (1000 * n - 9, 1000 * n - 5), name)
             for n, name in enumerate(kernels, 1)]  # fmt: skip
     copied = [copy((1, 1 + copied_ns), (0, 1))] if copied_ns else []
@@ -86,8 +86,8 @@ def test_copies_do_not_pass_for_kernels(copied_ns: int, kernels: list[str], expe
         assert sentence(known_cost(each)).partition(";")[0] == expected
 
 
-def test_sizes_that_only_the_call_tells(tmp_path: Path) -> None:
-    """What is copied stands at AMD's call, what is set at neither; a kernel copies nothing."""
+def test_sizes_that_only_the_call_records(tmp_path: Path) -> None:
+    """AMD's calls record the size of copies, but not of fills; a kernel copies nothing."""
     calls = [
         event("cuda_runtime", "hipMemcpyAsync", 1, 1, correlation=1, bytes="13248", kind="1"),
         event("cuda_runtime", "hipMemsetAsync", 3, 1, correlation=2),
@@ -106,7 +106,7 @@ def test_sizes_that_only_the_call_tells(tmp_path: Path) -> None:
 
 
 def test_a_formula_that_gives_no_reason() -> None:
-    """A user's own may forget it: even then something is said, of what it is unknown for."""
+    """A user's formula may omit it: `why` still names the op."""
     reasons, reason_of = ["", "why", "inside it: "], np.array([0, 1, 2, 0])
     explain(np.array([True, True, True, False]), reasons, reason_of)
     assert [reasons[place] for place in reason_of] == [UNEXPLAINED, "why", UNEXPLAINED, ""]

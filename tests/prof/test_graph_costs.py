@@ -74,7 +74,7 @@ def _folder(captures: Path, pair: str) -> Path:
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_replayed_kernel_is_tied(captures: Path, pair: str) -> None:
-    """Op, layer, line, grid and `via` of all of them; each is there once."""
+    """Op, layer, line, grid and `via` are known for all of them; each comes out once."""
     replayed, launches = PAIRS[pair]
     rows = [row for row in _rows(_folder(captures, pair)) if row["replay"] is not None]
     assert len(rows) == replayed
@@ -86,7 +86,7 @@ def test_every_replayed_kernel_is_tied(captures: Path, pair: str) -> None:
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_times_and_costs_are_those_of_tracelens(captures: Path, pair: str) -> None:
-    """For each op: as many calls, as much time, and of a call the FLOPs and bytes."""
+    """For each op: the number of calls, the time, and FLOPs and bytes per call."""
     folder = _folder(captures, pair)
     ours = _calls(_rows(folder))
     compared = 0
@@ -145,7 +145,7 @@ def _least_mib(row: dict[str, str], mib: float) -> float:
 
 @pytest.mark.parametrize(("pair", "share"), [("vllm-piecewise", 0.12), ("sglang-decode", 0.63)])
 def test_more_of_the_time_has_a_cost(captures: Path, pair: str, share: float) -> None:
-    """Every op that has a formula has its cost: without the captures it was below 5 %."""
+    """Every op with a formula has its cost; without the captures it was below 5 % of the time."""
     rows = [row for row in _rows(_folder(captures, pair)) if row["kind"] == "kernel"]
     costed = sum(row["kDuration"] for row in rows if row["least"] is not None)
     assert costed > share * sum(row["kDuration"] for row in rows)

@@ -21,7 +21,7 @@ ROWS = st.lists(
 def test_sums_of_rows_are_those_of_their_table(
     rows: Sequence[tuple[str | None, str | None, int, float, bool]],
 ) -> None:
-    """The same groups, to the last bit, in the order of their first rows; of all rows, or some."""
+    """The same groups, to the last bit, in the order of their first rows; for all rows or some."""
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(5)]
     keys = {
         name: pa.array(column, pa.string()).dictionary_encode()
@@ -46,7 +46,7 @@ def test_sums_of_rows_are_those_of_their_table(
 
 
 def test_calls_of_two_groups_are_counted_in_both() -> None:
-    """The kernels of one call may be known by different names."""
+    """The kernels of one call may have different names."""
     group, call = np.array([0, 1, 0, 1, 1]), np.array([0, 0, 1, 2, 2])
     assert distinct_calls(group, call, 2).tolist() == [2, 2]
     assert distinct_calls(group[2:], call[2:], 2).tolist() == [1, 1]

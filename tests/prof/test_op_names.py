@@ -29,13 +29,13 @@ NAMES = [
 
 @pytest.mark.parametrize(("mod", "op", "name", "whole"), NAMES)
 def test_a_method_is_named_with_its_class(mod: str, op: str, name: str, whole: str) -> None:
-    """Recurrent networks of PyTorch's by what they are."""
+    """PyTorch's recurrent networks by their kind."""
     assert op_name(mod, op) == name
     assert qualified(mod, name) == whole
 
 
-def test_column() -> None:
-    """The column tells recurrent networks and wrapped classes apart; the records keep the texts."""
+def test_the_column_names_recurrent_networks_and_wrapped_classes() -> None:
+    """Records keep the texts as they are."""
     args: tuple[Value, ...] = (Tensor((4, 4), "float32"),)
     calls = [
         Call("LSTM", "forward", args),

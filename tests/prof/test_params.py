@@ -32,7 +32,7 @@ def _net(path: Path, *calls: tuple[str | None, tuple[int, ...]]) -> Path:
 
 
 def test_a_row_is_an_op_and_a_shape(tmp_path: Path) -> None:
-    """It counts calls, of however many kernels, and tells how far apart their speeds are."""
+    """It counts calls, not kernels, and shows how widely their speeds vary."""
     lengths = [(100,), (200,), (300, 100)]
     calls = [(_mm(64), each) for each in lengths]
     path = _net(tmp_path / "a.sqlite", *calls, (_mm(128), (150,)), (None, (50,)))
@@ -48,7 +48,7 @@ def test_a_row_is_an_op_and_a_shape(tmp_path: Path) -> None:
 
 
 def test_groups_of_several_captures_are_those_of_one(tmp_path: Path) -> None:
-    """Medians too: they are of all calls."""
+    """Medians, too, are over all calls."""
     calls = [(_mm(64), (length,)) for length in (100, 200, 900, 300, 350)]
     folder = tmp_path / "ranks"
     folder.mkdir()
@@ -59,7 +59,7 @@ def test_groups_of_several_captures_are_those_of_one(tmp_path: Path) -> None:
     assert [{**row} for row in apart] == [{**row} for row in together]
 
 
-def test_groups_can_be_sorted_and_cut(tmp_path: Path) -> None:
+def test_groups_can_be_sorted_and_limited(tmp_path: Path) -> None:
     path = _net(tmp_path / "a.sqlite", (_mm(64), (100,)), (_mm(128), (90,)))
     (first,) = table("--by", "params", "--sort", "tflops", "--top", "1", path)
     assert first["Params"] == "float16 [128,128] [128,128]"
@@ -68,7 +68,7 @@ def test_groups_can_be_sorted_and_cut(tmp_path: Path) -> None:
 
 
 def test_all_rows_of_a_real_capture_are_in_one_group(captures: Path) -> None:
-    """Time and FLOPs are those of the rows."""
+    """Time and FLOPs add up to those of the rows."""
     path = captures / "kineto-h100-vit-inference" / "trace.json.gz"
     rows, groups = table("-c", "sil", path), table("--by", "params", path)
     assert sum(int(row["Total(ns)"]) for row in groups) == sum(int(r["Sil(ns)"]) for r in rows)

@@ -39,7 +39,7 @@ def net(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_texts_of_a_cpu_capture(command: tuple[str, ...], net: Path) -> None:
-    """On stdout and on stderr."""
+    """Every command says CPU, on stdout and stderr."""
     done = run(*command, net)
     said = done.stdout + done.stderr
     assert "CPU" in said
@@ -47,7 +47,7 @@ def test_texts_of_a_cpu_capture(command: tuple[str, ...], net: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_of_a_cpu_capture(name: str, net: Path, tmp_path: Path) -> None:
+def test_exports_of_a_cpu_capture_say_cpu(name: str, net: Path, tmp_path: Path) -> None:
     """And in what is written for other viewers."""
     command = "report" if name.endswith("html") else "export"
     assert run(command, "-o", tmp_path / name, net).code == 0
@@ -58,7 +58,7 @@ def test_files_of_a_cpu_capture(name: str, net: Path, tmp_path: Path) -> None:
 
 
 def test_diff_of_cpu_captures(net: Path, tmp_path: Path) -> None:
-    """What is compared is the time of both; of one with a GPU, it is called by that."""
+    """CPU if both are; GPU if one of them is."""
     other = tmp_path / "gpu.json"
     other.write_text(text([op("aten::mm", 0, 9, External_id=1), launch(3, 2), kernel(3, 20)]))
     assert "CPU time, summed" in run("diff", net, net).stdout
@@ -66,7 +66,7 @@ def test_diff_of_cpu_captures(net: Path, tmp_path: Path) -> None:
 
 
 def test_nvprof_tables_of_a_cpu_capture(net: Path) -> None:
-    """Ops are no activities of a GPU."""
+    """Ops are no GPU activities."""
     done = run("prof", "--summary", "nvprof", "--csv", net)
     assert [line.split(",")[0] for line in done.stdout.splitlines()[1:]] == ['"CPU ops"'] * 3
 
@@ -75,13 +75,13 @@ def test_nvprof_tables_of_a_cpu_capture(net: Path) -> None:
     ("devices", "expected"),
     [(["cpu"], "CPU"), (["cpu", "NVIDIA A100"], "GPU"), ([None], "GPU"), ([], "GPU")],
 )
-def test_processor(devices: list[str | None], expected: str) -> None:
-    """CPU only where nothing else worked."""
+def test_the_processor_is_the_cpu_only_if_no_gpu_worked(
+    devices: list[str | None], expected: str
+) -> None:
     assert processor(devices) == expected
 
 
-def test_sums_of_both() -> None:
-    """Several captures are the CPU's only if all are."""
+def test_several_captures_are_of_the_cpu_only_if_all_are() -> None:
     cpu, gpu = Coverage(1, {}, "CPU"), Coverage(1, {}, "GPU")
     assert [merge_sums(a, b).processor for a in (cpu, gpu) for b in (cpu, gpu)] == [
         "CPU",

@@ -26,7 +26,7 @@ def resnet50(captures: Path) -> pd.DataFrame:
 
 
 def test_a_relu_in_place_reads_and_writes_once(resnet50: pd.DataFrame) -> None:
-    """It runs as clamp_min(x, 0, out=x): x is no second operand; no row beats the memory much."""
+    """It runs as clamp_min(x, 0, out=x): x is no second operand; no row is far above its peak."""
     relu = resnet50[(resnet50.op == "relu_") & (resnet50.dir == "fprop")]
     assert len(relu) == 294
     assert relu.bytes.tolist() == [2 * 4 * prod(sizes[0]) for sizes in relu.sizes]
@@ -34,8 +34,8 @@ def test_a_relu_in_place_reads_and_writes_once(resnet50: pd.DataFrame) -> None:
     assert large.eff.between(80, 100).all()
 
 
-def test_more_than_the_peak_by_winograd_is_said_to_be_that(resnet50: pd.DataFrame) -> None:
-    """A convolution of 3 x 3 by tiles of 4 x 4 multiplies a fourth as often as the op counts."""
+def test_a_row_above_its_peak_by_winograd_says_so(resnet50: pd.DataFrame) -> None:
+    """In 4 x 4 tiles a 3 x 3 convolution multiplies a fourth as often as the op counts."""
     above = resnet50[(resnet50.eff > 100) & (resnet50.tflops > 1)]
     assert len(above) > 100
     assert above.why.str.startswith("above peak: by Winograd or FFT").all()
@@ -50,7 +50,7 @@ def apex(captures: Path) -> pd.DataFrame:
 
 
 def test_a_dense_gradient_is_written_once_by_the_fill_that_zeroes_it(apex: pd.DataFrame) -> None:
-    """Of 700 x 33278 numbers the loss's kernel writes 700, of a table's rows embedding's few."""
+    """The kernel of the loss writes 700 of 700 x 33278 elements, that of embedding a few rows."""
     loss = apex[(apex.op == "cross_entropy") & apex.seq.eq("128") & (apex.dir != "fprop")]
     # the memset: every logit; the kernel: the incoming gradient, 4 bytes, and 700 targets
     assert loss.bytes.tolist() == [4 * 700 * 33278, 4 + 8 * 700]
@@ -62,18 +62,18 @@ def test_a_dense_gradient_is_written_once_by_the_fill_that_zeroes_it(apex: pd.Da
     assert not (table.eff > 100).any()
 
 
-def test_a_loss_of_a_later_torch_too(resnet50: pd.DataFrame) -> None:
-    """Here the fill is an op of its own inside nll_loss_backward, a memset of 32 x 1000 numbers."""
+def test_a_fill_inside_the_gradient_of_a_loss_has_its_bytes(resnet50: pd.DataFrame) -> None:
+    """In later torch it is an op inside nll_loss_backward, a memset of 32 x 1000 elements."""
     loss = resnet50[(resnet50.op == "cross_entropy_loss") & (resnet50.dir != "fprop")]
     nll = loss[loss.kernel.str.contains("NLL|memset")]
     assert sorted(set(nll.bytes)) == [4 + 8 * 32, 4 * 32 * 1000]
 
 
 @pytest.mark.slow
-def test_a_convolutions_output_is_told_by_its_backward_node(
+def test_a_convolutions_output_size_is_that_of_its_backward_node(
     captures: Path, resnet50: pd.DataFrame
 ) -> None:
-    """The trace holds no strides; each node's gradient has the shape of the forward's output."""
+    """The trace has no strides; the node's gradient has the shape of the forward's output."""
     path = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
     wanted = Counter[tuple[int, int]]()
     for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
@@ -87,8 +87,8 @@ def test_a_convolutions_output_is_told_by_its_backward_node(
     assert Counter(found.itertuples(index=False, name=None)) == wanted
 
 
-def test_a_batch_norms_kernel_tells_that_it_trains(resnet50: pd.DataFrame) -> None:
-    """The trace holds no flag; bn_fw_tr computes statistics: 4 more an element, 8 in all."""
+def test_a_batch_norm_trains_if_its_kernel_computes_statistics(resnet50: pd.DataFrame) -> None:
+    """The trace has no flag; bn_fw_tr computes statistics: 4 more FLOPs an element, 8 in all."""
     norm = resnet50[(resnet50.op == "batch_norm") & (resnet50.dir == "fprop")]
     assert len(norm) == 318
     elements = norm.sizes.map(lambda sizes: prod(sizes[0]))
@@ -109,12 +109,12 @@ def test_a_batch_norms_kernel_tells_that_it_trains(resnet50: pd.DataFrame) -> No
         "nvprof-v100-apex/net.sql",
     ],
 )
-def test_what_parse_wrote_has_the_figures_of_the_capture(
+def test_parsed_files_have_the_figures_of_the_capture(
     name: str, captures: Path, tmp_path: Path
 ) -> None:
-    """Parquet has all of them; dict lines all but those against the driver's own bandwidth.
+    """Parquet has all of them; dict lines all but those that need the driver's bandwidth.
 
-    Neither holds the ranges around steps.
+    Neither has the ranges around steps.
     """
     capture = pyprof.load(captures / name)
     for suffix in ("parquet", "dict"):

@@ -31,7 +31,7 @@ def _known(rows: pd.DataFrame) -> float:
 
 
 def test_a_decode_step_of_sglang(captures: Path) -> None:
-    """All but three kernels that no op launched, and a copy of a list that converts."""
+    """All but three kernels without an op, and a copy that converts a list."""
     rows = pyprof.load(captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz")
     assert _known(rows) > 0.99
     paged = rows[rows.kernel.str.contains("QKV_mfma16")]
@@ -40,7 +40,7 @@ def test_a_decode_step_of_sglang(captures: Path) -> None:
 
 @pytest.mark.slow
 def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
-    """Its experts are four fifths of the time: the model's configuration tells what they cost."""
+    """Its experts are four fifths of the time; the model's configuration gives their cost."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
     assert 0.18 < _known(pyprof.load(trace)) < 0.25
     config = tmp_path / "config.json"
@@ -61,7 +61,7 @@ def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:
-    """By step and by phase, as its range states them and as the summary shows them."""
+    """By step and by phase, as stated by its range and shown in the summary."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
     for by, key in (("step", "0"), ("phase", "mixed")):
         shown = run("prof", "-q", "--by", by, "-c", f"{by},tokens,tokens_per_s", trace).stdout
@@ -71,7 +71,7 @@ def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_says_how_ops_were_found(captures: Path, tmp_path: Path) -> None:
-    """As the summary does, with the same shares."""
+    """With the same shares as in the summary."""
     trace = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"
     shown = run("summary", "-q", trace).stdout
     assert "graph capture 98.8 %" in shown

@@ -16,7 +16,7 @@ def _device(folder: Path, sms: object) -> object:
 
 
 @pytest.mark.parametrize("sms", [-108, -1, 2**31 - 1, 1 << 20])
-def test_a_device_with_impossible_numbers_is_as_one_without(sms: int, tmp_path: Path) -> None:
-    """A negative number of SMs made negative peaks, and negative MFU."""
+def test_a_device_with_impossible_numbers_is_unknown(sms: int, tmp_path: Path) -> None:
+    """A negative number of SMs would make peaks and MFU negative."""
     assert _device(tmp_path, sms) == _device(tmp_path, None)
     assert _device(tmp_path, sms) != _device(tmp_path, 54)  # half a card, as MIG gives it

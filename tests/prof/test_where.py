@@ -53,13 +53,13 @@ def net(tmp_path: Path) -> Path:
 def test_rows_that_fulfil_all_conditions_are_shown(
     net: Path, expressions: list[str], rows: str
 ) -> None:
-    """What is not known fulfils none but `!=`, `!~`, and `=` nothing."""
+    """Unknown values fulfil only `!=`, `!~` and an empty `=`."""
     options = [part for text in expressions for part in ("--where", text)]
     assert "".join(column(table("-c", "idx", *options, net), "Idx")) == rows
 
 
-def test_groups_are_of_the_rows_that_are_left(net: Path) -> None:
-    """With their costs as they were: a call is not cheaper because a kernel is not shown."""
+def test_groups_hold_only_the_selected_rows(net: Path) -> None:
+    """Their costs are unchanged: a call is not cheaper if one of its kernels is hidden."""
     rows = table("--by", "op", "--where", "op~.", net)
     assert [(row["Op"], row["Calls"], row["Share(%)"]) for row in rows] == [
         ("add", "1", "50"), ("mm", "2", "50"),
@@ -87,7 +87,7 @@ def test_groups_are_of_the_rows_that_are_left(net: Path) -> None:
         ("op=mm and ", "is not a condition"),
     ],
 )
-def test_what_is_no_condition_is_misuse(net: Path, expression: str, said: str) -> None:
+def test_an_invalid_condition_is_a_usage_error(net: Path, expression: str, said: str) -> None:
     done = run("prof", "--where", expression, net)
     assert (done.code, done.stdout) == (2, "")
     assert said in done.stderr
@@ -95,7 +95,7 @@ def test_what_is_no_condition_is_misuse(net: Path, expression: str, said: str) -
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*a){20}$"])
 def test_no_expression_takes_forever(pattern: str) -> None:
-    """With an engine that backtracks, each of these would take longer than anyone waits."""
+    """A backtracking engine would take hours for each of these."""
     (condition,) = conditions([f"op~{pattern}"])
     values = pa.array(["a" * 50_000 + "!", None, "b"])
     assert condition.holds(values).tolist() == [False, False, pattern == "(a|a)*b"]
@@ -103,13 +103,13 @@ def test_no_expression_takes_forever(pattern: str) -> None:
 
 @pytest.mark.parametrize("text", [" " * 300_000, "op~a" + " " * 300_000 + "b", " and" * 100_000])
 def test_no_condition_takes_forever_to_read(text: str) -> None:
-    """Blanks alone are no condition, however many they are."""
+    """Many blanks alone are no condition."""
     with suppress(ValueError):
         conditions([text])
 
 
-def test_conditions_are_read_apart() -> None:
-    """Blanks around them do not count; a word that holds `and` is whole."""
+def test_conditions_are_split_at_and() -> None:
+    """Surrounding blanks are ignored; a word that contains `and` stays whole."""
     assert conditions([" eff < 20 and op~soft", "kernel~operand"]) == (
         Condition("eff", "<", "20"),
         Condition("op", "~", "soft"),

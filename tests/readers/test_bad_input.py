@@ -96,8 +96,8 @@ def _check(done: object, path: Path, words: list[str]) -> None:
 @pytest.mark.parametrize(
     "data", [b'{"kShortName": "k"}\n', b"{'kShortName': 'k'}", b"PAR1\x15\xff"]
 )
-def test_parse_knows_what_parse_wrote(data: bytes, tmp_path: Path) -> None:
-    """Records are no capture, but of use."""
+def test_parse_recognises_its_own_records(data: bytes, tmp_path: Path) -> None:
+    """They are no capture, and the message says what reads them."""
     path = _bytes(data)(tmp_path)
     _check(run("parse", path), path, ["output of pyprof parse", "the other commands read"])
 
@@ -127,10 +127,10 @@ def test_prof_says_the_same(make: Callable[[Path], Path], words: list[str], tmp_
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_file_that_may_not_be_read_is_said_so(
+def test_a_file_without_read_permission_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message is the system's, and the advice is to look at permissions."""
+    """The system's message, and the advice to look at permissions."""
     path = nsys_db(tmp_path / "net.sqlite", WORK)
     opened = Path.open
 
@@ -143,32 +143,31 @@ def test_a_file_that_may_not_be_read_is_said_so(
     _check(run("parse", path), path, ["Permission denied", "permissions"])
 
 
-def test_a_report_without_nsys_is_said_with_the_command(
+def test_a_report_without_nsys_is_refused_with_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`.nsys-rep` needs nsys: the line holds the command that makes what is needed."""
     path = _bytes(b"\x0a\x0b report", "net.nsys-rep")(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     for command in ("parse", "prof"):
         _check(run(command, path), path, ["no nsys on PATH", "nsys export --type sqlite"])
 
 
-def test_only_copies_is_no_reason_to_fail_unless_kernels_were_asked_for(tmp_path: Path) -> None:
-    """--kernels-only of a capture of copies says what to leave out."""
+def test_a_capture_of_copies_fails_only_with_kernels_only(tmp_path: Path) -> None:
+    """The message says to leave out --kernels-only."""
     path = nsys_db(tmp_path / "net.sqlite", WORK[1:], [Range("x", (1, 2))])
     assert run("parse", path).code == 0
     _check(run("parse", path, "--kernels-only"), path, ["no kernels", "without --kernels-only"])
 
 
 @pytest.mark.parametrize("output", ["out.txt", "out", "out.sqlite"])
-def test_an_output_of_unknown_kind_is_misuse(output: str, tmp_path: Path) -> None:
-    """The suffix chooses the format; another one is exit code 2 before anything is read."""
+def test_an_output_of_unknown_format_is_a_usage_error(output: str, tmp_path: Path) -> None:
+    """The suffix chooses the format; exit code 2 before anything is read."""
     done = run("parse", tmp_path / "none.sqlite", "-o", tmp_path / output)
     assert done.code == 2
     assert ".dict" in done.stderr
 
 
-def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_ends_in_one_line(tmp_path: Path) -> None:
     """A folder that does not exist: what, why, and what to do."""
     path = nsys_db(tmp_path / "net.sqlite", WORK, [Range("x", (1, 2))])
     target = tmp_path / "missing" / "net.dict"

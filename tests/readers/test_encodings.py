@@ -19,7 +19,7 @@ TEXT = '{"a": "ä"}'
     ],
     ids=["utf-8", "utf-8 with a mark", "utf-16-le", "utf-16-be"],
 )
-def test_text_comes_out_as_utf8_however_it_is_cut(data: bytes) -> None:
+def test_text_becomes_utf8_whatever_the_chunk_size(data: bytes) -> None:
     assert utf8(data).decode() == TEXT
     for size in (1, 3, 1000):
         blocks = (data[at : at + size] for at in range(0, len(data), size))

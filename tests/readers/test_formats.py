@@ -14,7 +14,7 @@ READERS = [each for each in readers.readers() if isinstance(each, ModuleType)]
 
 
 def test_every_reader_names_its_files() -> None:
-    """The message about a file that nobody reads lists all formats."""
+    """The message about an unknown file lists all formats."""
     for reader in readers.readers():
         name = getattr(reader, "__name__", reader)
         described = getattr(reader, "FORMAT", "")
@@ -35,7 +35,7 @@ def test_formats_of_tools_come_first() -> None:
 
 
 def test_every_reader_is_fuzzed(tmp_path: Path) -> None:
-    """A report is exported by a program that is not here."""
+    """Except reports, which need a program to export them."""
     path, left = tmp_path / "capture", {*READERS} - {nsys_report}
     for seed in seeds():
         path.write_bytes(seed.data)

@@ -31,7 +31,7 @@ def test_launches_of_a_captured_graph_have_no_kernel() -> None:
     assert kernel_launches(calls, np.zeros(len(calls), np.int64)).tolist() == [0, 4]
 
 
-def test_a_drivers_call_inside_the_runtimes_is_the_same_launch() -> None:
+def test_a_driver_call_inside_a_runtime_call_is_the_same_launch() -> None:
     calls = _calls("cudaLaunchKernel", "cuLaunchKernel", "cudaLaunchKernel", length=11)
     calls = calls.set_column(1, "end", pa.array([25, 15, 35]))
     number = outermost(calls, np.arange(3))

@@ -35,7 +35,7 @@ def rows(found: pa.Table, *names: str) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_every_layout_gives_the_same_capture(layout: Layout, tmp_path: Path) -> None:
-    """Versions spell it differently: activities, calls and ranges are those that happened."""
+    """Versions differ in spelling, not in activities, calls and ranges."""
     capture = readers.read(nsys_db(tmp_path / "net.sqlite", WORK, RANGES, layout))
     schema.check(capture)
     assert rows(capture.activities, "start", "end", "kind", "pid", "corr", "name", "bytes") == [
@@ -57,7 +57,7 @@ def test_every_layout_gives_the_same_capture(layout: Layout, tmp_path: Path) -> 
 
 
 def test_a_kernel_keeps_its_launch_configuration(tmp_path: Path) -> None:
-    """Grid, block, registers, shared memory (static and dynamic), device and stream are read."""
+    """Grid, block, registers, shared memory (static and dynamic), device and stream."""
     work = Work(grid=(2, 3, 4), block=(32, 5, 1), regs=99, smem=5000, device=3, stream=21)
     (row,) = readers.read(nsys_db(tmp_path / "a.sqlite", [work])).activities.to_pylist()
     assert [row[f"grid_{axis}"] for axis in "xyz"] == [2, 3, 4]
@@ -66,20 +66,20 @@ def test_a_kernel_keeps_its_launch_configuration(tmp_path: Path) -> None:
 
 
 def test_marks_and_names_are_no_ranges(tmp_path: Path) -> None:
-    """EventType 34 (mark), 39 (thread name) and 75 (domain) are left out; 59 and 60 stay."""
+    """EventType 34 (mark), 39 (thread name) and 75 (domain) are skipped; 59 and 60 stay."""
     ranges = [Range(str(style), (1, 2), style=style) for style in (34, 39, 75, 59, 60, 70, 71)]
     capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, ranges))
     assert rows(capture.ranges, "text") == [("59",), ("60",), ("70",), ("71",)]
 
 
-def test_a_range_still_open_has_no_end(tmp_path: Path) -> None:
+def test_an_open_range_has_no_end(tmp_path: Path) -> None:
     """An end that was not recorded is null, never 0."""
     capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, [Range("open", (3, None))]))
     assert capture.ranges.to_pylist()[0]["end"] is None
 
 
-def test_text_wins_where_there_is_no_id_and_the_id_where_there_is(tmp_path: Path) -> None:
-    """One file may hold plain texts and registered strings side by side."""
+def test_plain_texts_and_registered_strings_may_be_mixed(tmp_path: Path) -> None:
+    """The id counts if there is one, else the text."""
     path = nsys_db(tmp_path / "a.sqlite", WORK, ())
     columns = ("start", "end", "eventType", "globalTid", "text", "textId")
     rest = (59, 1 << 24)
@@ -96,7 +96,7 @@ def test_text_wins_where_there_is_no_id_and_the_id_where_there_is(tmp_path: Path
 
 
 def test_events_of_a_table_without_types_are_nested_ranges(tmp_path: Path) -> None:
-    """And none of them names a domain."""
+    """And have no domain."""
     path = nsys_db(tmp_path / "a.sqlite", WORK)
     events = table(("start", "end", "globalTid", "text"), (1, 4, 1, "outer"), (2, 3, 1, "inner"))
     write_tables(path, {"NVTX_EVENTS": events, "StringIds": table(("id", "value"), (1, "gemm"))})
@@ -121,21 +121,21 @@ def test_a_call_is_dropped_only_where_its_twin_exists(tmp_path: Path) -> None:
     assert rows(readers.read(path).calls, "start", "corr") == [(1, 1), (3, 2), (5, 1)]
 
 
-def test_pids_are_not_guessed_where_several_processes_could_be_meant(tmp_path: Path) -> None:
-    """Without globalPid, and with API calls of two processes, an activity's process is unknown."""
+def test_pids_are_not_guessed_among_several_processes(tmp_path: Path) -> None:
+    """Without globalPid an activity's process is unknown if two processes made calls."""
     work = [Work(call=(1, 2), pid=1), Work(call=(3, 4), pid=2)]
     path = nsys_db(tmp_path / "a.sqlite", work, (), LAYOUTS["no globalPid"])
     assert readers.read(path).activities.column("pid").null_count == 2
 
 
 def test_a_capture_without_ranges_is_a_warning_not_an_error(tmp_path: Path) -> None:
-    """Kernels alone can be reported; the user learns why they have no ops."""
+    """Kernels alone can be reported; the warning says why they have no ops."""
     (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", WORK[:1])).warnings
     assert "no NVTX ranges" in warning
 
 
 def test_a_capture_is_never_written_to(tmp_path: Path) -> None:
-    """Reading leaves the file's bytes and its folder as they were, even a read-only folder."""
+    """Reading leaves the file and its folder as they were, even a read-only folder."""
     path = nsys_db(tmp_path / "a.sqlite", WORK, RANGES)
     before = path.read_bytes()
     path.chmod(0o444)
@@ -148,8 +148,8 @@ def test_a_capture_is_never_written_to(tmp_path: Path) -> None:
         tmp_path.chmod(0o755)
 
 
-def test_ranges_without_any_text_are_ranges_without_text(tmp_path: Path) -> None:
-    """A file that has neither a text nor a textId column is read and parsed."""
+def test_ranges_may_have_no_text_column(tmp_path: Path) -> None:
+    """Neither text nor textId."""
     events = table(("start", "end", "globalTid"), (1, 9, 1 << 24))
     kernels = table(("start", "end", "correlationId"), (20, 30, 1))
     tables = {"NVTX_EVENTS": events, "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
@@ -160,13 +160,13 @@ def test_ranges_without_any_text_are_ranges_without_text(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["a b.sqlite", "a?b#c%41.sqlite", "ä€.sqlite", "net.dict"])
 def test_any_file_name_is_read(name: str, tmp_path: Path) -> None:
-    """What a URI would have to quote is quoted; the suffix decides nothing."""
+    """Characters that a URI must quote are quoted; the suffix does not matter."""
     assert readers.read(nsys_db(tmp_path / name, WORK)).activities.num_rows == len(WORK)
 
 
 @pytest.mark.parametrize("unfinished", [False, True])
 def test_a_log_beside_a_capture(unfinished: bool, tmp_path: Path) -> None:  # noqa: FBT001
-    """Nothing is written beside a file that has one by its header; one that is there is read."""
+    """Nothing is written for one that is only declared; one that exists is read."""
     path = nsys_db(tmp_path / "net.sqlite", [Work(), Work()], [])
     with closing(sqlite3.connect(path)) as base:
         base.execute("PRAGMA journal_mode = wal")
@@ -186,7 +186,7 @@ def test_a_log_beside_a_capture(unfinished: bool, tmp_path: Path) -> None:  # no
 def test_a_file_that_changes_while_it_is_read(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told; what was deleted was open, and is whole."""
+    """It is an error; a deleted file is still open, and whole."""
     path = nsys_db(tmp_path / "net.sqlite", [Work()], [])
     read = nsys.read
 

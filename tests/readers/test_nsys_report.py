@@ -27,7 +27,7 @@ def put_nsys(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_report_is_exported_with_the_nsys_on_path(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`nsys export --type sqlite` writes a temporary file, which is read and removed."""
+    """Into a temporary file, which is read and removed."""
     export = nsys_db(tmp_path / "ready.sqlite", [Work(call=(1, 2))], [Range("x", (0, 3))])
     report = tmp_path / f"a b{suffix}"
     report.write_bytes(REPORT)
@@ -46,7 +46,7 @@ def test_a_report_is_exported_with_the_nsys_on_path(
 def test_a_report_whose_name_begins_with_a_dash_is_no_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nsys would write where an option says."""
+    """Nsys would write wherever that option says."""
     log = tmp_path / "log"
     put_nsys(tmp_path / "bin", f'echo "$8" > "{log}"; exit 1', monkeypatch)
     monkeypatch.chdir(tmp_path)
@@ -60,7 +60,7 @@ def test_a_report_whose_name_begins_with_a_dash_is_no_option(
 def test_without_nsys_the_message_holds_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user can run it on the machine where the report was made."""
+    """The user can run it on the machine that made the report."""
     report = tmp_path / "net.nsys-rep"
     report.write_bytes(REPORT)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -82,7 +82,7 @@ def test_without_nsys_the_message_holds_the_command(
 def test_an_export_that_fails_is_one_message(
     script: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nsys's own last line is passed on, with what to do."""
+    """Nsys's own last line, and what to do."""
     report = tmp_path / "net.nsys-rep"
     report.write_bytes(REPORT)
     put_nsys(tmp_path / "bin", script, monkeypatch)
@@ -93,7 +93,7 @@ def test_an_export_that_fails_is_one_message(
 
 
 def test_an_export_with_a_reports_suffix_is_read_as_what_it_is(tmp_path: Path) -> None:
-    """Content decides: SQLite under the name of a report needs no nsys."""
+    """The content decides: SQLite needs no nsys, whatever its suffix."""
     path = nsys_db(tmp_path / "net.nsys-rep", [Work()])
     assert readers.read(path).activities.num_rows == 1
 
@@ -101,10 +101,10 @@ def test_an_export_with_a_reports_suffix_is_read_as_what_it_is(tmp_path: Path) -
 @pytest.mark.parametrize(
     "script", ['cp "{export}" "$7"; echo "[tag] = database or disk is full" >&2', ': > "$7"']
 )
-def test_no_room_for_the_export_is_told(
+def test_a_full_disk_during_the_export_is_an_error(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The nsys of 2022 ends with 0 there, and leaves a part or nothing."""
+    """The nsys of 2022 exits with 0 then, and leaves a part or nothing."""
     export = nsys_db(tmp_path / "ready.sqlite", [Work()], [])
     report = tmp_path / "net.nsys-rep"
     report.write_bytes(REPORT)
@@ -113,10 +113,10 @@ def test_no_room_for_the_export_is_told(
         readers.read(report)
 
 
-def test_no_folder_for_temporary_files_is_told(
+def test_a_missing_temporary_folder_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TMPDIR and all that stand for it cannot be written to."""
+    """Neither TMPDIR nor its alternatives can be written to."""
     report = tmp_path / "net.nsys-rep"
     report.write_bytes(REPORT)
     put_nsys(tmp_path / "bin", ":", monkeypatch)

@@ -26,7 +26,7 @@ RANGES = (
 
 @pytest.mark.parametrize("version", [11, 12])
 def test_everything_comes_out(version: int, tmp_path: Path) -> None:
-    """Kernels with and without an API call, copies, sets, calls of both APIs, and ranges."""
+    """Kernels with and without an API call, copies, sets, calls of both APIs, ranges."""
     capture = readers.read(nvprof_db(tmp_path / "net.sql", WORK, RANGES, version=version))
     schema.check(capture)
     assert (capture.tool, capture.version) == ("nvprof", f"CUPTI {version}")
@@ -46,14 +46,14 @@ def test_everything_comes_out(version: int, tmp_path: Path) -> None:
     ]
 
 
-def test_a_thread_is_one_whether_a_call_or_a_marker_names_it(tmp_path: Path) -> None:
-    """A signed 32-bit id and eight bytes of a blob name one thread."""
+def test_calls_and_markers_of_one_thread_match(tmp_path: Path) -> None:
+    """A signed 32-bit id and an eight-byte blob name the same thread."""
     capture = readers.read(nvprof_db(tmp_path / "net.sql", WORK, RANGES))
     assert rows(capture.threads, "pid", "tid") == [(1, HIGH_TID)]
 
 
 def test_a_marker_blob_holds_a_process_and_64_bits_of_thread(tmp_path: Path) -> None:
-    """Two threads that differ in their low 32 bits are two; two processes are two."""
+    """Threads that differ in their low 32 bits, or in their process, are two."""
     ranges = [
         Range("a", (1, 2), tid=7),
         Range("b", (1, 2), tid=8),
@@ -64,7 +64,7 @@ def test_a_marker_blob_holds_a_process_and_64_bits_of_thread(tmp_path: Path) -> 
 
 
 def test_the_gpu_is_described_in_base_units(tmp_path: Path) -> None:
-    """Nvprof stores kHz and kB/s: Hz and bytes/s come out."""
+    """Nvprof stores kHz and kB/s; the device has Hz and bytes/s."""
     (device,) = readers.read(nvprof_db(tmp_path / "net.sql", WORK)).devices.to_pylist()
     assert device["name"] == "Tesla V100-SXM2-32GB"
     assert (device["clock_hz"], device["bandwidth"]) == (1_530_000_000, 877_000_000_000)
@@ -72,7 +72,7 @@ def test_the_gpu_is_described_in_base_units(tmp_path: Path) -> None:
 
 
 def test_copies_of_every_kind_are_named_as_nvprof_printed_them(tmp_path: Path) -> None:
-    """CUPTI's kinds by number; one that is unknown is still a copy."""
+    """CUPTI's kinds by number; an unknown kind is still a copy."""
     work = [Work(kind="memcpy", copy_kind=kind, at=(kind, kind + 1)) for kind in (1, 2, 8, 10, 99)]
     capture = readers.read(nvprof_db(tmp_path / "net.sql", work))
     names = capture.activities.sort_by("start").column("name").to_pylist()

@@ -67,14 +67,14 @@ def _traces(records: Records) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("form", ["file", "log", "information"])
 def test_the_line_is_that_of_the_op(form: str, tmp_path: Path) -> None:
-    """Of several, that of the last: it makes what the kernel writes."""
+    """Of several ops, the last: it makes what the kernel writes."""
     path = _trace(tmp_path, _POINTWISE)
     _write(tmp_path, form, {f"{_POINTWISE}:1": [_stack(3), _stack(9, 5)]})
     assert _traces(parse_file(path)) == [("/net/block.py:9", "/net/block.py:5")]
 
 
-def test_without_files_nothing_is_said(tmp_path: Path) -> None:
-    """Nor by files of other kernels."""
+def test_without_files_lines_are_unknown(tmp_path: Path) -> None:
+    """Files of other kernels do not count."""
     path = _trace(tmp_path, _POINTWISE)
     assert _traces(parse_file(path)) == [()]
     _write(tmp_path, "file", {"triton_poi_fused_mul_9:1": [_stack(3)]})
@@ -82,14 +82,14 @@ def test_without_files_nothing_is_said(tmp_path: Path) -> None:
 
 
 def test_without_generated_kernels_no_file_is_read(tmp_path: Path) -> None:
-    """Not even one that cannot be: logs can be large."""
+    """Logs can be large, or unreadable."""
     path = _trace(tmp_path, "aten::relu")
     (tmp_path / f"{_STACKS}.json").write_text("{")
     assert parse_file(path).warnings == ()
 
 
 def test_uses_that_disagree_keep_what_they_share(tmp_path: Path) -> None:
-    """Inductor takes one kernel for like code of several lines."""
+    """Inductor uses one kernel for equal code of several lines."""
     path = _trace(tmp_path, _POINTWISE)
     both = {f"{_POINTWISE}:1": [_stack(3, 7)], f"{_POINTWISE}:4": [_stack(3, 8)]}
     _write(tmp_path, "file", both)
@@ -98,8 +98,8 @@ def test_uses_that_disagree_keep_what_they_share(tmp_path: Path) -> None:
     assert _traces(parse_file(path)) == [()]
 
 
-def test_ops_that_no_name_tells(tmp_path: Path) -> None:
-    """A kernel called by its number costs what its nodes do, each as often as it is there."""
+def test_a_kernel_named_by_number_has_the_ops_of_its_nodes(tmp_path: Path) -> None:
+    """Each as often as it occurs."""
     path = _trace(tmp_path, _NAMELESS)
     assert Table(parse_file(path)).costs.flops.tolist() == [MISSING]
     nodes = {"cppCodeToPost": {f"{_NAMELESS}:2": ["add", "relu", "add_1"]}, "version": 2.0}
@@ -114,7 +114,7 @@ def test_ops_that_no_name_tells(tmp_path: Path) -> None:
                 '{"triton_poi_fused_add_relu_0:1": ["no frame"]}', "[" * 100_000],
 )  # fmt: skip
 def test_damaged_files_change_nothing(content: str, tmp_path: Path) -> None:
-    """Where one cannot be read, a warning says so."""
+    """A file that cannot be read is warned of."""
     path = _trace(tmp_path, _POINTWISE)
     name = f"{_STACKS}.json"
     (tmp_path / name).write_text(content)
@@ -133,10 +133,10 @@ def test_damaged_files_change_nothing(content: str, tmp_path: Path) -> None:
         (None, "it has more than 64 MiB"),
     ],
 )  # fmt: skip
-def test_why_a_file_is_not_used_is_said_in_few_words(
+def test_the_reason_for_ignoring_a_file_is_short(
     content: str | None, why: str, tmp_path: Path
 ) -> None:
-    """A text that nobody can write ends no command; what is too large is not read."""
+    """A text that cannot be encoded ends no command; a file that is too large is not read."""
     path = _trace(tmp_path, _POINTWISE)
     beside = tmp_path / f"{_STACKS}.json"
     beside.write_text(content or "")
@@ -149,7 +149,7 @@ def test_why_a_file_is_not_used_is_said_in_few_words(
 
 
 def test_of_a_long_stack_the_innermost_frames_stay(tmp_path: Path) -> None:
-    """One kernel needs no more than a screen of them."""
+    """No more than fit on a screen."""
     path = _trace(tmp_path, _POINTWISE)
     _write(tmp_path, "file", {f"{_POINTWISE}:1": [_stack(*range(1, 2000))]})
     (trace,) = _traces(parse_file(path))
@@ -157,8 +157,8 @@ def test_of_a_long_stack_the_innermost_frames_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_what_torch_writes(tmp_path: Path) -> None:
-    """A compiled function's lines, in the log that TORCH_TRACE names the folder of."""
+def test_torchs_own_log_has_the_lines_of_a_compiled_function(tmp_path: Path) -> None:
+    """TORCH_TRACE names its folder."""
     pytest.importorskip("torch")
     script = tmp_path / "net.py"
     script.write_text(

@@ -84,7 +84,7 @@ def test_a_database_of_another_tool_is_named(
 
 
 def test_a_trace_of_jax_is_named(tmp_path: Path) -> None:
-    """It looks like torch.profiler's, and its tracks show the same work several times."""
+    """It looks like one of torch.profiler, but shows the same work on several tracks."""
     path = tmp_path / "x.trace.json"
     events = [
         {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/device:GPU:0"}},

@@ -59,7 +59,7 @@ def test_read_returns_every_row_of_both_schemas(version: int, tmp_path: Path) ->
 
 @pytest.mark.skipif(not SHARED.is_file(), reason="the shared captures are not here")
 def test_launches_of_a_real_file_are_those_of_its_views() -> None:
-    """301 dispatches of an MI300X, joined by SQL on the views that rocprofv3 defines."""
+    """301 dispatches of an MI300X, joined in SQL with the views that rocprofv3 defines."""
     query = (
         "SELECT k.start, k.end, k.name, r.start, r.end, r.tid FROM kernels k"
         " JOIN regions r ON r.stack_id = k.stack_id AND r.guid = k.guid ORDER BY k.start"
@@ -74,7 +74,7 @@ def test_launches_of_a_real_file_are_those_of_its_views() -> None:
 
 
 def test_grids_count_blocks_and_registers_are_those_of_both_files(tmp_path: Path) -> None:
-    """The file counts work items in a grid; MI300X has vector registers of two kinds."""
+    """The file counts a grid in work items; an MI300X has two kinds of vector registers."""
     path = rocpd_db(tmp_path / "net.db", [Work(grid=(4, 2, 1), block=(128, 1, 1), smem=20_480)])
     (kernel,) = readers.read(path).activities.to_pylist()
     assert [kernel[f"grid_{axis}"] for axis in "xyz"] == [4, 2, 1]
@@ -82,7 +82,7 @@ def test_grids_count_blocks_and_registers_are_those_of_both_files(tmp_path: Path
     assert (kernel["regs"], kernel["smem"]) == (24 + 8, 20_480)
 
 
-def test_a_grid_that_is_no_multiple_of_its_blocks_has_one_more(tmp_path: Path) -> None:
+def test_a_partial_block_counts_as_one(tmp_path: Path) -> None:
     path = rocpd_db(tmp_path / "net.db", [Work(block=(128, 1, 1))])
     sizes = "grid_size_x = 129, workgroup_size_y = 0"
     sql(path, f"UPDATE rocpd_kernel_dispatch{SUFFIX} SET {sizes}")  # noqa: S608
@@ -107,7 +107,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("damage", LOSSES.values(), ids=LOSSES)
-def test_no_work_is_lost_with_the_tables_that_describe_it(
+def test_no_work_is_lost_without_the_tables_that_describe_it(
     damage: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     path = rocpd_db(tmp_path / "net.db", WORK, RANGES)

@@ -27,8 +27,8 @@ FILES: dict[str, Callable[[Path], Path]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", FILES.values(), ids=FILES)
-def test_no_output_holds_them(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    """Not in dict lines, Parquet, reports, summaries or messages."""
+def test_no_output_holds_the_machines_secrets(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    """Dict lines, Parquet, reports, summaries and messages."""
     path = make(tmp_path)
     assert all(secret.encode() in path.read_bytes() for secret in SECRETS)
     said = []
@@ -57,7 +57,7 @@ REPORTS = [
 
 
 @pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
-def test_no_report_holds_them(
+def test_no_shared_report_holds_the_machines_secrets(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor in what is made to be sent."""
@@ -79,7 +79,7 @@ PASSWORD = "open-sesame-17"  # noqa: S105 - it opens nothing
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
-def test_what_opens_a_url_is_in_no_output(
+def test_credentials_of_a_url_are_in_no_output(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor in a message: a password, a signature."""
@@ -105,8 +105,10 @@ def test_what_opens_a_url_is_in_no_output(
     assert PASSWORD.encode() not in written
 
 
-def test_what_opens_a_url_is_in_no_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part says which capture it was made from."""
+def test_credentials_of_a_url_are_in_no_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part names the capture that it was made from."""
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
     monkeypatch.setattr(type(system), "store", {})

@@ -24,7 +24,7 @@ def _reasons(found: Spans, begun: tuple[int, int] | None = None) -> dict[str, li
     return {why: np.flatnonzero(rows).tolist() for why, rows in unknown.items()}
 
 
-def test_kernels_in_a_row_are_possible() -> None:
+def test_consecutive_kernels_are_valid() -> None:
     assert _reasons(_spans()) == {}
 
 
@@ -39,11 +39,11 @@ def test_kernels_in_a_row_are_possible() -> None:
         ((30_000, 30_001 + LONGEST_NS), spans.TOO_LONG),
     ],
 )
-def test_a_bound_that_cannot_be_is_found(bounds: tuple[int, int], why: str) -> None:
+def test_an_impossible_bound_is_found(bounds: tuple[int, int], why: str) -> None:
     assert _reasons(_spans(row_2=bounds)) == {why: [2]}
 
 
-def test_what_runs_on_while_its_stream_does_later_work_is_too_long() -> None:
+def test_a_kernel_that_spans_later_work_of_its_stream_is_too_long() -> None:
     assert _reasons(_spans(row_1=(2 * STEP, 1000 * STEP))) == {spans.COVERS: [1]}
 
 

@@ -51,8 +51,8 @@ def load(path: Path, tool: str) -> Records:
 @FEW
 @given(TRUTHS)
 @pytest.mark.parametrize("tool", TOOLS)
-def test_what_is_whole_has_no_warning(tool: str, truth: Truth) -> None:
-    """Every kernel, with the time that it took."""
+def test_a_sound_capture_has_no_warning(tool: str, truth: Truth) -> None:
+    """Every kernel has its time."""
     with tempfile.TemporaryDirectory() as folder:
         records = load(write(Path(folder), tool, truth), tool)
     assert records.warnings == ()
@@ -63,10 +63,10 @@ def test_what_is_whole_has_no_warning(tool: str, truth: Truth) -> None:
 @FEW
 @given(TRUTHS, st.data())
 @pytest.mark.parametrize(("tool", "name"), SPAN_DAMAGES)
-def test_times_that_cannot_be_are_in_no_sum(
+def test_impossible_times_are_in_no_sum(
     tool: str, name: str, truth: Truth, data: st.DataObject
 ) -> None:
-    """Every kernel comes out once; those that were not damaged add up to the truth."""
+    """Every kernel comes out once; the undamaged ones add up to the truth."""
     every = range(len(truth.kernels))
     wrong = data.draw(st.sets(st.sampled_from(every), min_size=1, max_size=len(every) - 1))
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +81,7 @@ def test_times_that_cannot_be_are_in_no_sum(
 
 
 @pytest.mark.parametrize(("tool", "name"), SPAN_DAMAGES)
-def test_where_no_time_can_be_nothing_is_told(tool: str, name: str, tmp_path: Path) -> None:
+def test_a_capture_without_a_valid_time_is_refused(tool: str, name: str, tmp_path: Path) -> None:
     """One line, exit code 1."""
     truth = Truth(tuple((10**9 + n * 10**6, 10**9 + n * 10**6 + 5000) for n in range(5)))
     path = write(tmp_path, tool, truth)
@@ -93,8 +93,8 @@ def test_where_no_time_can_be_nothing_is_told(tool: str, name: str, tmp_path: Pa
 @FEW
 @given(TRUTHS)
 @pytest.mark.parametrize("tool", TOOLS)
-def test_rows_that_are_there_twice_count_once(tool: str, truth: Truth) -> None:
-    """A table that was written twice is told of and read once."""
+def test_duplicate_rows_count_once(tool: str, truth: Truth) -> None:
+    """A table that was written twice is warned of."""
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), tool, truth)
         damage.twice(path, tool)
@@ -109,8 +109,8 @@ def test_rows_that_are_there_twice_count_once(tool: str, truth: Truth) -> None:
 @FEW
 @given(TRUTHS, st.integers(1, 300))
 @pytest.mark.parametrize("tool", ["nsys", "nvprof"])
-def test_rows_that_hold_nothing_are_none(tool: str, truth: Truth, count: int) -> None:
-    """A blanked page may have any number of them: they are counted in a warning alone."""
+def test_empty_rows_are_dropped(tool: str, truth: Truth, count: int) -> None:
+    """A blanked page may have any number of them; a warning counts them."""
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), tool, truth)
         table = damage.TABLES[tool]
@@ -123,8 +123,8 @@ def test_rows_that_hold_nothing_are_none(tool: str, truth: Truth, count: int) ->
 
 
 @pytest.mark.parametrize("column", ["streamId", "deviceId", "correlationId"])
-def test_a_row_that_holds_one_thing_is_kept(column: str, tmp_path: Path) -> None:
-    """It is work, of which the time is unknown."""
+def test_a_row_with_one_valid_field_is_kept(column: str, tmp_path: Path) -> None:
+    """Its time is unknown."""
     truth = Truth(((10**9, 10**9 + 5000),))
     path = write(tmp_path, "nsys", truth)
     damage.sql(path, f"INSERT INTO {damage.TABLES['nsys']} ({column}) VALUES (7)")  # noqa: S608
@@ -137,7 +137,9 @@ def test_a_row_that_holds_one_thing_is_kept(column: str, tmp_path: Path) -> None
 @given(TRUTHS)
 @pytest.mark.parametrize("bound", ["start", "end"])
 @pytest.mark.parametrize("tool", ["nsys", "nvprof"])
-def test_one_instant_for_all_is_no_time(tool: str, bound: str, truth: Truth) -> None:
+def test_equal_starts_or_ends_of_a_whole_stream_are_no_times(
+    tool: str, bound: str, truth: Truth
+) -> None:
     """Where all starts, or ends, of a stream are one, nothing can be told."""
     first, last = truth.kernels[0][0], truth.kernels[-1][1]
     ends = truth.kernels[-1] if bound == "end" else truth.kernels[0]
@@ -153,10 +155,10 @@ def test_one_instant_for_all_is_no_time(tool: str, bound: str, truth: Truth) -> 
 @FEW
 @given(TRUTHS, st.data(), st.sampled_from([10**10, 2**40, 2**45]))
 @pytest.mark.parametrize("tool", CAPTURES)
-def test_one_kernel_that_outlasts_its_stream_is_told(
+def test_a_kernel_that_outlasts_its_stream_is_warned_of(
     tool: str, truth: Truth, data: st.DataObject, more_ns: int
 ) -> None:
-    """A stream does one thing after another: what runs on while it does two others, cannot be."""
+    """A stream does one thing after another, so its end must be wrong."""
     row = data.draw(st.integers(0, len(truth.kernels) - 3))
     longer = list(truth.kernels)
     longer[row] = (longer[row][0], longer[row][1] + more_ns)
@@ -169,10 +171,10 @@ def test_one_kernel_that_outlasts_its_stream_is_told(
 @FEW
 @given(TRUTHS, st.data())
 @pytest.mark.parametrize("tool", CAPTURES)
-def test_a_kernel_that_ends_behind_the_next_is_told(
+def test_a_kernel_that_ends_after_the_next_is_warned_of(
     tool: str, truth: Truth, data: st.DataObject
 ) -> None:
-    """Too long by little: it stays, and there is a word, as long as its stream contradicts it."""
+    """It is only slightly too long, and stays."""
     row = data.draw(st.integers(0, len(truth.kernels) - 2))
     longer = list(truth.kernels)
     more_ns = data.draw(st.integers(3_000, 9_000))
@@ -187,10 +189,8 @@ def test_a_kernel_that_ends_behind_the_next_is_told(
 @FEW
 @given(TRUTHS, st.data())
 @pytest.mark.parametrize("tool", CAPTURES)
-def test_kernels_that_overlap_a_little_are_believed(
-    tool: str, truth: Truth, data: st.DataObject
-) -> None:
-    """A kernel may begin before the one that it depends on has ended, but not end before it."""
+def test_a_small_overlap_is_valid(tool: str, truth: Truth, data: st.DataObject) -> None:
+    """A dependent kernel may begin before the one before it ends, but not end before it."""
     row = data.draw(st.integers(0, len(truth.kernels) - 2))
     longer = list(truth.kernels)
     longer[row] = (longer[row][0], longer[row + 1][1])
@@ -202,8 +202,13 @@ def test_kernels_that_overlap_a_little_are_believed(
 @FEW
 @given(TRUTHS, st.integers(1, 20), st.booleans())
 @pytest.mark.parametrize("tool", TOOLS)
-def test_long_kernels_are_believed(tool: str, truth: Truth, seconds: int, last: bool) -> None:  # noqa: FBT001
-    """One that takes longer than all else together, its stream waiting for it."""
+def test_a_kernel_longer_than_all_others_is_valid(
+    tool: str,
+    truth: Truth,
+    seconds: int,
+    last: bool,  # noqa: FBT001
+) -> None:
+    """If its stream waits for it."""
     at = len(truth.kernels) - 1 if last else len(truth.kernels) // 2
     later = seconds * 10**9
     kernels = [
@@ -228,10 +233,8 @@ def test_long_kernels_are_believed(tool: str, truth: Truth, seconds: int, last: 
         ("nvprof", "CUPTI_ACTIVITY_KIND_MARKER", "timestamp"),
     ],
 )
-def test_a_column_that_is_not_there_is_an_error(
-    tool: str, table: str, column: str, tmp_path: Path
-) -> None:
-    """It is named, in one line; a table without rows needs none."""
+def test_a_missing_column_is_an_error(tool: str, table: str, column: str, tmp_path: Path) -> None:
+    """It is named, in one line; an empty table needs none."""
     truth = Truth(((10**9, 10**9 + 100),))
     path = write(tmp_path, tool, truth)
     damage.sql(path, f'ALTER TABLE {table} RENAME COLUMN "{column}" TO other')
@@ -248,7 +251,7 @@ KEYS = ("start", "end", "device", "stream", "corr")
 @pytest.mark.parametrize("rows", [0, 1, 2, 200])
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_are_sorted_as_python_sorts_them(rows: int, seed: int) -> None:
-    """By start, then by what else tells two apart; what is in order is not copied."""
+    """By start, then by the other keys; sorted rows are not copied."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     keys = [tuple(chance.choice((None, 0, 1, 2)) for _ in KEYS) for _ in range(rows)]
     table = schema.table(

@@ -25,7 +25,7 @@ HEADS, WIDTH = 4, 16
 def test_packed_sequences_in_both_orders_of_arguments(
     rest: tuple[Value, ...], *, known: bool
 ) -> None:
-    """Both call it `FlashAttnVarlenFunc`; the longest sequences are the first whole numbers."""
+    """Two libraries have a `FlashAttnVarlenFunc`; the maximum lengths are the first integers."""
     packed, starts = bf16(16, HEADS, WIDTH), i32(3)
     call = Call("", "FlashAttnVarlenFunc", (packed, packed, packed, starts, starts, *rest))
     assert ops.cost(call).flops == (2 * HEADS * 8 * 8 * 2 * WIDTH if known else None)
@@ -46,6 +46,6 @@ def test_packed_sequences_in_both_orders_of_arguments(
 def test_functions_of_the_same_name_with_other_arguments_are_unknown(
     op: str, args: tuple[Tensor | int, ...]
 ) -> None:
-    """Names of autograd functions have no namespace; what does not fit is not costed."""
+    """Autograd functions have no namespace, so arguments have to fit."""
     found = ops.cost(Call("", op, args))
     assert (found.flops, bool(found.reason)) == (None, True)

@@ -8,8 +8,8 @@ from tests.ops.contract import contract_of
 test_formulas_keep_the_contract = contract_of("libraries.weight_products")
 
 
-def test_packed_types_count_for_what_they_hold() -> None:
-    """An FP4 product has twice the depth that its bytes seem to have, and reads the bytes."""
+def test_packed_types_count_their_elements() -> None:
+    """An FP4 product has twice the depth of its bytes, and reads those bytes."""
     out = bf16(4, 5)
     x, w = u8(4, 32), u8(5, 32)
     scales = (f8(4, 4), f8(5, 4))

@@ -43,7 +43,7 @@ def test_a_collective_is_known_by_all_of_its_names(expected: str, spellings: str
 
 
 @pytest.mark.parametrize("name", ["wait", "aten::add", "", "gemm"])
-def test_what_is_no_collective_is_none(name: str) -> None:
+def test_other_names_are_no_collectives(name: str) -> None:
     assert kind(name) is None
 
 
@@ -55,7 +55,7 @@ def test_bus_bytes_are_those_of_nccl_tests(name: str, ranks: int) -> None:
 
 
 def test_formulas_and_captures_count_alike() -> None:
-    """What a marker's formula says of a call is what is computed from counts of elements."""
+    """A marker's formula gives what is computed from element counts."""
     whole, part = bf16(64, 8), bf16(16, 8)
     for name, args, in_bytes, out_bytes in (
         ("all_gather_into_tensor", (whole, part), 256, 1024),
@@ -76,14 +76,14 @@ def test_formulas_and_captures_count_alike() -> None:
     ],
 )  # fmt: skip
 def test_algorithm_bytes_are_what_all_ranks_hold_together(name: str, given: int, got: int) -> None:
-    """As nccl-tests count: of pieces of n ranks, all n; c10d counts so on every rank."""
+    """As nccl-tests count: the pieces of all n ranks; c10d counts so on every rank."""
     assert message_bytes(name, given, got) == 1024
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8])
 @pytest.mark.parametrize("name", FACTORS)
-def test_the_factor_is_that_of_the_bytes(name: str, ranks: int) -> None:
-    """Bus bandwidth by algorithm bandwidth."""
+def test_the_bus_factor_is_that_of_nccl_tests(name: str, ranks: int) -> None:
+    """Bus bandwidth divided by algorithm bandwidth."""
     assert bus_factor(name, ranks) == pytest.approx(FACTORS[name](ranks))
 
 
@@ -91,8 +91,8 @@ def test_the_factor_is_that_of_the_bytes(name: str, ranks: int) -> None:
     ("name", "size"),
     [("all_reduce", 96), ("all_gather_tensor", 768), ("reduce_scatter_tensor", 96)],
 )
-def test_a_marker_tells_the_number_of_ranks(name: str, size: int) -> None:
-    """From which follow bus bytes, and what a functional collective gives."""
+def test_a_marker_gives_the_number_of_ranks(name: str, size: int) -> None:
+    """Bus bytes and the result of a functional collective follow from it."""
     call = Call(FUNCTIONAL, name, (f32(24), "sum"), collective={"size": 8})
     params = cost(call).params
     assert (params["algo_bytes"], params["ranks"]) == (size, 8)

@@ -41,8 +41,8 @@ def places(folder: Path, ranges: list[Range], *work: Work) -> list[str | None]:
     return [layer[0] if (layer := line.get("fwdLayer")) else None for line in found]
 
 
-def test_a_backward_kernel_inherits_what_its_forward_call_knew(tmp_path: Path) -> None:
-    """Marker, op, layer, trace and dtypes come from the forward call with its number."""
+def test_a_backward_kernel_inherits_from_its_forward_call(tmp_path: Path) -> None:
+    """Marker, op, layer, trace and dtypes of the forward call with its number."""
     ranges = forward(3, 100) + backward(1000)
     _, line = parsed(tmp_path, ranges, kernel(100, tid=FWD), kernel(1000))
     assert (line["dir"], line["fwdOp"], line["fwdMod"]) == ("bprop", ["mm"], ["torch"])
@@ -53,18 +53,18 @@ def test_a_backward_kernel_inherits_what_its_forward_call_knew(tmp_path: Path) -
 
 
 def test_a_forward_call_needs_no_kernel_of_its_own(tmp_path: Path) -> None:
-    """A view launches nothing; its node still finds its line."""
+    """A view launches nothing; its node still takes its line."""
     assert places(tmp_path, forward(3, 100) + backward(1000), kernel(1000)) == ["layer3"]
 
 
 def test_each_iteration_finds_its_own_forward(tmp_path: Path) -> None:
-    """Numbers that repeat mean the latest forward call before the node, never a later one."""
+    """If numbers repeat, the latest forward call before the node counts."""
     ranges = forward(1, 100) + backward(1000) + forward(2, 2000) + backward(3000)
     assert places(tmp_path, ranges, kernel(1000), kernel(3000)) == ["layer1", "layer2"]
 
 
 def test_a_node_on_the_forward_thread_finds_its_own_thread(tmp_path: Path) -> None:
-    """CPU-style backward runs on the thread of its forward: that one counts, not the latest."""
+    """On a CPU the backward pass runs on its forward's thread: that counts, not the latest call."""
     ranges = [
         *forward(1, 100, tid=21),
         *forward(2, 200, tid=22),
@@ -76,7 +76,7 @@ def test_a_node_on_the_forward_thread_finds_its_own_thread(tmp_path: Path) -> No
 
 
 def test_of_several_forward_threads_the_one_on_the_same_device_counts(tmp_path: Path) -> None:
-    """DataParallel: a forward thread and a backward thread per device, numbers alike."""
+    """DataParallel has a forward and a backward thread per device, with equal numbers."""
     ranges = [
         *forward(1, 100, tid=21),
         *forward(2, 120, tid=22),
@@ -93,7 +93,7 @@ def test_of_several_forward_threads_the_one_on_the_same_device_counts(tmp_path: 
 
 
 def test_equal_numbers_of_two_processes_are_two(tmp_path: Path) -> None:
-    """Ranks count alike: a node's forward is in its own process, or nowhere."""
+    """A node's forward call is in its own process or unknown."""
     ranges = [
         *forward(1, 100, pid=1),
         *forward(2, 110, pid=2),
@@ -106,12 +106,11 @@ def test_equal_numbers_of_two_processes_are_two(tmp_path: Path) -> None:
 
 
 def test_a_number_that_no_forward_had_finds_nothing(tmp_path: Path) -> None:
-    """Unknown stays unknown."""
     assert places(tmp_path, forward(1, 100, seq=4) + backward(1000, seq=5), kernel(1000)) == [None]
 
 
 def test_the_op_of_the_nodes_name_wins_over_another_with_its_number(tmp_path: Path) -> None:
-    """Ops that make no node show the next node's number: `t` before `mm` has mm's."""
+    """Ops without a node have the next node's number: `t` before `mm` has that of mm."""
     other = around(encode_layer("view"), "aten::t, seq = 4, op_id = 2", tid=FWD, at=300)
     ranges = forward(1, 100) + other + backward(1000)
     assert places(tmp_path, ranges, kernel(1000)) == ["layer1"]

@@ -30,8 +30,8 @@ def backward(folder: Path, *ranges: Range, name: str = "gemm") -> dict[str, Any]
     return line
 
 
-def test_a_gradient_is_added_where_its_parameter_was_used(tmp_path: Path) -> None:
-    """The engine accumulates right behind the node that made the gradient; it is not that op."""
+def test_accumulating_a_gradient_has_the_layer_of_the_node_before(tmp_path: Path) -> None:
+    """The engine accumulates right after the node that made the gradient; the op is another."""
     line = backward(tmp_path, *NODE, *around(*ACCUMULATE, at=300, tid=12))
     assert (line["fwdLayer"], line["fwdTrace"]) == (["net"], ["a.py:1"])
     assert (line["op"][-1], line["dir"]) == ("AccumulateGrad", "bprop")
@@ -39,7 +39,7 @@ def test_a_gradient_is_added_where_its_parameter_was_used(tmp_path: Path) -> Non
 
 
 def test_nodes_of_sequence_number_0_find_their_forward_op(tmp_path: Path) -> None:
-    """As all others do: the node, the engine's range alone, and what the engine adds up later."""
+    """As others do: the node, the engine's range alone, and later accumulation."""
     engine, node = f"{EVALUATE}MulBackward0, seq = 0", "MulBackward0, seq = 0"
     lines = parsed(
         tmp_path,
@@ -61,24 +61,24 @@ def test_nodes_of_sequence_number_0_find_their_forward_op(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("tid", [11, 13])
 def test_a_node_of_another_thread_made_nothing_here(tmp_path: Path, tid: int) -> None:
-    """Each thread of the engine has a queue of its own."""
+    """Each thread of the engine has its own queue."""
     node = [replace(each, tid=tid) for each in NODE]
     line = backward(tmp_path, *node, *around(*ACCUMULATE, at=300, tid=12))
     assert not line.get("fwdLayer")
 
 
-def test_a_collective_is_of_many_parameters(tmp_path: Path) -> None:
-    """It starts in the hook of one of them, but has not its layer."""
+def test_a_collective_has_no_layer_of_a_parameter(tmp_path: Path) -> None:
+    """It starts in the hook of one parameter, but reduces many."""
     ranges = [*NODE, *around(*ACCUMULATE, at=300, tid=12)]
     line = backward(tmp_path, *ranges, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(int)")
     assert (line["dir"], line.get("fwdLayer", [])) == ("comm", [])
 
 
 @pytest.mark.parametrize(("own", "trace"), [((), []), ((encode_trace(["a.py:3"]),), ["a.py:3"])])
-def test_the_line_of_the_backward_call_gives_way(
+def test_the_line_of_the_forward_op_replaces_that_of_the_backward_call(
     tmp_path: Path, own: tuple[str, ...], trace: list[str]
 ) -> None:
-    """To the line of the forward op, but not a line that the backward pass has of its own."""
+    """But not a line inside the backward pass."""
     caller = (encode_layer("step"), CALLED, "MulBackward0, seq = 5")
     line = backward(tmp_path, *around(*caller, *own, MUL, at=300, tid=12))
     assert (line["trace"], line["layer"]) == (trace, [])
@@ -90,7 +90,7 @@ def test_the_line_of_the_backward_call_gives_way(
     ["torch.distributed.ddp.reducer::copy_bucket_to_grad", "torch::distributed::reducer::mul_out"],
 )
 def test_the_reducer_works_in_the_backward_pass(tmp_path: Path, reducer: str) -> None:
-    """And where no forward op is known, the line of the backward call is the best there is."""
+    """Without a known forward op, the line of the backward call is kept."""
     line = backward(
         tmp_path, *around(encode_layer("step"), CALLED, f"{reducer}, op_id = 1", at=300, tid=12)
     )
@@ -100,8 +100,8 @@ def test_the_reducer_works_in_the_backward_pass(tmp_path: Path, reducer: str) ->
 CUSTOM = "torch::autograd::CppNode<SplitLookupFunction_rowwise_adagrad_Op>"
 
 
-def test_a_node_without_a_known_forward_bears_its_own_name(tmp_path: Path) -> None:
-    """An op that made no node shows the number of the next: where it was, not what it was."""
+def test_a_node_without_a_known_forward_op_keeps_its_own_name(tmp_path: Path) -> None:
+    """An op that made no node has the next one's number: it gives the layer, but not the op."""
     check = around(encode_layer("emb"), USED, "fbgemm::bounds_check_indices, seq = 6", at=150)
     for name in (CUSTOM, "MineBackward"):
         node = around(f"{EVALUATE}{name}, seq = 6", f"{name}, seq = 6", at=300, tid=12)
@@ -120,7 +120,7 @@ def test_a_node_without_a_known_forward_bears_its_own_name(tmp_path: Path) -> No
     ],
 )
 def test_a_node_finds_the_op_of_its_name(node: str, forward: str, tmp_path: Path) -> None:
-    """However PyTorch spells it."""
+    """However PyTorch spells the node."""
     ranges = [
         *around(f"{forward}, seq = 6", at=150),
         *around(f"{EVALUATE}{node}, seq = 6", f"{node}, seq = 6", at=300, tid=12),
@@ -128,8 +128,8 @@ def test_a_node_finds_the_op_of_its_name(node: str, forward: str, tmp_path: Path
     assert backward(tmp_path, *ranges)["fwdOp"] == [forward.rpartition("::")[2]]
 
 
-def test_ops_of_a_compiled_graph_speak_for_themselves(tmp_path: Path) -> None:
-    """A graph is one function of autograd's: no op where some are in it, nor of their sizes."""
+def test_a_compiled_graphs_backward_takes_no_op_of_its_forward(tmp_path: Path) -> None:
+    """The whole graph is one autograd function, so no op or size inside corresponds."""
     sizes = "op_id = 1, sizes = [[9, 9]]"
     fused = encode_op(Call("cpp", "cpp_fused_gelu_0"))
     lines = parsed(
@@ -154,8 +154,8 @@ def test_ops_of_a_compiled_graph_speak_for_themselves(tmp_path: Path) -> None:
     assert "sizes" not in lines[2]
 
 
-def test_ops_of_a_scripted_graph_speak_for_themselves(tmp_path: Path) -> None:
-    """TorchScript's function names their layer, its graph's node their direction, and no more."""
+def test_a_scripted_graphs_backward_takes_only_its_layer(tmp_path: Path) -> None:
+    """Its layer is TorchScript's function, its direction that of the graph's node."""
     node = "torch::jit::(anonymous namespace)::DifferentiableGraphBackward, seq = 7"
     lines = parsed(
         tmp_path,
@@ -181,7 +181,7 @@ def test_ops_of_a_scripted_graph_speak_for_themselves(tmp_path: Path) -> None:
 
 
 def test_a_compiled_backward_pass_has_a_direction_without_numbers(tmp_path: Path) -> None:
-    """Sizes alone make a range one of PyTorch's own."""
+    """A range with sizes is one of PyTorch's own."""
     ranges = around("CompiledFunctionBackward, sizes = [[9, 9]]", MUL, at=300, tid=12)
     assert backward(tmp_path, *ranges)["dir"] == "bprop"
 
@@ -190,7 +190,7 @@ def test_a_compiled_backward_pass_has_a_direction_without_numbers(tmp_path: Path
 def test_between_its_nodes_the_engine_adds_up_gradients(
     tmp_path: Path, forward: int, way: str
 ) -> None:
-    """On a thread of its own. On the thread of the forward pass, ops may be the script's."""
+    """On its own thread; on the thread of the forward pass, such ops may be the script's."""
     events = [
         op("aten::mul", 0, 20, tid=forward, External_id=1, Sequence_number=5, Fwd_thread_id=0),
         op("MulBackward0", 100, 20, tid=2, External_id=2, Sequence_number=5, Fwd_thread_id=1),

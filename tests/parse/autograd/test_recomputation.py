@@ -94,7 +94,7 @@ BOTH = pytest.mark.parametrize("kind", [_not_reentrant, _reentrant])
 
 @BOTH
 def test_a_recomputed_op_is_the_op_of_its_kernels(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
-    """Not the op whose node asked for it, nor that around all; and nothing goes back there."""
+    """Not the op whose node asked for it, nor one around it."""
     lines = _lines(tmp_path, kind(layers=False))
     assert [line["op"][0] for line in lines[:4]] == ["conv2d", "relu_", "conv2d", "relu_"]
     assert not any(line.get("fwdOp") for line in lines[:4])
@@ -102,8 +102,8 @@ def test_a_recomputed_op_is_the_op_of_its_kernels(tmp_path: Path, kind: Any) -> 
 
 
 @BOTH
-def test_recomputation_is_of_the_backward_pass(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
-    """And marked; the node's own work is not."""
+def test_recomputation_is_in_the_backward_pass(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
+    """And marked as recomputed; the node's own work is not."""
     lines = _lines(tmp_path, kind(layers=False))
     assert [line["dir"] for line in lines] == ["fprop"] * 2 + ["bprop"] * 3
     assert [line.get("recomputed") for line in lines] == [None, None, 1, 1, None]
@@ -111,7 +111,7 @@ def test_recomputation_is_of_the_backward_pass(tmp_path: Path, kind: Any) -> Non
 
 @BOTH
 def test_a_recomputed_op_is_in_its_own_module(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
-    """With all that was around that in the forward pass, so that both are one layer."""
+    """With the modules around it in the forward pass, so both are one layer."""
     lines = _lines(tmp_path, kind(layers=True))
     layers = [line["layer"] or line.get("fwdLayer") for line in lines]
     conv, relu = ["net", "net.conv"], ["net", "net.relu"]
@@ -120,14 +120,14 @@ def test_a_recomputed_op_is_in_its_own_module(tmp_path: Path, kind: Any) -> None
 
 @BOTH
 def test_without_modules_the_users_range_is_the_layer(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
-    """That around the op of the node."""
+    """The one around the node's forward op."""
     user = _span("block 3", 100, 200, 11)
     lines = _lines(tmp_path, [user, *kind(layers=False)])
     assert [line["layer"] or line.get("fwdLayer") for line in lines] == [["block 3"]] * 5
 
 
 def test_ops_without_gradients_between_are_recomputed_too(tmp_path: Path) -> None:
-    """A model may build a mask under no_grad."""
+    """Such as a mask that the model builds under no_grad."""
     mask = _span("aten::triu, op_id = 7, sizes = [[8, 8]]", 456, 464)
     ranges = [*_not_reentrant(layers=False), mask]
     work = Work("triu", call=(458, 462), tid=12)
@@ -136,7 +136,7 @@ def test_ops_without_gradients_between_are_recomputed_too(tmp_path: Path) -> Non
 
 
 def test_a_differentiated_backward_pass_recomputes_nothing(tmp_path: Path) -> None:
-    """All ops of its nodes have numbers: a gradient of the gradient goes back over them."""
+    """All ops of its nodes have sequence numbers, since they are differentiated, too."""
     ranges = [
         *_forward(layers=False, checkpoint=False),
         _span(f"{EVALUATE}ReluBackward0, op_id = 3", 400, 600),
@@ -148,7 +148,7 @@ def test_a_differentiated_backward_pass_recomputes_nothing(tmp_path: Path) -> No
 
 
 def test_a_checkpoint_in_a_checkpoint(tmp_path: Path) -> None:
-    """What is run again twice names its own op, and the inner backward pass its own forward op."""
+    """An op recomputed twice has its own name, and the inner backward pass its own forward op."""
     inner = [
         _span(f"{EVALUATE}CheckpointFunctionBackward, op_id = 13", 501, 599),
         _span("CheckpointFunctionBackward, seq = 2, op_id = 14", 502, 598),
@@ -173,8 +173,8 @@ def test_a_checkpoint_in_a_checkpoint(tmp_path: Path) -> None:
     assert [line.get("recomputed") for line in lines] == [1, 1, None]
 
 
-def test_a_custom_checkpoint_goes_back_over_what_it_ran_again(tmp_path: Path) -> None:
-    """Whatever its name: the backward pass inside its node finds its forward ops there."""
+def test_a_custom_checkpoints_inner_backward_finds_recomputed_ops(tmp_path: Path) -> None:
+    """Whatever its name, the backward pass in its node finds its forward ops there."""
     ranges = [
         replace(each, text=each.text.replace("CheckpointFunction", "Offloaded"))
         for each in _reentrant(layers=False)

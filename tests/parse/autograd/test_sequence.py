@@ -26,7 +26,7 @@ def test_old_and_new_texts_of_emit_nvtx_are_read(tmp_path: Path) -> None:
 
 
 def test_kernels_of_one_call_share_its_number(tmp_path: Path) -> None:
-    """OpId tells two calls apart and ties the kernels of one together; subSeqId counts them."""
+    """OpId is one per call, for all its kernels; subSeqId counts them."""
     ranges = [Range("aten::mm, seq = 1", (90, 150)), Range("aten::mm, seq = 2", (190, 250))]
     work = [
         Work("a", at=(1000, 1001), call=(100, 105)),

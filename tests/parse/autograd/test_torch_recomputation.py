@@ -32,7 +32,7 @@ def _rows(path: Path, step: Callable[[], Any]) -> Any:  # noqa: ANN401 - a frame
 
 
 def test_both_kinds_of_checkpointing_recompute_the_same(tmp_path: Path) -> None:
-    """The forward pass's ops and FLOPs, in the backward pass."""
+    """The ops and FLOPs of the forward pass, in the backward pass."""
     net, x = _net(), torch.randn(2, 3, 8, 8, requires_grad=True)
     forward = _rows(tmp_path / "plain.json", lambda: net(x))
     forward = forward[forward.dir == "fprop"].iloc[:-2]  # without sum and ones_like
@@ -53,7 +53,7 @@ def test_both_kinds_of_checkpointing_recompute_the_same(tmp_path: Path) -> None:
 
 
 def test_a_compiled_net_has_the_products_of_the_net(tmp_path: Path) -> None:
-    """Its tracing, in the same recording, has none."""
+    """Tracing it, in the same recording, adds none."""
     net, x = torch.nn.Linear(16, 8), torch.randn(4, 16)
     plain = _rows(tmp_path / "plain.json", lambda: net(x))
     torch._dynamo.reset()

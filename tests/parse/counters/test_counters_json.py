@@ -35,12 +35,12 @@ def _text(**values: object) -> str:
          {"dram_bytes": 9, "tensor_pct": 3}),
     ],
 )  # fmt: skip
-def test_each_counter_comes_from_where_it_is_best_known(
+def test_each_counter_comes_from_its_best_source(
     sampled: dict[str, object] | None,
     counted: dict[str, object] | None,
     expected: dict[str, object] | None,
 ) -> None:
-    """Counters are exact; clock and power of the run that is reported are only sampled."""
+    """Counts are exact; clock and power of this run are only sampled."""
     texts = [None if one is None else _text(**one) for one in (sampled, counted)]
     both = together(_coded(texts[0], None), _coded(texts[1], None))
     values = [None if place < 0 else json.loads(both.values[place]) for place in both.index]

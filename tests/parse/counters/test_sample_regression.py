@@ -63,8 +63,8 @@ def _estimate(
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 3))
-def test_short_kernels_are_told_apart(seed: int, streams: int) -> None:
-    """Without noise, what each kind contributes comes out, though every sample mixes many."""
+def test_short_kernels_are_separated(seed: int, streams: int) -> None:
+    """Without noise each kind's contribution is found, though every sample mixes many kinds."""
     work = _planted(seed, streams=streams)
     estimate = _estimate(work, _sampled(work, work.rate[work.kind]))
     told = np.isfinite(estimate.value)
@@ -74,10 +74,10 @@ def test_short_kernels_are_told_apart(seed: int, streams: int) -> None:
 
 @pytest.mark.parametrize("kinds", [3, 400])
 @pytest.mark.parametrize("streams", [1, 3])
-def test_two_ways_to_add_up_say_the_same(
+def test_both_ways_to_sum_products_agree(
     kinds: int, streams: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As matrices, and pair by pair where samples have few kinds of work; however much at once."""
+    """Dense matrices, and pairs where samples have few kinds of work; in chunks of any size."""
     work = _planted(kinds, kinds, rows=900, streams=streams)
     values = _sampled(work, work.rate[work.kind], np.random.default_rng(1))
     estimates = []
@@ -91,8 +91,8 @@ def test_two_ways_to_add_up_say_the_same(
 
 
 @pytest.mark.parametrize("streams", [1, 2])
-def test_the_error_is_what_it_says(streams: int) -> None:
-    """Calls differ and values are rounded: about 68 % lie within an error, nearly all in three."""
+def test_errors_are_standard_errors(streams: int) -> None:
+    """Calls differ and values are rounded: about 68 % are within one error, nearly all in three."""
     within = []
     for seed in range(20):
         work = _planted(seed, rows=1500, streams=streams)
@@ -108,15 +108,13 @@ def test_the_error_is_what_it_says(streams: int) -> None:
     assert (errors < 3).mean() > 0.98
 
 
-def test_long_kernels() -> None:
-    """Of those that last for many samples the mean of these is all there is to know."""
+def test_long_kernels_have_the_mean_of_their_samples() -> None:
     work = _planted(3, rows=60, mean_ns=3_000_000)
     estimate = _estimate(work, _sampled(work, work.rate[work.kind]))
     assert estimate.value == pytest.approx(work.rate, abs=1e-6)
 
 
-def test_too_few_samples_say_nothing() -> None:
-    """A kind that ran in hardly any sample has no estimate."""
+def test_kinds_in_too_few_samples_have_no_estimate() -> None:
     work = _planted(5, rows=400)
     kind = work.kind.copy()
     kind[kind == 0] = 1
@@ -128,8 +126,8 @@ def test_too_few_samples_say_nothing() -> None:
     assert np.isfinite(estimate.value[1:4]).all()
 
 
-def test_kinds_that_always_run_together_say_nothing() -> None:
-    """Two kernels side by side, always: only their sum is known."""
+def test_kinds_that_always_run_together_have_no_estimate() -> None:
+    """Only the sum of the two kernels is known."""
     one = _planted(9, kinds=3, rows=900)
     both = Planted(
         np.concatenate([one.start, one.start[one.kind == 0]]),
@@ -143,7 +141,7 @@ def test_kinds_that_always_run_together_say_nothing() -> None:
 
 
 def test_idle_time_has_a_rate_of_its_own() -> None:
-    """Traffic while nothing runs is not laid on kernels."""
+    """Traffic while nothing runs is not charged to kernels."""
     work = _planted(11)
     idle = Planted(work.end[:-1], work.start[1:], work.kind[1:], work.rate)
     background = _sampled(idle, np.full(len(idle.start), 5.0))
@@ -159,7 +157,7 @@ def test_idle_time_has_a_rate_of_its_own() -> None:
 
 
 def test_states_are_averaged() -> None:
-    """Of a clock each kind has what it saw: a slow half of the run pulls both kinds down alike."""
+    """Each kind has the mean clock that it saw: a slow half of the run lowers both alike."""
     work = _planted(13, kinds=2)
     times = _times(work)
     clock = np.where(times < times.mean(), 1400.0, 1000.0)
@@ -181,14 +179,14 @@ def test_pauses_are_no_samples() -> None:
     assert samples.value.tolist() == [1, 2, 3, 4]
 
 
-def test_nothing_was_sampled() -> None:
+def test_one_sample_or_no_time_is_no_measurement() -> None:
     """One sample has no length; none, no time."""
     for count in range(2):
         assert not len(sample_regression.samples(np.arange(count), np.zeros(count)).end)
 
 
 def test_thousands_of_kinds_are_bounded() -> None:
-    """The rarest share a column, which says nothing of them."""
+    """The rarest share one column, for which there is no estimate."""
     work = _planted(17, kinds=700, rows=6000)
     estimate = _estimate(work, _sampled(work, work.rate[work.kind]))
     assert np.isfinite(estimate.value).sum() <= sample_regression._MAX_KINDS

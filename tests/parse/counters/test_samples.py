@@ -14,7 +14,7 @@ from tests.parse.counters import planted
 
 @pytest.mark.parametrize("time", ["timestamp", "rawTimestamp"])
 def test_nsys_metrics_of_kernels_shorter_than_their_interval(time: str, tmp_path: Path) -> None:
-    """What each kernel did is told apart, with its error; every kernel has it."""
+    """Each kernel has its own estimate, with an error."""
     work = planted.work_of()
     tables = nsys_metrics(planted.metrics(work), time=time)
     rows = planted.rows(planted.capture(tmp_path / "net.sqlite", work, tables), planted.COLUMNS)
@@ -22,8 +22,8 @@ def test_nsys_metrics_of_kernels_shorter_than_their_interval(time: str, tmp_path
     planted.check(rows)
 
 
-def test_clocks(tmp_path: Path) -> None:
-    """The clock is the mean of its samples while a kernel ran, not a sum."""
+def test_the_clock_is_the_mean_of_samples_during_the_kernel(tmp_path: Path) -> None:
+    """Not a sum."""
     work = planted.work_of(steps=300)
     times, _ = planted.metrics(work)["tensor_pct"]
     tables = nsys_metrics({"clock_mhz": (times, [1095.0] * len(times))})
@@ -33,9 +33,9 @@ def test_clocks(tmp_path: Path) -> None:
 
 
 def test_long_kernels_have_their_own_samples(tmp_path: Path) -> None:
-    """Calls of one kernel that do different things are told apart, if they last for many samples.
+    """Calls of one kernel that differ are separated if they last for many samples.
 
-    One beside which another ran has what all of its kind have.
+    A call that overlaps another has the estimate of its kind.
     """
     work = [Work("gemm", (at * 3_000_000, at * 3_000_000 + 2_500_000)) for at in range(1, 9)]
     work.append(Work("other", (4 * 3_000_000 + 7, 4 * 3_000_000 + 900_000), stream=9))
@@ -49,8 +49,8 @@ def test_long_kernels_have_their_own_samples(tmp_path: Path) -> None:
     assert activity[3] == pytest.approx(45, abs=10)
 
 
-def test_too_few_samples_say_nothing(tmp_path: Path) -> None:
-    """Of three kernels within two samples nothing is known."""
+def test_kernels_in_too_few_samples_stay_unknown(tmp_path: Path) -> None:
+    """Three kernels within two samples."""
     work = planted.work_of(steps=1)
     tables = nsys_metrics(planted.metrics(work))
     rows = planted.rows(
@@ -60,7 +60,7 @@ def test_too_few_samples_say_nothing(tmp_path: Path) -> None:
 
 
 def test_power_and_energy(tmp_path: Path) -> None:
-    """Watts while a kernel ran, times its time, are its energy."""
+    """Watts during a kernel times its duration are its energy."""
     work = planted.work_of(steps=400)
     times, _ = sampled(work, lambda _: 0.0, planted.INTERVAL_NS)
     power = kineto_counters("Power (W)", (times, [300.0] * len(times)), key="", pid=0)
@@ -96,7 +96,7 @@ def _rising_power(path: Path) -> tuple[Path, list[Work]]:
 
 
 def test_power_and_clock_that_change_are_those_of_their_time(tmp_path: Path) -> None:
-    """Not of the mean over the capture, which no step has drawn."""
+    """Not the mean over the capture, which no step may have had."""
     path, work = _rising_power(tmp_path / "a.json")
     rows = planted.rows(path, "start,power,clock")
     power = [float(row["Power(W)"]) for row in rows]

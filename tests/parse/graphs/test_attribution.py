@@ -87,7 +87,7 @@ FEW = settings(max_examples=settings().max_examples // 3)  # each writes files, 
 def test_every_replayed_kernel_has_the_op_of_its_capture(
     given_: tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]],
 ) -> None:
-    """Streams, repeated names, several captures, batch sizes and pieces: all are found."""
+    """With several streams, repeated names, several captures, batch sizes and piecewise graphs."""
     made, steps = given_
     with TemporaryDirectory() as folder:
         rows = kineto_graphs.rows(_written(folder, made, steps))
@@ -97,10 +97,10 @@ def test_every_replayed_kernel_has_the_op_of_its_capture(
 
 @FEW
 @given(recorded(), st.data())
-def test_what_is_lost_makes_no_op_wrong(
+def test_lost_rows_make_no_op_wrong(
     given_: tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]], data: st.DataObject
 ) -> None:
-    """Kernels of replays, or launches of captures, are dropped: an op is right, or not known."""
+    """Kernels of replays or launches of captures are dropped: each op is right or unknown."""
     made, steps = given_
     if data.draw(st.booleans(), "of the replay"):
         for _, replays in steps:
@@ -126,7 +126,7 @@ def test_without_steps_no_op_is_wrong(
     tool: str,
     data: st.DataObject,
 ) -> None:
-    """No batch size is stated, recording begins amid a step, kernels are lost."""
+    """No batch size is stated, recording begins mid-step, kernels are lost."""
     made, steps = given_
     replays = [replay for _, found in steps for replay in found]
     replays = replays[data.draw(st.integers(0, len(replays) - 1)) :]
@@ -156,7 +156,7 @@ def long_graph(draw: st.DrawFn) -> tuple[list[Node], list[int]]:
 def test_a_long_graph_that_lost_a_few_has_no_wrong_op(
     given_: tuple[list[Node], list[int]], tool: str, data: st.DataObject
 ) -> None:
-    """The replay or the capture lost up to a quarter: an op is right, or not known."""
+    """The replay or the capture lost up to a quarter: each op is right or unknown."""
     nodes, order = given_
     lost = frozenset(data.draw(st.sets(st.sampled_from(range(len(nodes))), min_size=1,
                                        max_size=len(nodes) // 4)))  # fmt: skip
@@ -178,7 +178,7 @@ def test_a_long_graph_that_lost_a_few_has_no_wrong_op(
 
 
 def test_a_replay_says_how_its_ops_were_found(tmp_path: Path) -> None:
-    """Op, shapes, grid and `via` come from the capture; that they are inferred is said."""
+    """Op, shapes, grid and `via` come from the capture, and `via` says that they are inferred."""
     path = write(tmp_path, replayed([("", [Replay(PLAIN)])]), {"one.json": captured([PLAIN])})
     records = kineto_graphs.records(path)
     rows = records.table().to_pylist()
@@ -192,8 +192,8 @@ def test_a_replay_says_how_its_ops_were_found(tmp_path: Path) -> None:
     assert "one.json" in warning
 
 
-def test_sequence_numbers_of_a_recording_are_others(tmp_path: Path) -> None:
-    """A backward node of the capture belongs to no forward op that ran later, of equal number."""
+def test_sequence_numbers_of_a_capture_do_not_match_later_ops(tmp_path: Path) -> None:
+    """A captured backward node has no forward op among later ops with equal numbers."""
     forward = op("aten::mul", 1_000_050, 5, External_id=1, Sequence_number=5, Fwd_thread_id=0)
     backward = [
         *captured([()]),
@@ -226,7 +226,7 @@ OPS = [node.op.removeprefix("my::") for node in kineto_graphs.LAYERS]
 def test_replays_that_lost_rows_are_aligned(
     tmp_path: Path, lost: set[int], unknown: set[int]
 ) -> None:
-    """All replays miss the same rows: the rest has its op, what could be two rows has none."""
+    """All replays miss the same rows: the rest have their ops, ambiguous rows have none."""
     replay = Replay(kineto_graphs.LAYERS, lost=frozenset(lost))
     path = write(
         tmp_path, replayed([("", [replay] * 4)]), {"one.json": captured([kineto_graphs.LAYERS])}
@@ -240,7 +240,7 @@ def test_replays_that_lost_rows_are_aligned(
 
 
 def test_a_capture_that_lost_a_launch_is_aligned(tmp_path: Path) -> None:
-    """The kernel whose launch is missing has no op; the others have theirs."""
+    """The kernel without a launch has no op; the others have theirs."""
     kept = [replace(node, lost=n == 7) for n, node in enumerate(kineto_graphs.LAYERS)]
     path = write(
         tmp_path, replayed([("", [Replay(kineto_graphs.LAYERS)])]), {"one.json": captured([kept])}
@@ -249,8 +249,10 @@ def test_a_capture_that_lost_a_launch_is_aligned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [[*range(18), 19, 18], range(20)], ids=["order", "names"])
-def test_what_contradicts_the_capture_is_refused(tmp_path: Path, order: Sequence[int]) -> None:
-    """A row is missing, and the rest is in another order, or holds what was not captured."""
+def test_replays_that_contradict_the_capture_are_refused(
+    tmp_path: Path, order: Sequence[int]
+) -> None:
+    """A row is missing, and the rest is in another order or was not captured."""
     ran = (
         kineto_graphs.LAYERS
         if order[-1] == 18
@@ -270,22 +272,22 @@ MIXED = (Node("aten::mm", "ampere_sgemm_128x64_tn"), Node("aten::relu", "vectori
 
 
 def test_calls_without_names_are_matched_by_order(tmp_path: Path) -> None:
-    """CUDA's calls do not say what they launch: number and order decide, and ops must fit."""
+    """CUDA's calls do not name what they launch: number and order decide, and ops must fit."""
     main = replayed([("", [Replay(MIXED)])], amd=False)
     path = write(tmp_path, main, {"one.json": captured([MIXED], named=False)})
     assert kineto_graphs.ops(path) == ["mm", "relu"]
     assert "order alone" in " ".join(kineto_graphs.records(path).warnings)
 
 
-def test_an_order_that_does_not_fit_is_not_taken(tmp_path: Path) -> None:
-    """A product's kernel under an activation says that the order is another one."""
+def test_an_order_that_contradicts_kernel_names_is_refused(tmp_path: Path) -> None:
+    """Such as a product's kernel for an activation."""
     main = replayed([("", [Replay(MIXED)])], amd=False)
     path = write(tmp_path, main, {"one.json": captured([MIXED[::-1]], named=False)})
     assert kineto_graphs.ops(path) == [None, None]
 
 
-def test_node_ids_tell_the_order_of_nodes(tmp_path: Path) -> None:
-    """Kernels that start in another order are still those of their nodes; some may be lost."""
+def test_node_ids_give_the_order_of_nodes(tmp_path: Path) -> None:
+    """Kernels that start in another order are matched to their nodes, even if some are lost."""
     nodes = [MIXED[0], Node("aten::relu", "vectorized_elementwise", stream=8)]
     first, again = Replay(nodes, [1, 0]), Replay(nodes, lost=frozenset({0}))
     main = [
@@ -304,7 +306,7 @@ BLOCK = (
 
 @pytest.mark.parametrize("ids", [0, 9])
 def test_calls_without_names_are_aligned_by_their_ops(tmp_path: Path, ids: int) -> None:
-    """The last of 21 is missing in all replays: each product's kernel fits one product only."""
+    """The last of 21 is missing in all replays: each product's kernel fits only one product."""
     nodes = [*(BLOCK * 5), Node("aten::argmax", "reduce_kernel")]
     replay = Replay(nodes, lost=frozenset({20}))
     main = replayed([("", [replay] * (1 if ids else 4))], amd=False, graph=ids)
@@ -316,8 +318,8 @@ def test_calls_without_names_are_aligned_by_their_ops(tmp_path: Path, ids: int) 
     assert "are missing in their replays" in " ".join(kineto_graphs.records(path).warnings)
 
 
-def test_calls_without_names_need_nearly_all(tmp_path: Path) -> None:
-    """Of a short graph, what is left fits many: none has an op."""
+def test_short_graphs_without_names_are_not_aligned(tmp_path: Path) -> None:
+    """The remaining kernels fit many ops, so none has one."""
     main = replayed([("", [Replay(BLOCK, lost=frozenset({3}))])], amd=False)
     path = write(tmp_path, main, {"one.json": captured([BLOCK], named=False)})
     assert kineto_graphs.ops(path) == [None] * 3
@@ -331,8 +333,8 @@ def _later(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return events
 
 
-def test_a_replay_has_the_ops_of_its_eager_twin(tmp_path: Path) -> None:
-    """The same kernels with the same grids ran outside graphs: their ops are its ops."""
+def test_a_replay_has_the_ops_of_an_equal_eager_run(tmp_path: Path) -> None:
+    """The same kernels with the same grids ran outside of graphs."""
     names = [node.kernel for node in kineto_graphs.LONG]
     main = kineto_graphs.eager(kineto_graphs.ABC * 3, names, 100, 1)
     main += replayed([("", [Replay(kineto_graphs.LONG)])], amd=False)
@@ -342,8 +344,8 @@ def test_a_replay_has_the_ops_of_its_eager_twin(tmp_path: Path) -> None:
     assert any("inferred" in warning for warning in kineto_graphs.records(path).warnings)
 
 
-def test_twins_that_disagree_tell_nothing(tmp_path: Path) -> None:
-    """Where the same kernels ran for other ops, too, none is known."""
+def test_eager_runs_that_disagree_give_no_op(tmp_path: Path) -> None:
+    """The same kernels ran for other ops, too."""
     names = [node.kernel for node in kineto_graphs.LONG]
     main = kineto_graphs.eager(kineto_graphs.ABC * 3, names, 100, 1)
     main += kineto_graphs.eager(["my::a", "my::d", "my::c"] * 3, names, 500, 11)
@@ -351,7 +353,7 @@ def test_twins_that_disagree_tell_nothing(tmp_path: Path) -> None:
     assert kineto_graphs.ops(write(tmp_path, main, {}))[-9:] == [None] * 9
 
 
-def test_a_few_kernels_alike_are_no_twin(tmp_path: Path) -> None:
+def test_a_few_equal_kernels_are_no_equal_run(tmp_path: Path) -> None:
     """Any ops may run kernels of these names."""
     main = kineto_graphs.eager(kineto_graphs.ABC, [node.kernel for node in PLAIN], 100, 1)
     main += replayed([("", [Replay(PLAIN)])], amd=False)

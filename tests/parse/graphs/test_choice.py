@@ -7,7 +7,7 @@ from tests.readers.kineto_graphs import PLAIN, STEP, Node, Replay, captured, rep
 
 
 def test_a_step_that_lost_a_whole_graph_may_have_lost_most_of_another(tmp_path: Path) -> None:
-    """What is left of five kernels looks like the graph of one, which has another op."""
+    """The rest of five kernels looks like a graph of one, whose op is another."""
     one, last = [Node("my::one", "p")], [Node("my::last", "q")]
     five = [Node(f"my::five_{place}", "p") for place in range(5)]
     replays = [
@@ -22,23 +22,23 @@ def test_a_step_that_lost_a_whole_graph_may_have_lost_most_of_another(tmp_path: 
     assert kineto_graphs.ops(path) == [None, None]
 
 
-def test_two_graphs_that_may_be_what_is_left_are_refused(tmp_path: Path) -> None:
-    """Without batch sizes a replay that lost a row may be of either captured graph."""
+def test_replays_that_fit_two_graphs_are_refused(tmp_path: Path) -> None:
+    """Without batch sizes, a replay that lost a row may be either captured graph."""
     other = [Node(node.op + "b", node.kernel) for node in kineto_graphs.LAYERS]
     files = {"one.json": captured([kineto_graphs.LAYERS]), "two.json": captured([other])}
     replay = Replay(kineto_graphs.LAYERS, lost=frozenset({4}))
     assert set(kineto_graphs.ops(write(tmp_path, replayed([("", [replay])]), files))) == {None}
 
 
-def test_the_capture_of_another_model(tmp_path: Path) -> None:
-    """Kernels of other names: nothing is tied, and the file is named."""
+def test_the_capture_of_another_model_is_refused(tmp_path: Path) -> None:
+    """Its kernel names differ: nothing is tied, and the file is named."""
     other = [Node("my::z", "third"), Node("my::y", "fourth"), Node("my::x", "first")]
     path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": captured([other])})
     kineto_graphs.unattributed(path, "one.json", "3 of 3 replayed kernels and copies have no op")
 
 
 def test_a_batch_size_that_was_not_written(tmp_path: Path) -> None:
-    """The list names the right file, which is not there: a larger batch's shapes are wrong."""
+    """The list names the right file, which is missing; a larger batch's shapes would be wrong."""
     files = {"s16.json": captured([PLAIN])}
     main = replayed([(STEP, [Replay(PLAIN)])])
     kineto_graphs.unattributed(
@@ -46,7 +46,7 @@ def test_a_batch_size_that_was_not_written(tmp_path: Path) -> None:
     )
 
 
-def test_a_batch_that_is_filled_up_has_the_next_larger_graph(tmp_path: Path) -> None:
+def test_a_padded_batch_has_the_next_larger_graph(tmp_path: Path) -> None:
     """Nothing was captured for 8: the graph of 16 was replayed."""
     files = {name: captured([PLAIN]) for name in ("s4.json", "s16.json", "s32.json")}
     main = replayed([(STEP, [Replay(PLAIN)])])
@@ -55,16 +55,16 @@ def test_a_batch_that_is_filled_up_has_the_next_larger_graph(tmp_path: Path) -> 
     assert "s16.json" in " ".join(kineto_graphs.records(path).warnings)
 
 
-def test_captures_that_are_alike_but_in_their_ops(tmp_path: Path) -> None:
-    """Without a batch size either may be it."""
+def test_captures_that_differ_in_ops_alone_are_refused(tmp_path: Path) -> None:
+    """Without a batch size it may be either."""
     wider = [Node(node.op, node.kernel, sizes=(32, 32)) for node in PLAIN]
     files = {"one.json": captured([PLAIN]), "two.json": captured([wider])}
     path = write(tmp_path, replayed([("", [Replay(PLAIN)])]), files)
     kineto_graphs.unattributed(path, "fit several captured graphs")
 
 
-def test_what_is_left_of_a_graph_is_no_other_graph(tmp_path: Path) -> None:
-    """Outside of steps: a replay of which a kernel was lost has the kernels of a smaller graph."""
+def test_an_incomplete_graph_is_no_smaller_graph(tmp_path: Path) -> None:
+    """Outside of steps, a replay that lost a kernel has the kernels of a smaller graph."""
     smaller = [Node("my::y", node.kernel) for node in PLAIN[:2]]
     files = {"one.json": captured([PLAIN]), "two.json": captured([smaller])}
     main = replayed([("", [Replay(PLAIN, lost=frozenset({2}))])])

@@ -39,9 +39,9 @@ def sizes(records: Records) -> dict[int, int | None]:
 @FEWER
 @given(RANDOM)
 def test_every_op_is_found_and_costs_once_a_replay(tmp_path: Path, random: Random) -> None:
-    """Of clones, child graphs, several streams, and processes with the same ids.
+    """In clones, child graphs, several streams, and processes with the same ids.
 
-    The kernels of an op in one replay have its FLOPs: once for each time that it is there.
+    The kernels of an op have its FLOPs once per replay, for each time that it occurs.
     """
     made = scenario(random)
     records = parsed(tmp_path, made)
@@ -76,7 +76,7 @@ def _times(made: Scenario) -> dict[tuple[int, Planted], int]:
 @FEWER
 @given(RANDOM)
 def test_no_op_is_wrong_where_rows_are_missing(tmp_path: Path, random: Random) -> None:
-    """Without some nodes, API calls, ranges or pieces of work: the right op, or none."""
+    """Without some nodes, API calls, ranges or kernels, each op is right or unknown."""
     made = scenario(random)
     share = random.random()
 
@@ -98,8 +98,8 @@ def test_no_op_is_wrong_where_rows_are_missing(tmp_path: Path, random: Random) -
 
 @FEWER
 @given(RANDOM)
-def test_no_op_is_wrong_where_copies_are_not_told(tmp_path: Path, random: Random) -> None:
-    """Of exports that do not say of which node each was made: what was instantiated has no op."""
+def test_no_op_is_wrong_in_exports_without_original_nodes(tmp_path: Path, random: Random) -> None:
+    """They lack the node that each was cloned from: instantiated graphs have no ops."""
     made = scenario(random)
     records = parsed(tmp_path, made, replace(LAYOUTS["2024.6"], originals=False))
     replayed = {start: size for start, size in sizes(records).items() if start in made.replay}

@@ -13,8 +13,8 @@ from tests.readers.kineto_graphs import PLAIN, Node, Replay, captured, replayed,
 from tests.readers.kineto_json import event
 
 
-def test_names_are_alike_mangled_or_not(tmp_path: Path) -> None:
-    """A replay may have mangled names of which the capture has the plain ones."""
+def test_mangled_and_plain_names_are_equal(tmp_path: Path) -> None:
+    """A replay may have mangled names where the capture has plain ones."""
     plain, mangled = "sgl::act<float>(float*)", "_ZN3sgl3actIfEEvPf"
     nodes = (Node("my::x", plain), Node("my::y", "other"))
     ran = (Node("my::x", mangled), Node("my::y", "other"))
@@ -23,15 +23,15 @@ def test_names_are_alike_mangled_or_not(tmp_path: Path) -> None:
 
 
 def test_grids_tell_equal_names_apart(tmp_path: Path) -> None:
-    """On several streams kernels of one name and other grids start in any order."""
+    """On several streams kernels of one name and different grids start in any order."""
     nodes = [Node("aten::mm", "gemm", 7, (1, 1, 1)), Node("aten::addmm", "gemm", 8, (2, 1, 1))]
     events = replayed([("", [Replay(nodes, [1, 0])])], amd=False)
     path = write(tmp_path, events, {"one.json": captured([nodes])})
     assert kineto_graphs.ops(path) == ["addmm", "mm"]
 
 
-def test_other_grids_are_no_twin(tmp_path: Path) -> None:
-    """Kernels of one name work on other shapes with another grid."""
+def test_another_grid_is_no_equal_run(tmp_path: Path) -> None:
+    """Kernels of one name and another grid work on other shapes."""
     wider = [Node(n.op, n.kernel, grid=(9, 1, 1)) for n in kineto_graphs.LONG]
     main = kineto_graphs.eager(
         kineto_graphs.ABC * 3, [node.kernel for node in kineto_graphs.LONG], 100, 1
@@ -43,7 +43,7 @@ def test_other_grids_are_no_twin(tmp_path: Path) -> None:
 def test_what_holds_for_all_replays_is_found_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long capture has thousands of replays: nothing goes through all kernels for each."""
+    """A long capture has thousands of replays: none searches all kernels."""
     looked_up = Counter[int]()
     kinds = replays.kinds
 
@@ -62,7 +62,7 @@ def test_what_holds_for_all_replays_is_found_once(
 
 
 def test_copies_only_matter_as_nodes(tmp_path: Path) -> None:
-    """Kernels alone are asked for: the copies of the graph still hold their places."""
+    """With kernels only, the graph's copies still keep their positions."""
     copy = event("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 1_001_900, 2, pid=0, tid=7,
                  device=0, stream=7, correlation=100_001, bytes=64)  # fmt: skip
     events = captured([PLAIN])

@@ -15,7 +15,7 @@ LINEAR = encode_op(Call("torch.nn.functional", "linear", (Tensor((4, 6), "float1
 
 
 def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:
-    """EventType 60 nests in nothing: an op text there is context, a layer is one."""
+    """EventType 60 does not nest: an op text is context, a layer is a layer."""
     ranges = [
         Range(encode_layer("request"), (50, 500), style=60, end_tid=12),
         Range(LINEAR, (60, 105), style=60, end_tid=12),  # ends within the launch
@@ -25,10 +25,10 @@ def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:
     assert (line["op"], line["layer"]) == (["mm"], ["request"])
 
 
-def test_only_the_last_are_kept_of_too_many_that_need_not_nest(
+def test_of_too_many_open_start_end_ranges_the_last_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of start/end layers, too."""
+    """Layers included."""
     monkeypatch.setattr(assemble, "_MAX_NAMES", 2)
     monkeypatch.setattr(assemble, "_MIN_NAMES", 2)
     ranges = [Range(f"layer:l{n}", (n, 100 + n), style=60, end_tid=11) for n in range(4)]
@@ -43,7 +43,7 @@ NODE = "MmBackward0, seq = 7, op_id = 10"
 
 
 def test_ranges_of_the_user_are_layers(tmp_path: Path) -> None:
-    """Of a kernel without any op, too, which has a direction where a name says so."""
+    """For kernels without an op, too; their direction follows from a name, if any."""
     (line,) = parsed(tmp_path, around("model (forward)", "layer_3", "attention"))
     assert line["layer"] == ["model (forward)", "layer_3", "attention"]
     assert (line["op"], line["dir"]) == ([], "fprop")
@@ -57,7 +57,7 @@ def test_they_nest_with_layers_of_pyprof(tmp_path: Path) -> None:
 
 
 def test_a_step_is_a_layer_only_where_nothing_smaller_is(tmp_path: Path) -> None:
-    """Its name stands without the number, or each step would be a layer of its own."""
+    """Without its number, or each step would be another layer."""
     (line,) = parsed(tmp_path, around("iteration 12", "attention"))
     assert line["layer"] == ["attention"]
     (line,) = parsed(tmp_path, around("iteration 12"))
@@ -66,7 +66,7 @@ def test_a_step_is_a_layer_only_where_nothing_smaller_is(tmp_path: Path) -> None
     assert line["layer"] == []
 
 
-def test_what_lies_in_numbered_steps_is_put_into_words_once(tmp_path: Path) -> None:
+def test_paths_in_numbered_steps_are_formatted_once(tmp_path: Path) -> None:
     """A capture of many steps has as many paths as one of few."""
     work = [Work(call=(1000 * n + 100, 1000 * n + 110)) for n in range(9)]
     ranges = [r for n in range(9) for r in around(f"step {n}", "attention", at=1000 * n + 100)]
@@ -77,8 +77,8 @@ def test_what_lies_in_numbered_steps_is_put_into_words_once(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("layout", ["2024.6", "registered strings", "_V2 tables"])
-def test_ranges_in_a_domain_of_a_library_are_none(tmp_path: Path, layout: str) -> None:
-    """Whatever they are called; those in a domain of the user's are the user's."""
+def test_ranges_in_the_domain_of_a_library_are_no_layers(tmp_path: Path, layout: str) -> None:
+    """Whatever their text; ranges in a domain of the user are."""
     ranges = [
         Range("CCCL", (0, 0), style=75, domain=1),
         Range("my app", (0, 0), style=75, domain=2),
@@ -91,7 +91,7 @@ def test_ranges_in_a_domain_of_a_library_are_none(tmp_path: Path, layout: str) -
 
 
 def test_backward_kernels_have_the_range_of_their_forward_op(tmp_path: Path) -> None:
-    """Which the autograd thread itself is not in."""
+    """The autograd thread itself is not inside it."""
     ranges = [
         *around("backward", at=400),
         *around("mlp", MM_SEQ),
@@ -107,9 +107,9 @@ def test_backward_kernels_have_the_range_of_their_forward_op(tmp_path: Path) -> 
 
 
 def test_a_thread_without_names_is_in_the_range_around_the_backward_pass(tmp_path: Path) -> None:
-    """Without autograd's ranges only the time tells: PyTorch's thread works while its caller waits.
+    """Without autograd's ranges, only time shows it: the caller waits while PyTorch's thread works.
 
-    Not where two threads may be the caller, nor for a thread that names parts itself.
+    Not if two threads may be the caller, nor for a thread with ranges of its own.
     """
     engine = Work("gemm", call=(402, 408), tid=12)
     step = [*around("forward"), Range("training", (1, 990)), Range("backward", (400, 500))]
@@ -124,8 +124,8 @@ def test_a_thread_without_names_is_in_the_range_around_the_backward_pass(tmp_pat
 
 
 @pytest.mark.parametrize("text", ["Backward", "Backward, op_id = 3", "lossBackward"])
-def test_what_the_user_calls_backward_is_no_op(tmp_path: Path, text: str) -> None:
-    """It names a part of the program, and the direction."""
+def test_a_users_range_named_backward_is_no_op(tmp_path: Path, text: str) -> None:
+    """It gives a layer and the direction."""
     (line,) = parsed(tmp_path, around(text))
     assert (line["op"], line["layer"], line["dir"]) == (
         [],
@@ -135,7 +135,7 @@ def test_what_the_user_calls_backward_is_no_op(tmp_path: Path, text: str) -> Non
 
 
 def test_autograds_thread_is_in_the_range_in_which_its_caller_waits(tmp_path: Path) -> None:
-    """Whatever that is called: autograd's own ranges show whose thread it is."""
+    """Whatever its name: autograd's own ranges show who its caller is."""
     engine = around(ENGINE, NODE, "aten::mm, op_id = 11", at=400, tid=12)
     step = [Range("training", (1, 990)), Range("loss and grads", (300, 500))]
     work = Work("gemm", call=(402, 408), tid=12)
@@ -146,15 +146,15 @@ def test_autograds_thread_is_in_the_range_in_which_its_caller_waits(tmp_path: Pa
 
 
 def test_a_thread_that_runs_forward_ops_too_is_not_autograds(tmp_path: Path) -> None:
-    """It may work for itself, as each stage of a pipeline does."""
+    """It may be a script's own, such as a pipeline stage."""
     both = [*around(ENGINE, NODE, at=400, tid=12), *around("aten::mm, op_id = 1", at=600, tid=12)]
     work = Work("gemm", call=(402, 408), tid=12)
     (line,) = parsed(tmp_path, [Range("stage 1", (1, 990)), *both], work)
     assert line["layer"] == []
 
 
-def test_a_trace_tells_for_which_thread_autograd_works(tmp_path: Path) -> None:
-    """torch.profiler numbers the forward threads: other threads may have ranges as well."""
+def test_a_trace_names_the_thread_that_autograd_works_for(tmp_path: Path) -> None:
+    """torch.profiler numbers the forward threads; other threads may have ranges, too."""
     path = tmp_path / "trace.json"
     forward = op("aten::mm", 10, 20, External_id=1, Sequence_number=7, Fwd_thread_id=0)
     node = {"Sequence_number": 7, "Fwd_thread_id": 1}
@@ -171,8 +171,8 @@ def test_a_trace_tells_for_which_thread_autograd_works(tmp_path: Path) -> None:
     assert records.arrow("fwdOp").to_pylist() == [["mm"]]
 
 
-def test_what_runs_forward_again_in_a_checkpoint_is_backward(tmp_path: Path) -> None:
-    """Whatever the user calls it: the backward pass spends the time."""
+def test_a_checkpoints_recomputed_forward_is_backward(tmp_path: Path) -> None:
+    """Whatever the user's range says."""
     again = "torch.utils.checkpoint.CheckpointFunctionBackward, seq = 9"
     (line,) = parsed(tmp_path, around("step", again, "forward", MM))
     assert (line["dir"], line["recomputed"]) == ("bprop", 1)
@@ -180,8 +180,8 @@ def test_what_runs_forward_again_in_a_checkpoint_is_backward(tmp_path: Path) -> 
     assert line["dir"] == "optim"
 
 
-def test_ranges_that_start_and_end_anywhere_are_layers_too(tmp_path: Path) -> None:
-    """Before the nested ones; those of libraries are not."""
+def test_start_end_ranges_are_layers_too(tmp_path: Path) -> None:
+    """Outside of the nested ones; those of libraries are none."""
     free = [
         Range("decoder", (10, 300), style=60),
         Range("ncclAllReduce", (20, 300), style=60),
@@ -191,8 +191,8 @@ def test_ranges_that_start_and_end_anywhere_are_layers_too(tmp_path: Path) -> No
     assert line["layer"] == ["decoder", "attention"]
 
 
-def test_a_layer_called_like_an_rnn_says_no_direction(tmp_path: Path) -> None:
-    """A module's path may hold the word; a layer of that very name says it."""
+def test_a_layer_path_that_contains_backward_gives_no_direction(tmp_path: Path) -> None:
+    """Only a layer of exactly that name does."""
     (line,) = parsed(tmp_path, around(encode_layer("rnn.backward_cell"), MM))
     assert line["dir"] == "fprop"
     (line,) = parsed(tmp_path, around(encode_layer("backward")))
@@ -203,7 +203,7 @@ def test_a_layer_called_like_an_rnn_says_no_direction(tmp_path: Path) -> None:
     "name",
     ["kineto-h100-transformer-user-ranges/trace.json.gz", "nsys2024.6-a100-user-ranges/net.sqlite"],
 )
-def test_all_work_of_captures_with_ranges_of_their_own_is_in_one(captures: Path, name: str) -> None:
+def test_all_work_of_captures_with_user_ranges_is_in_one(captures: Path, name: str) -> None:
     """As their authors named the parts of their programs."""
     layers = parse_file(captures / name).dictionary("layer")
     assert all(layers.at(row) for row in range(len(layers)))
@@ -211,7 +211,7 @@ def test_all_work_of_captures_with_ranges_of_their_own_is_in_one(captures: Path,
     assert {"Self-Attention", "Add & Norm 1"} <= names or "computing attention scores" in names
 
 
-def test_what_a_graph_replays_is_in_the_range_around_its_launch(tmp_path: Path) -> None:
+def test_replayed_kernels_are_in_the_range_around_their_launch(tmp_path: Path) -> None:
     path = nsys_db(
         tmp_path / "a.sqlite",
         (Work(call=(100, 110), api="cudaGraphLaunch_v10000"),),

@@ -35,7 +35,7 @@ def _encloses(outer: tuple[int, int, int], inner: tuple[int, int, int]) -> bool:
 def test_each_range_has_its_nearest_enclosing_range(
     spans: list[tuple[int, int, int]], steps: int
 ) -> None:
-    """The parent is the enclosing range that comes last in (start, -end, tiebreak) order."""
+    """The enclosing range that comes last in (start, -end, tiebreak) order."""
     tie = np.arange(len(spans))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "_STEPS", steps)
@@ -58,7 +58,7 @@ def test_each_range_has_its_nearest_enclosing_range(
 def test_each_launch_has_its_innermost_range(
     spans: list[tuple[int, int, int]], launches: list[tuple[int, int, int]], steps: int
 ) -> None:
-    """Of the ranges that contain it, the last to start, of those the first to end."""
+    """The last to start of those that contain it, then the first to end."""
     ranges = nest(*_columns(spans), lambda: np.arange(len(spans)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "_STEPS", steps)
@@ -77,7 +77,7 @@ def test_each_launch_has_its_innermost_range(
 def test_the_order_of_rows_decides_nothing(
     spans: list[tuple[int, int, int]], seed: st.DrawFn
 ) -> None:
-    """Shuffled ranges with the same tiebreaks nest the same."""
+    """Shuffled ranges with the same tiebreaks nest the same way."""
     numbered = list(enumerate(spans))
     seed.shuffle(numbered)  # type: ignore[attr-defined]
     whole = nest(*_columns(spans), lambda: np.arange(len(spans)))
@@ -93,7 +93,7 @@ def test_the_order_of_rows_decides_nothing(
 def test_depth_counts_the_ranges_above(
     spans: list[tuple[int, int, int]], deeper: int, few: int
 ) -> None:
-    """Steps one by one and pointer jumping give what walking up gives."""
+    """Single steps and pointer jumping give what walking up gives."""
     spans = [*spans, *((0, 0, 99 - level) for level in range(deeper))]
     parent = nest(*_columns(spans), lambda: np.arange(len(spans))).parent
     with pytest.MonkeyPatch.context() as patch:

@@ -51,7 +51,7 @@ def test_other_frames_stay(frame: str) -> None:
 
 
 def test_the_users_line_is_the_innermost_outside_libraries() -> None:
-    """A library called by the user is in the trace, but not the line to look at."""
+    """A library that the user calls is in the trace, but is not the line to look at."""
     trace = ("/app/train.py:3", "/app/net.py:8", SITE + "transformers/bert.py:5")
     assert user_line(trace) == "/app/net.py:8"
     assert user_line(trace[2:]) is None
@@ -73,8 +73,8 @@ CALLERS = [
 
 
 @pytest.mark.parametrize("frame", CALLERS)
-def test_what_python_s_library_calls_through_is_no_line_of_the_users(frame: str) -> None:
-    """Wherever it is installed, and as torch.profiler writes it; the trace has it."""
+def test_lines_of_the_standard_library_are_not_the_users(frame: str) -> None:
+    """Wherever it is installed, and as torch.profiler writes it; the trace keeps them."""
     assert user_line(("/app/train.py:3", frame)) == "/app/train.py:3"
     assert user_trace((frame,)) == (frame,)
 
@@ -100,8 +100,8 @@ def test_a_users_file_may_have_the_name_of_a_library_s(frame: str) -> None:
         ("gone.py", None),
     ],
 )
-def test_a_line_is_one_that_a_file_can_have(frame: str, expected: tuple[str, int] | None) -> None:
-    """Lines count from 1; what is no line is no place in a file."""
+def test_line_numbers_begin_at_1(frame: str, expected: tuple[str, int] | None) -> None:
+    """A frame with another number is no source line."""
     assert file_and_line(frame) == expected
 
 
@@ -114,13 +114,13 @@ def test_a_line_is_one_that_a_file_can_have(frame: str, expected: tuple[str, int
         "C:\\cache\\al\\cal4xpiah2v6blbfmwwonu52dvevbsmlh743q5tkclrt4gcqpzea.py:7",
     ],
 )
-def test_code_that_a_compiler_wrote_is_nobodys_line(frame: str) -> None:
-    """The user's line that called it is what counts, wherever the cache is."""
+def test_generated_code_is_not_the_users_line(frame: str) -> None:
+    """The user's line that called it counts, wherever the cache is."""
     assert user_trace(("/app/train.py:3", frame)) == ("/app/train.py:3",)
 
 
 def test_a_users_file_may_look_like_a_part_of_a_cache() -> None:
-    """A folder of two letters is nothing else."""
+    """A folder with a name of two letters is not one by itself."""
     frames = ("/home/me/ab/cab.py:3", "/home/me/al/cal4xpia.py:9")
     assert user_trace(frames) == frames
 
@@ -135,7 +135,7 @@ def test_a_users_file_may_look_like_a_part_of_a_cache() -> None:
         ("my/torch/model.py:3", False),
     ],
 )
-def test_a_file_named_from_where_it_is_imported_is_torchs(frame: str, *, expected: bool) -> None:
+def test_a_path_relative_to_site_packages_is_torchs(frame: str, *, expected: bool) -> None:
     """So is code that Inductor wrote."""
     assert is_framework(frame) is expected
 
@@ -227,8 +227,8 @@ def _begin_again(texts: list[str], kinds: list[Kind]) -> int | None:
 
 
 @given(_trees(), st.integers(1, 4), st.randoms(use_true_random=False))
-def test_some_paths_are_put_into_words(tree: list[tuple[int, int]], most: int, rng: object) -> None:
-    """Each as the texts on the way to it say, cut to its innermost ones."""
+def test_selected_paths_are_formatted(tree: list[tuple[int, int]], most: int, rng: object) -> None:
+    """Each as the texts along it, cut to the innermost ones."""
     found = range_stacks.RangeStacks(
         np.arange(len(tree)),
         np.array([parent for parent, _ in tree]),

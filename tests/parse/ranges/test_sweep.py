@@ -16,7 +16,7 @@ def _nested(path: Path, depth: int) -> Path:
 
 
 def test_a_kernel_in_many_layers_has_them_all(tmp_path: Path) -> None:
-    """As long as all rows together do not list too many."""
+    """As long as the rows together do not list too many."""
     (layers,) = parse_file(_nested(tmp_path / "net.sqlite", 3000)).arrow("layer").to_pylist()
     assert layers == [f"l{n}" for n in range(3000)]
 
@@ -25,21 +25,21 @@ def test_a_kernel_in_many_layers_has_them_all(tmp_path: Path) -> None:
     "command", [["summary"], ["summary", "--by", "layer"], ["prof", "--by", "layer"], ["lines"]]
 )
 def test_reports_take_any_depth(command: list[str], tmp_path: Path) -> None:
-    """Nothing calls itself once a layer."""
+    """Nothing recurses per layer."""
     done = run(*command, _nested(tmp_path / "net.sqlite", 3000))
     assert done.code == 0
     assert max(map(len, done.stdout.splitlines())) < 40_000
 
 
 def test_the_page_takes_any_depth(tmp_path: Path) -> None:
-    """The tree of modules on it, too."""
+    """Its tree of modules, too."""
     done = run("report", _nested(tmp_path / "net.sqlite", 2000), "-o", tmp_path / "net.html")
     assert done.code == 0
 
 
 @pytest.mark.parametrize("form", ["aten::op{}, seq = {}", "layer:op{}"])
-def test_ranges_that_never_end_hold_nothing(form: str, tmp_path: Path) -> None:
-    """More than can be in each other are not: nothing is tied to them, and that is said."""
+def test_too_many_ranges_that_never_end_are_dropped(form: str, tmp_path: Path) -> None:
+    """More than can nest: nothing is tied to them, and a warning says so."""
     count = 3000
     work = [Work(call=(10 * n + 2, 10 * n + 4), at=(10 * n + 5, 10 * n + 9)) for n in range(count)]
     ranges = [Range(form.format(n, n), (10 * n, None)) for n in range(count)]
@@ -49,8 +49,8 @@ def test_ranges_that_never_end_hold_nothing(form: str, tmp_path: Path) -> None:
     assert any("have no end" in text for text in found.warnings)
 
 
-def test_ranges_that_never_end_may_be_in_each_other(tmp_path: Path) -> None:
-    """A capture that stops in the middle of a step: some are open, and all are believed."""
+def test_a_few_ranges_that_never_end_are_kept(tmp_path: Path) -> None:
+    """A capture that stops in the middle of a step leaves some open."""
     ranges = [Range(f"layer:l{n}", (n, None)) for n in range(30)]
     found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))], ranges))
     assert found.arrow("layer").to_pylist() == [[f"l{n}" for n in range(30)]]

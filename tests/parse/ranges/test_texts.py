@@ -52,15 +52,15 @@ QUESTIONS: tuple[Callable[[str], object], ...] = (marker.classify, loop_of, stat
 def test_answers_are_those_of_each_text(
     question: Callable[[str], object], texts: list[str], data: st.DataObject
 ) -> None:
-    """Whichever numbers of however many digits stand in the texts, and which comes first."""
+    """Whichever numbers with however many digits the texts contain, and whichever comes first."""
     digits = st.text("0123456789", min_size=1, max_size=18)
     others = [re.sub("[0-9]+", lambda _: data.draw(digits), text) for text in texts]
     mixed = data.draw(st.permutations([*texts, *others]))
     assert answers(mixed, question) == [question(text) for text in mixed]
 
 
-def test_a_question_is_asked_once_for_all_numbers() -> None:
-    """Of a million steps it is the first that is looked at."""
+def test_texts_that_differ_in_numbers_are_checked_once() -> None:
+    """Of a million steps only the first is looked at."""
     asked: list[str] = []
 
     def question(text: str) -> int:

@@ -49,8 +49,8 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("of", LOOPS.values(), ids=LOOPS.keys())
-def test_records_say_of_steps_what_the_capture_says(of: Capture, tmp_path: Path) -> None:
-    """The step of each row, how long each takes, and what marks them."""
+def test_records_have_the_steps_of_the_capture(of: Capture, tmp_path: Path) -> None:
+    """The step of each row, the length of each step, and the range that marks it."""
     records = parse(of)
     expected = find_steps(records, of)
     path = tmp_path / "net.dict"
@@ -66,7 +66,7 @@ def test_records_say_of_steps_what_the_capture_says(of: Capture, tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
-def test_what_parse_wrote_groups_rows_as_the_capture_does(
+def test_parsed_files_group_rows_as_the_capture_does(
     suffix: str, captures: Path, tmp_path: Path
 ) -> None:
     """`prof --by phase` and `--by step`, in each form of records."""
@@ -79,8 +79,8 @@ def test_what_parse_wrote_groups_rows_as_the_capture_does(
         assert len(shown[0].splitlines()) > 1
 
 
-def test_a_mixed_step_is_mixed_in_what_parse_wrote(tmp_path: Path) -> None:
-    """Not `forward`, as its rows would be without the step."""
+def test_a_mixed_step_stays_mixed_in_parsed_files(tmp_path: Path) -> None:
+    """Without the step, its rows would be `forward`."""
     text = "execute_9_context_1(sq8sk8sqsq64sqsk64)_generation_1(sq1sk9sqsq1sqsk9)"
     path = tmp_path / "net.dict"
     with path.open("wb") as file:
@@ -90,8 +90,8 @@ def test_a_mixed_step_is_mixed_in_what_parse_wrote(tmp_path: Path) -> None:
     assert "1 by ranges" in run("summary", path).stdout
 
 
-def test_what_an_older_version_wrote_still_reads(tmp_path: Path) -> None:
-    """Without the keys, steps are looked for in the rows, as before; the old keys are untouched."""
+def test_files_of_older_versions_are_read(tmp_path: Path) -> None:
+    """Without the keys, steps are inferred from rows, as before; old keys are unchanged."""
     out = io.BytesIO()
     dict_lines.write(parse(training(4)), out)
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -107,7 +107,7 @@ def test_what_an_older_version_wrote_still_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [-5, 1 << 40, (1 << 63) - 1])
 def test_a_damaged_number_costs_no_memory(number: int, tmp_path: Path) -> None:
-    """Its row is in no step; the others are in theirs."""
+    """Its row is in no step; the others keep theirs."""
     path = tmp_path / "net.dict"
     line = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "kind": "kernel"}
     rows = [{**line, "start": 10 * n + 1, "end": 10 * n + 6, "step": step, "stepRange": "step 1"}

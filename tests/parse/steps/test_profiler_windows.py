@@ -49,7 +49,7 @@ def windows(work: Iterable[Work], api: Iterable[Api], pids: int = 1) -> list[int
 def test_work_is_of_the_window_in_which_it_was_launched(
     at: Bounds, call: Bounds | None, window: int
 ) -> None:
-    """Whenever it ran; where its launch is not known, of that in which it ended."""
+    """Whenever it ran; without a known launch, that in which it ended."""
     assert windows([Work(at, call)], TWO_PAUSES) == [window]
 
 
@@ -63,8 +63,8 @@ def test_work_is_of_the_window_in_which_it_was_launched(
         [(START, 90)],
     ],
 )
-def test_what_was_recorded_is_no_pause(api: list[tuple[str, int]]) -> None:
-    """A tool that records on after a stop tells what it was told; such captures say no window."""
+def test_time_with_recorded_work_is_no_pause(api: list[tuple[str, int]]) -> None:
+    """A tool may go on recording after a stop; such captures have no windows."""
     calls = [Api(name, (at, at + 1)) for name, at in api]
     found = records(capture([Work((10, 20), (5, 8)), Work((110, 120), (100, 108))], calls))
     assert "window" not in found.columns
@@ -122,7 +122,7 @@ def pause(begin: int, end: int) -> list[dict[str, Any]]:
 def test_numbers_that_begin_again_tie_nothing_across_windows(
     tmp_path: Path, corr: tuple[int, ...], seq: tuple[int, ...]
 ) -> None:
-    """Neither kernels to calls nor nodes to forward ops: each step is of rows of its own."""
+    """Neither kernels to calls nor nodes to forward ops: each step keeps to its own rows."""
     begins, rows = (0, 1000, 2000), (3, 4, 5)
     events = [*pause(500, 900), *pause(1500, 1900)]
     for begin, count, first, number in zip(begins, rows, corr, seq, strict=True):
@@ -139,14 +139,14 @@ def test_numbers_that_begin_again_tie_nothing_across_windows(
 
 
 def test_backward_in_a_window_of_its_own(tmp_path: Path) -> None:
-    """PyTorch's numbers go on: a script may capture both passes apart."""
+    """PyTorch's numbers go on: a script may capture the two passes separately."""
     forward, backward = step(0, 3, 7)[:3], step(1000, 3, 7, corr=3)[3:]
     _, row = read(tmp_path, [*forward, *pause(500, 900), *backward]).table().to_pylist()
     assert (row["window"], row["fwdSeqMarker"]) == (1, [product(3)])
 
 
 def test_the_number_of_an_op_that_ran_in_the_pause(tmp_path: Path) -> None:
-    """An op without a node shows the next number: the node of that is no node of this op's."""
+    """An op without a node has the next one's number, but that node is not its own."""
     shown = op("aten::argmax", 200, 10, Sequence_number=8, Fwd_thread_id=0)
     backward = step(1000, 3, 8, corr=3)[3:]
     events = [*step(0, 3, 7), shown, *pause(500, 900), *backward]
@@ -155,7 +155,7 @@ def test_the_number_of_an_op_that_ran_in_the_pause(tmp_path: Path) -> None:
 
 
 def test_work_that_ran_on_keeps_its_launch(tmp_path: Path) -> None:
-    """Ids that do not begin again are looked for in all windows."""
+    """Ids that are unique are looked up in all windows."""
     events = [launch(1, 5), kernel(1, 950, 10), *pause(500, 900), launch(2, 960), kernel(2, 970)]
     table = read(tmp_path, events).table().to_pylist()
     assert [(row["launch"][0], row["window"]) for row in table] == [(5000, 0), (960_000, 1)]
@@ -180,7 +180,7 @@ def _steps(folder: Path, ranges: list[tuple[int, int]], launches: list[int]) -> 
     lengths=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5),
     launches=st.lists(st.integers(0, 99), min_size=1, max_size=6, unique=True).map(sorted),
 )
-def test_steps_are_found_as_one_looks_for_them(
+def test_steps_after_pauses_equal_brute_force(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[tuple[int, int]], launches: list[int]
 ) -> None:
     """Brute force over steps that follow each other after pauses."""
@@ -197,7 +197,7 @@ def test_steps_are_found_as_one_looks_for_them(
     assert _steps(folder, ranges, launches) == expected
 
 
-def test_steps_of_another_process_are_not_meant(tmp_path: Path) -> None:
+def test_steps_are_of_their_own_process(tmp_path: Path) -> None:
     """In a capture of two, each has its own."""
     step = Range(STEP.format(1), (0, 100), pid=1)
     work = [
@@ -210,7 +210,7 @@ def test_steps_of_another_process_are_not_meant(tmp_path: Path) -> None:
 
 
 def test_steps_without_work_have_no_rows(tmp_path: Path) -> None:
-    """As of a killed job, whose trace ends before the first kernel."""
+    """A killed job's trace may end before the first kernel."""
     step = event("user_annotation", STEP.format(1), 0, 10)
     capture = read_events(tmp_path, [step])
     assert serving_step_of_rows(capture, capture.activities, np.zeros(0, np.int64)) is None

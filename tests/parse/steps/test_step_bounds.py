@@ -21,7 +21,7 @@ from tests.analysis.captures import ADD, Range, Work, capture, trace
 def test_a_row_is_in_the_step_that_began_last_unless_that_is_over(
     steps: list[tuple[int, int]], launches: list[int]
 ) -> None:
-    """Looked at one by one; before all steps, and after the last, it is in none."""
+    """Checked one by one; before the first step and after the last, a row is in none."""
     steps.sort()
     start = np.array([begin for begin, _ in steps], np.int64)
     bounds = Bounds("", start, start + np.array([length for _, length in steps], np.int64))
@@ -74,7 +74,7 @@ def _turns(turns: str, *more: Work, lines: bool = False, one_shape: bool = False
 def test_optimizers_that_step_in_turn_make_one_step(
     turns: str, expected: int, *, captured: bool
 ) -> None:
-    """As those of a GAN; one after the other is no turn, nor is what is too short to tell."""
+    """As in a GAN; not if one follows the other once, or if the capture is too short."""
     net = _turns(turns)
     parsed = parse(net)
     if not captured:
@@ -86,16 +86,14 @@ def test_optimizers_that_step_in_turn_make_one_step(
 
 
 @pytest.mark.parametrize(("lines", "expected"), [(True, 5), (False, 10)])
-def test_optimizers_alike_are_told_apart_by_the_line_that_calls_them(
-    *, lines: bool, expected: int
-) -> None:
-    """Of networks of the same sizes; without stacks, nothing tells them apart."""
+def test_equal_optimizers_are_separated_by_their_source_line(*, lines: bool, expected: int) -> None:
+    """For networks of equal sizes; without stacks they cannot be separated."""
     net = _turns("ab" * 5, lines=lines, one_shape=True)
     assert len(find_steps(parse(net), net)) == expected
 
 
-def test_columns_may_hold_a_value_several_times() -> None:
-    """As parse makes them, one for each place in the program: the same lines are the same."""
+def test_equal_dictionary_entries_are_one_line() -> None:
+    """Parse makes one for each range stack: equal source lines are one line."""
     net = _turns("ab" * 5, lines=True, one_shape=True)
     parsed = parse(net)
     trace_of = parsed.dictionary("trace")
@@ -108,7 +106,7 @@ def test_columns_may_hold_a_value_several_times() -> None:
 
 
 def test_an_evaluation_every_other_step_is_no_second_optimizer() -> None:
-    """Only what optimizers do counts: the loop has as many steps as its only one."""
+    """Only work of optimizers counts: the loop has as many steps as its one optimizer has."""
     more = [
         Work((2000 * n + 50, 2000 * n + 95), (2000 * n + 50, 2000 * n + 55), "evaluate")
         for n in range(4)

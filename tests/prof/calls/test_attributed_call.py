@@ -25,7 +25,7 @@ def test_a_product_costs_two_flops_per_multiplication() -> None:
     assert (called.has_shapes, called.lacks_dtype, called.gradient) == (True, False, False)
 
 
-def test_a_dtype_stands_for_those_that_the_text_lacks() -> None:
+def test_a_given_dtype_fills_in_for_types_that_the_text_lacks() -> None:
     bare = Call("torch", "mm", (Tensor((4, 8), None), Tensor((8, 2), None)))
     unknown = AttributedCall(call=bare, direction=BPROP, dtype=None, position=0)
     known = AttributedCall(call=bare, direction=FPROP, dtype="float16", position=0)
@@ -38,14 +38,14 @@ _ALIKE = {*("scan", "resample", "distance", "fft", "linalg", "view", "fused", "o
 
 
 def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:
-    """No name is misspelt wherever a family is asked for, and none was forgotten."""
+    """Every family that some code asks for exists, and none is missing."""
     assert set(FAMILY_RANKS) | _ALIKE == set(FAMILIES)
     assert set(FAMILY_RANKS).isdisjoint(_ALIKE)
     assert FAMILIES.keys() >= PRODUCTS | SPARSE | MATRIX_FAMILIES
 
 
-def test_a_work_has_the_family_of_its_formula() -> None:
-    """Forward and backward; none if no formula is known."""
+def test_work_has_the_family_of_its_formula() -> None:
+    """Forward and backward; no family if no formula is known."""
     outer = Call("torch", "kron")
     assert (
         family(AttributedCall(call=outer, direction=FPROP, dtype=None, position=0)) == "pointwise"

@@ -83,8 +83,8 @@ def _rows(*arguments: str | Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(done.stdout)))
 
 
-def test_each_call_is_of_its_own_step(trace: Path) -> None:
-    """Half of the squares of its tokens, 4 operations a score, element and head; none outside."""
+def test_each_call_takes_the_tokens_of_its_own_step(trace: Path) -> None:
+    """Half of the squared token count, 4 FLOPs per score, element and head; else unknown."""
     rows = [row for row in _rows(trace) if "attention" in row["Kernel"]]
     each = 4 * HEADS * WIDTH // 2
     assert [row["FLOPs"] for row in rows] == [str(16 * each), "", str(4 * each), ""]
@@ -94,7 +94,7 @@ def test_each_call_is_of_its_own_step(trace: Path) -> None:
 
 @pytest.mark.parametrize("name", ["net.dict", "net.parquet"])
 def test_records_keep_the_step(name: str, trace: Path, tmp_path: Path) -> None:
-    """What was parsed costs the same, and rows outside any step have none."""
+    """A parsed file gives the same costs as its capture; rows outside of steps have no step."""
     target = tmp_path / name
     assert run("parse", "-q", trace, "-o", target).code == 0
     assert _rows(target) == _rows(trace)
@@ -103,7 +103,7 @@ def test_records_keep_the_step(name: str, trace: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_supplies_what_no_trace_holds(trace: Path, tmp_path: Path) -> None:
-    """FLOPs of both products, 2 to 1 at any time; weights stored as the kernels' names say."""
+    """Both products, always in the ratio 2 to 1; weights of the type in the kernel's name."""
     moe = [row for row in _rows(trace) if "matmul" in row["Kernel"]]
     assert {row["FLOPs"] for row in moe} == {""}
     assert {row["Why"] for row in moe} == {
@@ -119,7 +119,7 @@ def test_a_model_supplies_what_no_trace_holds(trace: Path, tmp_path: Path) -> No
 
 
 def test_a_rank_with_half_of_the_heads_has_half_of_the_experts(trace: Path, tmp_path: Path) -> None:
-    """Four of eight heads: each layer is divided in two; `why` says so."""
+    """Four of eight heads mean tensor parallelism of 2 in each layer; `why` says so."""
     heads = {"num_attention_heads": 2 * HEADS, "head_dim": WIDTH}
     rows = _rows("--with", _config(tmp_path, **heads), trace)
     moe = [row for row in rows if "matmul" in row["Kernel"]]
@@ -130,8 +130,8 @@ def test_a_rank_with_half_of_the_heads_has_half_of_the_experts(trace: Path, tmp_
     assert sum(int(row["FLOPs"]) for row in same) == 2 * 4 * 2 * 3 * 96 * 64
 
 
-def test_another_model_is_warned_of(trace: Path, tmp_path: Path) -> None:
-    """Once, and its cost stays unknown, with the same words."""
+def test_a_model_that_does_not_fit_is_warned_of(trace: Path, tmp_path: Path) -> None:
+    """Once; costs stay unknown, with the same reasons as without a model."""
     config = _config(tmp_path, hidden_size=4096)
     done = run("prof", "--csv", "--raw", "-c", "flops,why", "--with", config, trace)
     words = "config.json contradicts the capture: hidden_size 4096, recorded activations of 96"
@@ -155,7 +155,7 @@ def test_every_report_takes_a_model(command: str, trace: Path, tmp_path: Path) -
 
 
 def test_comparisons_and_lines_take_a_model_too(tmp_path: Path) -> None:
-    """FLOPs can be compared where they are known: exit code 1 says that they are not."""
+    """FLOPs can be compared only where they are known: otherwise exit code 1."""
     config, experts = _config(tmp_path), tmp_path / "experts.json"
     experts.write_text(text(_experts(2, 40)))
     compared = ("diff", "-q", "--fail-if", "flops>0%")
@@ -194,8 +194,7 @@ def test_a_bad_configuration_ends_in_one_line(
     assert (why in done.stderr, done.stderr.count("\n")) == (True, 1)
 
 
-def test_captures_without_such_ranges_have_no_such_column(tmp_path: Path) -> None:
-    """Nothing is stored for those who serve nothing."""
+def test_captures_without_serving_steps_have_no_step_column(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text(text([*_attention(1, 20)]))
     assert "servingStep" not in parse.parse_file(path).columns
@@ -209,7 +208,7 @@ TYPES = ["sliding_attention", "full_attention"]
 def test_the_nth_attention_of_a_step_is_that_of_the_nth_layer(
     tmp_path: Path, calls: int, known: list[bool]
 ) -> None:
-    """So the types of layers say which sees all keys; a step of other calls leaves it open."""
+    """So config.json says which calls see all keys, unless a step has more or fewer calls."""
     step = STEP.replace("_1(", "_2(").format(4, 8)
     events = [event("user_annotation", step, 10, 200)]
     for at in range(calls):
@@ -225,7 +224,7 @@ def test_the_nth_attention_of_a_step_is_that_of_the_nth_layer(
 
 
 def test_a_row_above_the_peak_refutes_that_all_keys_are_seen(tmp_path: Path) -> None:
-    """Of two layers that would cost the same one took an hundredth of the time: it has a window."""
+    """Of two layers with the same model cost one took a hundredth of the time: it has a window."""
     tokens, heads, width = 8192, 64, 64
     q = [tokens, heads, width]
     events = [event("user_annotation", STEP.format(tokens, tokens**2), 10, 300)]
@@ -277,7 +276,7 @@ def _forward_flops(folder: Path, *nodes: tuple[int, list[int]]) -> object:
 def test_a_convolution_of_unknown_stride(
     tmp_path: Path, nodes: list[tuple[int, list[int]]], flops: int | None
 ) -> None:
-    """2 operations for each filter element and position, where one node of it tells positions."""
+    """2 FLOPs per filter element and output position, if a backward node shows the positions."""
     assert _forward_flops(tmp_path, *nodes) == flops
 
 
@@ -310,10 +309,10 @@ def _collective_rows(
         ("all_to_allv", 100, 100, 400),
     ],
 )
-def test_what_is_said_stands_for_shapes(
+def test_amounts_in_a_text_stand_in_for_shapes(
     name: str, given: int, got: int, moved: int, tmp_path: Path
 ) -> None:
-    """Each kernel for itself: what it gives is read, what it gets is written, of 2 bytes."""
+    """Each kernel on its own: the amounts that it reads and writes, at 2 bytes per element."""
     rows = _collective_rows(tmp_path, name, given, got)
     assert rows.bytes.tolist() == [moved, moved]
     assert rows.flops.tolist() == [0, 0]
@@ -321,14 +320,14 @@ def test_what_is_said_stands_for_shapes(
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("wait", "BFloat16"), ("allreduce", "Odd")])
-def test_what_says_no_amount_stays_unknown(name: str, dtype: str, tmp_path: Path) -> None:
-    """A name alone is no size, and a type that nobody knows is no width."""
+def test_texts_without_amounts_stay_unknown(name: str, dtype: str, tmp_path: Path) -> None:
+    """A name alone is no size, and an unknown type has no width."""
     assert _collective_rows(tmp_path, name, 100, 100, dtype).bytes.isna().all()
 
 
 @pytest.mark.parametrize("written", ["5", "[]", "{", '"allreduce"', "[" * 9999])
-def test_what_is_damaged_tells_nothing(written: str, tmp_path: Path) -> None:
-    """The row stays, with an unknown cost."""
+def test_damaged_texts_leave_the_cost_unknown(written: str, tmp_path: Path) -> None:
+    """The row stays."""
     path = tmp_path / "trace.json"
     path.write_text(text([launch(1, 10), kernel(1, 100, name="ncclDevKernel_AllReduce_Sum")]))
     assert run("parse", path, "-o", tmp_path / "net.dict").code == 0

@@ -41,7 +41,7 @@ def test_a_backward_row_takes_the_forward_row_with_its_number() -> None:
 
 
 def test_the_latest_forward_row_counts() -> None:
-    """Numbers of an earlier iteration are overridden; a later one is not looked at."""
+    """Numbers of earlier iterations are overridden; later ones are ignored."""
     rows = (
         row("fprop", [7], layer=["first"]),
         row("fprop", [7], layer=["second"]),
@@ -52,7 +52,7 @@ def test_the_latest_forward_row_counts() -> None:
 
 
 def test_other_numbers_of_a_row_count_after_its_own() -> None:
-    """AltSeqId is the second choice."""
+    """AltSeqId is tried second."""
     rows = (
         row("fprop", [7], layer=["seven"]),
         row("fprop", [8], layer=["eight"]),
@@ -63,7 +63,7 @@ def test_other_numbers_of_a_row_count_after_its_own() -> None:
 
 
 def test_a_number_that_no_row_has_finds_nothing() -> None:
-    """Unknown stays unknown: empty, with a reason."""
+    """The op stays unknown: empty, with a reason."""
     assert report(row("fprop", [7]), row("bprop", [8]))[1]["FLOPs"] == ""
     text = "\n".join(map(repr, (row("fprop", [7]), row("bprop", [8]))))
     assert "unknown for 1 row:" in run("prof", "-", stdin=text).stderr

@@ -66,7 +66,7 @@ EQUAL = [_row("equal", kernel, 70) for kernel in (APPLY, FIRST, SECOND)]
 
 
 def test_kernels_of_one_call_are_one_call(tmp_path: Path) -> None:
-    """Its cost is charged once; where the names repeat, it was called again."""
+    """Its cost is charged once; repeated kernel names mean another call."""
     assert _calls(tmp_path / "net.dict", EQUAL) == [0, 0, 0]
     rows = pyprof.load(tmp_path / "net.dict")
     assert rows.flops.sum() == 35 * 20 * 2  # a comparison an element, and as many to combine them
@@ -84,8 +84,10 @@ def test_kernels_of_one_call_are_one_call(tmp_path: Path) -> None:
         ("ABABA", [0, 0, 1, 1, 2]),
     ],
 )
-def test_calls_take_turns(tmp_path: Path, kernels: str, calls: list[int]) -> None:
-    """Calls of one op with the same texts: where the names of their kernels repeat, so do they."""
+def test_calls_that_alternate_are_told_apart(
+    tmp_path: Path, kernels: str, calls: list[int]
+) -> None:
+    """Calls of one op with equal texts: each repetition of its kernel names is a new call."""
     rows = [_row("equal", f"kernel{letter}", 70) for letter in kernels]
     assert _calls(tmp_path / "net.dict", rows) == calls
 
@@ -102,7 +104,7 @@ def test_other_texts_numbers_lines_threads_and_ranks_are_other_calls(tmp_path: P
 
 
 def test_a_node_of_autograd_is_one_call(tmp_path: Path) -> None:
-    """However often a kernel runs in it; the forward op that took its number as well.
+    """However many kernels run in it; so is the forward op that took its number.
 
     Ops without a node write that number too, before it.
     """
@@ -114,8 +116,8 @@ def test_a_node_of_autograd_is_one_call(tmp_path: Path) -> None:
     assert _calls(tmp_path / "net.dict", [*before, *forward, *backward]) == [0, 1, 2, 2, 3, 3]
 
 
-def test_real_calls_are_those_that_the_capture_tells(captures: Path) -> None:
-    """The original's own file, against the database that it was made of."""
+def test_calls_found_in_the_original_file_are_those_of_its_capture(captures: Path) -> None:
+    """The original's own file, against the database that it was made from."""
     folder = captures / "nvprof-v100-apex"
     inferred = pyprof.load(folder / "net.dict")
     told = pyprof.load(folder / "net.sql")
@@ -136,7 +138,7 @@ def test_a_period_is_the_shortest_shift_under_which_names_agree(names: str) -> N
 
 
 def test_json_lines_without_ids_are_the_same(tmp_path: Path) -> None:
-    """As other tools rewrite the original's files."""
+    """Such as the original's files after another tool rewrote them."""
     rows = [*EQUAL, *EQUAL]
     (tmp_path / "net.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = pyprof.load(tmp_path / "net.jsonl")
@@ -147,7 +149,7 @@ OUTER, INNER = 7, 9  # ids of calls; ids ascend inward
 
 
 def test_the_outer_call_is_charged_less() -> None:
-    """Two gradients in one call of 20, one of which has a call of its own of 8: the other is 12."""
+    """Two gradients in one call cost 20; one has its own call that costs 8: the other costs 12."""
     # row 0: inside both calls, works for the inner; row 1: in the outer alone
     offsets, members = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
     chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
@@ -158,23 +160,23 @@ def test_the_outer_call_is_charged_less() -> None:
     assert exclusive_totals(np.array([30, 20]), call, pairs).tolist() == [30, 0]
 
 
-def test_less_an_unknown_part_is_unknown() -> None:
-    """What the inner call of three costs is not known: neither is the rest of the outermost."""
+def test_an_outer_call_less_an_unknown_inner_one_is_unknown() -> None:
+    """Of three nested calls the innermost has no known cost: nor has the rest of the outermost."""
     call, pairs = np.array([1, 0, 2, 0]), np.array([[1, 0], [2, 0]])
     total = np.array([MISSING, 20, 8, 20])
     assert exclusive_totals(total, call, pairs).tolist() == [MISSING, MISSING, 8, MISSING]
     assert unknown_inside(total, call, pairs).tolist() == [-1, 1, -1, 1]
 
 
-def test_what_is_no_product_stays_out() -> None:
-    """A copy inside a convolution costs what it costs, and so does the convolution."""
+def test_only_products_are_subtracted() -> None:
+    """A copy inside a convolution has its own cost, and the convolution keeps all of its own."""
     offsets, members = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
     chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
     assert not len(nested_products(offsets, members, chosen, call, np.array([False, True])))
 
 
-def test_an_outer_call_that_nothing_is_charged_to_is_no_matter() -> None:
-    """Calls around a product that no kernel works for have no cost to be lessened."""
+def test_an_outer_call_without_kernels_is_left_alone() -> None:
+    """It is charged nothing, so there is nothing to subtract from."""
     pairs = nested_products(
         np.array([0, 2]),
         np.array([OUTER, INNER]),
@@ -221,7 +223,7 @@ def _backward(sizes: list[list[int]]) -> str:
     )
 
 
-def test_the_call_around_a_gradient_tells_its_shape(tmp_path: Path) -> None:
+def test_a_gradient_takes_its_shape_from_the_call_around_it(tmp_path: Path) -> None:
     """2 * 1024 * 512 * 32 * 7 * 7 each; go 1605632 + w 524288 + dx 3211264 elements, and x, dw."""
     rows = _old_node(tmp_path, _backward([IMAGE, GRADIENT, FILTER]))
     assert rows.flops.tolist() == [2 * 1024 * 512 * 32 * 7 * 7] * 2 + [0]
@@ -246,7 +248,7 @@ def test_an_unknown_part_leaves_the_rest_unknown_with_a_reason(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_each_gradient_of_a_real_capture_moves_its_own_bytes(captures: Path) -> None:
-    """Counted from the shapes in the trace's own nodes: each gradient moves x, go and w once."""
+    """Counted from shapes in the trace's own nodes: input, output and weight, each once."""
     path = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     node = "aten::cudnn_convolution_backward"

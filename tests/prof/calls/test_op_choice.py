@@ -85,13 +85,13 @@ DOUBLED = call(
     ids=["mse_loss", "linear", "attention", "mul_", "unknown"],
 )
 def test_a_call_is_charged_once(tmp_path: Path, what: Called, flops: int) -> None:
-    """Not again on the ops that it is made of; one that is not known is what they are."""
+    """Ops inside a call of known cost are not charged again; else each has its own cost."""
     assert _load(tmp_path, what).flops.sum() == flops
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_clock_has_a_say(tmp_path: Path, seed: int) -> None:
-    """Rows, FLOPs and bytes of each are the same, however long each op took."""
+def test_durations_do_not_change_costs(tmp_path: Path, seed: int) -> None:
+    """Rows and their FLOPs and bytes are the same, however long each op took."""
     clock = random.Random(seed)  # noqa: S311 - no secrets
     calls = (MSE, LINEAR, ATTENTION, DOUBLED)
     even = _load(tmp_path, *calls)
@@ -100,8 +100,8 @@ def test_no_clock_has_a_say(tmp_path: Path, seed: int) -> None:
     assert uneven[columns].equals(even[columns])
 
 
-def test_what_does_the_arithmetic_has_the_flops(tmp_path: Path) -> None:
-    """By what each op costs on its own: the products have nearly all, and a copy none."""
+def test_flops_are_charged_to_the_ops_that_compute(tmp_path: Path) -> None:
+    """In proportion to what each op costs on its own: products have nearly all, copies none."""
     rows = _load(tmp_path, ATTENTION)
     assert rows.kernel.tolist() == ["aten::bmm", "aten::add_", "aten::_softmax", "aten::bmm"]
     product = 2 * 8 * 24 * 24 * 16
@@ -113,14 +113,14 @@ def test_what_does_the_arithmetic_has_the_flops(tmp_path: Path) -> None:
     assert _load(tmp_path, moved).kernel.tolist() == ["aten::dot"]
 
 
-def test_an_op_whose_cost_is_not_known_has_the_rest(tmp_path: Path) -> None:
-    """The layer's own op has no formula: what its helpers do not cost is its."""
+def test_an_op_without_a_formula_is_charged_the_rest(tmp_path: Path) -> None:
+    """The layer's own op has no formula, so it has what its helpers do not account for."""
     sizes = [[[1, 3, 5]], [2, 2], []]
     lone = call("linear", [[8, 4], [6, 4]], call("a_kernel", sizes), call("sum", [[10]]))
     assert _load(tmp_path, lone).flops.tolist() == [2 * 8 * 4 * 6 - 10, 10]
 
 
-def test_a_call_is_one_whatever_types_are_inside(tmp_path: Path) -> None:
+def test_calls_inside_with_other_types_are_no_calls_of_their_own(tmp_path: Path) -> None:
     mask = call("all", [X], dtypes=["bool"])
     softmax = call("_softmax", [X, [], []], call("exp", [X]), mask, inputs=["", "1", "False"])
     rows = _load(tmp_path, softmax)
@@ -129,15 +129,15 @@ def test_a_call_is_one_whatever_types_are_inside(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_vmap_hides(tmp_path: Path) -> None:
-    """The op is called with one element's sizes, and at last with those of all."""
+    """The outer op has the sizes of one element, the innermost those of the whole batch."""
     hidden, shown = [128], [64, 128]
     sine = call("sin", [shown], call("sin", [shown]))
     layers = call("sin", [hidden], call("sin", [hidden], sine))
     assert _load(tmp_path, layers).flops.tolist() == [20 * 64 * 128]
 
 
-def test_another_op_for_the_batch(tmp_path: Path) -> None:
-    """A product of a row is one of a matrix, of which one level of the call says the sizes."""
+def test_vmap_may_call_another_op_for_the_batch(tmp_path: Path) -> None:
+    """The product of a vector becomes that of a matrix, whose sizes only one inner op has."""
     batched = [[64, 1, 128], [128, 32]]
     product = call("mm", [[64, 128], [128, 32]])
     inner = call("matmul", batched, call("matmul", batched, product))
@@ -146,8 +146,8 @@ def test_another_op_for_the_batch(tmp_path: Path) -> None:
     assert _load(tmp_path, outer).flops.tolist() == [2 * 64 * 128 * 32]
 
 
-def test_arguments_said_twice(tmp_path: Path) -> None:
-    """A gradient's layer repeats the arguments; a derivative forward is made of other ops."""
+def test_repeated_arguments_are_read_once(tmp_path: Path) -> None:
+    """A layer's gradient repeats its arguments; a forward-mode derivative consists of other ops."""
     inner = [call(name, [X] * n, call(name, [X] * 2 * n)) for name, n in (("cos", 1), ("mul", 2))]
     primal = call("sin", [X, X])
     layers = call("sin", [X], call("sin", [X], primal, *inner))
@@ -160,7 +160,7 @@ def _node(name: str, seq: int, *inside: Called) -> Called:
 
 
 def test_ops_of_a_node_are_charged_for_themselves(tmp_path: Path) -> None:
-    """The rest of the node's cost is for what has no formula, and nothing is charged twice."""
+    """The rest of the node's cost goes to ops without a formula; nothing is charged twice."""
     forward = call("tanh", [X], seq=7)
     back = _node("TanhBackward0", 7, call("mul", [X, X]), call("my_kernel", [X]))
     rows = _load(tmp_path, forward, back)
@@ -168,7 +168,7 @@ def test_ops_of_a_node_are_charged_for_themselves(tmp_path: Path) -> None:
 
 
 def test_one_node_of_several_is_not_the_whole_calls_backward(tmp_path: Path) -> None:
-    """Two layers of a recurrent network are two nodes: neither is charged with both."""
+    """A recurrent network of two layers has two nodes; neither is charged for both."""
     inside = [call("a_layer", [X], seq=seq) for seq in (3, 4)]
     forward = call("softmax", [X, [], []], *inside, inputs=["", "1", ""], seq=3)
     nodes = [_node("ALayerBackward0", seq, call("my_kernel", [X])) for seq in (4, 3)]
@@ -186,8 +186,8 @@ def _again(*ops: Called) -> Called:
     return _node("MulBackward0", 9, *ops, call("mul", [X, X]))
 
 
-def test_what_checkpointing_stopped_is_not_charged(tmp_path: Path) -> None:
-    """The last op of what is computed again handed its input over and was left."""
+def test_an_op_that_checkpointing_stopped_is_not_charged(tmp_path: Path) -> None:
+    """The last recomputed op only saved its input before it was stopped."""
     sine = call("sin", [X], *_kept(X), seq=20)
     last = call("mul", [X, X], *_kept(X, X), seq=21)
     rows = _load(tmp_path, _again(sine, last))
@@ -196,8 +196,8 @@ def test_what_checkpointing_stopped_is_not_charged(tmp_path: Path) -> None:
     assert rows.why[1].startswith("stopped: gradient checkpointing")
 
 
-def test_nor_is_what_is_around_it(tmp_path: Path) -> None:
-    """A call of several ops that was left in its last: the others are charged for themselves."""
+def test_a_call_around_a_stopped_op_is_not_charged(tmp_path: Path) -> None:
+    """A call of several ops was stopped in its last one: the others are charged for themselves."""
     first = call("relu", [X], *_kept(X), seq=19)
     product = call("mm", [X, [48, 64]], *_kept([48, 64]), seq=21)
     both = [call("add", [X, X], seq=20), call("matmul", [X, [48, 64]], product, seq=20)]
@@ -214,20 +214,20 @@ def test_nor_is_what_is_around_it(tmp_path: Path) -> None:
     ],
     ids=lambda last: last.name,
 )
-def test_the_last_op_may_have_run(tmp_path: Path, last: Called) -> None:
-    """One that keeps its result has made it, and what called other ops has begun its own work."""
+def test_a_last_op_that_did_work_is_charged(tmp_path: Path, last: Called) -> None:
+    """One whose output is saved has run, and one that called other ops had begun."""
     rows = _load(tmp_path, _again(call("sin", [X], *_kept(X), seq=20), last))
     assert rows.flops.notna().all()
 
 
 def test_a_gradient_of_a_gradient_is_no_checkpoint(tmp_path: Path) -> None:
-    """A node that can be gone back over calls numbered ops, and hands nothing over."""
+    """A differentiable backward node calls ops with sequence numbers, but nothing is stopped."""
     rows = _load(tmp_path, _again(call("sin", [X], seq=20), call("mul", [X, X], seq=21)))
     assert rows.flops.tolist() == [20 * N, N, N]
 
 
 def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
-    """As `isnan` and `isfinite` call it; marker texts with and without types."""
+    """As `isnan` and `isfinite` call it, in marker texts with and without types."""
     from pyprof.prof.calls.op_choice import choose  # noqa: PLC0415 - the pairs of texts
     from pyprof.prof.kernels.kernel_context import KernelContext  # noqa: PLC0415 - the pairs of texts
 
@@ -251,8 +251,8 @@ def _softmax(*args: object) -> Call:
     return Call("aten", "_log_softmax", args)  # type: ignore[arg-type]
 
 
-def test_no_layer() -> None:
-    """Calls in one another are none; nor is an op that calls its own form with a result."""
+def test_nested_calls_are_no_layer() -> None:
+    """Nor is an op that calls its own overload with an output argument."""
     assert innermost([]) is None
     assert innermost([Call("aten", "mm", (SHOWN,)), None, Call("aten", "mm", (SHOWN,))]) is None
     assert innermost([_softmax(SHOWN, 1, None), _softmax(HIDDEN, 0, None)]) is None
@@ -260,14 +260,14 @@ def test_no_layer() -> None:
     assert innermost(kth) is None
 
 
-def test_a_call_with_the_same_arguments() -> None:
-    """The deepest such call counts, whatever it calls in its turn."""
+def test_the_deepest_call_with_the_same_arguments_counts() -> None:
+    """Whatever it calls itself."""
     calls = [Call("aten", "copy_", (SHOWN,)), *[_softmax(SHOWN, 1, None)] * 2]
     assert innermost(calls) == (1, _softmax(SHOWN, 1, None))
 
 
-def test_arguments_repeated_and_arguments_of_what_is_around() -> None:
-    """Only the last as many as the call takes are its own."""
+def test_a_call_takes_only_its_last_arguments() -> None:
+    """Those before are of the calls around it, or repetitions."""
     twice = [_softmax(SHOWN, 1, None, SHOWN, 1, None), _softmax(SHOWN, 1, None)]
     assert innermost(twice) == (0, _softmax(SHOWN, 1, None))
     stacked = _softmax(HIDDEN, 0, None, SHOWN, 1, None)
@@ -275,15 +275,15 @@ def test_arguments_repeated_and_arguments_of_what_is_around() -> None:
     assert innermost([stacked, stacked, *around]) == (0, _softmax(SHOWN, 1, None))
 
 
-def test_another_form_of_the_op_is_not_cut_short() -> None:
-    """A sum over a dimension takes more arguments than the sum of all that was asked for."""
+def test_another_overload_keeps_all_its_arguments() -> None:
+    """A sum over a dimension takes more arguments than the sum of all that called it."""
     whole = Call("aten", "sum", (Tensor((48,), "float32"), None))
     over = Call("aten", "sum", (Tensor((64, 48), "float32"), (1,), None, None))
     assert innermost([over, over, whole, whole]) == (0, over)
 
 
-def test_a_kernel_on_the_gpu(tmp_path: Path) -> None:
-    """Its call is charged with the sizes of the batch, not with those of a sample before them."""
+def test_a_kernel_is_charged_for_the_whole_batch(tmp_path: Path) -> None:
+    """Not for the single sample whose sizes an outer call has."""
 
     def ranged(*sizes: list[int]) -> str:
         given = [part for size in sizes for part in (size, [], [])]
@@ -327,8 +327,10 @@ def _division(shape: tuple[int, ...], *how: Any) -> tuple[marker.Call, Tensor]: 
         ((1, 4), ((0,), True)),
     ],
 )
-def test_what_a_mean_repeats_is_read_once(shape: tuple[int, ...], how: tuple[Any, ...]) -> None:
-    """As many bytes without the strides as with them."""
+def test_the_gradient_that_a_mean_repeats_is_read_once(
+    shape: tuple[int, ...], how: tuple[Any, ...]
+) -> None:
+    """As many bytes without strides as with them."""
     call, gradient = _division(shape, *how)
     first = call.args[0]
     assert isinstance(first, Tensor)
@@ -346,8 +348,8 @@ def test_what_a_mean_repeats_is_read_once(shape: tuple[int, ...], how: tuple[Any
         ("MeanBackward1", [8, 5, 1, 1], False),  # not its gradient
     ],
 )
-def test_a_row_in_a_means_backward(node: str, gradient: list[int], *, repeats: bool) -> None:
-    """The op call that its kernels work for reads the small gradient, and no other call does."""
+def test_a_row_in_the_backward_of_a_mean(node: str, gradient: list[int], *, repeats: bool) -> None:
+    """Only the op call that its kernels work for reads the small gradient."""
     seqs = (
         statement(encode_seq(node, seq=3, sizes=[gradient], dtypes=["float32"])),
         statement(encode_seq("aten::div", sizes=[[8, 16, 7, 7], []], dtypes=["float32", "int64"])),

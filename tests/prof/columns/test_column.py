@@ -35,8 +35,10 @@ def test_a_name_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
         register(lambda _: pa.array([2]))
 
 
-def test_it_loads_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Naming it runs nothing; what is set on the module later is seen, too."""
+def test_a_lazy_attribute_loads_on_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Naming it imports nothing; later changes to the module are seen, too."""
     (tmp_path / "heavy_module.py").write_text("value = 1\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     module = lazy_module("heavy_module")
@@ -47,6 +49,6 @@ def test_it_loads_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delitem(sys.modules, "heavy_module")
 
 
-def test_what_the_module_lacks_is_an_attribute_error() -> None:
+def test_a_lazy_attribute_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing_such"):
         lazy_module("json").nothing_such  # noqa: B018 - the access is the point

@@ -11,20 +11,20 @@ from pyprof.prof.columns import column_values as values
 from pyprof.records.records import DictionaryColumn
 
 
-def test_what_is_missing_or_not_finite_is_null() -> None:
+def test_missing_and_non_finite_values_are_null() -> None:
     assert or_null(np.array([0, MISSING, 7])).to_pylist() == [0, None, 7]
     odd = np.array([1.6, math.nan, math.inf, -math.inf])
     assert values.floats(odd).to_pylist() == [1.6, None, None, None]
     assert values.rounded_integers(odd).to_pylist() == [2, None, None, None]
 
 
-def test_other_values_stand_in_where_the_first_are_not_finite() -> None:
+def test_fallback_values_replace_non_finite_ones() -> None:
     first, others = np.array([1.0, math.nan, math.inf]), np.array([5.0, 6.0, math.nan])
     assert np.array_equal(values.or_else(first, others), [1.0, 6.0, math.nan], equal_nan=True)
 
 
-def test_each_distinct_value_is_spelt_once() -> None:
-    """A null stays null; what is spelt as nothing becomes null."""
+def test_each_distinct_value_is_formatted_once() -> None:
+    """Null stays null; a value that formats as "" becomes null."""
     asked: list[object] = []
 
     def spell(value: object) -> str | None:
@@ -37,7 +37,7 @@ def test_each_distinct_value_is_spelt_once() -> None:
 
 
 @pytest.mark.parametrize(("numbers", "text"), [([1, -2], "1,-2"), ([7], "7"), ([], None)])
-def test_lists_of_numbers_are_spelt_with_commas(numbers: list[int], text: str | None) -> None:
+def test_lists_of_numbers_are_joined_with_commas(numbers: list[int], text: str | None) -> None:
     """One by one and all at once."""
     assert values.commas(numbers) == text
     lists = pa.array([None, numbers, [3]], pa.list_(pa.int64()))

@@ -9,8 +9,8 @@ from tests.analysis import product
 from tests.commands import run
 
 
-def test_columns_that_nothing_measured_are_empty(tmp_path: Path) -> None:
-    """Of groups, if they are asked for by name."""
+def test_columns_without_measurements_are_empty(tmp_path: Path) -> None:
+    """In groups, too, if they are asked for by name."""
     done = run("prof", "-q", "--by", "op", "-c", "op,dram,calls", "--csv",
                product.capture(tmp_path / "x.sqlite"))  # fmt: skip
     assert done.code == 0
@@ -19,8 +19,8 @@ def test_columns_that_nothing_measured_are_empty(tmp_path: Path) -> None:
     assert all(row["Calls"] for row in rows)
 
 
-def test_columns_beside_the_model(tmp_path: Path) -> None:
-    """Measured traffic stands beside the least, their ratio, and Tensor Cores beside `tc`."""
+def test_measurements_stand_beside_the_model(tmp_path: Path) -> None:
+    """Measured traffic beside the minimum, their ratio; measured Tensor Core use beside `tc`."""
     done = run(
         *("prof", "-q", "--csv", "-c", "op,tc,tcmeas,bytes,dram,excess,tensor,occ,waves,effclk"),
         *(

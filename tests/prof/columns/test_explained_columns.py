@@ -33,8 +33,10 @@ OTHER = "above peak: its FLOPs, its type or the clock is not what it seems"
         (("ampere_scudnn_128x64_relu_interior_nn_v1",), OTHER),
     ],
 )
-def test_algorithms_that_do_less_than_is_counted(kernels: tuple[str, ...], reason: str) -> None:
-    """By its transforms it is told why a convolution is faster than any; another is wrong."""
+def test_winograd_and_fft_kernels_explain_why_a_row_is_above_its_peak(
+    kernels: tuple[str, ...], reason: str
+) -> None:
+    """Their transforms give them away; other convolutions above the peak are called wrong."""
     work = [
         Work((1000 * at, 1000 * at + 500), (10 * at, 10 * at + 5), name)
         for at, name in enumerate(kernels, 1)

@@ -5,7 +5,7 @@ from pyprof.prof.columns.standard import COLUMNS, NUMBERS
 
 
 def test_units_are_in_keys() -> None:
-    """Of every column and every measure of groups; none is there twice."""
+    """For every column and every measure of groups; no key occurs twice."""
     keys = json_columns.by_key()
     assert {"sil_ns", "gap_ns", "eff_percent", "smem_bytes", "flops", "bytes", "tflops", "gbs",
             "total_ns", "share_percent", "tflops_max"} <= {*keys}  # fmt: skip

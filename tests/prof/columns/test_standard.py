@@ -56,7 +56,7 @@ def _row(path: Path, override: Override | None = None) -> SimpleNamespace:
 def test_peak_is_that_of_the_unit_and_the_type(
     tmp_path: Path, kernel: str, dtype: str, peak: float
 ) -> None:
-    """2 * 4096**3 FLOPs in 1 ms, against the A100's dense rate of what the kernel's name says."""
+    """2 * 4096**3 FLOPs in 1 ms, against the A100's dense rate of the kernel's type."""
     row = _row(_capture(tmp_path, (kernel, _mm(4096, dtype), 10**6)))
     flops = 2 * 4096**3 / 1e9  # TFLOP/s of 1 ms
     assert row.tflops == pytest.approx(flops)
@@ -77,8 +77,8 @@ def test_float16_sums_have_their_own_peak_where_the_card_doubles_it(tmp_path: Pa
     assert shares[0] == pytest.approx(2 * shares[1])
 
 
-def test_more_than_the_peak_is_shown_and_said(tmp_path: Path) -> None:
-    """A product faster than the A100's Tensor Cores keeps its percentage; `why` flags it."""
+def test_a_row_above_the_peak_is_shown_and_flagged(tmp_path: Path) -> None:
+    """A product faster than the A100's Tensor Cores keeps its percentage, and `why` says so."""
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**5))
     row = _row(path)
     assert row.eff > 400
@@ -95,14 +95,14 @@ def test_memory_above_its_peak_says_cache(tmp_path: Path) -> None:
 
 
 def test_fills_above_the_peak_are_flagged_as_fills(tmp_path: Path) -> None:
-    """Sets of compressible memory take less than the traffic that they save."""
+    """Fills of compressible memory can move fewer bytes than they write."""
     work = [Work(kind="memset", at=(1000, 2000), call=(10, 20), bytes=10**9)]
     row = _row(nsys_db(tmp_path / "net.sqlite", work, [Range("x", (1, 5))]))
     assert row.why.startswith("above peak: fills")
 
 
-def test_no_percentage_for_a_card_that_nobody_knows(tmp_path: Path) -> None:
-    """Rates are known without a peak; eff, peak and bound are not, whatever the card's cousins."""
+def test_no_percentage_for_an_unknown_card(tmp_path: Path) -> None:
+    """Rates need no peak; eff, peak and bound do, and no similar card stands in."""
     path = _capture(tmp_path, ("mul_kernel", _mm(512, "float16"), 10**6))
     done = run("prof", "--csv", "-c", "eff,peak,tflops", "--gpu", "NVIDIA B9000", path)
     assert done.code == 1
@@ -111,7 +111,7 @@ def test_no_percentage_for_a_card_that_nobody_knows(tmp_path: Path) -> None:
 
 
 def test_a_batch_of_one_is_no_vector(tmp_path: Path) -> None:
-    """A convolution's N is its batch: the reason speaks of channels, and 64 of them are aligned."""
+    """A convolution's N is its batch: the reason names the channels, of which 64 are aligned."""
     kernel = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32"
     row = _row(_capture(tmp_path, (kernel, _conv(64, "float16"), 10**6)))
     assert row.tc == "1"
@@ -121,10 +121,10 @@ def test_a_batch_of_one_is_no_vector(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("copy_kind", "known"), [(1, False), (2, False), (8, True)])
-def test_copies_over_a_link_have_no_share_of_the_memory(
+def test_copies_to_and_from_the_host_have_no_efficiency(
     tmp_path: Path, copy_kind: int, *, known: bool
 ) -> None:
-    """Copies to and from the host run at the link's speed, which no capture tells."""
+    """They run at the link's speed, which no capture records."""
     work = [
         Work(kind="memcpy", at=(1000, 900_000), call=(10, 20), bytes=10**8, copy_kind=copy_kind)
     ]
@@ -143,7 +143,7 @@ def _eff(path: Path, *options: str) -> tuple[Any, str]:
 
 
 def test_peaks_are_given_as_people_write_them(tmp_path: Path) -> None:
-    """1e15 FLOP/s is 1000T and 1 PFLOP/s; the column says that the peak was given."""
+    """1e15 FLOP/s is 1000T and 1 PFLOP/s; the column says that the user set it."""
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
     spellings = "1e15", "1000T", "1P", "1 PFLOP/s", "1000tflops"
     found = {_eff(path, "--gpu", f"flops={text}") for text in spellings}
@@ -151,7 +151,7 @@ def test_peaks_are_given_as_people_write_them(tmp_path: Path) -> None:
     assert all("given" in peak for _, peak in found)
 
 
-def test_bandwidth_is_given_and_wins_over_the_card(tmp_path: Path) -> None:
+def test_a_given_bandwidth_takes_precedence_over_the_card(tmp_path: Path) -> None:
     """3 * 4 MiB in 100 us are 126 GB/s: 12.6 % of 1 TB/s."""
     text = encode_op(Call("torch", "mul", (Tensor((1 << 20,), "float32"),) * 2))
     path = _capture(tmp_path, ("mul_kernel", text, 100_000))
@@ -161,7 +161,7 @@ def test_bandwidth_is_given_and_wins_over_the_card(tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-def test_a_clock_asks_for_the_formula(tmp_path: Path) -> None:
+def test_a_given_clock_scales_the_peak(tmp_path: Path) -> None:
     """At half the clock the peak is half, and the column says where it comes from."""
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
     gpu = "NVIDIA A100-SXM4-40GB"
@@ -173,8 +173,8 @@ def test_a_clock_asks_for_the_formula(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-5T", "fast", "1e999", "nan", "3 apples", "1T2"])
 @pytest.mark.parametrize("rate", ["flops", "bandwidth"])
-def test_what_is_no_rate_is_wrong_usage(tmp_path: Path, rate: str, text: str) -> None:
-    """Exit code 2, and a word on how to write it."""
+def test_an_invalid_rate_is_a_usage_error(tmp_path: Path, rate: str, text: str) -> None:
+    """Exit code 2, with an example of how to write it."""
     done = run("prof", "--gpu", f"{rate}={text}", tmp_path / "net.sqlite")
     assert (done.code, done.stdout) == (2, "")
     assert "such as 1.5e12 or 1.5T" in " ".join(done.stderr.split())
@@ -190,7 +190,7 @@ def _measured(folder: Path, monkeypatch: pytest.MonkeyPatch, *devices: str) -> N
 def test_measured_ceilings_count_only_when_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--gpu measured` takes the figures kept of the capture's device; else the datasheet's."""
+    """`--gpu measured` uses figures saved for this device; the default is the datasheet."""
     _measured(tmp_path, monkeypatch, "NVIDIA A100-SXM4-80GB")
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
     eff, peak = _eff(path)
@@ -205,7 +205,7 @@ def test_measured_ceilings_count_only_when_asked_for(
 def test_measured_without_a_measurement_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Figures of another device do not stand in."""
+    """Figures of another device are not used."""
     _measured(tmp_path, monkeypatch, "Tesla T4")
     said = refused("prof", "--gpu", "measured", _capture(tmp_path, ("mul_kernel", None, 1000)))
     assert "pyprof peaks --measure" in said
@@ -215,7 +215,7 @@ def test_measured_without_a_measurement_says_what_to_do(
 def test_ops_on_the_cpu_have_a_peak_once_it_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The device `cpu` has no datasheet: no share without `--gpu measured`, one with it."""
+    """The device `cpu` has no datasheet: no efficiency without `--gpu measured`."""
     _measured(tmp_path, monkeypatch, "cpu")
     row = {"kShortName": "aten::mm", "kLongName": "aten::mm", "kDuration": 10**9, "kind": "cpu",
            "gpu": "cpu", "marker": [_mm(1024, "float32")]}  # fmt: skip
@@ -227,8 +227,8 @@ def test_ops_on_the_cpu_have_a_peak_once_it_is_measured(
     assert measured.peak == "cpu fp32 matmul, measured"
 
 
-def test_doubts_about_a_card_are_told_once_and_only_where_they_matter(tmp_path: Path) -> None:
-    """A T4 has two bandwidths in print: said on stderr with eff, not without."""
+def test_caveats_of_a_card_are_printed_once_and_only_with_eff(tmp_path: Path) -> None:
+    """Two bandwidths have been published for the T4."""
     path = _capture(tmp_path, *[("mul_kernel", None, 1000)] * 3)
     told = run("prof", "--gpu", "Tesla T4", "-c", "eff,peak", path).stderr
     assert told.count("T4: some pages say 300 GB/s") == 1
@@ -236,8 +236,10 @@ def test_doubts_about_a_card_are_told_once_and_only_where_they_matter(tmp_path: 
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_no_share_where_the_unit_is_open_and_matters(tmp_path: Path, *, known: bool) -> None:
-    """Whether an unknown kernel used Tensor Cores matters for a product; memory limits a sum."""
+def test_no_efficiency_if_the_peak_depends_on_an_unknown_unit(
+    tmp_path: Path, *, known: bool
+) -> None:
+    """Tensor Core use matters for a product, not for a sum limited by memory."""
     product = _mm(4096, "float16")
     pointwise = encode_op(Call("torch", "mul", (Tensor((1 << 22,), "float16"),) * 2))
     row = _row(_capture(tmp_path, ("my_gemm_kernel", pointwise if known else product, 10**6)))
@@ -248,10 +250,8 @@ def test_no_share_where_the_unit_is_open_and_matters(tmp_path: Path, *, known: b
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_what_a_record_leaves_out_of_its_gpu_the_table_of_cards_tells(
-    tmp_path: Path, *, named: bool
-) -> None:
-    """Dict lines hold a GPU's name alone, old ones not even that: a V100 has 80 SMs and no TF32."""
+def test_the_table_of_cards_fills_in_what_a_record_lacks(tmp_path: Path, *, named: bool) -> None:
+    """Dict lines hold a GPU's name at most: a V100 has 80 SMs and no TF32."""
     record = {
         "kShortName": "volta_sgemm_128x64_nn",
         "kLongName": "volta_sgemm_128x64_nn",

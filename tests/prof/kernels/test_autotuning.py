@@ -61,7 +61,7 @@ def _marked(rows: pd.DataFrame) -> list[bool]:
 
 
 def test_trials_before_the_chosen_kernel_are_marked_and_cost_nothing(tmp_path: Path) -> None:
-    """The FLOPs of each call are those of the one kernel that made its result."""
+    """Each call's FLOPs go to the one kernel that made its result."""
     burst = (*TRIALS, CHOSEN, *TRIALS, CHOSEN)
     rows = _load(tmp_path, (_conv(), burst), (_conv(), (CHOSEN,)), (_conv(), (CHOSEN,)))
     assert _marked(rows) == [True] * 7 + [False] * 3
@@ -69,8 +69,8 @@ def test_trials_before_the_chosen_kernel_are_marked_and_cost_nothing(tmp_path: P
     assert rows.groupby("opid").flops.sum().tolist() == [FLOPS] * 3
 
 
-def test_help_around_the_chosen_kernel_is_of_the_real_run(tmp_path: Path) -> None:
-    """A layout transform that later calls have too is a helper in the first call, not a trial."""
+def test_helpers_around_the_chosen_kernel_are_part_of_the_real_run(tmp_path: Path) -> None:
+    """A layout transform that later calls have, too, is a helper in the first call and no trial."""
     steady = (LAYOUT, CHOSEN, LAYOUT)
     rows = _load(tmp_path, (_conv(), (*TRIALS, LAYOUT, CHOSEN, *steady)), (_conv(), steady))
     assert _marked(rows) == [True] * 5 + [False] * 6
@@ -79,13 +79,13 @@ def test_help_around_the_chosen_kernel_is_of_the_real_run(tmp_path: Path) -> Non
 
 
 def test_both_gradients_of_one_node_may_be_tried() -> None:
-    """What is kept is the last run of each, in order, with the other's trials in between."""
+    """The last run of each is the real one, in order, with trials of the other in between."""
     assert _last_run([1, 2, 5, 1, 7, 8, 6, 7], [1, 7]) == [7, 3]
     assert _last_run([1, 2], [1, 3]) is None
 
 
 def test_a_convolution_of_two_kernels_is_no_benchmark(tmp_path: Path) -> None:
-    """The same kernels in each call: nothing is marked, the FLOPs are shared."""
+    """Each call has the same kernels: nothing is marked, and they share the FLOPs."""
     pair = (CHOSEN, OTHER)
     rows = _load(tmp_path, *[(_conv(), pair)] * 3)
     assert not any(_marked(rows))
@@ -93,8 +93,8 @@ def test_a_convolution_of_two_kernels_is_no_benchmark(tmp_path: Path) -> None:
     assert (rows.flops > 0).all()
 
 
-def test_help_that_the_first_call_alone_needs_is_no_trial(tmp_path: Path) -> None:
-    """Weights transformed once, or one kernel more, are not several convolutions tried."""
+def test_helpers_of_the_first_call_alone_are_no_trials(tmp_path: Path) -> None:
+    """Weights transformed once, or one more kernel, are too few for trials."""
     first = (LAYOUT, LAYOUT, LAYOUT, CHOSEN)
     assert not any(_marked(_load(tmp_path, (_conv(), first), (_conv(), (CHOSEN,)))))
     (again := tmp_path / "again").mkdir()
@@ -113,13 +113,13 @@ def test_a_later_call_by_another_kernel_decides_nothing(tmp_path: Path) -> None:
 
 
 def test_a_burst_after_the_steady_calls_is_not_judged_by_them(tmp_path: Path) -> None:
-    """A call that comes last has none after it to compare with."""
+    """Nothing comes after the last call to compare it with."""
     rows = _load(tmp_path, (_conv(), (CHOSEN,)), (_conv(), (*TRIALS, CHOSEN)))
     assert not any(_marked(rows))
 
 
 def test_without_shapes_no_two_convolutions_are_the_same(tmp_path: Path) -> None:
-    """A trace without shapes has one text for all: another of fewer kernels says nothing."""
+    """All have the same text in a trace without shapes; one with fewer kernels shows nothing."""
     text = "aten::cudnn_convolution, seq = 3, op_id = 4"
     rows = _load(tmp_path, (text, (*TRIALS, CHOSEN)), (text, (CHOSEN,)))
     assert not any(_marked(rows))
@@ -128,14 +128,13 @@ def test_without_shapes_no_two_convolutions_are_the_same(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_no_real_capture_holds_trials(name: str, captures: Path) -> None:
-    """None was made with cudnn.benchmark in its window, though all repeat their convolutions."""
+    """None of them ran cudnn.benchmark in its window, though all repeat their convolutions."""
     rows = pyprof.load(captures / name)
     assert rows.kernel.str.contains("conv|cudnn|wgrad", case=False).sum() > 10
     assert not any(_marked(rows))
 
 
-def test_products_that_try_nothing_are_left_alone(tmp_path: Path) -> None:
-    """Other ops with many kernels at first are not cuDNN's."""
+def test_other_ops_with_many_kernels_at_first_are_left_alone(tmp_path: Path) -> None:
     text = encode_op(Call("torch", "mm", (Tensor((64, 64), "float32"),) * 2))
     rows = _load(tmp_path, (text, ("ampere_sgemm_1", "ampere_sgemm_2", "ampere_sgemm_3")),
                  (text, ("ampere_sgemm_3",)))  # fmt: skip
@@ -143,8 +142,10 @@ def test_products_that_try_nothing_are_left_alone(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), max_size=3))
-def test_the_run_that_is_kept_is_the_model(names: list[int], model: list[int]) -> None:
-    """Its places hold the model's names in order; none is found exactly where none is there."""
+def test_the_real_run_is_found_by_the_kernels_of_later_calls(
+    names: list[int], model: list[int]
+) -> None:
+    """In their order; nothing is found if one of them is missing."""
     found = _last_run(names, model)
     rest = iter(names)
     assert (found is not None) == all(name in rest for name in model)

@@ -15,8 +15,8 @@ from tests.commands import run
 from tests.readers import kineto_json
 
 
-def test_efficiency_at_the_clock_that_ran(tmp_path: Path) -> None:
-    """At half of the peak's clock a kernel's share of the roofline is twice as large."""
+def test_efficiency_is_relative_to_the_clock_during_the_kernel(tmp_path: Path) -> None:
+    """At half of the peak's clock it is twice as large."""
     metrics = nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))})
     capture = product.capture(tmp_path / "a.sqlite", more=metrics)
     done = run("prof", "-q", "--csv", "-c", "eff,effclk,clock,bound", capture)
@@ -29,8 +29,8 @@ def test_efficiency_at_the_clock_that_ran(tmp_path: Path) -> None:
     assert "the SM clock was 705 MHz" in run("doctor", capture).stdout
 
 
-def test_what_was_sampled_stays_beside_what_another_run_counted(tmp_path: Path) -> None:
-    """Traffic is ncu's; clock and power, and so efficiency and energy, are of this run."""
+def test_samples_of_this_run_are_kept_beside_counters_of_another(tmp_path: Path) -> None:
+    """Traffic is of ncu's run; clock and power, thus efficiency and energy, of this one."""
     metrics = nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))})
     capture = product.capture(tmp_path / "a.sqlite", more=metrics)
     columns = "dram,clock,effclk,eff,tensor,counter"
@@ -43,7 +43,7 @@ def test_what_was_sampled_stays_beside_what_another_run_counted(tmp_path: Path) 
 
 
 def test_a_kernel_s_own_counters_beside_power(tmp_path: Path) -> None:
-    """Of a trace that has both, kernels that CUPTI measured have energy, too."""
+    """In a trace with both, kernels that CUPTI measured have energy, too."""
     kernel = kineto_json.kernel(1, 100, 100)
     kernel["args"] |= {"dram__bytes_read.sum": 1e6, "dram__bytes_write.sum": 5e5}
     events = [kineto_json.launch(1, 1), kernel]
@@ -61,7 +61,7 @@ _INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_siz
 
 @given(_INTERVALS)
 def test_each_instant_is_divided_evenly(intervals: list[tuple[int, int]]) -> None:
-    """As when every nanosecond is handed out one by one."""
+    """As if every nanosecond were shared out by itself."""
     start = np.array([first for first, _ in intervals])
     end = start + np.array([length for _, length in intervals])
     expected = np.zeros(len(start))
@@ -72,7 +72,7 @@ def test_each_instant_is_divided_evenly(intervals: list[tuple[int, int]]) -> Non
 
 
 def test_kernels_side_by_side_share_the_energy(tmp_path: Path) -> None:
-    """At 200 W for 1.5 ms they used 0.3 J, however many ran; another device's are its own."""
+    """200 W for 1.5 ms are 0.3 J, however many kernels run at once; other devices are separate."""
     events: list[kineto_json.Event] = []
     for number, (at, length, stream, device) in enumerate(
         [(1000, 1000, 7, 0), (1000, 1000, 8, 0), (1500, 1000, 9, 0), (1000, 1000, 7, 1)], 1

@@ -33,7 +33,7 @@ def test_sources_are_told_apart_by_row() -> None:
 
 
 def test_tensor_cores_ran_if_more_instructions_than_pairs_of_halves_explain() -> None:
-    """Without instructions, their activity decides, unless it is too small to be theirs."""
+    """Without instruction counts their activity decides, unless it is too low."""
     measured = _measured(
         {"tensor_insts": 0},
         {"tensor_insts": 100},
@@ -45,7 +45,7 @@ def test_tensor_cores_ran_if_more_instructions_than_pairs_of_halves_explain() ->
     np.testing.assert_array_equal(measured.tensor_cores, [0, 1, 0, 1, math.nan, math.nan])
 
 
-def test_how_a_row_was_measured_is_appended_to_how_its_op_was_found() -> None:
+def test_the_counters_source_is_appended_to_via() -> None:
     via = DictionaryColumn(np.array([0, 0, -1]), ["launch"])
     joined = with_counters(via, _measured({"source": NCU}, None, {"source": SAMPLES}))
     assert [joined.at(row) for row in range(3)] == ["launch, measured", "launch", "sampled"]

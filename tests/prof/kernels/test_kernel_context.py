@@ -20,8 +20,8 @@ def _contexts(folder: Path, *ranges: Range) -> list[KernelContext]:
     return [contexts[place] for place in number.tolist()]
 
 
-def test_kernels_with_the_same_words_around_them_share_a_context(tmp_path: Path) -> None:
-    """Whatever their sequence numbers; a layer alone is no op, and outside of all there is none."""
+def test_kernels_inside_equal_ranges_share_a_context(tmp_path: Path) -> None:
+    """Sequence numbers aside. A layer alone is no op; outside of all ranges there is no context."""
     first, again, layer, outside = _contexts(
         tmp_path,
         *around(MM, "aten::mm, seq = 7, op_id = 1, sizes = [[4, 6], [6, 2]]", at=100),
@@ -36,7 +36,7 @@ def test_kernels_with_the_same_words_around_them_share_a_context(tmp_path: Path)
 
 
 def test_positions_of_markers_and_ranges_are_outermost_first(tmp_path: Path) -> None:
-    """However they are mixed."""
+    """However they are nested in each other."""
     inside = _contexts(tmp_path, *around("aten::linear, op_id = 3", MM, "aten::mm, op_id = 4"))[0]
     names = [inside.statements[place].call for place in inside.order]
     assert [call and call.op for call in names] == ["linear", "mm", "mm"]

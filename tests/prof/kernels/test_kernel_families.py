@@ -68,19 +68,19 @@ _X = Tensor((64, 64), "float16")
         ("", "other"),
     ],
 )
-def test_a_kernels_name_tells_its_family(name: str, family: str) -> None:
-    """Also where no op is known."""
+def test_a_kernels_family_follows_from_its_name(name: str, family: str) -> None:
+    """Even without an op."""
     assert family_of_kernel(name) == family
 
 
 def test_every_family_and_role_has_a_word() -> None:
-    """But those of which the kernel's name tells more, and those that say nothing."""
+    """Except families that only ops have, and roles that say nothing."""
     assert {*FAMILIES} - {*OF_OPS} == {"view", "fused", "other"}
     assert {*Role} - {*OF_ROLES} == {Role.SETUP, Role.OTHER}
 
 
-def test_the_op_goes_before_the_kernels_name(tmp_path: Path) -> None:
-    """All kernels of a convolution are of it, but what sends is communication."""
+def test_the_op_takes_precedence_over_the_kernels_name(tmp_path: Path) -> None:
+    """All kernels of a convolution belong to it, but NCCL's are communication."""
     ranges = [
         Range(encode_op(Call("torch", "mm", (_X, _X))), (90, 200)),
         Range(encode_op(Call("torch", "relu", (_X,))), (290, 400)),

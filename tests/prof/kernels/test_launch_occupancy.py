@@ -37,7 +37,7 @@ def _occupancy(folder: Path, device: Device, *work: Work) -> Occupancy:
 
 
 def test_what_fits_on_an_sm_by_hand(tmp_path: Path) -> None:
-    """256 threads of 48 registers: 5 blocks of 8 of the 64 warps; a wave is 5 x 108 blocks."""
+    """5 blocks of 256 threads with 48 registers: 40 of 64 warps; a wave is 5 x 108 blocks."""
     launch = Work(grid=(540, 2, 1), block=(256, 1, 1), regs=48, smem=0)
     half = Work(grid=(54, 1, 1), block=(512, 1, 1), regs=32, smem=0)
     found = _occupancy(tmp_path, A100, launch, half, launch)
@@ -55,7 +55,7 @@ def test_what_fits_on_an_sm_by_hand(tmp_path: Path) -> None:
     ],
     ids=["no capability", "unknown capability", "no kernel"],
 )
-def test_what_is_not_known_is_nan(tmp_path: Path, device: Device, work: Work) -> None:
+def test_unknown_launches_and_devices_are_nan(tmp_path: Path, device: Device, work: Work) -> None:
     found = _occupancy(tmp_path, device, work)
     assert np.isnan(found.occupancy).all()
     assert np.isnan(found.waves).all()
@@ -89,17 +89,19 @@ def _one(cc: tuple[int, int], threads: int, regs: int, smem: int) -> int:
         ((8, 0), 0, 32, 0, 0),
     ],
 )
-def test_blocks(cc: tuple[int, int], threads: int, regs: int, smem: int, blocks: int) -> None:
-    """As many as threads, registers, shared memory and their number allow."""
+def test_blocks_per_sm_are_limited_by_each_resource(
+    cc: tuple[int, int], threads: int, regs: int, smem: int, blocks: int
+) -> None:
+    """Threads, registers, shared memory, or the maximum number of blocks."""
     assert _one(cc, threads, regs, smem) == blocks
 
 
 @given(st.sampled_from(sorted(LIMITS)), st.integers(1, 1024), st.integers(1, 255),
        st.integers(0, 227 << 10))  # fmt: skip
-def test_what_fits_is_what_can_be_placed(
+def test_occupancy_equals_brute_force_placement(
     cc: tuple[int, int], threads: int, regs: int, smem: int
 ) -> None:
-    """Blocks placed one by one, warps on the sub-partition with most room, end at that number."""
+    """Blocks are placed one by one, each warp on the sub-partition with most free registers."""
     limits = LIMITS[cc]
     free = [65536 // limits.parts] * limits.parts
     of_warp = math.ceil(regs * 32 / 256) * 256
@@ -118,7 +120,7 @@ def test_what_fits_is_what_can_be_placed(
 
 
 def test_waves_and_share() -> None:
-    """A wave is what the whole device holds."""
+    """One wave fills the whole device."""
     blocks = np.array([5, 0])
     assert warp_share(LIMITS[8, 0], np.array([256, 256]), blocks).tolist() == [
         0.625,
@@ -134,9 +136,9 @@ def test_waves_and_share() -> None:
      "kineto-h100-transformer-user-ranges"],
 )  # fmt: skip
 def test_kineto_estimates_the_same(name: str, captures: Path) -> None:
-    """Kineto writes, of CUDA's calculator, what share of an SM's threads the grid fills.
+    """Kineto writes the share of an SM's threads that the grid fills, by CUDA's calculator.
 
-    Of kernels that were allowed more shared memory than any kernel is, it knows nothing: 0.
+    It writes 0 for kernels that were allowed more shared memory than any kernel can have.
     """
     trace = json.loads(gzip.decompress((captures / name / "trace.json.gz").read_bytes()))
     device = trace["deviceProperties"][0]
@@ -160,8 +162,8 @@ def _estimate(a: dict[str, Any], warps: int, device: dict[str, Any]) -> float:
     return float(100 * blocks * threads / (32 * warps))
 
 
-def test_limits_are_those_that_captures_tell(captures: Path) -> None:
-    """Nsys writes the limits of each GPU, as the driver has them."""
+def test_limits_are_those_that_captures_hold(captures: Path) -> None:
+    """Nsys writes the limits of each GPU, as the driver reports them."""
     found = set()
     for path in captures.glob("nsys*/net.sqlite"):
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as base:
@@ -185,8 +187,8 @@ _LIMITS = (
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("damaged", [-1, 2**31, 2**58, 2**63 - 1, -(2**63)])
-def test_figures_that_cannot_be_fit_nowhere(damaged: int) -> None:
-    """Whichever of them it is: no block, and no word of a library."""
+def test_impossible_launches_have_no_occupancy(damaged: int) -> None:
+    """Whichever figure is impossible: no block fits, and no library's error is shown."""
     sound = [np.array([value]) for value in (128, 32, 1024)]
     for limits in LIMITS.values():
         assert blocks_per_sm(limits, *sound)[0] > 0

@@ -37,7 +37,7 @@ CAST = (
     ],
 )
 def test_the_type_of_a_kernels_data(name: str, dtype: str | None) -> None:
-    """float32 beside a 16-bit type is what it computes in; two types, or a cast, tell nothing."""
+    """float32 beside a 16-bit type is that of its arithmetic; two types or a cast are unclear."""
     assert data_type(name) == dtype
 
 
@@ -60,7 +60,7 @@ def test_the_type_of_a_kernels_data(name: str, dtype: str | None) -> None:
 def test_bytes_by_the_names_of_an_ops_kernels(
     tmp_path: Path, op: str, sizes: list[object], kernels: list[str], flops: int, moved: int | None
 ) -> None:
-    """Those that do its arithmetic; where they disagree or say nothing, bytes are not known."""
+    """Those of its compute kernels; if they disagree or have no type, bytes are unknown."""
     text = encode_seq(op, seq=1, op_id=1, sizes=sizes)
     work = [
         Work(name, (1000 + 100 * at, 1050 + 100 * at), (10 + 10 * at, 15 + 10 * at))
@@ -88,8 +88,10 @@ TRANSFORM = (
         ("void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>(float)", None),
     ],
 )
-def test_which_batch_norm_trains(name: str, *, trains: bool | None) -> None:
-    """Computing statistics is training; what either does tells nothing."""
+def test_batch_norm_kernels_that_compute_statistics_train(
+    name: str, *, trains: bool | None
+) -> None:
+    """Kernels of both modes leave it open."""
     assert training(name) is trains
 
 
@@ -158,7 +160,7 @@ COPIED = (
     ],
 )
 def test_the_type_of_what_a_kernel_moves(name: str, dtype: str | None) -> None:
-    """Whole numbers too, and where all types of a width are alike, the width."""
+    """Integers, too; if several types of one width fit, only the width is known."""
     assert moved_type(name) == dtype
 
 
@@ -202,7 +204,7 @@ CSRMM = "void cusparse::csrmm_alg2_kernel<cusparse::CsrMMPolicy<int, float, floa
     ],
 )
 def test_which_kernels_multiply_by_a_sparse_matrix(name: str, *, sparse: bool | None) -> None:
-    """Not those for two of four, which do the work of dense ones."""
+    """Not those for 2:4 sparsity, which do the work of dense ones."""
     assert sparse_product(name) is sparse
 
 
@@ -223,7 +225,7 @@ _OUTER = encode_op(Call("torch", "mm", (_STORED, Tensor((60, 5), "float32"))))
 def test_a_sparse_product_is_not_counted_as_a_dense_one(
     tmp_path: Path, ranges: list[str], kernel: str, flops: int | None, reason: str | None
 ) -> None:
-    """emit_nvtx writes no layout: the kernel's name tells, or the marker around."""
+    """emit_nvtx writes no layout: the kernel's name or the marker around it decides."""
     spans = [Range(text, (at, 100 - at)) for at, text in enumerate(ranges)]
     rows = pyprof.load(
         nsys_db(tmp_path / "net.sqlite", [Work(kernel, (1000, 1100), (10, 15))], spans)

@@ -15,7 +15,7 @@ from tests.readers.test_nsys import rows
     [(False, True), (False, False), (True, True)],
     ids=["call and arrow", "call", "arrow past a queue"],
 )
-def test_work_of_the_hardware_comes_out_once_with_its_op(
+def test_hardware_work_comes_out_once_with_its_op(
     queued: bool,  # noqa: FBT001 - a parameter of a test
     arrow: bool,  # noqa: FBT001 - as above
     tmp_path: Path,
@@ -51,8 +51,8 @@ def test_threads_that_repeat_the_streams_work_are_left_out(tmp_path: Path) -> No
     assert rows(capture.activities, "name") == [("Add",)]
 
 
-def test_times_are_those_of_the_text_to_the_nanosecond(tmp_path: Path) -> None:
-    """As floats of microseconds since 1970 both would begin at the same time."""
+def test_times_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
+    """As floats of microseconds since 1970 both events would begin at the same time."""
     events = [x(HARDWARE, STREAM, name, at, 0.013) for name, at in (("b", 0.018), ("a", 0.005))]
     capture = readers.read(write(tmp_path / "trace_view.json", events))
     base = BASE_US * 1000
@@ -62,7 +62,7 @@ def test_times_are_those_of_the_text_to_the_nanosecond(tmp_path: Path) -> None:
     ]
 
 
-def test_times_with_more_digits_are_read_as_well_as_floats_can(tmp_path: Path) -> None:
+def test_times_with_more_digits_are_as_exact_as_floats(tmp_path: Path) -> None:
     event = {**x(HARDWARE, STREAM, "a", 0, 1.5), "ts": f"{BASE_US}.2500001"}
     capture = readers.read(write(tmp_path / "trace_view.json", [event]))
     assert rows(capture.activities, "start") == [(BASE_US * 1000 + 250,)]

@@ -28,7 +28,7 @@ _JSON = st.one_of(
 
 @given(st.lists(_JSON), st.sampled_from([pa.int64(), pa.int32()]))
 def test_a_column_holds_what_each_value_stands_for(values: list[object], kind: pa.DataType) -> None:
-    """What stands for none, or for one too wide, is null."""
+    """Invalid and too large values are null."""
     limit = 2 ** (kind.bit_width - 1)
     numbers = [whole_number(value) for value in values]
     fitting = [n if n is not None and -limit <= n < limit else None for n in numbers]
@@ -39,21 +39,21 @@ def test_a_column_holds_what_each_value_stands_for(values: list[object], kind: p
 
 @given(st.lists(_JSON))
 @example([True, 4.5])
-def test_a_time_that_is_none_of_itself_is_none_in_a_column(values: list[object]) -> None:
-    """NumPy, told to make floats of them, would take true for 1."""
+def test_a_boolean_is_no_time(values: list[object]) -> None:
+    """NumPy would convert true to 1."""
     assert [time is None for time in times(values).to_pylist()] == [
         microseconds(value) is None for value in values
     ]
 
 
 @pytest.mark.parametrize("values", [[2.5], [2.5, 1], [7, 2.5, None]])
-def test_half_a_number_is_none(values: list[object]) -> None:
-    """Arrow, told to make int64 of it, would cut it."""
+def test_a_fraction_is_no_whole_number(values: list[object]) -> None:
+    """Arrow would truncate it."""
     assert ints(values).to_pylist() == [value if type(value) is int else None for value in values]
 
 
 def test_the_widest_numbers_are_kept() -> None:
-    """Beside values of other types, too."""
+    """Even in a column with values of other types."""
     widest = [-(2**63), 2**63 - 1]
     assert ints(widest).to_pylist() == widest
     assert ints([*widest, "1"]).to_pylist() == [*widest, 1]
@@ -65,8 +65,8 @@ ODD: list[object] = [None, [], [1], {}, {"a": 1}, 1.5, True, 10**30, -(10**30), 
 
 
 @pytest.mark.parametrize("key", ["pid", "tid", "name", "ts", "dur", "args", "cat", "ph", "id"])
-def test_values_of_odd_types(key: str, tmp_path: Path) -> None:
-    """Events of each kind have one: the others are read, none of these is a traceback."""
+def test_values_of_wrong_types_cost_only_their_event(key: str, tmp_path: Path) -> None:
+    """One event of each kind has one; the others are read, without a traceback."""
     flow: Event = {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7, "tid": 1,
                    "ts": 1}  # fmt: skip
     frame = op("train.py(3): main", 0, 90) | {"cat": "python_function"}
@@ -79,7 +79,7 @@ def test_values_of_odd_types(key: str, tmp_path: Path) -> None:
 
 
 def test_an_hip_call_may_have_any_name(tmp_path: Path) -> None:
-    """AMD's calls are told by their names."""
+    """AMD's calls are recognised by name."""
     call = launch(1, 2) | {"name": ["x"]}
     call["args"]["shared memory"] = 5
     assert read(tmp_path, [kernel(1, 10), call]).activities["smem"].to_pylist() == [2048]
@@ -87,7 +87,7 @@ def test_an_hip_call_may_have_any_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["5", "5.0", 5])
 def test_a_duration_may_be_a_text(value: object, tmp_path: Path) -> None:
-    """As Chrome's own viewer takes it; a range whose end is not known would enclose all others."""
+    """Chrome's viewer accepts it; a range of unknown length would enclose all others."""
     events = [event for n in range(3) for event in
               (op("aten::mm", 10 * n, 5) | {"dur": value}, launch(n + 1, 10 * n + 1),
                kernel(n + 1, 100 + n) | {"dur": value})]  # fmt: skip
@@ -98,8 +98,8 @@ def test_a_duration_may_be_a_text(value: object, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "soon", [1], 1e300, "1e300", "inf", True])
-def test_an_event_without_a_time_is_told(value: object, tmp_path: Path) -> None:
-    """It cannot be placed, but is there; how many there are is said."""
+def test_events_without_a_time_are_kept_and_warned_of(value: object, tmp_path: Path) -> None:
+    """The warning says how many."""
     capture = read(tmp_path, [kernel(1, 10), kernel(2, 20) | {"ts": value}])
     assert capture.activities.num_rows == 2
     assert capture.activities["start"].null_count == 1
@@ -107,8 +107,8 @@ def test_an_event_without_a_time_is_told(value: object, tmp_path: Path) -> None:
     assert any("1 of 2" in text for text in said), said
 
 
-def test_lists_in_each_other_are_no_sizes(tmp_path: Path) -> None:
-    """However deep JSON goes, the op is there, without sizes."""
+def test_deeply_nested_lists_are_no_sizes(tmp_path: Path) -> None:
+    """The op is there, without sizes."""
     deep: object = []
     for _ in range(900):
         deep = [deep]
@@ -120,7 +120,7 @@ def test_lists_in_each_other_are_no_sizes(tmp_path: Path) -> None:
     assert (done.code, done.stdout.splitlines()[1:]) == (0, ['"mm"'])
 
 
-def test_a_collective_says_plain_things(tmp_path: Path) -> None:
+def test_invalid_element_counts_of_a_collective_are_dropped(tmp_path: Path) -> None:
     """What stands for a number of elements and is none is left out."""
     event = kernel(1, 10)
     event["args"] |= {"Collective name": "allreduce", "In msg nelems": [[[1]]], "Group size": 2}

@@ -11,8 +11,8 @@ from tests.readers import kineto_json
 
 
 @pytest.mark.parametrize("key", [None, ""])
-def test_kineto_counters(key: str | None, tmp_path: Path) -> None:
-    """The same of counter events, the value under the metric's name or under none."""
+def test_counter_events_are_read(key: str | None, tmp_path: Path) -> None:
+    """With the value under the metric's name or none."""
     work = planted.work_of(steps=1500, us=60)
     total = sampled(work, lambda piece: sum(planted.LOADS[piece.name][1:]), 1_000_000)
     tensor = sampled(work, lambda piece: planted.LOADS[piece.name][0], 1_000_000)
@@ -25,7 +25,7 @@ def test_kineto_counters(key: str | None, tmp_path: Path) -> None:
 
 
 def test_counters_of_each_kernel(tmp_path: Path) -> None:
-    """CUPTI's range profiler writes what it measured beside the kernel."""
+    """CUPTI's range profiler writes them in the kernel's event."""
     measured = {"kineto__tensor_core_insts": 2048.0, "dram__bytes_read.sum": 1e6,
                 "dram__bytes_write.sum": 5e5}  # fmt: skip
     first, second = kineto_json.kernel(1, 10), kineto_json.kernel(2, 20)
@@ -38,7 +38,7 @@ def test_counters_of_each_kernel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "cc", "used"), [("B200", 10, ""), ("H100", 9, "0")])
 def test_a_trace_counts_one_of_two_pipes(name: str, cc: int, used: str, tmp_path: Path) -> None:
-    """A B200's Tensor Cores have a second one: none in the first says nothing."""
+    """A B200 has a second Tensor Core pipe: none in the first leaves it open."""
     kernel = kineto_json.kernel(1, 10)
     kernel["args"] |= {"kineto__tensor_core_insts": 0.0}
     gpu = {"id": 0, "name": f"NVIDIA {name}", "computeMajor": cc, "computeMinor": 0}
@@ -48,8 +48,7 @@ def test_a_trace_counts_one_of_two_pipes(name: str, cc: int, used: str, tmp_path
 
 
 @pytest.mark.parametrize("value", ["x", None, True, math.inf, -5, 1e30, {}, [1]])
-def test_values_that_are_none(value: object, tmp_path: Path) -> None:
-    """A damaged sample is no sample."""
+def test_damaged_samples_are_dropped(value: object, tmp_path: Path) -> None:
     event = {"ph": "C", "name": "Power (W)", "pid": 0, "ts": 5, "args": {"": value}}
     odd = {"ph": "C", "name": ["Power (W)"], "pid": "GPU 99999", "ts": 5, "args": {"a": 1}}
     path = planted.written(

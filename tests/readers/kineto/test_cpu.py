@@ -14,8 +14,8 @@ from tests.readers.kineto_calls import Called, call, events
 from tests.readers.kineto_json import Event, event, op, read, text, texts
 
 
-def test_leaves(tmp_path: Path) -> None:
-    """The innermost ops are rows of kind cpu, each with a call of its own at the same time."""
+def test_the_innermost_ops_are_rows(tmp_path: Path) -> None:
+    """Rows of kind cpu, each with a call of its own at the same time."""
     events = [
         op("aten::linear", 0, 100, External_id=1),
         op("aten::relu", 5, 5, External_id=2),
@@ -34,7 +34,7 @@ def test_leaves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("copying", [1, 80])
 def test_an_op_that_copies_before_it_works(tmp_path: Path, copying: float) -> None:
-    """An op in which nothing but copies and fills happens is the row, and they are not."""
+    """If only copies and fills happen inside an op, it is the row, and they are not."""
     events = [
         op("aten::addmm", 0, 100, External_id=1),
         op("aten::expand", 5, 5, External_id=2),
@@ -44,7 +44,7 @@ def test_an_op_that_copies_before_it_works(tmp_path: Path, copying: float) -> No
 
 
 def test_an_op_with_a_kernel_of_its_own(tmp_path: Path) -> None:
-    """Some compute by themselves, though they call what computes; layers put such around such."""
+    """Some ops compute and call others that compute; layers wrap such ops."""
     events = [
         op("aten::mse_loss", 0, 100, External_id=1),
         op("aten::mse_loss", 5, 90, External_id=2),
@@ -60,8 +60,8 @@ def test_an_op_with_a_kernel_of_its_own(tmp_path: Path) -> None:
     ]
 
 
-def test_what_no_formula_counts_as_work_is_no_row() -> None:
-    """The reader and the formulas agree on which ops of ATen do nothing."""
+def test_ops_without_work_are_no_rows() -> None:
+    """The reader and the formulas agree on which ATen ops do nothing."""
     aten = pytest.importorskip("torch").ops.aten
     idle = {name for model in registry.models() if not model.work for name in model.names}
     idle -= {name for model in registry.models() if model.work for name in model.names}
@@ -70,8 +70,8 @@ def test_what_no_formula_counts_as_work_is_no_row() -> None:
     assert not BOOKKEEPING & (MOVES | WORKERS)
 
 
-def test_no_duration_decides(tmp_path: Path) -> None:
-    """Which op does the work depends on what it calls, not on how long one call took."""
+def test_durations_do_not_decide_which_op_is_a_row(tmp_path: Path) -> None:
+    """What an op calls does."""
     events = [
         op("aten::conv2d", 0, 1000, External_id=1),
         op("aten::mkldnn_convolution", 10, 980, External_id=2),
@@ -82,7 +82,7 @@ def test_no_duration_decides(tmp_path: Path) -> None:
     assert names == ["aten::mkldnn_convolution"] * 2
 
 
-def test_autograd_only_holds_ops(tmp_path: Path) -> None:
+def test_a_backward_node_with_ops_inside_is_no_row(tmp_path: Path) -> None:
     """A node of the backward pass is never the row where an op is inside."""
     events = [
         op("autograd::engine::evaluate_function: MmBackward0", 0, 100, External_id=1),
@@ -96,14 +96,14 @@ def test_autograd_only_holds_ops(tmp_path: Path) -> None:
     "name",
     ["torch::distributed::reducer::mul_out", "torch.distributed.ddp.reducer::copy_bucket_to_grad"],
 )
-def test_the_reducer_only_holds_ops(tmp_path: Path, name: str) -> None:
+def test_the_reducer_is_no_row(tmp_path: Path, name: str) -> None:
     """However long it takes by itself."""
     events = [op(name, 0, 100, External_id=1), op("aten::mul", 50, 10, External_id=2)]
     assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mul"]
 
 
 def test_views_are_no_work(tmp_path: Path) -> None:
-    """Views and engine nodes are no rows, also as leaves; a copy inside of one is."""
+    """Views and engine nodes are no rows, even as leaves; a copy inside one is."""
     events = [
         op("TBackward0", 0, 10, External_id=1, Sequence_number=4, Fwd_thread_id=1),
         op("aten::t", 2, 5, External_id=2),
@@ -117,8 +117,8 @@ def test_views_are_no_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["aten::dropout", "aten::feature_dropout_", "aten::type_as"])
-def test_what_gives_its_input_back_is_no_work(tmp_path: Path, name: str) -> None:
-    """Dropout without training, a type that is the same; in training the ops inside are rows."""
+def test_ops_that_return_their_input_are_no_rows(tmp_path: Path, name: str) -> None:
+    """Dropout in eval mode or a cast to the same type; in training the ops inside are rows."""
     events = [
         op(name, 0, 10, External_id=1),
         op(name, 20, 10, External_id=2),
@@ -127,8 +127,7 @@ def test_what_gives_its_input_back_is_no_work(tmp_path: Path, name: str) -> None
     assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mul"]
 
 
-def test_user_functions(tmp_path: Path) -> None:
-    """A user's function is a row only where no op is inside."""
+def test_a_users_function_is_a_row_only_without_ops_inside(tmp_path: Path) -> None:
     events = [
         op("MyFunction", 0, 100, External_id=1, Sequence_number=4, Fwd_thread_id=0),
         op("aten::mul", 2, 5, External_id=2),
@@ -138,8 +137,8 @@ def test_user_functions(tmp_path: Path) -> None:
     assert names == ["aten::mul", "CompiledFunction"]
 
 
-def test_a_question_is_no_work(tmp_path: Path) -> None:
-    """A convolution that asks whether NNPACK is there still does the work itself."""
+def test_checking_for_nnpack_is_no_work(tmp_path: Path) -> None:
+    """A convolution that does is still the row itself."""
     events = [
         op("aten::_convolution", 0, 100, External_id=1),
         op("aten::_nnpack_available", 5, 80, External_id=2),
@@ -147,8 +146,8 @@ def test_a_question_is_no_work(tmp_path: Path) -> None:
     assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::_convolution"]
 
 
-def test_compiled_kernels(tmp_path: Path) -> None:
-    """A kernel that Inductor made for the CPU is a row; what Dynamo says of itself is none."""
+def test_inductors_cpu_kernels_are_rows(tmp_path: Path) -> None:
+    """Dynamo's own ranges are not."""
     events = [
         op("Torch-Compiled Region: 0/0", 0, 100, External_id=1),
         op("CompiledFunction", 10, 80, External_id=2, Sequence_number=5, Fwd_thread_id=0),
@@ -239,7 +238,7 @@ def _read(folder: Path, *calls: Called) -> schema.Capture:
     ],
 )
 def test_ops_on_tensors_without_data_are_no_rows(tmp_path: Path, fake: Called) -> None:
-    """Nor is what is around or inside of them; they are counted, and real ones stay."""
+    """Nor are ops around or inside them; they are counted, and real ones stay."""
     capture = _read(tmp_path, fake, call("linear", [X, X], REAL_MM))
     assert _work(capture) == ["aten::mm"]
     assert capture.traced_ops >= 1
@@ -257,8 +256,8 @@ def test_ops_on_tensors_without_data_are_no_rows(tmp_path: Path, fake: Called) -
     ],
     ids=["mode", "mode that keeps", "make_fx", "subclass", "reference"],
 )
-def test_real_work_under_a_mode_of_dispatch_stays(tmp_path: Path, real: Called) -> None:
-    """Once: the op that the mode called again."""
+def test_real_work_under_a_dispatch_mode_stays(tmp_path: Path, real: Called) -> None:
+    """Once: as the op that the mode called again."""
     capture = _read(tmp_path, real)
     assert (_work(capture), capture.traced_ops) == (["aten::mm"], 0)
     assert not any("left out" in warning for warning in capture.warnings)
@@ -280,21 +279,21 @@ def test_real_work_under_a_mode_of_dispatch_stays(tmp_path: Path, real: Called) 
     ],
 )  # fmt: skip
 def test_real_work_between_ops_without_data_stays(tmp_path: Path, real: Called, row: str) -> None:
-    """An op that leaves the same in the trace of either device is a row: it may be real."""
+    """An op whose events are the same on either device is a row: it may be real."""
     meta = call("addcmul_", [X, X, X], call("addcmul", [X, X, X], PERMUTED))
     capture = _read(tmp_path, meta, real, meta)
     assert (_work(capture), capture.traced_ops) == ([f"aten::{row}"], 2)
 
 
 def test_a_product_is_the_row_and_not_its_activation(tmp_path: Path) -> None:
-    """As Transformer's fast path calls both on a CPU."""
+    """Transformer's fast path calls both in one op on a CPU."""
     activation = call("relu_", [X], call("clamp_min_", [X]))
     product = call("_addmm_activation", [X, X, X], call("copy_", [X, X]), activation)
     assert _work(_read(tmp_path, product)) == ["aten::_addmm_activation"]
 
 
 def test_a_product_with_zeros_of_forward_mode_is_no_row(tmp_path: Path) -> None:
-    """Its zeros have no data; the real product and the op around both stay what they are."""
+    """The zeros have no data; the real product and the op around both are unchanged."""
     zeros = call("_efficientzerotensor", [[]])
     product = call("mul", [X, X], call("prims::mul", [X, X], PERMUTED), zeros)
     dual = call("linear", [X, X], REAL_MM, call("mul", [X, X], zeros, call("mul", [X, X], product)))
@@ -302,8 +301,8 @@ def test_a_product_with_zeros_of_forward_mode_is_no_row(tmp_path: Path) -> None:
     assert (_work(capture), capture.traced_ops) == (["aten::mm"], 1)
 
 
-def test_an_op_whose_result_a_mode_had_kept_is_no_row(tmp_path: Path) -> None:
-    """Selective checkpointing hands it over, and nothing runs."""
+def test_an_op_with_a_saved_result_is_no_row(tmp_path: Path) -> None:
+    """Selective checkpointing returns the saved result, and nothing runs."""
     assert _work(_read(tmp_path, call("addmm", [X, X], DETACH, _mode()), REAL_MM)) == ["aten::mm"]
 
 
@@ -314,8 +313,8 @@ def _compiled() -> list[Event]:
             *(each | {"ts": each["ts"] + 2000} for each in events([REAL_MM]))]  # fmt: skip
 
 
-def test_what_torch_compile_does_before_a_model_runs_is_no_work(tmp_path: Path) -> None:
-    """Its own ranges tell it apart from the run."""
+def test_compilation_is_no_work(tmp_path: Path) -> None:
+    """Ranges of torch.compile separate it from the run."""
     capture = read(tmp_path, _compiled())
     assert capture.activities["start"].to_pylist() == [2_000_000]
     (warning,) = (each for each in capture.warnings if "left out" in each)
@@ -323,7 +322,7 @@ def test_what_torch_compile_does_before_a_model_runs_is_no_work(tmp_path: Path) 
 
 
 def test_a_capture_of_tracing_alone_says_so(tmp_path: Path) -> None:
-    """Rather than that no op was recorded."""
+    """Instead of saying that no op was recorded."""
     path = tmp_path / "trace.json"
     path.write_text(text(_compiled()[:2]))
     with pytest.raises(CaptureError, match=r"only 1 CPU ops that gave shapes alone.*real tensors"):
@@ -346,8 +345,8 @@ def _stopped(folder: Path, *calls: Called) -> list[str]:
     return [found.name for found in decoded if found.stopped]
 
 
-def test_each_node_has_its_own(tmp_path: Path) -> None:
-    """Two checkpoints are two forward passes that end early; what is outside of nodes does not."""
+def test_each_checkpoint_stops_its_own_forward_pass(tmp_path: Path) -> None:
+    """Ops outside of backward nodes are not affected."""
     forward = call("mul", [CHECKPOINTED, CHECKPOINTED], _hooks(), seq=3)
     nodes = [
         _node(
@@ -360,21 +359,20 @@ def test_each_node_has_its_own(tmp_path: Path) -> None:
     assert _stopped(tmp_path, forward, *nodes) == ["aten::cos", "aten::gelu"]
 
 
-def test_with_what_is_around_it_as_far_as_the_node(tmp_path: Path) -> None:
-    """A call that was left inside of a call leaves that, too."""
+def test_calls_around_a_stopped_op_are_stopped_too(tmp_path: Path) -> None:
+    """As far as the backward node."""
     last = call("linear", [CHECKPOINTED], call("addmm", [CHECKPOINTED], _hooks(), seq=12), seq=12)
     assert _stopped(tmp_path, _node(1, last)) == ["aten::linear", "aten::addmm"]
 
 
-def test_views_do_not_stop(tmp_path: Path) -> None:
-    """A pass that ended in a view ended by itself."""
+def test_a_pass_that_ends_in_a_view_was_not_stopped(tmp_path: Path) -> None:
     assert not _stopped(
         tmp_path,
         _node(1, call("sin", [CHECKPOINTED], _hooks(), seq=2), call("t", [CHECKPOINTED], seq=3)),
     )
 
 
-def test_a_text_says_it_in_the_end() -> None:
+def test_the_marker_text_of_a_stopped_op_says_so() -> None:
     text = marker.encode_seq(
         "aten::mul", seq=3, op_id=4, sizes=[CHECKPOINTED, CHECKPOINTED], inputs=["", ""]
     )

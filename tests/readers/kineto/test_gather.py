@@ -38,8 +38,8 @@ def capture(name: str) -> schema.Capture:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_conservation(name: str) -> None:
-    """GPU events in, rows out: names, durations, correlations, bytes."""
+def test_all_gpu_events_are_rows(name: str) -> None:
+    """Names, durations, correlation ids and bytes are unchanged."""
     found = capture(name)
     schema.check(found)
     work = [event for event in events(name) if event["cat"] in ACTIVITIES]
@@ -54,8 +54,7 @@ def test_conservation(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_calls(name: str) -> None:
-    """Each call is a row, and each piece of work finds its call."""
+def test_each_call_is_a_row_and_each_kernel_finds_its_call(name: str) -> None:
     found = capture(name)
     assert found.calls.num_rows == sum(is_call(event["cat"]) for event in events(name))
     known = set(found.calls["corr"].to_pylist())
@@ -66,7 +65,7 @@ def test_calls(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_ranges_nest(name: str) -> None:
-    """On each thread a range ends within the one that it began in; parents come first."""
+    """On each thread a range ends within its parent; parents come first."""
     open_ends: dict[int, list[int]] = {}
     last: dict[int, int] = {}
     for row in capture(name).ranges.to_pylist():
@@ -80,7 +79,7 @@ def test_ranges_nest(name: str) -> None:
 
 
 def test_backward_finds_forward_thread() -> None:
-    """Every backward op of the DDP trace points to the thread of the forward pass."""
+    """Every backward op of the DDP trace refers to the thread of the forward pass."""
     found = capture("kineto-v100-resnet-ddp")
     threads = found.threads["tid"].to_pylist()
     rows = [row for row in found.ranges.to_pylist() if row["forward_thread"] is not None]
@@ -90,7 +89,7 @@ def test_backward_finds_forward_thread() -> None:
 
 
 def test_shapes_of_the_vit() -> None:
-    """Each op of the ViT has dtypes and strides in its text."""
+    """The text of each op of the ViT has dtypes and strides."""
     found = [marker.decode_seq(t) for t in texts(capture(NAMES[0]).ranges)]
     calls = [seq.call for seq in found if seq.name == "aten::addmm"]
     assert calls
@@ -110,8 +109,7 @@ def test_lines_of_2021() -> None:
     assert {"42", "46", "49", "50"} <= {line for _, _, line in outermost}
 
 
-def test_devices() -> None:
-    """Devices have name, SMs and memory."""
+def test_devices_have_name_sms_and_memory() -> None:
     (device,) = capture(NAMES[0]).devices.to_pylist()
     assert (device["name"], device["sm_count"]) == ("NVIDIA H100 80GB HBM3", 132)
     assert (device["cc_major"], device["cc_minor"], device["memory_bytes"]) == (9, 0, 85018279936)

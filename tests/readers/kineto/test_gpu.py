@@ -22,7 +22,7 @@ def measured(name: str, ts: float, **counters: float) -> dict[str, Any]:
 
 
 def test_measured_kernels_are_gpu_work_at_their_launches(tmp_path: Path) -> None:
-    """The n-th kernel is of the n-th launch; it begins there, and lasts as long as was measured."""
+    """The n-th kernel begins at the n-th launch and has its measured duration."""
     kernels = [
         measured("sgemm", 0, gpu__time_duration_sum=3000.0, dram__bytes_sum=640.0),
         measured("add", 50, gpu__time_duration_sum=2000.4),
@@ -38,18 +38,18 @@ def test_measured_kernels_are_gpu_work_at_their_launches(tmp_path: Path) -> None
     assert "CUPTI's range profiler" in capture.warnings[0]
 
 
-def test_more_launches_than_measured_kernels_tie_none(tmp_path: Path) -> None:
-    """Which launch is whose is unknown then; the kernels are there all the same."""
+def test_measured_kernels_are_tied_only_if_launches_are_as_many(tmp_path: Path) -> None:
+    """Otherwise their launches are unknown, and all kernels are kept."""
     rows = read(tmp_path, [*LAUNCHED, measured("sgemm", 0, dram__bytes_sum=1.0)]).activities
     assert (rows["name"].to_pylist(), rows["corr"].to_pylist()) == (["sgemm"], [None])
 
 
-def test_a_measured_window_is_no_kernel(tmp_path: Path) -> None:
+def test_a_measured_range_is_no_kernel(tmp_path: Path) -> None:
     rows = read(tmp_path, [*LAUNCHED, measured("__profile__", 0, dram__bytes_sum=1.0)]).activities
     assert set(rows["kind"].to_pylist()) == {schema.CPU}
 
 
-def test_kernels_with_times_go_before_measured_ones(tmp_path: Path) -> None:
+def test_kernels_with_times_take_precedence_over_measured_ones(tmp_path: Path) -> None:
     rows = read(tmp_path, [*LAUNCHED, kernel(11, 6), measured("sgemm", 0)]).activities
     assert rows["corr"].to_pylist() == [11]
 
@@ -62,8 +62,8 @@ def _kineto(folder: Path, **args: object) -> dict[str, Any]:
     return json.loads(found) if found else {}
 
 
-def test_a_trace_tells_group_and_size(tmp_path: Path) -> None:
-    """As torch 2.3 and later write it on the kernel's event."""
+def test_a_collective_has_its_group_and_size(tmp_path: Path) -> None:
+    """As PyTorch 2.3 and later write them in the kernel's event."""
     said = {
         "Collective name": "allreduce", "Process Group Name": "3", "Process Group Ranks": "[0, 4]",
         "Group size": 2, "dtype": "BFloat16", "In msg nelems": 1024, "Out msg nelems": 1024,
@@ -79,5 +79,5 @@ def test_numbers_and_lists_of_other_versions_are_the_same_texts(tmp_path: Path) 
     assert _kineto(tmp_path, **said) == {"name": "allreduce", "group": "3", "ranks": "[0, 4]"}
 
 
-def test_a_trace_that_says_nothing_has_nothing(tmp_path: Path) -> None:
+def test_a_trace_without_collective_fields_has_none(tmp_path: Path) -> None:
     assert _kineto(tmp_path) == {}

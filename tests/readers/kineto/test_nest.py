@@ -34,7 +34,7 @@ def rows(folder: Path, events: list[dict[str, Any]]) -> list[tuple[int, int, str
 
 
 def test_parents_come_first(tmp_path: Path) -> None:
-    """Of ranges with equal boundaries the one that began first is first, in any file order."""
+    """Of ranges with equal bounds the one that began first, in any file order."""
     events = [
         op("aten::c", 10, 5, External_id=3),
         op("aten::b", 10, 5, External_id=2),
@@ -44,25 +44,23 @@ def test_parents_come_first(tmp_path: Path) -> None:
 
 
 def test_child_ends_with_its_parent(tmp_path: Path) -> None:
-    """Microseconds rounded one by one let a child hang over; it is cut."""
+    """Microseconds rounded one by one let a child end later: it is clipped."""
     events = [op("aten::a", 10, 20, External_id=1), op("aten::b", 15, 16, External_id=2)]
     assert rows(tmp_path, events) == [(10, 30, "aten::a"), (15, 30, "aten::b")]
 
 
 def test_neighbour_does_not_become_a_child(tmp_path: Path) -> None:
-    """A range that began as the one before ended stays its neighbour."""
+    """A range that begins as the one before ends is its sibling."""
     events = [op("aten::a", 10, 20, External_id=1), op("aten::b", 29, 50, External_id=2)]
     assert rows(tmp_path, events) == [(10, 29, "aten::a"), (29, 79, "aten::b")]
 
 
-def test_crossing_annotation_is_free(tmp_path: Path) -> None:
-    """An annotation that crosses another is no nested range."""
+def test_a_crossing_annotation_is_not_nested(tmp_path: Path) -> None:
     events = [event("user_annotation", "a", 0, 100), event("user_annotation", "b", 50, 100), GPU]
     assert read(tmp_path, events).ranges["style"].to_pylist() == [schema.NESTED, schema.FREE]
 
 
-def test_open_range(tmp_path: Path) -> None:
-    """A range without a length has no end."""
+def test_a_range_without_a_length_has_no_end(tmp_path: Path) -> None:
     begun = event("user_annotation", "a", 0, 1)
     del begun["dur"]
     capture = read(tmp_path, [begun, op("aten::mm", 4, 5), GPU])
@@ -70,7 +68,7 @@ def test_open_range(tmp_path: Path) -> None:
 
 
 def test_stack_from_python_functions(tmp_path: Path) -> None:
-    """The frames around an op are written around it once, outermost first, without builtins."""
+    """The frames around an op are its trace, once, outermost first, without builtins."""
     events = [
         python("train.py(3): main", 0, 100),
         python("model.py(12): forward", 10, 80),
@@ -99,7 +97,7 @@ def test_frames_inside_an_op(tmp_path: Path) -> None:
 
 
 def test_own_trace_wins_over_frames(tmp_path: Path) -> None:
-    """Inside a trace marker of PyProf's own no other is written: its lines are exact."""
+    """Inside PyProf's own trace marker no other is added: its lines are exact."""
     own = marker.encode_trace(["train.py:5"])
     events = [
         python("train.py(3): main", 0, 100),
@@ -112,7 +110,7 @@ def test_own_trace_wins_over_frames(tmp_path: Path) -> None:
 
 
 def test_stack_of_2021(tmp_path: Path) -> None:
-    """A `Call stack` has the innermost frame first, and is written around the outermost op."""
+    """A `Call stack` has the innermost frame first, and is put around the outermost op."""
     stack = "model.py(30): forward;<built-in f>;train.py(3): <module>"
     events = [
         event("Operator", "aten::matmul", 0, 20, External_id=1, Call_stack=stack),
@@ -122,8 +120,7 @@ def test_stack_of_2021(tmp_path: Path) -> None:
     assert [marker.decode_trace(t) for t in found] == [("train.py:3", "model.py:30"), (), ()]
 
 
-def test_modules(tmp_path: Path) -> None:
-    """Module calls become layers around their ops."""
+def test_module_calls_are_layers_around_their_ops(tmp_path: Path) -> None:
     events = [
         python("nn.Module: Net_0", 0, 100),
         python("nn.Module: Linear_1", 10, 50),
@@ -134,7 +131,7 @@ def test_modules(tmp_path: Path) -> None:
 
 
 def test_own_layers_win_over_modules(tmp_path: Path) -> None:
-    """Where the script wrote PyProf's layers, which have paths, class names add nothing."""
+    """PyProf's layers have paths, so class names would add nothing."""
     events = [
         python("nn.Module: Net_0", 0, 100),
         event("user_annotation", "layer:net.fc", 10, 60),
@@ -146,7 +143,7 @@ def test_own_layers_win_over_modules(tmp_path: Path) -> None:
 
 
 def test_module_hierarchy(tmp_path: Path) -> None:
-    """The modules of a scripted model are layers around the op, outermost first, once."""
+    """The modules of a scripted model are layers around the op, outermost first, once each."""
     path = "TOP(Net)::forward.fc(Linear)::forward"
     events = [
         op("aten::linear", 0, 20, Module_Hierarchy=path),
@@ -165,7 +162,7 @@ SPANS = st.lists(
 @settings(deadline=None)
 @given(SPANS)
 def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
-    """Whatever crosses what, each range is laid out once and none ends before it starts."""
+    """Whatever ranges cross, each comes out once, and none ends before it starts."""
     ranges = Ranges(Threads())
     for kind in (True, False):
         chosen = [span for span in spans if span[2] is kind]
@@ -189,10 +186,12 @@ def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
         max_size=14,
     )
 )
-def test_all_at_once_is_as_one_by_one(listed: list[tuple[bool, int, int, int | None]]) -> None:
-    """The quick way finds what the sweep does, unless a range goes on after what it began in.
+def test_the_fast_path_nests_as_the_sweep_does(
+    listed: list[tuple[bool, int, int, int | None]],
+) -> None:
+    """Unless a range goes on after its parent.
 
-    Python calls may cross whatever they like.
+    Python calls may cross anything.
     """
     listed.sort(key=lambda row: row[0])  # Python's come last
     count, all_ = sum(not row[0] for row in listed), len(listed)
@@ -220,8 +219,8 @@ def test_all_at_once_is_as_one_by_one(listed: list[tuple[bool, int, int, int | N
 
 
 @given(st.lists(st.tuples(st.integers(MISSING, 24), st.booleans()), min_size=1, max_size=25))
-def test_ops_around_ops(tree: list[tuple[int, bool]]) -> None:
-    """The nearest real op around, and whether any that works is, by jumps and one by one."""
+def test_the_op_around_each_op_is_found(tree: list[tuple[int, bool]]) -> None:
+    """The nearest one, and the nearest that works, by jumps and one by one."""
     parent = np.array([min(above, place - 1) for place, (above, _) in enumerate(tree)])
     chosen = np.array([flag for _, flag in tree])
 

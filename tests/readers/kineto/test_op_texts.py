@@ -47,7 +47,7 @@ def expected(call: dict[str, Any]) -> str:
 def test_each_call_has_the_text_of_its_own_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, block: int
 ) -> None:
-    """Numbers of any size, and what looks like one in a name or a value, stay where they were."""
+    """Numbers of any size; digits in names and values are no numbers."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", block)
     made = calls(Random(seed), 80)  # noqa: S311 - to be the same each time
     made = [call for call in made if "::" in call["name"] or "Sequence number" in call["args"]]
@@ -55,7 +55,7 @@ def test_each_call_has_the_text_of_its_own_arguments(
     assert sorted(texts(capture)) == sorted(map(expected, made))
 
 
-def test_calls_alike_differ_in_stack_and_forward_thread(tmp_path: Path) -> None:
+def test_equal_texts_keep_their_own_stack_and_forward_thread(tmp_path: Path) -> None:
     """What is said beside the text is each call's own."""
     made = [
         op(
@@ -79,7 +79,9 @@ ODD = {
 
 
 @pytest.mark.parametrize(("good", "bad", "said"), ODD.values(), ids=ODD)
-def test_odd_arguments_cost_no_event(tmp_path: Path, good: str, bad: str, said: str | None) -> None:
+def test_invalid_arguments_cost_no_event(
+    tmp_path: Path, good: str, bad: str, said: str | None
+) -> None:
     made = event("cpu_op", "aten::mm", 0, 5, External_id=1)
     made["args"] = {"External id": 1, "Input Dims": [[2]], "Input type": ["float"]}
     written = text([made, launch(1, 10), kernel(1, 15)])

@@ -23,7 +23,7 @@ def records(name: str) -> list[dict[str, Any]]:
 
 
 def test_kernel_time_by_op_as_tracelens() -> None:
-    """TraceLens's op summary: the same ops, calls and, within its float32's, kernel times."""
+    """TraceLens's op summary: the same ops and calls, and times equal within its float32."""
     time: Counter[str] = Counter()
     calls = defaultdict(set)
     for row in records(VIT.name):
@@ -69,7 +69,7 @@ def test_lines_on_backward_rows_of_2021() -> None:
 
 @pytest.mark.slow
 def test_gradients_are_added_on_the_line_that_used_the_parameter() -> None:
-    """Some op of the forward pass on that line has the parameter's shape, if transposed."""
+    """Some forward op on that line has the parameter's shape, possibly transposed."""
     rows = records("kineto-v100-resnet50-2021")
     used: dict[tuple[str, ...], set[tuple[int, ...]]] = defaultdict(set)
     for row in rows:

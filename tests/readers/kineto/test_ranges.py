@@ -7,7 +7,7 @@ from tests.readers.kineto_json import event, kernel, op, read, texts
 
 
 def test_arrows_of_two_windows_with_one_id(tmp_path: Path) -> None:
-    """Arrows count from 1 in each window; none, torn or not, leads to another window or id."""
+    """Arrow ids start at 1 in each window; none leads to another window or id."""
     arrow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7}
     events = [kernel(1, 5)]
     for begin, forward, number in ((0, 22, 4), (100, 21, 5)):
@@ -35,7 +35,7 @@ def test_arrows_of_two_windows_with_one_id(tmp_path: Path) -> None:
 
 
 def test_forward_thread_by_number(tmp_path: Path) -> None:
-    """Without arrows it is the thread that shares most sequence numbers."""
+    """Without arrows it is the thread with most sequence numbers in common."""
     events = [
         op("aten::mm", 1, 2, tid=21, Sequence_number=9, Fwd_thread_id=0),
         op("aten::mm", 4, 2, tid=22, Sequence_number=9, Fwd_thread_id=0),
@@ -48,8 +48,8 @@ def test_forward_thread_by_number(tmp_path: Path) -> None:
     assert [row["forward_thread"] for row in rows] == [None, None, None, 1, 1]
 
 
-def test_own_markers_verbatim(tmp_path: Path) -> None:
-    """PyProf's markers that travelled as annotations come back as they were written."""
+def test_own_markers_are_kept_verbatim(tmp_path: Path) -> None:
+    """They appear in the trace as annotations."""
     written = marker.encode_op(marker.Call("torch", "cat", ('say "ü"\n',)))
     name = marker.encode_annotation(written)
     assert name != written
@@ -57,8 +57,8 @@ def test_own_markers_verbatim(tmp_path: Path) -> None:
     assert texts(capture) == [written]
 
 
-def test_own_markers_as_ops(tmp_path: Path) -> None:
-    """PyProf's markers are no ops where the trace calls them ops, whatever is in them."""
+def test_own_markers_are_no_ops(tmp_path: Path) -> None:
+    """Even if the trace has them in the category of ops."""
     names = [
         "layer:a::b",
         marker.encode_trace(["a.py:1"]),

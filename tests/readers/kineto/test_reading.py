@@ -57,8 +57,10 @@ def of_18() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("events", [modern(), of_2021(), of_18()], ids=["2.x", "1.9", "1.8"])
-def test_generations(tmp_path: Path, events: list[dict[str, Any]]) -> None:
-    """Every generation gives the kernel, its call and the op with its shapes."""
+def test_every_generation_gives_the_same_tables(
+    tmp_path: Path, events: list[dict[str, Any]]
+) -> None:
+    """The kernel, its call, and the op with its shapes."""
     capture = read(tmp_path, events)
     (work,) = capture.activities.to_pylist()
     assert (work["start"], work["end"], work["pid"], work["corr"]) == (25_000, 30_000, 7, 90)
@@ -78,7 +80,7 @@ def test_generations(tmp_path: Path, events: list[dict[str, Any]]) -> None:
 
 
 def test_everything_of_an_op(tmp_path: Path) -> None:
-    """A modern op's text holds its number, dtypes in torch's words, and strides."""
+    """The text of a modern op has its number, dtypes in torch's words, and strides."""
     (written,) = texts(read(tmp_path, modern()))
     found = marker.decode_seq(written)
     assert found.seq == 5
@@ -89,14 +91,14 @@ def test_everything_of_an_op(tmp_path: Path) -> None:
 
 
 def test_times_are_absolute_and_exact(tmp_path: Path) -> None:
-    """Times count from the base that the trace names, to the ns, wherever the base stands."""
+    """They count from the base that the trace states, to the ns, wherever it is stated."""
     capture = read(tmp_path, [kernel(1, 1414456661417.544, 0.001)], baseTimeNanoseconds=10**18)
     (work,) = capture.activities.to_pylist()
     assert (work["start"], work["end"]) == (1001414456661417544, 1001414456661417545)
 
 
-def test_transfers(tmp_path: Path) -> None:
-    """Copies and fills get the names that other profilers give them, on NVIDIA and AMD."""
+def test_copies_and_fills_have_the_names_of_other_profilers(tmp_path: Path) -> None:
+    """On NVIDIA and AMD."""
     names = {
         "Memcpy HtoD (Pageable -> Device)": "[CUDA memcpy HtoD]",
         "Memcpy DtoD (Device -> Device)": "[CUDA memcpy DtoD]",
@@ -110,8 +112,8 @@ def test_transfers(tmp_path: Path) -> None:
     assert work["bytes"].to_pylist() == [64, 64, 64, 8]
 
 
-def test_graph_launch(tmp_path: Path) -> None:
-    """Kernels of one graph launch share its correlation, and each is a row."""
+def test_kernels_of_a_graph_launch_share_its_correlation_id(tmp_path: Path) -> None:
+    """Each is a row."""
     events = [launch(4, 1, name="cudaGraphLaunch"), kernel(4, 5), kernel(4, 11), kernel(4, 17)]
     capture = read(tmp_path, events)
     assert capture.activities["corr"].to_pylist() == [4, 4, 4]
@@ -119,7 +121,7 @@ def test_graph_launch(tmp_path: Path) -> None:
 
 
 def test_kernel_without_launch(tmp_path: Path) -> None:
-    """A kernel launched before the trace began is kept and told of."""
+    """A kernel launched before the trace began is kept, with a warning."""
     capture = read(tmp_path, [*modern(), kernel(12, 1)])
     assert sorted(capture.activities["corr"].to_pylist()) == [12, 90]
     assert any("1 of 2 kernels and copies have no launch" in w for w in capture.warnings)
@@ -142,7 +144,7 @@ def test_launches_of_amd(tmp_path: Path) -> None:
 
 
 def test_process_of_a_kernel_alone(tmp_path: Path) -> None:
-    """Where the trace has no event of a process, it still describes the one that it is of."""
+    """If the trace has no event of a process, its metadata still names the process."""
     labels = [
         {"ph": "M", "name": "process_labels", "ts": 1, "pid": pid, "args": {"labels": label}}
         for pid, label in ((0, "GPU 0"), (4711, "CPU"))
@@ -152,13 +154,13 @@ def test_process_of_a_kernel_alone(tmp_path: Path) -> None:
 
 
 def test_process_of_merged_traces(tmp_path: Path) -> None:
-    """In a trace of several processes a kernel's process is its launch's."""
+    """In a trace of several processes a kernel belongs to that of its launch."""
     events = [launch(1, 1), launch(2, 1) | {"pid": 8}, kernel(2, 5), kernel(1, 5)]
     assert read(tmp_path, events).activities["pid"].to_pylist() == [8, 7]
 
 
 def test_rank_and_devices(tmp_path: Path) -> None:
-    """The header gives rank and devices; an only device is the one used, whatever its number."""
+    """From the header; a single device is the one in use, whatever its number."""
     work = kernel(1, 5)
     work["args"]["device"] = 2
     capture = read(
@@ -176,8 +178,8 @@ def test_rank_and_devices(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rank", [2**62, -1, "first", None, 2.5])
-def test_a_rank_that_is_none(tmp_path: Path, rank: object) -> None:
-    """What cannot be a rank is damage, and costs no kernel."""
+def test_an_invalid_rank_is_ignored(tmp_path: Path, rank: object) -> None:
+    """It is damage and costs no kernel."""
     capture = read(tmp_path, [launch(1, 0), kernel(1, 10)], distributedInfo={"rank": rank})
     assert capture.activities["rank"].to_pylist() == [None]
 
@@ -189,7 +191,7 @@ def test_a_rank_that_is_none(tmp_path: Path, rank: object) -> None:
 def test_a_device_under_another_number(
     names: tuple[str, str], expected: dict[int, str], tmp_path: Path
 ) -> None:
-    """It is like the described ones, where these are alike; else nothing is told of it."""
+    """It is taken to be like the described ones if they are all alike, else unknown."""
     events = [{**kernel(corr, 9), "args": {"device": corr, "correlation": corr}} for corr in (5, 7)]
     listed = [{"id": number, "name": name, "numSms": 8} for number, name in enumerate(names)]
     devices = read(tmp_path, events, deviceProperties=listed).devices.to_pylist()
@@ -197,7 +199,7 @@ def test_a_device_under_another_number(
 
 
 def test_triton_kernel(tmp_path: Path) -> None:
-    """A kernel of Inductor's is a call with its arguments and the file of its source."""
+    """An Inductor kernel is a call with its arguments and its source file."""
     given = op(
         "triton_poi_fused_add_0",
         1,
@@ -219,7 +221,7 @@ def test_triton_kernel(tmp_path: Path) -> None:
 
 
 def test_collective(tmp_path: Path) -> None:
-    """A collective is a call with what each rank gives and the size of the group."""
+    """A collective is a call with the size of each rank's part and of the group."""
     given = op(
         "record_param_comms",
         1,
@@ -239,14 +241,14 @@ def test_collective(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["record_param_comms", "CompiledFunctionBackward"])
 def test_names_without_a_form_are_ops_without_a_number(tmp_path: Path, name: str) -> None:
-    """Before torch 2.2 nothing said which collective it was; its kernel is not without an op."""
+    """Before torch 2.2 collectives had no names of their own; their kernels still have an op."""
     events = [op(name, 1, 9, External_id=3), kernel(1, 5)]
     (written,) = texts(read(tmp_path, events))
     assert marker.classify(written) == marker.Kind.SEQ
 
 
 def test_functions_of_torchscript_are_no_ops(tmp_path: Path) -> None:
-    """They have the category and the shapes of ops, but no number: ops are inside."""
+    """They have the category and shapes of ops, but no number: the ops are inside."""
     events = [op("my_attention", 1, 9, External_id=3, Input_Dims=[[], [4, 8]]), kernel(1, 5)]
     assert texts(read(tmp_path, events)) == ["my_attention"]
 
@@ -261,8 +263,8 @@ def test_functions_of_torchscript_are_no_ops(tmp_path: Path) -> None:
         ('{"traceEvents": [1, null, [2], {"ph": "X"}]}', "no GPU work"),
     ],
 )
-def test_unusable(tmp_path: Path, written: str, said: str) -> None:
-    """A file without anything to show is refused in one line that names it."""
+def test_a_trace_without_content_is_refused(tmp_path: Path, written: str, said: str) -> None:
+    """In one line that names the file."""
     from tests.readers.kineto_json import read_text  # noqa: PLC0415
 
     with pytest.raises(CaptureError, match=said) as caught:
@@ -271,8 +273,8 @@ def test_unusable(tmp_path: Path, written: str, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_foreign_values_are_unknown(tmp_path: Path) -> None:
-    """Values of the wrong type are unknown, and the rest of the event is kept."""
+def test_values_of_wrong_types_are_unknown(tmp_path: Path) -> None:
+    """The rest of the event is kept."""
     work = kernel(1, 5)
     work["args"] |= {
         "correlation": "x",

@@ -21,7 +21,7 @@ from pyprof.readers.kineto import texts
         ("MyFunction", {"Sequence number": 3}, True),
     ],
 )
-def test_ops_are_told_from_annotations(name: str, args: dict[str, Any], is_op: bool) -> None:  # noqa: FBT001 - a case
+def test_ops_differ_from_annotations(name: str, args: dict[str, Any], is_op: bool) -> None:  # noqa: FBT001 - a case
     assert texts.is_op(name, args) is is_op
 
 
@@ -47,7 +47,7 @@ def test_an_op_keeps_types_strides_and_values() -> None:
     ],
 )
 def test_shapes_may_be_one_text(dims: str, sizes: str) -> None:
-    """As torch_npu writes them; anything else is unknown."""
+    """As torch_npu writes them; any other text is unknown."""
     written = texts.op("aten::linear", {"Input Dims": dims}, 1, 2)
     assert written.partition("sizes = ")[2] == sizes
 
@@ -62,10 +62,12 @@ def test_a_collective_is_a_call_of_its_message() -> None:
     ("name", "frame"),
     [("net.py(12): forward", ("net.py:12", "forward")), ("<built-in method add>", None)],
 )
-def test_frames_are_split(name: str, frame: tuple[str, str] | None) -> None:
+def test_frames_are_split_into_file_line_and_function(
+    name: str, frame: tuple[str, str] | None
+) -> None:
     assert texts.frame(name) == frame
 
 
-def test_a_hierarchy_is_layers_without_methods() -> None:
+def test_a_module_hierarchy_becomes_layers_without_methods() -> None:
     layers = texts.hierarchy("TOP(Net)::forward.conv1(Conv2d)::forward")
     assert layers == ("layer:TOP(Net)", "layer:conv1(Conv2d)")

@@ -71,7 +71,7 @@ def test_copies_and_fills_are_known_by_name_or_category(tmp_path: Path) -> None:
 
 
 def test_an_unknown_track_is_named_with_its_time(tmp_path: Path) -> None:
-    """And nobody says that there is no GPU work, for it may be there."""
+    """And there is no message about missing GPU work: it may be there."""
     events = [op("aten::mm", 0, 20), event("busy", "step", 3, 2500, pid=99, tid=3)]
     capture = read(tmp_path, [*events, *label(99, "", name="accelerator X")])
     (said, *others) = capture.warnings
@@ -87,7 +87,7 @@ def test_an_unknown_category_of_a_host_is_neither_work_nor_a_warning(tmp_path: P
     assert (capture.activities.num_rows, capture.warnings) == (1, ())
 
 
-def test_texts_call_a_device_as_its_users_do(tmp_path: Path) -> None:
+def test_devices_are_called_as_their_users_call_them(tmp_path: Path) -> None:
     events = [*label(7, "CPU"), *label(0, "MTIA 0"), op("aten::mm", 100, 20), launch(1, 105)]
     path = tmp_path / "net.json"
     path.write_text(text([*events, device_event("mtia_ccp_events", 1)]))

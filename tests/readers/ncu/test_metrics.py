@@ -26,14 +26,14 @@ def _measured(metrics: dict[str, str], cc_major: int | None = None) -> dict[str,
     return measured(kernel, Numbers([kernel]), cc_major)
 
 
-def test_cycles_and_clock_make_a_time() -> None:
+def test_duration_is_cycles_over_clock() -> None:
     found = _measured(
         {"sm__cycles_elapsed.avg": "1000", "sm__cycles_elapsed.avg.per_second": "1e9"}
     )
     assert found["duration_ns"] == pytest.approx(1000)
 
 
-def test_tensor_cores_at_rest_are_0_only_if_all_pipes_were_collected() -> None:
+def test_idle_tensor_cores_are_0_only_if_all_pipes_were_collected() -> None:
     metrics = {"sm__inst_executed_pipe_tensor.sum": "0"}
     assert _measured(metrics, 8)["tensor_insts"] == 0
     assert "tensor_insts" not in _measured(metrics, 10)

@@ -31,8 +31,8 @@ def _rows(capture: Capture) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_both_pages_of_every_version_say_the_same(form: str, tmp_path: Path) -> None:
-    """Kernels keep their order, launch, time and counters, however numbers and units are spelt."""
+def test_both_pages_of_every_version_give_the_same_kernels(form: str, tmp_path: Path) -> None:
+    """Order, launch, time and counters, in every spelling of numbers and units."""
     first, second = _rows(readers.read(ncu_csv(tmp_path / "ncu.csv", KERNELS, form)))
     assert [first["name"], second["name"]] == [kernel.name for kernel in KERNELS]
     assert [first["regs"], first["smem"], second["smem"]] == [94, 33792, 16]
@@ -58,22 +58,22 @@ def test_both_pages_of_every_version_say_the_same(form: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
 def test_as_windows_writes_it(encoding: str, tmp_path: Path) -> None:
-    """PowerShell's `>` writes UTF-16, editors put a mark first."""
+    """In PowerShell's UTF-16, or with a BOM."""
     path = tmp_path / "ncu.csv"
     path.write_text(raw(KERNELS), encoding=encoding)
     assert readers.read(path).activities.num_rows == len(KERNELS)
 
 
 def test_lines_of_the_profiler_for_thousands_of_kernels_come_first(tmp_path: Path) -> None:
-    """The table may begin far behind what is looked at first."""
+    """The table may begin far into the file."""
     path = tmp_path / "ncu.csv"
     profiled = '==PROF== Profiling "gemm" - 0: 0%....50%....100% - 12 passes\n'
     path.write_text(profiled * 10_000 + raw(KERNELS), encoding="utf-8")
     assert readers.read(path).activities.num_rows == len(KERNELS)
 
 
-def test_traffic_by_its_rate(tmp_path: Path) -> None:
-    """Default sections tell the traffic as a rate; the time makes bytes of it."""
+def test_traffic_follows_from_its_rate(tmp_path: Path) -> None:
+    """Default sections only have bytes per second; times the duration they are bytes."""
     metrics = {"gpu__time_duration.sum": 2e-3, "dram__bytes.sum.per_second": 1.5e12}
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])
     (row,) = _rows(readers.read(path))
@@ -81,21 +81,20 @@ def test_traffic_by_its_rate(tmp_path: Path) -> None:
 
 
 def test_a_kernel_without_a_time(tmp_path: Path) -> None:
-    """It is a row without a time, and a warning says what to measure."""
+    """Its row has no time, and a warning says what to measure."""
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled("a"), Profiled("b", metrics=METRICS)])
     done = run("prof", "--csv", "-c", "kernel,sil", path)
     assert done.stdout.splitlines()[1:] == ['"a",""', '"b","12346"']
     assert "1 of 2 kernels have no time; add gpu__time_duration.sum" in done.stderr
 
 
-def test_no_time_at_all(tmp_path: Path) -> None:
-    """Rows keep the order of the file."""
+def test_rows_without_any_time_keep_their_order(tmp_path: Path) -> None:
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(name) for name in "cab"])
     done = run("prof", "--csv", "-c", "kernel,sil", path)
     assert done.stdout.splitlines()[1:] == ['"c",""', '"a",""', '"b",""']
 
 
-def test_a_summary_of_calls(tmp_path: Path) -> None:
+def test_a_summary_has_a_row_per_call(tmp_path: Path) -> None:
     path = tmp_path / "ncu.csv"
     path.write_text(summary(Profiled("a", metrics=METRICS), 3))
     done = run("prof", "--csv", "-c", "kernel,sil,occmeas,grid", path)
@@ -104,14 +103,14 @@ def test_a_summary_of_calls(tmp_path: Path) -> None:
 
 
 def test_a_summary_of_more_calls_than_there_can_be(tmp_path: Path) -> None:
-    """A damaged number of calls is no reason to run out of memory."""
+    """A damaged number of calls must not use up the memory."""
     path = tmp_path / "ncu.csv"
     path.write_text(summary(Profiled("a", metrics=METRICS), 10**15))
     assert "export without --print-summary" in refused("prof", path)
 
 
 def test_kernels_of_two_devices_leave_no_gaps(tmp_path: Path) -> None:
-    """On each device they follow each other: it was not idle while another was profiled."""
+    """They are back to back on each device: it was not idle while another was profiled."""
     kernels = [Profiled(metrics=METRICS, device=at % 2, pid=at % 2) for at in range(6)]
     (first, second) = json.loads(
         run("summary", "-q", "--json", ncu_csv(tmp_path / "ncu.csv", kernels)).stdout
@@ -144,14 +143,14 @@ _CYCLES = "sm__pipe_tensor{}_cycles_active.avg.pct_of_peak_sustained_active"
 def test_all_pipes_of_tensor_cores(
     cc: str, metrics: dict[str, float], used: str, tmp_path: Path
 ) -> None:
-    """A kernel that used one of them used Tensor Cores; one that is at rest says it only of it."""
+    """A kernel that used one pipe used Tensor Cores; an idle pipe says nothing about the others."""
     path = tmp_path / "ncu.csv"
     path.write_text(raw([Profiled(metrics=metrics)], cc=cc))
     assert run("prof", "-q", "--csv", "-c", "tcmeas", path).stdout.split()[1] == f'"{used}"'
 
 
 def test_titles_beside_names(tmp_path: Path) -> None:
-    """With --print-metric-name label-name both stand there; other metrics have longer names."""
+    """`--print-metric-name label-name` prints both; some metrics have longer names."""
     text = details([Profiled(metrics=METRICS)], year=2021)
     text = text.replace("dram__bytes", "Traffic (dram__bytes").replace(".sum", ".sum)")
     other = text.replace("Traffic (dram__bytes", "pmsampling:dram__bytes")
@@ -166,14 +165,14 @@ def test_titles_beside_names(tmp_path: Path) -> None:
 def test_a_header_that_is_damaged(
     make: Callable[[Sequence[Profiled]], str], tmp_path: Path
 ) -> None:
-    """A column whose name is only part of another tells no kernels."""
+    """A column whose name is only a part of the right one is not used."""
     path = tmp_path / "ncu.csv"
     path.write_text(make(KERNELS).replace('"Kernel Name",', '"Kernel Name"x,'))
     assert "no kernel in this output of ncu" in refused("prof", path)
 
 
-def test_lines_that_a_quotation_swallowed(tmp_path: Path) -> None:
-    """What is lost for want of a mark is said; rules may have several lines."""
+def test_lines_lost_to_a_missing_quote_are_warned_of(tmp_path: Path) -> None:
+    """Rules may span several lines."""
     path = tmp_path / "ncu.csv"
     text = raw([Profiled(name, metrics=METRICS) for name in "abc"])
     assert "lost" not in run("prof", ncu_csv(path, KERNELS, "details")).stderr
@@ -185,20 +184,20 @@ def test_lines_that_a_quotation_swallowed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["prof", "summary", "lines", "doctor"])
 def test_alone_it_is_a_capture(command: str, tmp_path: Path) -> None:
-    """Commands that read captures read it."""
+    """Commands that read captures accept it."""
     path = ncu_csv(tmp_path / "ncu.csv", KERNELS)
     assert run(command, path).code == 0
 
 
-def test_no_permission(tmp_path: Path) -> None:
-    """The driver's refusal comes with the place of its remedy."""
+def test_missing_permission_is_named_with_its_remedy(tmp_path: Path) -> None:
+    """The driver's refusal, and where to read how to lift it."""
     path = tmp_path / "ncu.csv"
     path.write_text("==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does\n")
     with pytest.raises(CaptureError, match=r"ERR_NVGPUCTRPERM.*docs/capture.md"):
         readers.read(path)
 
 
-def test_a_report_is_to_be_exported(tmp_path: Path) -> None:
+def test_an_ncu_report_is_refused_with_the_export_command(tmp_path: Path) -> None:
     """Of ncu's own file the message says how to make CSV of it."""
     path = tmp_path / "a.ncu-rep"
     path.write_bytes(b"NVR\0" + bytes(99))
@@ -209,7 +208,7 @@ def test_a_report_is_to_be_exported(tmp_path: Path) -> None:
 
 @given(st.floats(0, 1e15), st.sampled_from(["german", "english", "french", "plain"]))
 def test_numbers_of_every_locale(value: float, locale: str) -> None:
-    """A file's numbers come out, if one of them tells its decimal point."""
+    """They are read if one of them shows the decimal point."""
     from tests.capture_files import ncu  # noqa: PLC0415 - its functions by name
 
     spell = getattr(ncu, locale)
@@ -221,7 +220,7 @@ def test_numbers_of_every_locale(value: float, locale: str) -> None:
 
 
 def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
-    """With --print-metric-instances the sum stands before them, in any locale."""
+    """With --print-metric-instances the sum comes first, in any locale."""
     metrics = {name: f"{text} (7; 8)" for name, text in (
         ("dram__bytes.sum", "1.234,5"), ("lts__t_sector_hit_rate.pct", "55,25"))}  # fmt: skip
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])
@@ -236,8 +235,8 @@ def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
      ("cycle/nsecond", 1e9), ("cycle/second", 1), ("Ghz", 1e9), ("hz", 1), ("Kbyte/block", 1e3),
      ("register/thread", 1), ("%", 1), ("", 1), ("cycle/usecond", 1e6)],
 )  # fmt: skip
-def test_units(unit: str, size: float) -> None:
-    """Every spelling of every version."""
+def test_every_spelling_of_units_is_read(unit: str, size: float) -> None:
+    """In every version."""
     assert tables.factor(unit) == pytest.approx(size)
 
 
@@ -251,7 +250,7 @@ _CUT = st.tuples(st.floats(0, 1), st.integers(0, 300), _PIECE)
 def test_damage_ends_in_one_line(
     form: str, cuts: list[tuple[float, int, bytes]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A cut, a lost or a changed piece of the file: rows, or one line and exit code 1."""
+    """A cut, lost or changed piece of the file gives rows, or one line and exit code 1."""
     text = bytearray(FORMS[form](KERNELS).encode())
     for share, length, piece in cuts:
         place = int(share * len(text))
@@ -285,7 +284,7 @@ def _told(path: Path) -> list[dict[str, str]]:
 
 
 def test_occupancy_is_that_of_the_profiler(bert: Path) -> None:
-    """From the launch and the limits of an A100 alone, for every kernel; and its waves."""
+    """From the launch and an A100's limits alone, for every kernel; waves, too."""
     done = run("prof", "-q", "--gpu", "A100-SXM4-40GB", "--csv", "-c", "occ,waves,occmeas", bert)
     rows = [*csv.DictReader(done.stdout.splitlines())]
     told = _told(bert)
@@ -297,7 +296,7 @@ def test_occupancy_is_that_of_the_profiler(bert: Path) -> None:
 
 
 def test_tensor_cores_ran_where_names_say(bert: Path) -> None:
-    """No name is wrong, or silent: products use them, other kernels only execute halves' FMAs."""
+    """For every kernel: products use them, others only have FMAs of halves."""
     done = run("prof", "-q", "--csv", "-c", "kernel,tc,tcmeas", bert)
     rows = [*csv.DictReader(done.stdout.splitlines())]
     assert [row["TCm"] for row in rows] == [*"0000010110"]
@@ -305,7 +304,7 @@ def test_tensor_cores_ran_where_names_say(bert: Path) -> None:
 
 
 def test_counters_are_those_of_the_file(bert: Path) -> None:
-    """DRAM bytes, FLOPs, the clock and the time."""
+    """DRAM bytes, FLOPs, clock and time."""
     done = run("prof", "-q", "--csv", "-c", "sil,dram,xflops,clock,via", bert)
     op = "sm__sass_thread_inst_executed_op_{}{}_pred_on.sum"
     for row, m in zip(csv.DictReader(done.stdout.splitlines()), _told(bert), strict=True):
@@ -327,7 +326,7 @@ def test_counters_are_those_of_the_file(bert: Path) -> None:
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 @pytest.mark.parametrize("metrics", [{}, METRICS])
 def test_records_of_it_read_back(suffix: str, metrics: dict[str, float], tmp_path: Path) -> None:
-    """Also where ncu measured no times: that is no damage."""
+    """Also if ncu measured no times: that is no damage."""
     kernels = [Profiled(name, metrics=metrics) for name in "ba"]
     path, target = ncu_csv(tmp_path / "ncu.csv", kernels), tmp_path / f"net.{suffix}"
     assert run("parse", "-q", path, "-o", target).code == 0

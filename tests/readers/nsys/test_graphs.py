@@ -53,7 +53,7 @@ def ops(lines: list[dict[str, Any]]) -> list[str | None]:
 
 
 def test_a_kernel_goes_back_to_the_captured_node(tmp_path: Path) -> None:
-    """Over any number of copies: instantiated, cloned, instantiated anew; or captured itself."""
+    """Over any number of copies: instantiated, cloned, instantiated again; or none."""
     nodes = [
         Node(1, 15), Node(2, 35),
         Node(11, 60, of=1), Node(12, 61, of=2),  # instantiated
@@ -66,7 +66,7 @@ def test_a_kernel_goes_back_to_the_captured_node(tmp_path: Path) -> None:
 
 
 def test_copies_and_sets_of_graphs_too(tmp_path: Path) -> None:
-    """Memcpy and memset nodes are nodes like those of kernels."""
+    """Memcpy and memset nodes are resolved like kernel nodes."""
     work = [
         replace(entry, kind=kind)
         for entry, kind in zip(launch(1000, 1, 2), ("memcpy", "memset"), strict=True)
@@ -77,7 +77,7 @@ def test_copies_and_sets_of_graphs_too(tmp_path: Path) -> None:
 
 
 def test_ids_are_those_of_a_process(tmp_path: Path) -> None:
-    """Two processes have nodes of one id, whose ops differ."""
+    """Two processes may have nodes of one id with different ops."""
     work = launch(1000, 1) + launch(2000, 1, pid=2)
     ranges = (ADD, AROUND, Range(op("mul"), (10, 20), pid=2, tid=22))
     nodes = [Node(1, 15), Node(1, 16, pid=2, tid=22)]
@@ -86,7 +86,7 @@ def test_ids_are_those_of_a_process(tmp_path: Path) -> None:
 
 
 def test_the_thread_is_that_of_the_capture(tmp_path: Path) -> None:
-    """Another thread captured than launches: its ranges count."""
+    """If another thread launches the graph, the capture's ranges count."""
     ranges = (ADD, AROUND, Range(op("mul"), (10, 20), tid=99))
     assert ops(parsed(tmp_path, launch(1000, 1), [Node(1, 15, tid=99)], ranges=ranges)) == ["mul"]
 
@@ -103,15 +103,15 @@ def test_the_thread_is_that_of_the_capture(tmp_path: Path) -> None:
     ],
     ids=["none", "missing", "destroyed", "circle", "later", "no id"],
 )
-def test_what_was_captured_unseen_has_no_op(tmp_path: Path, nodes: list[Node]) -> None:
-    """Nothing is guessed from the launch, or from where the graph was instantiated."""
+def test_a_graph_captured_before_the_recording_has_no_op(tmp_path: Path, nodes: list[Node]) -> None:
+    """Nothing is guessed from its launch or its instantiation."""
     lines = parsed(tmp_path, launch(1000, 11, 1, 0, None), nodes)
     assert ops(lines) == [None] * 4
     assert not any("via" in line for line in lines)
 
 
-def test_an_id_that_comes_again_is_of_the_last_before(tmp_path: Path) -> None:
-    """Where the profiler was paused, ids may begin anew; rows may be there twice."""
+def test_a_repeated_id_is_that_of_the_latest_node_before(tmp_path: Path) -> None:
+    """Ids may restart after a pause; rows may be duplicated."""
     nodes = [Node(1, 15), Node(1, 15), Node(11, 22, of=1), Node(1, 35), Node(11, 45, of=1)]
     work = launch(23, 11) + launch(1000, 11, corr=901)
     ranges = (ADD, MUL)
@@ -121,9 +121,9 @@ def test_an_id_that_comes_again_is_of_the_last_before(tmp_path: Path) -> None:
 
 
 def test_old_exports(tmp_path: Path) -> None:
-    """Of 2022: nodes stand among the graphs' events. Others do not say what nodes are made of.
+    """In 2022 nodes were among the graphs' events; other exports lack the original nodes.
 
-    Then what was made while a graph was instantiated is not of the ops around that.
+    Nodes made during instantiation are then not tied to the ops around it.
     """
     nodes = [Node(1, 15), Node(2, 35), Node(11, 65)]
     older = replace(NODES, nodes="CUDA_GRAPH_EVENTS")
@@ -135,14 +135,14 @@ def test_old_exports(tmp_path: Path) -> None:
     assert ops(parsed(tmp_path, launch(1000, 1), [], NODES)) == [None]
 
 
-def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_column_gives_no_op(tmp_path: Path) -> None:
     """Kernels of an export without `graphNodeId` take nothing from their graph's launch."""
     layout = replace(NODES, kernel=())
     assert ops(parsed(tmp_path, launch(1000, 1), [Node(1, 15)], layout)) == [None]
 
 
 def test_the_table_of_the_schema(tmp_path: Path) -> None:
-    """One row for each captured node that something runs or was made of."""
+    """One row for each captured node that runs or was cloned."""
     nodes = [Node(1, 15), Node(11, 60, of=1), Node(12, 61, of=1)]
     capture = readers.read(
         nsys_db(tmp_path / "a.sqlite", launch(1000, 11, 12), [ADD], NODES, nodes)

@@ -23,7 +23,7 @@ def _database(path: Path, *statements: str) -> Path:
     return path
 
 
-def test_cuda_numbers_of_a_process_go_before_those_of_the_system(tmp_path: Path) -> None:
+def test_a_processs_cuda_device_numbers_take_precedence(tmp_path: Path) -> None:
     path = _database(
         tmp_path / "net.sqlite",
         "DROP TABLE IF EXISTS TARGET_INFO_GPU",
@@ -49,7 +49,7 @@ def test_messages_of_lost_events_are_passed_on(tmp_path: Path) -> None:
 
 
 def test_page_faults_of_unified_memory_are_counted(tmp_path: Path) -> None:
-    """A row of the GPU's table stands for several; without any nothing is said."""
+    """A row of the GPU's table stands for several; without any there is no warning."""
     path = _database(
         tmp_path / "net.sqlite",
         "CREATE TABLE CUDA_UM_GPU_PAGE_FAULT_EVENTS (start INTEGER, numberOfPageFaults INTEGER)",
@@ -65,7 +65,7 @@ def test_page_faults_of_unified_memory_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["2020.3", "2021.2", "2022.4", "2024.6"])
 def test_the_gpu_is_read_from_either_table(name: str, tmp_path: Path) -> None:
-    """TARGET_INFO_GPU and 2020's TARGET_INFO_CUDA_GPU say the same of a device."""
+    """TARGET_INFO_GPU, or 2020's TARGET_INFO_CUDA_GPU."""
     capture = readers.read(nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS[name]))
     (device,) = capture.devices.to_pylist()
     assert device == {
@@ -108,13 +108,13 @@ def _gpus_read(path: Path, gpus: Rows, *mapped: tuple[int, int]) -> schema.Captu
 def test_of_a_laptops_gpus_the_one_that_runs_cuda_is_read(
     tmp_path: Path, mapped: list[tuple[int, int]]
 ) -> None:
-    """Display adapters have the number 0, too; one of them must not be taken for the GPU."""
+    """Display adapters have the number 0, too."""
     (device,) = _gpus_read(tmp_path, _LAPTOP, *mapped).devices.to_pylist()
     assert (device["device"], device["name"], device["cc_major"]) == (0, _RTX["name"], 8)
 
 
 def test_each_process_may_number_the_gpus_anew(tmp_path: Path) -> None:
-    """With CUDA_VISIBLE_DEVICES every rank has a device 0, known if all are of one kind."""
+    """With CUDA_VISIBLE_DEVICES every rank has a device 0, known if all GPUs are alike."""
     both: Rows = [
         {"id": gpu, "cuDevice": gpu, "name": name, "smCount": 132, "computeMajor": 9}
         for gpu, name in enumerate(["NVIDIA H100", "NVIDIA H100", "NVIDIA H200"])
@@ -126,7 +126,7 @@ def test_each_process_may_number_the_gpus_anew(tmp_path: Path) -> None:
 
 
 def test_without_a_gpu_table_the_device_is_unknown(tmp_path: Path) -> None:
-    """2026 exports may lack it: no device is made up."""
+    """Exports of 2026 may lack it."""
     capture = readers.read(nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS["2026.2"]))
     assert capture.devices.num_rows == 0
 
@@ -141,10 +141,10 @@ def test_without_a_gpu_table_the_device_is_unknown(tmp_path: Path) -> None:
         ("2026.2", "2026.2.1.1"),
     ],
 )
-def test_the_version_is_given_where_the_file_says_it(
+def test_the_version_is_read_if_the_file_has_it(
     name: str, expected: str | None, tmp_path: Path
 ) -> None:
-    """EXPORT_META_DATA, META_DATA_EXPORT or neither."""
+    """In EXPORT_META_DATA, META_DATA_EXPORT or neither."""
     assert (
         readers.read(nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS[name])).version
         == expected
@@ -152,7 +152,7 @@ def test_the_version_is_given_where_the_file_says_it(
 
 
 def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
-    """A warning says how much GPU time they hide and how to see the kernels."""
+    """The warning says how much GPU time they hide, and how to see the kernels."""
     ranges = [Range("step", (5, 100))]
     graph = Work(kind="graph", at=(1600, 1900), call=(90, 95))
     (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", [Work(), graph], ranges)).warnings
@@ -164,8 +164,8 @@ def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
     assert "1.00 ms is outside" in warning
 
 
-def test_when_the_session_began_is_known(tmp_path: Path) -> None:
-    """The clock counts from then; of a file without it, or with an empty table, nothing is."""
+def test_the_begin_of_the_session_is_read(tmp_path: Path) -> None:
+    """Times count from it; without its table, or if that is empty, it is unknown."""
     path = nsys_db(tmp_path / "net.sqlite", [Work()])
     assert readers.read(path).began_ns is None
     with closing(sqlite3.connect(path)) as db, db:
@@ -177,7 +177,7 @@ def test_when_the_session_began_is_known(tmp_path: Path) -> None:
 
 
 def test_metrics_are_known_by_type_and_id(tmp_path: Path) -> None:
-    """Another GPU may have other metrics under the same ids."""
+    """Another GPU may have other metrics with the same ids."""
     work = planted.work_of(steps=300)
     tables = nsys_metrics(planted.metrics(work))
     other = nsys_metrics({"other": ([100_000, 200_000], [99.0, 99.0])}, gpu=1)
@@ -188,7 +188,7 @@ def test_metrics_are_known_by_type_and_id(tmp_path: Path) -> None:
 
 
 def test_metrics_of_a_gpu_by_its_number_in_cuda(tmp_path: Path) -> None:
-    """Nsys counts GPUs of the machine, kernels those that the process sees."""
+    """Nsys numbers all GPUs of the machine, kernels those that the process sees."""
     work = [replace(piece, device=2) for piece in planted.work_of(steps=300)]
     gpu: dict[str, Value] = {
         "id": 3,
@@ -208,8 +208,8 @@ def test_metrics_of_a_gpu_by_its_number_in_cuda(tmp_path: Path) -> None:
     planted.check(planted.rows(nsys_db(tmp_path / "net.sqlite", work, (), layout), planted.COLUMNS))
 
 
-def test_two_metrics_that_mean_the_same(tmp_path: Path) -> None:
-    """Each instant counts once."""
+def test_equivalent_metrics_count_once(tmp_path: Path) -> None:
+    """At each instant."""
     work = planted.work_of(steps=300)
     times, _ = planted.metrics(work)["tensor_pct"]
     tables = nsys_metrics({"clock_mhz": (times, [1095.0] * len(times))})

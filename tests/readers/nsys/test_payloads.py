@@ -67,10 +67,10 @@ NSYS = {
 
 
 @pytest.mark.parametrize(("ranges", "expected"), NSYS.values(), ids=NSYS)
-def test_nccl_s_payloads_tell_the_communicator(
+def test_a_kernel_has_the_communicator_of_nccls_payload(
     ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    """Of the call in which, or in whose group, the kernel was launched; of no other."""
+    """That of the call or group that launched it, and of no other."""
     assert _nsys(tmp_path, *ranges) == expected
     assert _nsys(tmp_path, *ranges, layout=LAYOUTS["registered strings"]) == expected
 
@@ -134,13 +134,13 @@ BINARY = {
 def test_payloads_may_be_bytes(
     ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    """Of which the tables of schemas say what stands where; what does not fit says nothing."""
+    """Laid out as the schema tables say; bytes that do not fit are ignored."""
     assert _nsys(tmp_path, *ranges, layout=SCHEMAS) == expected
     assert _nsys(tmp_path, *ranges) is None  # no tables of schemas
 
 
-def test_records_keep_it(tmp_path: Path) -> None:
-    """Through parse, as one more text."""
+def test_records_keep_the_communicator(tmp_path: Path) -> None:
+    """Parse writes it as one more text."""
     path = nsys_db(tmp_path / "net.sqlite", [Work(NCCL, call=(100, 110))], [CALL])
     (row,) = parse(readers.read(path)).table().to_pylist()
     assert json.loads(row["collective"]) == SAID

@@ -30,7 +30,7 @@ def _measured(path: Path) -> list[dict[str, Any] | None]:
 
 
 def test_counters_are_in_our_names_and_units(tmp_path: Path) -> None:
-    """KiB become bytes, cycles a clock; what lacks a part is unknown."""
+    """KiB become bytes, cycles a clock; a counter that lacks a part is unknown."""
     path = rocpd_db(tmp_path / "net.db", WORK, counters=COUNTERS)
     assert _measured(path) == [
         {

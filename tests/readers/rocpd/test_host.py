@@ -22,7 +22,7 @@ def test_recordings_of_one_file_are_joined_by_their_own_ids(
     one_table: bool,  # noqa: FBT001 - a parameter of a test
     tmp_path: Path,
 ) -> None:
-    """Each process counts its ids from 1: by id alone its kernels had the names of another's."""
+    """Each process counts ids from 1, so kernels could get another process's names."""
     work = [
         Work("first", at=(1000, 1100), call=(10, 20), pid=41, tid=41, corr=1),
         Work("second", at=(1000, 1200), call=(11, 21), pid=42, tid=43, corr=1, device=1),
@@ -125,8 +125,8 @@ def test_any_text_comes_out_of_its_json(
         ('{"message":"a"},{"message":"b"}', None),
     ],
 )
-def test_what_is_no_such_object_has_no_text(document: str | None, message: str | None) -> None:
-    """Also beside sound ones, whatever comes first."""
+def test_other_json_has_no_text(document: str | None, message: str | None) -> None:
+    """Next to valid texts, in any order."""
     sound = '{"message":"aten::mm"}'
     assert _messages([document]) == [message]
     assert _messages([sound, document]) == ["aten::mm", message]

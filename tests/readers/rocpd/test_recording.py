@@ -16,14 +16,14 @@ IDS = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(st.lists(st.one_of(st.integers(-1, 9), IDS)), st.lists(st.one_of(st.integers(-1, 9), IDS)))
-def test_rows_are_those_of_a_dictionary(ids: list[int], wanted: list[int]) -> None:
-    """Of several rows with one id the last; a missing id has none."""
+def test_row_lookups_equal_those_of_a_dictionary(ids: list[int], wanted: list[int]) -> None:
+    """The last row with an id counts; a missing id has none."""
     truth = {number: row for row, number in enumerate(ids) if number != MISSING}
     rows = Rows(np.array(ids, np.int64)).rows(np.array(wanted, np.int64))
     assert rows.tolist() == [truth.get(number, MISSING) for number in wanted]
 
 
-def test_suffixes_are_those_of_tables_of_work() -> None:
+def test_suffixes_are_found_from_tables_of_gpu_work() -> None:
     tables = {"rocpd_kernel_dispatch_00a1_b2", "rocpd_memory_copy", "_rocpd_kernel_dispatch"}
     assert suffixes(frozenset(tables | {"rocpd_string_77", "rocpd_kernel_dispatch_x"})) == [
         "",
@@ -32,8 +32,8 @@ def test_suffixes_are_those_of_tables_of_work() -> None:
     assert suffixes(frozenset({"rocpd_op", "rocpd_api", "rocpd_string"})) == []
 
 
-def test_a_number_that_is_taken_becomes_another(tmp_path: Path) -> None:
-    """An id that no process has stays unknown."""
+def test_a_process_id_in_use_becomes_another(tmp_path: Path) -> None:
+    """Ids without a process stay unknown."""
     path = rocpd_db(tmp_path / "net.db", [Work(pid=23), Work(pid=24)])
     sql(path, "UPDATE rocpd_info_process_00000001_e175_7175_b886_1df113061c37 SET pid = 23")
     processes = Processes()

@@ -90,24 +90,24 @@ def rows() -> list[tuple[object, ...]]:
     ],
     ids=" ".join,
 )
-def test_a_file_that_wassql(
+def test_a_file_with_gaps_and_freed_pages(
     tmp_path: Path, rows: list[tuple[object, ...]], statements: list[str]
 ) -> None:
-    """Pages with gaps, rows out of their order in a page, and pages that are used no more."""
+    """Also with rows out of order within a page."""
     path = sql(_made(tmp_path / "t.sqlite", rows), *statements)
     assert _taken(path) == _asked(path)
 
 
 @pytest.mark.parametrize("setting", ["auto_vacuum = FULL", "page_size = 512", "journal_mode = WAL"])
-def test_a_file_of_another_kind(
+def test_a_file_with_overflow_and_interior_pages(
     tmp_path: Path, rows: list[tuple[object, ...]], setting: str
 ) -> None:
-    """Pages in between that say where others are; many levels; a log that has been applied."""
+    """Also with pointer-map pages and a log that has been applied."""
     path = _made(tmp_path / "t.sqlite", rows, f"PRAGMA {setting}")
     assert _taken(path) == _asked(path)
 
 
-def test_some_pages_at_a_time(
+def test_the_chunk_size_does_not_change_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[object, ...]]
 ) -> None:
     """However few pages are taken apart at once, the rows are the same."""
@@ -133,7 +133,7 @@ def test_some_pages_at_a_time(
 def test_a_value_that_is_not_plain(
     tmp_path: Path, rows: list[tuple[object, ...]], statement: str
 ) -> None:
-    """A value of another type, a default that no row holds, and an id of nine bytes."""
+    """Another type, a default that is not stored, or a row id of nine bytes."""
     path = sql(_made(tmp_path / "t.sqlite", rows), statement)
     if "ALTER" in statement:
         sql(path, "ALTER TABLE t RENAME COLUMN number TO old")
@@ -143,7 +143,7 @@ def test_a_value_that_is_not_plain(
 
 
 def test_a_log_that_is_not_applied(tmp_path: Path, rows: list[tuple[object, ...]]) -> None:
-    """The rows of a log that somebody has open are not in the file."""
+    """Its rows are not in the main file."""
     path = _made(tmp_path / "t.sqlite", rows, "PRAGMA journal_mode = WAL")
     with closing(sqlite3.connect(path)) as db:
         db.execute("DELETE FROM t")
@@ -196,7 +196,7 @@ def good(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]
 def test_damage_is_never_read_as_something_else(
     good: Path, flips: list[tuple[int, int]], end: int | None
 ) -> None:
-    """Where both read a damaged file, they agree; and nothing but NotPlainError stops the one."""
+    """If both read a damaged file, they agree; only NotPlainError is raised."""
     damaged = bytearray(good.read_bytes())
     for at, byte in flips:
         damaged[at % len(damaged)] = byte

@@ -36,10 +36,10 @@ def _database(path: Path, rows: Sequence[tuple[object, object]]) -> tables.Datab
     [(5.0, 5, "5.0"), ("7", 7, "7"), ("seven", None, "seven"), (b"8", 8, "8"), (9, 9, "9")],
     ids=repr,
 )
-def test_a_value_of_another_type_behind_the_first_rows_is_converted(
+def test_a_value_of_another_type_after_the_first_rows_is_converted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object, start: int | None, text: str
 ) -> None:
-    """Whatever is behind rows that are plain: no value is lost, and none stops the reader."""
+    """No value is lost, and none stops the reader."""
     monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
     db = _database(tmp_path / "t.sqlite", [*_PLAIN, (value, value), (4, "d")])
 
@@ -51,7 +51,7 @@ def test_a_value_of_another_type_behind_the_first_rows_is_converted(
 
 
 @pytest.mark.parametrize("text", ["a" * 3000, 5], ids=["plain", "converted"])
-def test_each_piece_is_given_once_and_in_order(
+def test_each_chunk_is_yielded_once_and_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: object
 ) -> None:
     monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
@@ -85,8 +85,8 @@ def _with_log(folder: Path, rows: int) -> Path:
     return folder / "left" / "a.sqlite"
 
 
-def test_a_log_is_applied_also_where_a_link_leads_to_its_file(tmp_path: Path) -> None:
-    """SQLite looks for the log beside the file, so a link must not hide it."""
+def test_a_log_is_applied_through_a_symbolic_link(tmp_path: Path) -> None:
+    """SQLite looks for it beside the file itself."""
     path = _with_log(tmp_path, 100)
     link = tmp_path / "link.sqlite"
     link.symlink_to(path)
@@ -98,7 +98,7 @@ def test_a_log_is_applied_also_where_a_link_leads_to_its_file(tmp_path: Path) ->
 def test_a_log_larger_than_its_file_is_applied_and_nothing_is_left_beside_it(
     tmp_path: Path,
 ) -> None:
-    """The rows of a log count as well; its index stays in memory."""
+    """Its index stays in memory."""
     path = _with_log(tmp_path, 30_000)
     assert path.with_name("a.sqlite-wal").stat().st_size > 20 * path.stat().st_size
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
@@ -118,7 +118,7 @@ def test_a_log_larger_than_its_file_is_applied_and_nothing_is_left_beside_it(
 def test_a_primary_key_is_read_as_sqlite_reads_it(
     tmp_path: Path, key: str, kind: type, expected: list[object]
 ) -> None:
-    """In descending order it is a column like others, and no other name of the row id."""
+    """In descending order it is an ordinary column, not the row id."""
     path = tmp_path / "t.sqlite"
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"CREATE TABLE t (id {key}, text TEXT)")
@@ -132,7 +132,7 @@ KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
 
 def test_a_view_is_no_table(tmp_path: Path) -> None:
-    """A view is a program, that may give rows without end."""
+    """A view is a program that may return rows without end."""
     path = nsys_db(tmp_path / "net.sqlite", WORK, [Range("x", (1, 2))])
     rename = f"ALTER TABLE {KERNELS} RENAME TO rows"
     sql(path, rename, f"CREATE VIEW {KERNELS} AS SELECT * FROM rows")  # noqa: S608
@@ -141,7 +141,7 @@ def test_a_view_is_no_table(tmp_path: Path) -> None:
 
 
 def test_a_view_of_strings_makes_no_capture(tmp_path: Path) -> None:
-    """What tells whose file it is has to be a table, too."""
+    """The table by which the file is recognised has to be a real one."""
     path = nsys_db(tmp_path / "net.sqlite", WORK)
     sql(path, "ALTER TABLE StringIds RENAME TO s", "CREATE VIEW StringIds AS SELECT * FROM s")
     assert "without a profiler's tables" in run("parse", path).stderr
@@ -154,8 +154,8 @@ def test_a_view_of_strings_makes_no_capture(tmp_path: Path) -> None:
         "CREATE TABLE NVTX_EVENTS (start, end, eventType, globalTid, text AS ('layer:never'))",
     ],
 )
-def test_what_is_computed_is_not_read(create: str, tmp_path: Path) -> None:
-    """Neither a virtual table nor a generated column is stored."""
+def test_virtual_tables_and_generated_columns_are_not_read(create: str, tmp_path: Path) -> None:
+    """They are not stored."""
     path = nsys_db(tmp_path / "net.sqlite", WORK)
     insert = "INSERT INTO NVTX_EVENTS (start, end, eventType, globalTid) VALUES (0, 99, 59, 1)"
     capture = readers.read(sql(path, create, insert))
@@ -163,7 +163,7 @@ def test_what_is_computed_is_not_read(create: str, tmp_path: Path) -> None:
     assert "layer:never" not in texts(capture.ranges)
 
 
-def test_a_view_is_not_asked_whether_it_is_empty(tmp_path: Path) -> None:
+def test_a_view_is_not_queried_for_rows(tmp_path: Path) -> None:
     path = write_tables(tmp_path / "a.sqlite", {"T": (("x",), [{"x": 1}])})
     sql(path, "CREATE VIEW V AS SELECT * FROM T")
     assert filled(path, ["T", "V", "U"]) == ["T"]
@@ -187,7 +187,7 @@ def _with_a_page_twice(path: Path, table: str) -> None:
 def test_more_rows_than_the_file_has_room_for(
     ask: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pages that are part of each other are damage; here every row is said to take a page."""
+    """Pages that contain each other are damage; here every row claims to take a page."""
     path = nsys_db(tmp_path / "net.sqlite", WORK * 5000)
     _with_a_page_twice(path, KERNELS)
     monkeypatch.setattr(tables, "_ROW_BYTES", 4096)
@@ -198,7 +198,7 @@ def test_more_rows_than_the_file_has_room_for(
 def test_a_file_that_is_being_written_is_no_damaged_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite waits for some seconds before it says so."""
+    """SQLite waits for some seconds before it reports it."""
     path = nsys_db(tmp_path / "net.sqlite", WORK)
     impatient = partial(sqlite3.connect, timeout=0)
     with closing(sqlite3.connect(path)) as db:
@@ -209,7 +209,7 @@ def test_a_file_that_is_being_written_is_no_damaged_one(
 
 
 def test_ids_of_strings_may_be_of_any_size(tmp_path: Path) -> None:
-    """No table as long as the largest id is made, and none is too large to be looked up."""
+    """No array as long as the largest id is made, and every id can be looked up."""
     path = nsys_db(tmp_path / "net.sqlite", WORK)
     far = 1 << 40
     sql(
@@ -222,7 +222,7 @@ def test_ids_of_strings_may_be_of_any_size(tmp_path: Path) -> None:
 
 
 def test_of_strings_with_one_id_the_last_counts(tmp_path: Path) -> None:
-    """As ever; gaps between ids, and ids that are none, change nothing."""
+    """Gaps between ids and invalid ids change nothing."""
     tables = {
         "StringIds": (("id", "value"), [{"id": i, "value": v} for i, v in
                       ((7, "x"), (None, "y"), (-3, "z"), (90, "gemm"), (7, "other"))]),

@@ -37,7 +37,7 @@ def _paged_attention(tokens: int) -> Call:
 def test_paged_attention_decodes_compressed_keys_and_prefills_whole_ones(
     prefill: list[tuple[int, int]], decode: list[int]
 ) -> None:
-    """In prefill each head has keys and values of its own; in decode all share compressed ones."""
+    """In prefill each head has its own keys and values; in decode all share compressed ones."""
     batch = Batch(sum_requests(prefill), sum_requests([(1, before) for before in decode]))
     found = ops.cost(_paged_attention(batch.queries), context=CallContext(batch=batch))
     whole = sum(new * (before + new) - new * new / 2 for new, before in prefill)
@@ -59,14 +59,14 @@ def test_paged_attention_decodes_compressed_keys_and_prefills_whole_ones(
         (ModelConfig(keys_chosen=2048), ""),
     ],
 )
-def test_paged_attention_is_that_of_the_model(model: ModelConfig, reason: str) -> None:
-    """Widths that are another model's are named; attention that leaves out keys is unknown."""
+def test_paged_attention_must_fit_the_model(model: ModelConfig, reason: str) -> None:
+    """Widths of another model are named; attention that skips keys is unknown."""
     found = ops.cost(_paged_attention(8), context=CallContext(model=model, batch=MLA_BATCH))
     assert found.reason == reason
 
 
-def test_paged_attention_was_the_op_of_any_attention() -> None:
-    """Flat compressed keys give it away."""
+def test_any_attention_may_be_paged_attention() -> None:
+    """Flat compressed keys identify latent attention."""
     call, context = _paged_attention(8), CallContext(batch=MLA_BATCH)
     older = replace(call, op="unified_attention_with_output")
     assert ops.cost(older, context=context) == ops.cost(call, context=context)

@@ -11,7 +11,7 @@ test_formulas_keep_the_contract = contract_of("libraries.attention.sage_attentio
 
 
 @pytest.mark.parametrize(("layout", "heads"), [(0, 8), (1, 4)])
-def test_sage_attention_says_where_its_heads_are(layout: int, heads: int) -> None:
+def test_sage_attention_takes_heads_from_its_layout(layout: int, heads: int) -> None:
     """[batch, tokens, heads, head] or heads before tokens: without the layout FLOPs are unknown."""
     q, half = i8(2, 4, 8, 16), f16(2, 4, 8, 16)
     scale = f32(2, 4, 1)

@@ -38,7 +38,7 @@ def _attention(tokens: int, dtype: str = "bfloat16") -> Call:
 def test_attention_over_a_cache_is_that_of_each_request(
     prefill: list[tuple[int, int]], decode: list[int]
 ) -> None:
-    """As flash attention of one request after the other costs; of one new token no half is cut."""
+    """Equal to flash attention of one request after the other; a single new token is not halved."""
     batch = Batch(sum_requests(prefill), sum_requests([(1, before) for before in decode]))
     found = ops.cost(_attention(64), context=CallContext(batch=batch))
     flops = moved = 0
@@ -56,21 +56,21 @@ def test_attention_over_a_cache_is_that_of_each_request(
 
 
 def test_without_the_steps_range_attention_is_unknown() -> None:
-    """The reason says where the lengths should have been."""
+    """The reason says where the lengths are expected."""
     cost = ops.cost(_attention(8))
     assert (cost.flops, cost.bytes) == (None, None)
     assert cost.reason == "lengths of the requests are in no range around the step"
 
 
 def test_a_step_of_more_tokens_than_the_op_has_is_another_one() -> None:
-    """Then nothing is known."""
+    """The cost is unknown."""
     batch = Batch(sum_requests([(9, 0)]), Phase())
     assert ops.cost(_attention(9), context=CallContext(batch=batch)).flops is not None
     assert ops.cost(_attention(8), context=CallContext(batch=batch)).flops is None
 
 
 def test_a_models_window_leaves_open_which_layers_have_it() -> None:
-    """Requests that fit in it cost the same with and without; longer ones are unknown."""
+    """Requests that fit in it cost the same either way; longer ones are unknown."""
     batch = Batch(sum_requests([(9, 3)]), Phase())
     plain = ops.cost(_attention(9), context=CallContext(batch=batch))
     for window, known in ((12, True), (11, False)):
@@ -86,7 +86,7 @@ def _of_layer(layer: int | None, batch: Batch, tokens: int) -> ops.Cost:
 
 
 def test_a_layer_without_the_window_sees_all_keys() -> None:
-    """The other one's lengths within the window are in no sum; nor is an unknown layer's cost."""
+    """Lengths within the window are not summed for it; an unknown layer's cost is unknown."""
     batch = Batch(sum_requests([(9, 3), (2, 0)]), Phase())
     plain = ops.cost(_attention(11), context=CallContext(batch=batch))
     full = _of_layer(1, batch, 11)
@@ -97,7 +97,7 @@ def test_a_layer_without_the_window_sees_all_keys() -> None:
 
 @given(st.integers(1, 30), st.integers(4, 30))
 def test_a_single_request_within_a_window_is_counted_exactly(queries: int, cached: int) -> None:
-    """As flash attention with that window counts it; a decoded token sees the window's keys."""
+    """As flash attention with that window; a decoded token sees the keys of the window."""
     window = 4
     prefill = _of_layer(0, Batch(sum_requests([(queries, cached)]), Phase()), queries)
     q = bf16(1, queries, HEADS, WIDTH)
@@ -109,7 +109,7 @@ def test_a_single_request_within_a_window_is_counted_exactly(queries: int, cache
 
 
 def test_flat_queries_need_the_models_head_size() -> None:
-    """Some versions give [tokens, heads * head]; the reason says what to give."""
+    """Some versions have [tokens, heads * head]; the reason says to pass --model-config."""
     batch = Batch(sum_requests([(8, 0)]), Phase())
     q, k = bf16(8, HEADS * WIDTH), bf16(8, KEY_HEADS * WIDTH)
     call = Call("vllm", "unified_attention", (q, k, k, None))
@@ -132,10 +132,10 @@ def test_flat_queries_need_the_models_head_size() -> None:
         (3, 3, 1, 40, 1, False),  # decode
     ],
 )
-def test_prefill_of_equal_requests_is_told_by_sizes(
+def test_prefill_of_equal_requests_follows_from_sizes(
     *, tokens: int, requests: int, longest: int, pages: int, page: int, known: bool
 ) -> None:
-    """As many tokens as requests of the longest, and no more keys: SGLang's call of FA3."""
+    """As many tokens as requests times the longest, and no more keys: SGLang's call of FA3."""
     q = bf16(tokens, HEADS, WIDTH)
     cache = bf16(640, page, KEY_HEADS, WIDTH)
     starts, used = i32(requests + 1), i32(requests)

@@ -33,8 +33,8 @@ def test_experts_without_the_models_sizes_are_unknown() -> None:
     )
 
 
-def test_experts_are_products_of_each_token_with_some() -> None:
-    """As the plain products of every choice, and as `fused_experts` with weights as arguments."""
+def test_experts_are_products_of_tokens_with_their_choices() -> None:
+    """Equal to the plain products of every choice, and to `fused_experts` with weight arguments."""
     cost = ops.cost(_experts(), context=CallContext(MODEL))
     up = ops.cost(Call("torch", "mm", (bf16(8, 6), bf16(6, 10))))
     down = ops.cost(Call("torch", "mm", (bf16(8, 5), bf16(5, 6))))
@@ -53,7 +53,7 @@ def test_experts_are_products_of_each_token_with_some() -> None:
     [("mxfp4", 720 * 17 // 32 + 1), ("fp8", 720), ("bfloat16", 1440), ("", 1440), ("int4", 360)],
 )
 def test_weights_are_read_as_they_are_stored(kind: str, stored: int) -> None:
-    """Of 8 experts 90 numbers each: packed with their scales, else of the activations' type."""
+    """90 elements for each of 8 experts: packed with scales, else in the activations' type."""
     found = ops.cost(_experts(), context=CallContext(replace(MODEL, weights=kind)))
     assert found.bytes == 2 * (24 + 24 + 32) + stored
     named = ops.cost(
@@ -68,13 +68,13 @@ def test_weights_stored_in_an_unknown_way_leave_bytes_unknown() -> None:
 
 
 def test_few_tokens_read_few_experts() -> None:
-    """One token through two experts needs the weights of two."""
+    """One token with two experts needs the weights of two."""
     found = ops.cost(_experts(tokens=1), context=CallContext(MODEL))
     assert found.bytes == 2 * (6 + 6 + 8 + 2 * 90)
 
 
 def test_padded_widths_are_not_another_model() -> None:
-    """2880 is padded to 3072; 4096, or fewer than stated, contradict the capture."""
+    """2880 is padded to 3072; 4096, or fewer than stated, contradicts the model."""
     model = ModelConfig(hidden=2880, expert_intermediate=2880, experts=8, experts_per_token=2)
     plain, padded = (
         ops.cost(_experts(hidden), context=CallContext(model)) for hidden in (2880, 3072)
@@ -86,8 +86,8 @@ def test_padded_widths_are_not_another_model() -> None:
         assert (cost.flops, cost.reason.startswith(CONTRADICTS)) == (None, True)
 
 
-def test_as_many_experts_a_token_as_the_model_says() -> None:
-    """Where the choices are recorded, another number is another model's."""
+def test_another_number_of_experts_per_token_is_another_model() -> None:
+    """If the choices are recorded."""
     x, ids = bf16(4, 6), i32(4, 3)
     call = Call("vllm", "transformers_moe_forward", (x, ids, ids, None))
     found = ops.cost(call, context=CallContext(model=MODEL))
@@ -95,8 +95,8 @@ def test_as_many_experts_a_token_as_the_model_says() -> None:
 
 
 @pytest.mark.parametrize(("count", "flops"), [(-1, 1440), (8, 1440), (32, None)])
-def test_experts_of_other_ranks_take_tokens_away(count: int, flops: int | None) -> None:
-    """Where the weights are of some of the experts, how many tokens they get is not recorded."""
+def test_tokens_of_some_of_the_experts_are_unknown(count: int, flops: int | None) -> None:
+    """With experts on several ranks, how many tokens each gets is not recorded."""
     experts = ops.cost(
         Call(
             "vllm",

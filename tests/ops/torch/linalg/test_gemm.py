@@ -22,8 +22,8 @@ _OUT = f32(40, 5)
 _REASON = "sparse: how many elements are stored is not recorded"
 
 
-def test_a_multiply_add_for_each_stored_number() -> None:
-    """From either side; of the dense factor no more rows are read than numbers are stored."""
+def test_a_sparse_product_has_a_multiply_add_per_stored_element() -> None:
+    """From either side; of the dense factor at most one row per stored element is read."""
     found = ops.cost(Call("Tensor", "__matmul__", (_STORED, _DENSE)))
     assert (found.flops, found.bytes) == (2 * 10 * 5, 448 + 4 * (10 * 5 + 40 * 5))
     assert found.params["nnz"] == 10
@@ -57,8 +57,8 @@ def test_a_multiply_add_for_each_stored_number() -> None:
     ids=lambda call: f"{call.mod}.{call.op}",
 )
 @pytest.mark.parametrize("direction", ["fprop", "bprop"])
-def test_nothing_is_counted_as_though_it_were_dense(call: Call, direction: str) -> None:
-    """Neither FLOPs nor bytes, and the reason is said; backward passes have no formula yet."""
+def test_sparse_tensors_never_count_as_dense(call: Call, direction: str) -> None:
+    """Neither in FLOPs nor in bytes, and `why` says so; backward passes have no formula yet."""
     model = ops.find(call, direction)
     if model is not None and not model.work:
         return  # views cost nothing, of whatever
@@ -68,8 +68,8 @@ def test_nothing_is_counted_as_though_it_were_dense(call: Call, direction: str) 
         assert found.reason == _REASON
 
 
-def test_a_product_of_two_sparse_ones_depends_on_the_data() -> None:
-    """How many numbers meet is in the indices."""
+def test_a_product_of_two_sparse_tensors_is_unknown() -> None:
+    """The indices decide how many elements meet."""
     square = replace(_STORED, shape=(40, 40))
     found = ops.cost(Call("torch", "mm", (square, _STORED)))
     assert (found.flops, found.bytes) == (None, None)
@@ -77,7 +77,7 @@ def test_a_product_of_two_sparse_ones_depends_on_the_data() -> None:
 
 
 def test_a_trace_writes_a_sparse_tensor_without_strides() -> None:
-    """torch.profiler's traces hold no layout; tensors without dimensions have no strides either."""
+    """torch.profiler writes no layout; tensors without dimensions have no strides either."""
     text = marker.encode_seq(
         "aten::mm", sizes=[[40, 60], [60, 5]], dtypes=["float32", "float32"], strides=[[], [5, 1]]
     )
@@ -87,8 +87,8 @@ def test_a_trace_writes_a_sparse_tensor_without_strides() -> None:
     assert not Tensor((40, 60), "float32", None).sparse
 
 
-def test_an_embeddings_sparse_gradient_is_what_comes_in() -> None:
-    """A row for each index, nothing added up; with padding their number depends on the data."""
+def test_an_embeddings_sparse_gradient_copies_the_incoming_one() -> None:
+    """A row per index, nothing added; with padding the number of rows depends on the data."""
     table, ids = f16(1000, 8), i64(4, 5)
     moved = 2 * (8 * 20 + 2 * 160)
 
@@ -121,7 +121,7 @@ def test_an_embeddings_sparse_gradient_is_what_comes_in() -> None:
 
 
 def test_torchs_own_trace_of_sparse_products(tmp_path: Path) -> None:
-    """torch.profiler writes what it writes: no product in it is charged as a dense one."""
+    """No product in it is charged as a dense one."""
     torch = pytest.importorskip("torch")
     dense = torch.ones(60, 5)
     whole = torch.eye(40, 60)
@@ -139,8 +139,8 @@ def test_torchs_own_trace_of_sparse_products(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
-def test_stored_products_by_brute_force(layout: str) -> None:
-    """A multiply-add for each number that is not 0 and each column, told by torch's tensors."""
+def test_sparse_products_equal_brute_force(layout: str) -> None:
+    """A multiply-add for each non-zero element and column, counted in torch's tensors."""
     torch = pytest.importorskip("torch")
     from pyprof.instrument.ops import payload  # noqa: PLC0415 - needs torch
 

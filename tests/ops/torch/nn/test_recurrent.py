@@ -28,8 +28,10 @@ OF_LSTM = [{"proj_size": 4}, {**TWO, "proj_size": 4, "bidirectional": True}]
     ("kind", "options"), [*itertools.product(KINDS, OF_ALL), *(("lstm", each) for each in OF_LSTM)]
 )
 @pytest.mark.filterwarnings("ignore")  # oneDNN on its precisions and projections
-def test_a_network(kind: str, options: dict[str, int], width: int) -> None:
-    """Layers, directions and projections are told, whatever the sizes happen to be."""
+def test_layers_directions_and_projections_are_recognised(
+    kind: str, options: dict[str, int], width: int
+) -> None:
+    """Whatever the sizes happen to be."""
     network = KINDS[kind](width, HIDDEN, **options)
     count = options.get("num_layers", 1) * (2 if network.bidirectional else 1)
     states = [torch.zeros(count, BATCH, options.get("proj_size", HIDDEN))]

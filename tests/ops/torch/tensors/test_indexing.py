@@ -39,8 +39,8 @@ def _call(name: str, *args: object) -> marker.Call:
 
 
 @pytest.mark.parametrize("where", PICKING, ids=str)
-def test_what_index_tensors_pick(where: Any) -> None:  # noqa: ANN401 - any subscript
-    """Beside numbers, slices, new dimensions and dots: as many elements as torch gives."""
+def test_index_tensors_pick_as_many_elements_as_in_torch(where: Any) -> None:  # noqa: ANN401 - any subscript
+    """Mixed with numbers, slices, new dimensions and dots."""
     x = torch.zeros(5, 4, 6)
     picked = x[where]
     call = _call("__getitem__", x, where)
@@ -54,8 +54,8 @@ def test_what_index_tensors_pick(where: Any) -> None:  # noqa: ANN401 - any subs
 @pytest.mark.parametrize(
     "where", [*PICKING, 0, slice(1, 3), (..., 0), (None, slice(1, None), 2)], ids=str
 )
-def test_what_an_assignment_writes(where: Any) -> None:  # noqa: ANN401 - any subscript
-    """The place that the subscript names, by index tensors or as a view."""
+def test_an_assignment_writes_what_its_subscript_selects(where: Any) -> None:  # noqa: ANN401 - any subscript
+    """By index tensors or as a view."""
     x = torch.zeros(5, 4, 6)
     for value in (1.0, torch.ones(())):
         x[where] = value
@@ -63,15 +63,15 @@ def test_what_an_assignment_writes(where: Any) -> None:  # noqa: ANN401 - any su
 
 
 @pytest.mark.parametrize("where", [torch.zeros(5, dtype=torch.bool), (0, [True] * 4), "name", 2.5])
-def test_what_the_data_decide_or_nobody_recorded_is_unknown(where: object) -> None:
-    """A mask picks as many as it has ones."""
+def test_results_that_depend_on_data_are_unknown(where: object) -> None:
+    """A mask picks as many elements as it has ones."""
     found = ops.cost(_call("__getitem__", torch.zeros(5, 4), where))
     assert found.bytes is None
     assert found.reason
 
 
 def test_a_repeated_table_is_read_once() -> None:
-    """What is picked from one whose rows are one in memory is at most that one."""
+    """At most one row is read from a table whose rows are one in memory."""
     table = Tensor((5, 5), "float32", (0, 1))
     places = i64(5, 2)
     assert ops.cost(Call("torch", "gather", (table, 1, places))).bytes == 10 * 8 + 4 * (5 + 10)

@@ -28,7 +28,7 @@ def _each(call: Call, direction: str = "fprop") -> float | None:
     ],
 )
 def test_powers_that_are_products(exponent: float, forward: int, backward: int) -> None:
-    """As torch's kernels take them, whoever writes the call."""
+    """As in torch's kernels, from Python and ATen."""
     for call in (
         Call("Tensor", "pow", (_X, exponent)),
         Call("Tensor", "__pow__", (_X, exponent)),
@@ -60,7 +60,7 @@ _NOT = Opaque()
     ],
 )
 def test_a_clamp_compares_with_the_bounds_that_were_given(call: Call, each: int | None) -> None:
-    """Forward and backward; where neither is recorded, how many there were is not known."""
+    """Forward and backward; if none was recorded, their number is unknown."""
     assert _each(call) == each
     if each != 1 or not isinstance(call.args[1] if len(call.args) > 1 else None, Tensor):
         assert _each(call, "bprop") == each
@@ -68,8 +68,8 @@ def test_a_clamp_compares_with_the_bounds_that_were_given(call: Call, each: int 
     assert ops.cost(call).bytes == elements * 160
 
 
-def test_complex_numbers_are_two() -> None:
-    """By the definition: a length is the root of two squares; aliases cost the same."""
+def test_complex_numbers_count_as_two() -> None:
+    """A magnitude is the root of two squares; aliases cost the same."""
     assert _each(Call("torch", "abs", (_Z,))) == 2 + 1 + T
     assert ops.cost(Call("torch", "abs", (_Z,))).bytes == 40 * 8 + 40 * 4
     assert _each(Call("aten", "abs", (_Z, f32(5, 8)))) == 3 + T  # out=
@@ -84,7 +84,7 @@ def test_complex_numbers_are_two() -> None:
 @pytest.mark.parametrize("number", ["int64", "float64", "bool"])
 @pytest.mark.parametrize("op", ["add", "mul", "sub", "div", "eq", "maximum"])
 def test_a_number_that_torch_wraps_moves_nothing(op: str, number: str) -> None:
-    """ATen's operators take it as a tensor without dimensions; it is an argument of the kernel."""
+    """ATen's operators take it as a tensor without dimensions, but the kernel as an argument."""
     value: Any = {"int64": 2, "float64": 2.5, "bool": True}[number]
     plain = ops.cost(Call("torch", op, (_X, value)))
     wrapped = Tensor((), number)
@@ -99,7 +99,7 @@ def test_a_number_that_torch_wraps_moves_nothing(op: str, number: str) -> None:
 
 @pytest.mark.parametrize("low", [None, 0.0, f64()])
 def test_promotion_with_a_wrapped_number_is_torchs(low: Value) -> None:
-    """A float makes whole numbers float32, not the float64 that it is wrapped in."""
+    """A float makes integers float32, not the float64 that it is wrapped in."""
     torch = pytest.importorskip("torch")
     whole = i32(5, 8)
     number = f64() if low is None else low
@@ -109,8 +109,8 @@ def test_promotion_with_a_wrapped_number_is_torchs(low: Value) -> None:
     assert found.bytes == 160 + out.numel() * out.element_size()
 
 
-def test_operations_by_torchs_own_kernels() -> None:
-    """A power of 1 is a copy, and one of 0 a fill: nothing is multiplied, and 0 reads nothing."""
+def test_powers_of_1_and_0_are_a_copy_and_a_fill() -> None:
+    """Nothing is multiplied, and a power of 0 reads nothing."""
     torch = pytest.importorskip("torch")
     x = torch.full((3,), math.nan)
     assert torch.equal(x.pow(0), torch.ones(3))

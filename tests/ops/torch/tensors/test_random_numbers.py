@@ -17,7 +17,7 @@ def _each(call: Call, direction: str = "fprop") -> float | None:
 
 
 def test_random_numbers_cost_the_same_by_every_name() -> None:
-    """A normal number is two functions; what it is scaled with and shifted by, one each."""
+    """A normal number is two functions; scaling and shifting are one FLOP each."""
     empty: tuple[Value, ...] = (Opaque(),)
     for call in (
         Call("torch", "randn", (5, 8)),

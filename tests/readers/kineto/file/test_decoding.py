@@ -50,10 +50,10 @@ def _plain(listed: Sequence[dict[str, Any]]) -> decoding.Groups:
 
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("event", _KNOWN, ids=str)
-def test_what_an_event_says_does_not_depend_on_its_class(
+def test_an_event_is_decoded_the_same_with_and_without_its_class(
     event: dict[str, Any], *, long: bool
 ) -> None:
-    """Its fields, times of many digits, too, and arguments."""
+    """Its fields, its arguments, and times with many digits."""
     event |= {"ts": 1712195495519689.25} if long else {}
     ((key, (known,)),) = _decoded([event], long_timed=long).items()
     ((_, (plain,)),) = _plain([event]).items()
@@ -76,7 +76,7 @@ def _said(category: str, event: events.Event) -> object:
 
 
 def test_all_arguments_of_an_op_that_are_looked_at() -> None:
-    """Those that name it and its inputs; numbers of the profiler's own are not."""
+    """Those for its name and inputs; the profiler's own numbers are skipped."""
     ((_, (known,)),) = _decoded([_KNOWN[0]]).items()
     said = {key: _OP_ARGS[key] for key in {*_OP_ARGS} - {"Record function id", "Ev Idx"}}
     assert events.all_args(known) == said
@@ -106,7 +106,7 @@ def test_other_events_are_read_with_those_around_them(odd: dict[str, Any]) -> No
 
 
 def test_arguments_of_ops_of_both_sorts() -> None:
-    """They stand in the order of their events."""
+    """They are in the order of their events."""
     known = _decoded([{**_X, "cat": "cpu_op", "args": {"External id": 1}}, {**_X, "cat": "cpu_op"}])
     others = _plain([{**_X, "cat": "cpu_op", "args": {"External id": n}} for n in (2, 3)])
     (ops,), (plain,) = known.values(), others.values()
@@ -114,13 +114,13 @@ def test_arguments_of_ops_of_both_sorts() -> None:
     assert [args.op_id for args in read] == [1, 2, None, 3]
 
 
-def test_no_json_is_none() -> None:
-    """Whoever asked sets it right."""
+def test_invalid_json_is_none() -> None:
+    """The caller repairs it."""
     assert decoding.EventDecoder().decode([b'[{"ph": nan}]'], long_timed=False) is None
 
 
-def test_a_trace_of_other_categories_is_soon_known() -> None:
-    """Pieces are then read once."""
+def test_a_trace_of_other_categories_is_recognised_early() -> None:
+    """Its blocks are then decoded only once."""
     decoder = decoding.EventDecoder()
     other = json.dumps([{**_X, "cat": "new_category"}]).encode()
     known = json.dumps([{**_X, "cat": "overhead"}]).encode()

@@ -33,8 +33,8 @@ _LONG = 1712195495519689.25
     ],
     ids=str,
 )
-def test_times_with_many_digits_are_those_that_the_json_says(ts: Any) -> None:  # noqa: ANN401
-    """Read all at once or one by one, whatever stands beside them, an event without one, too."""
+def test_times_with_many_digits_are_exact(ts: Any) -> None:  # noqa: ANN401
+    """Decoded all at once or one by one, also next to events without a time."""
     listed: list[dict[str, Any]] = [{"ph": "X", "ts": _LONG}, {"ph": "X", "ts": ts}, {"ph": "M"}]
     decoded = known(events.decode(json.dumps(listed).encode()))
     assert {*map(type, decoded)} == {events.LongTimed}
@@ -43,14 +43,14 @@ def test_times_with_many_digits_are_those_that_the_json_says(ts: Any) -> None:  
     assert expected[0] == _LONG
 
 
-def test_a_time_that_no_float_can_be_is_none() -> None:
-    """It takes nothing else with it."""
+def test_a_time_beyond_floats_is_none() -> None:
+    """All else of the event is kept."""
     decoded = known(events.decode(b'[{"ts": 1712195495519689.25}, {"ts": 1e999}, {"ts": 5}]'))
     assert np.array_equal(timed(decoded).us, [_LONG, np.nan, 5], equal_nan=True)
 
 
 def test_other_times_are_read_with_their_events() -> None:
-    """Numbers of few digits are quick to read."""
+    """Numbers with few digits take the fast path."""
     decoded = known(events.decode(b'[{"ph": "X", "ts": 4909914216204.635}]'))
     assert [(type(event), event.ts) for event in decoded] == [(events.Event, 4909914216204.635)]
 
@@ -72,5 +72,5 @@ def test_known_errors_are_undone_and_valid_json_stays(written: bytes, meant: obj
 
 
 def test_repair_looks_at_each_line_once() -> None:
-    """Lines that are empty are no beginning of a name's."""
+    """Empty lines do not begin a name."""
     assert repaired(b"\n" * 300_000) == b"\n" * 300_000

@@ -31,8 +31,10 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_blocks(tmp_path: Path, *, zipped: bool, indent: int | None) -> None:
-    """A file of many blocks gives every event once, however it is laid out."""
+def test_a_file_of_many_blocks_has_each_event_once(
+    tmp_path: Path, *, zipped: bool, indent: int | None
+) -> None:
+    """However it is formatted."""
     header = {"a": 1, "baseTimeNanoseconds": 0}
     written = json.dumps(
         {**header, "traceEvents": EVENTS, "z": [{"b": 1}, {"c": 2}]}, indent=indent
@@ -42,24 +44,28 @@ def test_blocks(tmp_path: Path, *, zipped: bool, indent: int | None) -> None:
     assert not any("ends before" in warning for warning in capture.warnings)
 
 
-def test_blocks_that_unzip_to_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first bytes of a packed file hold no text yet; what comes behind them is read."""
+def test_compressed_blocks_without_output_are_read_past(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first bytes of a compressed file may hold no text yet."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", 64)
     monkeypatch.setattr(stream, "_EVENT_BYTES", 4096)
     assert corrs(read_text(tmp_path, text(EVENTS[:20]), zipped=True)) == list(range(1, 21))
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_bare_list(tmp_path: Path) -> None:
-    """The Chrome format also allows the list of events alone."""
+def test_a_bare_list_of_events_is_a_trace(tmp_path: Path) -> None:
+    """As the Chrome format allows."""
     assert corrs(read_text(tmp_path, json.dumps(EVENTS))) == list(range(1, 400))
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.77, 0.999])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_cut_short(tmp_path: Path, share: float, indent: int | None) -> None:
-    """A file cut anywhere gives the events that are whole, and says that it was cut."""
+def test_a_truncated_file_has_its_complete_events(
+    tmp_path: Path, share: float, indent: int | None
+) -> None:
+    """And a warning that it was truncated."""
     written = json.dumps({"traceEvents": EVENTS}, indent=indent)
     part = written[: int(len(written) * share)]
     capture = read_text(tmp_path, part)
@@ -70,8 +76,7 @@ def test_cut_short(tmp_path: Path, share: float, indent: int | None) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_cut_short_and_packed(tmp_path: Path) -> None:
-    """A gzip file cut short gives what it still holds."""
+def test_a_truncated_gzip_file_has_what_it_still_holds(tmp_path: Path) -> None:
     packed = gzip.compress(text(EVENTS).encode())
     path = tmp_path / "trace.json.gz"
     path.write_bytes(packed[: len(packed) * 2 // 3])
@@ -100,8 +105,7 @@ def test_what_follows_the_last_gzip_member_is_ignored(tmp_path: Path, behind: by
         ('"shared memory"', '"shared\x02memory"'),
     ],
 )
-def test_repairs(tmp_path: Path, good: str, bad: str) -> None:
-    """What Kineto is known to write wrong does not cost an event."""
+def test_known_mistakes_of_kineto_cost_no_event(tmp_path: Path, good: str, bad: str) -> None:
     written = text(EVENTS[:9]).replace(good, bad, 1)
     with pytest.raises(json.JSONDecodeError):
         json.loads(written, parse_constant=lambda _: json.loads("no"))
@@ -121,7 +125,7 @@ def test_repairs(tmp_path: Path, good: str, bad: str) -> None:
 def test_half_a_character_does_not_cost_an_event(
     tmp_path: Path, written: str, expected: str
 ) -> None:
-    """Writers cut names between the two halves of a character; JSON readers refuse that."""
+    """Some writers cut names within a character, which JSON readers refuse."""
     capture = read_text(tmp_path, text(EVENTS[:3]).replace("shared memory", f"{written}x"))
     assert corrs(capture) == [1, 2, 3]
     events = [kernel(1, 1), kernel(2, 5, name="NAME")]
@@ -130,22 +134,21 @@ def test_half_a_character_does_not_cost_an_event(
 
 
 def test_quotes_in_a_name(tmp_path: Path) -> None:
-    """Kineto writes quotes in names as they are, one field a line."""
+    """Kineto does not escape quotes in names; it writes one field per line."""
     events = [kernel(1, 1, name="NAME"), kernel(2, 5)]
     written = json.dumps({"traceEvents": events}, indent=2).replace("NAME", 'say "it\'s", x')
     capture = read_text(tmp_path, written)
     assert capture.activities["name"].to_pylist() == ['say "it\'s", x', "gemm"]
 
 
-def test_not_utf8(tmp_path: Path) -> None:
-    """Bytes that are no text are replaced."""
+def test_invalid_utf8_is_replaced(tmp_path: Path) -> None:
     written = text(EVENTS[:2]).encode().replace(b"void", b"v\xff\xfe")
     assert corrs(read_text(tmp_path, written)) == [1, 2]
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_one_bad_event(tmp_path: Path) -> None:
-    """An event that no repair helps is left out and counted; the others stay."""
+def test_an_event_beyond_repair_is_dropped_and_counted(tmp_path: Path) -> None:
+    """The others stay."""
     written = text(EVENTS).replace('"tid": 7', '"tid": 7 7', 1)
     capture = read_text(tmp_path, written)
     assert corrs(capture) == list(range(2, 400))
@@ -160,7 +163,7 @@ _DECOY = {"traceEvents": [kernel(7, 7)], "deviceProperties": [{"id": 0, "name": 
 def test_events_of_an_object_within_the_header_are_not_the_events(
     tmp_path: Path, broken: str
 ) -> None:
-    """The list of the outermost object counts, also where the header needs mending."""
+    """The list of the outermost object counts, even if the header needs repair."""
     header = {
         "note": 'a "traceEvents": [ in a text, and a } too',
         "metadata": {"before": [_DECOY], **_DECOY, "path": "PATH"},
@@ -178,7 +181,7 @@ def test_events_of_an_object_within_the_header_are_not_the_events(
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_text_of_windows_programs(tmp_path: Path, encoding: str, *, zipped: bool) -> None:
-    """A mark before UTF-8, or PowerShell's UTF-16, does not make another file of a trace."""
+    """With a BOM before UTF-8, or in PowerShell's UTF-16."""
     data = text([kernel(1, 1, name="ä€😀")]).encode(encoding)
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.compress(data) if zipped else data)
@@ -199,8 +202,10 @@ def test_text_of_windows_programs(tmp_path: Path, encoding: str, *, zipped: bool
         (gzip.compress(b"some text", mtime=0), False),
     ],
 )
-def test_sniff(tmp_path: Path, head: bytes, *, expected: bool) -> None:
-    """A trace is told by what is in it, packed or not."""
+def test_a_trace_is_recognised_by_its_content(
+    tmp_path: Path, head: bytes, *, expected: bool
+) -> None:
+    """Compressed or not."""
     path = tmp_path / "anything"
     path.write_bytes(head)
     assert kineto.sniff(path, head[:16]) is expected
@@ -208,14 +213,14 @@ def test_sniff(tmp_path: Path, head: bytes, *, expected: bool) -> None:
 
 @given(st.binary(max_size=200))
 def test_repair_never_raises(piece: bytes) -> None:
-    """Repairing takes any bytes."""
+    """Whatever the bytes."""
     assert isinstance(repaired(piece), bytes)
 
 
 def test_a_trace_that_grows_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told, whether the rest was read or not."""
+    """It is an error, whether the rest was read or not."""
     path = tmp_path / "trace.json"
     path.write_text(text(EVENTS))
     assert not any("changed" in said for said in readers.read(path).warnings)
@@ -236,8 +241,8 @@ def test_a_trace_that_grows_while_it_is_read(
     assert sum("changed while it was read" in said for said in found.warnings) == 1
 
 
-def test_a_gzip_bomb_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What unzips to hundreds of times its size is no trace."""
+def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No trace unzips to hundreds of times its size."""
     monkeypatch.setattr(stream, "_ANY_BYTES", 1 << 16)
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(b'{"traceEvents": [' + b" " * (1 << 20)))
@@ -245,10 +250,8 @@ def test_a_gzip_bomb_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         readers.read(path)
 
 
-def test_what_holds_no_events_for_long_is_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An event of millions of bytes is none; those before it are kept."""
+def test_an_endless_event_ends_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event of millions of bytes is invalid; those before it are kept."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr(stream, "_EVENT_BYTES", 1 << 16)
     events = [kernel(1, 10), kernel(2, 20)]
@@ -258,16 +261,16 @@ def test_what_holds_no_events_for_long_is_cut(
     assert "the trace is truncated" in capture.warnings[0]
 
 
-def test_whitespace_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither is much of it kept, nor does an event before it get lost."""
+def test_whitespace_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not much of it is held, and the event before it is kept."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr(stream, "_EVENT_BYTES", 1 << 16)
     written = text([kernel(1, 10), kernel(2, 20)])[:-2] + "," + " " * (1 << 18)
     assert read_text(tmp_path, written).activities.num_rows == 2
 
 
-def test_no_trace_is_too_small(tmp_path: Path) -> None:
-    """A small file may unzip to much, as a short one of equal events does."""
+def test_a_small_file_may_unzip_to_much(tmp_path: Path) -> None:
+    """Equal events compress well."""
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(text([kernel(1, 10)] * 5000).encode()))
     assert kineto.read(path).activities.num_rows == 5000

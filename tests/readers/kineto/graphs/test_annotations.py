@@ -36,8 +36,8 @@ def _zipped(folder: Path, told: dict[int, str]) -> Path:
     return path
 
 
-def test_lines_of_source(tmp_path: Path) -> None:
-    """The stack of a node is its trace, outermost first; another node's is not."""
+def test_a_nodes_stack_is_its_trace(tmp_path: Path) -> None:
+    """Outermost first, and of this node alone."""
     path = _replay(tmp_path)
     _zipped(tmp_path, {GRAPH + 1: STACK, (9 << 32) + 2: "/home/me/other.py:1:f"})
     first, second = _rows(path)
@@ -47,8 +47,8 @@ def test_lines_of_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ids", [(1, 2), (GRAPH + 1, GRAPH + 2)], ids=["low bits", "whole"])
 @pytest.mark.parametrize("bare", [False, True])
-def test_what_the_user_marked(tmp_path: Path, ids: tuple[int, int], *, bare: bool) -> None:
-    """Marks of a pickle are layers; ids without the graph's number are of the only graph."""
+def test_the_users_marks_are_layers(tmp_path: Path, ids: tuple[int, int], *, bare: bool) -> None:
+    """Read from a pickle; ids without a graph number are of the only graph."""
     path = _replay(tmp_path)
     if bare:
         written = path.read_text()
@@ -61,8 +61,8 @@ def test_what_the_user_marked(tmp_path: Path, ids: tuple[int, int], *, bare: boo
 
 
 @pytest.mark.parametrize("name", ["0.123.pt.trace.json", "replay.json"])
-def test_where_torch_has_them(tmp_path: Path, name: str) -> None:
-    """A folder above the trace, one file a rank; a trace of an unknown rank has none of several."""
+def test_annotations_are_found_where_torch_writes_them(tmp_path: Path, name: str) -> None:
+    """In a folder above the trace, one file per rank; of several, an unknown rank takes none."""
     path = _replay(tmp_path / "rank0").rename(tmp_path / "rank0" / name)
     for rank, mark in enumerate(("mine", "another's")):
         told = {GRAPH + place: [{"str": mark, "stream": 61}] for place in (1, 2)}
@@ -71,8 +71,8 @@ def test_where_torch_has_them(tmp_path: Path, name: str) -> None:
     assert [row["layer"] for row in _rows(path)] == expected
 
 
-def test_captures_say_more(tmp_path: Path) -> None:
-    """Where a trace of the capture has the op, the line is that of the trace, too."""
+def test_a_trace_of_the_capture_takes_precedence(tmp_path: Path) -> None:
+    """If it has the op, the line is from the trace, too."""
     path = _replay(tmp_path)
     annotations = _zipped(tmp_path, {GRAPH + 1: STACK})
     (tmp_path / "capture_traces" / "one.json").write_text(
@@ -94,7 +94,7 @@ class _Harmful:
 
 
 def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
-    """Every class and function is refused, and named; the capture is read."""
+    """Every class and function is refused and named; the capture is read."""
     path = _replay(tmp_path)
     made = tmp_path / "made"
     (tmp_path / "annotations.pickle").write_bytes(pickle.dumps({1: [_Harmful(str(made))]}))
@@ -117,8 +117,8 @@ def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
         b"cos\nsystem\n.",
     ],
 )
-def test_what_is_no_annotation(tmp_path: Path, content: bytes) -> None:
-    """One line that names the file."""
+def test_an_invalid_annotation_file_is_named(tmp_path: Path, content: bytes) -> None:
+    """In one line."""
     path = tmp_path / "annotations.pkl"
     path.write_bytes(content)
     with pytest.raises(CaptureError, match=r"annotations\.pkl"):
@@ -126,14 +126,14 @@ def test_what_is_no_annotation(tmp_path: Path, content: bytes) -> None:
 
 
 def test_pickles_of_other_things_are_left_alone(tmp_path: Path) -> None:
-    """A checkpoint beside a trace is not even opened."""
+    """A checkpoint next to a trace is not even opened."""
     path = _replay(tmp_path)
     (tmp_path / "model.pkl").write_bytes(pickle.dumps({1: [_Harmful(str(tmp_path / "made"))]}))
     assert not any("model.pkl" in text for text in parse(readers.read(path)).warnings)
 
 
-def test_odd_entries_are_left_out(tmp_path: Path) -> None:
-    """What is no text, no mark and no id says nothing."""
+def test_invalid_entries_are_dropped(tmp_path: Path) -> None:
+    """Those without a text, a mark or an id."""
     told: dict[object, object] = {
         "x": "a.py:1:f",
         5: None,

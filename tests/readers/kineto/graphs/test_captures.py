@@ -13,8 +13,8 @@ from tests.readers.kineto_graphs import PLAIN, STEP, Node, Replay, captured, rep
 from tests.readers.kineto_json import event, text
 
 
-def test_the_recording_leaves_the_capture_as_it_is(tmp_path: Path) -> None:
-    """Its ranges, calls and times are no part of what ran: only parse looks at them."""
+def test_graph_captures_do_not_change_the_trace(tmp_path: Path) -> None:
+    """Their ranges, calls and times never ran in it: only parse uses them."""
     main = replayed([("step[DECODE bs=4]", [Replay(PLAIN)])])
     alone = readers.read(write(tmp_path / "alone", main, {}))
     both = readers.read(write(tmp_path / "both", main, {"one.json": captured([PLAIN])}))
@@ -33,15 +33,17 @@ def test_the_recording_leaves_the_capture_as_it_is(tmp_path: Path) -> None:
         (b'{"traceEvents": []}', "no graph was captured"),
     ],
 )
-def test_a_trace_that_cannot_be_read(tmp_path: Path, content: bytes, said: str) -> None:
-    """Whatever it holds, the replay is read, and the file is named."""
+def test_a_graph_capture_that_cannot_be_read_is_named(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    """Whatever it holds, the replay is read."""
     path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {})
     (tmp_path / "capture_traces" / "one.json").write_bytes(content)
     kineto_graphs.unattributed(path, "one.json", said)
 
 
-def test_a_trace_that_is_cut_short(tmp_path: Path) -> None:
-    """Launches may be there without their ops: it is not used."""
+def test_a_truncated_graph_capture_is_not_used(tmp_path: Path) -> None:
+    """It may have launches without their ops."""
     path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": captured([PLAIN])})
     one = tmp_path / "capture_traces" / "one.json"
     whole = one.read_bytes()
@@ -50,15 +52,15 @@ def test_a_trace_that_is_cut_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("details", ["no list", [1, {"file": 3}], {"file": "one.json"}])
-def test_a_list_of_files_that_is_none(tmp_path: Path, details: object) -> None:
-    """What the list does not say, the file itself may."""
+def test_an_invalid_list_of_graph_captures_is_ignored(tmp_path: Path, details: object) -> None:
+    """The files themselves may have what it lacks."""
     files = {"one.json": captured([PLAIN])}
     path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), files, details)
     assert kineto_graphs.ops(path) == ["a", "b", "c"]
 
 
-def test_the_range_around_a_capture_tells_its_batch_size(tmp_path: Path) -> None:
-    """Without a list: `capture_16_FULL` is not of a step of 32."""
+def test_a_capture_takes_its_batch_size_from_the_range_around_it(tmp_path: Path) -> None:
+    """Without a list: `capture_16_FULL` is not for a step of 32."""
     around = event("user_annotation", "capture_16_FULL", 0, 1000)
     files = {"one.json": [around, *captured([PLAIN])]}
     path = write(tmp_path, replayed([("step[DECODE bs=32]", [Replay(PLAIN)])]), files)
@@ -80,7 +82,7 @@ def test_graph_captures_may_lie_anywhere(tmp_path: Path) -> None:
 
 
 def test_each_rank_has_its_own_captures(tmp_path: Path) -> None:
-    """Of traces of several ranks in one folder those of the trace's own rank are taken."""
+    """A folder may hold those of several ranks."""
     wider = [Node(node.op, node.kernel, sizes=(32, 32)) for node in PLAIN]
     path = write(tmp_path, replayed([("", [Replay(PLAIN)])]), {})
     folder = tmp_path / "capture_traces"

@@ -12,7 +12,7 @@ MIXED = (Node("aten::mm", "ampere_sgemm_128x64_tn"), Node("aten::relu", "vectori
 
 
 def test_graphs_are_numbered_as_they_were_captured(tmp_path: Path) -> None:
-    """Graphs captured in the trace itself: the n-th number is the n-th capture."""
+    """In the trace itself: the n-th id is that of the n-th capture."""
     other = (Node("aten::bmm", "sgemm"), Node("aten::tanh", "elementwise_kernel"))
     main = captured([MIXED, other], named=False)
     main += replayed([("", [Replay(MIXED), Replay(other)])], amd=False, graph=5)
@@ -21,15 +21,15 @@ def test_graphs_are_numbered_as_they_were_captured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", ["BeginCapture", "EndCapture"])
 def test_a_trace_that_lacks_the_bounds_of_a_capture(tmp_path: Path, lost: str) -> None:
-    """The graphs of identical layers would be taken for one another: it is not used."""
+    """It is not used: graphs of identical layers could not be told apart."""
     events = captured([PLAIN, PLAIN])
     events.remove(next(entry for entry in events if entry["name"].endswith(lost)))
     path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": events})
     kineto_graphs.unattributed(path, "one.json", "outside this trace")
 
 
-def test_what_really_ran_was_not_captured(tmp_path: Path) -> None:
-    """A launch between begin and end of a capture whose kernel the trace holds made no node."""
+def test_launches_with_a_kernel_were_not_captured(tmp_path: Path) -> None:
+    """Even between the begin and end of a capture."""
     events = captured([PLAIN])
     inside = events[2]["ts"] + 2
     events.append(launch(900, inside, name="hipLaunchKernel"))
