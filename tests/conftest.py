@@ -60,8 +60,8 @@ def _is_large(path: Path) -> bool:
 
 
 def few(values: Iterable[str], *kept: str) -> list[ParameterSet]:
-    """Make parameters of texts; those that are kept show most of what the others, slow ones, do."""
-    return [pytest.param(text, marks=() if text in kept else pytest.mark.slow) for text in values]
+    """Make parameters of texts; those that are kept show most of what the others, long ones, do."""
+    return [pytest.param(text, marks=() if text in kept else pytest.mark.long) for text in values]
 
 
 settings.register_profile("dev", max_examples=10, deadline=None)

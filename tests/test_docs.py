@@ -122,7 +122,7 @@ def _spoken() -> str:
     return "\n".join(node.value for node in constants if isinstance(node.value, str))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_messages_that_are_explained_are_those_of_the_code() -> None:
     """Each part of a message between names and numbers is in the code as it is written there."""
     page = (TOP / "docs" / "troubleshooting.md").read_text("utf-8")

@@ -36,9 +36,7 @@ FAST = {"lenet", "ddp"}
 
 
 def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
-    if name in FAST:
-        return ()
-    return (pytest.mark.long if name == "compiled" else pytest.mark.slow,)
+    return () if name in FAST else (pytest.mark.long,)
 
 
 @pytest.mark.parametrize(

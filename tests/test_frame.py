@@ -87,7 +87,7 @@ def test_a_unit_agrees_with_the_header() -> None:
         assert header in ("", short.get(column.unit, column.unit)), column.name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("net", real(REAL))
 def test_a_capture_and_its_records_load_alike(net: Path, tmp_path: Path) -> None:
     """Parquet gives the capture's frame but for its steps; dict lines all but the device's, too.

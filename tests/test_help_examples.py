@@ -134,7 +134,7 @@ def _slow(line: str) -> bool:
 
 @pytest.mark.parametrize(
     "line",
-    [pytest.param(line, marks=[pytest.mark.slow] if _slow(line) else []) for line in READING],
+    [pytest.param(line, marks=[pytest.mark.long] if _slow(line) else []) for line in READING],
 )
 def test_an_example_runs(folder: Path, line: str) -> None:
     """With the files that it names it succeeds, says something, or writes what it is told to."""
@@ -153,18 +153,13 @@ SHOWN = [*IN_DOCS, *(line for name in ("", *RUNS_SCRIPTS) for line in examples(n
 COMPILES = re.compile(r"pyprof try (?!.*patch=)")
 """Tries that compile take a minute each; tests of trials have shorter ones."""
 RUNNING = list(dict.fromkeys(ln for ln in SHOWN if "train.py" in ln and not COMPILES.match(ln)))
-STARTS_PROCESSES = ("torchrun ", "pyprof try ")
-"""Each of which imports torch."""
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(
-            line,
-            marks=getattr(pytest.mark, "long" if line.startswith(STARTS_PROCESSES) else "slow"),
-        )
+        pytest.param(line, marks=pytest.mark.long if line != RUNNING[0] else pytest.mark.slow)
         for line in RUNNING
     ],
 )

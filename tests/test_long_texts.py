@@ -104,7 +104,7 @@ _LOOKS_AT_KERNELS: dict[str, Callable[[str], object]] = {
 _KERNELS = ("-", "gemm::", "xmma_a", "at::native::", "nccl", "cutlass", "a<", "_matmul_ogs_N_a")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("look", _LOOKS.values(), ids=_LOOKS)
 def test_a_long_text_is_looked_at_once(look: Callable[[str], object]) -> None:
     """Where the time grew with the square of the length, one text took minutes."""

@@ -262,7 +262,7 @@ MAY_WRITE = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_nothing_else_opens_files_for_writing() -> None:
     """A command that wrote by itself would be guarded by nobody."""
     found = {

@@ -90,7 +90,7 @@ def test_links_of_a_project_lead_to_files_of_it() -> None:
         assert in_repository in ("", "/issues") or (TOP / in_repository).is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_release_names_its_home(tmp_path: Path) -> None:
     """So does a wheel that somebody makes of its sdist, wherever; a build of a clone names none."""
     home = "https://example.com/us/pyprof"
@@ -127,7 +127,7 @@ def _metadata(wheel: zipfile.ZipFile) -> Message:
     return email.message_from_bytes(wheel.read(name))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     """It holds all that a build needs; both pass the check of the index."""
     check = pytest.importorskip("twine.commands.check")

@@ -208,7 +208,7 @@ def test_old_addresses_lead_to_headings(site: Path) -> None:
         assert not anchor or f'id="{anchor}"' in (site / page).read_text("utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_reports_of_the_gallery_are_on_the_site(site: Path) -> None:
     reports = {path.name: path.read_text("utf-8") for path in (site / "gallery").iterdir()}
     assert set(reports) == {"net.html", "roofline.html", "diff.html", "ranks.html"}

@@ -48,9 +48,9 @@ def test_a_trace_without_memory_has_none(tmp_path: Path) -> None:
     assert not trace_events.has_any(written(tmp_path / "x.json", [op("aten::mm", 0, 1)]))
 
 
-@pytest.mark.parametrize("name", ["x.json", pytest.param("x.json.gz", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["x.json", pytest.param("x.json.gz", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
-    "how", [pytest.param({}, marks=pytest.mark.slow), {"indent": 1, "sort_keys": True}]
+    "how", [pytest.param({}, marks=pytest.mark.long), {"indent": 1, "sort_keys": True}]
 )
 def test_every_event_is_found_once(tmp_path: Path, name: str, how: dict[str, Any]) -> None:
     """However the file is laid out, also where blocks are read in the middle of an event."""

@@ -126,7 +126,7 @@ def test_the_backward_pass_has_four_products() -> None:
 SAM = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures" / "kineto-a100-sam-eager"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not SAM.is_dir(), reason="needs the real captures beside the project")
 def test_every_call_of_a_real_model_is_found() -> None:
     """Segment Anything, eager: a softmax is only in attention, 144 times."""

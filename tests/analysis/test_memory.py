@@ -49,7 +49,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize(
     "form",
     [
-        pytest.param("parquet", marks=pytest.mark.slow),
+        pytest.param("parquet", marks=pytest.mark.long),
         pytest.param("dict", marks=pytest.mark.long),
         pytest.param("export", marks=pytest.mark.long),
     ],

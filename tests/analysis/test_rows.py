@@ -48,7 +48,7 @@ def test_rows_of_all_ranks_follow_each_other(ranks: Path) -> None:
     assert found == [str(rank) for rank in range(RANKS) for _ in alone[rank]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["capture", "parsed", "original"])
 def test_numbers_run_on_alike_in_prof_load_and_export(
     form: str, ranks: Path, tmp_path: Path
@@ -151,7 +151,7 @@ def test_two_sets_are_compared(ranks: Path) -> None:
     assert done.code == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_frame_holds_all_ranks(ranks: Path) -> None:
     """By folder, glob, or paths, on any number of workers."""
     whole = pyprof.load(ranks)

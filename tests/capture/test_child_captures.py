@@ -51,7 +51,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spawn(capture: Capture, tmp_path: Path) -> None:
     """Each writes its own file with its rank, markers and lines; the empty one is not written."""
     outcome = capture(SPAWN)

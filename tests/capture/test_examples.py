@@ -151,7 +151,7 @@ def test_backward_pairs_with_forward(captured: Captured, name: str) -> None:
     assert calls["bprop"] == calls["fprop"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_backward_pass_of_a_compiled_module(captured: Captured) -> None:
     """It is one node: its kernels have the line and the layer of the module's call."""
     rows = captured("compiled")

@@ -82,7 +82,7 @@ threading.Event().wait()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_capture_is_kept(tmp_path: Path) -> None:
     """`os._exit` on another thread: the capture is whole, named, and the code is the script's."""
     pytest.importorskip("torch")

@@ -61,7 +61,7 @@ def total_ns(path: Path, *, in_steps: bool) -> int:
     return int(records.numpy("kDuration")[of_step | (not in_steps)].sum())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["table", "md"])
 def test_diff_as_users_see_it(pair: Pair, form: str, tmp_path: Path) -> None:
     """The whole text, in the terminal and as Markdown."""

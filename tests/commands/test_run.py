@@ -147,7 +147,7 @@ def test_usage() -> None:
     assert "exclude each other" in result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_script_that_closes_its_output_and_replaces_builtins_gets_its_report(
     script: Path,
 ) -> None:

@@ -78,7 +78,7 @@ def torch_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "perform", perform)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("torch_is_imported")
 def test_each_change_has_a_verdict_and_the_others_go_on(tmp_path: Path) -> None:
     """One fails, one is refused, one scales the loss; try.json says it all."""
@@ -113,7 +113,7 @@ def test_without_a_change_losses_are_those_of_the_bare_script(tmp_path: Path) ->
     assert run_child(script).losses[-1] == float(printed(script))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_ctrl_c_ends_the_script_and_reports_what_is_there(tmp_path: Path) -> None:
     script = _script(

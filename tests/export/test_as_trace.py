@@ -39,7 +39,7 @@ def test_records_without_times_have_no_timeline(captures: Path, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -25,7 +25,7 @@ def real(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["ranks", pytest.param("real", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["ranks", pytest.param("real", marks=pytest.mark.long)])
 def test_events_of_all_ranks_are_on_one_time(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

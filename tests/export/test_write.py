@@ -47,7 +47,7 @@ def write(sources: Path, form: exporters.Format, folder: Path, executor: Executo
     "form",
     [
         pytest.param(
-            form, id=form.module, marks=() if form.module == "as_csv" else pytest.mark.slow
+            form, id=form.module, marks=() if form.module == "as_csv" else pytest.mark.long
         )
         for form in FORMS
     ],

@@ -70,7 +70,7 @@ def test_a_cluster_writes_what_one_process_writes(
     assert _files(out) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "name", "more"),
     [("report", "page.html", ()),
@@ -187,7 +187,7 @@ def test_what_is_no_address_is_told_at_once(content: str | None, tmp_path: Path)
     assert set(enumerate_threads()) <= before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_that_would_not_understand_are_told(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +223,7 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
     assert told[1:] == ["pyprof: warning: 1 of 11 captures could not be read and are left out"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_strict_stops_at_what_always_ends_its_worker() -> None:
     first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     gives_up = pytest.raises(CaptureError, match=r"^2: its worker ended .* memory")
@@ -231,7 +231,7 @@ def test_strict_stops_at_what_always_ends_its_worker() -> None:
         executor.map(work.ends_always, [2], "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
 def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
     """One line; the work of a set can be taken up again."""

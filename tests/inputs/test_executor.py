@@ -125,7 +125,7 @@ def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch)
         assert list(executor.gather(shares)) == [4, 4]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("captures", "begun"), [(0, 0), (1, 0), (2, 2), (4, 3)])
 def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Path) -> None:
     """No more than there are captures, and none for a single one, which may need none."""
@@ -169,7 +169,7 @@ def test_more_captures_have_more_workers() -> None:
             assert len(multiprocessing.active_children()) - len(before) == begun
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
     """Three processes end in the middle of the work; all results are there."""
     marks = [tmp_path / name for name in "abcdef"]
@@ -179,7 +179,7 @@ def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
         assert list(executor.gather(executor.map(work.ends_once, marks, ""))) == list("abcdef")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
 def test_ctrl_c_ends_a_worker_without_a_word(tmp_path: Path) -> None:
     """A terminal sends it to the workers, too; the command alone has something to say."""
@@ -205,7 +205,7 @@ def test_ctrl_c_waits_until_a_worker_has_begun() -> None:
     assert (done.stdout, done.stderr) == ("loaded\n", "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Told by name, as a capture that cannot be read; all others are done."""
     with open_executor(3) as executor:

@@ -71,7 +71,7 @@ def test_what_loading_starts_is_no_thread_of_a_copy(tmp_path: Path) -> None:
     assert _said(code, _HOW, str(tmp_path)) == ["SpawnProcess"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("function", ["ends_once", "interrupted_once"])
 def test_a_lost_copy_costs_a_retry(tmp_path: Path, function: str) -> None:
     """Processes end in the middle of the work; all results are there, and nobody says a word."""
@@ -125,7 +125,7 @@ def test_every_command_with_workers_is_tried_below() -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", few(_WITH_WORKERS, "diff", "parse"))
 def test_commands_have_one_thread_until_workers_begin(name: str, tmp_path: Path) -> None:
     """Nothing that they load, or do before, keeps them from being copied."""

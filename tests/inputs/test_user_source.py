@@ -120,7 +120,7 @@ def _targets() -> list[tuple[str, str]]:
     ("name", "suffix"),
     [
         pytest.param(
-            name, suffix, marks=() if suffix in (".html", ".prof", ".txt") else pytest.mark.slow
+            name, suffix, marks=() if suffix in (".html", ".prof", ".txt") else pytest.mark.long
         )
         for name, suffix in _targets()
     ],

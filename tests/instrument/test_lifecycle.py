@@ -133,7 +133,7 @@ def test_an_unknown_way_to_emit_is_refused() -> None:
     assert not pyprof.enabled()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_init_says_nothing() -> None:
     """init() and stop() print nothing, warn of nothing and leave the exit code alone."""
     code = (

@@ -104,7 +104,7 @@ def test_compiled_before_init_goes_on_with_one_compilation_more(recorder: Record
     assert all(torch.equal(a, b) for a, b in zip(result, expected, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @BEFORE_OR_AFTER
 def test_compiled_modules(when: str, recorder: Recorder) -> None:
     """A module compiled in one piece stays in one piece and equal, in training too."""
@@ -136,7 +136,7 @@ def test_dynamic_shapes_stay_dynamic(listening: Recorder) -> None:
     assert listening.depth == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("strict", [True, False])
 @BEFORE_OR_AFTER
 def test_export(when: str, strict: bool, recorder: Recorder) -> None:  # noqa: FBT001 - a parameter

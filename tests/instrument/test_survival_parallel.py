@@ -31,7 +31,7 @@ class Squares(Dataset[torch.Tensor]):
         return torch.relu(torch.full((2,), float(index)) ** 2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork with threads, from Python 3.12 on
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_data_loader_workers(context: str, listening: Recorder) -> None:

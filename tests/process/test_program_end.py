@@ -41,7 +41,7 @@ def _run(customize: str, folder: Path, command: list[str]) -> subprocess.Complet
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "start", STARTS, ids=["-m pyprof", "-m pyprof.summary", "-m pyprof.prof", "pyprof"]
 )

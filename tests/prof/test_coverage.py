@@ -44,7 +44,7 @@ def check(table: Table) -> None:
     assert "inside it: " not in cost_coverage(table).unknown
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", _REAL)
 def test_unknown_costs_in_real_captures_have_a_reason(name: str, captures: Path) -> None:
     """Captures of every tool and vendor."""

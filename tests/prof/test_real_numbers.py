@@ -99,7 +99,7 @@ def test_a_batch_norm_trains_if_its_kernel_computes_statistics(resnet50: pd.Data
     assert (norm.eff < 100).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

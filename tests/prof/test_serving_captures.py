@@ -38,7 +38,7 @@ def test_a_decode_step_of_sglang(captures: Path) -> None:
     assert set(paged.flops) == {537_149_440}  # as TraceLens says
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
     """Its experts are four fifths of the time; the model's configuration gives their cost."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"

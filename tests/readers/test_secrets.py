@@ -25,7 +25,7 @@ FILES: dict[str, Callable[[Path], Path]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("make", FILES.values(), ids=FILES)
 def test_no_output_holds_the_machines_secrets(make: Callable[[Path], Path], tmp_path: Path) -> None:
     """Dict lines, Parquet, reports, summaries and messages."""
@@ -77,7 +77,7 @@ def test_no_shared_report_holds_the_machines_secrets(
 PASSWORD = "open-sesame-17"  # noqa: S105 - it opens nothing
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
 def test_credentials_of_a_url_are_in_no_output(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -73,7 +73,7 @@ def test_what_was_written_is_read_back(rows: list[dict[str, Any]]) -> None:
     assert record_file._from_bytes(as_repr).table() == expected
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(rows=ROWS)
 def test_parquet_gives_back_the_same_columns(rows: list[dict[str, Any]]) -> None:
     """Types, nulls and lists alike, for other programs as for this one."""

@@ -31,7 +31,7 @@ def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Ch
     return roofline_points.summarise_roofline(source.load(str(path), override)).chart(limit)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
 )
@@ -49,7 +49,7 @@ def test_pictures_are_what_their_suffix_says_and_always_the_same(
     assert written[0] == written[1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_svg_names_device_roofs_and_ops(net: Path, tmp_path: Path) -> None:
     """Text stays text, also text that looks like markup or a formula."""
     pytest.importorskip("matplotlib")

@@ -131,7 +131,7 @@ def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
     assert {rank for ranks in late[:1] for rank in ranks} <= {4, 5}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     """On stderr and in the report; its partner's collectives are told to be alone."""
     done = commands.run("ranks", str(run.folder), "--top", "2")
@@ -157,7 +157,7 @@ def _speeds(found: RankComparison) -> list[tuple[object, ...]]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_markers_tell_groups_as_nccl_does(tmp_path: Path) -> None:
     """Without a word of NCCL's the very same comes out, bus bandwidth too."""
     found = []

@@ -65,7 +65,7 @@ def _device(device: DeviceUse) -> str:
     return repr(replace(device, pid=-1))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("pair", [*itertools.pairwise(REAL), (REAL[2], REAL[2]), (OLD, OLD)])
 def test_found_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
     """Captures of different tools and machines; and one twice, whose processes are then four."""
@@ -187,7 +187,7 @@ def test_what_is_of_other_steps_is_in_none() -> None:
 IN_ORDERS = ("kineto-v100-resnet-ddp", "kineto-h100-vit-inference", "kineto-v100-resnet50-2021")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_real_captures_add_up_alike_in_every_order(captures: Path) -> None:
     """Three with marked steps, 5, 1 and 6; one with guessed steps."""
     files = [captures / name / "trace.json.gz" for name in IN_ORDERS]

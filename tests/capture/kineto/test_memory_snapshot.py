@@ -63,7 +63,7 @@ def test_a_run_on_the_cpu_records_memory(
     assert f"next: pyprof memory {outcome.path}\n" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["op", "line", "layer"])
 def test_groups_of_rows_have_the_memory_of_the_same_name(
     capture: Callable[..., Outcome], key: str

@@ -150,7 +150,7 @@ for step in range(6):
 
 
 @pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not installed")
-@pytest.mark.slow
+@pytest.mark.long
 def test_real_windows(tmp_path: Path) -> None:
     """Three windows by real nsys: what each holds, as far apart as the script's own clock says."""
     pytest.importorskip("torch")  # the package whose module the script takes imports it

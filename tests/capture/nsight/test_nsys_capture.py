@@ -44,7 +44,7 @@ def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
     assert seen(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--memory"]])
 def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[str]) -> None:
     """By nsys itself, and by torch in the script's process; not unasked."""
@@ -215,10 +215,10 @@ def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
     assert names == {"net.sqlite", *reports}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("writes", "first"),
-    [("windows gave-way", 2), pytest.param("windows", 1, marks=pytest.mark.slow)],
+    [("windows gave-way", 2), pytest.param("windows", 1, marks=pytest.mark.long)],
 )
 def test_what_a_range_makes_void(run: Run, tmp_path: Path, writes: str, first: int) -> None:
     """What was recorded until the script started its own range goes; else it is the capture."""
@@ -279,7 +279,7 @@ OFFERED = """Possible values are:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("knows", "offered", "environment", "option"),
     [

@@ -68,7 +68,7 @@ def test_it_traces_kernels_copies_calls_and_markers(run: Run, tmp_path: Path) ->
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".pyprof-")]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_range_of_the_script_is_one_of_roctx(run: Run, tmp_path: Path) -> None:
     assert run("--tool", "rocprofv3", text=RANGE).exit_code == 0
     assert "--selected-regions" in seen(tmp_path)
@@ -77,7 +77,7 @@ def test_a_range_of_the_script_is_one_of_roctx(run: Run, tmp_path: Path) -> None
     assert "--selected-regions" not in seen(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_steps_are_counted_in_the_script(run: Run, tmp_path: Path) -> None:
     assert run("--tool", "rocprofv3", "--steps", "1,1,2").exit_code == 0
     assert "--selected-regions" in seen(tmp_path)

@@ -120,7 +120,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_marker_tells_among_whom_and_how_much(name: str, told: list[Any]) -> None:
     """Also where one function of torch calls another, each the same."""

@@ -118,7 +118,7 @@ int InitializeInjectionNvtx2(const void *(*table)(uint32_t)) {
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ranges_reach_an_injected_tool(tmp_path: Path) -> None:
     """A tool that injects itself as NVTX has it gets every range, as plain text, nested."""
     source, library = tmp_path / "tool.c", tmp_path / "tool.so"

@@ -64,7 +64,7 @@ def test_records_have_the_steps_of_the_capture(of: Capture, tmp_path: Path) -> N
     assert found.duration_ns.tolist() == expected.duration_ns[:count].tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 def test_parsed_files_group_rows_as_the_capture_does(
     suffix: str, captures: Path, tmp_path: Path

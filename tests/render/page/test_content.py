@@ -60,7 +60,7 @@ def _shown(name: str, content: Content, selectable: FilterData) -> object:
     return parts.parts()[name].section(parts.Page(summary(content.summary), selectable, data, None))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("pair", [*itertools.pairwise(REAL)], ids=str)
 def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
     """Captures of different tools and machines."""
@@ -111,7 +111,7 @@ def _total_ns(table: Sortable, column: str) -> int:
     [
         "nsys2024.2-a100-pyprof-markers/net.sqlite",
         "nsys2026.2-h100x2-fsdp/net.sqlite",
-        pytest.param("kineto-v100-resnet50-2021/trace.json.gz", marks=pytest.mark.slow),
+        pytest.param("kineto-v100-resnet50-2021/trace.json.gz", marks=pytest.mark.long),
         "nvprof-v100-apex/net.dict",
         "generated",
     ],

@@ -61,6 +61,7 @@ def test_autocast_inside_of_the_module_is_found(tmp_path: Path, setup: str) -> N
     assert done.refused == {"bf16": "the script has autocast already"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["float64", "bfloat16"])
 def test_weights_that_autocast_leaves_are_not_called_tried(tmp_path: Path, name: str) -> None:
     script = training(tmp_path / "a.py", setup=f"torch.set_default_dtype(torch.{name})")

@@ -12,6 +12,7 @@ from tests.trial.built import run_child, training
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_compiled_modules_have_the_same_losses(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py")
     plain, compiled = run_child(script), run_child(script, "compile")

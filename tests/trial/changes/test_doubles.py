@@ -17,6 +17,7 @@ NUMPY = (
 )
 
 
+@pytest.mark.long
 def test_float64_of_numpy_becomes_float32(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py", setup=NUMPY.format(""))
     assert run_child(script).code == 1  # float64 meets float32 weights
@@ -35,6 +36,7 @@ def test_a_script_in_float32_has_nothing_to_change(tmp_path: Path) -> None:
     assert done.no_effect == {"float32": "no float64 came from NumPy or a literal"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line", ["nn.Linear(1, 1).to(torch.double)", "torch.set_default_dtype(torch.float64)"]
 )

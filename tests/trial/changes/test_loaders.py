@@ -27,6 +27,7 @@ def _script(path: Path, base: str = "Dataset", more: str = "", workers: int = 0)
     return training(path, setup=LOADER.format(base=base, more=more, workers=workers))
 
 
+@pytest.mark.long
 def test_workers_load_each_item_once(tmp_path: Path) -> None:
     script = _script(tmp_path / "a.py", workers=2)
     done = run_child(script, "workers=2", torch_is_imported=False)

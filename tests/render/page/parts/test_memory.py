@@ -128,7 +128,7 @@ def test_of_ranks_the_highest_is_drawn(tmp_path: Path) -> None:
     assert "rank 1, cuda:0" in page
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_figures_of_one_clock_move_together(tmp_path: Path) -> None:
     """In a browser: a zoom of the timeline is one of the memory, and back."""
     target = tmp_path / "x.html"

@@ -124,7 +124,7 @@ def test_a_line_keeps_its_number() -> None:
     assert shown([COLUMNS["line"]], [rows], 20)[1] == [[".._of_a_file.py:1234"]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_groups_by_line_fit_80_columns(captures: Path) -> None:
     """All measures, with a line's number whole; at 120, FLOPs are those of the CSV."""
     trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
