@@ -56,7 +56,7 @@ def attention(
 
 
 def test_a_softmax_between_products_of_its_size_is_attention() -> None:
-    """With the scale between, but not a norm of another size."""
+    """With a scale in between, but not a norm of another size."""
     norm: Step = (ADD, "relu", ((8, 128, 64),))
     (call,) = attention_calls(story(norm, *attention(), norm))
     assert call == AttentionCall(3, call.rows, 8, 128, 256, 64, 64, backward=False)
@@ -79,7 +79,7 @@ def test_other_products_between_do_not_hide_it() -> None:
 
 
 def test_a_router_of_experts_is_no_attention() -> None:
-    """The softmax over experts lies between products as wide as the model."""
+    """Its softmax is between products as wide as the model."""
     tokens, experts, hidden = 512, 64, 1024
     steps: tuple[Step, ...] = (
         (GEMM, "matmul", ((tokens, hidden), (hidden, experts))),
@@ -94,19 +94,18 @@ def test_a_classifier_is_no_attention() -> None:
     assert attention_calls(story(*attention()[:3])) == []
 
 
-def test_a_product_serves_one_softmax() -> None:
-    """Two calls after one another have rows of their own."""
+def test_a_product_is_used_for_one_softmax() -> None:
+    """Each of two consecutive calls has its own rows."""
     first, second = attention_calls(story(*attention(), *attention()))
     assert sorted((*first.rows, *second.rows)) == [*range(8)]
 
 
-def test_an_empty_capture_has_none() -> None:
-    """No rows, no calls."""
+def test_an_empty_capture_has_no_attention() -> None:
     assert attention_calls(story()) == []
 
 
 def test_the_backward_pass_has_four_products() -> None:
-    """Gradients of values, of scores, of keys and of queries; fused, the scores once more."""
+    """Gradients of values, scores, keys and queries; a fused one computes the scores again."""
     batch, m, n, k = 8, 128, 256, 64
     scores = (batch, m, n)
     steps: tuple[Step, ...] = (
@@ -129,7 +128,7 @@ SAM = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures" / "kine
 @pytest.mark.long
 @pytest.mark.skipif(not SAM.is_dir(), reason="needs the real captures beside the project")
 def test_every_call_of_a_real_model_is_found() -> None:
-    """Segment Anything, eager: a softmax is only in attention, 144 times."""
+    """In an eager Segment Anything softmax is only used in attention, 144 times."""
     case = RuleContext(source.load(str(SAM / "trace.json.gz"), host=False).table)
     calls = attention_calls(case)
     assert len(calls) == np.count_nonzero(case.role(Role.SOFTMAX)) == 144

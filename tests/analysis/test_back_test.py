@@ -11,8 +11,8 @@ _RULES = (
 )
 
 
-def test_each_rule_has_outcomes_and_none_has_two() -> None:
-    """A rule without them could not say its interval."""
+def test_each_rule_has_outcomes_once() -> None:
+    """They are where its interval comes from."""
     assert sorted(results()) == sorted(_RULES)
 
 
@@ -26,7 +26,7 @@ def test_intervals_hold_most_outcomes_and_are_wider_than_noise(change: str) -> N
 
 
 def test_a_text_has_the_errors() -> None:
-    """Nine in ten only of twenty and more."""
+    """The 90th percentile only for twenty or more."""
     few = Tried(
         on="3 pairs", outcomes=3, models=1, mean_error=0.051, nine_in_ten=0.3, largest_error=0.07,
         within_15_percent=1.0, low=0.9, high=1.1, covered=1.0,

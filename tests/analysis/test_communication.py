@@ -67,7 +67,7 @@ def _communicating(records: Records) -> set[str]:
 
 
 def test_part_timeline_and_ranks_agree(records: Records) -> None:
-    """By part, by interval and by rank: the same kernels, the same time."""
+    """On which kernels are communication, and their time."""
     source = Source(Table(records), None)
     timeline, found = overview(source).timeline, answered(source)
     assert timeline is not None
@@ -82,7 +82,7 @@ def test_part_timeline_and_ranks_agree(records: Records) -> None:
 
 
 def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
-    """Both say the same time by part and by interval; of an older version's file, too."""
+    """On the time by part and by interval, also for a file of an older version."""
     old = Records(
         records.rows,
         {**records.columns, "dir": DictionaryColumn(np.zeros(records.rows, np.int64), ["fprop"])},
@@ -102,7 +102,7 @@ def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_rules_take_the_same_kernels(name: str) -> None:
-    """No rule about what computes looks at a kernel that waits for others."""
+    """No rule about compute includes a kernel that waits for other ranks."""
     work = [Work((1000, 900_000), (0, 100), name, grid=(1, 1, 1))]
     found = answered(Source(Table(parse(capture(work))), None))
     assert {advice.rule for advice in found.advice} <= {"communication"}

@@ -30,8 +30,8 @@ def capture(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_stage_speaks(capture: Path) -> None:
-    """In the order of the stages, with the figures of the columns."""
+def test_every_stage_is_shown(capture: Path) -> None:
+    """In order, with the figures of the columns."""
     done = run("prof", "--explain", "1", capture)
     lines = done.stdout.splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [*SECTIONS]
@@ -45,14 +45,14 @@ def test_every_stage_speaks(capture: Path) -> None:
 
 
 def test_a_kernel_outside_all_ranges(capture: Path) -> None:
-    """Nothing is chosen, and that is said."""
+    """No op is chosen, and the text says so."""
     lines = run("prof", "--explain", "3", capture).stdout.splitlines()
     assert "  chosen: none (no marker)" in lines
     assert "  this row: unknown FLOPs, unknown bytes" in lines
 
 
 def test_calls_that_were_not_chosen_say_why(tmp_path: Path) -> None:
-    """The deepest first, up to the first whose cost is known."""
+    """From the innermost outwards, up to the first with a known cost."""
     path = tmp_path / "net.sqlite"
     ranges = [
         Range(MM, (100, 200)),
@@ -68,7 +68,7 @@ def test_calls_that_were_not_chosen_say_why(tmp_path: Path) -> None:
 
 
 def test_it_agrees_with_the_columns_on_every_row(capture: Path) -> None:
-    """The shares of the last stage are what `-c flops,bytes` prints."""
+    """The last stage's shares are what `-c flops,bytes` prints."""
     costs = load(str(capture)).table.costs
     for row, (flops, moved) in enumerate(zip(costs.flops, costs.bytes, strict=True), 1):
         line = f"  this row: {_spelt(flops)} FLOPs, {_spelt(moved)} bytes"
@@ -85,7 +85,7 @@ def _spelt(value: int) -> str:
      (["--explain", "0"], 2, "0 is not in the range x>=1"),
      (["--explain", "1", "--by", "op"], 2, "--explain does not take")],
 )  # fmt: skip
-def test_a_row_that_is_not_there(
+def test_a_missing_row_is_refused_with_those_that_exist(
     arguments: list[str], code: int, error: str, capture: Path
 ) -> None:
     """One line that says which rows there are."""
@@ -94,7 +94,7 @@ def test_a_row_that_is_not_there(
     assert error in done.stderr
 
 
-def test_several_files_are_misuse(capture: Path) -> None:
-    """Of which of them the row would be is not clear."""
+def test_several_files_are_a_usage_error(capture: Path) -> None:
+    """The row could be in any of them."""
     done = run("prof", "--explain", "1", capture, capture)
     assert (done.code, "--explain takes one file" in done.stderr) == (2, True)

@@ -51,7 +51,7 @@ def read(folder: Path, work: list[Work], *ranges: Range) -> tuple[Records, Captu
 
 
 def test_a_replay_is_a_step_not_its_kernels(tmp_path: Path) -> None:
-    """The same kernels within one replay, launched at one instant, are no steps of 0 ns."""
+    """Equal kernels within one replay, launched at one instant, are no steps of 0 ns."""
     repeated = [replace(w, name="same") for w in replays(6)]
     for work in (replays(6), repeated):
         records, capture = read(tmp_path, work)
@@ -63,7 +63,7 @@ def test_a_replay_is_a_step_not_its_kernels(tmp_path: Path) -> None:
 
 
 def test_replays_are_steps_of_each_process(tmp_path: Path) -> None:
-    """Two processes that replay the same graph side by side: its replays are the steps of both."""
+    """Two processes that replay the same graph at once: each replay is a step of both."""
     both = [replace(w, name="same", pid=pid, tid=10 + pid) for pid in (1, 2) for w in replays(6)]
     found = find_steps(parse(readers.read(nsys_db(tmp_path / "a.sqlite", both))))
     assert (found.origin, len(found)) == ("repetition of 3 kernels", 6)
@@ -71,7 +71,7 @@ def test_replays_are_steps_of_each_process(tmp_path: Path) -> None:
 
 
 def test_kernels_between_replays_belong_to_the_step(tmp_path: Path) -> None:
-    """A loop of two graphs and a sampling kernel: that is the period, not one of the graphs."""
+    """A loop of two graphs and a sampling kernel is the period, not one of the graphs."""
     work = []
     for number, entry in enumerate(replays(12)):
         work.append(replace(entry, name=f"{entry.name}{entry.corr % 2}"))  # type: ignore[operator]
@@ -86,7 +86,7 @@ def test_kernels_between_replays_belong_to_the_step(tmp_path: Path) -> None:
 
 
 def test_gaps_inside_a_replay_are_the_graphs(tmp_path: Path) -> None:
-    """Idle time between kernels of one replay is told apart from that between replays."""
+    """Idle time within one replay is separate from that between replays."""
     records, capture = read(tmp_path, replays(4))
     for known in (capture, None):
         found = timeline(records, known)
@@ -97,8 +97,8 @@ def test_gaps_inside_a_replay_are_the_graphs(tmp_path: Path) -> None:
         assert sum(times.total for times in device.idle.values()) == device.idle_ns
 
 
-def test_what_runs_between_is_not_the_graphs(tmp_path: Path) -> None:
-    """A gap that ends with another launch's work, or follows it, has causes of the host."""
+def test_gaps_between_replays_have_causes_of_the_host(tmp_path: Path) -> None:
+    """Also those before or after another launch's work."""
     other = Work("other", (1700, 1800), (1650, 1660), corr=77, stream=9)
     records, capture = read(tmp_path, [*replays(1, gap=1000), other])
     found = timeline(records, capture)
@@ -107,7 +107,7 @@ def test_what_runs_between_is_not_the_graphs(tmp_path: Path) -> None:
 
 
 def test_a_replay_is_one_call(tmp_path: Path) -> None:
-    """Also where the records alone are there; a copy in a graph is no call to copy."""
+    """Also in records; a copy in a graph is no API call."""
     work = [replace(w, kind="memcpy") if w.node == 1 else w for w in replays(4)]
     records, capture = read(tmp_path, work)
     launch = CALL_KINDS.index(LAUNCH)
@@ -117,7 +117,7 @@ def test_a_replay_is_one_call(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["a.sqlite", "a.dict"])
 def test_a_trace_has_each_launch_once(tmp_path: Path, source: str) -> None:
-    """An exported trace has one call for each replay, from which its kernels come."""
+    """An exported trace has one call per replay, for all of its kernels."""
     read(tmp_path, replays(4))
     assert run("parse", tmp_path / "a.sqlite", "-o", tmp_path / "a.dict").code == 0
     assert run("export", tmp_path / source, "-o", tmp_path / "out.pt.trace.json").code == 0
@@ -126,7 +126,7 @@ def test_a_trace_has_each_launch_once(tmp_path: Path, source: str) -> None:
 
 
 def test_a_late_replay_is_not_launch_bound(tmp_path: Path) -> None:
-    """To advise CUDA graphs where what is late is a graph would be odd."""
+    """CUDA graphs are no advice for a late graph."""
     records, capture = read(tmp_path, replays(40, every=1000))
     table = Table(records)
     for known in (capture, None):
@@ -135,7 +135,7 @@ def test_a_late_replay_is_not_launch_bound(tmp_path: Path) -> None:
 
 
 def test_the_summary_counts_how_ops_were_found(tmp_path: Path) -> None:
-    """Where not all were found by their launch; the shares are of GPU time."""
+    """If not all by their launch; the shares are of GPU time."""
     eager = Work("gemm", (200, 300), (22, 24), corr=99)
     lost = [Work("x", (90_000, 90_100), (89_000, 89_010), corr=98, api="cudaGraphLaunch", node=77)]
     read(tmp_path, [eager, *replays(1), *lost])
@@ -147,7 +147,7 @@ def test_the_summary_counts_how_ops_were_found(tmp_path: Path) -> None:
     assert "Ops by" not in run("summary", tmp_path / "a.sqlite").stdout
 
 
-def test_layers_and_lines_follow(tmp_path: Path) -> None:
+def test_layers_and_lines_have_the_time_of_all_replays(tmp_path: Path) -> None:
     """The layer of the capture has the time of all replays."""
     read(tmp_path, replays(4))
     tree = run("summary", "--by", "layer", tmp_path / "a.sqlite").stdout
@@ -156,8 +156,8 @@ def test_layers_and_lines_follow(tmp_path: Path) -> None:
     assert net.split()[-1] == "12"
 
 
-def test_a_graphed_run_lines_up_with_an_eager_one(tmp_path: Path) -> None:
-    """Op by op: the same ops with the same time, FLOPs and layer; what differs is told of each."""
+def test_a_graphed_run_is_compared_with_an_eager_one(tmp_path: Path) -> None:
+    """Op by op: time, FLOPs and layer are the same; differences are listed."""
     layer, mm, add = CAPTURED
     eager, ranges = [], []
     for number, entry in enumerate(replays(4)):

@@ -27,10 +27,10 @@ PYTORCH_KERNEL = "void at::native::vectorized_elementwise_kernel<4, at::native::
         (("ampere_sgemm_128x64_tn",), None),
     ],
 )
-def test_names_of_kernels_tell_the_library(
+def test_the_library_follows_from_kernel_names(
     names: tuple[str, ...], library: str | None, tmp_path: Path
 ) -> None:
-    """One kernel of PyTorch's is enough for PyTorch; without a telling name nothing is known."""
+    """One kernel of PyTorch's is enough for PyTorch; without a known name it is unknown."""
     work = [
         Work(name, (100 * place + 50, 100 * place + 90), (100 * place, 100 * place + 9))
         for place, name in enumerate(names)
@@ -42,8 +42,8 @@ def test_names_of_kernels_tell_the_library(
 OF_PYTORCH = re.compile(r"torch|DataLoader|pyprof\.|empty_cache|\.item\(\)|FSDP")
 
 
-def test_a_program_of_no_known_library_gets_no_advice_of_pytorchs(tmp_path: Path) -> None:
-    """Neither what to do nor the verdict names its functions; the summary of PyTorch's does."""
+def test_a_program_of_an_unknown_library_gets_no_advice_for_pytorch(tmp_path: Path) -> None:
+    """Neither advice nor verdict names PyTorch's functions, as they do for PyTorch."""
     path = tmp_path / "net.sqlite"
     late = [(place * 100_000, place * 100_000 + 20_000) for place in range(1, 40)]
     for name, named in (("probe_GPU2", False), (PYTORCH_KERNEL, True)):
@@ -59,7 +59,7 @@ def test_a_program_of_no_known_library_gets_no_advice_of_pytorchs(tmp_path: Path
                 "nsys2022.2-a100-duplicate-api-rows/net.sqlite",
                 "nsys2025.3-t4-registered-strings/net.sqlite"],
 )  # fmt: skip
-def test_real_programs_without_pytorch_get_none_either(captures: Path, capture: str) -> None:
+def test_real_programs_without_pytorch_get_no_advice_for_it(captures: Path, capture: str) -> None:
     answer = summary(summarise(load(str(captures / capture))))
     texts = [each.action for each in answer.advice] + [each.text for each in answer.verdict]
     assert not OF_PYTORCH.search(" ".join(texts))
@@ -70,7 +70,7 @@ def test_real_programs_without_pytorch_get_none_either(captures: Path, capture: 
     [("triton_red_fused_add_native_layer_norm_0", True), ("triton__0d1d2d3de", True),
      ("triton_gemm_dot.12", False), (PYTORCH_KERNEL, False)],
 )  # fmt: skip
-def test_kernels_of_torch_compile_tell_that_it_was_used(
+def test_kernels_of_torch_compile_show_that_it_was_used(
     name: str, *, compiled: bool, tmp_path: Path
 ) -> None:
     path = nsys_db(tmp_path / "net.sqlite", [Work(name, (50, 90), (0, 9))])

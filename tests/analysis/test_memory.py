@@ -55,7 +55,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ],
 )
 def test_texts_ten_times_as_long_take_no_more_memory(captures: list[Path], form: str) -> None:
-    """From SQLite to the written file; Arrow's memory and NumPy's."""
+    """From SQLite to the written file, in Arrow and NumPy."""
     found = [python("-c", PEAK_BYTES, str(path), form) for path in captures]
     assert [run.stderr for run in found] == ["", ""]
     short, long = (int(run.stdout) for run in found)

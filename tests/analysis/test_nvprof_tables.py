@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_nvprofs_tables_add_up(path: Path) -> None:
-    """--summary nvprof: GPU activities and API calls, each 100 % of its own."""
+    """--summary nvprof: GPU activities and API calls, each 100 % on its own."""
     rows = list(
         csv.DictReader(io.StringIO(run("prof", "--csv", "--summary", "nvprof", path).stdout))
     )
@@ -43,13 +43,13 @@ def test_nvprofs_tables_add_up(path: Path) -> None:
 
 
 def test_nvprofs_times_have_no_exponents() -> None:
-    """However long a run took; five digits where there are no more."""
+    """However long a run took; at most five digits."""
     spelt = [time(ns) for ns in (24, 27_839, 99_999_400_000_000, 123_456_700_000_000)]
     assert spelt == ["24ns", "27.839us", "99999s", "123457s"]
 
 
 def test_nvprofs_tables_of_records_lack_api_calls(path: Path, tmp_path: Path) -> None:
-    """It is said on stderr, unless -q."""
+    """A warning says so, unless -q."""
     assert run("parse", path, "-o", tmp_path / "net.dict").code == 0
     done, quiet = (run("prof", *q, "--summary=nvprof", tmp_path / "net.dict") for q in ([], ["-q"]))
     assert "no API calls" in done.stderr

@@ -59,13 +59,12 @@ def table(kind: Any, rows: list[Row]) -> Any:  # noqa: ANN401 - Arrow has no typ
     return schema.table(kind, columns, len(rows))
 
 
-def test_healthy() -> None:
-    """A capture without traps has nothing said of it."""
+def test_a_capture_without_pitfalls_has_none() -> None:
     assert pitfalls.find_pitfalls(capture(kernels(30))) == []
 
 
-def test_warnings_of_the_reader() -> None:
-    """What the reader saw comes first, verbatim."""
+def test_warnings_of_the_reader_come_first() -> None:
+    """Verbatim."""
     assert pitfalls.find_pitfalls(capture(kernels(3), warnings=("lost records",))) == [
         "lost records"
     ]
@@ -98,32 +97,31 @@ UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
         (capture(UNNAMED), "emulated on integer units"),
     ],
 )
-def test_traps(given: schema.Capture, said: str) -> None:
-    """Each trap is told of in one sentence, and no other is."""
+def test_each_pitfall_is_one_sentence(given: schema.Capture, said: str) -> None:
+    """And no other is found."""
     (text,) = pitfalls.find_pitfalls(given)
     assert said in text
 
 
-def test_few_kernels_say_nothing_of_blocking() -> None:
-    """A few launches that end late are no habit."""
+def test_a_few_late_launches_are_not_called_blocking() -> None:
     assert pitfalls.find_pitfalls(capture(kernels(5), launches(5, length=200))) == []
 
 
-def test_ranges_missing_is_said_once() -> None:
+def test_missing_ranges_are_reported_once() -> None:
     assert pitfalls.find_pitfalls(capture(kernels(2), texts=(), warnings=("no NVTX ranges",))) == [
         "no NVTX ranges"
     ]
 
 
-def test_union() -> None:
-    """Time in which anything ran is counted once, in any order of rows."""
+def test_time_in_which_anything_ran_counts_once() -> None:
+    """In any order of rows."""
     spans = [(10, 20), (0, 5), (15, 18), (19, 30), (40, 41)]
     rows = [{"kind": 0, "start": start, "end": end} for start, end in spans]
     assert pitfalls._union(table(schema.ACTIVITIES, rows)) == 5 + 20 + 1
 
 
-def test_secrets(tmp_path: Path) -> None:
-    """A file that holds the environment says so; one of another kind holds nothing known."""
+def test_a_file_with_the_environment_says_so(tmp_path: Path) -> None:
+    """Others are known to hold none."""
     import sqlite3  # noqa: PLC0415
     from contextlib import closing  # noqa: PLC0415
 

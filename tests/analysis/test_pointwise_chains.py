@@ -27,7 +27,7 @@ def test_a_product_ends_a_chain_and_a_single_kernel_is_none() -> None:
 
 
 def test_an_unlinked_row_begins_a_chain() -> None:
-    """Of four, the third."""
+    """The third of four."""
     case = _case(ADD, ADD, ADD, ADD)
     unlinked = np.array([False, False, True, False])
     rows, chain = pointwise_chains(case, case.chosen, unlinked)
@@ -35,25 +35,25 @@ def test_an_unlinked_row_begins_a_chain() -> None:
 
 
 def test_bytes_between_two_kernels_are_moved_no_more() -> None:
-    """Two that move 30 MB each move 30 in one, and one of 3 and one of 30 move 30."""
+    """Two that move 30 MB each move 30 as one; one of 3 and one of 30 move 30."""
     moved, chain = np.array([30e6, 30e6, 3e6, 30e6]), np.array([0, 0, 1, 1])
     fused = chain_ns(np.full(4, 1e6), moved, chain, np.full(4, 1e12))
     assert fused == pytest.approx([30e6 / 0.75e12 * 1e9] * 2)
 
 
 def test_without_bytes_or_bandwidth_a_chain_takes_as_long_as_its_longest() -> None:
-    """What it moves is known by its time alone."""
+    """Only its time is known."""
     ns, unknown = np.array([4e3, 9e3]), np.full(2, np.nan)
     for moved, bandwidth in ((unknown, np.full(2, 1e12)), (np.full(2, 1e6), unknown)):
         assert chain_ns(ns, moved, np.zeros(2, np.int64), bandwidth).tolist() == [9e3]
 
 
-def test_no_kernel_takes_less_than_a_launch_and_its_end() -> None:
+def test_no_kernel_takes_less_than_its_overhead() -> None:
     """2.5 us."""
     ns = np.array([1e3, 1e3])
     assert chain_ns(ns, ns, np.zeros(2, np.int64), np.full(2, 1e12)).tolist() == [2500]
 
 
 def test_the_bandwidth_of_a_row_is_its_device_s() -> None:
-    """As the driver said it."""
+    """As reported by the driver."""
     assert bandwidths(_case(ADD)).tolist() == [1_555_200_000_000]

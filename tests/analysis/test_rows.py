@@ -40,7 +40,7 @@ def rows(*arguments: str | Path) -> list[dict[str, str]]:
 
 
 def test_rows_of_all_ranks_follow_each_other(ranks: Path) -> None:
-    """Every row of every file comes out once, with its rank, and else as it does alone."""
+    """Every row of every file comes out once, with its rank and otherwise unchanged."""
     names = ",".join(name for name in COLUMNS if name not in ("rank", "eff", "idx", "opid"))
     alone = [rows("-c", names, file) for file in sorted(ranks.iterdir())]
     assert rows("-c", names, ranks) == [row for part in alone for row in part]
@@ -50,10 +50,10 @@ def test_rows_of_all_ranks_follow_each_other(ranks: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["capture", "parsed", "original"])
-def test_numbers_run_on_alike_in_prof_load_and_export(
+def test_numbers_continue_equally_in_prof_load_and_export(
     form: str, ranks: Path, tmp_path: Path
 ) -> None:
-    """One number is one row, one op call of one rank; those of the first rank are as alone."""
+    """One number per row and per op call of a rank; those of the first rank are as alone."""
     for file in sorted(ranks.iterdir()) if form != "capture" else ():
         lines = file.with_suffix(".dict")
         run("parse", file, "-o", lines)
@@ -81,7 +81,7 @@ def test_numbers_run_on_alike_in_prof_load_and_export(
 
 
 def test_an_op_call_that_is_guessed_ends_with_its_rank(tmp_path: Path) -> None:
-    """The original's files do not tell calls: copies in a row are one, but never of two ranks."""
+    """The original's files have no calls: consecutive copies are one, but never of two ranks."""
     line = "{'kShortName': 'memcpy', 'kDuration': 9, 'kLongName': 'memcpy', 'kind': 'memcpy'}\n"
     for rank in range(2):
         (tmp_path / f"rank{rank}.dict").write_text(line * 2)
@@ -92,7 +92,7 @@ def test_an_op_call_that_is_guessed_ends_with_its_rank(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["op", "layer", "kernel", "rank"])
 def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
-    """Counts, sums and extremes, beside those of the rows themselves."""
+    """Counts, sums and extremes equal those of the rows."""
     whole = rows("-c", f"{key},sil,flops", ranks)
     found = rows("--by", key, ranks)
     header = COLUMNS[key].header
@@ -111,21 +111,21 @@ def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
          "summary --steps 1:3"], "prof --csv --by op", "summary"),
 )  # fmt: skip
 def test_the_number_of_workers_changes_nothing(arguments: str, ranks: Path) -> None:
-    """Not a bit of what is written, nor what is said."""
+    """Neither output nor messages, to the bit."""
     words = arguments.split()
     here, two = run(*words, ranks), run(*words, "--workers", "2", ranks)
     assert (two.code, two.stdout, two.stderr) == (0, here.stdout, here.stderr)
 
 
 def test_sorting_and_the_first_rows_are_of_the_whole_set(ranks: Path) -> None:
-    """As if all rows had been in one file."""
+    """As if all rows were in one file."""
     durations = sorted((int(row["Sil(ns)"]) for row in rows("-c", "sil", ranks)), reverse=True)
     found = rows("-c", "sil,rank", "--sort", "sil", "--top", "5", ranks)
     assert [int(row["Sil(ns)"]) for row in found] == durations[:5]
 
 
 def test_the_summary_has_each_rank_and_the_slowest_steps(ranks: Path) -> None:
-    """Three GPUs beside each other."""
+    """Three GPUs next to each other."""
     done = run("summary", ranks)
     assert (done.code, done.stderr) == (0, "")
     for rank in range(RANKS):
@@ -144,7 +144,7 @@ def test_a_comparison_is_the_same_on_any_number_of_workers(ranks: Path) -> None:
 
 @pytest.mark.slow
 def test_two_sets_are_compared(ranks: Path) -> None:
-    """A run against itself has changed nothing; against one of its ranks, it has more of all."""
+    """A run with itself has no change; with one of its ranks, more of everything."""
     done = run("diff", "--fail-if", "time>+1%", ranks, ranks)
     assert (done.code, done.stderr) == (0, "")
     done = run("diff", "--fail-if", "kernels>+1%", ranks / "net-rank0.sqlite", ranks)
@@ -153,7 +153,7 @@ def test_two_sets_are_compared(ranks: Path) -> None:
 
 @pytest.mark.long
 def test_a_frame_holds_all_ranks(ranks: Path) -> None:
-    """By folder, glob, or paths, on any number of workers."""
+    """By folder, glob or paths, on any number of workers."""
     whole = pyprof.load(ranks)
     assert whole["rank"].value_counts().to_dict() == dict.fromkeys(range(RANKS), len(whole) / RANKS)
     for other in (
@@ -164,7 +164,7 @@ def test_a_frame_holds_all_ranks(ranks: Path) -> None:
         pd.testing.assert_frame_equal(other, whole)
 
 
-def test_a_corrupt_capture_is_told_and_left_out(ranks: Path) -> None:
+def test_a_corrupt_capture_is_named_and_skipped(ranks: Path) -> None:
     """The others are reported; with --strict, none is."""
     (ranks / "net-rank1.sqlite").write_bytes(b"SQLite format 3\0" + bytes(50))
     done = run("summary", ranks)
@@ -178,8 +178,8 @@ def test_a_corrupt_capture_is_told_and_left_out(ranks: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["prof", "summary", "lines", "report", "roofline"])
-def test_an_empty_folder_is_one_clear_line(command: str, tmp_path: Path) -> None:
-    """And exit code 1."""
+def test_an_empty_folder_is_an_error(command: str, tmp_path: Path) -> None:
+    """One line, exit code 1."""
     refused(command, tmp_path)
 
 
@@ -202,8 +202,7 @@ def test_an_empty_folder_is_one_clear_line(command: str, tmp_path: Path) -> None
     ],
     ids=" ".join,
 )
-def test_a_file_without_rows(command: list[str], tmp_path: Path) -> None:
-    """Nothing to report is no fault."""
+def test_a_file_without_rows_is_no_error(command: list[str], tmp_path: Path) -> None:
     nothing = records(captures.capture([Work((0, 5))])).take(np.zeros(0, np.int64))
     path = tmp_path / "net.parquet"
     with path.open("wb") as file:
@@ -219,8 +218,8 @@ def test_a_file_without_rows(command: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_times_too_long_to_be_true_are_no_warning_of_numpys(tmp_path: Path) -> None:
-    """What is wrong with a time is the reader's to say."""
+def test_impossible_times_cause_no_warning_of_numpys(tmp_path: Path) -> None:
+    """The reader warns of them."""
     found = records(captures.capture([Work((0, 2**62)), Work((5, 2**62)), Work((6, 2**62 + 5))]))
     with (tmp_path / "net.parquet").open("wb") as file:
         parquet.write(found, file)

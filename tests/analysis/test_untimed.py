@@ -33,7 +33,7 @@ def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_rows_are_without_a_time_and_say_why(capture: Path) -> None:
-    """Empty in CSV, `-` in text, <NA> in the frame; the warning comes once."""
+    """Empty in CSV, `-` in text, <NA> in the frame; one warning."""
     done = run("prof", "--csv", "-c", "idx,sil,end,tflops,eff,why", capture)
     rows = [*csv.DictReader(io.StringIO(done.stdout))]
     assert [row["Sil(ns)"] for row in rows] == [
@@ -50,7 +50,7 @@ def test_rows_are_without_a_time_and_say_why(capture: Path) -> None:
 
 
 def test_groups_count_them_and_add_up_the_others(capture: Path) -> None:
-    """Mean and least are of what is known; a group of which nothing is known has none."""
+    """Mean and minimum are of known times; a group without any has none."""
     rows = csv.DictReader(io.StringIO(run("prof", "--csv", "--by", "kernel", capture).stdout))
     found = {row["Kernel"]: row for row in rows}
     assert {name: row["Calls"] for name, row in found.items()} == {
@@ -83,7 +83,7 @@ def test_nvprofs_tables_add_up_the_others(capture: Path) -> None:
 def test_every_report_is_made(
     command: tuple[str, ...], capture: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """None of them fails, and each says what was left out."""
+    """And each says what was left out."""
     monkeypatch.chdir(tmp_path)
     done = run(command[0], capture, *command[1:])
     assert done.code == 0, done.stderr
@@ -93,7 +93,7 @@ def test_every_report_is_made(
 
 
 def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Path) -> None:
-    """All kernels are there; their lengths add up to what is known."""
+    """All kernels are there; their lengths add up to the known time."""
     target = tmp_path / "x.pt.trace.json"
     assert run("export", capture, "-o", target).code == 0
     events = [e for e in json.loads(target.read_text())["traceEvents"] if e.get("cat") == "kernel"]
@@ -103,8 +103,8 @@ def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["start", "end"])
-def test_a_time_that_stands_for_none_within_is_none(name: str, tmp_path: Path) -> None:
-    """The least of 64 bits, which no capture and no sum of times can hold."""
+def test_the_sentinel_of_a_missing_time_is_a_missing_time(name: str, tmp_path: Path) -> None:
+    """The minimum of 64 bits, which no capture and no sum of times can hold."""
     damage.nsys(tmp_path / "net.sqlite", TRUTH)
     path = tmp_path / "net.dict"
     assert run("parse", tmp_path / "net.sqlite", "-o", path).code == 0
@@ -120,7 +120,7 @@ def test_a_time_that_stands_for_none_within_is_none(name: str, tmp_path: Path) -
 
 
 def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
-    """A row without a time takes none: busy time is the sum of those that have one."""
+    """Busy time is the sum of the rows that have one."""
     path = damage.nsys(tmp_path / "net.sqlite", TRUTH)
     damage.spans(path, "nsys", "end 0", WRONG)
     records = pyprof.load(path)
@@ -131,7 +131,7 @@ def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
 
 
 def test_two_sides_are_compared(capture: Path, tmp_path: Path) -> None:
-    """A run with rows without a time against itself: nothing differs."""
+    """A run with rows without a time, with itself: nothing differs."""
     done = run("diff", capture, capture)
     assert done.code == 0, done.stderr
     whole = damage.nsys(tmp_path / "whole.sqlite", TRUTH)

@@ -55,8 +55,8 @@ def _told(entries: Sequence[Advice]) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize("marked", [True, False], ids=["marked steps", "guessed steps"])
-def test_copies_before_the_loop_are_told_apart(marked: bool) -> None:  # noqa: FBT001
-    """They come last, however long they took, and the loop's gain has nothing of them."""
+def test_copies_before_the_loop_are_separate_advice(marked: bool) -> None:  # noqa: FBT001
+    """They come last, however long they took, and are no part of the loop's gain."""
     work, ranges = _steps(NAMES)
     entries = _advice([_held(0, 80_000), *work], ranges if marked else [])
     assert _told(entries)[0] == ("low_occupancy", False)
@@ -67,8 +67,8 @@ def test_copies_before_the_loop_are_told_apart(marked: bool) -> None:  # noqa: F
     assert not any(entry.rule == "pageable_copies" for entry in entries if not entry.once)
 
 
-def test_copies_in_every_step_are_the_loops() -> None:
-    """What recurs is steady work, between the kernels of a step or between its steps."""
+def test_copies_in_every_step_are_part_of_the_loop() -> None:
+    """Between the kernels of a step or between steps."""
     work, ranges = _steps(NAMES[:2])
     work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
     entries = _advice(work, ranges)
@@ -76,8 +76,8 @@ def test_copies_in_every_step_are_the_loops() -> None:
     assert not any(entry.once for entry in entries)
 
 
-def test_a_guess_that_is_a_small_part_says_nothing_of_once() -> None:
-    """Kernels that repeat for a moment are not the loop if most kernels are others."""
+def test_guessed_steps_of_a_small_part_separate_nothing() -> None:
+    """Kernels that repeat briefly are no loop if most kernels are others."""
     work, _ = _steps(NAMES, begin=0)
     single = [Work((LOOP, LOOP + 50_000 * US), (LOOP - 5 * US, LOOP - US), "single_kernel",
                    grid=(27, 1, 1))]  # fmt: skip
@@ -87,7 +87,7 @@ def test_a_guess_that_is_a_small_part_says_nothing_of_once() -> None:
 
 
 def test_an_interrupted_series_of_guessed_steps_is_one_loop() -> None:
-    """Steps are the longest series alone, but the same kernels before it are no start-up."""
+    """Steps are the longest series, but the same kernels before it are no start-up."""
     work, _ = _steps(NAMES)
     other = Work((LOOP - 4000 * US, LOOP - 3000 * US), (LOOP - 4005 * US, LOOP - 4004 * US), "x")
     before, _ = _steps(NAMES, 4, LOOP - 9000 * US)
@@ -97,7 +97,7 @@ def test_an_interrupted_series_of_guessed_steps_is_one_loop() -> None:
 
 
 def test_communication_before_the_loop_is_no_gain_of_the_loop() -> None:
-    """An exposed broadcast of parameters happens once."""
+    """A broadcast of parameters happens once."""
     work, ranges = _steps(NAMES)
     broadcast = Work((10 * US, 50_000 * US), (0, 5 * US), NCCL, stream=20)
     told = {entry.rule: entry for entry in _advice([broadcast, *work], ranges)}
@@ -105,7 +105,7 @@ def test_communication_before_the_loop_is_no_gain_of_the_loop() -> None:
     assert told["communication"].gain_ns == 49_990 * US
 
 
-def test_the_same_rule_of_several_captures_stays_apart() -> None:
+def test_once_and_per_step_stay_separate_in_several_captures() -> None:
     """Merging adds once to once and steady to steady."""
     work, ranges = _steps(NAMES[:2])
     work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
@@ -119,7 +119,7 @@ def test_the_same_rule_of_several_captures_stays_apart() -> None:
 
 
 def test_a_slow_first_step_repeats_no_advice_of_the_loop() -> None:
-    """Though it lost more than all others, by the same cause; what came before it is told."""
+    """Even if it lost most, for the same cause; what came before it is listed."""
     work, ranges = _steps(NAMES[:2])
     work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
     slow = _held(LOOP - 20_000 * US, 19_000)

@@ -394,10 +394,10 @@ CASES: dict[str, tuple[str, Story, Story]] = {
 
 
 @pytest.mark.parametrize(("rule", "evident", "silent"), CASES.values(), ids=CASES.keys())
-def test_a_rule_speaks_of_evidence_and_is_silent_without(
+def test_a_rule_applies_with_evidence_and_not_without(
     rule: str, evident: Story, silent: Story
 ) -> None:
-    """With evidence there is one advice with rows or ranges and a gain; without, there is none."""
+    """With evidence there is one suggestion with rows or ranges and a gain; without, none."""
     found = _advice(evident)[rule]
     assert found.evidence
     assert found.gain_ns is None or found.gain_ns > 0
@@ -703,14 +703,13 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     for refutation, stories in told.items()
     for place, story in enumerate(stories)
 ])  # fmt: skip
-def test_what_refutes_a_rule(rule: str, refutation: str, story: Story) -> None:
-    """Where what the rule names as its refutation is the case, it is silent."""
+def test_a_refuted_rule_does_not_apply(rule: str, refutation: str, story: Story) -> None:
     assert refutation in refutations()[rule]
     assert rule not in _advice(story)
 
 
 def test_every_refutation_is_stated_and_tested() -> None:
-    """A rule states what would refute it, and for each there is a capture that does."""
+    """A rule states what would refute it, and each of these has a capture here."""
     stated = {(rule, text) for rule, told in refutations().items() for text in told}
     tested = {(rule, text) for rule, told in REFUTED.items() for text in told}
     assert not stated - tested, "write stories of these refutations into REFUTED, above"
@@ -719,8 +718,8 @@ def test_every_refutation_is_stated_and_tested() -> None:
     assert not silent, "state in @rule(...) what would refute these"
 
 
-def test_a_wait_is_told_once() -> None:
-    """Of a gap in which data were loaded, loading is told; the rest of it is the host's."""
+def test_idle_time_counts_for_one_rule() -> None:
+    """The part of a gap in which data were loaded is data loading; the rest is the host's."""
     story = _gap(4000, text=LOADING)
     story.ranges[0] = Range(LOADING, (111 * US, 2000 * US))
     found = _advice(story)
@@ -731,7 +730,7 @@ def test_a_wait_is_told_once() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_advice_is_of_the_chosen_rows_alone(case: str) -> None:
-    """As `--where` leaves them, without times between them; of no rows there is none."""
+    """As chosen with `--where`, without idle time; without rows there is none."""
     rule, story, _ = CASES[case]
     net = capture(story.work, story.api, story.ranges)
     table = Table(parse(net), story.override)
@@ -743,7 +742,7 @@ def test_advice_is_of_the_chosen_rows_alone(case: str) -> None:
 
 
 def test_data_loading_counts_the_loads_that_the_gpu_waited_for() -> None:
-    """Not those of other steps, or those that work hid."""
+    """Not those in other steps, or those hidden by work."""
     story = _gap(4000, text=LOADING)
     story.ranges.append(Range(LOADING, (20 * US, 100 * US)))  # while the first kernel ran
     (evidence,) = _advice(story)["data_loading"].evidence
@@ -752,7 +751,7 @@ def test_data_loading_counts_the_loads_that_the_gpu_waited_for() -> None:
 
 @pytest.mark.parametrize(("inside_us", "expected"), [(100, 6), (1500, 9)])
 def test_data_loading_names_the_line_that_takes_the_time(inside_us: int, expected: int) -> None:
-    """The dataset's, unless a stack inside, as of collate_fn, takes more."""
+    """The dataset's, unless a stack inside, such as that of collate_fn, takes longer."""
     story = _gap(4000, text=LOADING)
     story.ranges[0] = Range(LOADING, (111 * US, 2111 * US))
     later = (200 + inside_us) * US
@@ -768,7 +767,7 @@ def test_data_loading_names_the_line_that_takes_the_time(inside_us: int, expecte
 
 
 def test_chains_of_unmarked_kernels() -> None:
-    """Without ops, different kernels make a chain; one kernel again and again does not."""
+    """Without ops, different kernels make a chain; repetitions of one do not."""
     other = ADD.replace("CUDAFunctor_add", "CUDAFunctor_mul")
     story = _chain(1 << 20, 1 << 20, 1 << 20)
     bare = Story(story.work)
@@ -778,33 +777,33 @@ def test_chains_of_unmarked_kernels() -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    """A rule without a story of its evidence, and of its absence, is not tested."""
+    """With evidence and without."""
     missing = rules().keys() - {rule for rule, *_ in CASES.values()}
     assert not missing, "write a story of each of these rules into CASES, above"
 
 
-def test_gaps_before_copies_to_the_gpu_are_to_be_filled_by_preparing_data() -> None:
+def test_gaps_before_copies_to_the_gpu_are_data_preparation() -> None:
     story = _gap(4000)
     story.work[1] = copy((4010 * US, 4020 * US), (4000 * US, 4005 * US))
     assert _advice(story)["host_work"].action.startswith("prepare ahead what is copied to the GPU")
     assert _advice(_gap(4000))["host_work"].action.startswith("a CPU profiler")
 
 
-def test_gaps_in_which_code_is_loaded_are_of_warm_up() -> None:
+def test_gaps_with_module_loading_are_warm_up() -> None:
     loaded = _gap(4000, Api("cuModuleLoadDataEx", (200 * US, 210 * US)))
     assert _advice(loaded)["host_work"].action.startswith("capture after warm-up")
     before = _gap(4000, Api("cuModuleLoadDataEx", (5 * US, 20 * US)))
     assert _advice(before)["host_work"].action.startswith("a CPU profiler")
 
 
-def test_attention_far_under_its_roof_has_other_backends() -> None:
+def test_attention_far_below_its_roof_suggests_other_backends() -> None:
     work = _busy(20_000, "flash_fwd_kernel", begin=10)
     heads = [_tensor(8, 16, 1024, 64, dtype="float16")] * 3
     story = Story([work], _called("scaled_dot_product_attention", work, *heads))
     assert "sdpa_kernel" in _advice(story)["under_roof"].action
 
 
-def test_a_call_that_took_no_fused_kernel_is_not_told_to_call_it() -> None:
+def test_a_call_of_fused_attention_is_not_advised_to_call_it() -> None:
     work, ranges = told(*attention(), dtype="float32")
     called = op("scaled_dot_product_attention", (-1 * US, 1000 * US))
     fell_back = _advice(Story(work, [called, *ranges]))["eager_attention"]
@@ -813,7 +812,7 @@ def test_a_call_that_took_no_fused_kernel_is_not_told_to_call_it() -> None:
     assert written.action.startswith("call torch.nn.functional.scaled_dot_product_attention")
 
 
-def test_chains_left_by_torch_compile_are_for_it_to_take() -> None:
+def test_chains_left_by_torch_compile_are_advised_to_be_compiled() -> None:
     story = _chain(1 << 20, 1 << 20, 1 << 20)
     compiled = [*story.work, _busy(1, "triton_poi_fused_add_0", begin=500)]
     action = _advice(Story(compiled, story.ranges))["unfused_pointwise"].action
@@ -847,8 +846,10 @@ EVIDENCE = {
 @pytest.mark.parametrize(
     ("rule", "story", "what", "reason"), EVIDENCE.values(), ids=EVIDENCE.keys()
 )
-def test_evidence_is_what_the_user_wrote(rule: str, story: Story, what: str, reason: str) -> None:
-    """It names the op and its line, not the kernel alone."""
+def test_evidence_names_the_users_op_and_line(
+    rule: str, story: Story, what: str, reason: str
+) -> None:
+    """Not the kernel alone."""
     evidence = _advice(story)[rule].evidence
     assert (evidence[0].what, evidence[0].line) == (what, "/src/net.py:5")
     assert evidence[0].detail.startswith(reason)
@@ -919,15 +920,15 @@ GAINS = {
 
 
 @pytest.mark.parametrize(("rule", "story", "expected_us"), GAINS.values(), ids=GAINS.keys())
-def test_what_could_be_won(rule: str, story: Story, expected_us: float) -> None:
-    """The gain in us, by hand; of an interval what is expected."""
+def test_gains_equal_those_worked_out_by_hand(rule: str, story: Story, expected_us: float) -> None:
+    """In us; for an interval, the expected gain."""
     found = _advice(story)[rule]
     assert found.gain_ns is not None
     assert found.likely_ns / US == pytest.approx(expected_us, rel=0.01)
 
 
 def test_a_gain_that_was_tried_is_an_interval() -> None:
-    """The upper bound is its high end; the rule says on what it was tried, and the code."""
+    """The upper bound is its high end; the rule says on what it was tested, and how to do it."""
     found = _advice(_matmul(CUDA_CORES, BIG, 8000))["tf32"]
     assert found.predicted is not None
     assert found.gain_ns == found.predicted.high_ns
@@ -938,8 +939,8 @@ def test_a_gain_that_was_tried_is_an_interval() -> None:
     assert found.predicted.code.startswith("torch.")
 
 
-def test_other_vendors_have_bounds_alone() -> None:
-    """No change of a program on them was tried."""
+def test_other_vendors_have_upper_bounds_only() -> None:
+    """No change was tested on them."""
     story = replace(_matmul(CUDA_CORES, BIG, 8000), override=Override("MI300X"))
     other = replace(_chain(1 << 20, 1 << 20, 1 << 20), override=Override("MI300X"))
     found = [*_advice(story).values(), *_advice(other).values()]
@@ -947,8 +948,8 @@ def test_other_vendors_have_bounds_alone() -> None:
     assert not any(each.predicted for each in found)
 
 
-def test_a_cpu_and_an_unknown_gpu_have_bounds_alone() -> None:
-    """No change was tried on a CPU, or can be said to have been on an unknown GPU."""
+def test_a_cpu_and_an_unknown_gpu_have_upper_bounds_only() -> None:
+    """No change was tested on a CPU or is known to hold for that GPU."""
     chain = _chain(1 << 20, 1 << 20, 1 << 20)
     unknown = replace(chain, gpu=dict.fromkeys(("name", "cc_major", "cc_minor")))
     on_cpu = partial(replace, kind=schema.CPU, name="aten::gelu", grid=None)
@@ -957,22 +958,21 @@ def test_a_cpu_and_an_unknown_gpu_have_bounds_alone() -> None:
         assert _advice(story)["unfused_pointwise"].predicted is None
 
 
-def test_the_most_comes_first() -> None:
-    """Advice is ranked by what could be won."""
+def test_advice_is_sorted_by_gain() -> None:
     story = _gap(2000, Api("cudaStreamSynchronize", (20 * US, 130 * US)), text="next_batch")
     gains = [advice.gain_ns or 0 for advice in _advice(story).values()]
     assert gains == sorted(gains, reverse=True)
     assert len(gains) > 1
 
 
-def test_gpus_side_by_side_win_once() -> None:
-    """What each of two GPUs could win shortens the step by the larger of them."""
+def test_gains_of_parallel_gpus_are_not_added() -> None:
+    """The larger of the two shortens the step."""
     work = [_busy(grid=27), Work((10 * US, 60 * US), (6 * US, 7 * US), grid=(27, 1, 1), device=1)]
     assert _advice(Story(work))["low_occupancy"].gain_ns == 75 * US
 
 
 def test_a_quiet_capture_needs_no_advice() -> None:
-    """One kernel at the roof that was queued in time."""
+    """One kernel at its roof that was queued in time."""
     story = _matmul(TC_GEMM, HALF, 600)
     assert _advice(Story([*story.work, _later(story.work[0], 600)], story.ranges)) == {}
     assert schema.KINDS[story.work[0].kind] == "kernel"

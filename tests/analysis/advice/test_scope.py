@@ -28,8 +28,8 @@ def _not_looked_at(scope: Scope) -> set[str]:
     return {subject for subjects in scope.missing.values() for subject in subjects}
 
 
-def test_all_is_looked_at_where_all_is_known() -> None:
-    """Ops, shapes, times and peaks are recorded; what a CPU alone has is not spoken of."""
+def test_everything_is_checked_if_everything_is_known() -> None:
+    """Ops, shapes, times and peaks are recorded; subjects of CPUs are not mentioned."""
     scope = _scope(training())
     assert scope.missing == {}
     assert {"idle time", "Tensor Cores", "copies", "distance from the peaks"} <= {*scope.looked_at}
@@ -37,7 +37,7 @@ def test_all_is_looked_at_where_all_is_known() -> None:
 
 
 def test_kernels_without_ops_are_not_judged_by_them() -> None:
-    """It is said for how much of the time no op is known, and idle time is looked at."""
+    """It says for how much of the time the op is unknown; idle time is still checked."""
     work = [
         Work((0, 300 * US), (0, US), "kernel_of_mine"),
         Work((300 * US, 400 * US), (US, 2 * US)),
@@ -56,13 +56,13 @@ def test_a_gpu_without_peaks_is_named() -> None:
 
 
 def test_chosen_rows_have_no_idle_time_to_look_at() -> None:
-    """Without a timeline for `--where`, idle time is neither looked at nor missing."""
+    """With `--where` there is no timeline: idle time is neither checked nor missing."""
     scope = _scope(training(), timed=False)
     assert "idle time" not in {*scope.looked_at, *_not_looked_at(scope)}
 
 
-def test_a_cpu_is_looked_at_for_what_a_cpu_can_have() -> None:
-    """No word of Tensor Cores or launches; of fusion, that it is not classified."""
+def test_a_cpu_is_checked_for_subjects_of_cpus() -> None:
+    """Not Tensor Cores or launches; of fusion, that it is not classified."""
     at = 0, 100 * US
     work = [Work(at, at, "aten::mm", schema.CPU, grid=None)]
     scope = _scope(capture(work, ranges=[op("mm", at), Range("x", at)]))
@@ -71,7 +71,7 @@ def test_a_cpu_is_looked_at_for_what_a_cpu_can_have() -> None:
     assert "fusion" in scope.missing["judged on a GPU only"]
 
 
-def test_what_one_capture_shows_is_not_missing_in_two() -> None:
+def test_a_subject_of_one_of_several_captures_is_checked() -> None:
     """Of several captures, a subject was looked at if one of them allowed it."""
     one = Scope(("copies",), {"no times": ("idle time",), "no ops": ("fusion",)})
     other = Scope(("idle time",), {"no ops": ("fusion", "copies")})
@@ -88,8 +88,8 @@ def test_what_one_capture_shows_is_not_missing_in_two() -> None:
       "Not looked at: idle time: the file has no times."]),
     (Scope(), ["No advice: nothing could be looked at."]),
 ])  # fmt: skip
-def test_no_advice_says_what_it_is_of(scope: Scope, text: list[str]) -> None:
-    """What was looked at is named, then what is missing."""
+def test_no_advice_says_what_was_checked(scope: Scope, text: list[str]) -> None:
+    """Then what is missing."""
     answer = replace(
         answered(Source(Table(parse(training())), None)),
         advice=(),
@@ -100,5 +100,5 @@ def test_no_advice_says_what_it_is_of(scope: Scope, text: list[str]) -> None:
 
 
 def test_every_rule_says_what_it_looks_at() -> None:
-    """Subjects are words for people."""
+    """Its subject is readable."""
     assert all(about for about, _ in subjects().values())

@@ -12,7 +12,7 @@ from tests.analysis.diff.noisy import noisy, times
 from tests.answers.checked import ask
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.prof.kernels.test_autotuning import CHOSEN, TRIALS
+from tests.prof.kernels.test_autotuning_in_one_capture_is_a_cause import CHOSEN, TRIALS
 
 
 def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:
@@ -20,8 +20,8 @@ def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:
     return {change["key"]["op"]: change["causes"] for change in changes if change["causes"]}
 
 
-def test_another_kernel(tmp_path: Path) -> None:
-    """Of the op that changed, and of no other."""
+def test_another_kernel_is_a_cause(tmp_path: Path) -> None:
+    """For the op that changed, and for no other."""
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), {"gelu": "slow_gelu"})
     assert _causes(a, b) == {"gelu": ["other kernel: gelu_kernel in A, slow_gelu in B"]}
@@ -32,7 +32,7 @@ def test_another_kernel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["md", "html"])
 def test_causes_are_in_every_form(suffix: str, tmp_path: Path) -> None:
-    """And the way from A to B, on the page."""
+    """And the way from A to B is on the page."""
     names = [f"op{n}" for n in range(8)]
     taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
     a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
@@ -42,8 +42,8 @@ def test_causes_are_in_every_form(suffix: str, tmp_path: Path) -> None:
     assert ("From A to B" in text) is (suffix == "html")
 
 
-def test_another_shape(tmp_path: Path) -> None:
-    """Matched by shape, what is gone and what is new belong together; else it is one change."""
+def test_another_shape_is_a_cause(tmp_path: Path) -> None:
+    """If matched by shape, a removed and an added shape belong together; else it is one change."""
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), None, {"gelu": (128, 64)})
     cause = "other shape: 64x64 in A, 128x64 in B"
@@ -52,7 +52,7 @@ def test_another_shape(tmp_path: Path) -> None:
 
 
 def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None:
-    """Two shapes of one op are others, in another order; and one is new."""
+    """Two shapes of one op changed, in another order, and one is new."""
     before, after = [(64, 10), (7, 300)], [(7, 320), (9, 9), (64, 11)]
     files = []
     for side, shapes in enumerate((before, after)):
@@ -72,8 +72,7 @@ def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None
     assert run("diff", *files).stdout.count("other shape") == 2
 
 
-def test_nothing_else_is_different(tmp_path: Path) -> None:
-    """A change without a cause names none."""
+def test_a_change_without_a_cause_names_none(tmp_path: Path) -> None:
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2))
     answer = ask("diff", a, b)
@@ -81,8 +80,8 @@ def test_nothing_else_is_different(tmp_path: Path) -> None:
     assert _causes(a, b) == {}
 
 
-def test_all_ops_by_one_factor(tmp_path: Path) -> None:
-    """As at another clock: it is inferred, and said so."""
+def test_one_factor_for_all_ops_is_a_cause(tmp_path: Path) -> None:
+    """Such as another clock; it is inferred, and marked so."""
     names = [f"op{n}" for n in range(8)]
     taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
     a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
@@ -123,22 +122,22 @@ def test_a_change_of_most_ops_is_one_sentence(
     assert " ".join(run("diff", a, b).stdout.split()).count("other ") == cause.count("other ")
 
 
-def test_changes_of_a_few_ops_are_no_common_one(tmp_path: Path) -> None:
-    """Nor do factors that differ much have one cause."""
+def test_changes_of_a_few_ops_have_no_common_cause(tmp_path: Path) -> None:
+    """Nor do factors that differ much."""
     a = _everywhere(tmp_path / "a.sqlite")
     b = _everywhere(tmp_path / "b.sqlite", rates=(2, 1, 1.5, 1, 1.1, 1.2))
     assert ask("diff", a, b)["causes"] == []
 
 
-def test_another_gpu_and_another_clock(captures: Path) -> None:
+def test_another_gpu_or_clock_is_a_cause(captures: Path) -> None:
     a = captures / "nsys2025.3-t4-registered-strings" / "net.sqlite"
     b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
     causes = ask("diff", a, b, "-q")["causes"]
     assert causes[0].startswith("different GPUs: A ran on Tesla T4, B on NVIDIA H100")
 
 
-def test_autotuning(tmp_path: Path) -> None:
-    """Kernels that a convolution only tried, in one of the captures."""
+def test_autotuning_in_one_capture_is_a_cause(tmp_path: Path) -> None:
+    """Kernels that a convolution only tried."""
     conv = encode_op(
         Call("torch.nn.functional", "conv2d",
              (Tensor((8, 64, 32, 32), "float32"), Tensor((64, 64, 3, 3), "float32")))
@@ -158,7 +157,7 @@ def test_autotuning(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["op,shape,dtype,layer", "layer", "kernel"])
 def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:
-    """It begins at A's time, ends at B's, and each stage goes on where the last ended."""
+    """It begins at A's time and ends at B's, and each stage continues the one before."""
     a = capture(tmp_path / "a.sqlite", steps=3)
     b = capture(tmp_path / "b.sqlite", steps=3, slower=1.7)
     answer = ask("diff", a, b, "--by", by)
@@ -171,7 +170,7 @@ def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:
 
 
 def test_many_small_changes_are_one_stage(tmp_path: Path) -> None:
-    """So that the way is short, and complete."""
+    """So the way is short and complete."""
     names = [f"op{n}" for n in range(12)]
     a = noisy(tmp_path / "a.sqlite", {name: [1000, 1000] for name in names})
     b = noisy(tmp_path / "b.sqlite", {n: [1000 + 10 * k] * 2 for k, n in enumerate(names)})

@@ -9,8 +9,8 @@ from tests.capture_files.ncu import Profiled, ncu_csv
 from tests.commands import run
 
 
-def test_diff_compares_it(tmp_path: Path) -> None:
-    """Measured traffic is a metric, of which a gate can be made."""
+def test_measured_traffic_is_compared(tmp_path: Path) -> None:
+    """It can have a limit, too."""
     sides = []
     for name, factor in (("a", 2.0), ("b", 3.0)):
         counters = product.counters(tmp_path / f"{name}.csv", factor)
@@ -29,8 +29,8 @@ def test_diff_compares_it(tmp_path: Path) -> None:
     assert "cannot be checked" in unknown.stderr
 
 
-def test_diff_compares_only_what_both_know_as_much_of(tmp_path: Path) -> None:
-    """Traffic of half of the kernels is not half of the traffic, whatever else was measured."""
+def test_metrics_are_compared_if_both_know_them_for_the_same_share(tmp_path: Path) -> None:
+    """The traffic of half of the kernels is not half of the traffic."""
     sides = []
     for name, known in (("a", product.STEPS), ("b", 1)):
         metrics = {"dram__bytes.sum": 1e6, "lts__t_sector_hit_rate.pct": 50.0}
@@ -66,7 +66,7 @@ def _capture(path: Path, once_ns: int, *, marked: bool = False) -> Path:
 
 
 def test_whole_captures_are_compared_if_guessed_steps_hold_little(tmp_path: Path) -> None:
-    """What takes 40 % longer outside of them is seen, by the comparison and by limits."""
+    """A 40 % increase outside of them is seen, and limits see it."""
     a = _capture(tmp_path / "a.sqlite", 10_000_000)
     b = _capture(tmp_path / "b.sqlite", 20_000_000)
     answer = ask("diff", a, b)
@@ -84,23 +84,23 @@ def test_whole_captures_are_compared_if_guessed_steps_hold_little(tmp_path: Path
 def test_whole_captures_are_compared_if_the_change_is_outside_of_guessed_steps(
     tmp_path: Path,
 ) -> None:
-    """Though the steps hold nearly everything in both."""
+    """Even if the steps hold nearly all the time in both."""
     a, b = _capture(tmp_path / "a.sqlite", 100_000), _capture(tmp_path / "b.sqlite", 500_000)
     answer = ask("diff", a, b)
     assert answer["why_totals"] == "what changed lies partly outside of the guessed steps"
     assert answer["metrics"]["time_ns"]["change"] == 400_000
 
 
-def test_guessed_steps_that_hold_what_matters_are_compared(tmp_path: Path) -> None:
-    """Their share of the time is in the answer."""
+def test_guessed_steps_with_most_of_the_time_are_compared(tmp_path: Path) -> None:
+    """Their share is in the answer."""
     a, b = _capture(tmp_path / "a.sqlite", 100_000), _capture(tmp_path / "b.sqlite", 110_000)
     answer = ask("diff", a, b)
     assert answer["why_totals"] == ""
     assert 0.8 < answer["per_step"]["b_share"] < answer["per_step"]["a_share"] < 1
 
 
-def test_marked_steps_are_compared_and_their_share_is_told(tmp_path: Path) -> None:
-    """Whoever marks steps chose what counts."""
+def test_marked_steps_are_compared_and_their_share_is_stated(tmp_path: Path) -> None:
+    """The user marked what counts."""
     a = _capture(tmp_path / "a.sqlite", 10_000_000, marked=True)
     b = _capture(tmp_path / "b.sqlite", 20_000_000, marked=True)
     text = run("diff", a, b).stdout
@@ -108,6 +108,6 @@ def test_marked_steps_are_compared_and_their_share_is_told(tmp_path: Path) -> No
     assert ask("diff", a, b)["metrics"]["time_ns"]["change"] == 0
 
 
-def test_steps_that_hold_everything_need_no_word(tmp_path: Path) -> None:
+def test_steps_with_all_of_the_time_need_no_remark(tmp_path: Path) -> None:
     a = _capture(tmp_path / "a.sqlite", 0, marked=True)
     assert "hold" not in run("diff", a, a).stdout

@@ -36,7 +36,7 @@ def test_noise_and_single_ops_have_limits_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("text", ["time", "nothing>3%", "time>3", "kernels>3ms", "time>>3%"])
-def test_what_is_no_limit_is_refused_with_what_to_write(text: str) -> None:
+def test_an_invalid_limit_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"write|is a time"):
         parse(text)
 
@@ -55,6 +55,6 @@ def test_a_change_beyond_the_limit_breaks_it(b: float, *, is_broken: bool) -> No
         (_compared(100.0, 200.0, comparable=False), "different shares"),
     ],
 )
-def test_what_cannot_be_checked_breaks_the_limit(compared: SimpleNamespace, problem: str) -> None:
+def test_a_limit_that_cannot_be_checked_is_broken(compared: SimpleNamespace, problem: str) -> None:
     broken = known(_TIME_LIMIT.violation(compared))
     assert problem in broken

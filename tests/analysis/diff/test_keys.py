@@ -33,8 +33,8 @@ def test_an_op_has_its_shape_and_type(texts: dict[str, list[str | None]]) -> Non
     assert (texts["shape"][row], texts["dtype"][row]) == ("16x8", "float32")
 
 
-def test_a_step_goes_by_its_loop(texts: dict[str, list[str | None]]) -> None:
-    """The number of a step would match no other."""
+def test_a_step_is_matched_by_its_loop(texts: dict[str, list[str | None]]) -> None:
+    """Step numbers would never match."""
     layers = {name for path in texts["layer"] if path for name in path.split(":")}
     assert "step" in layers
     assert not any(name.startswith("step ") for name in layers)
@@ -60,7 +60,7 @@ def _capture(path: Path, layers: Sequence[str], times_ns: Sequence[int], *, mark
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_renamed_layer_is_the_same(tmp_path: Path, *, marked: bool) -> None:
-    """What takes as long is no change; what takes longer is one, not two; limits see that."""
+    """With equal time it is no change; with more, it is one change, not two; limits see it."""
     a = _capture(tmp_path / "a.sqlite", ["enc.2", "enc.10"], [50_000, 90_000], marked=marked)
     b = _capture(tmp_path / "b.sqlite", ["body.2", "body.10"], [50_000, 99_000], marked=marked)
     answer = ask("diff", a, b)
@@ -78,8 +78,8 @@ def test_a_renamed_layer_is_the_same(tmp_path: Path, *, marked: bool) -> None:
     assert run("diff", a, b, "--fail-if", "op>15%").code == 0
 
 
-def test_a_layer_of_both_is_not_renamed(tmp_path: Path) -> None:
-    """And what is the same has no other key."""
+def test_a_layer_in_both_is_not_renamed(tmp_path: Path) -> None:
+    """And an unchanged one keeps its key."""
     a = _capture(tmp_path / "a.sqlite", ["x", "y"], [50_000, 90_000], marked=True)
     answer = ask("diff", a, a)
     assert answer["causes"] == []
@@ -109,7 +109,7 @@ def _renamed(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str | None,
 def test_layers_are_paired(
     a: Mapping[str, float], b: Mapping[str, float], expected: dict[str, str]
 ) -> None:
-    """By what names have in common, else in their order; never where calls differ."""
+    """By what their names have in common, else in order; never if their calls differ."""
     assert _renamed(a, b) == expected
 
 
@@ -119,7 +119,7 @@ def test_very_many_layers_are_paired_in_order() -> None:
     assert _renamed(a, b) == {f"a.{n}": f"b.{n}" for n in range(2000)}
 
 
-def test_without_an_op_nothing_is_known_of_a_layer() -> None:
-    """Two layers are not one because both are called once."""
+def test_layers_without_ops_are_not_paired() -> None:
+    """Two layers are not the same because each is called once."""
     assert renamed_layers(("layer",), {("a",): 1}, {("b",): 1}) == {}
     assert renamed_layers(("op",), {("mm",): 1}, {("bmm",): 1}) == {}

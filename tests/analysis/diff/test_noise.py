@@ -50,7 +50,7 @@ def _estimates(values: Floats, resolution: float = 0) -> Estimates:
 @pytest.mark.parametrize("draw", [_normal, _skewed, _with_slow_steps, _rounded])
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
 def test_no_shift_is_not_significant(draw: object, counts: tuple[int, int]) -> None:
-    """In at least 95 % of seeds; the interval of the change then holds 0."""
+    """In at least 95 % of seeds, and the interval of the change holds 0."""
     rng = np.random.default_rng(7)
     a, b = (_estimates(draw(rng, (SEEDS, n)), RESOLUTION) for n in counts)  # type: ignore[operator]
     half, p = noise.welch(a, b)
@@ -63,7 +63,7 @@ def test_no_shift_is_not_significant(draw: object, counts: tuple[int, int]) -> N
     [((3, 3), 1.5), ((5, 5), 0.6), ((8, 8), 0.24), ((12, 12), 0.15), ((20, 20), 0.07)],
 )
 def test_a_shift_is_found(counts: tuple[int, int], shift: float) -> None:
-    """Of some times the noise, in at least 95 % of seeds; its interval holds it."""
+    """If it is several times the noise, in at least 95 % of seeds, inside its interval."""
     rng = np.random.default_rng(7)
     a, b = (_normal(rng, (SEEDS, n)) for n in counts)
     first, second = _estimates(a), _estimates(b + shift * NS)
@@ -115,7 +115,7 @@ DRIFTS = [
     [pytest.param(draw, n, id=f"{name}, {n}") for name, draw, counts in DRIFTS for n in counts],
 )
 def test_drift_is_no_change(draw: Callable[..., Floats], count: int) -> None:
-    """Two runs that drift alike differ significantly in no more than 5 % of seeds."""
+    """Two runs that drift alike differ significantly in at most 5 % of seeds."""
     rng = np.random.default_rng(7)
     a, b = (_estimates(NS * (1 + 0.03 * draw(rng, (SEEDS, count)))) for _ in range(2))
     half, p = noise.welch(a, b)
@@ -130,8 +130,8 @@ def test_a_shift_is_found_in_spite_of_drift() -> None:
     assert (noise.welch(_estimates(NS * a), _estimates(NS * (b + 0.12)))[1] < 0.05).mean() >= 0.95
 
 
-def test_what_does_not_vary_is_certain() -> None:
-    """Equal is equal; anything else is a change, unless the clock is too coarse to tell."""
+def test_samples_without_variance_are_certain() -> None:
+    """Any difference is a change, unless the clock is too coarse."""
     a = _estimates(np.full((1, 3), NS))
     b = _estimates(np.full((1, 3), NS + 1))
     assert noise.welch(a, a)[1] == 1
@@ -140,8 +140,8 @@ def test_what_does_not_vary_is_certain() -> None:
     assert noise.welch(*coarse)[1] > 0.9
 
 
-def test_of_many_changes_by_chance_none_is_significant() -> None:
-    """Where nothing changed, none of 200 ops of any size seems to have, in 95 % of seeds."""
+def test_many_ops_without_a_change_have_no_significant_one() -> None:
+    """None of 200 ops of any size, in 95 % of seeds."""
     rng = np.random.default_rng(7)
     sizes = NS * rng.lognormal(0, 2, 200)
     clean = 0
@@ -156,14 +156,14 @@ def test_of_many_changes_by_chance_none_is_significant() -> None:
 
 
 def test_a_large_op_is_not_lost_among_many_small_ones() -> None:
-    """It takes half the time: its change is significant as if few were compared."""
+    """It takes half the time, so it is significant as if few ops were compared."""
     p, time = np.array([0.01, *[0.5] * 300]), np.array([300.0, *[1.0] * 300])
     assert noise.corrected(p, time)[0] == pytest.approx(0.02)
     assert noise.corrected(p, np.ones(301))[0] > 0.4
 
 
-def test_the_correction_by_hand() -> None:
-    """Of equal weights it is that of Benjamini and Hochberg; what takes no time is no change."""
+def test_the_correction_equals_one_worked_out_by_hand() -> None:
+    """With equal weights it is that of Benjamini and Hochberg; no time is no change."""
     equal = noise.corrected(np.array([0.01, 0.04, 0.03, 0.5]), np.ones(4))
     assert equal.tolist() == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
     assert noise.corrected(np.array([0.0, 1.0]), np.array([1.0, 0.0])).tolist() == [0, 1]
@@ -171,10 +171,10 @@ def test_the_correction_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("tick", "resolution"), [(32, 32), (1000, 1000), (50_000, 1000), (1, 1)])
-def test_the_clock_rounds_to_what_all_times_have_in_common(
+def test_the_clocks_resolution_is_the_common_divisor_of_times(
     tick: int, resolution: int, tmp_path: Path
 ) -> None:
-    """As a GPU's timer does, and microseconds of old traces; equal times alone are no clock."""
+    """As of a GPU's timer or old traces' microseconds; equal times alone show no resolution."""
     rng = np.random.default_rng(5)
     at, work = 1_234_567, []
     for _ in range(50):
@@ -194,7 +194,7 @@ def _statuses(answer: dict[str, object]) -> dict[str, str]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_planted_slowdown_is_the_only_one(seed: int, tmp_path: Path) -> None:
-    """One op takes 10 % longer over noise of 2 %; the others are known from it."""
+    """One op takes 10 % longer with noise of 2 %; it stands out from the others."""
     a = noisy(tmp_path / "a.sqlite", times(seed, 20, 0.02))
     b = noisy(tmp_path / "b.sqlite", times(seed + 100, 20, 0.02, gelu=1.1))
     answer = ask("diff", a, b)
@@ -207,8 +207,8 @@ def test_a_planted_slowdown_is_the_only_one(seed: int, tmp_path: Path) -> None:
     assert answer["metrics"]["time_ns"]["significant"]
 
 
-def test_noise_alone_is_said_to_be_no_change(tmp_path: Path) -> None:
-    """In the text, and no limit on significance is broken; one on size alone is."""
+def test_noise_alone_is_no_change(tmp_path: Path) -> None:
+    """The text says so, and it breaks a limit on size but none on significance."""
     a = noisy(tmp_path / "a.sqlite", times(1, 6, 0.1))
     b = noisy(tmp_path / "b.sqlite", times(2, 6, 0.1))
     done = run("diff", a, b, "--fail-if", "slower>0%", "--fail-if", "significant",
@@ -219,8 +219,8 @@ def test_noise_alone_is_said_to_be_no_change(tmp_path: Path) -> None:
     assert codes == {0, 3}
 
 
-def test_of_one_step_noise_is_unknown(tmp_path: Path) -> None:
-    """It is said; a limit on size holds all the same, one on significance cannot be checked."""
+def test_noise_is_unknown_for_one_step(tmp_path: Path) -> None:
+    """A limit on size still applies; one on significance cannot be checked."""
     a = noisy(tmp_path / "a.sqlite", times(1, 1, 0.0))
     b = noisy(tmp_path / "b.sqlite", times(1, 1, 0.0, gelu=1.2))
     said = "noise is unknown: A and B have one step only"

@@ -25,11 +25,8 @@ PERHAPS = ("shape", "dtype", "layer", "line")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
-def test_keys_that_are_left_out_change_no_sum(captures: Path, name: str) -> None:
-    """Sums by all keys, added up by some, are the sums by those.
-
-    Calls may be more: one that holds ops of several shapes is a call of each of them.
-    """
+def test_sums_by_some_keys_are_those_by_all_added_up(captures: Path, name: str) -> None:
+    """Calls may be more: a call with ops of several shapes is one for each."""
     table = source.load(str(captures / name)).table
     always = ("op", "kernel")
     found = matched(table, (*always, *PERHAPS), None)
@@ -72,13 +69,13 @@ def alike(merged: Sums, whole: Sums, names: tuple[str, ...]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", [*itertools.pairwise(REAL[1:])], ids=str)
 def test_sides_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
-    """Captures of different tools and machines."""
+    """Of different tools and machines."""
     check([str(captures / file) for file in pair])
 
 
 @pytest.mark.parametrize("steps", [None, "1:3"])
 def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:
-    """Three ranks, one of them slower, whose steps are the same."""
+    """Three ranks with the same steps, one slower."""
     merged, whole = check(
         [
             str(capture(tmp_path / f"rank{rank}.sqlite", slower=slower, steps=4))
@@ -92,7 +89,7 @@ def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:
 
 
 def test_steps_of_another_kind_do_not_count(tmp_path: Path) -> None:
-    """An evaluation beside the training: what it runs is no part of the training's steps."""
+    """An evaluation next to the training is no part of its steps."""
     found = summarise_side(source.load(str(capture(tmp_path / "net.sqlite", steps=4))), ("op",))
     other = replace(found, steps=replace(found.steps, origin="Optimizer.step"))
     merged = merge_sides(found, other)

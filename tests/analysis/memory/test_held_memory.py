@@ -21,8 +21,8 @@ def _sums_agree(device: peaks.DeviceMemory) -> None:
     assert all(sum(point.category_bytes) == point.bytes for point in device.timeline)
 
 
-def test_byte_ns_is_size_times_life(tmp_path: Path) -> None:
-    """From allocation to free; to the end of the recording where there is none."""
+def test_byte_ns_is_size_times_lifetime(tmp_path: Path) -> None:
+    """From allocation to free, or to the end of the recording."""
     device = built.Device()
     first = device.alloc(1000, built.user(1))
     device.alloc(500, built.user(2))
@@ -33,7 +33,7 @@ def test_byte_ns_is_size_times_life(tmp_path: Path) -> None:
 
 
 def test_large_blocks_can_be_held_long(tmp_path: Path) -> None:
-    """10 GB for 100 s are more byte times ns than 64 bits hold."""
+    """10 GB for 100 s in byte times ns exceed 64 bits."""
     device = built.Device()
     device.alloc(10**10, built.user(1))
     device.time_us += 10**8
@@ -43,7 +43,7 @@ def test_large_blocks_can_be_held_long(tmp_path: Path) -> None:
 
 
 def test_without_times_there_are_no_durations(tmp_path: Path) -> None:
-    """Older torch recorded none; levels are as ever."""
+    """Older torch recorded no times; levels are the same."""
     device = built.training()
     for event in device.events:
         del event["time_us"]

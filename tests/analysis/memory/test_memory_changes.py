@@ -35,15 +35,15 @@ def _step(batch: int = 4, *, fused: bool = False) -> built.Device:
     return device
 
 
-def test_a_fused_optimizer(tmp_path: Path) -> None:
-    """The peak is that of a run whose optimizer allocates nothing."""
+def test_a_fused_optimizers_peak_is_that_of_its_own_run(tmp_path: Path) -> None:
+    """In which the optimizer allocates nothing."""
     device = _analysed(tmp_path, _step())
     (change,) = (change for change in device.changes if "fused" in change.change)
     assert change.peak_bytes == _analysed(tmp_path, _step(fused=True)).peak_bytes
     assert change.saved_bytes == device.peak_bytes - change.peak_bytes == 12 * MB
 
 
-def test_half_the_batch(tmp_path: Path) -> None:
+def test_half_the_batch_has_half_the_activations(tmp_path: Path) -> None:
     device = _analysed(tmp_path, _step(fused=True))
     changes = {change.change: change.peak_bytes for change in device.changes}
     assert changes["half the batch"] == _analysed(tmp_path, _step(2, fused=True)).peak_bytes
@@ -118,7 +118,7 @@ def test_peak_in_16_bits_is_within_the_predicted_interval(
     layers: list[_Layer],
     adam: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    """The peaks of runs under autocast, and of a model in bfloat16, themselves."""
+    """Of real runs under autocast, and of a model in bfloat16."""
     found = _train(layers, "float32", adam=adam)
     predicted = {each.change: each for each in found.changes}
     for change, precision in ((_AUTOCAST, "autocast"), (_BFLOAT16, "bfloat16")):
@@ -137,7 +137,7 @@ def test_peak_in_16_bits_is_within_the_predicted_interval(
 @settings(max_examples=25)
 @given(_LAYERS)
 def test_half_the_batch_of_any_model(layers: list[_Layer]) -> None:
-    """The peak of a run whose activations are half as large, itself."""
+    """The peak is that of a run with activations of half the size."""
     even = [layer._replace(activation=2 * layer.activation) for layer in layers]
     found = _train(even, "float32")
     predicted = {each.change: each.peak_bytes for each in found.changes}
@@ -149,7 +149,7 @@ def test_half_the_batch_of_any_model(layers: list[_Layer]) -> None:
 
 
 def test_autocast_may_take_more_memory_than_float32() -> None:
-    """The copies of weights exceed what activations give back."""
+    """The copies of weights exceed what activations save."""
     layers = [_Layer(10 * MB, 12 * MB, 0.9)] * 4
     before, after = (_train(layers, precision, adam=False) for precision in ("float32", "autocast"))
     (change,) = (each for each in before.changes if each.change == _AUTOCAST)
@@ -166,8 +166,10 @@ def test_autocast_may_take_more_memory_than_float32() -> None:
         (("void at::native::f<c10::BFloat16>(int)", "??", 0),),
     ],
 )
-def test_no_bfloat16_for_what_has_it(tmp_path: Path, frames: tuple[built.Frame, ...]) -> None:
-    """Any frame of autocast, or of a kernel in 16 bits, is enough."""
+def test_no_bfloat16_for_models_that_use_16_bits(
+    tmp_path: Path, frames: tuple[built.Frame, ...]
+) -> None:
+    """One frame of autocast or of a 16-bit kernel is enough."""
     device = _step(fused=True)
     device.free(device.alloc(10, built.user(1)), *frames)
     changes = {each.change for each in _analysed(tmp_path, device).changes}
@@ -175,7 +177,7 @@ def test_no_bfloat16_for_what_has_it(tmp_path: Path, frames: tuple[built.Frame, 
 
 
 def test_nothing_is_promised_without_evidence(tmp_path: Path) -> None:
-    """Of memory of unknown purpose nothing is known to shrink."""
+    """Memory of unknown purpose is not known to shrink."""
     device = built.Device()
     for _ in range(2):
         device.alloc(MB, built.user(1))
@@ -210,8 +212,8 @@ def _forward(device: built.Device, number: int, inside: int) -> list[int]:
 
 
 @pytest.mark.parametrize("layer", range(3))
-def test_a_checkpointed_layer(tmp_path: Path, layer: int) -> None:
-    """The peak is that of a run in which the layer is checkpointed."""
+def test_a_checkpointed_layers_peak_is_that_of_its_own_run(tmp_path: Path, layer: int) -> None:
+    """In which the layer is checkpointed."""
     device = _analysed(tmp_path, _model())
     expected = _analysed(tmp_path, _model(layer)).peak_bytes
     found = {each.layer: each for each in device.checkpoints}
@@ -237,7 +239,7 @@ def test_all_blocks_checkpointed_at_once(tmp_path: Path, layers: int, inside: in
 
 
 def test_lists_of_blocks_are_checkpointed_together(tmp_path: Path) -> None:
-    """An encoder's and a decoder's, each alone and both; the last of one layer is no list."""
+    """An encoder's and a decoder's, each alone and both; one layer is no list."""
     device = built.Device()
     saved = []
     for path in ("encoder.0", "encoder.1.norm", "decoder.0.a.0", "decoder.1", "head.0"):

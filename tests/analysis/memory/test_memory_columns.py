@@ -15,7 +15,7 @@ from tests.render.text.test_memory_brief import trace_of_memory
 
 @pytest.mark.parametrize("key", ["op", "line", "layer"])
 def test_groups_have_their_memory(tmp_path: Path, key: str) -> None:
-    """As `pyprof memory` says by the same key."""
+    """Equal to `pyprof memory` by the same key."""
     path = trace_of_memory(tmp_path / "net.json", recorded=True)
     rows = [*csv.DictReader(run("prof", "--by", key, "--csv", path).stdout.splitlines())]
     devices = json.loads(run("memory", path, "--json").stdout)["devices"]
@@ -29,8 +29,8 @@ def test_groups_have_their_memory(tmp_path: Path, key: str) -> None:
     assert rows
 
 
-def test_other_tables_are_as_ever(tmp_path: Path) -> None:
-    """Without memory, and by other keys."""
+def test_other_tables_have_no_memory(tmp_path: Path) -> None:
+    """Such as those by other keys."""
     net = capture(tmp_path / "net.sqlite")
     before = run("prof", "--by", "dir", net).stdout
     assert "Alloc" not in run("prof", "--by", "op", net).stdout
@@ -40,7 +40,7 @@ def test_other_tables_are_as_ever(tmp_path: Path) -> None:
 
 
 def test_a_layer_that_groups_share_is_unknown(tmp_path: Path) -> None:
-    """Memory knows the innermost alone."""
+    """Memory is only known for the innermost layer."""
     net = capture(tmp_path / "net.sqlite")
     listed = run("prof", "--by", "layer", "--csv", net).stdout.splitlines()
     layers = [row["Layer"] for row in csv.DictReader(listed)]
@@ -57,7 +57,7 @@ def test_a_layer_that_groups_share_is_unknown(tmp_path: Path) -> None:
 
 
 def test_columns_of_memory_are_chosen_and_sorted_by(tmp_path: Path) -> None:
-    """Like any others: the largest first, in text, CSV and JSON."""
+    """Like others: the largest first, in text, CSV and JSON."""
     path = timed_trace(tmp_path / "net.json", (2, 500), (30, 1000), (90, -500))
     asked = ("prof", "--by", "op", "-c", "op,alloc,peak_share", "--sort", "alloc", path)
     rows = [*csv.DictReader(run(*asked, "--csv").stdout.splitlines())]
@@ -73,9 +73,9 @@ def test_columns_of_memory_are_chosen_and_sorted_by(tmp_path: Path) -> None:
 
 
 def test_memory_that_was_not_recorded_is_unknown(tmp_path: Path) -> None:
-    """Columns that are asked for by name are empty, and why is said; of single rows there are none.
+    """Columns requested by name are empty, with a reason; single rows have none.
 
-    What is chosen with --where has no memory of its own.
+    Rows selected with --where have no memory of their own.
     """
     net = capture(tmp_path / "net.sqlite")
     done = run("prof", "--by", "op", "-c", "op,alloc", "--csv", net)

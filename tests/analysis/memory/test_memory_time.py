@@ -5,8 +5,8 @@ from pathlib import Path
 from tests.allocations import traces
 
 
-def test_memory_lies_beside_time(tmp_path: Path) -> None:
-    """Each op's allocation beside its time on the GPU; no time is lost."""
+def test_each_op_has_its_memory_and_its_gpu_time(tmp_path: Path) -> None:
+    """No time is lost."""
     snapshot, trace = traces.recorded(tmp_path)
     joined = traces.asked(snapshot, "--trace", trace)
     timed = {each["name"]: each for each in joined["beside_time"]["op"]}
@@ -18,7 +18,7 @@ def test_memory_lies_beside_time(tmp_path: Path) -> None:
 
 
 def test_checkpointing_costs_the_forward_pass(tmp_path: Path) -> None:
-    """FLOPs and time of the layer's forward rows, in a step."""
+    """FLOPs and time of the layer's forward rows in a step."""
     snapshot, trace = traces.recorded(tmp_path)
     joined = traces.asked(snapshot, "--trace", trace)
     layers = {each["layer"]: each for each in joined["checkpoints"]}

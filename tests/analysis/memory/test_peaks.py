@@ -42,7 +42,7 @@ def test_sums_of_real_snapshots_agree(path: Path) -> None:
     _sums_agree(_analysed(path))
 
 
-def test_a_planted_oom_comes_out(trained: peaks.DeviceMemory) -> None:
+def test_a_planted_oom_is_found(trained: peaks.DeviceMemory) -> None:
     (oom,) = trained.out_of_memory
     assert (oom.asked_bytes, oom.device_free_bytes) == (1 << 30, 77)
     assert oom.line == "/home/user/train.py:10"
@@ -53,7 +53,7 @@ def test_a_planted_oom_comes_out(trained: peaks.DeviceMemory) -> None:
 
 
 def test_the_peak_is_where_most_is_live(trained: peaks.DeviceMemory) -> None:
-    """In the last step's optimizer, with what has leaked until then."""
+    """In the last step's optimizer, including what has leaked until then."""
     categories = {group.name: group.bytes for group in trained.by["category"]}
     assert categories["parameters"] == 4 * built.MIB
     assert categories["optimizer state"] == 8 * built.MIB

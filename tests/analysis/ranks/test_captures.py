@@ -53,12 +53,12 @@ def test_all_collectives_of_both_ranks_pair_up(h100: RankComparison) -> None:
     assert {speed.key.kind for speed in h100.group_speeds} == {"all_to_all", "send_recv"}
 
 
-def test_steps_that_are_guessed_are_said_to_be(h100: RankComparison) -> None:
+def test_guessed_steps_are_marked_so(h100: RankComparison) -> None:
     assert h100.origins == ("repetition of 119 kernels (guessed: may be layers of a step)",)
 
 
 def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
-    """Ranks are not compared by what repeats in a tenth of the time; else the guess is said."""
+    """Ranks are not compared by what repeats in a tenth of the time."""
     said = []
     for long_ns in (100, 90_000):
         work = [
@@ -73,7 +73,7 @@ def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
 
 
 def test_the_times_of_a_rank_are_those_of_the_summary(h100: RankComparison) -> None:
-    """Busy time by SQL, a union of intervals."""
+    """Busy time in SQL, as a union of intervals."""
     for one in h100.ranks:
         with closing(sqlite3.connect(H100)) as db:
             rows = [
@@ -90,8 +90,8 @@ def test_the_times_of_a_rank_are_those_of_the_summary(h100: RankComparison) -> N
         assert one.busy_ns + one.idle_ns == one.span_ns
 
 
-def test_one_rank_alone_has_nobody_to_wait_for() -> None:
-    """Its own times are told, the rest is said to be unknown."""
+def test_one_rank_alone_waits_for_nobody() -> None:
+    """Its own times are shown, the rest is unknown."""
     if not V100.exists():
         pytest.skip("no real captures here")
     done = run("ranks", str(V100))
@@ -147,8 +147,10 @@ def _nsys(folder: Path, rank: int) -> Path:
 
 
 @pytest.mark.parametrize("write", [_trace, _nsys])
-def test_captures_tell_groups_and_sizes(write: Callable[[Path, int], Path], tmp_path: Path) -> None:
-    """Bus bandwidth by hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
+def test_groups_and_sizes_in_a_capture_give_bus_bandwidth(
+    write: Callable[[Path, int], Path], tmp_path: Path
+) -> None:
+    """By hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
     found = _compared(*(write(tmp_path, rank) for rank in range(4)))
     told = {
         (speed.key.kind, *speed.groups[0].ranks.tolist()): speed.bus_rate
@@ -167,7 +169,7 @@ def test_captures_tell_groups_and_sizes(write: Callable[[Path, int], Path], tmp_
 
 @pytest.mark.parametrize("form", ["sqlite", "parquet", "parts"])
 def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
-    """Also in the file that was parsed from it, and in a dataset's of each rank.
+    """Also in a parsed file, and in a dataset's file for each rank.
 
     The second comes 300 us later and always leaves 40 us earlier, which no offset explains.
     """
@@ -197,7 +199,7 @@ def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
 
 
 def test_a_pause_between_windows_changes_nothing(tmp_path: Path) -> None:
-    """Two windows of six collectives, recorded a microsecond or seconds apart, on two hosts."""
+    """Two windows of six collectives, a microsecond or seconds apart, on two hosts."""
     tables = []
     for pause in (1_000, 3_000_000_000):
         paths = []

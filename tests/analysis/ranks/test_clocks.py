@@ -32,7 +32,7 @@ def _ends(count: int) -> list[int]:
 
 @given(_OFFSETS, st.integers(1, 20))
 def test_offsets_are_found_to_the_ns(offsets: list[int], count: int) -> None:
-    """Of ranks that leave together; the first one's clock is the one that counts."""
+    """For ranks that leave together, relative to the first rank's clock."""
     found = _clocks(
         Collective(rank, (end + offset - 10, end + offset))
         for rank, offset in enumerate(offsets) for end in _ends(count)
@@ -56,8 +56,8 @@ def test_a_rank_is_aligned_through_others() -> None:
     assert {rank: clock.offset_ns for rank, clock in found.items()} == {0: 0, 1: 500, 2: -900}
 
 
-def test_a_few_that_are_far_off_move_nothing() -> None:
-    """Medians: two of twenty ends are 0.2 ms late."""
+def test_outliers_do_not_move_offsets() -> None:
+    """They are medians: two of twenty ends are 0.2 ms late."""
     ends = _ends(20)
     late = [end + 42 + (200_000 if place in (3, 11) else 0) for place, end in enumerate(ends)]
     found = _clocks(
@@ -68,7 +68,7 @@ def test_a_few_that_are_far_off_move_nothing() -> None:
 
 
 def test_the_residual_is_what_ranks_leave_apart() -> None:
-    """Rank 1 leaves now 10 us early, now 10 us late: 20 us of the other's are half each."""
+    """Rank 1 leaves 10 us earlier or 10 us later: a residual of 10 us each."""
     ends = _ends(30)
     shaken = [end + (-10_000, 10_000)[place % 2] for place, end in enumerate(ends)]
     found = _clocks(
@@ -80,7 +80,7 @@ def test_the_residual_is_what_ranks_leave_apart() -> None:
     assert found[0].residual_ns + found[1].residual_ns == pytest.approx(10_000, rel=0.01)
 
 
-def test_a_drift_is_taken_away() -> None:
+def test_drift_is_removed() -> None:
     """40 us a second over ten seconds."""
     ends = [100_000_000 * number + 31_000_000 * number**2 % 50_000_000 for number in range(1, 101)]
     found = _clocks(
@@ -93,7 +93,7 @@ def test_a_drift_is_taken_away() -> None:
 
 
 def test_a_clock_that_bends_is_not_hidden() -> None:
-    """One straight line leaves what it leaves, and the residual says so."""
+    """One straight line does not fit it, and the residual shows that."""
     ends = [100_000_000 * number + 31_000_000 * number**2 % 50_000_000 for number in range(1, 101)]
     late = [end + round(200_000 * (end / ends[-1] - 0.5) ** 2) for end in ends]  # 50 us at its ends
     found = _clocks(
@@ -104,7 +104,7 @@ def test_a_clock_that_bends_is_not_hidden() -> None:
 
 
 def test_ranks_that_share_nothing_are_not_aligned() -> None:
-    """Pairs are aligned by themselves; nothing is claimed of who has no partner."""
+    """Pairs are aligned by themselves; a rank without a partner is not."""
     found = _clocks(
         Collective(rank, (end - 10, end + 7 * rank), group="abc"[rank // 2])
         for rank in range(5) for end in _ends(5)
@@ -115,7 +115,7 @@ def test_ranks_that_share_nothing_are_not_aligned() -> None:
 
 
 def test_ranks_of_one_capture_have_one_clock() -> None:
-    """Whatever they leave apart; another host's is moved as a whole, by all of its ranks."""
+    """However far apart they leave; another host's is shifted as a whole, by all of its ranks."""
     late = (0, -22_000, 10**9, 10**9 - 22_000)
     rows = [Collective(rank, (end - 10, end + late[rank])) for rank in range(4) for end in _ends(9)]
     found = _clocks(rows[:18], {0: 5, 1: 5})

@@ -23,7 +23,7 @@ def _keys(*calls: tuple[str, int | None]) -> dict[tuple[object, ...], int]:
     return {(each.key.kind, each.key.bytes, each.key.mixed): each.calls for each in speeds}
 
 
-def test_each_kind_and_size_is_counted_apart() -> None:
+def test_each_kind_and_size_is_counted_separately() -> None:
     assert _keys(("all_reduce", 8), ("all_gather", 8), ("all_reduce", 16), ("all_reduce", 8)) == {
         ("all_reduce", 8, False): 2,
         ("all_reduce", 16, False): 1,
@@ -35,7 +35,7 @@ def test_sizes_that_are_unknown_stay_unknown() -> None:
     assert _keys(("all_reduce", None)) == {("all_reduce", None, False): 1}
 
 
-def test_of_very_many_sizes_the_rarer_are_one_kind_of_mixed_size() -> None:
+def test_rare_ones_of_very_many_sizes_are_one_kind_of_mixed_size() -> None:
     found = _keys(*(("all_reduce", 8 * size) for size in range(1, 101)))
     (mixed,) = [calls for (_, _, is_mixed), calls in found.items() if is_mixed]
     assert mixed == 100 - (len(found) - 1)
@@ -61,5 +61,5 @@ COLLECTIVES = {
 
 
 @pytest.mark.parametrize(("name", "expected"), COLLECTIVES.items(), ids=COLLECTIVES)
-def test_a_name_tells_the_collective_and_the_algorithm(name: str, expected: str) -> None:
+def test_a_kernel_name_gives_the_collective_and_the_algorithm(name: str, expected: str) -> None:
     assert f"{collective(name)} {algorithm(name)}" == expected

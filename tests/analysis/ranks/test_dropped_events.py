@@ -22,7 +22,7 @@ _COUNT, _RANKS = 200, 3
         {0: {50}, 1: {120, 121}, 2: {50, 160}},
     ],
 )  # fmt: skip
-def test_what_a_tool_lost_makes_nobody_wait(
+def test_a_dropped_collective_makes_nobody_wait(
     lost: Mapping[int, Collection[int]], kinds: tuple[str, ...]
 ) -> None:
     """Ranks come and leave together, on clocks that drift: nothing else is found."""

@@ -56,7 +56,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_the_straggler_is_found_and_what_it_costs(run: Run) -> None:
-    """1 ms a step more than the others, which is what all others wait each."""
+    """1 ms a step more than the others, who each wait that long."""
     (found,) = ranks_text.stragglers(run.found)
     planted = run.truth["straggler_ns_per_step"]
     assert found.rank == run.truth["straggler"] == run.found.stragglers[0].rank
@@ -67,7 +67,7 @@ def test_the_straggler_is_found_and_what_it_costs(run: Run) -> None:
 
 
 def test_the_slow_link_is_found_and_how_slow_it_is(run: Run) -> None:
-    """Of 16 pairs one takes three times as long; nothing else is called slow."""
+    """One of 16 pairs takes three times as long; nothing else is called slow."""
     (slow,) = run.found.slow
     assert slow.speed.groups[0].ranks.tolist() == run.truth["slow_pair"]
     assert slow.like == RANKS // 2 - 2  # itself, and the one whose file is cut short
@@ -86,8 +86,8 @@ def test_clocks_are_right_within_the_residual(run: Run) -> None:
     assert sorted(run.found.clocks) == [rank for rank in range(RANKS) if rank != CORRUPT]
 
 
-def test_waiting_is_that_of_the_files_and_the_true_clocks(run: Run) -> None:
-    """Read with sqlite3 and added up in lists, on clocks that are known."""
+def test_waiting_equals_that_by_the_true_clocks(run: Run) -> None:
+    """Read with sqlite3 and added up in lists."""
     came: dict[tuple[Any, int], dict[int, int]] = defaultdict(dict)
     for rank in run.found.rank_numbers:
         for group, number, start in _collectives(run.folder / f"net.rank{rank}.sqlite", rank):
@@ -119,7 +119,7 @@ def _collectives(path: Path, rank: int) -> Sequence[tuple[Any, int, int]]:
 
 
 @pytest.mark.slow
-def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
+def test_of_two_causes_the_costlier_comes_first(tmp_path: Path) -> None:
     """Many blocks: the slow pair costs more than the straggler, which it hides."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--blocks", "8")
     found = _measured(tmp_path / "ranks")
@@ -132,8 +132,8 @@ def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
-    """On stderr and in the report; its partner's collectives are told to be alone."""
+def test_a_truncated_file_is_named(run: Run) -> None:
+    """On stderr and in the report; its partner's collectives are reported as unmatched."""
     done = commands.run("ranks", str(run.folder), "--top", "2")
     assert done.code == 0
     assert run.truth["corrupt"] in done.stderr
@@ -158,8 +158,8 @@ def _speeds(found: RankComparison) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.long
-def test_markers_tell_groups_as_nccl_does(tmp_path: Path) -> None:
-    """Without a word of NCCL's the very same comes out, bus bandwidth too."""
+def test_markers_give_the_same_groups_as_nccl(tmp_path: Path) -> None:
+    """Without NCCL's payloads the answer is the same, bus bandwidth included."""
     found = []
     for told in ("payloads", "markers"):
         _generate(tmp_path / told, "--ranks", "16", "--slow-pair", "4", "--told", told)
@@ -172,8 +172,8 @@ def test_markers_tell_groups_as_nccl_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_names_of_groups_the_same_stands_out(tmp_path: Path) -> None:
-    """As most captures of nsys are: communicators are told by who leaves together."""
+def test_without_group_names_the_findings_are_the_same(tmp_path: Path) -> None:
+    """As in most captures of nsys: groups are found from who leaves together."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--told", "nowhere")
     found = _measured(tmp_path / "ranks")
     (straggler,) = ranks_text.stragglers(found)

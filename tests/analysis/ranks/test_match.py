@@ -27,7 +27,7 @@ def _shape(matrix: CollectiveMatrix) -> tuple[list[int], list[list[bool]]]:
 
 
 def test_groups_of_one_name_and_the_same_ranks_belong_together() -> None:
-    """Names may come again on other ranks."""
+    """Other ranks may use the same name."""
     found = match(collectives([
         *_rank(0, members="[0, 1]"), *_rank(1, members="[0, 1]"),
         *_rank(2, members="[2, 3]"), *_rank(3, members="[2, 3]"),
@@ -39,16 +39,16 @@ def test_groups_of_one_name_and_the_same_ranks_belong_together() -> None:
     assert not found.unmatched
 
 
-def test_every_collective_is_in_one_place() -> None:
-    """Rows point at the table; the n-th of one rank stands beside the n-th of another."""
+def test_every_collective_is_matched_once() -> None:
+    """The n-th of one rank is beside the n-th of another."""
     columns = collectives([*_rank(0), *_rank(1)])
     (matrix,) = match(columns).matrices
     assert matrix.rows.tolist() == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
     assert matrix.group.complete
 
 
-def test_a_capture_that_begins_later_is_moved_along() -> None:
-    """Told by the times between ends, whatever its clock shows."""
+def test_a_capture_that_begins_later_is_shifted() -> None:
+    """By the times between ends, whatever its clock."""
     late = tuple(end + 10**15 for end in ENDS[2:])
     found = match(collectives([*_rank(0), *_rank(1, ends=late)]))
     (matrix,) = found.matrices
@@ -57,7 +57,7 @@ def test_a_capture_that_begins_later_is_moved_along() -> None:
     assert (alone.rank, alone.count) == (0, 2)
 
 
-def test_a_capture_that_begins_earlier_is_moved_along() -> None:
+def test_a_capture_that_begins_earlier_is_shifted() -> None:
     """The first rank's order counts, but not where it begins."""
     found = match(collectives([*_rank(0, ends=ENDS[1:]), *_rank(1)]))
     (matrix,) = found.matrices
@@ -65,7 +65,7 @@ def test_a_capture_that_begins_earlier_is_moved_along() -> None:
 
 
 def test_another_order_is_no_match() -> None:
-    """It is said which rank, and why."""
+    """The message says which rank, and why."""
     found = match(collectives([*_rank(0), *_rank(1), *_rank(2, kind="all_gather")]))
     (matrix,) = found.matrices
     assert matrix.group.ranks.tolist() == [0, 1]
@@ -75,7 +75,7 @@ def test_another_order_is_no_match() -> None:
 
 
 def test_streams_stand_for_groups_that_have_no_name() -> None:
-    """Ranks of one communicator leave after the same times; here 0 with 3 and 1 with 2."""
+    """Ranks of one communicator leave at the same intervals; here 0 with 3 and 1 with 2."""
     other = tuple(end + step * 170_000 for step, end in enumerate(ENDS))
     clocks = (0, 10**12, -(10**9), 77)
     found = match(
@@ -98,14 +98,14 @@ def test_two_streams_of_a_rank_are_two_groups() -> None:
     assert [(one.rank, one.count) for one in found.unmatched] == [(0, 6)]
 
 
-def test_a_group_that_is_not_whole_is_known_as_such() -> None:
+def test_an_incomplete_group_is_marked_so() -> None:
     """A rank's capture is missing."""
     (group,) = _groups([*_rank(0, size=3), *_rank(1, size=3)])
     assert (group.size, group.complete) == (3, False)
 
 
 def test_a_group_of_one_rank_waits_for_nobody() -> None:
-    """And is told from one whose other captures are missing."""
+    """Unlike one whose other captures are missing."""
     found = match(collectives([*_rank(0, size=1), *_rank(0, size=2, group="1")]))
     assert not found.matrices
     assert [one.why for one in found.unmatched] == [
@@ -113,12 +113,11 @@ def test_a_group_of_one_rank_waits_for_nobody() -> None:
     ]  # fmt: skip
 
 
-def test_no_collectives_no_groups() -> None:
-    """A set of ranks that never speak."""
+def test_without_collectives_there_are_no_groups() -> None:
     assert match(collectives([])).matrices == ()
 
 
-def test_ranks_are_spelled_short() -> None:
+def test_ranks_are_formatted_as_ranges() -> None:
     sets = ([3], [0, 4], [2, 3, 4], [0, 8, 16], list(range(0, 40, 2)))
     assert [spans(ranks) for ranks in sets] == [
         "rank 3", "ranks 0 and 4", "ranks 2 to 4", "ranks 0 8 16", "ranks 0 2 4 6 8 10 12 14 ...",
@@ -131,7 +130,7 @@ def test_ranks_are_spelled_short() -> None:
     st.lists(st.tuples(st.floats(0, 0.25), st.floats(0, 0.25)), min_size=3, max_size=3),
     st.sampled_from(["0", None]),
 )
-def test_what_stands_side_by_side_is_one_collective(
+def test_matched_rows_are_one_collective(
     seed: int, count: int, cut: list[tuple[float, float]], group: str | None
 ) -> None:
     """Captures begin late and end early, on any clocks: one that crashed, one that came later."""
@@ -155,7 +154,7 @@ def test_what_stands_side_by_side_is_one_collective(
         assert matrix.group.ranks.tolist() == [0, 1, 2]
 
 
-def test_sizes_that_differ_among_ranks_are_no_other_collectives() -> None:
+def test_sizes_may_differ_among_ranks() -> None:
     rows = [
         Collective(rank, (end - 9, end), kind, group=kind, bytes=1000 * rank + number)
         for kind in ("all_to_all", "all_reduce")
@@ -167,7 +166,7 @@ def test_sizes_that_differ_among_ranks_are_no_other_collectives() -> None:
     assert {one.group for one in found.unmatched} == {"all_reduce"}
 
 
-def test_the_first_rank_may_be_the_exception() -> None:
+def test_the_first_rank_may_be_the_one_out_of_order() -> None:
     (group,) = _groups([*_rank(0, kind="all_gather"), *_rank(1), *_rank(2)])
     assert group.ranks.tolist() == [1, 2]
 
@@ -177,7 +176,7 @@ def _exchanges(ends: Iterable[int], rank: int, **same: object) -> list[Collectiv
 
 
 def test_sends_among_several_are_no_collectives_of_all() -> None:
-    """Stages of a pipeline: the first sends to the second, that to the third."""
+    """In a pipeline the first stage sends to the second, and that to the third."""
     back = [end + 777_777 * place for place, end in enumerate(ENDS)]
     sent = [
         *_exchanges(ENDS, 0, size=3),
@@ -194,8 +193,8 @@ def test_sends_among_several_are_no_collectives_of_all() -> None:
 
 
 @pytest.mark.parametrize("told", [{"size": 2}, {"size": 4, "members": "[0, 1]"}, {}])
-def test_sends_between_two_go_by_their_order(told: dict[str, object]) -> None:
-    """Though a sender leaves as soon as its data is in the receiver's buffer."""
+def test_sends_between_two_are_matched_by_order(told: dict[str, object]) -> None:
+    """Though a sender leaves once its data is in the receiver's buffer."""
     late = [end + place**2 * 40_000 for place, end in enumerate(ENDS)]
     (group,) = _groups([*_exchanges(ENDS, 0, **told), *_exchanges(late, 1, **told)])
     assert (group.ranks.tolist(), group.complete) == ([0, 1], True)

@@ -37,15 +37,15 @@ STEP_US = 1000
         ("adapter", "step", ["all_reduce"], ("", "")),  # holds no word, though letters of one
     ],
 )
-def test_what_tells_a_role(
+def test_roles_follow_from_descriptions_names_or_traffic(
     description: str | None, name: str, kinds: list[str], expected: tuple[str, str]
 ) -> None:
-    """Descriptions of Megatron and of meshes, names of vLLM, traffic; else nothing."""
+    """Megatron's and meshes' descriptions, vLLM's names; else unknown."""
     assert group_role(description, name, kinds) == Role(*expected)
 
 
-def test_neighbours_and_those_across_them() -> None:
-    """Without a word, groups that cross each other are told by the places of their ranks."""
+def test_crossing_groups_are_told_apart_by_their_ranks() -> None:
+    """Without descriptions, neighbours are one role and strided ranks another."""
     groups = {"a": (0, 1), "b": (2, 3), "c": (0, 2), "d": (1, 3)}
     found = axes(*_crossing(groups))
     assert {(axis.role, axis.evidence, axis.groups) for axis in found} == {
@@ -114,8 +114,7 @@ def test_bubbles_exposure_and_experts(ranks: Path) -> None:
     assert (by_role["EP"]["busiest"], by_role["EP"]["imbalance"]) == (3, 2.0)
 
 
-def test_the_text_says_so(ranks: Path) -> None:
-    """A table of roles, a column of bubbles, and both findings in words."""
+def test_the_text_has_roles_bubbles_and_both_findings(ranks: Path) -> None:
     text = run("ranks", ranks).stdout
     assert "Bubble%" in text
     assert "Parallelism  Known by" in text
@@ -124,8 +123,8 @@ def test_the_text_says_so(ranks: Path) -> None:
     assert "Experts are unevenly used: rank 3 receives 2.00 times" in text
 
 
-def test_without_stages_there_is_no_column(ranks: Path) -> None:
-    """Nor a table, where nothing tells what groups are for."""
+def test_without_stages_there_is_no_column_of_bubbles(ranks: Path) -> None:
+    """Nor a table if roles are unknown."""
     unsaid = {"PIPELINE_MODEL_PARALLEL_GROUP": "", "EXPERT_MODEL_PARALLEL_GROUP": "",
               '"send"': '"allreduce"', "_send_": "_AllReduce_"}  # fmt: skip
     for path in ranks.glob("*.json"):

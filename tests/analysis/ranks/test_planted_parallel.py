@@ -87,7 +87,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def test_groups_of_one_size_are_kept_apart(run: Run) -> None:
-    """Four pairs of each sort, and all."""
+    """Four pairs of each role, and all ranks."""
     told = [(group.name, tuple(group.ranks.tolist())) for group in run.found.groups]
     assert sorted(told) == sorted(
         {(name, _members(name, rank)) for name in _KINDS for rank in _RANKS}
@@ -95,21 +95,21 @@ def test_groups_of_one_size_are_kept_apart(run: Run) -> None:
 
 
 def test_waiting_is_that_of_true_times(run: Run) -> None:
-    """Whoever came when, within what ranks leave apart."""
+    """Up to the difference in when ranks leave."""
     assert {one.rank: one.of for one in run.found.stragglers} == dict(run.of)
     for one in run.found.stragglers:
         assert one.waited_ns == pytest.approx(run.waited_ns[one.rank], abs=run.of[one.rank] * 1000)
     assert run.found.impossible == 0
 
 
-def test_drifts_are_taken_away(run: Run) -> None:
-    """What is left is what ranks leave apart; they drift by up to 60 us a second."""
+def test_drifts_are_removed(run: Run) -> None:
+    """Of up to 60 us a second; what is left is when ranks leave."""
     assert all(one.residual_ns <= _LEAVE_NS for one in run.found.clocks.values())
     assert sum(one.drift != 0 for one in run.found.clocks.values()) >= len(_RANKS) - 2
 
 
-def test_transfers_and_bandwidths_are_those_of_what_was_sent(run: Run) -> None:
-    """Of an all-to-all of other sizes on each rank, the mean."""
+def test_transfers_and_bandwidths_are_those_of_the_bytes_sent(run: Run) -> None:
+    """For an all-to-all with other sizes on each rank, the mean."""
     for speed in run.found.group_speeds:
         name, ranks = speed.groups[0].name, len(speed.groups[0].ranks)
         transfer = _TRANSFERS_NS[name]
@@ -122,8 +122,8 @@ def test_transfers_and_bandwidths_are_those_of_what_was_sent(run: Run) -> None:
         assert speed.bus_rate == pytest.approx((speed.algorithm_rate or 0) * factor)
 
 
-def test_who_crashed_or_came_later_is_told(run: Run) -> None:
-    """Nothing of theirs is lost; what the partner did alone is unmatched."""
+def test_a_rank_that_crashed_or_came_later_is_named(run: Run) -> None:
+    """Nothing of it is lost; what its partner did alone is unmatched."""
     alone = {one.rank for one in run.found.unmatched}
     assert {_CRASHED ^ 1, _LATE ^ 1} <= alone
     assert all("before the other captures begin" in one.why for one in run.found.unmatched)

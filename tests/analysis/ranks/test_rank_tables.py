@@ -13,10 +13,10 @@ from tests.commands import run
 
 
 @pytest.mark.parametrize(("pause", "second"), [(0, 200), (1_000_000, 170)])
-def test_exposed_communication_of_a_step_behind_a_pause(
+def test_exposed_communication_of_a_step_after_a_pause(
     pause: int, second: int, tmp_path: Path
 ) -> None:
-    """Two steps, 20 and 70 ns of which only communicate; a window begins with its first kernel."""
+    """Two steps, 20 and 70 ns of only communication; a window begins with its first kernel."""
     again = 1000 + pause
     work = [
         Work(GEMM, (500, 580), call=(110, 120)),
@@ -34,7 +34,7 @@ def test_exposed_communication_of_a_step_behind_a_pause(
     assert steps.column("exposed_ns").to_pylist() == [20, 70]
 
 
-def test_what_captures_have_in_common_is_said_once(tmp_path: Path) -> None:
+def test_warnings_that_captures_share_are_shown_once(tmp_path: Path) -> None:
     for rank in range(3):
         nsys_db(tmp_path / f"net.rank{rank}.sqlite", [Work()], [])
     said = [line for line in run("ranks", tmp_path).stderr.splitlines() if "NVTX" in line]

@@ -12,7 +12,7 @@ def _layers(*rows: tuple[int, str, int]) -> pa.Table:
 
 
 def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
-    """The layer with the largest excess over its mean comes first; of equal ranks, the lower."""
+    """The layer with the largest excess over its mean comes first; for equal ranks, the lower."""
     loads = layer_loads(
         _layers(
             (0, "embed", 900),
@@ -33,7 +33,7 @@ def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
     assert [load.imbalance for load in loads] == [2, 1, 1, 1]
 
 
-def test_no_layers_are_no_loads() -> None:
+def test_without_layers_there_are_no_loads() -> None:
     assert layer_loads(_layers()) == []
 
 

@@ -32,7 +32,7 @@ def _run(collectives: int, kind: str, *, batches: bool) -> RankTables:
 
 @pytest.mark.parametrize("batches", [False, True])
 def test_the_outcome_does_not_grow_with_collectives(batches: bool) -> None:  # noqa: FBT001 - pytest's
-    """Of so many that each table is full, and of four times as many."""
+    """The same with enough of them to fill each table, and with four times as many."""
     few, many = (
         len(pickle.dumps(compare_ranks(_run(count, "all_reduce", batches=batches))))
         for count in (500, 2000)
@@ -42,7 +42,7 @@ def test_the_outcome_does_not_grow_with_collectives(batches: bool) -> None:  # n
 
 
 def test_the_order_of_captures_decides_nothing() -> None:
-    """Facts that are merged in another order give the same to the byte."""
+    """Merged in another order, tables are equal to the byte."""
     facts = _run(50, "all_gather", batches=True)
     turned = facts.collectives.take(
         [row for rank in reversed(range(_RANKS)) for row in range(50 * rank, 50 * rank + 50)]

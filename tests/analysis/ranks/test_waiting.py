@@ -56,10 +56,10 @@ def _doubt(residual: int, one: int, other: int) -> int:
 
 
 @given(_TIMES, st.integers(0, 200))
-def test_waits_and_transfers_are_those_of_plain_lists(
+def test_waits_and_transfers_equal_brute_force(
     times: list[tuple[list[int], list[int]]], residual: int
 ) -> None:
-    """And nothing below the residuals of two ranks is claimed."""
+    """Nothing below the residuals of two ranks counts."""
     found = _waits(times, residual)
     for place, (came, left) in enumerate(times):
         last = came.index(max(came))
@@ -74,8 +74,8 @@ def test_waits_and_transfers_are_those_of_plain_lists(
 
 
 @given(_TIMES)
-def test_all_waiting_is_for_somebody_or_unclear(times: list[tuple[list[int], list[int]]]) -> None:
-    """Steps add up to what was waited in all."""
+def test_all_waiting_is_for_a_rank_or_unclear(times: list[tuple[list[int], list[int]]]) -> None:
+    """Steps add up to the total."""
     found = _waits(times, 30)
     told = sum(one.cost_ns for one in by_step([found]))
     unclear_ns, unclear = together([found])
@@ -84,8 +84,8 @@ def test_all_waiting_is_for_somebody_or_unclear(times: list[tuple[list[int], lis
     assert all(len(one.ranks) > 1 for one in unclear)
 
 
-def test_what_is_left_before_the_last_comes_tells_nothing() -> None:
-    """A broadcast's root has gone on: nobody waits for the last."""
+def test_a_collective_left_before_the_last_rank_comes_is_no_wait() -> None:
+    """A broadcast's root may go on at once."""
     columns = collectives([
         Collective(0, (0, 100)), Collective(1, (500, 600)),
         Collective(0, (1000, 1900)), Collective(1, (1700, 1900)),
@@ -97,8 +97,8 @@ def test_what_is_left_before_the_last_comes_tells_nothing() -> None:
     assert found.transfer_ns.tolist() == [MISSING, 200]
 
 
-def test_where_a_rank_is_missing_nothing_is_said_of_transfers() -> None:
-    """It may have been the last; what the others waited for one another stays."""
+def test_transfers_are_unknown_if_a_rank_is_missing() -> None:
+    """It may have been the last; waits of the others for each other stay."""
     columns = collectives([Collective(0, (0, 900), size=3), Collective(1, (500, 900), size=3)])
     (found,) = waits(columns, match(columns).matrices, _clocks())
     assert (found.last.tolist(), found.transfer_ns.tolist()) == ([1], [MISSING])

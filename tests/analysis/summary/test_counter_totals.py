@@ -18,7 +18,7 @@ from tests.readers import kineto_json
 
 
 def test_explain_compares_with_counters(tmp_path: Path) -> None:
-    """One row's counters, each with what it is; without any there is no such section."""
+    """A row's counters, each described; without any there is no such section."""
     counters, capture = (
         product.counters(tmp_path / "ncu.csv"),
         product.capture(tmp_path / "a.sqlite"),
@@ -31,7 +31,7 @@ def test_explain_compares_with_counters(tmp_path: Path) -> None:
 
 
 def test_groups_have_traffic(tmp_path: Path) -> None:
-    """`--by` adds measured traffic up, where there is any."""
+    """`--by` adds up measured traffic, if there is any."""
     counters, capture = (
         product.counters(tmp_path / "ncu.csv"),
         product.capture(tmp_path / "a.sqlite"),
@@ -43,7 +43,7 @@ def test_groups_have_traffic(tmp_path: Path) -> None:
 
 
 def test_doctor_finds_names_that_are_wrong(tmp_path: Path) -> None:
-    """A kernel whose name says Tensor Cores, and whose counters say none."""
+    """A kernel whose name has Tensor Cores, and whose counters are 0."""
     silent: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}
     counters, capture = (
         product.counters(tmp_path / "ncu.csv", **silent),
@@ -58,7 +58,7 @@ def test_doctor_finds_names_that_are_wrong(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("last", "a_token"), [("toks=24", 0.002 / 16), ("", None)])
 def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> None:
-    """Steps of a serving engine tell their tokens: if all do, they share the energy."""
+    """If all steps of a serving engine state their tokens, these share the energy."""
     texts = [*["step[DECODE bs=8]"] * 3, f"step[EXTEND {last}]"]
     events = []
     for number, text in enumerate(texts, 1):
@@ -85,7 +85,7 @@ def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> 
 def test_energy_of_a_token_of_several_ranks(
     other: int, a_token: float | None, tmp_path: Path
 ) -> None:
-    """Ranks share the tokens of a step, if they name as many; if not, nothing is said."""
+    """Ranks share the tokens of a step if they state the same number; otherwise it is unknown."""
     paths = []
     for rank, tokens in enumerate((8, other)):
         events = []
@@ -106,7 +106,7 @@ def test_energy_of_a_token_of_several_ranks(
 
 
 def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
-    """Of a kernel that too few samples saw the power is not known, nor that of the whole."""
+    """A kernel with too few samples has unknown power, and so has the total."""
     events = []
     for number, (at, length) in enumerate([(50, 30), (150, 10)], 1):
         kernel = kineto_json.kernel(number, at, length, name=f"k{number}")
@@ -123,7 +123,7 @@ def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
 
 
 def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
-    """Shares of the time, and what two comparisons know, are of all ranks."""
+    """Shares of the time, and the two comparisons, are over all ranks."""
     paths = []
     for rank, more in enumerate(
         (nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))}), None)
@@ -149,7 +149,7 @@ def test_names_that_are_wrong_in_several_ranks_count_once(tmp_path: Path) -> Non
 
 
 def test_totals_add_up(tmp_path: Path) -> None:
-    """Two captures' sums are those of both."""
+    """Over two captures."""
     counters, capture = (
         product.counters(tmp_path / "ncu.csv"),
         product.capture(tmp_path / "a.sqlite"),

@@ -17,7 +17,7 @@ from tests.readers import kineto_json
 
 
 def test_power_caps_are_named(tmp_path: Path) -> None:
-    """Power at its highest all the time, and a low clock: a cap. Energy per step is told."""
+    """Maximum power all the time and a low clock are a cap; energy per step is shown."""
     events = []
     for step in range(product.STEPS):
         at = 100 * (step + 1)
@@ -65,8 +65,8 @@ def _low_clock(path: Path, clock: list[float], **counters: list[float]) -> str:
     return str(answer["measured"]["throttled"]).partition("; ")[2]
 
 
-def test_what_held_the_clock(tmp_path: Path) -> None:
-    """What the driver named, if it was asked; else what it looks like; a fixed clock is neither."""
+def test_the_throttle_reason_is_named(tmp_path: Path) -> None:
+    """The driver's if it was recorded, else inferred; a fixed clock is neither."""
     path, moved = tmp_path / "a.json", [990.0, 1010.0]
     assert _low_clock(path, moved) == "power stayed at 400 W, which looks like a power cap"
     assert _low_clock(path, [1000.0]) == ""
@@ -82,7 +82,7 @@ def test_what_held_the_clock(tmp_path: Path) -> None:
 
 
 def test_power_of_each_rank_s_own_device(tmp_path: Path) -> None:
-    """Each sampled all devices of the machine; a pause of the samples used no energy."""
+    """Each rank sampled all devices of the machine; pauses of the samples use no energy."""
     times = [*range(100_000, 1_000_000, 100_000), *range(9_000_000, 9_500_000, 100_000)]
     for rank in range(2):
         kernel = kineto_json.kernel(1, 100, 50)

@@ -75,8 +75,8 @@ def _threads_and_recursion(torch: Any) -> None:  # noqa: ANN401 - torch
 
 
 @pytest.mark.parametrize("run_ops", [_forward_and_backward, _threads_and_recursion])
-def test_key_averages(run_ops: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a function
-    """Count, self_cpu_time_total and cpu_time_total of every op of a run on the CPU, to the ns."""
+def test_host_times_equal_key_averages_of_torch(run_ops: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a function
+    """Count, self_cpu_time_total and cpu_time_total of every op on the CPU, to the ns."""
     torch = pytest.importorskip("torch")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         run_ops(torch)
@@ -111,8 +111,8 @@ def _source(*ranges: built.Range, work: tuple[built.Work, ...] = ()) -> Source:
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.sampled_from("abc")),
                 min_size=1, max_size=12))  # fmt: skip
-def test_own_times_add_up_to_the_time_in_ops(parts: list[tuple[int, int, str]]) -> None:
-    """A ns belongs to the innermost op: checked ns by ns, for ranges in each other."""
+def test_self_times_add_up_to_the_time_in_ops(parts: list[tuple[int, int, str]]) -> None:
+    """A ns belongs to the innermost op: checked ns by ns, for nested ranges."""
     nested: list[tuple[int, int, str]] = []
     for start, length, name in parts:
         end = start + length
@@ -133,7 +133,7 @@ def test_own_times_add_up_to_the_time_in_ops(parts: list[tuple[int, int, str]]) 
 
 
 def test_a_marker_and_pytorch_s_own_range_are_one_call() -> None:
-    """`torch.add` is marked, and emit_nvtx numbers the same call again."""
+    """`torch.add` has a marker, and emit_nvtx writes the same call again."""
     source = _source(
         built.op("add", (10, 50), Tensor((2,), "float32")),
         built.Range("aten::add, seq = 3, op_id = 7", (20, 45)),
@@ -144,7 +144,7 @@ def test_a_marker_and_pytorch_s_own_range_are_one_call() -> None:
 
 
 def test_the_step_of_an_optimizer_is_an_op() -> None:
-    """One call with PyTorch's own range in our marker; a closure is none, nor is its time lost."""
+    """PyTorch's own range in our marker is one call; a closure is none, but its time counts."""
     source = _source(
         built.Range(encode_op(Call("SGD", "step", ())), (0, 60)),
         built.Range("Optimizer.step#SGD.step", (5, 55)),
@@ -164,7 +164,7 @@ def test_the_step_of_an_optimizer_is_an_op() -> None:
 
 
 def test_lines_of_host_time() -> None:
-    """Each call's is that of the innermost stack around it; an op's, of most of its own time."""
+    """Each call's is that of the innermost stack; an op's, that of most of its self time."""
     source = _source(
         built.trace((0, 50), "/src/net.py:7"),
         built.Range("aten::tensor, op_id = 1", (1, 49)),
@@ -191,8 +191,8 @@ def test_lines_of_host_time() -> None:
     assert (total["tensor"]["line"], total["tensor"]["cpu_self"]) == ("/src/net.py:7", 116)
 
 
-def test_what_is_no_op_has_no_row() -> None:
-    """Steps, layers, the user's ranges and those of libraries; ops inside count."""
+def test_only_ops_have_rows() -> None:
+    """Not steps, layers, user ranges or those of libraries; ops inside these count."""
     source = _source(
         built.Range("step 0", (0, 100)),
         built.Range("layer:net", (1, 99)),
@@ -204,12 +204,12 @@ def test_what_is_no_op_has_no_row() -> None:
 
 
 def test_calls_of_a_span_of_time() -> None:
-    """Those that began in it, as `--steps` asks."""
+    """Those that begin in it, as for `--steps`."""
     ranges = [built.Range(f"aten::mm, op_id = {at}", (at, at + 5)) for at in (10, 20, 30)]
     assert ops(_source(*ranges), (15, 30)) == {"mm": (1, 5, 5)}
 
 
-def test_records_tell_no_host_time() -> None:
+def test_records_have_no_host_time() -> None:
     assert host_ops(Source(_source().table, None)) is None
 
 
@@ -243,7 +243,7 @@ def rows(*arguments: object) -> list[dict[str, str]]:
 
 
 def test_ops_without_kernels_are_groups_too(net: Path) -> None:
-    """0 of the GPU for what launched nothing; unknown, where its kernels count for an op around."""
+    """Their GPU time is 0, or unknown if their kernels count for an op around them."""
     shown = [list(row.values()) for row in rows(net)]
     assert shown == [
         ["mm", "2", "1200", "2", "100", "200", "100"],
@@ -254,7 +254,7 @@ def test_ops_without_kernels_are_groups_too(net: Path) -> None:
 
 
 def test_nothing_is_lost_or_counted_twice(net: Path, tmp_path: Path) -> None:
-    """Rows and GPU time are those of the table without the host's; ranks add up."""
+    """Rows and GPU time are those of the table without host times; ranks add up."""
     plain = run("prof", "--csv", "--by", "op", net).stdout.splitlines()[1:]
     assert sum(int(line.split('"')[3]) for line in plain) == sum(int(r["Calls"]) for r in rows(net))
     (tmp_path / "ranks").mkdir()
@@ -266,23 +266,23 @@ def test_nothing_is_lost_or_counted_twice(net: Path, tmp_path: Path) -> None:
 
 
 def test_a_sum_of_which_a_part_is_unknown_is_unknown(net: Path) -> None:
-    """A capture and what parse wrote of another rank, which has no host times."""
+    """Such as of a capture and another rank's parsed file, which has no host times."""
     known = host_ops(load(str(net)))
     assert known_in_both(known, None) is None
     assert known_in_both(None, known) is None
     assert known_in_both(known, known) is not None
 
 
-def test_what_parse_wrote_tells_no_host_time(net: Path, tmp_path: Path) -> None:
-    """Empty, never 0, and said."""
+def test_parsed_files_have_no_host_time(net: Path, tmp_path: Path) -> None:
+    """Empty, never 0, with a reason."""
     assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
     done = run("prof", "--csv", "--by", "op", "-c", "op,cpu_self", tmp_path / "net.dict")
     assert done.stdout == '"Op","CPUSelf(ns)"\n"mm",""\n"",""\n'
     assert "what the host spent in ops is unknown: only captures with ranges of ops" in done.stderr
 
 
-def test_a_capture_without_ranges_tells_no_host_time(tmp_path: Path) -> None:
-    """Neither the calls of the driver, nor another profiler's kernels, say of which op they are."""
+def test_a_capture_without_ranges_has_no_host_time(tmp_path: Path) -> None:
+    """Neither driver calls nor kernels show which op they belong to."""
     no_ranges = nsys_db(tmp_path / "a.sqlite", [Work("gemm", (20, 30), (5, 9))])
     for path in (no_ranges, ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])):
         answer = json.loads(run("summary", "--json", path).stdout)
@@ -295,14 +295,14 @@ def test_a_capture_without_ranges_tells_no_host_time(tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-def test_waits_are_not_missed_where_nothing_is_idle(tmp_path: Path) -> None:
-    """A note of what idle time counts as says nothing of kernels laid end to end."""
+def test_no_note_about_waits_if_nothing_is_idle(tmp_path: Path) -> None:
+    """Kernels are back to back."""
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)] * 2)
     assert "lacks waits" not in run("summary", path).stdout
 
 
 def test_columns_of_groups_are_chosen_and_sorted_by(net: Path) -> None:
-    """-c with any --by; host columns with ops alone, and not of chosen rows."""
+    """-c with any --by; host columns with ops only, and not for chosen rows."""
     done = run("prof", "--by", "op", "-c", "cpu_total,op", "--sort", "cpu_self-", net)
     assert done.stdout.splitlines()[1:] == ["20 view", "200 mm", "100 addmm", "- -"]
     assert run("prof", "--by", "dir", "-c", "dir,total", "-q", net).stdout.split()[:2] == [
@@ -317,7 +317,7 @@ def test_columns_of_groups_are_chosen_and_sorted_by(net: Path) -> None:
 
 
 def test_the_host_s_table_is_100_columns_wide(net: Path) -> None:
-    """With times of 1e15 ns and long names, too."""
+    """Even with times of 1e15 ns and long names."""
     host = HostOp(
         op="a_long_name" * 9,
         calls=10**9,
@@ -332,7 +332,7 @@ def test_the_host_s_table_is_100_columns_wide(net: Path) -> None:
 
 
 def test_a_summary_shows_the_host_beside_the_gpu(net: Path, tmp_path: Path) -> None:
-    """The ops that take most of the host's time; all of them with --by host."""
+    """The ops with most host time; all of them with --by host."""
     assert "Host time by op  Calls  Self ms     %" in run("summary", "-v", net).stdout
     shown = run("summary", "--by", "host", "--top", "2", net).stdout
     assert "addmm                2   <0.001  45.5    <0.001     0.05       -  -" in shown

@@ -18,8 +18,8 @@ def _times(whole: Table, rows: Mask | None = None) -> tuple[LayerTime, ...]:
     return layer_times(*layer_sums(whole, rows))
 
 
-def test_a_layer_has_its_own_time_and_that_of_those_inside() -> None:
-    """Rows that are in a step and in no layer have a node of the step's name."""
+def test_a_layer_has_its_self_time_and_its_total() -> None:
+    """Rows in a step but in no layer have a node with the step's name."""
     found = _times(table(training(2)))
     assert [(each.path, each.time_ns // US, each.own_ns // US) for each in found] == [
         ((), 244, 0),
@@ -43,7 +43,7 @@ def test_a_layer_has_its_own_time_and_that_of_those_inside() -> None:
     ],
 )
 def test_paths_extend_those_around_them(layers: list[str], expected: tuple[str, ...]) -> None:
-    """A module's path is added to the tree once, a name that is no path as it is."""
+    """A module's path appears once in the tree; a name that is no path stays as it is."""
     assert layer_path(layers) == expected
 
 
@@ -88,7 +88,7 @@ def _captured(*paths: tuple[str, ...]) -> Table:
 
 
 def test_a_layer_has_the_name_that_it_was_given() -> None:
-    """A dotted name is one node where nothing else begins like it; what is a layer stays one."""
+    """A dotted name is one node unless others begin alike; layers are never split."""
     found = _times(_captured(("phase.one", "net", "net.layers.0"), ("v1.2 of it",)))
     assert [each.path for each in found] == [
         (),
@@ -102,7 +102,7 @@ def test_a_layer_has_the_name_that_it_was_given() -> None:
 
 
 def test_names_are_joined_when_all_captures_are_known() -> None:
-    """Another rank's layers may hang below the same part of a name."""
+    """Another rank's layers may share a part of a name."""
     sums = [layer_sums(_captured(("net", f"net.layers.{n}")))[0] for n in range(2)]
     both = layer_times(merge_sums(*sums), None)
     assert [each.path[-1] for each in both[1:]] == ["net", "layers", "0", "1"]
@@ -111,7 +111,7 @@ def test_names_are_joined_when_all_captures_are_known() -> None:
 
 
 def test_a_tree_of_modules_is_not_as_deep_as_a_name_has_dots() -> None:
-    """Beyond a level, the rest of the name is one: its time is there all the same."""
+    """Below some level the rest of the name is one node, with all its time."""
     name = ".".join(f"l{level}" for level in range(20_000))
     net = capture([Work((50, 60), (10, 20))], ranges=[layer(name, (1, 30))])
     sums, _ = layer_sums(Table(parse(net)))

@@ -44,7 +44,7 @@ def _content(value: Any) -> Any:  # noqa: ANN401 - of JSON
 
 
 @given(st.permutations(range(4)), st.integers(1, 3))
-def test_neither_order_nor_grouping_matters(
+def test_merging_is_commutative_and_associative(
     sums: list[SummarySums], order: Sequence[int], split: int
 ) -> None:
     whole = reduce(merge_sums, sums)

@@ -46,7 +46,7 @@ def test_ops_are_totalled_by_direction_and_line() -> None:
 
 
 def test_calls_are_those_of_the_op_that_rows_are_named_by() -> None:
-    """An optimizer's step is one call, though each op in it is costed by itself."""
+    """An optimizer's step is one call, though each op in it has its own cost."""
     x = Tensor((4,), "float32")
     step = encode_op(Call("AdamW", "step", ()))
     ranges = [Range(step, (at, at + 90 * US)) for at in (0, 100 * US)]
@@ -61,7 +61,7 @@ def test_calls_are_those_of_the_op_that_rows_are_named_by() -> None:
 
 
 def test_rates_are_over_the_time_of_known_rows() -> None:
-    """2 * 512^3 FLOPs in 60 us; an unnamed op is named by its kernel."""
+    """2 * 512^3 FLOPs in 60 us; an unnamed op has its kernel's name."""
     matmul, *_, moved = top_ops(table(training(1)))
     assert matmul.flops_per_s == pytest.approx(2 * 512**3 / 60e-6)
     assert matmul.bytes_per_s == pytest.approx(3 * 512 * 512 * 4 / 60e-6)
@@ -73,7 +73,7 @@ def test_rates_are_over_the_time_of_known_rows() -> None:
 
 
 def test_the_time_of_an_ops_helpers_is_the_ops() -> None:
-    """A product of 60 us and the sum of its parts, 20 us: all rates are over 80 us."""
+    """A product of 60 us and its reduction of 20 us: all rates are over 80 us."""
     x = Tensor((512, 512), "float32")
     work = [
         Work((20 * US, 80 * US), (1 * US, 2 * US), SGEMM_A100),
@@ -87,7 +87,7 @@ def test_the_time_of_an_ops_helpers_is_the_ops() -> None:
 
 @pytest.mark.parametrize(("took_us", "share"), [(1, 3.2), (3, 1.08)], ids=["far", "a little"])
 def test_a_rate_far_above_the_peak_is_remarked_on(took_us: int, share: float) -> None:
-    """6.3 MB in a microsecond are 4 times what the memory moves; a little more may be its clock."""
+    """6.3 MB in 1 us are 4 times the memory's peak; slightly above may be its clock."""
     x = Tensor((512, 1024), "float32")
     work = [Work((20 * US, 20 * US + took_us * 1300), (1 * US, 2 * US), ADD)]
     net = capture(work, ranges=[op("add", (0, 10 * US), x, x)])
@@ -102,7 +102,7 @@ def test_a_rate_far_above_the_peak_is_remarked_on(took_us: int, share: float) ->
 
 
 def test_fills_far_above_the_peak_are_remarked_on() -> None:
-    """By all that they do: one of a gigabyte in no time, beside some that take most of theirs."""
+    """As a whole: one of a gigabyte in no time, next to some that take most of theirs."""
     work = [
         Work((at, at + 2 * US), (at - 9, at - 5), "[CUDA memset]", schema.MEMSET, bytes=size)
         for at, size in ((10 * US, 1 << 30), (20 * US, 64), (30 * US, 64), (40 * US, 64))
@@ -112,22 +112,21 @@ def test_fills_far_above_the_peak_are_remarked_on() -> None:
     assert found.above_peak == "fills can be compressed in memory, or go on after the recorded time"
 
 
-def test_unknown_stays_unknown() -> None:
-    """A kernel without a marker has no rates."""
+def test_a_kernel_without_a_marker_has_no_rates() -> None:
     (found,) = top_ops(table(capture([Work((0, 10))])))
     rates = (found.op, found.line, found.flops_per_s, found.bytes_per_s, found.efficiency)
     assert rates == (None,) * 5
 
 
 def test_chosen_rows_alone_are_totalled() -> None:
-    """A mask chooses rows; the shares are of theirs."""
+    """Shares are of the chosen rows."""
     whole = table(capture([Work((0, 10)), copy((20, 30), None)]))
     (found,) = top_ops(whole, np.array([False, True]))
     assert (found.dir, found.share) == ("copy", 1.0)
 
 
 def test_a_call_counts_for_each_group_that_it_has_rows_in() -> None:
-    """A product and the sum of its bias's gradient are of one call, and two ops; copies are two."""
+    """A product and the sum of its bias's gradient are one call but two ops."""
     x = Tensor((512, 512), "float32")
     bias = "void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float> >(float)"
     work = [
@@ -191,7 +190,7 @@ def test_chosen_rows_keep_their_numbers() -> None:
     assert found.row_ids(("mm",)) == (21, 11)
 
 
-def test_rows_of_a_second_capture_are_numbered_on() -> None:
+def test_row_numbers_continue_in_a_second_capture() -> None:
     a = LongestRows({("mm",): ((9, 1), (3, 2))}, 10)
     b = LongestRows({("mm",): ((7, 1),), ("relu",): ((1, 4),)}, 5)
     merged = a.merged(b)

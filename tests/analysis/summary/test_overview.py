@@ -67,13 +67,13 @@ def _device(device: DeviceUse) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize("pair", [*itertools.pairwise(REAL), (REAL[2], REAL[2]), (OLD, OLD)])
-def test_found_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
-    """Captures of different tools and machines; and one twice, whose processes are then four."""
+def test_summaries_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
+    """Of different tools and machines; and of one capture twice, whose processes are then four."""
     check([str(captures / file) for file in pair])
 
 
 def test_ranks_of_a_training_add_up(tmp_path: Path) -> None:
-    """Three ranks, one of them slower, whose steps are the same."""
+    """Three ranks with the same steps, one slower."""
     files = [
         str(capture(tmp_path / f"rank{rank}.sqlite", slower=slower, steps=4))
         for rank, slower in enumerate((1, 2, 1))
@@ -144,7 +144,7 @@ def _optimized() -> schema.Capture:
     return built.capture(work, ranges=[*ranges, trace((0, 400), "/src/train.py:7")])
 
 
-def test_captures_add_up_alike_in_every_order() -> None:
+def test_captures_add_up_in_every_order() -> None:
     """With steps of several kinds, numbers and certainty, and without any."""
     nets = {
         "marked": (built.training(4), 1e13),
@@ -165,7 +165,7 @@ def test_captures_add_up_alike_in_every_order() -> None:
         check_orders([found[name] for name in some])
 
 
-def test_chosen_steps_add_up_alike_in_every_order() -> None:
+def test_chosen_steps_add_up_in_every_order() -> None:
     """`2:` is more steps of the capture that has more."""
     nets = (built.training(4), built.training(6), _optimized())
     found = [_sums(net, 1e13, "2:") for net in nets]
@@ -174,7 +174,7 @@ def test_chosen_steps_add_up_alike_in_every_order() -> None:
     assert (steps.first, steps.last) == (2, 5)
 
 
-def test_what_is_of_other_steps_is_in_none() -> None:
+def test_times_per_step_are_of_the_captures_with_the_surest_steps() -> None:
     """The time of ops in a step is that of the captures with the surest steps."""
     marked, optimized = _sums(built.training(4), 1e13), _sums(_optimized(), 1e13)
     merged, alone = summary(merge_sums(optimized, marked)), summary(marked)
@@ -188,7 +188,7 @@ IN_ORDERS = ("kineto-v100-resnet-ddp", "kineto-h100-vit-inference", "kineto-v100
 
 
 @pytest.mark.long
-def test_real_captures_add_up_alike_in_every_order(captures: Path) -> None:
+def test_real_captures_add_up_in_every_order(captures: Path) -> None:
     """Three with marked steps, 5, 1 and 6; one with guessed steps."""
     files = [captures / name / "trace.json.gz" for name in IN_ORDERS]
     files.append(captures / "nsys2024.6-a100-cudagraph" / "net.sqlite")

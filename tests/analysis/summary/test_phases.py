@@ -30,8 +30,8 @@ def _serving(*texts: str) -> Source:
     return Source(Table(parse(net)), net)
 
 
-def test_steps_are_summed_up_serving_phases() -> None:
-    """With the tokens that all of them tell, and the rate at which these were worked on."""
+def test_steps_are_summed_by_serving_phase() -> None:
+    """With their tokens, if all state them, and the rate."""
     of = _serving(TEXTS[0], TEXTS[0])
     assert serving_phases(find_steps(of.table.records, of.capture)) == (
         ServingPhase(
@@ -67,8 +67,8 @@ def test_steps_are_summed_up_serving_phases() -> None:
     )
 
 
-def test_padding_of_graphs_is_the_tokens_that_nobody_asked_for() -> None:
-    """Of two steps whose graphs compute 256 tokens each, for 192 and for 64."""
+def test_padding_of_graphs_is_the_share_of_unrequested_tokens() -> None:
+    """Two steps whose graphs compute 256 tokens each, for 192 and for 64."""
     text = "execute_256_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
     source = _serving(text.format(192), text.format(64))
     (total,) = serving_phases(find_steps(source.table.records, source.capture))
@@ -100,7 +100,7 @@ def _rows(groups: pa.Table, by: str, *named: str) -> list[tuple[object, ...]]:
 
 
 def test_groups_by_step_have_the_tokens_that_its_range_states() -> None:
-    """And the rate, over the step's whole time; unknown where a range states none."""
+    """And the rate over the whole step; unknown if a range states none."""
     groups = _grouped(_serving(PREFILL, *TEXTS[1:]), "step")
     # a step lasts from one kernel's end to the next one's: 100 us, the first only its kernel's 50
     assert _rows(groups, "step") == [
@@ -112,7 +112,7 @@ def test_groups_by_step_have_the_tokens_that_its_range_states() -> None:
 
 
 def test_groups_by_phase_have_the_tokens_of_all_their_steps() -> None:
-    """As the summary has them; unknown where one of the steps states none."""
+    """As in the summary; unknown if one of the steps states none."""
     source = _serving(PREFILL, TEXTS[1], TEXTS[3])
     of_summary = serving_phases(find_steps(source.table.records, source.capture))
     rows = _rows(_grouped(source, "phase"), "phase")
@@ -129,7 +129,7 @@ def test_groups_by_phase_have_the_tokens_of_all_their_steps() -> None:
 
 
 def test_tokens_of_processes_are_those_of_the_step_where_all_state_the_same() -> None:
-    """Ranks of tensor parallelism work on the same ones, until the slowest is done."""
+    """Ranks of tensor parallelism work on the same tokens, until the slowest is done."""
     alike = group.merge_groups(*(_grouped(_serving(PREFILL, TEXTS[1]), "step") for _ in range(2)))
     assert _rows(alike, "step") == [(0, 50_000, 16, 16 / 50e-6), (1, 100_000, 3, 3 / 100e-6)]
     unlike = group.merge_groups(
@@ -139,7 +139,7 @@ def test_tokens_of_processes_are_those_of_the_step_where_all_state_the_same() ->
 
 
 def test_groups_have_no_columns_of_tokens_without_a_serving_engine() -> None:
-    """Unless they are asked for by name; steps last, whatever the program."""
+    """Unless they are requested by name; steps have a length in any program."""
     source = Source(Table(parse(net := training(2))), net)
     took = find_steps(source.table.records, net).duration_ns.tolist()
     assert _rows(_grouped(source, "step"), "step") == [*enumerate(took)]
@@ -150,7 +150,7 @@ def test_groups_have_no_columns_of_tokens_without_a_serving_engine() -> None:
 
 
 def test_rows_of_training_are_of_their_direction() -> None:
-    """As they are where no steps are looked for, and outside of all."""
+    """As without steps, and outside of all."""
     net = training(2)
     table = Table(parse(net))
     assert step_rows.numbers(table).null_count == table.records.rows
@@ -161,7 +161,7 @@ def test_rows_of_training_are_of_their_direction() -> None:
     assert step_rows.numbers(table).to_pylist() == [0] * 4 + [1] * 4
 
 
-def test_rows_are_in_no_step_that_is_guessed() -> None:
+def test_guessed_steps_have_no_phase() -> None:
     work = [Work((10 * n, 10 * n + 5), (10 * n - 5, 10 * n - 3), f"k{n % 3}") for n in range(1, 31)]
     net = capture(work)
     assert find_steps(parse(net), net).guessed
@@ -169,7 +169,7 @@ def test_rows_are_in_no_step_that_is_guessed() -> None:
 
 
 def test_there_are_no_phases_without_a_serving_engine() -> None:
-    """Nor where one's ranges do not say any."""
+    """Nor if its ranges have none."""
     net = training(3)
     assert serving_phases(find_steps(parse(net), net)) == ()
     of = _serving("step[IDLE]", "step[IDLE]")
@@ -179,7 +179,7 @@ def test_there_are_no_phases_without_a_serving_engine() -> None:
 
 
 def test_a_step_with_an_impossible_number_hides_no_other() -> None:
-    """Texts that differ in numbers alone are looked at together; too long ones say nothing."""
+    """Texts that differ only in numbers are decoded together; too long numbers are ignored."""
     impossible = TEXTS[1].replace("3", "3" * 19)
     source = _serving(impossible, TEXTS[1])
     (total,) = serving_phases(find_steps(source.table.records, source.capture))

@@ -19,7 +19,7 @@ from tests.commands import run
 
 @pytest.mark.slow
 def test_the_measured_point_of_the_roofline(tmp_path: Path) -> None:
-    """Twice the traffic is half the intensity; drawn beside the modelled point."""
+    """Twice the traffic is half the intensity; it is drawn beside the modelled point."""
     counters, capture = (
         product.counters(tmp_path / "ncu.csv"),
         product.capture(tmp_path / "a.sqlite"),
@@ -48,7 +48,7 @@ def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Ch
 
 
 def test_a_point_is_the_rate_of_the_rows_that_it_stands_for(net: Path) -> None:
-    """Its intensity and rate are sums over sums; shares add up to what the summary says."""
+    """Intensity and rate are ratios of sums; shares add up to the summary's."""
     chart = _chart(net)
     table = source.load(str(net)).table
     drawn_rows = (table.costs.flops > 0) & (table.costs.bytes > 0)
@@ -62,7 +62,7 @@ def test_a_point_is_the_rate_of_the_rows_that_it_stands_for(net: Path) -> None:
 
 
 def test_a_point_under_its_roof_is_no_more_than_the_eff_of_its_rows(net: Path) -> None:
-    """The roof at a point's intensity is the least time that its rows need."""
+    """The roof at a point's intensity is the minimum time of its rows."""
     chart = _chart(net, Override(peak_flops=1e15, peak_bandwidth=1e13))
     (roof,) = chart.roofs
     assert (roof.flops_per_s, roof.bytes_per_s, roof.ridge) == (1e15, 1e13, 100)
@@ -70,8 +70,8 @@ def test_a_point_under_its_roof_is_no_more_than_the_eff_of_its_rows(net: Path) -
         assert point.flops_per_s <= min(roof.flops_per_s, point.intensity * roof.bytes_per_s)
 
 
-def test_a_point_tells_its_line_and_efficiency(net: Path) -> None:
-    """The line of most of its time; the efficiency that prof gives its rows, weighed by time."""
+def test_a_point_has_its_line_and_efficiency(net: Path) -> None:
+    """The line with most of its time; prof's efficiency of its rows, weighted by time."""
     table = source.load(str(net)).table
     names, kernels, lines = (
         COLUMNS[name].values(table).to_pylist() for name in ("op", "kernel", "line")

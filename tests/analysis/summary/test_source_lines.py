@@ -9,8 +9,8 @@ from pyprof.inputs import source
 from tests.analysis.captures import US, Work, capture, table, trace, training
 
 
-def test_a_line_has_its_own_time_and_that_of_what_it_calls() -> None:
-    """The line with the most time of its own comes first."""
+def test_a_line_has_its_self_time_and_its_total() -> None:
+    """The line with most self time comes first."""
     found = source_lines(table(training(2)))
     lines = [(line.line, line.calls, line.time_ns, line.own_ns) for line in line_times(found)]
     assert lines == [
@@ -29,8 +29,8 @@ def test_a_recursive_line_counts_once() -> None:
     assert [(line.number, line.time_ns, line.own_ns) for line in lines] == [(7, 5, 5), (3, 5, 0)]
 
 
-def test_rows_without_a_line_are_told() -> None:
-    """A kernel outside all traces is tied to no line."""
+def test_rows_without_a_line_are_counted_separately() -> None:
+    """A kernel outside of all traces."""
     found = source_lines(table(capture([Work((5, 10), (2, 3))])))
     assert (line_times(found), found.unknown_ns) == ((), 5)
 
@@ -43,8 +43,10 @@ def test_rows_without_a_line_are_told() -> None:
         (["<frozen importlib>:3", "nonsense", "a.py:x", ":3"], []),
     ],
 )
-def test_user_lines(frames: list[str], expected: list[tuple[str, int]]) -> None:
-    """Frames of installed libraries, and what is no frame, are left out."""
+def test_user_lines_leave_out_installed_libraries(
+    frames: list[str], expected: list[tuple[str, int]]
+) -> None:
+    """And anything that is no frame."""
     assert user_lines(frames) == expected
 
 
@@ -52,8 +54,8 @@ def test_user_lines(frames: list[str], expected: list[tuple[str, int]]) -> None:
     "file", ["nvprof-v100-apex/net.sql", "nvprof-v100-apex/net.dict",
              "nsys2024.2-a100-pyprof-markers/net.sqlite"],
 )  # fmt: skip
-def test_own_times_of_real_captures_add_up(file: str, captures: Path) -> None:
-    """Every row counts for one line, or for none that is known."""
+def test_self_times_of_real_captures_add_up(file: str, captures: Path) -> None:
+    """Every row counts for one line or as unknown."""
     whole = source.load(str(captures / file)).table
     found = source_lines(whole)
     own = sum(line.own_ns for line in line_times(found))

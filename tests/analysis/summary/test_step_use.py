@@ -38,7 +38,7 @@ def test_without_steps_means_are_over_gpus() -> None:
 
 
 @pytest.mark.parametrize("sums", [None, _sums(gpus=0)])
-def test_without_gpus_nothing_is_known(sums: UseSums | None) -> None:
+def test_without_gpus_everything_is_unknown(sums: UseSums | None) -> None:
     assert step_use(sums) is None
 
 
@@ -67,7 +67,7 @@ def test_two_ranks_have_the_mean_of_both(tmp_path: Path) -> None:
     assert both.busy_ns == sum(each.busy_ns for each in alone if each) / 2
 
 
-def test_without_a_judged_step_gains_are_shares_of_the_whole() -> None:
+def test_without_a_reference_step_gains_are_shares_of_the_whole() -> None:
     gain = Suggestion(
         rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
         predicted=None, evidence=(), once=False,
@@ -76,8 +76,8 @@ def test_without_a_judged_step_gains_are_shares_of_the_whole() -> None:
     assert (changed.gain_step_ns, changed.gain_share) == (None, 0.25)
 
 
-def test_gains_are_shares_of_the_step_that_is_judged() -> None:
-    """Not of all the time between its first and its last step, which also holds pauses."""
+def test_gains_are_shares_of_the_reference_step() -> None:
+    """Not of all the time between its first and its last occurrence, which also holds pauses."""
     gain = Suggestion(
         rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
         predicted=None, evidence=(), once=False,

@@ -51,23 +51,23 @@ def _of(net: schema.Capture, override: Override = _PEAK) -> Utilization:
     return utilization(table, found, None, timeline(table.records, net))
 
 
-def test_flops_over_time_and_peak() -> None:
-    """Of the whole span where no steps are known, from the first kernel to the last."""
+def test_mfu_is_flops_over_time_and_peak() -> None:
+    """Without steps, of the whole span from the first kernel to the last."""
     found = _of(_calls(2))
     assert found.wall_ns == 150 * US
     assert found.mfu == found.hfu == pytest.approx(2 * _FLOPS / 150e-6 / 10e12)
     assert (found.known, found.why, found.mbu) == (1.0, "", None)
 
 
-def test_of_steps_only_the_time_in_them_counts() -> None:
+def test_only_the_time_in_steps_counts() -> None:
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (1, 2)]
     found = _of(_calls(3, *marks))
     assert found.wall_ns == 150 * US
     assert found.hardware_flops == 2 * _FLOPS
 
 
-def test_each_step_has_its_share() -> None:
-    """Of its own time; None if the FLOPs of much of its time are not known."""
+def test_each_step_has_its_mfu() -> None:
+    """None if the FLOPs of much of its time are unknown."""
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (0, 1, 2)]
     net = _calls(3, *marks, unknown=1)
     usage = _of(net)
@@ -94,7 +94,7 @@ def _node() -> list[Range]:
     ]
 
 
-def test_what_a_step_computes_again_counts_in_its_hfu_alone() -> None:
+def test_recomputation_in_a_step_counts_in_hfu_only() -> None:
     again = _node()
     inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 95) * US)) for n in (0, 1)]
@@ -105,8 +105,8 @@ def test_what_a_step_computes_again_counts_in_its_hfu_alone() -> None:
     assert second.hfu == pytest.approx(_FLOPS / 100e-6 / 10e12)
 
 
-def test_each_decode_step_has_its_share_of_the_bandwidth() -> None:
-    """A prefill step has none; the mean of decode steps is the whole's."""
+def test_each_decode_step_has_its_mbu() -> None:
+    """A prefill step has none; the mean of decode steps is that of the capture."""
     texts = ["step[EXTEND bs=1 toks=64]", *["step[DECODE bs=3]"] * 2]
     marks = [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
     usage = _of(_calls(3, *marks))
@@ -115,8 +115,7 @@ def test_each_decode_step_has_its_share_of_the_bandwidth() -> None:
     assert usage.mbu == pytest.approx(shares[1].mbu)
 
 
-def test_what_is_computed_again_is_no_work_of_the_model() -> None:
-    """MFU leaves it out, HFU does not."""
+def test_recomputation_counts_in_hfu_and_not_in_mfu() -> None:
     node = _node()
     inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
     found = _of(_calls(2, *node, inner))
@@ -138,14 +137,14 @@ def test_what_is_computed_again_is_no_work_of_the_model() -> None:
          "FLOPs of only 0.0 % of compute time are known"),
     ],
 )  # fmt: skip
-def test_what_is_not_known_is_said(net: schema.Capture, override: Override, why: str) -> None:
+def test_unknown_shares_have_a_reason(net: schema.Capture, override: Override, why: str) -> None:
     found = _of(net, override)
     assert found.why == why
     assert (found.mfu is None) == (found.hfu is None) == bool(why)
 
 
 def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
-    """As all else that is said of chosen steps; without a choice, everything is."""
+    """Without a choice, the whole capture is."""
     rounds = [replace(work, name=f"{SGEMM_A100}_{n % 3}") for n, work in enumerate(_work(12))]
     net = capture(rounds, ranges=_products(12))
     table = Table(parse(net), _PEAK)
@@ -161,21 +160,21 @@ def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
     assert chosen.utilization.of_step(1, 300 * US) == StepShares()  # it may be a layer
 
 
-def test_a_device_without_a_peak_has_no_share() -> None:
+def test_a_device_without_a_peak_has_no_mfu() -> None:
     net = _calls(2)
     nameless = replace(net, devices=net.devices.slice(0, 0))
     assert _of(nameless, Override()).why == "the device's peak is unknown"
 
 
 def test_the_peak_is_that_of_the_units_that_were_used() -> None:
-    """Float32 products without Tensor Cores: those of an A100 do 19.5 TFLOP/s."""
+    """Float32 products without Tensor Cores: 19.5 TFLOP/s on an A100."""
     found = _of(_calls(2), Override())
     assert found.peak_flops == pytest.approx(19.5e12, rel=0.01)
     assert "fp32" in found.peak_flops_label
 
 
 def test_decode_steps_are_measured_against_the_memory() -> None:
-    """Only they: a prefill has more to compute than to move."""
+    """A prefill is not: it has more to compute than to move."""
     marks = [
         Range(text, (100 * n * US, (100 * n + 90) * US))
         for n, text in enumerate(["step[EXTEND bs=1 toks=64]", *["step[DECODE bs=3]"] * 2])
@@ -185,7 +184,7 @@ def test_decode_steps_are_measured_against_the_memory() -> None:
     assert _of(_calls(3, marks[0])).mbu is None
 
 
-def test_those_of_several_gpus_add_up() -> None:
+def test_several_gpus_add_up() -> None:
     """Twice the FLOPs in twice the time of one GPU."""
     one = _of(_calls(2))
     both = merge_sums(one, one)
@@ -194,7 +193,7 @@ def test_those_of_several_gpus_add_up() -> None:
 
 
 def test_each_part_of_the_step_has_its_share() -> None:
-    """Of the GPU's time in it; none where FLOPs of much of that are not known."""
+    """Of its GPU time; none if the FLOPs of much of that are unknown."""
     net = _calls(
         4, Range("forward", (0, 195 * US)), Range("backward", (200 * US, 399 * US)), unknown=2
     )
@@ -205,7 +204,7 @@ def test_each_part_of_the_step_has_its_share() -> None:
 
 
 def test_the_peak_of_several_captures_is_that_of_most_flops_in_any_order() -> None:
-    """Of 10, 6 and 6 TFLOP, the latter on one device, not that of the single largest part."""
+    """Of 10, 6 and 6 TFLOP, the two on one device, not the largest single part."""
     first, second = Rate(1.0, "first"), Rate(2.0, "second")
     parts = [
         Utilization(hardware_flops=flops, flops_by_peak={rate: flops})

@@ -67,7 +67,7 @@ def bound(answer: Summary) -> Statement:
     return found
 
 
-def test_idle_time_is_told_with_its_cause_and_the_rows_that_came_late(answer: Summary) -> None:
+def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) -> None:
     found = bound(replace(answer, step=use(busy=2e6, launch=6e6, host=2e6), advice=(LAUNCHES,)))
     assert found.text == "GPU idle 80 % of a 10.0 ms step: the host launches too slowly (6.00 ms)."
     assert (found.subject, found.time_ns, found.share) == ("launch", 8e6, 0.8)
@@ -80,7 +80,7 @@ def test_a_file_without_waits_for_the_gpu_says_so(answer: Summary) -> None:
     assert found.text.endswith("(8.00 ms); this file lacks waits for the GPU, which count as such.")
 
 
-def test_without_advice_the_rows_that_came_late_prove_it(answer: Summary) -> None:
+def test_without_advice_the_rows_that_came_late_are_the_evidence(answer: Summary) -> None:
     (device,) = answer.devices or ()
     device = replace(device, idle_by_cause_ns={"queue": 80})
     found = bound(replace(answer, step=use(busy=2e6, queue=8e6), advice=(), devices=(device,)))
@@ -102,7 +102,7 @@ def test_a_gpu_that_is_mainly_busy_is_not_called_idle(answer: Summary) -> None:
     [(8e6, "an 8.00 ms step"), (11e6, "an 11.0 ms step"), (18e3, "an 18.0 us step"),
      (81e6, "an 81.0 ms step"), (110e6, "a 110 ms step"), (7e6, "a 7.00 ms step")],
 )  # fmt: skip
-def test_the_article_is_that_of_the_number_as_it_is_read(
+def test_the_article_fits_the_number_as_it_is_read(
     answer: Summary, span_ns: float, words: str
 ) -> None:
     assert words in bound(replace(answer, step=use(busy=span_ns, span=span_ns))).text
@@ -113,7 +113,7 @@ def test_a_second_cause_is_named_if_it_takes_half_as_long(answer: Summary) -> No
     assert found.text.endswith("(5.00 ms); the host does something other than launching (3.00 ms).")
 
 
-def test_little_idle_time_bounds_nothing(answer: Summary) -> None:
+def test_little_idle_time_is_no_bottleneck(answer: Summary) -> None:
     found = bound(replace(answer, step=use(busy=9e6, launch=1e6)))
     assert found.subject == "kernels"
     assert found.text.startswith("GPU busy 90 % of a 10.0 ms step: ")
@@ -135,7 +135,7 @@ def test_a_gpu_that_had_work_meanwhile_did_not_wait_for_data(answer: Summary) ->
 
 
 @pytest.mark.parametrize("what", ["communication", "copies"])
-def test_what_nothing_overlaps_is_told(answer: Summary, what: str) -> None:
+def test_exposed_work_is_named(answer: Summary, what: str) -> None:
     rule = {"communication": "communication", "copies": "exposed_copies"}[what]
     advice = (replace(LAUNCHES, rule=rule),)
     exposed = {what: 3e6}
@@ -146,7 +146,7 @@ def test_what_nothing_overlaps_is_told(answer: Summary, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["communication", "copies"])
-def test_what_is_overlapped_bounds_nothing(answer: Summary, what: str) -> None:
+def test_overlapped_work_is_no_bottleneck(answer: Summary, what: str) -> None:
     exposed = {what: 0.3e6}
     found = bound(replace(answer, step=use(busy=9.8e6, launch=0.2e6, **exposed)))
     assert found.subject == "kernels"
@@ -165,23 +165,23 @@ def test_unknown_bounds_are_not_guessed(answer: Summary) -> None:
     assert found.text.endswith("its kernels bound the work.")
 
 
-def test_without_times_nothing_is_said_of_idle_time(answer: Summary) -> None:
+def test_without_times_idle_time_is_not_mentioned(answer: Summary) -> None:
     assert about("bound", replace(answer, step=None)) is None
 
 
-def test_of_chosen_rows_nothing_is_said_of_idle_time(answer: Summary) -> None:
+def test_for_chosen_rows_idle_time_is_not_mentioned(answer: Summary) -> None:
     chosen = ChosenRows("tc=0", 1, 2, 1, 2)
     assert about("bound", replace(answer, step=use(busy=1e6, host=9e6), chosen=chosen)) is None
 
 
-def test_launches_that_block_say_nothing_of_idle_time(tmp_path: Path) -> None:
+def test_with_blocking_launches_idle_time_is_not_mentioned(tmp_path: Path) -> None:
     """Each call lasts until its kernel has ended."""
     work = [Work("k", (t + 10, t + 400), (t, t + 500)) for t in range(1000, 30_000, 1000)]
     assert answered(load(str(nsys_db(tmp_path / "a.sqlite", work)))).step is None
 
 
-def test_a_step_is_what_lies_between_the_ends_of_steps_on_the_gpu(tmp_path: Path) -> None:
-    """The first step, which is slower, is no part of it."""
+def test_a_step_lasts_from_the_gpus_end_of_the_one_before(tmp_path: Path) -> None:
+    """The first step, which is slower, is not included."""
     starts = [0, 40_000, 50_000, 60_000, 70_000]
     work = [Work("k", (at + 6000, at + 8000), (at + 10, at + 20)) for at in starts]
     work[0] = replace(work[0], at=(6000, 38_000))
@@ -228,7 +228,7 @@ def test_a_copy_is_not_called_a_kernel(answer: Summary, name: str, words: str) -
     assert found.text.startswith(words)
 
 
-def test_the_largest_gain_of_the_loop_is_told_with_its_share(answer: Summary) -> None:
+def test_the_largest_gain_of_the_loop_has_its_share(answer: Summary) -> None:
     once = replace(LAUNCHES, rule="allocation", gain_ns=9_000_000, gain_step_ns=None, once=True)
     found = about("gain", replace(answer, advice=(LAUNCHES, once)))
     assert found is not None
@@ -260,7 +260,7 @@ def test_a_named_gpu_is_not_asked_for(answer: Summary) -> None:
     assert about("missing", replace(answer, known_cost=known)) is None
 
 
-def test_costs_unknown_for_much_time_are_told_with_the_remedy(answer: Summary) -> None:
+def test_costs_unknown_for_much_of_the_time_have_a_remedy(answer: Summary) -> None:
     unknown = (UnknownCost("shapes not recorded", 80, 3),)
     found = about("missing", replace(answer, known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown)))
     assert found is not None
@@ -271,7 +271,7 @@ def test_costs_unknown_for_much_time_are_told_with_the_remedy(answer: Summary) -
     assert (found.share, found.evidence[0].count) == (0.8, 3)
 
 
-def test_of_another_library_no_call_of_pyprof_is_proposed(answer: Summary) -> None:
+def test_for_other_libraries_no_call_of_pyprof_is_proposed(answer: Summary) -> None:
     unknown = (UnknownCost("only ranges, no op", 80, 3),)
     cupy = replace(answer, library="CuPy", known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown))
     found = about("missing", cupy)
@@ -281,7 +281,7 @@ def test_of_another_library_no_call_of_pyprof_is_proposed(answer: Summary) -> No
     )
 
 
-def test_nothing_is_said_of_no_work(answer: Summary) -> None:
+def test_without_work_there_is_no_verdict(answer: Summary) -> None:
     assert verdict(replace(answer, known_cost=KnownCost("GPU", 0, 0.0, None, ()))) == ()
 
 
@@ -293,8 +293,8 @@ def _op(name: str, share: float, bound: str | None, line: str | None = "net.py:3
     )  # fmt: skip
 
 
-def test_guessed_steps_of_little_of_the_time_are_not_what_is_judged(tmp_path: Path) -> None:
-    """What repeats takes 0.1 ms behind a second in which the host did something else."""
+def test_guessed_steps_with_little_of_the_time_are_no_reference(tmp_path: Path) -> None:
+    """What repeats takes 0.1 ms, after a second of host work."""
     work = [Work("first", (1000, 2000), (0, 100))]
     for at in range(1_000_000_000, 1_000_100_000, 10_000):
         work += [
@@ -309,7 +309,7 @@ def test_guessed_steps_of_little_of_the_time_are_not_what_is_judged(tmp_path: Pa
     assert bound(answer).text.startswith("GPU idle 100 % of 1.00 s: the host does something other")
 
 
-def test_beside_a_gain_that_is_won_once_the_one_that_recurs_is_named(answer: Summary) -> None:
+def test_a_one_time_gain_comes_with_the_largest_recurring_one(answer: Summary) -> None:
     once = replace(LAUNCHES, rule="x", action="load less", once=True, gain_ns=9_000_000,
                    gain_step_ns=None, gain_share=0.9)  # fmt: skip
     guessed = replace(use(busy=1e6, launch=9e6), step_count=None)

@@ -51,7 +51,7 @@ STORIES = {
 
 @pytest.mark.parametrize(("ranges", "expected_us"), STORIES.values(), ids=STORIES.keys())
 def test_idle_time_on_a_cpu_by_cause(ranges: list[Range], expected_us: dict[str, int]) -> None:
-    """What is not 0, in us; together they are the idle time."""
+    """Causes that are not 0, in us; together they are the idle time."""
     device = _device(ranges)
     found = {cause: time.total // US for cause, time in device.idle.items() if time.total}
     assert found == expected_us
@@ -59,7 +59,7 @@ def test_idle_time_on_a_cpu_by_cause(ranges: list[Range], expected_us: dict[str,
 
 
 def test_time_inside_an_op_around_its_work() -> None:
-    """Short pauses are its dispatch, long ones are time in an op without work."""
+    """Short pauses are its dispatch, long ones an op without work."""
     device = _device([op("linear", _at(850, 1150))])
     assert device.idle["dispatch"].total == 0
     assert device.idle["ops"].total == 150 * US
@@ -67,14 +67,14 @@ def test_time_inside_an_op_around_its_work() -> None:
     assert device.idle["dispatch"].total == 50 * US
 
 
-def test_without_a_capture_only_lengths_tell() -> None:
-    """Records have no ranges: a pause is short or long."""
+def test_without_a_capture_pauses_are_short_or_long() -> None:
+    """Records have no ranges."""
     device = _device([Range(LOADER, _at(150, 950))], with_capture=False)
     assert device.idle["host"].total == device.idle_ns == 900 * US
 
 
 def test_causes_of_a_gpu_stay_0_on_a_cpu() -> None:
-    """All causes are there, so that devices can be compared."""
+    """All causes exist, so that devices can be compared."""
     assert set(_device([]).idle) == {*CAUSES, *CPU_CAUSES}
 
 

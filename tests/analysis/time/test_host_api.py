@@ -40,7 +40,7 @@ def test_calls_of_one_process_overlap_on_its_threads_and_count_once() -> None:
 
 
 def test_each_process_has_its_calls() -> None:
-    """Found for all at once; one of which none is known is silent."""
+    """All at once; a process without known calls is skipped."""
     work = [Work((100 * n + 50, 100 * n + 60), (100 * n, 100 * n + 7)) for n in (1, 2)]
     found = host_api.calls(records(capture(work)), None).hosts()
     assert {pid: host.inside_any.start.tolist() for pid, host in found.items()} == {1: [100, 200]}

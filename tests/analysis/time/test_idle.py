@@ -104,8 +104,8 @@ CASES: dict[str, tuple[list[Work | Api], dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("events", "expected"), CASES.values(), ids=CASES.keys())
-def test_cause(events: list[Work | Api], expected: dict[str, int]) -> None:
-    """A gap of known length has the causes, in us, that the host's calls tell."""
+def test_each_gap_has_its_cause(events: list[Work | Api], expected: dict[str, int]) -> None:
+    """Of known length, in us, by the calls of the host."""
     (late,) = (event for event in events if isinstance(event, Work))
     assert _idle(late, *(event for event in events if isinstance(event, Api))) == expected
 
@@ -115,8 +115,10 @@ def test_cause(events: list[Work | Api], expected: dict[str, int]) -> None:
     [(work[0], expected) for work, expected in CASES.values() if len(work) == 1],
     ids=[name for name, (work, _) in CASES.items() if len(work) == 1],
 )
-def test_records_alone_tell_the_same_of_the_last_call(late: Work, expected: dict[str, int]) -> None:
-    """Without the capture only the calls that launched work are known, and these suffice here."""
+def test_records_give_the_same_causes_for_launching_calls(
+    late: Work, expected: dict[str, int]
+) -> None:
+    """Without the capture only calls that launched work are known."""
     found = known(timeline(records(capture([BEFORE, late]))))
     idle = found.devices[0].idle
     assert {cause: held.total // US for cause, held in idle.items() if held.total} == expected

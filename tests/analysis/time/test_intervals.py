@@ -27,7 +27,7 @@ def _held(found: Intervals) -> set[int]:
 def test_set_operations_agree_with_sets_of_instants(
     one: list[tuple[int, int]], other: list[tuple[int, int]]
 ) -> None:
-    """Union, intersection and difference hold the instants that those of sets do."""
+    """Union, intersection and difference."""
     a, b = _set(one), _set(other)
     assert _held(a | b) == _instants(one) | _instants(other)
     assert _held(a & b) == _instants(one) & _instants(other)
@@ -39,7 +39,7 @@ def test_set_operations_agree_with_sets_of_instants(
 def test_intervals_are_sorted_and_do_not_touch(
     one: list[tuple[int, int]], other: list[tuple[int, int]]
 ) -> None:
-    """Every result is in its one normal form."""
+    """Every result is in this one normal form."""
     for found in (_set(one), _set(one) & _set(other), _set(one) - _set(other)):
         assert (found.start < found.end).all()
         assert (found.end[:-1] < found.start[1:]).all()
@@ -49,7 +49,7 @@ def test_intervals_are_sorted_and_do_not_touch(
 def test_the_complement_is_what_is_left(
     bounds: list[tuple[int, int]], start: int, end: int
 ) -> None:
-    """Within two instants, a set and its complement have everything, and nothing twice."""
+    """Between two instants, a set and its complement cover everything once."""
     found = complement(_set(bounds), start, end)
     assert _held(found) == set(range(start, end)) - _instants(bounds)
 
@@ -58,7 +58,7 @@ def test_the_complement_is_what_is_left(
 def test_inside_is_the_length_of_each_intersection(
     bounds: list[tuple[int, int]], windows: list[tuple[int, int]]
 ) -> None:
-    """The length within each of many windows is that of the set cut to it."""
+    """For many windows at once."""
     ordered = [(min(pair), max(pair)) for pair in windows]
     start, end = (np.array([pair[place] for pair in ordered], np.int64) for place in (0, 1))
     expected = [len(_instants(bounds) & set(range(*pair))) for pair in ordered]
@@ -66,10 +66,10 @@ def test_inside_is_the_length_of_each_intersection(
 
 
 @given(_BOUNDS, st.integers(0, _LAST), st.integers(0, _LAST))
-def test_what_is_near_a_time_has_all_of_it_and_nothing_far_away(
+def test_intervals_that_touch_a_time_are_returned_whole(
     bounds: list[tuple[int, int]], one: int, other: int
 ) -> None:
-    """Whole intervals of the set, those that touch the time and no others."""
+    """And no others."""
     start, end = sorted((one, other))
     every = _set(bounds)
     pairs = zip(every.start.tolist(), every.end.tolist(), strict=True)
@@ -78,6 +78,6 @@ def test_what_is_near_a_time_has_all_of_it_and_nothing_far_away(
     assert [*zip(found.start.tolist(), found.end.tolist(), strict=True)] == expected
 
 
-def test_the_union_of_nothing_is_empty() -> None:
+def test_an_empty_union_is_empty() -> None:
     assert union([]) is EMPTY
     assert EMPTY.total == len(EMPTY) == 0

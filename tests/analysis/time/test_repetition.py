@@ -26,7 +26,7 @@ def _run(names: str, pause_after: str) -> Records:
 
 @pytest.mark.parametrize("count", [4, 7])
 def test_a_period_that_repeats_is_the_step(count: int) -> None:
-    """Four kernels that always follow one another."""
+    """Four kernels in constant order."""
     found = known(repetition(run := _run("abcc" * count, "z"), launched(run)))
     origin, start, end = found
     assert origin == "repetition of 4 kernels"

@@ -44,7 +44,7 @@ def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:
 
 
 def test_ranges_that_name_iterations_are_steps() -> None:
-    """A row belongs to the step in which it was launched; the outermost ranges count."""
+    """A row belongs to the step that launched it; the outermost ranges count."""
     net = training(4)
     found = find_steps(parse(net), net)
     assert (found.origin, len(found)) == ('ranges "step N"', 4)
@@ -53,7 +53,7 @@ def test_ranges_that_name_iterations_are_steps() -> None:
 
 
 def test_pyprof_step_ends_a_step() -> None:
-    """The script's own word goes before ranges of frameworks; the first step begins with all."""
+    """It takes precedence over ranges of frameworks; the first step begins with the capture."""
     launches = [0, 10, 20, 30, 40, 50]
     work = [Work((at * US, (at + 5) * US), (at * US, (at + 1) * US), GEMM) for at in launches]
     ends = [Range("pyprof.step", (at * US - 10, at * US)) for at in (15, 35)]
@@ -71,7 +71,7 @@ def _paused(stop: int, start: int) -> list[Api]:
 
 
 def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
-    """Stopped after step 0, started again 9 ms later: that is measured as the first one is."""
+    """Stopped after step 0 and started 9 ms later: the next step is measured like the first."""
     first, second = one_step(0, "step 0"), one_step(10_000 * US, "step 1")
     api = [*first[1], *_paused(300, 9_400), *second[1]]
     net = capture(first[0] + second[0], api, first[2] + second[2])
@@ -79,7 +79,7 @@ def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
 
 
 def test_a_step_does_not_reach_over_a_pause() -> None:
-    """What was launched before it, after the last optimizer's step, belongs to none."""
+    """Work launched before it, after the last optimizer's step, is in no step."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 900)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 820, 906)]
     net = capture(work, [Api("cudaProfilerStop", (190, 200)), Api("cudaProfilerStart", (800, 801))],
@@ -101,7 +101,7 @@ def _moved(work: Work, by: int, pid: int = 1) -> Work:
 
 @pytest.mark.parametrize("other", [[], _loop(9)], ids=["alone", "beside a process without pause"])
 def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
-    """Of seven rounds of 100 us the profiler pauses in the third, after two of its kernels."""
+    """The profiler pauses in the third of seven iterations, after two of its kernels."""
     work = _loop(7)
     work = [*work[:12], *(_moved(late, 9_000 * US) for late in work[12:])]
     beside = [_moved(more, 20_000 * US, pid=2) for more in other]
@@ -117,14 +117,14 @@ def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
     ["step 3", "Iteration 12", "iter_7", "ProfilerStep#4", "batch=3", "train_step 5", "layer:step",
      "training step: 9", "batch"],
 )  # fmt: skip
-def test_names_of_iterations(text: str) -> None:
-    """What people and tools call the ranges around an iteration."""
+def test_ranges_with_names_of_iterations_are_steps(text: str) -> None:
+    """As people and tools call them."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
     assert len(find_steps(parse(net), net)) == 1
 
 
 def test_steps_by_annotations_with_a_colon() -> None:
-    """They are named as the user did."""
+    """They have the user's name."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range(encode_layer("step: 3"), (10, 20))])
     assert find_steps(parse(net), net).origin == 'ranges "layer:step: N"'
 
@@ -132,20 +132,20 @@ def test_steps_by_annotations_with_a_colon() -> None:
 @pytest.mark.parametrize(
     "text", ["stepper motor", "epoch 3", "batch_norm, seq = 4", "aten::batch_norm", "iterate", "x"]
 )
-def test_names_of_other_things(text: str) -> None:
+def test_similar_names_are_no_steps(text: str) -> None:
     """An op called batch_norm is no batch."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
     assert len(find_steps(parse(net), net)) == 0
 
 
 def test_a_number_that_emit_nvtx_adds_is_no_part_of_a_name() -> None:
-    """It numbers the user's ranges, too."""
+    """It numbers user ranges, too."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range("step 3, op_id = 17", (10, 20))])
     assert find_steps(parse(net), net).origin == 'ranges "step N"'
 
 
 def test_optimizer_steps_end_steps() -> None:
-    """Without iteration ranges, a step ends with the optimizer's; the rarest optimizer counts."""
+    """Without iteration ranges; the optimizer that steps least often counts."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]
     ranges += [Range("Optimizer.step#SGD.step", (at, at + 5)) for at in range(50, 350, 20)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250, 320)]
@@ -157,7 +157,7 @@ def test_optimizer_steps_end_steps() -> None:
 
 @pytest.mark.parametrize("names", [("Adam", "SGD"), ("SGD", "Adam")])
 def test_of_optimizers_that_step_as_often_the_last_ends_the_step(names: tuple[str, str]) -> None:
-    """Whatever they are called: what both do is in it."""
+    """Whatever their names, both are in it."""
     ranges = [
         Range(f"Optimizer.step#{name}.step", (at + 50 * place, at + 50 * place + 10))
         for at in (100, 200, 300) for place, name in enumerate(names)
@@ -167,8 +167,8 @@ def test_of_optimizers_that_step_as_often_the_last_ends_the_step(names: tuple[st
     assert find_steps(parse(net), net).of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
 
 
-def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
-    """Each run of the optimizer's kernels ends a step."""
+def test_optimizer_rows_end_steps_in_records() -> None:
+    """Each run of the optimizer's kernels ends one."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 20)) for at in (100, 200, 300)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (50, 110, 115, 150, 215, 250, 315)]
     found = find_steps(parse(capture(work, ranges=ranges)))
@@ -177,7 +177,7 @@ def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
 
 
 def test_updates_without_a_backward_pass_between_them_are_of_one_step() -> None:
-    """Gradients are clipped, then other work is launched, then the optimizer updates."""
+    """Gradients are clipped, other work is launched, then the optimizer updates."""
     ranges, work = [], []
     for at in (100, 200, 300):
         ranges += [
@@ -193,15 +193,15 @@ def test_updates_without_a_backward_pass_between_them_are_of_one_step() -> None:
 
 
 @pytest.mark.parametrize("periods", [4, 7])
-def test_repetition_is_steps(periods: int) -> None:
-    """Kernels that repeat are steps, each begins after the longest pause."""
+def test_kernels_that_repeat_are_steps(periods: int) -> None:
+    """Each begins after its longest pause."""
     found = find_steps(records(capture(_loop(periods))))
     assert (found.origin, len(found)) == ("repetition of 5 kernels", periods)
     assert found.of_row.tolist() == [n for n in range(periods) for _ in range(5)]
 
 
-def test_what_comes_before_the_loop_is_outside() -> None:
-    """Initialisation repeats nothing."""
+def test_initialisation_is_in_no_step() -> None:
+    """It does not repeat."""
     before = [Work((n * US, n * US + 500), (n * US, n * US + 100), f"init_{n}") for n in range(7)]
     moved = [
         Work((w.at[0] + 20 * US, w.at[1] + 20 * US), (w.call[0] + 20 * US, w.call[1] + 20 * US),
@@ -221,8 +221,8 @@ def _beside_much_else(length: int) -> list[Work]:
     return [*before, *(_moved(work, 3 * length * US) for work in _loop(6))]
 
 
-def test_guessed_steps_with_little_of_the_time_are_averaged_over_by_nothing() -> None:
-    """Nearly all work would take 0 ms a step: times are totals, and that is said."""
+def test_guessed_steps_with_little_of_the_time_give_no_means() -> None:
+    """Nearly all work would take 0 ms a step: times are totals, and the summary says so."""
     net = capture(_beside_much_else(500))
     table = Table(parse(net))
     answer = answered(Source(table, net))
@@ -239,8 +239,8 @@ def test_guessed_steps_with_little_of_the_time_are_averaged_over_by_nothing() ->
     assert (chosen.first, chosen.last) == (1, 2)
 
 
-def test_guessed_steps_with_most_of_the_time_are_averaged_over() -> None:
-    """Three other kernels, 27 us beside 120, do not void them."""
+def test_guessed_steps_with_most_of_the_time_give_means() -> None:
+    """Three other kernels, 27 us next to 120, do not change that."""
     net = capture(_beside_much_else(9))
     found = find_steps(records(net))
     assert found.averaged == found.steady == (0, 6)
@@ -248,8 +248,8 @@ def test_guessed_steps_with_most_of_the_time_are_averaged_over() -> None:
     assert steps.described_origin.endswith("(guessed: may be layers of a step)")
 
 
-def test_a_graph_that_is_launched_once_a_round_is_part_of_it() -> None:
-    """Recorded as one row, it may be nearly all of a step: the last round has one, too."""
+def test_a_graph_launched_once_a_step_is_part_of_it() -> None:
+    """As one row it may be nearly all of a step: the last step has one, too."""
     work = []
     for step in range(5):
         at = step * 1000 * US
@@ -262,8 +262,8 @@ def test_a_graph_that_is_launched_once_a_round_is_part_of_it() -> None:
     assert found.duration_ns.min() > 900 * US
 
 
-def test_a_last_step_without_work_is_none() -> None:
-    """A profiler opens one when it stops; one in between is kept, as it was a round of the loop."""
+def test_a_last_step_without_work_is_dropped() -> None:
+    """A profiler opens one when it stops; one in between is kept, as an iteration of the loop."""
     marks = [Range(f"ProfilerStep#{n}", (100 * n * US, (100 * n + 99) * US)) for n in range(5)]
     work = [
         Work(((at + 20) * US, (at + 70) * US), ((at + 10) * US, (at + 12) * US), GEMM)
@@ -274,8 +274,8 @@ def test_a_last_step_without_work_is_none() -> None:
         assert found.duration_ns.tolist() == [50 * US, 100 * US, 0, 200 * US]
 
 
-def test_steps_in_which_nothing_was_launched_are_none() -> None:
-    """Those of a loop that only loads data: the optimizer's steps tell then."""
+def test_ranges_without_launches_are_no_steps() -> None:
+    """Such as a loop that only loads data: the optimizer's steps count then."""
     ranges = [Range(f"step {n}", (at, at + 9)) for n, at in enumerate((0, 200, 400))]
     ranges += [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 300)]
     net = capture([Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 306)], ranges=ranges)
@@ -284,7 +284,7 @@ def test_steps_in_which_nothing_was_launched_are_none() -> None:
 
 
 def test_layers_within_a_step_are_no_steps() -> None:
-    """Of two periods, the one that fits wholly counts: 12 layers and a head, five times."""
+    """Of two periods the one that covers everything counts: 12 layers and a head, five times."""
     names = [*[f"{GEMM}_{k}" for _ in range(6) for k in range(3)], "head_a", "head_b", "head_c"]
     work = [
         Work((at + 500, at + 900), (at, at + 100), names[place % len(names)])
@@ -304,13 +304,13 @@ def test_layers_within_a_step_are_no_steps() -> None:
     ],
     ids=["one kernel", "no period", "one kernel again and again", "copies only"],
 )
-def test_no_steps(work: list[Work]) -> None:
+def test_a_capture_without_steps_has_none(work: list[Work]) -> None:
     found = find_steps(records(capture(work)))
     assert (found.origin, len(found), found.median_ns, found.warm_up) == ("", 0, None, 0)
 
 
 def test_records_without_times_have_no_steps() -> None:
-    """The original's files hold durations alone."""
+    """The original's files only have durations."""
     whole = records(capture(_loop(4)))
     columns = {name: column for name, column in whole.columns.items() if name != "start"}
     assert len(find_steps(Records(whole.rows, columns))) == 0
@@ -327,7 +327,7 @@ def _with_first(first: int) -> Steps:
 
 
 def test_slow_leading_steps_are_warm_up() -> None:
-    """A first step of more than 1.5 times the median is left out of the median."""
+    """A first step of more than 1.5 times the median is not in the median."""
     assert (_with_first(1000).warm_up, _with_first(1000).median_ns) == (1, 100)
     assert (_with_first(120).warm_up, _with_first(120).median_ns) == (0, 100)
 
@@ -337,26 +337,24 @@ def test_slow_leading_steps_are_warm_up() -> None:
     [("3:", (3, 10)), ("3:7", (3, 7)), (":7", (0, 7)), ("3", (3, 4)), ("-2:", (8, 10)),
      ("-1", (9, 10)), (":", (0, 10)), ("8:99", (8, 10))],
 )  # fmt: skip
-def test_choose(text: str, expected: tuple[int, int]) -> None:
-    """Ranges of steps are read as Python's slices, a single number as one step."""
+def test_steps_are_chosen_by_slices_or_numbers(text: str, expected: tuple[int, int]) -> None:
     assert choose(text, 10) == expected
 
 
 @pytest.mark.parametrize("text", ["10:", "10", "-11", "5:5", "7:3", "x", "1:y", "1.5", "", "2:3:4"])
-def test_choose_nothing(text: str) -> None:
-    """A range that names no step, or is none, raises and says what there is."""
+def test_an_invalid_choice_of_steps_raises(text: str) -> None:
+    """With the steps that exist."""
     with pytest.raises(ValueError, match=r"there are 10|write 3:"):
         choose(text, 10)
 
 
-def test_choose_where_there_are_no_steps() -> None:
-    """Nothing can be named: how to have some is said."""
+def test_choosing_without_steps_says_how_to_mark_them() -> None:
     with pytest.raises(ValueError, match=r"pyprof\.annotate"):
         choose("0:", 0)
 
 
 def test_each_process_steps_on_its_own_clock() -> None:
-    """Two ranks whose hosts' clocks differ: the nth step is that of both, as long as the slower."""
+    """The clocks of two ranks' hosts differ: the nth step is of both, and as long as the slower."""
     skew, slower = 10_000_000 * US, 3
     first, second = (
         [
@@ -392,7 +390,7 @@ _TRTLLM = tuple(
 
 @pytest.mark.parametrize("texts", [_VLLM, _SGLANG, _ATOM, _TRTLLM])
 def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> None:
-    """Prefill and decode alike; layers that repeat in them are none, nor a longer range around."""
+    """Prefill and decode; repeated layers inside are none, nor is a longer range around."""
     work = _loop(30)
     ends = [0, 1000 * US, 2000 * US, 3000 * US]
     ranges = [Range(text, pair) for text, pair in zip(texts, pairwise(ends), strict=True)]
@@ -411,14 +409,14 @@ def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> Non
     ],
 )
 def test_ranges_of_training_frameworks_are_steps(text: str) -> None:
-    """Lightning's, Hugging Face's and DeepSpeed's have no number."""
+    """Those of Lightning, Hugging Face and DeepSpeed have no number."""
     ranges = [Range(text, (at * 1000 * US, (at + 1) * 1000 * US)) for at in range(3)]
     net = capture(_loop(30), ranges=ranges)
     assert len(find_steps(parse(net), net)) == 3
 
 
 def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
-    """Its ranges are around parts of the step."""
+    """Its ranges cover parts of the step."""
     parts = [("preprocess", 0), ("forward", 100), ("sample", 700)]
     ranges = [
         Range(f"gpu_model_runner: {name}", ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
@@ -433,7 +431,7 @@ def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
 
 @pytest.mark.parametrize("bookkeeping", [True, False])
 def test_vllm_once_called_the_parts_of_a_step_by_plain_words(*, bookkeeping: bool) -> None:
-    """Only where the one is among them that nobody else uses."""
+    """They count only with the one that nobody else uses."""
     parts = [("Preprocess", 0), ("Forward", 100), ("Bookkeep" if bookkeeping else "Sample", 700)]
     ranges = [
         Range(name, ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
@@ -446,8 +444,8 @@ def test_vllm_once_called_the_parts_of_a_step_by_plain_words(*, bookkeeping: boo
     assert (found.start_ns.tolist() == [0, 1000 * US, 2000 * US]) == bookkeeping
 
 
-def test_what_repeats_within_one_graph_launch_is_no_step() -> None:
-    """These are layers: the host launched them at one instant."""
+def test_repetitions_within_one_graph_launch_are_no_steps() -> None:
+    """They are layers, launched at one instant."""
     work = [replace(w, call=(0, 2 * US), api="cudaGraphLaunch") for w in _loop(8)]
     net = capture(work)
     assert not len(find_steps(parse(net), net))
@@ -455,13 +453,15 @@ def test_what_repeats_within_one_graph_launch_is_no_step() -> None:
 
 @pytest.mark.parametrize("name", ["sglang-decode", "vllm-piecewise"])
 def test_real_serving_engines_have_one_step(captures: Path, name: str) -> None:
-    """In captures of one execution each, of 36 and of 24 layers."""
+    """In captures of one execution, with 36 and 24 layers."""
     found = load(str(captures / f"kineto-mi300x-{name}-graph" / "replay.pt.trace.json.gz"))
     assert len(find_steps(found.table.records, found.capture)) == 1
 
 
-def test_no_more_processes_than_a_machine_trains_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps are looked for in those with most rows."""
+def test_steps_are_looked_for_in_a_limited_number_of_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those with most rows."""
     work = [Work((10 * n, 10 * n + 5), pid=1 + n % 3) for n in range(8)]
     monkeypatch.setattr(steps, "MAX_PROCESSES", 1)
     assert len(steps.find_steps(records(capture(work)))) == 0

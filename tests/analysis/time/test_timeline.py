@@ -68,7 +68,7 @@ _KEY = st.tuples(*[st.none() | st.integers(0, 300)] * 3)
 def test_streams_come_in_order_each_with_its_rows(
     keys: list[tuple[int | None, int | None, int | None]],
 ) -> None:
-    """By process, device and number, unknown ones first; as sorting them one by one says."""
+    """By process, device and number, unknown ones first; checked against sorting."""
     columns = zip(*keys, strict=True) if keys else ((), (), ())
     names = ("pid", "device", "stream")
     held = {name: pa.array(values, pa.int64()) for name, values in zip(names, columns, strict=True)}
@@ -98,7 +98,7 @@ def _instants(work: list[Work], sort: int) -> set[int]:
 
 @given(_WORK)
 def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
-    """Busy time, each sort of work, what is exposed and what overlaps, by brute force."""
+    """Busy time, each kind of work, exposed and overlapped time, by brute force."""
     device = _only(work)
     compute, comm, moved = (_instants(work, sort) for sort in (COMPUTE, COMMUNICATION, COPY))
     assert device.busy_ns == len(compute | comm | moved)
@@ -111,7 +111,7 @@ def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
 
 @given(_WORK)
 def test_busy_and_idle_time_are_the_span(work: list[Work]) -> None:
-    """Nothing is lost: busy + idle = span, causes = idle, parts of busy time = busy time."""
+    """Also: the causes add up to the idle time, and the parts to the busy time."""
     device = _only(work)
     assert device.busy_ns + device.idle_ns == device.span_ns
     assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
@@ -121,7 +121,7 @@ def test_busy_and_idle_time_are_the_span(work: list[Work]) -> None:
 
 @given(st.lists(_WORK, min_size=2, max_size=3))
 def test_the_pause_between_two_windows_is_no_idle_time(parts: list[list[Work]]) -> None:
-    """Each window lasts from its first instant of work to its last, whatever the capture tells."""
+    """A window lasts from its first instant of work to its last."""
     windows = [[_moved(w, 1000 * place) for w in part] for place, part in enumerate(parts)]
     stops = [Api("cudaProfilerStop", (at + 78, at + 80)) for at in range(0, 2000, 1000)]
     again = [Api("cudaProfilerStart_v4000", (at - 10, at - 8)) for at in range(1000, 3000, 1000)]
@@ -156,7 +156,7 @@ def test_work_that_ran_on_leaves_no_pause() -> None:
 
 
 def test_each_device_of_each_process_has_its_own_time() -> None:
-    """Ranks that both call their GPU 0 are told apart."""
+    """Even if both ranks call their GPU 0."""
     found = timeline(
         records(capture([Work((0, 10)), Work((5, 30), pid=2), Work((90, 95), pid=2)], pids=2))
     )
@@ -168,7 +168,7 @@ def test_each_device_of_each_process_has_its_own_time() -> None:
 
 
 def test_the_span_of_chosen_rows_begins_where_earlier_work_ended() -> None:
-    """Waiting for the first row of a step belongs to that step."""
+    """Waiting for a step's first row belongs to that step."""
     rows = np.array([False, True, True])
     found = timeline(records(capture([Work((0, 10)), Work((50, 60)), Work((70, 80))])), rows=rows)
     assert found is not None
@@ -180,7 +180,7 @@ def test_the_span_of_chosen_rows_begins_where_earlier_work_ended() -> None:
 
 
 def test_blocking_launches_are_recognised() -> None:
-    """Where nearly every kernel ends inside its launching call, launches blocked."""
+    """If nearly every kernel ends inside its launching call."""
     blocked = [Work((10 * n + 2, 10 * n + 6), (10 * n, 10 * n + 8)) for n in range(20)]
     free = [Work((10 * n + 2, 10 * n + 6), (10 * n, 10 * n + 3)) for n in range(20)]
     for work, expected in ((blocked, True), (free, False)):
@@ -189,14 +189,14 @@ def test_blocking_launches_are_recognised() -> None:
 
 
 def test_records_without_times_have_no_timeline() -> None:
-    """The original's files hold durations alone."""
+    """The original's files only have durations."""
     whole = records(capture([Work((0, 10))]))
     columns = {name: column for name, column in whole.columns.items() if name != "start"}
     assert timeline(Records(whole.rows, columns)) is None
 
 
 def test_two_real_ranks_agree_with_brute_force(captures: Path) -> None:
-    """On two H100s: time of each sort and of overlaps, from a walk over all instants of change."""
+    """Time of each kind and of overlaps on two H100s, by walking over all changes."""
     net = read(captures / "nsys2026.2-h100x2-fsdp" / "net.sqlite")
     whole = parse(net)
     found = known(timeline(whole, net))
@@ -252,7 +252,7 @@ def test_idle_causes_of_real_captures_add_up(folder: str, captures: Path) -> Non
 
 
 def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
-    """TraceLens's own figures for a torch.profiler trace, to 2 ns: busy, idle, copies."""
+    """TraceLens's figures for a torch.profiler trace, to 2 ns: busy, idle, copies."""
     folder = captures / "kineto-h100-vit-inference"
     net = read(folder / "trace.json.gz")
     found = known(timeline(parse(net), net))
@@ -273,7 +273,7 @@ def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
 
 
 def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
-    """A capture without a GPU has busy time, no blocking launches, and advice of a CPU alone."""
+    """A capture without a GPU has busy time, no blocking launches, and advice for a CPU only."""
     work = [Work((n * 100, n * 100 + 50), (n * 100, n * 100 + 50), "aten::mm", CPU, grid=None)
             for n in range(9)]  # fmt: skip
     net = capture(work)
@@ -283,8 +283,8 @@ def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
     assert [entry.rule for entry in advise(whole, found, net)] == ["short_ops"]
 
 
-def test_no_more_gpus_than_a_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those with most rows are looked at, and how many are not is kept."""
+def test_a_limited_number_of_gpus_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with most rows; how many are skipped is recorded."""
     work = [Work((10 * n, 10 * n + 5), device=max(n - 3, 0)) for n in range(8)]
     found = known(timeline(records(capture(work))))
     assert (len(found.devices), found.left_out) == (5, 0)
@@ -346,7 +346,7 @@ def load(files: dict[str, Path], form: str) -> source.Source:
 
 @FORMS
 def test_time_is_that_of_the_windows(files: dict[str, Path], form: str) -> None:
-    """Busy, idle and span by counting microseconds; steps that begin with a window and others."""
+    """Busy, idle and span by counting microseconds, with steps that begin with a window."""
     found = answered(load(files, form))
     (device,) = known(found.devices)
     step = {at for start, length, _ in KERNELS for at in range(start, start + length)}
@@ -363,8 +363,8 @@ def test_time_is_that_of_the_windows(files: dict[str, Path], form: str) -> None:
 
 
 @FORMS
-def test_rows_tell_their_window(files: dict[str, Path], form: str) -> None:
-    """There is no gap before the first row of a window, and the others add up to the idle time."""
+def test_rows_have_their_window(files: dict[str, Path], form: str) -> None:
+    """There is no gap before a window's first row; the others add up to the idle time."""
     frame = pyprof.load(files[form])
     assert frame["window"].tolist() == [place for place in range(3) for _ in range(8)]
     first = frame.groupby("window").head(1)
@@ -375,15 +375,15 @@ def test_rows_tell_their_window(files: dict[str, Path], form: str) -> None:
 
 
 @FORMS
-def test_chosen_steps(files: dict[str, Path], form: str) -> None:
-    """The second step of the first window and both of the next: no pause is in their time."""
+def test_chosen_steps_leave_out_pauses(files: dict[str, Path], form: str) -> None:
+    """The second step of the first window and both of the next."""
     found = answered(load(files, form), "1:4")
     (device,) = known(found.devices)
     assert (device.windows, device.span_ns) == (2, (100 + 185) * US)
 
 
 @FORMS
-def test_ranks(files: dict[str, Path], form: str) -> None:
+def test_ranks_of_parsed_files_are_those_of_the_capture(files: dict[str, Path], form: str) -> None:
     """`pyprof ranks` measures the same of the capture and of all that was made from it."""
     path = files[form]
     if form == "dataset":
@@ -396,7 +396,7 @@ def test_ranks(files: dict[str, Path], form: str) -> None:
 
 @FORMS
 def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
-    """A strip is as long as its step, or as its window."""
+    """A strip is as long as its step or its window."""
     found = load(files, form)
     whole = overview(found)
     cut = known(strips(found, whole))
@@ -410,8 +410,8 @@ def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
     ]
 
 
-def test_nothing_differs_between_them(files: dict[str, Path]) -> None:
-    """`pyprof diff` of the capture and of what was parsed from it."""
+def test_a_capture_and_its_parsed_file_have_no_differences(files: dict[str, Path]) -> None:
+    """By `pyprof diff`."""
     for form in ("dict", "parquet", "dataset"):
         found = compare(
             summarise_side(load(files, "capture"), ("op",)),
@@ -422,8 +422,7 @@ def test_nothing_differs_between_them(files: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("form", ["dict", "parquet"])
-def test_text_and_tables_are_the_same(files: dict[str, Path], form: str) -> None:
-    """Whatever a row tells, one form tells as the other."""
+def test_all_forms_show_the_same_rows(files: dict[str, Path], form: str) -> None:
     columns = ("prof", "--csv", "-c", "idx,window,gap,queue,start,sil,layer,dir")
     assert run(*columns, files[form]).stdout == run(*columns, files["capture"]).stdout
     by_window = run("prof", "--by", "window", "--csv", files[form]).stdout
@@ -435,7 +434,7 @@ def test_text_and_tables_are_the_same(files: dict[str, Path], form: str) -> None
 def test_a_trace_has_a_slice_for_each_window(
     files: dict[str, Path], form: str, tmp_path: Path
 ) -> None:
-    """Layers do not reach over a pause; on each stream, they lie in the window's slice."""
+    """Layers do not span a pause; on each stream they are inside their window's slice."""
     run("export", files[form], "-o", tmp_path / "net.pt.trace.json")
     events = json.loads((tmp_path / "net.pt.trace.json").read_text())["traceEvents"]
     slices = [event for event in events if event.get("cat") == "gpu_user_annotation"]

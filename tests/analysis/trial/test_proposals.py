@@ -42,7 +42,7 @@ def test_changes_that_helped_are_joined() -> None:
     assert _together({"bf16": 0.5, "compile": 1.2, "sdpa": 0.9}) == "bf16 + sdpa"
 
 
-def test_one_that_helped_is_not_joined_with_itself() -> None:
+def test_a_single_change_that_helped_is_not_joined() -> None:
     assert _together({"bf16": 0.5, "compile": 1.0}) is None
 
 
@@ -56,6 +56,6 @@ def test_variables_exclude_each_other_by_name() -> None:
     assert _together(factors) == "env=A=2 + env=B=1"
 
 
-def test_files_that_patch_go_together() -> None:
+def test_patch_files_are_joined() -> None:
     files = {f"patch={__file__}": 0.8, f"patch={judge.__code__.co_filename}": 0.7}
     assert _together(files) == " + ".join(files)

@@ -28,7 +28,7 @@ def test_steps_of_a_short_run_are_mostly_kept() -> None:
 
 
 def test_batches_that_come_in_pairs_are_timed_by_their_mean() -> None:
-    """Two workers deliver two batches at once: a long step, then a short one."""
+    """Two loader workers deliver two batches at once: a long step, then a short one."""
     found = timing(in_turn([[10.0] * 35] * 3, [[10.0, 0.1] * 17] * 4), CHANGE)
     assert found is not None
     assert found.ratio.mid == pytest.approx(0.505, rel=0.01)
@@ -46,7 +46,7 @@ def test_a_change_that_halves_the_time_has_a_narrow_interval_around_a_half() -> 
 
 
 def test_slow_drift_cancels_between_the_baselines_around_a_change() -> None:
-    """Every run takes 10 % more than the one before; with and without the change alike."""
+    """Every run takes 10 % longer than the one before, with and without the change."""
     order = [BASELINE, CHANGE, CHANGE, BASELINE, CHANGE, CHANGE, BASELINE]
     found = timing(runs(*((v, [1.1**k] * 9) for k, v in enumerate(order))), CHANGE)
     assert found is not None
@@ -55,10 +55,10 @@ def test_slow_drift_cancels_between_the_baselines_around_a_change() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.01, 0.1])
-def test_of_changes_that_do_nothing_about_one_in_twenty_seems_to_do_something(
+def test_about_one_in_twenty_changes_without_effect_seems_to_have_one(
     spread: float,
 ) -> None:
-    """The interval holds 1 as often as its level says, for quiet and busy machines."""
+    """As the interval's level says, on quiet and busy machines."""
     random = np.random.default_rng(1)
     missed = 0
     for _ in range(300):
@@ -70,7 +70,7 @@ def test_of_changes_that_do_nothing_about_one_in_twenty_seems_to_do_something(
     assert missed <= 0.07 * 300
 
 
-def test_whole_runs_are_compared_where_there_are_no_steps() -> None:
+def test_whole_runs_are_compared_without_steps() -> None:
     order = [BASELINE, CHANGE, CHANGE, BASELINE]
     bare = runs(*((variant, []) for variant in order))
     for run, wall_ns in zip(bare, [100, 50, 51, 101], strict=True):

@@ -26,7 +26,7 @@ def test_verdict_follows_from_the_times(factor: float, verdict: str) -> None:
     assert bool(found.why) == (verdict == "no difference")
 
 
-def test_a_busy_machine_is_said() -> None:
+def test_a_busy_machine_is_reported() -> None:
     busy = [_scaled(factor) for factor in (1, 3, 1.5)]
     found = judge(in_turn(busy, [_scaled(factor) for factor in (2, 1, 3, 2)]), CHANGE)
     assert found.verdict == "no difference"
@@ -54,8 +54,8 @@ def test_a_change_whose_steps_all_compile_is_not_called_slower() -> None:
     assert (found.verdict, found.why, found.timing) == ("failed", why, None)
 
 
-def test_steps_that_other_things_end_are_not_compared() -> None:
-    """As where a GradScaler skips all steps of the optimizer."""
+def test_steps_that_end_differently_are_not_compared() -> None:
+    """Such as if a GradScaler skips all steps of the optimizer."""
     tried = in_turn([STEPS] * 3, [STEPS] * 4)
     for run in tried:
         if run.variant == CHANGE:
@@ -75,7 +75,7 @@ def test_an_optimizer_of_another_class_ends_steps_as_well() -> None:
 
 
 def test_one_run_decides_nothing() -> None:
-    """As of a trial that was interrupted."""
+    """Such as in an interrupted trial."""
     found = judge(runs((BASELINE, STEPS), (CHANGE, _scaled(0.5))), CHANGE)
     assert (found.verdict, found.why) == ("failed", "it was not run twice")
 

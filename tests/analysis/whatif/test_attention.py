@@ -11,7 +11,7 @@ from tests.analysis.test_attention_calls import attention as eager
 from tests.analysis.test_attention_calls import story
 
 
-def test_a_call_takes_its_roof_by_the_share_that_is_reached() -> None:
+def test_fused_attention_takes_its_roof_over_the_measured_share() -> None:
     """An A100 does 312 TFLOP/s in bfloat16; queries, keys, values and output move at 1.555 TB/s."""
     given = attention.predict(unchanged(story(*eager(64, 1024, 1024, 64))))
     assert isinstance(given, Prediction)
@@ -31,7 +31,7 @@ def test_a_call_takes_its_roof_by_the_share_that_is_reached() -> None:
     ],
     ids=["in float32", "of few queries", "of narrow heads", "absent"],
 )
-def test_attention_is_refused(case: RuleContext, why: str) -> None:
+def test_attention_in_float32_is_refused(case: RuleContext, why: str) -> None:
     """Fused kernels were not faster there."""
     given = attention.predict(unchanged(case))
     assert isinstance(given, Refusal)
@@ -39,7 +39,7 @@ def test_attention_is_refused(case: RuleContext, why: str) -> None:
 
 
 def test_unsuited_calls_stay_as_they_are() -> None:
-    """And the assumption says how many."""
+    """The assumption says how many."""
     given = attention.predict(unchanged(story(*eager(), *eager(width=16))))
     assert isinstance(given, Prediction)
     assert sorted(given.rows.tolist()) == [0, 1, 2, 3]

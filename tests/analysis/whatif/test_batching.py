@@ -19,20 +19,20 @@ def _case(*blocks: int) -> RuleContext:
 
 
 @pytest.mark.parametrize(("text", "factor"), [("2x", 2), ("2", 2), ("0.5x", 0.5), ("1.5", 1.5)])
-def test_a_factor_is_read(text: str, factor: float) -> None:
-    """With the x or without."""
+def test_a_factor_is_parsed(text: str, factor: float) -> None:
+    """With or without the x."""
     assert batching.factor_of(text) == factor
 
 
 @pytest.mark.parametrize("text", ["0", "0x", "x", "-2", "two", "", "2xx", "inf"])
-def test_what_is_no_factor_is_refused(text: str) -> None:
-    """In one line that says what is one."""
+def test_an_invalid_factor_is_refused(text: str) -> None:
+    """In one line with an example."""
     with pytest.raises(ValueError, match="such as 2x"):
         batching.factor_of(text)
 
 
 def test_filled_grids_take_twice_as_long() -> None:
-    """As does a kernel with few blocks that is a fifth of the time."""
+    """Also a kernel with few blocks that takes a fifth of the time."""
     given = batching.rule("2x")(unchanged(_case(1000, 2000, 3000, 4000, 10)))
     assert isinstance(given, Prediction)
     assert given.kernels_ns.expected == 2 * given.kernels_ns.now
@@ -41,7 +41,7 @@ def test_filled_grids_take_twice_as_long() -> None:
 
 @pytest.mark.parametrize(("factor", "blocks"), [("2x", 300), ("0.25x", 1000)])
 def test_grids_that_leave_sms_idle_are_refused(factor: str, blocks: int) -> None:
-    """Before the change, or after it."""
+    """Before the change or after it."""
     given = batching.rule(factor)(unchanged(_case(blocks)))
     assert isinstance(given, Refusal)
     assert "thread blocks per SM" in given.why

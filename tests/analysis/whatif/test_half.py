@@ -21,8 +21,8 @@ def _expected_us(*steps: Step, short: str = "bf16") -> float:
 
 
 @pytest.mark.parametrize("short", half.TYPES)
-def test_a_product_wins_the_ratio_of_peaks(short: str) -> None:
-    """An A100 does 19.5 TFLOP/s in float32 and 312 in either type."""
+def test_a_product_gains_the_ratio_of_peaks(short: str) -> None:
+    """An A100 does 19.5 TFLOP/s in float32 and 312 in either half type."""
     product: Step = (SGEMM_A100, "matmul", _SQUARE)
     flops_us = 2 * 4096**3 / 19.5e12 * 1e6
     least = flops_us * 19.5 / 312
@@ -35,8 +35,8 @@ def test_a_product_wins_the_ratio_of_peaks(short: str) -> None:
     [(ADD, "relu", 0.757), (_NORM, "layer_norm", 0.848), (_COPY, "clone", 0.865), (_SUM, "sum", 1)],
     ids=["point-wise", "a norm", "a copy", "a sum"],
 )
-def test_other_kernels_win_less_than_half(kernel: str, name: str, share: float) -> None:
-    """By the shares of Segment Anything; beside a product, so that there is a change."""
+def test_other_kernels_gain_less_than_half(kernel: str, name: str, share: float) -> None:
+    """By the shares measured for Segment Anything; beside a product, so that the change applies."""
     shapes = ((4096, 4096), (4096,)) if name == "layer_norm" else ((4096, 4096),)
     product: Step = (SGEMM_A100, "matmul", ((256, 4096), (4096, 4096)))
     alone = _expected_us(product)
@@ -45,7 +45,7 @@ def test_other_kernels_win_less_than_half(kernel: str, name: str, share: float) 
     )
 
 
-def test_bytes_are_halved_for_what_follows() -> None:
+def test_bytes_are_halved_for_later_changes() -> None:
     """A chain that is fused afterwards moves half as much."""
     case = story((ADD, "relu", ((4096, 4096),)), dtype="float32")
     given = half.predict(unchanged(case), "bf16")
@@ -55,7 +55,7 @@ def test_bytes_are_halved_for_what_follows() -> None:
 
 
 def test_work_in_the_type_already_is_refused() -> None:
-    """Nothing is float32; nor without kernels."""
+    """Nothing is float32; the same without kernels."""
     add = ADD.replace("float", "c10::BFloat16")
     for case in (story((add, "relu", ((4096, 4096),))), story()):
         assert isinstance(half.predict(unchanged(case), "bf16"), Refusal)

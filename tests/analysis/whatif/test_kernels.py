@@ -16,20 +16,20 @@ def _two() -> Kernels:
     return unchanged(RuleContext(table(capture(work))))
 
 
-def test_nothing_changed_is_certain() -> None:
+def test_no_change_is_certain() -> None:
     """Low, expected and high are the time now."""
     span = _two().span
     assert (span.low, span.expected, span.high) == (span.now,) * 3 == (200 * US,) * 3
 
 
 def test_an_interval_is_that_of_the_changed_rows() -> None:
-    """A row of 100 us now takes 40, 20 to 60; the other stays."""
+    """A row of 100 us now takes 40, 20 to 60; the other is unchanged."""
     span = _two().retimed(_ROW, np.array([40.0 * US]), Interval(0.5, 1.5)).span
     assert (span.low, span.expected, span.high) == (120 * US, 140 * US, 160 * US)
 
 
 def test_errors_of_two_changes_add_up_as_independent_ones() -> None:
-    """Logarithms of 2 and 2: of 2 ** sqrt(2)."""
+    """Two factors of 2 give 2 ** sqrt(2)."""
     once = _two().retimed(_ROW, np.array([40.0 * US]), Interval(0.5, 2))
     span = once.retimed(_ROW, np.array([20.0 * US]), Interval(0.5, 2)).span
     assert span.high == pytest.approx((100 + 20 * 2**2**0.5) * US, abs=1)
@@ -37,7 +37,7 @@ def test_errors_of_two_changes_add_up_as_independent_ones() -> None:
 
 
 def test_no_time_is_negative() -> None:
-    """The low end of the widest interval is above 0, also where nearly all is gained."""
+    """Even the widest interval's low end is above 0."""
     changed = _two().retimed(_ROW, np.array([1.0]), Interval(1e-6, 2))
     assert 0 <= changed.low.min() <= changed.ns.min()
     assert changed.span.low >= 100 * US

@@ -28,7 +28,7 @@ def _share(card: str, family: str) -> float:
 
 
 def test_kernels_that_move_bytes_follow_the_bandwidth() -> None:
-    """An A100 moves 1555 GB/s, an H100 3350, each at its share of it."""
+    """An A100 moves 1555 GB/s, an H100 3350, each at its measured share."""
     work, ranges = chain(3)
     case = RuleContext(table(capture(work, (), ranges)))
     given = other_gpu.predict(unchanged(case), "H100")
@@ -40,15 +40,15 @@ def test_kernels_that_move_bytes_follow_the_bandwidth() -> None:
     assert "NVIDIA A100-SXM4-40GB reaches the shares of A100 PCIe 80GB" in given.assumption
 
 
-def test_products_follow_the_arithmetic() -> None:
-    """14.1 and 9.3 TFLOP/s: a large product, whose bytes do not count."""
+def test_products_follow_the_peak_flops() -> None:
+    """14.1 and 9.3 TFLOP/s, for a large product whose bytes do not matter."""
     ratio = time_ratio("gemm", 1e15, 1e6, _board("V100 PCIe"), _board("P100 PCIe"))
     shares = _share("V100 PCIe", "gemm") / _share("P100 PCIe", "gemm")
     assert float(ratio) == pytest.approx(14.1 / 9.3 * shares)
 
 
-def test_there_and_back_is_where_it_began() -> None:
-    """The ratio of one direction is the inverse of the other's."""
+def test_both_directions_cancel() -> None:
+    """Their ratios are inverses of each other."""
     here, there = _board("A100 PCIe 80GB"), _board("L4")
     flops, moved = np.array([1e9, 1e12, 0.0]), np.array([1e9, 1e6, 1e6])
     product = time_ratio("bmm", flops, moved, here, there) * time_ratio(
@@ -68,7 +68,7 @@ def test_there_and_back_is_where_it_began() -> None:
     ],
 )
 def test_other_targets_are_refused(name: str, why: str) -> None:
-    """Of another vendor, not measured, not one, or unknown."""
+    """Another vendor's, one that was not measured, none, or an unknown one."""
     work, ranges = chain(3)
     given = other_gpu.predict(unchanged(RuleContext(table(capture(work, (), ranges)))), name)
     assert isinstance(given, Refusal)
@@ -105,7 +105,7 @@ def test_a_copy_from_the_host_stays() -> None:
         ("NVIDIA A100-SXM4-40GB", "H100 SXM", other_gpu.STAND_IN),
     ],
 )
-def test_cards_of_70_w_and_stand_ins_have_outcomes_of_their_own(
+def test_power_limited_and_substituted_cards_have_their_own_errors(
     here: str, there: str, key: str
 ) -> None:
     """Both are less certain."""

@@ -32,8 +32,8 @@ def _predicted(work: list[Work], ranges: list[Range]) -> Prediction | Refusal:
     return pointwise.predict(unchanged(RuleContext(table(capture(work, (), ranges)))))
 
 
-def test_a_chain_takes_what_moving_its_outer_tensors_once_takes() -> None:
-    """Three ops of one input: a third of the bytes, at 0.75 of an A100's bandwidth."""
+def test_a_chain_takes_the_time_to_move_its_outer_tensors() -> None:
+    """Three ops on one input: a third of the bytes, at 0.75 of an A100's bandwidth."""
     work, ranges = chain(3)
     given = _predicted(work, ranges)
     assert isinstance(given, Prediction)
@@ -55,13 +55,13 @@ def test_an_interval_holds_the_expected_time_and_never_more_than_now() -> None:
     assert all(a < b for a, b in pairwise((span.low, span.expected, span.high, span.now)))
 
 
-def test_kernels_of_different_streams_are_nochain() -> None:
-    """What runs side by side is not fused."""
+def test_kernels_of_different_streams_are_no_chain() -> None:
+    """They run at the same time."""
     assert isinstance(_predicted(*chain(3, apart=True)), Refusal)
 
 
 def test_a_single_kernel_is_no_chain() -> None:
-    """One kernel is as fused as can be."""
+    """It cannot be fused any further."""
     assert isinstance(_predicted(*chain(1)), Refusal)
 
 
@@ -73,13 +73,12 @@ def test_a_product_ends_a_chain() -> None:
 
 
 def test_unknown_bytes_are_refused() -> None:
-    """Without ops, nothing says how much is moved."""
+    """Without ops it is unknown how much is moved."""
     work, _ = chain(3)
     given = _predicted(work, [])
     assert isinstance(given, Refusal)
     assert "bytes" in given.why
 
 
-def test_no_kernels_at_all_are_refused() -> None:
-    """An empty capture has no chain."""
+def test_an_empty_capture_is_refused() -> None:
     assert isinstance(_predicted([], []), Refusal)

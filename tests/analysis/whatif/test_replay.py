@@ -51,8 +51,8 @@ def test_kernels_of_half_the_time(work: list[Work], expected_us: float) -> None:
     assert _spans(_recorded(work), 0.5)[1] == pytest.approx(expected_us, rel=0.01)
 
 
-def test_the_host_goes_on_when_what_it_waited_for_has_ended() -> None:
-    """A kernel of 100 us, a wait, 50 us of host work, and the same again: 50 us each are won."""
+def test_the_host_continues_when_its_wait_ends() -> None:
+    """A kernel of 100 us, a wait, 50 us of host work, twice: each saves 50 us."""
     work = [Work((20 * US, 120 * US), (10 * US, 12 * US)),
             Work((180 * US, 280 * US), (170 * US, 172 * US))]  # fmt: skip
     waits = Api("cudaDeviceSynchronize", (13 * US, 120 * US))
@@ -62,15 +62,15 @@ def test_the_host_goes_on_when_what_it_waited_for_has_ended() -> None:
 
 
 def test_a_kernel_waits_for_another_stream() -> None:
-    """It was launched early, its stream was free, and it began as the other stream's ended."""
+    """It was launched early on a free stream, and began as the other stream ended."""
     first = Work((20 * US, 220 * US), (10 * US, 12 * US))
     second = Work((221 * US, 321 * US), (13 * US, 14 * US), stream=20)
     assert _spans(_recorded([first, second]), 0.5)[1] == pytest.approx(150, rel=0.02)
 
 
 @given(st.lists(st.tuples(st.integers(1, 90), st.integers(0, 200)), min_size=1, max_size=30))
-def test_what_is_unchanged_takes_what_it_took(steps: list[tuple[int, int]]) -> None:
-    """Kernels that begin 10 us after their launch, or as the one before ends."""
+def test_an_unchanged_capture_takes_the_same_time(steps: list[tuple[int, int]]) -> None:
+    """Kernels begin 10 us after their launch, or as the one before ends."""
     work, at, free = [], 0, 0
     for length, pause in steps:
         at += pause + 2
@@ -81,7 +81,7 @@ def test_what_is_unchanged_takes_what_it_took(steps: list[tuple[int, int]]) -> N
     assert same_us == pytest.approx(recorded_us)
 
 
-def test_without_a_launch_there_is_none() -> None:
+def test_without_launches_there_is_no_replay() -> None:
     net = capture([Work((20 * US, 120 * US), None)])
     records = parse(net)
     bounds = np.full(1, -1), np.full(1, -1)

@@ -32,8 +32,8 @@ def _after(source: Source) -> Span | str:
     return step.after(_halved(source))
 
 
-def test_where_the_gpu_has_work_a_step_wins_what_kernels_win() -> None:
-    """Ten kernels of 100 us: 1 ms becomes half of that, with the interval of the kernels."""
+def test_a_busy_gpus_step_gains_what_its_kernels_gain() -> None:
+    """Ten kernels of 100 us: 1 ms becomes half of that, with the kernels' interval."""
     span = _after(_source(queued(10)))
     assert isinstance(span, Span)
     assert span.now == 1000 * US
@@ -42,14 +42,14 @@ def test_where_the_gpu_has_work_a_step_wins_what_kernels_win() -> None:
     assert span.high == pytest.approx(550 * US, rel=0.02)
 
 
-def test_where_the_host_launches_in_time_nothing_else_is_claimed() -> None:
-    """Kernels of 10 us, launched every 100 us, of half the time: 5 % of the span at most."""
+def test_a_step_limited_by_the_host_gains_only_its_kernels_share() -> None:
+    """Kernels of 10 us at half the time, launched every 100 us: at most 5 % of the span."""
     span = _after(_source(launched_slowly(10)))
     assert isinstance(span, Span)
     assert span.low < span.expected <= span.high <= span.now
 
 
-def test_where_both_limits_differ_no_time_is_claimed() -> None:
+def test_no_time_is_predicted_if_both_limits_matter() -> None:
     """Kernels of 90 us launched every 100 us."""
     work = [replace(each, at=(each.at[0], each.at[0] + 90 * US)) for each in launched_slowly(10)]
     text = _after(_source(work))

@@ -18,7 +18,7 @@ def _predicted(kernel: str) -> Prediction | Refusal:
     return tf32.predict(unchanged(RuleContext(table(capture(work, (), ranges)))))
 
 
-def test_a_product_limited_by_compute_wins_the_ratio_of_peaks() -> None:
+def test_a_product_limited_by_compute_gains_the_ratio_of_peaks() -> None:
     """An A100 does 19.5 TFLOP/s in float32 and 156 in TF32."""
     given = _predicted("ampere_sgemm_128x64_tn")
     assert isinstance(given, Prediction)
@@ -28,6 +28,6 @@ def test_a_product_limited_by_compute_wins_the_ratio_of_peaks() -> None:
 
 
 def test_a_product_in_tf32_already_is_refused() -> None:
-    """Nothing to win."""
+    """There is nothing to gain."""
     given = _predicted("ampere_s1688gemm_128x64_tn")
     assert isinstance(given, Refusal)

@@ -20,7 +20,7 @@ def _source(work: list[Work]) -> Source:
     ("change", "work", "gain_us"),
     [("--graphs", launched_slowly(3), 162), ("--overlap", ALONE, 100)],
 )
-def test_a_bound_is_what_the_advice_says(change: str, work: list[Work], gain_us: int) -> None:
+def test_a_bound_is_that_of_the_advice(change: str, work: list[Work], gain_us: int) -> None:
     """Two kernels wait 81 us each for their launch; 100 us are communication."""
     answer = summarise_whatif(_source(work), [change])
     assert answer.changes == ()

@@ -11,15 +11,15 @@ from tests.analysis.whatif.test_pointwise import chain
 
 @pytest.mark.parametrize(("gpu", "count"), [("NVIDIA A100-SXM4-40GB", 1), ("MI300X", 0)])
 def test_other_vendors_are_refused(gpu: str, count: int) -> None:
-    """No pair of theirs has shown that a rule holds."""
+    """No pair of captures has shown that a rule holds there."""
     work, ranges = chain(3)
     records = table(capture(work, (), ranges)).source
     predicted, refused = predictions(Table(records, Override(gpu=gpu)), ["--fuse pointwise"])
     assert (len(predicted), len(refused)) == (count, 1 - count)
 
 
-def test_what_is_possible_together_comes_last() -> None:
-    """Fused attention is refused in float32, and possible after bfloat16; one type of several."""
+def test_the_combination_of_all_changes_comes_last() -> None:
+    """Fused attention is refused in float32 but possible after bfloat16; one type of several."""
     case = story(*attention(64, 1024, 1024), dtype="float32")
     predicted, refused = predictions(case.table)
     assert predicted[-1].change == "--dtype bf16 --fuse attention"
@@ -29,14 +29,14 @@ def test_what_is_possible_together_comes_last() -> None:
     assert predicted[-1].kernels_ns.expected < alone[0]
 
 
-def test_a_change_that_no_rule_has_is_an_error() -> None:
+def test_an_unknown_change_is_an_error() -> None:
     """Not an empty answer."""
     with pytest.raises(ValueError, match="'--fuse all' is none of --dtype tf32"):
         predictions(story(*attention()).table, ["--fuse all"])
 
 
-def test_changes_of_a_value_are_predicted_when_asked_for() -> None:
-    """Other GPUs come last of those that are made together."""
+def test_changes_with_a_value_are_predicted_on_request() -> None:
+    """Another GPU comes last in a combination."""
     work, ranges = chain(3)
     asked = ["--gpu H100", "--fuse pointwise"]
     predicted, refused = predictions(table(capture(work, (), ranges)), asked)
@@ -45,7 +45,7 @@ def test_changes_of_a_value_are_predicted_when_asked_for() -> None:
     assert not refused
 
 
-def test_a_single_change_has_no_second_entry() -> None:
+def test_a_single_change_has_no_combination() -> None:
     """Together with nothing is the change itself."""
     case = story(*attention(64, 1024, 1024))
     predicted, _ = predictions(case.table, ["--fuse attention"])

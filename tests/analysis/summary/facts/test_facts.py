@@ -12,7 +12,7 @@ from tests.analysis.captured import capture
 
 
 @pytest.mark.parametrize("name", modules())
-def test_every_fact_says_what_it_is(name: str) -> None:
+def test_every_fact_describes_itself(name: str) -> None:
     module, file = modules()[name], f"pyprof/analysis/summary/facts/{name}.py"
     assert module.UNIT in UNITS, f"{file}: UNIT is to be one of {UNITS}"
     assert 0 < len(module.LABEL) <= 9, f"{file}: LABEL is to have 1 to 9 characters"
@@ -21,7 +21,7 @@ def test_every_fact_says_what_it_is(name: str) -> None:
 
 
 def test_a_fact_of_two_captures_is_of_the_kernels_of_both(tmp_path: Path) -> None:
-    """Mean of 100, 100, 300, 50 ns; slower ones of 200, 200, 300 and 50 ns beside them."""
+    """The mean of 100, 100, 300 and 50 ns, beside 200, 200, 300 and 50 ns."""
     sums = [
         summarise(load(str(capture(tmp_path / f"{slower}.sqlite", slower=slower))))
         for slower in (1, 2)
