@@ -20,7 +20,7 @@ def _said(path: Path) -> dict[int, tuple[str | None, str | None, str | None]]:
     return said
 
 
-def test_each_part_of_training_is_told(tmp_path: Path) -> None:
+def test_each_category_of_training_is_found(tmp_path: Path) -> None:
     """By the stacks of allocation and free, as torch records them."""
     device = built.training()
     device.alloc(12345, built.WORKSPACE, built.CALL, built.user(10))
@@ -47,10 +47,10 @@ def test_each_part_of_training_is_told(tmp_path: Path) -> None:
         ((), None),
     ],
 )
-def test_what_is_never_freed(
+def test_categories_of_blocks_never_freed_follow_from_their_allocation(
     tmp_path: Path, stack: tuple[built.Frame, ...], category: str | None
 ) -> None:
-    """Parameters, gradients and the optimizer's state are told by who allocates them."""
+    """Parameters, gradients and the optimizer's state."""
     device = built.Device()
     device.alloc(777, *stack)
     assert _said(built.write(tmp_path / "x.pickle", device))[777][0] == category
@@ -72,9 +72,9 @@ def test_gradients_that_were_taken_over(tmp_path: Path) -> None:
 
 
 def test_state_of_an_optimizer_written_by_hand(tmp_path: Path) -> None:
-    """Made in its step, which sets nothing up: kept to the end, or until the next step's is made.
+    """Allocated in its step, without a setup; kept to the end or until replaced.
 
-    What is freed before the step ends is none, whether or not a stack tells of the free.
+    What is freed before the step ends is no state, with or without a stack of the free.
     """
     step = (("step", "/home/user/optimizer.py", 9), built.user(20))
     device = built.Device()
@@ -96,8 +96,8 @@ def test_state_of_an_optimizer_written_by_hand(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_live_before_says_so(tmp_path: Path) -> None:
-    """Without a stack nothing tells; what the backward pass frees was kept for it."""
+def test_blocks_older_than_the_recording_are_a_category_of_their_own(tmp_path: Path) -> None:
+    """Without a stack, unless the backward pass frees them: then they are activations."""
     device = built.Device()
     kept, saved = device.alloc(100), device.alloc(200)
     assert kept
@@ -121,7 +121,7 @@ _BEFORE = "live before the history began"
 def test_evidence_of_blocks_older_than_the_history_does_not_say_where_they_were_allocated(
     tmp_path: Path, freed_by: tuple[built.Frame, ...], said: tuple[str, str]
 ) -> None:
-    """What the stack of the free tells is all that is known about them."""
+    """Only the stack of the free is known."""
     device = built.Device()
     block = device.alloc(100, built.NODE, built.ENGINE)
     device.free(block, *freed_by)
@@ -155,7 +155,11 @@ def _step(device: built.Device, frees: bool, cpp: bool) -> None:  # noqa: FBT001
 
 @pytest.mark.parametrize("frees", [True, False], ids=["stacks of frees", "none of frees"])
 @pytest.mark.parametrize("cpp", [True, False], ids=["C++ frames", "Python frames alone"])
-def test_free_tells_activations_from_temporaries(tmp_path: Path, frees: bool, cpp: bool) -> None:  # noqa: FBT001
+def test_the_free_separates_activations_from_temporaries(
+    tmp_path: Path,
+    frees: bool,  # noqa: FBT001
+    cpp: bool,  # noqa: FBT001
+) -> None:
     """Autograd's threads have no Python frames; a recording may have no stacks of frees at all."""
     device = built.Device()
     for _ in range(2):
@@ -170,7 +174,7 @@ def test_free_tells_activations_from_temporaries(tmp_path: Path, frees: bool, cp
 def test_outputs_freed_by_the_caller_are_not_temporaries_of_the_forward_pass(
     tmp_path: Path,
 ) -> None:
-    """Without a backward pass: a loop that keeps what its model returned until the next call."""
+    """Without a backward pass: a loop that keeps its model's output until the next call."""
     device = built.Device()
     for _ in range(3):
         scratch = device.alloc(100, built.CALL, built.user(10))
@@ -185,8 +189,8 @@ def test_outputs_freed_by_the_caller_are_not_temporaries_of_the_forward_pass(
     )
 
 
-def test_free_by_a_hook_amid_the_backward_pass_is_in_it(tmp_path: Path) -> None:
-    """A hook's stack has Python frames, and none that says backward."""
+def test_a_free_by_a_hook_in_the_backward_pass_is_in_it(tmp_path: Path) -> None:
+    """A hook's stack has Python frames, none of which is backward."""
     device = built.Device()
     work = device.alloc(100, built.NODE, built.ENGINE)
     device.alloc(1, built.NODE, built.ENGINE)
@@ -196,7 +200,7 @@ def test_free_by_a_hook_amid_the_backward_pass_is_in_it(tmp_path: Path) -> None:
 
 
 def test_free_that_nothing_attributes_leaves_the_category_unknown(tmp_path: Path) -> None:
-    """Without a stack, and no event after it: neither a temporary nor an activation."""
+    """Without a stack, and with no event after it: neither temporary nor activation."""
     device = built.Device()
     blocks = [device.alloc(size, built.CALL, built.user(10)) for size in (100, 200)]
     device.free(blocks[0])
@@ -208,7 +212,7 @@ def test_free_that_nothing_attributes_leaves_the_category_unknown(tmp_path: Path
 
 
 def test_copies_of_weights_by_autocast(tmp_path: Path) -> None:
-    """By what frees them at its end, or by their size; other casts are what they would be."""
+    """Found by what frees them at its end, or by size; other casts are not among them."""
     device = built.Device()
     for size in (1000, 3000):
         device.alloc(size, built.APPLY, built.user(3))

@@ -29,8 +29,8 @@ def _by_hand(device: built.Device) -> FreeSpace:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_pieces_are_those_between_blocks(tmp_path: Path, seed: int) -> None:
-    """Sizes are rounded up as the allocator does."""
+def test_free_pieces_are_the_gaps_between_blocks(tmp_path: Path, seed: int) -> None:
+    """Sizes are rounded up as by the allocator."""
     rng = Random(seed)  # noqa: S311 - no secret
     device, live = built.Device(segment_bytes=1 << 18), list[int]()
     for _ in range(60):
@@ -48,7 +48,7 @@ _SIZES = (300, 5000, 900_000, MIB + 1, 3 * MIB // 2, 7 * MIB, 11 * MIB + 5, 31 *
 @settings(max_examples=40)
 @given(st.integers(0, 10**9))
 def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
-    """Pieces after each event are those of the allocator itself, which keeps small rests."""
+    """The allocator keeps small rests in blocks; pieces equal its own after each event."""
     rng = Random(seed)  # noqa: S311 - no secret
     allocator, live = Allocator(), list[int]()
     for _ in range(rng.randrange(2, 40)):
@@ -67,7 +67,7 @@ def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
 
 
 def test_segments_that_came_later_do_not_count(tmp_path: Path) -> None:
-    """The free space of an earlier state lies in the segments of that time."""
+    """The free space of an earlier state is in the segments of that time."""
     device = built.Device(segment_bytes=1 << 12)
     device.alloc(512)
     device._event("segment_alloc", built._BASE, 1 << 12, [])
@@ -79,7 +79,7 @@ def test_segments_that_came_later_do_not_count(tmp_path: Path) -> None:
 
 
 def test_pieces_end_where_segments_do(tmp_path: Path) -> None:
-    """Two segments side by side are two pieces: no block reaches over both."""
+    """Two adjacent segments are two pieces: no block spans both."""
     taken = built.snapshot(built.Device(segment_bytes=1 << 12))
     second = dict(taken["segments"][0], address=built._BASE + (1 << 12), blocks=[])
     taken["segments"].append(second)

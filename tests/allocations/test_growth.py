@@ -19,7 +19,7 @@ def _growth(path: Path) -> Growth | None:
 
 @pytest.mark.parametrize("steps", [4, 7])
 def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> None:
-    """How much a step, and in how many blocks; what the first step sets up is no leak."""
+    """Bytes and blocks per step; allocations of the first step are no leak."""
     found = known(_growth(built.write(tmp_path / "x.pickle", built.training(steps, leak=1000))))
     (leak,) = found.leaks
     assert leak.line == "/home/user/train.py:11"
@@ -38,7 +38,7 @@ def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> No
     ],
 )
 def test_a_leak_goes_on(tmp_path: Path, kept: list[int], leaks: bool) -> None:  # noqa: FBT001
-    """Not in every step, but to the last; some of it may be given back."""
+    """Not necessarily in every step, but to the last; some of it may be freed."""
     device = built.Device()
     held: list[int] = []
     for step, blocks in enumerate(kept):
@@ -75,7 +75,7 @@ def _noisy(rng: Random, steps: int, leak: int) -> Growth | None:
 
 
 def test_leak_under_noise_is_a_fit_over_steps() -> None:
-    """A leak of 200 kB a step is found where steps differ by up to 1 MB; noise alone is none."""
+    """200 kB a step are found if steps differ by up to 1 MB; noise alone is no leak."""
     rng = Random(5)  # noqa: S311 - no secret
     found = [_noisy(rng, 40, 200_000) for _ in range(10)]
     assert all(each is not None and len(each.leaks) == 1 for each in found)
@@ -93,8 +93,8 @@ def test_training_without_a_leak_has_none(tmp_path: Path) -> None:
     assert len(set(found.held[1:])) == 1
 
 
-def test_steps_are_told_by_the_optimizer(tmp_path: Path) -> None:
-    """By its ranges; without any range by its stacks."""
+def test_steps_end_with_the_optimizers(tmp_path: Path) -> None:
+    """By its ranges; without any, by its stacks."""
     device = built.training(6, leak=1000)
     device.annotations.clear()
     found = known(_growth(built.write(tmp_path / "x.pickle", device)))
@@ -102,6 +102,6 @@ def test_steps_are_told_by_the_optimizer(tmp_path: Path) -> None:
     assert [leak.line for leak in found.leaks] == ["/home/user/train.py:11"]
 
 
-def test_too_few_steps_tell_nothing(tmp_path: Path) -> None:
-    """Three ends leave one comparison beside the first step's."""
+def test_too_few_steps_show_no_leak(tmp_path: Path) -> None:
+    """Three ends leave one comparison besides the first step."""
     assert _growth(built.write(tmp_path / "x.pickle", built.training(2, leak=9))) is None

@@ -57,14 +57,14 @@ def _at_random(rng: Random, forget: bool) -> built.Device:  # noqa: FBT001 - dra
 
 @given(st.integers(0, 10**9), st.booleans())
 def test_levels_equal_brute_force(seed: int, forget: bool) -> None:  # noqa: FBT001 - drawn
-    """With reused addresses, blocks that wait for streams, a ring that overflowed."""
+    """With reused addresses, blocks that wait for streams, and a ring buffer that overflowed."""
     taken = built.snapshot(_at_random(Random(seed), forget))  # noqa: S311 - no secret
     _check(_history_of(built.parsed(taken)), built.levels(taken))
 
 
 @given(st.integers(0, 10**9), st.booleans())
 def test_blocks_that_wait_for_a_stream_stay_occupied(seed: int, forget: bool) -> None:  # noqa: FBT001 - drawn
-    """As of `record_stream`: the most that is occupied is more than the peak, or later."""
+    """After `record_stream`, the maximum occupied is more than the peak, or later."""
     device = _at_random(Random(seed), forget)  # noqa: S311 - no secret
     if not {"free_requested", "free_completed"} <= {event["action"] for event in device.events}:
         return  # of recordings with one kind of frees, that is when blocks are given back
@@ -81,8 +81,8 @@ def test_levels_of_real_snapshots_equal_brute_force(path: Path) -> None:
     _check(_history(path), built.levels(taken))
 
 
-def test_reserved_goes_back_from_the_end(tmp_path: Path) -> None:
-    """Segments that came and went during the recording."""
+def test_reserved_memory_is_computed_back_from_the_end(tmp_path: Path) -> None:
+    """Segments came and went during the recording."""
     device = built.Device()
     device.alloc(100, built.user(1))
     for action, size in (("segment_alloc", 7), ("segment_map", 5), ("segment_free", 3)):
@@ -95,7 +95,7 @@ def test_reserved_goes_back_from_the_end(tmp_path: Path) -> None:
 
 
 def test_frees_that_were_not_recorded() -> None:
-    """A second allocation at an address ends the first; a second free is of nothing known."""
+    """A second allocation at an address ends the first; a second free is ignored."""
     kind, address, size = np.array([[0, 0, 2, 2], [8, 8, 8, 8], [10, 20, 20, 30]])
     made = replay(kind, address, size)
     assert made.blocks.bytes.tolist() == [10, 20]
@@ -103,8 +103,8 @@ def test_frees_that_were_not_recorded() -> None:
     assert made.lost == 1
 
 
-def test_devices_are_apart(tmp_path: Path) -> None:
-    """Each device has its own events and segments; addresses are the same on both."""
+def test_devices_are_separate(tmp_path: Path) -> None:
+    """Each has its own events and segments; both use the same addresses."""
     one, other = built.training(), built.Device(number=1)
     other.alloc(500, built.user(1))
     path = built.write(tmp_path / "x.pickle", one, other)

@@ -32,7 +32,7 @@ def _capture(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def test_levels_ops_and_layers(tmp_path: Path) -> None:
-    """The call that allocated says where: inside the op, and outside."""
+    """From the call that allocated, inside of an op and outside."""
     rows = [_row(1, 12, 1000), _row(2, 22, 500, 8192), _row(3, 32, -1000), _row(4, 42, 64, 12288)]
     (recorded,) = read.read(_capture(tmp_path / "x.sqlite", rows)).devices
     history = recorded.history
@@ -44,8 +44,8 @@ def test_levels_ops_and_layers(tmp_path: Path) -> None:
     assert (device.changes, device.checkpoints) == ((), ())  # segments are no tensors
 
 
-def test_processes_and_kinds_of_memory_are_apart(tmp_path: Path) -> None:
-    """Addresses are the same in two processes; pinned memory is no device's."""
+def test_processes_and_kinds_of_memory_are_separate(tmp_path: Path) -> None:
+    """Two processes use the same addresses; pinned memory is on no device."""
     other = global_id(2)
     rows = [_row(1, 12, 10), _row(1, 13, 20, globalPid=other), _row(2, 22, 40, memKind=1)]
     found = peaks.highest_first([read.read(_capture(tmp_path / "x.sqlite", rows))])
@@ -56,8 +56,8 @@ def test_processes_and_kinds_of_memory_are_apart(tmp_path: Path) -> None:
     ]
 
 
-def test_odd_rows_are_left_out(tmp_path: Path) -> None:
-    """What no driver reports; a call that was not recorded leaves the op unknown."""
+def test_invalid_rows_are_dropped(tmp_path: Path) -> None:
+    """Those that no driver reports; without a recorded call the op is unknown."""
     odd = [_row(1, 12, 0), _row(1, 12, 1 << 60), _row(1, 12, 5, -1),
            _row(1, None, 5), _row(1, 12, 5, memoryOperationType=7)]  # type: ignore[arg-type]  # fmt: skip
     (recorded,) = read.read(_capture(tmp_path / "x.sqlite", [*odd, _row(77, 12, 8)])).devices
@@ -65,12 +65,12 @@ def test_odd_rows_are_left_out(tmp_path: Path) -> None:
     assert recorded.history.labels["op"].at(recorded.history.blocks.allocated) == [None]
 
 
-def test_it_is_said_that_these_are_segments(tmp_path: Path) -> None:
-    """In a note, for PyTorch's tensors lie in them."""
+def test_a_note_says_that_these_are_segments(tmp_path: Path) -> None:
+    """PyTorch's tensors are inside them."""
     done = run("memory", _capture(tmp_path / "x.sqlite", [_row(1, 12, 1000)]))
     assert "nsys records what PyTorch takes from the device" in " ".join(done.stdout.split())
 
 
-def test_a_capture_without_memory_is_one_line(tmp_path: Path) -> None:
-    """It says how to record some."""
+def test_a_capture_without_memory_is_refused(tmp_path: Path) -> None:
+    """With how to record some."""
     assert "--cuda-memory-usage=true" in refused("memory", nsys_db(tmp_path / "x.sqlite", [Work()]))

@@ -34,8 +34,8 @@ def test_totals_of_real_snapshots_are_those_of_torch(path: Path) -> None:
 
 
 @pytest.mark.parametrize("free", [0, 1 << 40, -7, 1 << 62])
-def test_a_request_for_anything_is_an_out_of_memory(tmp_path: Path, free: int) -> None:
-    """A program can ask for 2^62 bytes: it gets none. What a device has free is bounded."""
+def test_an_impossible_request_is_an_out_of_memory(tmp_path: Path, free: int) -> None:
+    """A program can ask for 2^62 bytes; what a device has free is bounded."""
     device = built.training()
     device.oom(1 << 62, free)
     path = built.write(tmp_path / "x.pickle", device)
@@ -48,7 +48,7 @@ def test_a_request_for_anything_is_an_out_of_memory(tmp_path: Path, free: int) -
 
 
 def test_memory_without_ops_is_shown(tmp_path: Path) -> None:
-    """Also of a trace that was cut, which is noted."""
+    """Also from a truncated trace, with a note."""
     path = traces.written(
         tmp_path / "x.json", [traces.op("aten::view", 1, 8), traces.event(2, 100)]
     )
@@ -57,7 +57,7 @@ def test_memory_without_ops_is_shown(tmp_path: Path) -> None:
     assert "the trace is truncated" in run("memory", path).stdout
 
 
-def test_a_trace_without_memory_is_one_line(tmp_path: Path) -> None:
-    """It says how to record some."""
+def test_a_trace_without_memory_is_refused(tmp_path: Path) -> None:
+    """With how to record some."""
     said = refused("memory", traces.written(tmp_path / "x.json", [traces.op("aten::add", 1, 8)]))
     assert "profile_memory=True" in said

@@ -17,7 +17,7 @@ def _capture(path: Path) -> Path:
 
 
 def test_levels_ops_and_layers(tmp_path: Path) -> None:
-    """The thread that allocated says where: inside the op, and outside."""
+    """From the thread that allocated, inside of an op and outside."""
     rows = [alloc(12, 1000), alloc(22, 500, 8192), free(32), alloc(42, 64, 12288)]
     (recorded,) = read.read(add(_capture(tmp_path / "x.db"), rows)).devices
     history = recorded.history
@@ -29,19 +29,19 @@ def test_levels_ops_and_layers(tmp_path: Path) -> None:
     assert not recorded.of_tensors
 
 
-def test_the_hosts_memory_is_apart(tmp_path: Path) -> None:
+def test_the_hosts_memory_is_separate(tmp_path: Path) -> None:
     path = add(_capture(tmp_path / "x.db"), [alloc(12, 1000), alloc(14, 7, 8192, HOST)])
     levels = {each.history.device: each.history.level.tolist() for each in read.read(path).devices}
     assert levels == {"cuda:0": [1000], "host": [7]}
 
 
-def test_it_is_said_that_these_are_segments(tmp_path: Path) -> None:
+def test_a_note_says_that_these_are_segments(tmp_path: Path) -> None:
     done = run("memory", add(_capture(tmp_path / "x.db"), [alloc(12, 1000)]))
     assert "rocprofv3 records what PyTorch takes from the device" in " ".join(done.stdout.split())
 
 
-def test_a_capture_without_memory_is_one_line(tmp_path: Path) -> None:
-    """It says how to record some."""
+def test_a_capture_without_memory_is_refused(tmp_path: Path) -> None:
+    """With how to record some."""
     assert "--memory-allocation-trace" in refused("memory", _capture(tmp_path / "x.db"))
 
 
@@ -52,7 +52,7 @@ def _read(path: Path, rows: list[Row], level: str = "REAL") -> list[tuple[int, i
 
 
 def test_a_free_is_of_the_last_allocation_of_its_address(tmp_path: Path) -> None:
-    """An address may be used again, for another size and on another device."""
+    """An address may be reused for another size, or on another device."""
     rows = [
         *(alloc(10, 100), alloc(20, 50, 8192, HOST), free(30), alloc(40, 7, agent=OTHER_GPU)),
         *(free(50), free(60, 8192)),
@@ -72,16 +72,16 @@ def test_a_free_is_of_the_last_allocation_of_its_address(tmp_path: Path) -> None
     ],
     ids=["never allocated", "freed twice", "scratch", "odd"],
 )
-def test_what_is_no_use_of_memory_is_left_out(rows: list[Row], tmp_path: Path) -> None:
+def test_events_that_use_no_memory_are_dropped(rows: list[Row], tmp_path: Path) -> None:
     assert _read(tmp_path / "net.db", rows) == [(10, 100, 0), (20, -100, 0)]
 
 
-def test_scratch_memory_is_none_that_the_program_takes(tmp_path: Path) -> None:
+def test_scratch_memory_is_not_the_programs(tmp_path: Path) -> None:
     assert _read(tmp_path / "net.db", [alloc(10, 100)], level="SCRATCH") == []
 
 
-def test_addresses_of_two_processes_are_apart(tmp_path: Path) -> None:
-    """And ids of recordings, which all count from 1, are not mixed up."""
+def test_addresses_of_two_processes_are_separate(tmp_path: Path) -> None:
+    """So are ids of recordings, which all begin at 1."""
     path = rocpd_db(tmp_path / "net.db", [Work(pid=1), Work(pid=2)], one_table=True)
     add(path, [alloc(10, 100), free(40)], place=0, pid=1)
     add(path, [alloc(20, 7), free(30)], place=1, pid=2)

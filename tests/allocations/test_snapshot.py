@@ -10,8 +10,8 @@ from tests.allocations import built
 from tests.commands import refused, run
 
 
-def test_stacks_that_differ_in_between_stay_apart(tmp_path: Path) -> None:
-    """Stacks are compared in full, also where their ends are the same; equal ones are one."""
+def test_stacks_are_compared_in_full(tmp_path: Path) -> None:
+    """Even if their ends are the same; equal stacks are one."""
     outer, inner, middle, one, other = built.frames(*map(built.user, range(5)))
     stacks = [[inner, one, middle, outer, outer], [inner, other, middle, outer, outer]] * 3
     device = built.Device()
@@ -32,8 +32,8 @@ def test_stacks_that_differ_in_between_stay_apart(tmp_path: Path) -> None:
         ("frames", "main"), ("frames", [None]), ("frames", [{"name": 1}]),
     ],
 )  # fmt: skip
-def test_impossible_values_are_one_line(tmp_path: Path, where: str, value: object) -> None:
-    """What no allocator writes is not reckoned with."""
+def test_impossible_values_are_refused(tmp_path: Path, where: str, value: object) -> None:
+    """In one line: no allocator writes them."""
     taken = built.snapshot(built.training())
     taken["device_traces"][0][1][where] = value
     path = tmp_path / "x.pickle"
@@ -48,8 +48,8 @@ def test_impossible_values_are_one_line(tmp_path: Path, where: str, value: objec
         ("active_size", 1 << 62), ("total_size", 1 << 20), ("address", 1 << 20),
     ],
 )  # fmt: skip
-def test_segments_that_cannot_be_are_one_line(tmp_path: Path, where: str, value: int) -> None:
-    """What is in use is inside of a segment, and no more than that; devices have small numbers."""
+def test_impossible_segments_are_refused(tmp_path: Path, where: str, value: int) -> None:
+    """Blocks must fit in their segment; devices have small numbers."""
     taken = built.snapshot(built.training())
     taken["segments"][0][where] = value
     path = tmp_path / "x.pickle"
@@ -58,8 +58,8 @@ def test_segments_that_cannot_be_are_one_line(tmp_path: Path, where: str, value:
 
 
 @pytest.mark.parametrize("target", ["x.txt", "x.json", "x.csv", "x.html"])
-def test_texts_that_are_no_unicode_are_written(tmp_path: Path, target: str) -> None:
-    """Pickles hold lone surrogates, and whatever else."""
+def test_invalid_unicode_is_written(tmp_path: Path, target: str) -> None:
+    """Pickles hold lone surrogates and more."""
     device = built.Device()
     device.range("\ud800 \x1b[31m", begins=True)
     device.alloc(100, ("f", "/home/\udfff/a.py", 1))
@@ -69,7 +69,7 @@ def test_texts_that_are_no_unicode_are_written(tmp_path: Path, target: str) -> N
 
 
 def test_older_forms_are_read(tmp_path: Path) -> None:
-    """A list of segments alone; blocks without addresses, with a history of their stacks."""
+    """A bare list of segments; blocks without addresses, with a history of stacks."""
     segment = built.training().segment()
     for block in segment["blocks"]:
         size, stack = block.pop("requested_size"), block.pop("frames")
@@ -87,7 +87,7 @@ def test_older_forms_are_read(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program may go on to write it."""
+    """A program may still write it."""
     path = built.write(tmp_path / "x.pickle", built.training())
     unpickled = snapshot._unpickled
 

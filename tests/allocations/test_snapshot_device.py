@@ -7,7 +7,7 @@ from tests.allocations import built, traces
 from tests.commands import refused
 
 
-def test_a_trace_tells_what_stacks_do_not(tmp_path: Path) -> None:
+def test_a_trace_adds_what_stacks_lack(tmp_path: Path) -> None:
     """Op, layer, direction, and by these the category."""
     snapshot, trace = traces.recorded(tmp_path)
     alone, joined = traces.asked(snapshot), traces.asked(snapshot, "--trace", trace)
@@ -20,7 +20,7 @@ def test_a_trace_tells_what_stacks_do_not(tmp_path: Path) -> None:
     assert joined["peak_bytes"] == alone["peak_bytes"] == 1800
 
 
-def test_a_trace_of_another_time_is_one_line(tmp_path: Path) -> None:
+def test_a_trace_of_another_time_is_refused(tmp_path: Path) -> None:
     """It cannot be of the same run."""
     snapshot, trace = traces.recorded(tmp_path)
     text = trace.read_text().replace(
@@ -31,7 +31,7 @@ def test_a_trace_of_another_time_is_one_line(tmp_path: Path) -> None:
 
 
 def test_devices_are_those_with_an_event_or_a_segment() -> None:
-    """Torch lists the events of all devices that it sees; most of a machine's did nothing."""
+    """Torch lists the events of all visible devices, most of which may be unused."""
     taken = built.snapshot(built.Device(), built.training())
     taken["segments"] = []
     assert snapshot_device.device_numbers(built.parsed(taken)) == [1]

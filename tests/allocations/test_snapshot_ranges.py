@@ -17,7 +17,7 @@ def _labels(path: Path, name: str) -> dict[int, str | None]:
 
 
 def test_layers_are_those_of_ranges(tmp_path: Path) -> None:
-    """Ranges of layers, as init() writes them, and of the user's; else what the program noted."""
+    """init()'s layers and the user's ranges; else the annotation in the snapshot."""
     device = built.Device()
     device.range("layer:encoder.0", begins=True)
     device.alloc(1)
@@ -31,8 +31,8 @@ def test_layers_are_those_of_ranges(tmp_path: Path) -> None:
     assert _labels(path, "layer") == {1: "encoder.0", 2: "loss", 3: "experts", 4: None}
 
 
-def test_directions_of_ranges_where_stacks_say_none(tmp_path: Path) -> None:
-    """A user's range named `backward` tells; stacks come first."""
+def test_directions_follow_from_ranges_if_stacks_have_none(tmp_path: Path) -> None:
+    """A user's range may be named `backward`."""
     device = built.Device()
     device.range("backward", begins=True)
     device.alloc(100, built.user(1))
@@ -44,7 +44,7 @@ def test_directions_of_ranges_where_stacks_say_none(tmp_path: Path) -> None:
 
 
 def test_ranges_of_the_optimizer_end_steps(tmp_path: Path) -> None:
-    """Where nobody marks the steps themselves."""
+    """If steps are not marked."""
     device = built.Device()
     for _ in range(5):
         device.alloc(512, built.user(4))

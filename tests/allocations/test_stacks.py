@@ -22,10 +22,10 @@ _METHOD = ("torch::autograd::THPVariable_add(_object*, _object*, _object*)", "??
         ((), None, None),
     ],
 )
-def test_line_and_op(
+def test_a_stack_gives_line_and_op(
     tmp_path: Path, stack: tuple[built.Frame, ...], line: str | None, op: str | None
 ) -> None:
-    """The innermost line of the user's; the op as Python calls it, else as autograd or torch do."""
+    """The user's innermost line; the op as called in Python, else in autograd or torch."""
     device = built.Device()
     device.alloc(1, built.user(99))
     device.alloc(2, *stack)

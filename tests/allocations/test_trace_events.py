@@ -53,7 +53,7 @@ def test_a_trace_without_memory_has_none(tmp_path: Path) -> None:
     "how", [pytest.param({}, marks=pytest.mark.long), {"indent": 1, "sort_keys": True}]
 )
 def test_every_event_is_found_once(tmp_path: Path, name: str, how: dict[str, Any]) -> None:
-    """However the file is laid out, also where blocks are read in the middle of an event."""
+    """However the file is formatted, also if chunks begin within an event."""
     events = [op("aten::add", 0, 1e6)]
     events += [event(10 + number, 1 + number, 64 * number) for number in range(40_000)]
     path = written(tmp_path / name, events, head={"baseTimeNanoseconds": 10**18}, **how)
@@ -62,8 +62,8 @@ def test_every_event_is_found_once(tmp_path: Path, name: str, how: dict[str, Any
     assert found.time_ns[0] == 10**18 + 10_000
 
 
-def test_odd_events_are_left_out(tmp_path: Path) -> None:
-    """Without an address, a size or a time nothing can be said; texts of numbers are numbers."""
+def test_invalid_events_are_dropped(tmp_path: Path) -> None:
+    """Those without an address, a size or a time; numbers may be texts."""
     odd: list[Any] = [
         event(1, 0), event(1, 5, None), event(float("nan"), 5), event(1, 1 << 60),  # type: ignore[arg-type]
         {"name": "[memory]", "ph": "i", "ts": 1, "args": {}},
@@ -97,14 +97,14 @@ def _tried(text: bytes) -> list[bytes]:
         max_size=12,
     )
 )  # fmt: skip
-def test_events_are_found_among_whatever_there_is(parts: list[bytes]) -> None:
+def test_events_equal_those_found_by_brute_force(parts: list[bytes]) -> None:
     """The same ones as by trying everything."""
     text = b"".join(parts)
     assert [text[slice(*span)] for span in trace_events._spans(text)] == _tried(text)
 
 
-def test_names_that_repeat_take_no_time() -> None:
-    """Trying everything takes 10 s for them."""
+def test_repeated_names_take_no_extra_time() -> None:
+    """Brute force takes 10 s for them."""
     name = b'"[memory]"'
     assert not [*trace_events._spans((b"{" + name * 400) * 1000)]
     assert not [*trace_events._spans((b"{" + name * 200 + b"{" + b"x" * 4000) * 1000)]

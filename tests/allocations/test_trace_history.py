@@ -42,7 +42,7 @@ def _analysed(path: Path) -> peaks.DeviceMemory:
 
 
 def test_sums_per_function_equal_those_of_torch(trained: tuple[Path, dict[str, int]]) -> None:
-    """What each function allocates less what it gives back, itself."""
+    """What each function itself allocates, less what it frees."""
     path, expected = trained
     ours = {group.name: group.net_bytes for group in _analysed(path).by["function"]}
     outside = {None: expected.pop("[memory]", 0)}
@@ -54,15 +54,17 @@ def test_sums_per_function_equal_those_of_torch(trained: tuple[Path, dict[str, i
 
 
 def test_levels_equal_what_the_allocator_counts(trained: tuple[Path, dict[str, int]]) -> None:
-    """After each event, as the event itself says."""
+    """After each event, as in the event itself."""
     path, _ = trained
     (device,) = read.read(path).devices
     assert device.history.level.tolist() == trace_events.read(path).allocated.tolist()
     assert device.notes == ()
 
 
-def test_a_run_on_the_cpu_is_told_in_full(trained: tuple[Path, dict[str, int]]) -> None:
-    """Categories by direction and life, ops, three ends of steps at least."""
+def test_a_run_on_the_cpu_has_categories_ops_and_steps(
+    trained: tuple[Path, dict[str, int]],
+) -> None:
+    """By direction and lifetime; at least three ends of steps."""
     device = _analysed(trained[0])
     categories = {group.name for group in device.by["category"]}
     assert categories >= {"gradients", "optimizer state", "activations", "temporaries"}
@@ -98,9 +100,9 @@ for precision in ("float32", "autocast", "bfloat16"):
 
 
 def test_predicted_peaks_in_16_bits_are_those_of_torch(tmp_path: Path) -> None:
-    """Within the interval; what has bfloat16 already is not told to take it.
+    """Within the interval; a bfloat16 model gets no such advice.
 
-    The training has a process of its own: what other tests free is no part of the recording.
+    The training runs in its own process, so that other tests' frees are not recorded.
     """
     pytest.importorskip("torch")
     script = tmp_path / "train.py"
@@ -119,8 +121,8 @@ def test_predicted_peaks_in_16_bits_are_those_of_torch(tmp_path: Path) -> None:
         assert not {each.change for each in real.changes} & set(named.values())
 
 
-def test_what_was_live_before_counts(tmp_path: Path) -> None:
-    """The allocator's total says how much; what is freed later is apart."""
+def test_memory_live_before_the_recording_counts(tmp_path: Path) -> None:
+    """From the allocator's total; what is freed later is separate."""
     totals = [{"Total Allocated": n, "Total Reserved": 5000} for n in (1300, 1100, 900)]
     events = [op("aten::add", 1, 8), event(2, 300, 16, **totals[0]),
               event(3, -200, 32, **totals[1]), event(4, -200, 48, **totals[2])]  # fmt: skip
@@ -132,7 +134,7 @@ def test_what_was_live_before_counts(tmp_path: Path) -> None:
 
 
 def test_events_without_addresses_have_levels(tmp_path: Path) -> None:
-    """As torch 1.9 wrote them: the level is exact; what is freed is the last of its size."""
+    """As in torch 1.9: the level is exact, and a free is of the last block of its size."""
     sizes = [300, 200, -300, 300, -200, -50, 300, -300]
     events = [op("aten::add", 1, 30)]
     for place, size in enumerate(sizes):
@@ -146,15 +148,14 @@ def test_events_without_addresses_have_levels(tmp_path: Path) -> None:
 
 
 def test_missing_events_are_noted(tmp_path: Path) -> None:
-    """Where the allocator counts what no event explains."""
+    """If the allocator's count contains what no event explains."""
     events = [op("aten::add", 1, 8), event(2, 300, 16, **{"Total Allocated": 300}),
               event(3, 200, 32, **{"Total Allocated": 900})]  # fmt: skip
     (note,) = _analysed(written(tmp_path / "x.json", events)).notes
     assert "after 1 of 2 events the allocator counts another total" in note
 
 
-def test_devices_are_apart(tmp_path: Path) -> None:
-    """Host memory, and each GPU."""
+def test_host_and_gpus_are_separate(tmp_path: Path) -> None:
     events = [op("aten::add", 1, 9), event(2, 1), event(3, 2, **{"Device Id": 1}),
               event(4, 4, **{"Device Type": 0, "Device Id": -1})]  # fmt: skip
     found = peaks.highest_first([read.read(written(tmp_path / "x.json", events))])
@@ -163,8 +164,8 @@ def test_devices_are_apart(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_sums_by_brute_force(tmp_path: Path) -> None:
-    """Every event belongs to the innermost op around it on its thread."""
+def test_events_belong_to_the_innermost_op(tmp_path: Path) -> None:
+    """Of their thread; checked by brute force."""
     ops = [
         op("aten::linear", 0, 100),
         op("aten::addmm", 10, 50),
@@ -183,7 +184,7 @@ def test_sums_by_brute_force(tmp_path: Path) -> None:
 def test_moments_are_in_the_op_that_began_last_of_two_at_once_in_the_first_threads(
     tmp_path: Path,
 ) -> None:
-    """Between ops they are in none, and nothing hints at what a block is for."""
+    """Between ops they are in none, and the block's purpose is unknown."""
     ops = [op("aten::one", 10, 10), op("aten::late", 30, 5)]
     ops += [op(name, at, 10) | {"tid": 12} for name, at in _OF_ANOTHER_THREAD.items()]
     capture = readers.read(written(tmp_path / "x.json", ops))

@@ -24,7 +24,7 @@ class _Runs:
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_every_protocol_is_read(tmp_path: Path, protocol: int) -> None:
-    """Python's default changed over time, and users pickle again."""
+    """Python's default changed over time, and users write files again."""
     path = tmp_path / "x.pickle"
     path.write_bytes(pickle.dumps(built.snapshot(built.training()), protocol))
     read = snapshot.read(path)
@@ -33,7 +33,7 @@ def test_every_protocol_is_read(tmp_path: Path, protocol: int) -> None:
 
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_nothing_is_executed(tmp_path: Path, protocol: int) -> None:
-    """A class or function anywhere in the file is refused, and named."""
+    """A class or function anywhere in the file is refused by name."""
     made = tmp_path / "made"
     taken = built.snapshot(built.training())
     taken["device_traces"][0][3]["frames"] = _Runs(made)
@@ -66,14 +66,14 @@ def test_nothing_is_executed(tmp_path: Path, protocol: int) -> None:
     ],
 )
 def test_hostile_pickles_end_in_one_line(tmp_path: Path, hostile: bytes) -> None:
-    """Whatever else a pickle holds, it costs one line."""
+    """Whatever they hold."""
     path = tmp_path / "x.pickle"
     path.write_bytes(hostile)
     refused("memory", path)
 
 
 def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
-    """References to one list take two bytes each; numbers of segments are bounded, too."""
+    """References to one list take two bytes each; numbers of segments are limited, too."""
     taken = built.snapshot(built.training())
     path = tmp_path / "x.pickle"
     path.write_bytes(pickle.dumps({**taken, "device_traces": [[]] * 2000}))
@@ -85,7 +85,7 @@ def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
 
 
 def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
-    """A list of frames that all events share is looked at once, however long."""
+    """A list of frames that all events share is read once, however long."""
     taken = built.snapshot(built.training(steps=50))
     frame = {"name": "f", "filename": "f.py", "line": 1}
     shared = [frame] * 1_000_000
@@ -97,8 +97,8 @@ def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
     assert len(read.stack(int(read.events[0].stack[0]))) == 256
 
 
-def test_a_cycle_inside_a_snapshot_is_one_line(tmp_path: Path) -> None:
-    """Frames that hold themselves are no frames."""
+def test_a_cycle_inside_a_snapshot_is_refused(tmp_path: Path) -> None:
+    """Frames cannot contain themselves."""
     taken = built.snapshot(built.training())
     loop: list[Any] = []
     loop.append(loop)
@@ -108,7 +108,7 @@ def test_a_cycle_inside_a_snapshot_is_one_line(tmp_path: Path) -> None:
     refused("memory", path)
 
 
-def test_a_truncated_snapshot_is_one_line(tmp_path: Path) -> None:
+def test_a_truncated_snapshot_is_refused(tmp_path: Path) -> None:
     whole = pickle.dumps(built.snapshot(built.training()))
     path = tmp_path / "x.pickle"
     for length in (3, 11, 12, len(whole) // 3, len(whole) // 2, len(whole) - 1):
@@ -119,10 +119,10 @@ def test_a_truncated_snapshot_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["blocks", "segments", "device_traces", "taken", "devices"])
-def test_what_is_named_many_times_is_refused(
+def test_objects_referenced_too_often_are_refused(
     tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reference of 2 bytes is no block of 200, and no list of all events."""
+    """A reference of 2 bytes stands for no block of 200, and for no list of all events."""
     taken: dict[str, Any] = built.snapshot(built.training(400))
     if part == "blocks":
         taken["segments"][0]["blocks"] *= 1000
@@ -151,8 +151,8 @@ def _columns(data: bytes, *, early: bool) -> dict[str, list[int]]:
     return {name: column.tolist() for name, column in out.arrays}
 
 
-def test_events_that_are_taken_out_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the same columns as those that are read at once; stacks of blocks stay."""
+def test_streamed_events_equal_those_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stacks of blocks stay."""
     one, other = built.training(400, leak=100), built.training(300)
     other.number = 1
     taken = built.snapshot(one, other)
@@ -168,7 +168,7 @@ def test_events_that_are_taken_out_as_they_come(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_sums_cannot_overflow(tmp_path: Path) -> None:
-    """Sizes are bounded together, too."""
+    """The total size is limited, too."""
     device = built.Device()
     for _ in range(40_000):
         device.alloc(1 << 47)
@@ -178,7 +178,7 @@ def test_sums_cannot_overflow(tmp_path: Path) -> None:
 def test_the_memory_and_time_for_reading_grow_with_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """A GiB and 16 bytes for each of the file's; a minute and a second for each 4 MB."""
+    """A GiB plus 16 bytes per byte of the file; a minute plus a second per 4 MB."""
     limits: dict[str, tuple[int, int]] = {}
     system = SimpleNamespace(
         RLIMIT_AS="memory", RLIMIT_CPU="seconds", RLIMIT_CORE="core", setrlimit=limits.__setitem__
@@ -193,7 +193,7 @@ def test_the_memory_and_time_for_reading_grow_with_the_file(
 
 
 def test_segments_of_older_torch_lack_what_it_did_not_record() -> None:
-    """Their device is the only one, their sums are unknown, and they are neither kind."""
+    """They are on the only device, of unknown sums and kind."""
     taken = built.snapshot(built.training(), built.training())
     new, old = taken["segments"]
     new |= {"device": 1, "segment_type": "small", "is_expandable": True}

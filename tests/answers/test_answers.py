@@ -31,7 +31,7 @@ from tests.answers.checked import strict
     ],
 )
 def test_every_value_has_one_form(value: object, plain: object) -> None:
-    """NaN and infinity are null, lone surrogates U+FFFD, NumPy's values plain; large ints stay."""
+    """NaN and infinity are null, lone surrogates U+FFFD, NumPy's values plain; ints stay exact."""
     assert answers.plain(value) == plain
     assert strict(answers.dumps(answers.plain(value))) == plain
 
@@ -45,12 +45,12 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_whatever_an_answer_holds_is_strict_json(value: object) -> None:
-    """Any value of these types can be written, and read without extensions."""
+    """Any value of these types is written, and read without extensions."""
     strict(answers.dumps(answers.plain(value)))
 
 
 def test_rows_are_written_one_a_line() -> None:
-    """Of several tables and of none; unknown, NaN and infinity are null."""
+    """Of several tables or none; unknown, NaN and infinity are null."""
     rows = [pa.table({"idx": [1, 2], "x": [math.nan, None]}), pa.table({"idx": [3], "x": [1.0]})]
     lines = [*answers.row_lines(rows)]
     assert [json.loads(line) for line in lines] == [
@@ -60,7 +60,7 @@ def test_rows_are_written_one_a_line() -> None:
 
 
 def test_kinds_are_registered_once() -> None:
-    """Two answers cannot go by one name."""
+    """Two answers cannot have one name."""
     assert "summary" in answers.kinds()
     with pytest.raises(ValueError, match="summary"):
         answers.answer("summary")(str)
@@ -81,7 +81,7 @@ class _Whole(_Part):
 
 
 def test_the_schema_follows_from_types_and_docstrings() -> None:
-    """Nullable, nested, listed, mapped: each as JSON Schema says it, with the field's words."""
+    """Nullable, nested, lists and maps as in JSON Schema, with the field's docstring."""
     definitions: dict[str, object] = {}
     form = json_schema._object(_Whole, definitions)
     assert form["required"] == ["size_bytes", "parts", "times_ns"]
@@ -101,6 +101,6 @@ def test_the_schema_follows_from_types_and_docstrings() -> None:
 
 
 def test_a_type_that_json_lacks_is_refused() -> None:
-    """So that no answer holds what nobody described."""
+    """Every answer has to be describable."""
     with pytest.raises(TypeError, match="no JSON"):
         json_schema._form(set[int], {})

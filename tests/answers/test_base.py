@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_tables_have_the_rows_of_the_dict(tmp_path: Path) -> None:
-    """Whole numbers stay whole beside unknown ones; nested lists are tables by their path."""
+    """Integers stay integers beside unknown ones; nested lists are tables named by their path."""
     answer = api.summary(capture(tmp_path / "net.sqlite", steps=4))
     content, tables = answer.to_dict(), answer.tables
     ops = tables["ops"]
@@ -27,7 +27,7 @@ def test_tables_have_the_rows_of_the_dict(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
-    """Of a capture without serving phases; lists of texts are no tables."""
+    """A capture without serving phases; lists of texts are no tables."""
     tables = api.summary(capture(tmp_path / "net.sqlite")).tables
     assert len(tables["serving"]) == 0
     assert {"phase", "steps", "time_ns"} <= set(tables["serving"].columns)
@@ -35,7 +35,7 @@ def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
 
 
 def test_a_notebook_shows_each_answer_with_its_texts_escaped(tmp_path: Path) -> None:
-    """The summary by its own view, others by their tables."""
+    """The summary has its own view, others their tables."""
     net = capture(tmp_path / "net.sqlite", steps=4)
     snapshot = built.write(tmp_path / "net.pickle", built.training())
     for answer in (

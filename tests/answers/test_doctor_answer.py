@@ -12,7 +12,7 @@ from tests.commands import run
 
 
 def test_doctor_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the text says, with states and remedies apart."""
+    """The text's content, with states and remedies as fields."""
     findings = [
         machine.Finding(machine.State.GOOD, "2 x NVIDIA H100"),
         machine.Finding(machine.State.BAD, "torch is not installed", "pip install torch"),
@@ -29,7 +29,7 @@ def test_doctor_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_doctor_of_a_capture(tmp_path: Path) -> None:
-    """What it holds, and each pitfall by itself."""
+    """Its content, and each pitfall as an entry."""
     a = nsys_db(tmp_path / "a.sqlite", [Work(call=(10, 20))])
     answer = ask("doctor", a)
     assert answer["capture"]["activity_count"] == 1

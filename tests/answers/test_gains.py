@@ -37,12 +37,12 @@ def _suggestion(
          "1.00 to 2.00 ms a step (15 to 30 %)"),
     ],
 )  # fmt: skip
-def test_gains_in_words(entry: Suggestion, words: str) -> None:
+def test_gains_are_formatted_with_their_unit(entry: Suggestion, words: str) -> None:
     assert gain_of(entry).words == words
 
 
 def test_the_likely_gain_is_what_is_expected() -> None:
-    """Else the bound; nothing if it is unknown."""
+    """Else the bound; None if it is unknown."""
     assert likely_ns(_suggestion(40, (20, 40))) == 30
     assert likely_ns(_suggestion(40)) == 40
     assert likely_ns(_suggestion(None)) == 0

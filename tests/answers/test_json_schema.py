@@ -57,13 +57,13 @@ def _types(form: dict[str, Any]) -> set[str]:
 
 
 def test_the_shipped_schema_is_that_of_the_code() -> None:
-    """`make docs` writes it: a new field cannot be forgotten."""
+    """`make docs` writes it: no new field is forgotten."""
     assert json_schema.shipped() == json_schema.schema(), "run `make docs`"
     validator()
 
 
 def test_every_field_is_described() -> None:
-    """Each has a docstring, which says when it is null if it can be."""
+    """By a docstring that says when it is null, if it can be."""
     for name, field, form in _fields():
         assert form["description"], f"{name}.{field} has no docstring"
         nullable = "null" in _types({key: form[key] for key in form if key != "items"})
@@ -71,14 +71,14 @@ def test_every_field_is_described() -> None:
 
 
 def test_every_column_is_described() -> None:
-    """Of rows and of groups; its unit follows its name once."""
+    """Of rows and groups, with its unit once."""
     for name, column in json_columns.by_key().items():
         assert column.help, f"{name} has no description"
         assert re.fullmatch(r"\w+", name), f"{name}: written as a unit, not as a name"
 
 
 def test_units_are_in_names() -> None:
-    """A number says its unit, or counts or names something."""
+    """A number has its unit, or counts or names something."""
     for name, field, form in _fields():
         if name in {"Fact", "PredictedTime"}:  # a field, or the name of what holds it, is the unit
             continue
@@ -88,7 +88,7 @@ def test_units_are_in_names() -> None:
 
 
 def test_every_kind_is_documented() -> None:
-    """docs/json.md says of each command what it answers."""
+    """docs/json.md describes each command's answer."""
     page = (TOP / "docs" / "json.md").read_text("utf-8")
     assert [kind for kind in answers.kinds() if f"`{kind}`" not in page] == []
 

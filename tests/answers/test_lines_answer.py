@@ -9,7 +9,7 @@ from tests.answers.checked import ask
 
 
 def test_lines_add_up(tmp_path: Path) -> None:
-    """Own times and what is unknown are all; the slowest line comes first."""
+    """Self times and unknown time are the total; the slowest line comes first."""
     answer = ask("lines", capture(tmp_path / "a.sqlite"))
     own = [line["own_ns"] for line in answer["lines"]]
     assert own == sorted(own, reverse=True)
@@ -19,8 +19,8 @@ def test_lines_add_up(tmp_path: Path) -> None:
     assert (slowest["calls"], slowest["own_ns"], slowest["share"]) == (1, 300, 0.4)
 
 
-def test_source_only_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSON is sent to others: the current folder is not read by itself."""
+def test_source_is_read_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON is sent to others: files in the current folder are not read otherwise."""
     folder = tmp_path / "me"
     folder.mkdir()
     (folder / "model.py").write_text("\n" * 11 + "    x = relu(x)\n")

@@ -10,7 +10,7 @@ from tests.commands import run
 
 
 def test_memory_is_that_of_snapshots_with_and_without_times(tmp_path: Path) -> None:
-    """Of snapshots and traces, with times and without; names that are no Unicode do no harm."""
+    """And of traces; invalid Unicode in names does no harm."""
     device = built.training(5, leak=64 * 1024)
     device.oom(1 << 30, 5 << 20, built.CALL, ("f", "/home/me/\ud800.py", 10))
     snapshot = built.write(tmp_path / "a.pickle", device)
@@ -28,7 +28,7 @@ def test_memory_is_that_of_snapshots_with_and_without_times(tmp_path: Path) -> N
 
 
 def test_two_snapshots_are_compared_as_json(tmp_path: Path) -> None:
-    """With all figures of the text, and devices that only one of them has."""
+    """With all figures of the text, and devices in only one of them."""
     second = built.Device(number=1)
     second.alloc(1000, built.user(1))
     before = built.write(tmp_path / "a.pickle", built.training(5), second)

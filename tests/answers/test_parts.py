@@ -11,7 +11,7 @@ from tests.builders import Work, nsys_db
 
 @pytest.mark.slow
 def test_figures_of_chosen_rows_say_so(tmp_path: Path) -> None:
-    """Which conditions chose them, and of how much; null if all rows count."""
+    """With the conditions and the share of the time; null if all rows count."""
     a = capture(tmp_path / "a.sqlite", steps=4)
     kept = {"where": "op=relu", "row_count": 8, "all_row_count": 20, "time_ns": 800,
             "all_time_ns": 3000}  # fmt: skip

@@ -25,7 +25,7 @@ def _csv(*arguments: str) -> list[dict[str, str]]:
 
 
 def test_every_card_is_listed_with_all_its_figures() -> None:
-    """The CSV holds the table of cards, figure by figure; what a card lacks is empty."""
+    """The CSV is the table of cards, figure by figure; unknown figures are empty."""
     rows = _csv()
     assert [row["gpu"] for row in rows] == [card.name for card in CARDS]
     for row, card in zip(rows, CARDS, strict=True):
@@ -51,8 +51,8 @@ def test_a_name_finds_its_card_and_a_part_all_that_have_it(name: str, cards: lis
     assert "source: " in text
 
 
-def test_what_was_measured_stands_beside_the_datasheet() -> None:
-    """A kept figure is found by the device's own name and by its card's."""
+def test_measured_figures_stand_beside_the_datasheet() -> None:
+    """Found by the device's own name and by its card's."""
     save(Ceilings("NVIDIA H100 80GB HBM3", {"half tensor": 7.5e14}, 2.9e12))
     save(Ceilings("cpu", {"float32": 2e11}, 1.5e10))
     assert {row["basis"]: row["bfloat16 tensor"] for row in _csv("H100 SXM")} == {
@@ -63,7 +63,7 @@ def test_what_was_measured_stands_beside_the_datasheet() -> None:
 
 
 def test_peaks_are_of_all_cards_or_the_one_asked_for() -> None:
-    """All cards, or one; -o x.json is the same."""
+    """-o x.json is the same as --json."""
     answer = ask("peaks")
     (h100,) = [card for card in answer["devices"] if card["gpu"] == "H100 SXM"]
     assert (h100["sm_count"], h100["compute_capability"]) == (132, "9.0")

@@ -14,7 +14,7 @@ from tests.commands import run
 
 
 def test_rows_are_those_of_csv(tmp_path: Path) -> None:
-    """Every column of every row: numbers as they are, unknown null, several numbers a list."""
+    """Every column of every row: numbers unformatted, unknown null, several numbers a list."""
     a = capture(tmp_path / "a.sqlite", steps=2)
     names = ",".join(COLUMNS)
     text = run("prof", a, "-q", "--csv", "--raw", "-c", names).stdout
@@ -40,8 +40,8 @@ def _number(text: str) -> object:
         return text
 
 
-def test_a_row_is_known_by_its_number_and_says_why(tmp_path: Path) -> None:
-    """`idx` and `why` come with any columns; the answer says how much was left out."""
+def test_every_row_has_its_number_and_reason(tmp_path: Path) -> None:
+    """`idx` and `why` come with any columns; the answer says how many rows were left out."""
     a = capture(tmp_path / "a.sqlite")
     answer = ask("prof", a, "-c", "kernel,flops", "--sort", "sil", "--top", "2")
     assert [*answer["rows"][0]] == ["idx", "kernel", "flops", "why"]
@@ -52,8 +52,8 @@ def test_a_row_is_known_by_its_number_and_says_why(tmp_path: Path) -> None:
     assert again == nobody
 
 
-def test_groups(tmp_path: Path) -> None:
-    """By a column, and by op and shape; those that --top leaves out are counted."""
+def test_groups_by_column_and_by_op_and_shape(tmp_path: Path) -> None:
+    """Those that --top leaves out are counted."""
     a = capture(tmp_path / "a.sqlite")
     by_op = ask("prof", a, "--by", "op")
     assert by_op["by"] == "op"
@@ -63,11 +63,11 @@ def test_groups(tmp_path: Path) -> None:
     assert {row["op"] for row in by_params["rows"]} == {row["op"] for row in by_op["rows"]}
 
 
-def test_no_rows_is_an_answer(tmp_path: Path) -> None:
+def test_a_capture_without_rows_has_an_answer(tmp_path: Path) -> None:
     assert ask("prof", capture(tmp_path / "a.sqlite"), "--where", "sil>1e9")["rows"] == []
 
 
-def test_rows_of_several_captures_run_on(tmp_path: Path) -> None:
+def test_row_numbers_continue_over_several_captures(tmp_path: Path) -> None:
     """`idx` goes on from rank to rank."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite") for n in (0, 1)]
     answer = ask("prof", *files, "--where", "op=relu")
@@ -77,7 +77,7 @@ def test_rows_of_several_captures_run_on(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
-    """By the number that it has in the set: one row, and the cost that is known is its own."""
+    """One row, with its own cost."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite", slower=n + 1) for n in (0, 1)]
     every = ask("prof", *files)["rows"]
     for row in (every[0], every[4], every[9]):
@@ -109,15 +109,15 @@ def test_a_row_is_explained(tmp_path: Path) -> None:
 
 
 def test_tables_of_nvprof(tmp_path: Path) -> None:
-    """GPU activities and API calls; shares of each section add up to 1."""
+    """GPU activities and API calls; the shares of each section add up to 1."""
     lines = ask("prof", capture(tmp_path / "a.sqlite"), "--summary", "nvprof")["lines"]
     for section in ("GPU activities", "API calls"):
         shares = [line["share"] for line in lines if line["section"] == section]
         assert sum(shares) == pytest.approx(1)
 
 
-def test_one_form_at_a_time(tmp_path: Path) -> None:
-    """--json, --csv and -w exclude each other; -o x.json asks for it, too."""
+def test_output_forms_exclude_each_other(tmp_path: Path) -> None:
+    """--json, --csv and -w; -o x.json asks for JSON, too."""
     a = capture(tmp_path / "a.sqlite")
     assert run("prof", a, "--json", "--csv").code == 2
     assert run("prof", a, "--json", "-w", "100").code == 2
@@ -127,7 +127,7 @@ def test_one_form_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_row_is_a_line(tmp_path: Path) -> None:
-    """So that large answers can be read piece by piece."""
+    """So that large answers can be read in pieces."""
     text = run("prof", capture(tmp_path / "a.sqlite"), "--json", "-q").stdout
     rows = [line for line in text.splitlines() if line.startswith("    {")]
     assert [json.loads(row.rstrip(","))["idx"] for row in rows[-5:]] == [1, 2, 3, 4, 5]

@@ -8,7 +8,7 @@ from tests.answers.checked import ask
 
 
 def test_ranks_have_all_tables(tmp_path: Path) -> None:
-    """Those of CSV, under their old names at the top, each with the columns of CSV."""
+    """Those of CSV, under their old names at the top level, with the same columns."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite", steps=2) for n in (0, 1)]
     answer = ask("ranks", *files)
     for name, table in TABLES.items():

@@ -21,27 +21,27 @@ def reasons() -> list[str]:
 
 @pytest.mark.parametrize("reason", reasons())
 def test_every_reason_of_a_formula_has_a_remedy(reason: str) -> None:
-    """None falls through to the general advice, but those that are a name only."""
+    """None falls through to the general one, except those that only name something."""
     assert explained(reason)[1] != _ELSE or reason.startswith("{")
 
 
 @pytest.mark.parametrize(
     "reason", [*sorted({model.unrecorded for model in ops.models()} - {""}), ELSEWHERE]
 )
-def test_what_no_capture_holds_no_capture_would(reason: str) -> None:
+def test_no_recording_is_advised_for_what_no_capture_holds(reason: str) -> None:
     """Recording shapes would not help."""
     assert "only the run itself" in explained(reason)[1]
 
 
 @pytest.mark.parametrize("reason", [UNSEEN, f"kinds of layers not recorded: {LAYER_TYPES}"])
-def test_what_a_reason_says_to_do_stands_apart(reason: str) -> None:
-    """Nothing is said twice, and nothing lost."""
+def test_a_reason_is_split_into_cause_and_remedy(reason: str) -> None:
+    """Nothing is repeated or lost."""
     why, remedy = explained(reason)
     assert f"{why}: {remedy}" == reason
     assert remedy.startswith(("call pyprof", "give --with", "capture "))
 
 
-def test_a_short_remedy_is_told_in_full() -> None:
+def test_a_short_remedy_is_kept_in_full() -> None:
     why, remedy = explained(f"widths not recorded: {REMEDY}")
     assert (why, remedy) == (
         "widths not recorded",

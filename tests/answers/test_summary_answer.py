@@ -24,7 +24,7 @@ def _few_blocks(path: Path) -> Path:
 
 
 def test_times_add_up(tmp_path: Path) -> None:
-    """Every row's time is in one op, one line, one part, one family, and in the root layer."""
+    """Every row's time is in one op, line, part and family, and in the root layer."""
     answer = ask("summary", capture(tmp_path / "a.sqlite", steps=3))
     total_ns = answer["known_cost"]["total_ns"]
     assert total_ns == 3 * 750
@@ -41,7 +41,7 @@ def test_times_add_up(tmp_path: Path) -> None:
 
 
 def test_layers_have_their_paths(tmp_path: Path) -> None:
-    """Names from the root; `--by layer:N` leaves out what is deeper."""
+    """Names from the root; `--by layer:N` leaves out deeper ones."""
     a = capture(tmp_path / "a.sqlite")
     paths = [layer["path"] for layer in ask("summary", a)["layers"]]
     assert ["net", "first"] in paths
@@ -51,7 +51,7 @@ def test_layers_have_their_paths(tmp_path: Path) -> None:
 
 
 def test_the_highest_peak_of_memory(tmp_path: Path) -> None:
-    """What `pyprof memory` says of it; null if none was recorded."""
+    """As in `pyprof memory`; null if none was recorded."""
     net = capture(tmp_path / "net.sqlite")
     assert ask("summary", net)["memory"] is None
     device = built.training(5, leak=1000)
@@ -66,8 +66,8 @@ def test_the_highest_peak_of_memory(tmp_path: Path) -> None:
     assert len(ask("summary", net, "--top", "1")["memory"]["lines_bytes"]) == 1
 
 
-def test_what_is_unknown_says_why(tmp_path: Path) -> None:
-    """Without steps nothing is said of a step; an op of unknown cost has its reason."""
+def test_unknown_values_have_a_reason(tmp_path: Path) -> None:
+    """Without steps no figure of a step; an op of unknown cost has its reason."""
     answer = ask("summary", capture(tmp_path / "a.sqlite"))
     assert answer["steps"]["count"] == 0
     assert answer["steps"]["mean_ns"] is None
@@ -80,15 +80,15 @@ def test_what_is_unknown_says_why(tmp_path: Path) -> None:
 
 
 def test_steps_are_numbered(tmp_path: Path) -> None:
-    """All of them, and which the means are of."""
+    """All of them, and those that the means are over."""
     a = capture(tmp_path / "a.sqlite", steps=4)
     steps = ask("summary", a, "--steps", "1:3")["steps"]
     assert (steps["count"], steps["first"], steps["last"]) == (4, 1, 2)
     assert len(steps["duration_ns"]) == 4
 
 
-def test_top_leaves_out(tmp_path: Path) -> None:
-    """As many ops and lines are listed, and how many more there are is said."""
+def test_top_limits_ops_and_lines(tmp_path: Path) -> None:
+    """And the answer says how many more there are."""
     a = capture(tmp_path / "a.sqlite")
     every, few = ask("summary", a), ask("summary", a, "--top", "1")
     for name in ("ops", "lines"):
@@ -97,7 +97,7 @@ def test_top_leaves_out(tmp_path: Path) -> None:
 
 
 def test_advice_leads_to_rows(tmp_path: Path) -> None:
-    """`row_ids` are `idx` of prof, the row of most time first; in a set they run on."""
+    """`row_ids` are `idx` in prof, the longest row first; in a set numbers continue."""
     a, b = (_few_blocks(tmp_path / f"net.rank{n}.sqlite") for n in (0, 1))
     for files in ([a], [a, b]):
         answer = ask("summary", *files)
@@ -110,7 +110,7 @@ def test_advice_leads_to_rows(tmp_path: Path) -> None:
 
 
 def test_a_file_holds_the_same(tmp_path: Path) -> None:
-    """`-o x.json` is --json; what goes to a file of another kind is refused."""
+    """`-o x.json` is --json; other suffixes are refused."""
     a = capture(tmp_path / "a.sqlite")
     assert run("summary", a, "-o", tmp_path / "x.json").code == 0
     assert checked((tmp_path / "x.json").read_bytes()) == ask("summary", a)
@@ -123,8 +123,8 @@ def test_errors_leave_stdout_empty(tmp_path: Path) -> None:
     refused("summary", tmp_path / "none.sqlite", "--json")
 
 
-def test_what_the_host_spent_is_that_of_the_table(tmp_path: Path) -> None:
-    """Op by op; of parsed records nobody knows."""
+def test_host_times_are_those_of_the_table(tmp_path: Path) -> None:
+    """Op by op; parsed records have none."""
     path = capture(tmp_path / "a.sqlite", steps=3)
     names = ("op", "cpu_calls", "cpu_self", "cpu_total")
     table = csv.reader(
@@ -138,8 +138,8 @@ def test_what_the_host_spent_is_that_of_the_table(tmp_path: Path) -> None:
     assert ask("summary", tmp_path / "a.dict")["host_ops"] is None
 
 
-def test_what_counters_measured(tmp_path: Path) -> None:
-    """Sums and means of what they tell; null without counters."""
+def test_counters_have_sums_and_means(tmp_path: Path) -> None:
+    """Null without counters."""
     counted = ask("summary", ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)]))["measured"]
     assert (counted["kernel_count"], [*counted["sources_ns"]]) == (1, ["ncu"])
     assert counted["dram_bytes"] > 0

@@ -24,7 +24,7 @@ def _bound(gain_ns: int) -> UpperBound:
 
 
 def test_times_of_a_change_are_added_and_a_refusal_stays() -> None:
-    """A sum over some of the ranks would pass for one over all."""
+    """A sum over some of the ranks would look like one over all."""
     a = WhatIf(
         steps=3,
         changes=(_change("x", 10),),

@@ -39,8 +39,8 @@ def sweep() -> Any:  # noqa: ANN401 - a module
 
 
 @pytest.mark.slow
-def test_calls_cost_what_they_compute_in_two_runs_alike(sweep: Any, tmp_path: Path) -> None:  # noqa: ANN401
-    """Forward and backward, each row's FLOPs and reason, whatever the clock did."""
+def test_calls_cost_what_they_compute_in_both_runs(sweep: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """Forward and backward: each row's FLOPs and reason, whatever the durations."""
     cases = [case for case in sweep.flop_cases.cases() if case.source in CHOSEN]
     assert {case.source for case in cases} == set(CHOSEN)
     runs = []

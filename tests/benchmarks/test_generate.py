@@ -56,8 +56,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return Run(truth, ranks, _records(path), _table(path, "dir,op,layer,line,kernel,flops"))
 
 
-def test_what_is_written_comes_out(run: Run) -> None:
-    """Every activity once, every nanosecond once, in GPU-start order, whatever else there is."""
+def test_every_generated_activity_comes_out_once(run: Run) -> None:
+    """With every nanosecond, in GPU-start order."""
     kernels = [record for record in run.records if record["kind"] == "kernel"]
     found = {
         "activities": len(run.records),
@@ -71,14 +71,14 @@ def test_what_is_written_comes_out(run: Run) -> None:
     assert starts == sorted(starts)
 
 
-def test_the_products_cost_what_they_cost(run: Run) -> None:
-    """The FLOPs of the linears, forward and backward, are shared among kernels without loss."""
+def test_generated_linears_have_their_flops(run: Run) -> None:
+    """Forward and backward, shared among kernels without loss."""
     flops = sum(int(row["FLOPs"]) for row in run.rows if row["Op"] == "linear")
     assert flops == run.truth["linear_flops"]
 
 
 def test_every_kernel_finds_its_op(run: Run) -> None:
-    """Leaks and bystanders hide no op; a backward kernel has the layer of its forward call."""
+    """Leaked and unrelated ranges hide no op; a backward kernel has its forward call's layer."""
     found = Counter(
         (row["Direction"], row["Layer"], row["Line"].rpartition("/")[2])
         for row in run.rows
@@ -94,7 +94,7 @@ def test_every_kernel_finds_its_op(run: Run) -> None:
 
 
 def test_the_same_options_write_the_same_rows(tmp_path: Path) -> None:
-    """Nothing in a capture depends on chance or on the clock."""
+    """Nothing depends on chance or the clock."""
     contents = []
     for name in ("one.sqlite", "two.sqlite"):
         generate(tmp_path / name, "--kernels", "40", "--ranks", "2")
@@ -104,7 +104,7 @@ def test_the_same_options_write_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_ranks_repeat_their_correlation_ids(tmp_path: Path) -> None:
-    """Processes number their calls alike, which a parser must not confuse."""
+    """As real processes do."""
     generate(tmp_path / "net.sqlite", "--kernels", "1", "--ranks", "2")
     pids: dict[int, set[int]] = {}
     for record in _records(tmp_path / "net.sqlite"):

@@ -18,7 +18,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module
 
 
 def test_benchmarks_are_found_by_name(table: Any) -> None:  # noqa: ANN401 - as above
-    """Every `bench_*.py` is one, and words choose some of them."""
+    """Every `bench_*.py` is one; arguments select some of them."""
     names = table.modules([])
     assert names == sorted(names)
     assert {"bench_kineto", "bench_listening"} <= set(names)
@@ -27,7 +27,7 @@ def test_benchmarks_are_found_by_name(table: Any) -> None:  # noqa: ANN401 - as 
 
 
 def test_rows_come_as_they_are_measured(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 - as above
-    """Nothing is measured before the row in front of it has been shown."""
+    """A row is shown before the next one is measured."""
     measured: list[str] = []
 
     def rows() -> Iterator[object]:

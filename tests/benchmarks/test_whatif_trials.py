@@ -51,7 +51,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module
 
 
 def test_each_predicted_change_is_compared(trial: Path, trials: Any) -> None:  # noqa: ANN401 - as above
-    """By the rule, products take 19.5 of 156 parts in TF32; records alone predict no step."""
+    """Products take 19.5 of 156 parts in TF32; records alone predict no step."""
     kernels, *told = trials.outcomes(trial)
     assert (kernels.change, kernels.model) == ("--dtype tf32", "a.py")
     assert kernels.expected_ns == pytest.approx(10e6 * 19.5 / 156, rel=1e-3)

@@ -52,8 +52,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.long
-def test_spawn(capture: Capture, tmp_path: Path) -> None:
-    """Each writes its own file with its rank, markers and lines; the empty one is not written."""
+def test_a_spawned_process_writes_its_own_file(capture: Capture, tmp_path: Path) -> None:
+    """With its rank, markers and lines; an empty one is not written."""
     outcome = capture(SPAWN)
     assert outcome.code == 0
     assert outcome.path is None
@@ -92,8 +92,8 @@ sys.exit([process.exitcode for process in processes[:2]] != [3, 4])
 """
 
 
-def test_fork(capture: Capture, tmp_path: Path) -> None:
-    """So does what is forked, however it ends, and whether or not the script waits for it."""
+def test_a_forked_process_writes_its_own_file(capture: Capture, tmp_path: Path) -> None:
+    """However it ends, and whether or not the script waits for it."""
     outcome = capture(FORK)
     assert outcome.code == 0
     assert outcome.path == tmp_path / "net.pt.trace.json.gz"
@@ -103,8 +103,8 @@ def test_fork(capture: Capture, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_ranks_that_two_claim(capture: Capture, tmp_path: Path) -> None:
-    """Of two that have one rank, as of two phases of a script, both are kept."""
+def test_files_of_two_processes_of_one_rank_are_both_kept(capture: Capture, tmp_path: Path) -> None:
+    """Such as two phases of a script."""
     text = """
 import multiprocessing, os, torch
 os.environ.update(WORLD_SIZE="2")
@@ -127,8 +127,8 @@ for rank in ("0", "1", "0"):
     assert [member.ranks[0][1] for member in claims] == [0, 1]
 
 
-def test_one_that_is_ended_from_outside(capture: Capture) -> None:
-    """It leaves nothing, and that is said."""
+def test_a_killed_process_leaves_nothing(capture: Capture) -> None:
+    """A message says so."""
     outcome = capture("""
 import multiprocessing, time, torch
 context = multiprocessing.get_context("fork")
@@ -151,8 +151,8 @@ torch.ones(3).exp()
 @pytest.mark.parametrize(
     "module", ["torch.utils.data._utils.worker", "multiprocessing.managers", "torch.utils.data.x"]
 )
-def test_what_serves_the_script_is_left_alone(module: str) -> None:
-    """Workers of a DataLoader, and of the standard library; those of a pool work for the script."""
+def test_helper_processes_are_not_captured(module: str) -> None:
+    """Workers of a DataLoader and of the standard library; workers of a pool are."""
 
     def target() -> None:
         pass
@@ -163,8 +163,8 @@ def test_what_serves_the_script_is_left_alone(module: str) -> None:
     assert not child_captures._serves(multiprocessing.Process(target=target))
 
 
-def test_everything_is_put_back() -> None:
-    """A process that starts later starts as ever."""
+def test_every_patch_is_undone() -> None:
+    """A process that starts later starts as before."""
     before = multiprocessing.process.BaseProcess.start
     with child_captures.replaced_run(lambda _: None):
         assert multiprocessing.process.BaseProcess.start is not before

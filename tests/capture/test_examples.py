@@ -118,8 +118,8 @@ def in_a_process(output: Path, *launcher: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_rows(captured: Captured, name: str) -> None:
-    """Every row has op, direction, a line of the example, shapes and FLOPs; layers as named."""
+def test_every_row_of_an_example_is_attributed(captured: Captured, name: str) -> None:
+    """Op, direction, a line of the example, shapes and FLOPs; layers as named."""
     rows = captured(name)
     assert len(rows)
     assert rows["op"].notna().all()
@@ -133,14 +133,14 @@ def test_rows(captured: Captured, name: str) -> None:
 
 
 def test_every_example_is_captured() -> None:
-    """But for the one that asks questions of a capture, and the one that needs a GPU."""
+    """Except the one that queries a capture, and the one that needs a GPU."""
     there = {path.stem for path in (ROOT / "examples").glob("*.py")}
     assert there - {"analysis", "cuda_graph"} == {*LOOSE, *NO_MODULES}
 
 
 @pytest.mark.parametrize("name", TRAINING)
 def test_backward_pairs_with_forward(captured: Captured, name: str) -> None:
-    """Each product goes back on the line and in the layer that it came from, as often."""
+    """Each product comes back on its forward's line and in its layer, as often."""
     rows = captured(name)
     products = rows[rows["kernel"].str.contains(PRODUCT)]
     calls = {
@@ -153,7 +153,7 @@ def test_backward_pairs_with_forward(captured: Captured, name: str) -> None:
 
 @pytest.mark.long
 def test_the_backward_pass_of_a_compiled_module(captured: Captured) -> None:
-    """It is one node: its kernels have the line and the layer of the module's call."""
+    """It is one node: its kernels have the line and layer of the module's call."""
     rows = captured("compiled")
     compiled = rows[rows["layer"] == "OptimizedModule"]
     assert set(compiled["dir"]) == {"fprop", "bprop"}
@@ -183,8 +183,8 @@ def counted() -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("name", few([*FAST, "resnet_amp", "inference", "jit"], *FAST))
-def test_flops(captured: Captured, name: str) -> None:
-    """The FLOPs of products are those that torch's counter counts of the same range."""
+def test_flops_of_products_equal_torchs_counter(captured: Captured, name: str) -> None:
+    """In the same range."""
     rows = captured(name)
     products = rows[rows["kernel"].str.contains(PRODUCT)]
     with counted() as totals:
@@ -193,8 +193,8 @@ def test_flops(captured: Captured, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_ranks(captured: Captured) -> None:
-    """Each rank writes a file, with the reduction of all gradients in it."""
+def test_each_rank_writes_a_file_with_the_reduction(captured: Captured) -> None:
+    """Of all gradients."""
     for rank in range(RANKS):
         rows = captured.rank(rank)
         assert set(rows["rank"]) == {rank}

@@ -28,8 +28,8 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
-def test_the_code_is_what_was_made_of_it(ends: list[object]) -> None:
-    """`left` is asked once, before the process ends; the original is back afterwards."""
+def test_the_exit_code_is_what_the_hook_returns(ends: list[object]) -> None:
+    """It runs once, before the process ends; the original function is restored."""
     before = os._exit
     asked: list[int] = []
 
@@ -45,8 +45,8 @@ def test_the_code_is_what_was_made_of_it(ends: list[object]) -> None:
     assert os._exit is before
 
 
-def test_another_program(ends: list[object], tmp_path: Path) -> None:
-    """Told before it takes over, through whichever of os.exec*; not where there is none such."""
+def test_hooks_run_before_exec(ends: list[object], tmp_path: Path) -> None:
+    """Of any os.exec*, where there is one."""
     told: list[object] = []
     with on_exit(lambda code: code, lambda: told.append(len(ends))):
         with pytest.raises(_End):
@@ -58,8 +58,8 @@ def test_another_program(ends: list[object], tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_ends_as_it_would() -> None:
-    """What was to be done is its parent's."""
+def test_a_forked_child_runs_no_hook() -> None:
+    """It is the parent's."""
 
     def left(_: int) -> int:
         return 9
@@ -84,7 +84,7 @@ threading.Event().wait()
 
 @pytest.mark.long
 def test_a_capture_is_kept(tmp_path: Path) -> None:
-    """`os._exit` on another thread: the capture is whole, named, and the code is the script's."""
+    """After `os._exit` on another thread: it is whole and named, and the code is the script's."""
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(SCRIPT)
     line = [sys.executable, "-m", "pyprof.capture", "--tool", "torch", "train.py"]

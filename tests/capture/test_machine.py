@@ -17,17 +17,16 @@ from pyprof.capture import machine
         (None, None),
     ],
 )
-def test_version(
+def test_the_version_is_found_in_nsyss_sentence(
     monkeypatch: pytest.MonkeyPatch, said: str | None, expected: tuple[int, ...] | None
 ) -> None:
-    """The version is found in the sentence that nsys says."""
     monkeypatch.setattr(machine, "output", lambda *_: said)
     assert machine.nsys_version("nsys") == expected
 
 
 @pytest.mark.parametrize("value", ["", "-1"])
 def test_hidden_gpus(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    """GPUs that the script could not see do not count."""
+    """GPUs that the script cannot see do not count."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     monkeypatch.setattr(machine, "output", lambda *_: "NVIDIA A100\n")
     machine.find_gpus.cache_clear()
@@ -38,7 +37,7 @@ def test_hidden_gpus(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
 
 
 def test_newest_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Off PATH the newest of those installed is taken, by number and not by letter."""
+    """Off PATH the newest installed one is used, compared as numbers."""
     for version in ("2022.4.2", "2024.10.1", "2024.6.1"):
         path = tmp_path / version / "bin" / "nsys"
         path.parent.mkdir(parents=True)
@@ -48,5 +47,5 @@ def test_newest_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert machine.find_nsys() == str(tmp_path / "2024.10.1" / "bin" / "nsys")
 
 
-def test_program_that_is_not_there() -> None:
+def test_a_missing_program_has_no_version() -> None:
     assert machine.output("no-such-program-anywhere") is None

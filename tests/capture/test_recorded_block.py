@@ -45,7 +45,7 @@ def ops(frame: pd.DataFrame) -> list[str]:
 
 
 def test_a_block_is_recorded_and_read() -> None:
-    """Rows, lines and layers of the block alone are there once it has ended."""
+    """Rows, lines and layers of the block alone, once it has ended."""
     model = torch.nn.Sequential(torch.nn.Linear(8, 4))
     torch.ones(2).tanh()
     with pyprof.profile("a block") as p:
@@ -60,7 +60,7 @@ def test_a_block_is_recorded_and_read() -> None:
 
 
 def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
-    """`p.save` keeps what every command reads; a notebook shows the text as it is printed."""
+    """`p.save` writes what every command reads; a notebook shows the printed text."""
     with pyprof.profile("net/1") as p:
         torch.ones(64, 64) @ torch.ones(64, 64)
     kept = p.save(tmp_path / "net.pt.trace.json.gz")
@@ -71,8 +71,8 @@ def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
     assert p.path.name == "net-1.pt.trace.json.gz"
 
 
-def test_a_capture_of_another_is_not_replaced(tmp_path: Path) -> None:
-    """It could not be taken again; one of ours is replaced, and nothing else is left behind."""
+def test_another_tools_capture_is_not_replaced(tmp_path: Path) -> None:
+    """It could not be taken again; ours is replaced, and nothing else is left."""
     with pyprof.profile("x") as p:
         torch.ones(3).exp()
     theirs = capture(tmp_path / "net.sqlite")
@@ -86,7 +86,7 @@ def test_a_capture_of_another_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_the_capture_is_gone_with_its_object() -> None:
-    """No files pile up in the folder for temporary ones."""
+    """Temporary files do not pile up."""
     with pyprof.profile("x") as p:
         torch.ones(3).exp()
     folder = p.path.parent
@@ -95,7 +95,7 @@ def test_the_capture_is_gone_with_its_object() -> None:
     assert not folder.exists()
 
 
-def test_an_error_goes_through_and_what_ran_is_kept() -> None:
+def test_an_exception_passes_and_what_ran_is_kept() -> None:
     """What a block raises is the user's; it is recorded until there."""
     p = pyprof.profile("x")
     with pytest.raises(ZeroDivisionError), p:
@@ -124,7 +124,7 @@ def test_an_object_within_itself_is_one_block() -> None:
 
 
 def test_a_block_within_a_block_is_a_layer_of_it() -> None:
-    """The outer one has all rows; the inner one says where to look."""
+    """The outer block has all rows; the inner one says so."""
     with pyprof.profile("outer") as outer:
         torch.ones(3).exp()
         with pyprof.profile("inner") as inner:
@@ -137,7 +137,7 @@ def test_a_block_within_a_block_is_a_layer_of_it() -> None:
 
 
 def test_a_range_within_a_block_narrows_it() -> None:
-    """As in a script that is captured, `pyprof.profile()` says what is to be seen."""
+    """As in a captured script, `pyprof.profile()` limits the recording."""
     with pyprof.profile("x") as p:
         torch.ones(3).exp()
         with pyprof.profile():
@@ -147,7 +147,7 @@ def test_a_range_within_a_block_narrows_it() -> None:
 
 
 def test_a_schedule_chooses_steps() -> None:
-    """Windows open as torch.profiler's schedule says."""
+    """Windows open as in torch.profiler's schedule."""
     schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
     with pyprof.profile("x", schedule=schedule) as p:
         for step in range(1, 7):
@@ -160,7 +160,7 @@ def test_a_schedule_chooses_steps() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("use", ["frame", "path", "summary", "save"])
 def test_a_block_without_work_says_so(use: str) -> None:
-    """One line, as an error where a result is asked for, and shown where it is looked at."""
+    """In one line: an error if a result is requested, a text if it is shown."""
     with pyprof.profile("x") as p:
         pass
     with pytest.raises(PyprofError, match="no torch op ran"):
@@ -170,7 +170,7 @@ def test_a_block_without_work_says_so(use: str) -> None:
 
 
 def test_before_and_during_the_block_there_is_no_result() -> None:
-    """Asking early is answered, not an error of Python's."""
+    """Asking early has an error of its own, not one of Python's."""
     p = pyprof.profile("x")
     with pytest.raises(PyprofError, match="with statement"):
         _ = p.frame
@@ -181,7 +181,7 @@ def test_before_and_during_the_block_there_is_no_result() -> None:
 
 
 def test_beside_another_profiler_the_block_runs() -> None:
-    """Only one can record at a time: the user's own does."""
+    """Only one can record at a time: the user's does."""
     with (
         torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as other,
         pyprof.profile("x") as p,
@@ -193,7 +193,7 @@ def test_beside_another_profiler_the_block_runs() -> None:
 
 
 def test_a_profiler_inside_the_block_is_named() -> None:
-    """What it recorded is part of the block, which says so."""
+    """Its recording is part of the block, with a message."""
     with pyprof.profile("x") as p:
         torch.ones(3).exp()
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
@@ -203,7 +203,7 @@ def test_a_profiler_inside_the_block_is_named() -> None:
 
 
 def test_the_users_own_init_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether ranges are on, and where they go, is as before."""
+    """Whether markers are on, and their sink, are as before."""
     pyprof.init()
     with pyprof.profile("x"):
         torch.ones(3).exp()
@@ -219,7 +219,7 @@ def test_the_users_own_init_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("'exp'" in text for text in pushed)
 
 
-def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The block is not disturbed; the result says why there is none."""
 
     def fail(*_: object) -> None:
@@ -245,7 +245,7 @@ except Exception as error:
 
 
 def test_a_capture_of_the_script_takes_the_block_for_its_range(tmp_path: Path) -> None:
-    """The profiler outside records it, and the name is a layer; the script itself has no rows."""
+    """The profiler outside records it, with the name as a layer; the script itself has no rows."""
     (tmp_path / "block.py").write_text(SCRIPT)
     done = forks.python("-m", "pyprof.capture", "--tool", "torch", "block.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -255,7 +255,7 @@ def test_a_capture_of_the_script_takes_the_block_for_its_range(tmp_path: Path) -
 
 
 def test_a_script_records_too(tmp_path: Path) -> None:
-    """Without a notebook and without a capture; nothing is written to stderr."""
+    """Without a notebook or a capture; nothing is written to stderr."""
     (tmp_path / "block.py").write_text(SCRIPT.replace("p.frame", "print(len(p.frame))"))
     done = forks.python("block.py", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
@@ -280,7 +280,7 @@ def notebook(*cells: str) -> list[dict[str, Any]]:
 
 
 def test_in_ipython_lines_name_the_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As in a notebook, whose kernel is such a shell; frames of the shell are left out."""
+    """A notebook's kernel is such a shell; its own frames are left out."""
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython takes its place
@@ -298,7 +298,7 @@ def test_in_ipython_lines_name_the_cell(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.long
 def test_in_a_notebook_lines_name_the_cell() -> None:
-    """A function's line is in the cell that defined it; the display is HTML, escaped."""
+    """A function's line is in the cell that defined it; the display is escaped HTML."""
     _, shown, table, summary = notebook(*CELLS)
     assert "<script>" not in shown["text/html"]
     assert "&lt;script&gt;x&lt;/script&gt;" in shown["text/html"]
@@ -323,8 +323,8 @@ def test_any_name_is_recorded_and_shown(name: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
-def test_a_capture_takes_the_place_of_no_device(tmp_path: Path) -> None:
-    """Nor of a pipe, a folder or what there is no place for; links are followed."""
+def test_a_capture_replaces_no_device(tmp_path: Path) -> None:
+    """Nor a pipe or a folder; links are followed."""
     with pyprof.profile("x") as p:
         torch.ones(3).exp()
     pipe = tmp_path / "pipe"

@@ -6,21 +6,20 @@ from pyprof.capture.request import StepCounter, StepsToRecord, mentions_range, r
 from pyprof.errors import PyprofError
 
 
-def test_steps() -> None:
-    """Three counts or four are read and written back."""
+def test_three_or_four_counts_of_steps_are_parsed() -> None:
+    """And written back."""
     assert StepsToRecord.parse("5, 2,3") == StepsToRecord(5, 2, 3, 1)
     assert StepsToRecord.parse(str(StepsToRecord(5, 2, 3, 0))) == StepsToRecord(5, 2, 3, 0)
 
 
 @pytest.mark.parametrize("text", ["", "5", "1,2", "1,2,3,4,5", "a,b,c", "1,1,-1", "1,1,0"])
-def test_no_steps(text: str) -> None:
-    """Anything else is a user's error that shows how it is meant."""
+def test_other_counts_of_steps_are_an_error_with_an_example(text: str) -> None:
     with pytest.raises(PyprofError, match="--steps"):
         StepsToRecord.parse(text)
 
 
 def test_counting_optimizer_steps() -> None:
-    """Each step of an optimizer ends a step, until the script says so itself."""
+    """Each step of an optimizer ends a step, until the script calls pyprof.step()."""
     ended: list[int] = []
     counter = StepCounter(lambda: ended.append(counter.count))
     counter.optimized()
@@ -28,8 +27,8 @@ def test_counting_optimizer_steps() -> None:
     assert ended == [1, 2]
 
 
-def test_the_script_knows_better() -> None:
-    """pyprof.step() after the optimizer's step is the same step, and later steps are its alone."""
+def test_pyprof_step_takes_precedence_over_the_optimizers() -> None:
+    """After the optimizer's step it is the same step, and later steps are its alone."""
     ended: list[int] = []
     counter = StepCounter(lambda: ended.append(counter.count))
     for _ in range(3):
@@ -61,8 +60,8 @@ def test_the_script_knows_better() -> None:
         ("profile = load_profile(name)", False),
     ],
 )
-def test_range_in_source(source: str, *, expected: bool) -> None:
-    """A script that can start a range is told by its code, not by what it says."""
+def test_a_range_is_found_in_code_not_in_texts(source: str, *, expected: bool) -> None:
+    """A script that can start a range is recognised by its code."""
     assert mentions_range(source) is expected
 
 
@@ -80,7 +79,7 @@ LAUNCHERS = [
 def test_rank(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: int | None
 ) -> None:
-    """A rank is what the launcher says, and a lone process has none."""
+    """From the launcher; a lone process has none."""
     for given, _ in LAUNCHERS:
         for name in given:
             monkeypatch.delenv(name, raising=False)

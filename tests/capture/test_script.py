@@ -69,7 +69,7 @@ with open(sys.argv[1], "w") as file:
 def test_a_script_finds_its_file_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own file and the sources of its functions are found after it changed the folder."""
+    """Its file and its functions' sources are found after it changed the folder."""
     write(tmp_path, """
 import inspect, os, sys
 os.chdir("/")
@@ -108,7 +108,7 @@ def test_compiled_script(tmp_path: Path) -> None:
 def test_the_folder_of_pyprof_is_off_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: str
 ) -> None:
-    """Python put the folder of the program that it started first: it is taken off if that is us."""
+    """Python puts the folder of the started program first: ours is removed."""
     text = "import sys; sys.exit(int('/home/user/bin' in sys.path))"
     target = write(tmp_path, text)
     monkeypatch.setattr("sys.path", ["/home/user/bin", *sys.path])
@@ -118,8 +118,10 @@ def test_the_folder_of_pyprof_is_off_the_path(
     assert sys.path[0] == "/home/user/bin"
 
 
-def test_what_the_script_leaves_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its threads, executors and functions of `atexit` end as in Python, before it has ended."""
+def test_threads_executors_and_atexit_of_the_script_end_as_in_python(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the script has ended."""
     text = """
 import atexit, sys, threading
 from concurrent.futures import ThreadPoolExecutor
@@ -156,8 +158,10 @@ sys.exit(3)
         assert executor.submit(int, "7").result() == 7
 
 
-def test_surroundings_are_put_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Our report is where the user is and can read it, and no warning in it is an error."""
+def test_folder_streams_and_warnings_are_restored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Our report goes where the user can read it, and no warning in it is an error."""
     before = [*warnings.filters], Path.cwd()
     text = """
 import io, os, sys, warnings
@@ -173,13 +177,13 @@ sys.stdout.write("the script's")
 
 
 def test_syntax_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is shown without a traceback, which would be ours alone."""
+    """It is shown without a traceback, which would only be ours."""
     script.run(write(tmp_path, "x = = 3"))
     assert capsys.readouterr().err.startswith(f'  File "{tmp_path / "train.py"}", line 1')
 
 
 def test_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `module` the name is looked up as python -m does, from the current folder."""
+    """`module` is looked up as by python -m, from the current folder."""
     package = tmp_path / "pkg_of_test"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -200,15 +204,15 @@ def test_traceback_begins_in_the_script(tmp_path: Path, capsys: pytest.CaptureFi
     assert "pyprof" not in shown
 
 
-def test_termination_is_put_back(tmp_path: Path) -> None:
-    """A script's end leaves the signal's handler as it was; a script's own is left alone."""
+def test_the_signal_handler_is_restored(tmp_path: Path) -> None:
+    """If the script set one of its own, that is kept."""
     script.run(write(tmp_path, "pass"))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_forked_worker_dies_by_the_signal(tmp_path: Path) -> None:
-    """A worker that the script forked is ended by SIGTERM as it would be without us."""
+    """SIGTERM ends a worker that the script forked, as without us."""
     text = """
 import os, signal, sys, warnings
 warnings.simplefilter("ignore")
@@ -221,8 +225,7 @@ sys.exit(os.WTERMSIG(os.waitpid(worker, 0)[1]))
     assert script.run(write(tmp_path, text)) == signal.SIGTERM
 
 
-def test_no_such_script(tmp_path: Path) -> None:
-    """A script that is not there is a user's error."""
+def test_a_missing_script_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(PyprofError, match=r"gone\.py: no such script"):
         script.check(script.Target(str(tmp_path / "gone.py")))
 
@@ -230,7 +233,7 @@ def test_no_such_script(tmp_path: Path) -> None:
 def test_a_module_is_looked_for_where_python_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the current folder, which the command `pyprof` has not on its path."""
+    """In the current folder, which is not on the path of the command `pyprof`."""
     (tmp_path / "here_alone.py").write_text("pyprof.profile()")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [part for part in sys.path if part])

@@ -15,7 +15,7 @@ INSTALL = (TOP / "docs" / "README.md").read_text("utf-8")
 
 @pytest.mark.parametrize("shell", re.findall(r"pyprof completion (\w+)", INSTALL))
 def test_completion_is_written_for_each_shell(shell: str) -> None:
-    """What the page has a shell read once, and what the command prints."""
+    """By the command, as the documentation has it."""
     done = subprocess.run(
         [sys.executable, "-c", "from pyprof.__main__ import main; main(prog_name='pyprof')"],
         env={**os.environ, "PYTHONPATH": str(TOP), "_PYPROF_COMPLETE": f"{shell}_source"},

@@ -27,8 +27,8 @@ def changes(*arguments: str | Path) -> dict[str, dict[str, str]]:
     return {row["op"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
 
 
-def test_what_became_slower_is_told(pair: tuple[Path, Path]) -> None:
-    """Times of both, the difference, and its fraction of the first."""
+def test_a_slower_op_is_shown(pair: tuple[Path, Path]) -> None:
+    """Both times, the difference, and its fraction of the first."""
     relu = changes(*pair)["relu"]
     assert (relu["status"], relu["a_ns"], relu["b_ns"]) == ("slower", "200.0", "300.0")
     assert (relu["change_ns"], relu["change"], relu["a_calls"]) == ("100.0", "0.5", "2")
@@ -37,7 +37,7 @@ def test_what_became_slower_is_told(pair: tuple[Path, Path]) -> None:
 
 
 def test_another_kernel_for_the_same_op_is_the_same(tmp_path: Path) -> None:
-    """Matching is by op, not by the kernel that a library chose."""
+    """Rows are matched by op, not by the kernel that a library chose."""
     product = [Range(op("mm", 4, 4), (5, 30))]
     files = [
         nsys_db(tmp_path / f"{name}.sqlite", [Work(name, call=(10, 20))], product)
@@ -46,8 +46,8 @@ def test_another_kernel_for_the_same_op_is_the_same(tmp_path: Path) -> None:
     assert {row["status"] for row in changes(*files).values()} == {"same"}
 
 
-def test_what_is_new_or_gone_is_told(tmp_path: Path) -> None:
-    """An op of one capture alone has no time in the other: unknown, not 0."""
+def test_added_and_removed_ops_are_shown(tmp_path: Path) -> None:
+    """Their time in the other capture is unknown, not 0."""
     work = [Work(call=(10, 20))]
     a = nsys_db(tmp_path / "a.sqlite", work, [Range(op("relu", 4), (5, 30))])
     b = nsys_db(tmp_path / "b.sqlite", work, [Range(op("gelu", 4), (5, 30))])
@@ -57,7 +57,7 @@ def test_what_is_new_or_gone_is_told(tmp_path: Path) -> None:
 
 
 def test_captures_of_different_length_compare_per_step(tmp_path: Path) -> None:
-    """Three steps and five of the same work are the same; the totals are not."""
+    """Three and five steps of the same work are equal; the totals are not."""
     a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
     assert {row["status"] for row in changes(a, b).values()} == {"same"}
     done = run("diff", a, b, "--fail-if", "time>0", "--fail-if", "kernels>0")
@@ -65,8 +65,8 @@ def test_captures_of_different_length_compare_per_step(tmp_path: Path) -> None:
     assert "per step: A has 3, B 5" in done.stdout
 
 
-def test_what_runs_outside_of_steps_is_no_part_of_one(tmp_path: Path) -> None:
-    """Setting up takes as long for three steps as for five, and is divided by neither."""
+def test_work_outside_of_steps_is_not_divided_by_them(tmp_path: Path) -> None:
+    """Setup takes as long for three steps as for five."""
     found = []
     for count in (3, 5):
         marks = [Range(f"step {n}", (1000 * n, 1000 * n + 999)) for n in range(1, count + 1)]
@@ -82,7 +82,7 @@ def test_what_runs_outside_of_steps_is_no_part_of_one(tmp_path: Path) -> None:
 
 
 def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
-    """Of `annotate("step 3")` around a step the loop is the layer: steps are samples of one op."""
+    """With `annotate("step 3")` around steps the loop is the layer: steps are samples of one op."""
     files = []
     for name in "ab":
         marks = [
@@ -102,7 +102,7 @@ def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
     assert [(row["op"], row["layer"], row["a_calls"]) for row in rows] == [("relu", "step", "4")]
 
 
-def test_a_choice_of_steps_is_of_both(tmp_path: Path) -> None:
+def test_chosen_steps_are_of_both_captures(tmp_path: Path) -> None:
     """Calls are those of the chosen steps."""
     a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
     relu = changes(a, b, "--steps", "1:")["relu"]
@@ -110,7 +110,7 @@ def test_a_choice_of_steps_is_of_both(tmp_path: Path) -> None:
 
 
 def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
-    """Exit code 3, the limit and the change on stderr; the comparison is written all the same."""
+    """Exit code 3, limit and change on stderr; the comparison is still written."""
     done = run("diff", *pair, "--fail-if", "time>+3%", "--fail-if", "kernels>0")
     assert done.code == 3
     assert "time>+3%: time changed by +100 ns (+13.3 %)" in done.stderr
@@ -121,13 +121,13 @@ def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
 def test_a_capture_that_cannot_be_read_is_no_regression(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Exit code 1, so that a gate tells one from the other; so is a limit that cannot be told."""
+    """Exit code 1, so that a gate can tell them apart; also for an invalid limit."""
     (tmp_path / "none.sqlite").write_bytes(b"none")
     assert run("diff", pair[0], tmp_path / "none.sqlite", "--fail-if", "time>3%").code == 1
 
 
-def test_different_gpus_of_built_captures(tmp_path: Path) -> None:
-    """Of captures, and of what was parsed from them; Markdown says it, too."""
+def test_different_gpus_are_named(tmp_path: Path) -> None:
+    """For captures and parsed files, also in Markdown."""
     a = capture(tmp_path / "a.sqlite")
     assert run("parse", a, "-o", tmp_path / "b.dict").code == 0
     text = (tmp_path / "b.dict").read_text()
@@ -146,8 +146,8 @@ def test_a_kept_limit_passes(pair: tuple[Path, Path]) -> None:
     assert run("diff", *reversed(pair), "--fail-if", "time>+3%").code == 0
 
 
-def test_what_cannot_be_checked_fails(captures: Path) -> None:
-    """Records without times have no idle time, so that a limit on it does not pass."""
+def test_a_limit_that_cannot_be_checked_fails(captures: Path) -> None:
+    """Records without times have no idle time."""
     source = captures / "nvprof-v100-apex" / "net.dict"
     done = run("diff", source, source, "--fail-if", "idle>5%")
     assert done.code == 1
@@ -155,7 +155,7 @@ def test_what_cannot_be_checked_fails(captures: Path) -> None:
 
 
 def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
-    """Of one capture the bytes of nearly all rows are known, of the other those of two copies."""
+    """One capture has the bytes of nearly all rows, the other those of two copies."""
     a = captures / "kineto-h100-vit-inference" / "trace.json.gz"
     b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
     done = run("diff", a, b, "-q", "--fail-if", "bytes>3%")
@@ -169,7 +169,7 @@ def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
     ["speed>3%", "time>", "time=3", "time>3 parsecs", "time>3", "step<-2", "kernels>3ms",
      "slower>5", "slower<5%", "op>-1%", "significantly"],
 )  # fmt: skip
-def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str) -> None:
+def test_an_invalid_limit_is_a_usage_error(pair: tuple[Path, Path], text: str) -> None:
     """Exit code 2 before anything is read."""
     done = run("diff", *pair, "--fail-if", text)
     assert (done.code, done.stdout) == (2, "")
@@ -180,8 +180,8 @@ def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str)
     [("time>+3%", 0.03, True), ("step > 2ms", 2e6, False), ("busy<-1.5us", -1500, False),
      ("kernels>0", 0, False), ("kernels>3", 3, False), ("time>0", 0, False)],
 )  # fmt: skip
-def test_limits_are_read(text: str, value: float, *, relative: bool) -> None:
-    """A number with % is a fraction of the first capture; with a unit of time it is ns."""
+def test_limits_are_parsed(text: str, value: float, *, relative: bool) -> None:
+    """% is a fraction of the first capture; a unit of time is ns."""
     limit = parse(text)
     assert isinstance(limit, Limit)
     assert limit.value == pytest.approx(value)
@@ -189,7 +189,7 @@ def test_limits_are_read(text: str, value: float, *, relative: bool) -> None:
 
 
 def test_limits_beyond_noise_say_what_is_slower(tmp_path: Path) -> None:
-    """The step, and the op that costs most of those beyond the limit; exit code 3."""
+    """The step, and the costliest op beyond the limit; exit code 3."""
     a = noisy(tmp_path / "a.sqlite", times(1, 8, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 8, 0.01, gelu=1.5, exp=1.2))
     done = run("diff", a, b, "--fail-if", "slower>5%", "--fail-if", "op>30%",
@@ -225,7 +225,7 @@ def test_limits_see_new_ops(tmp_path: Path) -> None:
 
 
 def test_limits_see_changed_shapes(tmp_path: Path) -> None:
-    """An op of another shape takes the place of what is gone: its time counts."""
+    """An op with another shape replaces what is gone: its time counts."""
     taken, shapes = times(1, 8, 0.01), {"gelu": (65, 64)}
     a = noisy(tmp_path / "a.sqlite", taken)
     same = noisy(tmp_path / "same.sqlite", times(2, 8, 0.01), sizes=shapes)
@@ -250,7 +250,7 @@ def ask_failing(a: Path, b: Path) -> list[str]:
 def test_the_suffix_chooses_the_format(
     pair: tuple[Path, Path], tmp_path: Path, suffix: str
 ) -> None:
-    """Each names the op that changed, and what was broken where there is room for it."""
+    """Each format names the op that changed, and the broken limit if there is room."""
     target = tmp_path / f"diff{suffix}"
     done = run("diff", *pair, "-o", target, "--fail-if", "time>1%")
     assert (done.code, done.stdout) == (3, "")

@@ -36,8 +36,8 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     return described
 
 
-def test_nothing_there(place: Callable[..., str]) -> None:
-    """Without torch, GPU and nsys: what is bad is told with its remedy, the rest as notes."""
+def test_a_bare_machine_has_remedies(place: Callable[..., str]) -> None:
+    """Without torch, GPU and nsys; other findings are notes."""
     said = place()
     assert "bad   torch is not installed in this Python\n      -> pip install torch" in said
     assert "note  no NVIDIA GPU is visible" in said
@@ -50,8 +50,7 @@ def test_gpu_without_nsys(place: Callable[..., str]) -> None:
     assert "bad   nsys is not installed" in said
 
 
-def test_nsys_is_there(place: Callable[..., str]) -> None:
-    """An nsys is told with version and place."""
+def test_an_installed_nsys_has_its_version_and_path(place: Callable[..., str]) -> None:
     assert "ok    nsys 2024.6.1 at /opt/nsys" in place(nsys="/opt/nsys")
 
 
@@ -63,23 +62,22 @@ def test_nsys_is_there(place: Callable[..., str]) -> None:
         ((2023, 1, 1), "0.2.14", False),
     ],
 )
-def test_silent_nvtx(
+def test_an_nsys_too_old_for_the_nvtx_package_is_reported(
     place: Callable[..., str], version: tuple[int, ...], nvtx: str, *, lost: bool
 ) -> None:
-    """An old nsys does not hear a new nvtx package."""
     said = place(nsys="/opt/nsys", version=version, packages={"nvtx": nvtx})
     assert (f"ranges of the nvtx package {nvtx} are lost" in said) is lost
 
 
-def test_this_machine() -> None:
-    """On any machine doctor ends well and begins with what it is."""
+def test_doctor_works_on_this_machine() -> None:
+    """And begins with what it is."""
     result = CliRunner().invoke(command)
     assert result.exit_code == 0
     assert result.stdout.startswith("ok    pyprof ")
 
 
-def test_no_capture(tmp_path: Path) -> None:
-    """A file that is no capture is refused in one line."""
+def test_a_file_that_is_no_capture_is_refused(tmp_path: Path) -> None:
+    """In one line."""
     path = tmp_path / "notes.txt"
     path.write_text("some text")
     result = CliRunner().invoke(command, [str(path)])
@@ -102,14 +100,14 @@ def test_no_capture(tmp_path: Path) -> None:
         ("kineto-v100-resnet50-2021/trace.json.gz", "no pitfalls found"),
     ],
 )
-def test_real_captures(name: str, said: str) -> None:
+def test_real_captures_have_their_pitfalls(name: str, said: str) -> None:
     result = CliRunner().invoke(command, [str(CAPTURES / name)])
     assert result.exit_code == 0
     assert said in result.stdout
 
 
 def test_a_capture_at_a_url(tmp_path: Path) -> None:
-    """It is fetched as for every command, and called what the user calls it, without passwords."""
+    """It is fetched as by every command, and named as the user did, without passwords."""
     fsspec = pytest.importorskip("fsspec")
     path = nsys_db(tmp_path / "net.sqlite", [Work(call=(1, 2))], [])
     fsspec.filesystem("memory").put(str(path), "/doctor/net.sqlite")

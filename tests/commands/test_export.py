@@ -11,7 +11,7 @@ from tests.commands import run
 SUFFIXES = [suffix for form in export.FORMATS for suffix in form.suffixes]
 
 
-def test_an_unknown_suffix_is_misuse(tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_a_usage_error(tmp_path: Path) -> None:
     """Exit code 2, the known suffixes, and nothing written."""
     done = run("export", capture(tmp_path / "net.sqlite"), "-o", tmp_path / "net.xyz")
     assert done.code == 2
@@ -31,7 +31,7 @@ def test_the_longest_suffix_counts() -> None:
 
 
 def test_each_module_is_a_format() -> None:
-    """None is forgotten, no suffix belongs to two, and help says what a module says of itself."""
+    """With suffixes of its own, and its docstring as help."""
     folder = Path(export.__file__).parent
     assert [form.module for form in export.FORMATS] == sorted(
         path.stem for path in folder.glob("as_*.py")
@@ -44,7 +44,7 @@ def test_each_module_is_a_format() -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_each_suffix_writes_a_file(tmp_path: Path, suffix: str) -> None:
-    """From records as well, which hold less than a capture."""
+    """Also from records, which hold less than a capture."""
     source = capture(tmp_path / "net.sqlite")
     assert run("parse", source, "-o", tmp_path / "net.dict").code == 0
     for given in (source, tmp_path / "net.dict"):

@@ -63,8 +63,8 @@ def total_ns(path: Path, *, in_steps: bool) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["table", "md"])
-def test_diff_as_users_see_it(pair: Pair, form: str, tmp_path: Path) -> None:
-    """The whole text, in the terminal and as Markdown."""
+def test_the_whole_diff_is_as_expected(pair: Pair, form: str, tmp_path: Path) -> None:
+    """In the terminal and as Markdown."""
     target = tmp_path / f"diff.{'md' if form == 'md' else 'txt'}"
     done = run("diff", "-q", pair.a, pair.b, "-o", target)
     assert (done.code, done.stdout, done.stderr) == (0, "", "")
@@ -72,7 +72,7 @@ def test_diff_as_users_see_it(pair: Pair, form: str, tmp_path: Path) -> None:
 
 
 def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
-    """Rows add up to the GPU time of each capture's steps, and their changes to the difference."""
+    """Rows add up to the GPU time of each capture's steps, and changes to the difference."""
     done = run("diff", "-q", "--csv", pair.a, pair.b)
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     a, b, change = (
@@ -84,15 +84,15 @@ def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
 
 
 def test_two_ranks_of_one_run_differ_by_chance(captures: Path, tmp_path: Path) -> None:
-    """The op that waits for the other rank differs most; its waits vary more than that."""
+    """The op that waits for the other rank differs most, but its waits vary more."""
     done = run("diff", "-q", "--csv", *ranks(captures, tmp_path))
     status = {row["op"]: row["status"] for row in csv.DictReader(io.StringIO(done.stdout))}
     assert {*status.values()} == {"not significant", "same"}
     assert (next(iter(status)), status["FlashAttnFunc"]) == ("AllToAll4D", "same")
 
 
-def test_a_capture_differs_in_nothing_from_itself(pair: Pair) -> None:
-    """Every row is the same, the changes are 0, and a limit of 0 holds."""
+def test_a_capture_does_not_differ_from_itself(pair: Pair) -> None:
+    """Every row is the same, changes are 0, and a limit of 0 holds."""
     done = run("diff", "-q", "--csv", pair.a, pair.a, "--fail-if", "time>0")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert done.code == 0, done.stderr
@@ -102,8 +102,8 @@ def test_a_capture_differs_in_nothing_from_itself(pair: Pair) -> None:
     assert shown.endswith("no op changed by more than 1 %\n")
 
 
-def test_export_as_markdown(pair: Pair, tmp_path: Path) -> None:
-    """The whole text; in each table that shows all groups calls add up to the records."""
+def test_the_whole_markdown_is_as_expected(pair: Pair, tmp_path: Path) -> None:
+    """In each table of all groups, calls add up to the records."""
     target = tmp_path / "net.md"
     done = run("export", "-q", pair.a, "-o", target)
     assert (done.code, done.stderr) == (0, "")

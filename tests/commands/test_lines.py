@@ -37,14 +37,14 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_lines_beside_the_source(project: Path) -> None:
-    """The functions around timed lines are shown whole, others are not."""
+    """Functions around timed lines are shown whole, others are not."""
     done = run("lines", "--source", project / "src", project / "net.dict")
     assert (done.code, done.stderr) == (0, "")
     check(beside(__file__, "lines-small"), done.stdout)
 
 
 def test_a_file_without_lines_says_what_records_them() -> None:
-    """No call stack anywhere: no table, and what to do about it."""
+    """Without any call stack there is no table."""
     done = run("lines", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 5}\n")
     assert " ".join(done.stdout.split()) == (
         "<0.001 ms, 100.0 % of GPU time, is tied to no line of yours:"
@@ -53,7 +53,7 @@ def test_a_file_without_lines_says_what_records_them() -> None:
 
 
 def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
-    """Without the files, the numbers of the lines stand alone."""
+    """Only the numbers of the lines are shown."""
     empty = tmp_path / "empty"
     empty.mkdir()
     done = run("lines", "--source", empty, project / "net.dict")
@@ -68,13 +68,13 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
      ("v100-resnet50", "kineto-v100-resnet50-2021/trace.json.gz")],
 )  # fmt: skip
 def test_lines_of_a_real_capture(name: str, file: str, captures: Path, tmp_path: Path) -> None:
-    """The whole text; the sources of these programs are not there."""
+    """The whole text, without sources."""
     done = run("lines", "-q", "--source", tmp_path, captures / file)
     assert (done.code, done.stderr) == (0, "")
     check(beside(__file__, f"lines-{name}"), done.stdout)
 
 
-def test_a_source_that_changed_is_told(project: Path) -> None:
+def test_a_source_that_changed_is_warned_of(project: Path) -> None:
     """A file shorter than a captured line is another version."""
     (project / "src" / "train.py").write_text("pass\n")
     done = run("lines", "--source", project / "src", project / "net.dict")
@@ -86,16 +86,15 @@ def test_a_source_that_changed_is_told(project: Path) -> None:
     [b"def f(:\n" * 30, b"\xff\xfe\x00" * 30, b"x = '\\d'\n" * 30],
     ids=["broken", "binary", "dubious escape"],
 )
-def test_a_source_that_is_no_python_ends_nothing(content: bytes, project: Path) -> None:
-    """Whatever lies where the source was, the times are shown."""
+def test_a_source_that_is_no_python_still_has_times(content: bytes, project: Path) -> None:
     (project / "src" / "train.py").write_bytes(content)
     done = run("lines", "--source", project / "src", project / "net.dict")
     assert (done.code, done.stderr) == (0, "")
     assert "0.488" in done.stdout
 
 
-def test_a_capture_of_blocking_launches_is_told(tmp_path: Path) -> None:
-    """CUDA_LAUNCH_BLOCKING=1 distorts overlap: a warning, unless -q."""
+def test_blocking_launches_are_warned_of(tmp_path: Path) -> None:
+    """CUDA_LAUNCH_BLOCKING=1 prevents overlap; -q omits the warning."""
     work = [Work((n * 10 + 2, n * 10 + 6), (n * 10, n * 10 + 8)) for n in range(9)]
     path = _dict(tmp_path / "net.dict", capture(work, ranges=[trace((0, 99), "/a.py:1")]))
     assert BLOCKING in run("lines", path).stderr
@@ -103,8 +102,8 @@ def test_a_capture_of_blocking_launches_is_told(tmp_path: Path) -> None:
     assert BLOCKING in " ".join(run("summary", path).stdout.split())
 
 
-def test_lines_are_ranked_by_what_they_launch_themselves(project: Path) -> None:
-    """The line that all goes through comes last; --top says how many, and what is left out."""
+def test_lines_are_sorted_by_self_time(project: Path) -> None:
+    """The line that all goes through comes last; --top limits them, and says so."""
     shown = run("lines", "--top", "2", project / "net.dict").stdout
     assert shown.index("net.py:5") < shown.index("net.py:6") < shown.index("... and 1 more, 9.8 %")
     assert "train.py:20" not in shown[: shown.index("... and")]
@@ -112,7 +111,7 @@ def test_lines_are_ranked_by_what_they_launch_themselves(project: Path) -> None:
 
 @pytest.mark.parametrize("condition", ["line~net.py", "dir=fprop and op=matmul", "sil>45000"])
 def test_lines_of_chosen_rows(condition: str, project: Path) -> None:
-    """`--where` as in `prof`: the same rows, and what part of the time they are."""
+    """`--where` as in `prof`: the same rows, and their share of the time."""
     done = run("lines", "--where", condition, project / "net.dict")
     rows = run("prof", "--csv", "-c", "sil", "--where", condition, project / "net.dict").stdout
     ns = sum(int(row.strip('"')) for row in rows.split()[1:])

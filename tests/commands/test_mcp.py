@@ -83,7 +83,7 @@ def _error(tool: str, *roots: str, **arguments: object) -> str:
 
 @pytest.mark.slow
 def test_over_stdio_as_an_agent_does(tmp_path: Path) -> None:
-    """A process of its own: which tools there are, an answer, an error, and another answer."""
+    """In a process of its own: the list of tools, an answer, an error, and another answer."""
     a = str(capture(tmp_path / "a.sqlite"))
 
     async def conversation(client: mcp.Client) -> tuple[list[str], Any, Any, Any]:
@@ -102,8 +102,8 @@ def test_over_stdio_as_an_agent_does(tmp_path: Path) -> None:
     assert [row["idx"] for row in rows.structured_content["rows"]] == [1, 3]
 
 
-def test_every_tool_gives_the_answer_of_its_command(tmp_path: Path) -> None:
-    """The same document, with what was cut beside it."""
+def test_every_tool_returns_the_answer_of_its_command(tmp_path: Path) -> None:
+    """With what was truncated."""
     a, b = capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=1.5)
     one, other = str(a), str(b)
     assert _call("lines", file=one) == {**ask("lines", a), "cut": {}}
@@ -120,8 +120,8 @@ def test_every_tool_gives_the_answer_of_its_command(tmp_path: Path) -> None:
     assert _call("prof", file=one, by="op")["rows"] == ask("prof", a, "--by", "op")["rows"]
 
 
-def test_memory(tmp_path: Path) -> None:
-    """Of a snapshot, with the trace of its run; the summary of that has the peak, too."""
+def test_memory_of_a_snapshot_and_its_trace(tmp_path: Path) -> None:
+    """The summary has the peak, too."""
     snapshot = str(built.write(tmp_path / "net.memory.pickle", built.training(5, leak=1000)))
     given, full = _call("memory", file=snapshot), ask("memory", snapshot)
     assert given["cut"]["devices.timeline"] == len(full["devices"][0]["timeline"]) - 20
@@ -136,7 +136,7 @@ def test_memory(tmp_path: Path) -> None:
 
 
 def test_advice_leads_to_rows_and_their_explanation(tmp_path: Path) -> None:
-    """What an agent does next, with what an answer gave it."""
+    """As an agent would go on from an answer."""
     a = str(capture(tmp_path / "a.sqlite"))
     slowest = _call("prof", file=a, limit=1)
     assert slowest["rows_left_out"] == 4
@@ -145,7 +145,7 @@ def test_advice_leads_to_rows_and_their_explanation(tmp_path: Path) -> None:
     assert _call("prof", file=a, where=f"idx={row}")["rows"] == slowest["rows"]
 
 
-def test_source_only_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_source_is_read_only_on_request(tmp_path: Path) -> None:
     """From the folder that the caller names."""
     (tmp_path / "me").mkdir()
     (tmp_path / "me" / "model.py").write_text("\n" * 11 + "x = relu(x)\n")
@@ -206,7 +206,7 @@ def test_errors_say_what_to_do(
 def test_with_a_root_nothing_outside_of_it_is_read(
     tool: str, arguments: dict[str, Any], tmp_path: Path
 ) -> None:
-    """By no path, pattern or link; nor is it said what there is."""
+    """By path, pattern or link; nor is its content revealed."""
     inside, outside = tmp_path / "in", tmp_path / "out"
     for folder in (inside, outside):
         folder.mkdir()
@@ -226,7 +226,7 @@ def test_with_a_root_nothing_outside_of_it_is_read(
 
 
 @pytest.mark.slow
-def test_with_a_root_what_is_in_it_is_read(tmp_path: Path) -> None:
+def test_with_a_root_files_in_it_are_read(tmp_path: Path) -> None:
     """As without: files, patterns, and both sides of a comparison."""
     net = str(capture(tmp_path / "net.sqlite"))
     root = str(tmp_path)
@@ -238,7 +238,7 @@ def test_with_a_root_what_is_in_it_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_capture_is_not_shown(tmp_path: Path) -> None:
-    """Whatever a client names, and though it may look like records: errors hold none of it."""
+    """Whatever a client names: errors quote nothing from it."""
     for name, content in (
         ("id_rsa", "SECRET line\n" * 50),
         ("net.dict", '{"kShortName": SECRET}\n'),
@@ -253,8 +253,8 @@ def test_a_file_that_is_no_capture_is_not_shown(tmp_path: Path) -> None:
         assert "SECRET" not in _error("doctor", file=str(path))
 
 
-def test_tools_say_that_they_only_read() -> None:
-    """Their hints, and a description of each."""
+def test_tools_are_marked_read_only() -> None:
+    """And described."""
     tools = _asked(lambda client: client.list_tools()).tools
     for tool in tools:
         assert tool.description
@@ -263,7 +263,7 @@ def test_tools_say_that_they_only_read() -> None:
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:
-    """Neither beside the capture nor in the current folder."""
+    """Neither next to the capture nor in the current folder."""
     a = str(capture(tmp_path / "a.sqlite"))
     before = {path: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), *TOP.iterdir())}
     for tool in ("summary", "lines", "prof"):
@@ -273,7 +273,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_each_parameter_is_described_and_one_thing_has_one_name() -> None:
-    """What is read is `file`, or `before` and `after`; `where` chooses rows, `gpu` peaks."""
+    """Inputs are `file`, or `before` and `after`; `where` selects rows, `gpu` peaks."""
     tools = _asked(lambda client: client.list_tools(), partial(_in_process, allow_run=True)).tools
     named = {tool.name: tool.input_schema["properties"] for tool in tools}
     for properties in named.values():
@@ -304,7 +304,7 @@ def test_each_parameter_is_described_and_one_thing_has_one_name() -> None:
 def test_a_wrong_name_or_value_is_answered_with_the_right_ones(
     tool: str, arguments: dict[str, object], says: str
 ) -> None:
-    """In one line: no list of what a validator found."""
+    """In one line, without the validator's list."""
     text = _error(tool, **arguments)
     assert says in text
     assert "\n" not in text
@@ -312,7 +312,7 @@ def test_a_wrong_name_or_value_is_answered_with_the_right_ones(
 
 
 @pytest.mark.slow
-def test_former_names_of_parameters_go_on_working(tmp_path: Path) -> None:
+def test_former_names_of_parameters_still_work(tmp_path: Path) -> None:
     a = str(capture(tmp_path / "a.sqlite"))
     assert _call("lines", captures=a) == _call("lines", file=a)
     assert _call("doctor", capture=a) == _call("doctor", file=a)
@@ -348,7 +348,7 @@ def test_gpu_and_where_are_those_of_the_commands(tmp_path: Path) -> None:
 
 
 def test_answers_are_bounded() -> None:
-    """Lists and texts are cut, and what is missing is said by the name of the list."""
+    """Lists and texts are truncated, and the answer names the lists."""
     line = LineTime(
         line="a.py:1",
         file="a.py",
@@ -371,15 +371,15 @@ def test_answers_are_bounded() -> None:
 
 
 def test_without_the_sdk_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 1; so for an SDK that is too old."""
+    """Exit code 1; also for an SDK that is too old."""
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = run("mcp")
     assert (done.code, done.stdout) == (1, "")
     assert done.stderr == "pyprof: the MCP server needs mcp: pip install mcp\n"
 
 
-def test_an_old_sdk_is_said_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its servers were made in another way."""
+def test_an_old_sdk_is_reported_as_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its servers were created differently."""
     monkeypatch.setitem(sys.modules, "mcp.server", None)
     done = run("mcp")
     assert (done.code, done.stdout) == (1, "")
@@ -397,7 +397,7 @@ def test_an_old_sdk_is_said_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_verdict_and_gains_of_a_real_capture_take_one_call_of_20_kb(
     captures: Path, name: str
 ) -> None:
-    """As text, too, which is what a language model reads."""
+    """As text, too, which a language model reads."""
     arguments = {"file": str(captures / name)}
     result = _asked(lambda client: client.call_tool("summary", arguments))
     answer = result.structured_content

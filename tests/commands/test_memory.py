@@ -33,8 +33,8 @@ def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
     assert "1.07 GB were asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
 
 
-def test_maxima_apart_from_the_peak_are_told(tmp_path: Path) -> None:
-    """What waits for a stream, and what the allocator has of the device, may be most elsewhere."""
+def test_other_maxima_are_shown_beside_the_peak(tmp_path: Path) -> None:
+    """Blocks that wait for a stream, and reserved memory, may have theirs elsewhere."""
     device = built.Device(segment_bytes=1 << 20)
     first = device.alloc(4000, built.user(1))
     device.free(first, pending=True)
@@ -52,7 +52,7 @@ def test_maxima_apart_from_the_peak_are_told(tmp_path: Path) -> None:
 
 
 def test_peak_by_full_call_stack(tmp_path: Path) -> None:
-    """Frames of Python from the outermost, then the op; what has none is listed, too."""
+    """Python frames from the outermost, then the op; blocks without a stack are listed, too."""
     device = built.Device()
     outer, inner = built.user(1, "main"), ("forward", "/home/user/net;1.py", 5)
     mul = ("torch::autograd::THPVariable_mul(_object*, _object*, _object*)", "??", 0)
@@ -76,8 +76,8 @@ def test_peak_by_full_call_stack(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_held_at_a_chosen_moment(tmp_path: Path) -> None:
-    """After an event, or until a time: a shown time reaches to its own event."""
+def test_blocks_at_a_chosen_moment(tmp_path: Path) -> None:
+    """After an event, or until a time: a displayed time selects its own event."""
     device = built.training(2)
     path = built.write(tmp_path / "x.pickle", device)
     expected = built.levels(built.snapshot(device))
@@ -101,7 +101,7 @@ def test_what_is_held_at_a_chosen_moment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", ["12", "0.5s", "9e9ms", "-1", "5 parsecs", "1.5"])
 def test_a_moment_needs_a_unit_or_is_an_event(tmp_path: Path, at: str) -> None:
-    """A snapshot without times has events alone; no page shows a moment."""
+    """A snapshot without times only has events; no page shows a moment."""
     device = built.Device()
     device.alloc(1000)
     for event in device.events:
@@ -114,7 +114,7 @@ def test_a_moment_needs_a_unit_or_is_an_event(tmp_path: Path, at: str) -> None:
 
 
 def test_long_names_fit_a_page_s_width(tmp_path: Path) -> None:
-    """Tables are 100 columns wide; sizes stay whole."""
+    """Tables are 100 columns wide; sizes are not truncated."""
     device = built.training()
     for line in range(1, 4):
         device.alloc(
@@ -125,7 +125,7 @@ def test_long_names_fit_a_page_s_width(tmp_path: Path) -> None:
     assert done.stdout.count("100 GB") >= 3
 
 
-def test_json_has_all_of_it(snapshot: Path, tmp_path: Path) -> None:
+def test_json_has_the_whole_answer(snapshot: Path, tmp_path: Path) -> None:
     """On stdout with --json, in a file by its suffix; unknown is null."""
     target = tmp_path / "x.json"
     assert run("memory", snapshot, "-o", target).code == 0
@@ -159,17 +159,15 @@ def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
     assert "Peaks of memory" in shown
 
 
-def test_what_holds_no_memory_is_one_line(tmp_path: Path) -> None:
+def test_a_file_without_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_text("nothing")
     for name in (path, tmp_path, tmp_path / "absent"):
         refused("memory", name)
 
 
-def test_values_that_no_tool_writes_are_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As for every command that reads a trace."""
+def test_impossible_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, as by every command that reads a trace."""
 
     def too_large(_: Path) -> None:
         raise pa.ArrowInvalid("Value 4611686018427387904 too large")
@@ -182,15 +180,15 @@ def test_values_that_no_tool_writes_are_one_line(
     assert "impossible values (Value 4611686018427387904 too large)" in refused("memory", trace)
 
 
-def test_an_empty_snapshot_is_one_line(tmp_path: Path) -> None:
+def test_an_empty_snapshot_is_refused(tmp_path: Path) -> None:
     """Of a device that did nothing."""
     path = tmp_path / "x.pickle"
     path.write_bytes(pickle.dumps(built.snapshot()))
     refused("memory", path)
 
 
-def test_a_snapshot_is_not_written_over(snapshot: Path) -> None:
-    """An input neither by its own name nor in its folder."""
+def test_a_snapshot_is_not_overwritten(snapshot: Path) -> None:
+    """Neither by its own name nor in its folder."""
     before = snapshot.read_bytes()
     for name in (snapshot, snapshot.parent):
         assert run("memory", name, "-o", snapshot).code == 1
@@ -200,7 +198,7 @@ def test_a_snapshot_is_not_written_over(snapshot: Path) -> None:
     assert (snapshot.read_bytes(), other.read_bytes()) == (before, before)
 
 
-def test_other_commands_name_this_one(snapshot: Path) -> None:
+def test_other_commands_refer_to_pyprof_memory(snapshot: Path) -> None:
     done = run("summary", snapshot)
     assert done.code == 1
     assert "a torch memory snapshot, which pyprof memory reads" in done.stderr
@@ -210,14 +208,14 @@ def test_other_commands_name_this_one(snapshot: Path) -> None:
     "path", sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle")), ids=lambda p: p.stem
 )
 def test_real_snapshots_are_shown(path: Path) -> None:
-    """Every section is there, nothing is cut."""
+    """Every section is there, nothing is truncated."""
     done = run("memory", path, *(f"--by={key}" for key in ("line", "op", "size", "evidence")))
     assert (done.code, done.stderr) == (0, "")
     assert "At the peak by line" in done.stdout
 
 
-def test_blocks_alike_are_one_row_and_nothing_is_unknown_at_length(tmp_path: Path) -> None:
-    """Without stacks no table is by line, op or category: one sentence says why."""
+def test_equal_blocks_are_one_row_and_unknown_tables_one_sentence(tmp_path: Path) -> None:
+    """Without stacks there is no table by line, op or category."""
     device = built.Device()
     for _ in range(3):
         device.alloc(4000)

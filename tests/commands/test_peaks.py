@@ -14,8 +14,8 @@ def _kept_nowhere(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, str(tmp_path))
 
 
-def test_the_table_marks_and_tells_doubts() -> None:
-    """A star beside a card stands for a sentence below; no card is cut."""
+def test_the_table_marks_cards_with_caveats() -> None:
+    """A star refers to a sentence below; no card is truncated."""
     text = run("peaks").stdout
     for card in CARDS:
         assert f"{card.name}{'*' if card.doubts else ' '}" in text
@@ -23,12 +23,14 @@ def test_the_table_marks_and_tells_doubts() -> None:
 
 
 def test_an_unknown_card_has_no_peaks() -> None:
-    """One line on stderr says what to do; nothing is on stdout."""
+    """One line on stderr says what to do; stdout is empty."""
     assert "--gpu flops=F" in refused("peaks", "NVIDIA B9000")
 
 
-def test_measuring_keeps_what_it_shows(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--measure writes the rates, keeps them, and says where."""
+def test_measuring_prints_and_saves_rates(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--measure says where."""
     pytest.importorskip("torch")
     monkeypatch.setattr("pyprof.gpu.peaks.microbenchmark.CPU_SIDE", 32)
     monkeypatch.setattr("pyprof.gpu.peaks.microbenchmark.CPU_COPY_BYTES", 1 << 12)
@@ -46,6 +48,6 @@ def test_measuring_keeps_what_it_shows(tmp_path: object, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "arguments", [["--measure", "T4"], ["--measure", "tpu"], ["T4", "--measure", "cpu"]]
 )
-def test_options_that_do_not_go_together(arguments: list[str]) -> None:
-    """Wrong usage is exit code 2."""
+def test_conflicting_options_are_a_usage_error(arguments: list[str]) -> None:
+    """Exit code 2."""
     assert run("peaks", *arguments).code == 2

@@ -51,7 +51,7 @@ def column(rows: list[dict[str, str]], header: str) -> list[str]:
 
 
 def test_the_twenty_old_columns_keep_their_names_and_headers(path: Path) -> None:
-    """-c takes the original's names; headers are the original's, in the order asked for."""
+    """-c takes the original's names, in the order requested."""
     names = OLD.split()
     (header, *_) = run("prof", "--csv", "-c", ",".join(names), path).stdout.splitlines()
     assert header == (
@@ -89,7 +89,7 @@ def test_every_column_can_be_shown_in_every_format(path: Path) -> None:
 
 
 def test_values_are_those_of_the_capture(path: Path) -> None:
-    """What a row says is what the tables and ranges said; 2*64*64*64 FLOPs a product."""
+    """As in its tables and ranges; 2*64*64*64 FLOPs a product."""
     rows = table("-c", "layer,line,mod,op,kernel,sil,tc,stream,kind,flops,bytes,gap,queue", path)
     assert column(rows, "Op") == ["mm", "mm", "mul", "", ""]
     assert column(rows, "Sil(ns)") == ["300", "100", "50", "40", "10"]
@@ -105,7 +105,7 @@ def test_values_are_those_of_the_capture(path: Path) -> None:
 
 @pytest.mark.parametrize("width", [100, 123, 150, 200, 400])
 def test_no_line_is_wider_than_asked(width: int, path: Path) -> None:
-    """-w N: every line fits, and columns are where the header has them."""
+    """With -w N every line fits, and columns are aligned with the header."""
     done = run("prof", "-w", str(width), path)
     assert done.code == 0
     lines = done.stdout.splitlines()
@@ -115,8 +115,8 @@ def test_no_line_is_wider_than_asked(width: int, path: Path) -> None:
     assert lines[1][place:].startswith("ampere_h16816gemm"[:12])
 
 
-def test_too_little_width_is_said_with_what_is_needed(path: Path) -> None:
-    """And that width is enough, for the first column at least."""
+def test_too_little_width_is_refused_with_the_minimum(path: Path) -> None:
+    """Which is enough for at least the first column."""
     said = refused("prof", "-w", "2", path)
     needed = next(word for word in said.replace(";", "").split() if word.isdigit())
     assert run("prof", "-w", needed, path).code == 0
@@ -150,8 +150,8 @@ def test_every_key_groups_all_rows(key: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("keys", ["op,dir", "kernel, line", "rank,op,kernel", "op,op"])
-def test_several_keys_group_rows_that_have_all_alike(keys: str, path: Path) -> None:
-    """As counted from the rows of two captures by themselves."""
+def test_several_keys_group_rows_equal_in_all(keys: str, path: Path) -> None:
+    """Compared with counting the rows of two captures."""
     names = list(dict.fromkeys(name.strip() for name in keys.split(",")))
     captures = path, path.with_name("other.sqlite")
     shutil.copy(*captures)
@@ -165,21 +165,21 @@ def test_several_keys_group_rows_that_have_all_alike(keys: str, path: Path) -> N
 
 
 @pytest.mark.parametrize("keys", ["op,nothing", "op,params", ""])
-def test_keys_that_do_not_go_together_are_wrong_usage(keys: str, path: Path) -> None:
+def test_conflicting_keys_are_a_usage_error(keys: str, path: Path) -> None:
     done = run("prof", "--by", keys, path)
     assert (done.code, done.stdout) == (2, "")
 
 
-def test_that_nothing_matches_is_said(path: Path) -> None:
-    """Not that the cost of all of nothing is known."""
+def test_no_match_is_reported(path: Path) -> None:
+    """And not that the cost of 100 % of nothing is known."""
     done = run("prof", "--where", "op=nonsense and sil>5", path)
     assert (done.code, done.stderr) == (0, "pyprof: no row matches op=nonsense and sil>5\n")
     assert len(done.stdout.splitlines()) == 1
     assert "cost known for" in run("prof", "--where", "sil>5", path).stderr
 
 
-def test_rows_are_sorted_and_cut(path: Path) -> None:
-    """The largest first; COL- the smallest first; --top keeps the first of them."""
+def test_rows_are_sorted_and_limited(path: Path) -> None:
+    """The largest first; COL- the smallest first; --top keeps the first."""
     assert column(table("--sort", "sil", path), "Sil(ns)") == ["300", "100", "50", "40", "10"]
     assert column(table("--sort", "sil-", path), "Sil(ns)") == ["10", "40", "50", "100", "300"]
     assert column(table("--sort", "sil-", "--top", "2", path), "Sil(ns)") == ["10", "40"]
@@ -191,8 +191,8 @@ def test_rows_are_sorted_and_cut(path: Path) -> None:
     assert (done.code, done.stdout) == (2, "")
 
 
-def test_what_is_known_and_what_is_not_is_said_on_stderr(path: Path) -> None:
-    """The share of GPU time with a cost, and why the rest has none; -q says nothing."""
+def test_the_share_of_known_costs_is_on_stderr(path: Path) -> None:
+    """With the reasons for the rest; -q omits it."""
     done = run("prof", path)
     assert "cost known for 98.0 % of GPU time; unknown for 1 row: no marker (2.0 % in 1)" in (
         done.stderr
@@ -201,8 +201,8 @@ def test_what_is_known_and_what_is_not_is_said_on_stderr(path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("-w", "120"), ("--by", "layer")])
-def test_a_name_of_several_lines_stays_on_one(options: tuple[str, ...]) -> None:
-    """A range may have any name; a row is a line, and no name rules the terminal."""
+def test_a_name_of_several_lines_is_printed_on_one(options: tuple[str, ...]) -> None:
+    """Any range name is one cell, and cannot control the terminal."""
     record = {"kShortName": "k\x1b[31m", "kLongName": "k", "kDuration": 5, "layer": ["a\nb"]}
     columns = () if "--by" in options else ("-c", "idx,kernel,layer")
     lines = run("prof", *options, *columns, "-", stdin=f"{record}\n").stdout.splitlines()
@@ -211,8 +211,8 @@ def test_a_name_of_several_lines_stays_on_one(options: tuple[str, ...]) -> None:
     assert "\x1b" not in lines[1]
 
 
-def test_no_module_is_not_known(tmp_path: Path) -> None:
-    """The original wrote `na`; here it is what is not known: empty in CSV, `-` in text."""
+def test_an_op_without_a_module_has_none(tmp_path: Path) -> None:
+    """The original wrote `na`; here it is empty in CSV and `-` in text."""
     record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "mod": ["na"], "op": ["relu"]}
     path = tmp_path / "net.dict"
     path.write_text(f"{record}\n")
@@ -221,21 +221,21 @@ def test_no_module_is_not_known(tmp_path: Path) -> None:
 
 
 def test_a_device_without_a_number_has_none() -> None:
-    """Records that do not say which GPU it was: no -1."""
+    """Records may not say which GPU it was: no -1."""
     record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "start": 0, "end": 5}
     said = run("summary", "-", stdin=f"{record}\n").stdout
     (header,) = (line.split() for line in said.splitlines() if line.startswith("Time ("))
     assert header == ["Time", "(us)", "GPU", "%"]
 
 
-def test_a_reason_is_named_for_work_that_took_no_time() -> None:
+def test_work_of_0_ns_has_a_reason_too() -> None:
     """A row of 0 ns is unknown for a reason, too."""
     done = run("prof", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 0}\n")
     assert "unknown for 1 row: no marker (0.0 % in 1)" in done.stderr
 
 
-def test_no_marker_is_said_only_where_there_was_none() -> None:
-    """Work in a range of the user's was marked, though no op is known."""
+def test_missing_markers_are_reported_only_without_any_range() -> None:
+    """Work in a user's range was marked, though its op is unknown."""
     record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "layer": ["attention"]}
     done = run("prof", "-", stdin=f"{record}\n")
     assert "unknown for 1 row: only ranges, no op (100.0 % in 1)" in done.stderr
@@ -243,22 +243,22 @@ def test_no_marker_is_said_only_where_there_was_none() -> None:
 
 @pytest.mark.parametrize(("percent", "code"), [("98", 0), ("98.1", 1), ("0", 0), ("100", 1)])
 def test_strict_fails_where_too_little_is_known(percent: str, code: int, path: Path) -> None:
-    """The report is written all the same; the exit code and one line say that it falls short."""
+    """The report is still written; exit code and one line say that it falls short."""
     done = run("prof", "-q", "--strict", percent, path)
     assert done.code == code
     assert bool(done.stderr) is bool(code)
 
 
 @pytest.mark.parametrize("percent", ["nan", "inf", "-1", "100.1", "most"])
-def test_what_is_no_percentage_is_wrong_usage(percent: str, path: Path) -> None:
-    """A nan compares with nothing: it would let everything pass."""
+def test_an_invalid_percentage_is_a_usage_error(percent: str, path: Path) -> None:
+    """A nan would let everything pass."""
     done = run("prof", f"--strict={percent}", path)
     assert (done.code, done.stdout) == (2, "")
     assert "is not a number from 0 to 100, such as 95" in " ".join(done.stderr.split())
 
 
 def test_peaks_can_be_given(path: Path) -> None:
-    """Rates and the name of --gpu change what eff is measured against, exactly."""
+    """Rates and the name in --gpu replace the peaks that eff is relative to, exactly."""
     flops, moved = 2 * 64**3 / 300e-9, 24576 / 300e-9
     (row, *_) = table("-c", "eff,tflops,gbs", "--gpu", "flops=1e13,bandwidth=1e15", path)
     assert float(row["Eff(%)"]) == pytest.approx(100 * flops / 1e13)
@@ -273,7 +273,7 @@ def test_peaks_can_be_given(path: Path) -> None:
 
 @given(names=st.lists(strategies.TEXT, min_size=1, max_size=3))
 def test_csv_parses_back_to_the_rows(names: list[str]) -> None:
-    """Quotes, commas and line ends in layers and kernels come back as they were, with --raw."""
+    """With --raw, quotes, commas and line ends in layers and kernels are kept."""
     names = [name.replace("\0", "") for name in names]
     lines = [
         {"kShortName": "k", "kDuration": n, "layer": [name], "kLongName": "k", "trace": [name]}
@@ -288,7 +288,7 @@ def test_csv_parses_back_to_the_rows(names: list[str]) -> None:
 
 
 def test_every_field_is_quoted(path: Path) -> None:
-    """RFC 4180, as before: numbers and empty fields too."""
+    """As before, by RFC 4180, numbers and empty fields too."""
     for line in run("prof", "--csv", "-c", "idx,op,flops", path).stdout.splitlines():
         assert line.startswith('"')
         assert line.endswith('"')
@@ -296,7 +296,7 @@ def test_every_field_is_quoted(path: Path) -> None:
 
 
 def test_help_names_every_column() -> None:
-    """From the same place as the columns themselves."""
+    """From the columns' own docstrings."""
     text = run("prof", "--help").stdout
     for entry in COLUMNS.values():
         assert f"\n  {entry.name} " in text

@@ -47,7 +47,7 @@ def test_tables_are_written_for_programs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", _TABLES)
 def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> None:
-    """Of ranks that never speak; and the same columns as one with rows."""
+    """For ranks without collectives; the same columns as with rows."""
     quiet = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (0, 9))])
     names = [
         run("ranks", "-q", *captures, "--csv", table).stdout.splitlines()
@@ -59,7 +59,7 @@ def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> Non
     }
 
 
-def test_every_table_can_be_asked_for() -> None:
+def test_every_table_can_be_requested() -> None:
     """The command lists them without loading what makes them."""
     assert tuple(TABLES) == _TABLES
 
@@ -72,10 +72,10 @@ def test_every_table_can_be_asked_for() -> None:
         ([], 2, "Missing argument"),
     ],
 )
-def test_wrong_use_is_told(
+def test_wrong_usage_ends_in_one_line(
     options: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a line, with nothing on stdout."""
+    """With nothing on stdout."""
     given = [*_pair(tmp_path), *options] if "--csv" in options else options
     monkeypatch.chdir(tmp_path)
     done = run("ranks", *given)
@@ -85,7 +85,7 @@ def test_wrong_use_is_told(
 
 @pytest.mark.slow
 def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
-    """What parse wrote tells the same of waiting."""
+    """Parsed files give the same waiting times."""
     captures = _pair(tmp_path)
     for path in captures:
         assert run("parse", "-q", path, "-o", f"{path}.parquet").code == 0

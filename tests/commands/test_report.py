@@ -64,7 +64,7 @@ class _Elements(HTMLParser):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_stay_text(tmp_path: Path, name: str) -> None:
-    """No name of a kernel makes an element, an attribute or a script."""
+    """A kernel's name makes no element, attribute or script."""
     plain, hostile = _Elements(), _Elements()
     plain.feed(page(capture(tmp_path / "a.sqlite", hostile="plain"), tmp_path / "a.html"))
     hostile.feed(page(capture(tmp_path / "b.sqlite", hostile=name), tmp_path / "b.html"))
@@ -73,7 +73,7 @@ def test_names_stay_text(tmp_path: Path, name: str) -> None:
 
 
 def test_it_holds_no_folder_user_or_host(tmp_path: Path) -> None:
-    """Lines are told by their file's name alone; nothing of the machine is in the page."""
+    """Lines have only their file's name; nothing of the machine is in the page."""
     text = page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
     assert "model.py" in text
     assert "/home/me" not in text
@@ -81,7 +81,7 @@ def test_it_holds_no_folder_user_or_host(tmp_path: Path) -> None:
 
 
 def test_its_policy_forbids_requests(tmp_path: Path) -> None:
-    """Even a mistake could not send anything: the content policy allows inline parts only."""
+    """The content policy allows inline parts only, so that not even a mistake sends anything."""
     text = page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy is not None
@@ -99,14 +99,14 @@ def test_its_policy_forbids_requests(tmp_path: Path) -> None:
     ],
 )
 def test_any_capture_has_a_small_page(captures: Path, tmp_path: Path, name: str) -> None:
-    """With layers or without, with times or without, with GPU names or without: below 5 MB."""
+    """With and without layers, times and GPU names: below 5 MB."""
     page(captures / name, tmp_path / "net.html")
     assert (tmp_path / "net.html").stat().st_size < 5_000_000
 
 
 @pytest.mark.long
 def test_the_largest_capture_has_a_small_page(tmp_path: Path) -> None:
-    """Thousands of long names on eight devices in deep layers: below 5 MB all the same."""
+    """Thousands of long names on eight devices in deep layers: still below 5 MB."""
     rows, levels = 2000, 12
     work = [
         Work(f"{'kernel_of_a_long_name_' * 13}{n:05}", (10 * n, 10 * n + 9), (10 * n, 10 * n + 3),
@@ -144,7 +144,7 @@ def opened(chromium: WebDriver, shown: Path) -> WebDriver:
 
 
 def test_it_opens_without_error_or_request(opened: WebDriver) -> None:
-    """The console stays silent, nothing is asked of any network, and no name has run."""
+    """The console is empty, no network is used, and no name has run as a script."""
     assert errors(opened) == []
     assert {url.rpartition("/")[2] for url in requests(opened)} == {"net.html"}
     assert opened.title == "net.sqlite: GPU profile"
@@ -152,7 +152,7 @@ def test_it_opens_without_error_or_request(opened: WebDriver) -> None:
 
 
 def test_its_figures_are_drawn(opened: WebDriver) -> None:
-    """Each figure has a canvas of its own, with something on it."""
+    """Each figure has a canvas with content."""
     script = """
     return [...document.querySelectorAll('.figure')].map((figure) => {
       const {canvas, pen} = figure.plot;
@@ -173,10 +173,8 @@ def test_its_figures_are_drawn(opened: WebDriver) -> None:
         ("stream 7", "stream 7"),
     ],
 )
-def test_names_of_rows_tell_them_apart_in_little_room(
-    opened: WebDriver, name: str, short: str
-) -> None:
-    """Without time and process, rather than cut before the step; whole where there is room."""
+def test_short_row_names_still_differ(opened: WebDriver, name: str, short: str) -> None:
+    """Time and process are dropped before the step is truncated; with room names are whole."""
     script = (
         "const {pen} = document.getElementById('timeline').querySelector('.figure').plot;"
         "return arguments[1].map((room) => pyprof.shortened(pen, arguments[0], room))"
@@ -185,7 +183,7 @@ def test_names_of_rows_tell_them_apart_in_little_room(
 
 
 def test_a_path_that_begins_with_a_sign_is_not_reordered(opened: WebDriver) -> None:
-    """Cells that are cut at their beginning run from right to left; their text must not."""
+    """Cells truncated at their start are right to left, but their text must not be."""
     script = """
     const cell = document.querySelector('#table-lines td.path');
     const text = cell.querySelector('.pick').firstChild;
@@ -213,7 +211,7 @@ TIMES = ["900 ns", "600 ns", "600 ns", "150 ns"]
 
 
 def test_tables_sort(opened: WebDriver) -> None:
-    """A click sorts numbers by value, the next turns round."""
+    """A click sorts numbers by value, the next one in reverse."""
     assert _column(opened, 1) == TIMES
     header = opened.find_elements("css selector", "#table-kernels th button")[1]
     header.click()
@@ -244,7 +242,7 @@ def test_tables_sort(opened: WebDriver) -> None:
     ],
 )
 def test_tables_filter(opened: WebDriver, table: str, asked: str, expected: list[str]) -> None:
-    """The box keeps rows that hold every word and fulfil every condition."""
+    """The box keeps rows that contain every word and fulfil every condition."""
     box = opened.find_element("css selector", f"input[data-for=table-{table}]")
     box.send_keys(asked)
     assert _column(opened, 0, table) == expected
@@ -253,8 +251,8 @@ def test_tables_filter(opened: WebDriver, table: str, asked: str, expected: list
     assert count.text == f"{len(expected)} of {rows} rows"
 
 
-def test_a_filter_that_makes_no_sense_says_so(opened: WebDriver) -> None:
-    """A name that is no column's, a limit that is no number: all rows stay."""
+def test_an_invalid_filter_says_so(opened: WebDriver) -> None:
+    """An unknown column, a limit that is no number: all rows stay."""
     box = opened.find_element("css selector", "input[data-for=table-lines]")
     count = opened.find_element("css selector", "output[data-for=table-lines]")
     box.send_keys("eff:<20")
@@ -278,7 +276,7 @@ def test_a_filter_that_makes_no_sense_says_so(opened: WebDriver) -> None:
 
 
 def test_a_table_is_saved_as_csv(opened: WebDriver) -> None:
-    """The rows shown, in their order; numbers whole, with their units in the header."""
+    """The rows shown, in their order; unrounded numbers, with units in the header."""
     box = opened.find_element("css selector", "input[data-for=table-kernels]")
     box.send_keys("time:<300ns")
     text = opened.execute_script("return pyprof.csv(document.getElementById('table-kernels'))")
@@ -288,7 +286,7 @@ def test_a_table_is_saved_as_csv(opened: WebDriver) -> None:
 
 
 def test_a_row_is_copied(opened: WebDriver) -> None:
-    """Its button stands in the row under the pointer; cells are told apart by tabs."""
+    """By the button in the row under the pointer, with tabs between cells."""
     opened.execute_script(
         "window.copied = []; navigator.clipboard.writeText = async (text) => copied.push(text);"
         "const row = document.querySelector('#table-kernels tbody tr');"
@@ -346,8 +344,8 @@ canvas.dispatchEvent(new MouseEvent('click', event));
     ],
     ids=["kernel", "op", "line", "module", "point"],
 )
-def test_one_selection_holds_everywhere(opened: WebDriver, click: str) -> None:
-    """Whatever is clicked, all tables show what shares time with it, and how much: the same."""
+def test_a_selection_applies_to_all_tables(opened: WebDriver, click: str) -> None:
+    """Whatever is clicked, they show what shares time with it, and how much."""
     opened.execute_script(click)
     assert _selected(opened) == RELU
     bar = opened.find_element("id", "selection")
@@ -364,7 +362,7 @@ def test_one_selection_holds_everywhere(opened: WebDriver, click: str) -> None:
 
 
 def test_escape_ends_a_selection(opened: WebDriver) -> None:
-    """And a second click on the same row does."""
+    """So does a second click on the same row."""
     row = opened.find_element("css selector", "#table-ops tbody tr")
     bar = opened.find_element("id", "selection")
     for end in ("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))",
@@ -375,8 +373,8 @@ def test_escape_ends_a_selection(opened: WebDriver) -> None:
         assert not bar.is_displayed()
 
 
-def test_a_kernel_in_the_timeline_tells_op_line_and_kernel(opened: WebDriver) -> None:
-    """So does the tooltip; a gap tells its cause."""
+def test_a_kernel_in_the_timeline_shows_op_line_and_name(opened: WebDriver) -> None:
+    """In its tooltip, too; a gap shows its cause."""
     script = """
     const {plot} = document.getElementById('figure-timeline');
     const [{lanes: [lane], gaps}] = plot.item.devices;
@@ -397,10 +395,10 @@ def test_a_kernel_in_the_timeline_tells_op_line_and_kernel(opened: WebDriver) ->
     assert gap.startswith("idle 6.67 us\nlaunch the host launches too slowly")
 
 
-def test_a_joined_box_is_divided_as_its_time_is(
+def test_a_merged_box_is_divided_by_time(
     tmp_path: Path, chromium: WebDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a large capture: its tooltip tells the parts, a click selects the one pointed at."""
+    """For large captures: the tooltip lists the parts, a click selects that below the pointer."""
     monkeypatch.setattr(lanes, "_MAX_SINGLE", 0)
     monkeypatch.setattr(lanes, "_BINS", 1)
     made = html(summarise_page(source.load(str(capture(tmp_path / "net.sqlite")))))
@@ -425,7 +423,7 @@ def test_a_joined_box_is_divided_as_its_time_is(
 
 
 def test_ctrl_and_the_wheel_zoom_where_the_pointer_is(opened: WebDriver) -> None:
-    """What is under the pointer stays there; a step is shown whole by its button."""
+    """The point below it stays in place; a button shows the whole step."""
     script = """
     const {plot} = document.getElementById('figure-timeline');
     const box = plot.canvas.getBoundingClientRect();
@@ -456,7 +454,7 @@ def test_the_wheel_alone_scrolls_the_page(opened: WebDriver) -> None:
 
 @pytest.mark.parametrize("by", ["family", "op", "layer"])
 def test_the_timeline_is_coloured_by_family_op_or_layer(opened: WebDriver, by: str) -> None:
-    """Kernels of one are alike, those of two are not; the legend names them."""
+    """Kernels of one have one colour, and the legend names it."""
     script = """
     const {plot} = document.getElementById('figure-timeline');
     const choice = plot.host.querySelector('select');
@@ -495,7 +493,7 @@ return [labels.map(label => label.text), covered]
 def test_labels_of_a_roofline_do_not_collide(
     captures: Path, tmp_path: Path, chromium: WebDriver, name: str, points: int
 ) -> None:
-    """Each roof and the five points of most time are named; no name covers another."""
+    """Each roof and the five longest points have labels that cover no other."""
     target = tmp_path / "net.html"
     assert run("roofline", captures / name, "-o", target).code == 0
     drawn(chromium, target)
@@ -506,7 +504,7 @@ def test_labels_of_a_roofline_do_not_collide(
 
 
 def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
-    """A name is as long as what is seen of its box; a box that fills the figure has it whole."""
+    """A name is as long as the visible part of its box."""
     for zoom in (1, 0.1):
         boxes = opened.execute_script(
             "const {plot} = document.getElementById('figure-icicle');"
@@ -521,7 +519,7 @@ def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
 
 
 def test_the_button_changes_between_light_and_dark(opened: WebDriver) -> None:
-    """Paper and the figures' ink change together."""
+    """Background and figures change together."""
     script = (
         "return [getComputedStyle(document.body).backgroundColor, "
         "document.querySelector('.figure').plot.view.colours.ink]"
@@ -567,7 +565,7 @@ def sized(opened: WebDriver) -> Iterator[WebDriver]:
 
 
 def test_tables_are_no_wider_than_the_screen(sized: WebDriver) -> None:
-    """On 1366 pixels nothing but a cut name is wider than its place, whatever the names are."""
+    """At 1366 pixels only truncated names are wider than their cell, whatever they are."""
     _screen(sized, 1366, 768)
     sized.execute_script(LONG)
     assert sized.execute_script(CLIPPED, "td.text, .pick") == [0, []]
@@ -575,7 +573,7 @@ def test_tables_are_no_wider_than_the_screen(sized: WebDriver) -> None:
 
 @pytest.mark.slow
 def test_on_a_telephone_only_tables_scroll_sideways(sized: WebDriver, shown: Path) -> None:
-    """The page itself is as wide as the screen; a table's first column stays in sight."""
+    """The page is as wide as the screen; a table's first column stays visible."""
     _screen(sized, 390, 844, mobile=True)
     drawn(sized, shown)
     sized.execute_script(LONG)
@@ -589,8 +587,8 @@ def test_on_a_telephone_only_tables_scroll_sideways(sized: WebDriver, shown: Pat
     assert sized.execute_script(moved) == [True, 1]
 
 
-def test_on_paper_nothing_is_cut(sized: WebDriver) -> None:
-    """Every table is whole, everything that can be opened is, in a light page's ink."""
+def test_on_paper_nothing_is_truncated(sized: WebDriver) -> None:
+    """Tables are whole, collapsed parts open, and colours light."""
     sized.find_element("css selector", "button.theme").click()
     before = sized.execute_script("return document.documentElement.dataset.theme")
     _screen(sized, 700, 1000)
@@ -607,7 +605,7 @@ def test_on_paper_nothing_is_cut(sized: WebDriver) -> None:
 
 
 def test_axe_finds_nothing(opened: WebDriver) -> None:
-    """Deque's checker of accessibility, where $AXE_CORE names its axe.min.js, in all states."""
+    """Deque's accessibility checker, if $AXE_CORE names its axe.min.js, in all states."""
     script = os.environ.get("AXE_CORE")
     if not script:
         pytest.skip("AXE_CORE does not name axe.min.js")
@@ -629,7 +627,7 @@ def _elements(path: Path) -> list[tuple[str, dict[str, str | None]]]:
 
 
 def test_a_reader_without_a_mouse_finds_everything(shown: Path) -> None:
-    """One main part, one title; what scrolls takes the focus and has a name, as all inputs have."""
+    """One main part, one title; scrollable parts and inputs have focus and a name."""
     elements = _elements(shown)
     tags = [tag for tag, _ in elements]
     assert (tags.count("main"), tags.count("h1")) == (1, 1)
@@ -657,7 +655,7 @@ def _luminance(colour: str) -> float:
 
 
 def test_text_has_contrast_in_both_themes(shown: Path) -> None:
-    """At least 4.5 to 1, as WCAG has it, on every ground that it stands on."""
+    """At least 4.5 to 1, by WCAG, on every background."""
     style = shown.read_text().partition("<style>")[2].partition("</style>")[0]
     for start in (":root {", ':root[data-theme="dark"] {'):
         block = style.partition(start)[2].partition("}")[0]
@@ -668,8 +666,8 @@ def test_text_has_contrast_in_both_themes(shown: Path) -> None:
                 assert (high + 0.05) / (low + 0.05) >= 4.5, (start, ink, ground)
 
 
-def test_it_says_what_it_is_of_and_how_it_was_made(tmp_path: Path) -> None:
-    """The file's name, what recorded it, its steps, and the command: without folders."""
+def test_the_page_says_what_it_shows_and_how_it_was_made(tmp_path: Path) -> None:
+    """File name, recorder, steps and command, without folders."""
     file, target = capture(tmp_path / "net.sqlite", steps=3), tmp_path / "x.html"
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)")
@@ -694,14 +692,14 @@ def test_it_says_what_it_is_of_and_how_it_was_made(tmp_path: Path) -> None:
         (["runs/a/", "runs/b"], "a and 1 more"),
     ],
 )
-def test_its_label_tells_nobodys_name(paths: list[str], expected: str) -> None:
-    """Neither folders, nor the host that torch.profiler's handler names files after."""
+def test_the_pages_label_holds_no_host_or_folder(paths: list[str], expected: str) -> None:
+    """torch.profiler's handler puts the host into file names."""
     assert report._label(paths) == expected
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@x"])
 def test_a_formula_in_a_name_stays_text_in_csv(opened: WebDriver, text: str) -> None:
-    """As in the CSV of every command: an apostrophe stands before it."""
+    """After an apostrophe, as in the CSV of every command."""
     script = (
         "const table = document.getElementById('table-kernels');"
         "table.querySelector('.pick').textContent = arguments[0]; return pyprof.csv(table)"
@@ -711,8 +709,8 @@ def test_a_formula_in_a_name_stays_text_in_csv(opened: WebDriver, text: str) -> 
     assert "-" in {row[8] for row in rows}  # no arithmetic that could use Tensor Cores
 
 
-def test_source_is_shown_only_where_asked(tmp_path: Path) -> None:
-    """--source names the folder: then each line has its text, and the slowest its surroundings."""
+def test_source_is_shown_only_on_request(tmp_path: Path) -> None:
+    """With --source each line has its text, and the slowest their surroundings."""
     (tmp_path / "src").mkdir()
     source = [f"x = {number}" for number in range(1, 12)] + ["y = torch.relu(<x>)", "z = 13"]
     (tmp_path / "src" / "model.py").write_text("\n".join(source))
@@ -728,8 +726,8 @@ def test_source_is_shown_only_where_asked(tmp_path: Path) -> None:
     assert str(tmp_path) not in text
 
 
-def test_a_password_in_a_url_names_no_page() -> None:
-    """Nor do tokens in its query."""
+def test_credentials_of_a_url_are_in_no_page_name() -> None:
+    """Nor are tokens in its query."""
     assert output_file.public_name("sftp://me:secret@host/") == "***@host"
     assert output_file.public_name("s3://bucket/a/net.json?token=secret") == "net.json"
 
@@ -737,7 +735,7 @@ def test_a_password_in_a_url_names_no_page() -> None:
 def test_a_page_is_named_after_its_capture_and_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where -o names none; what cannot be opened is told, and the page stays."""
+    """Without -o; if it cannot be opened, a message says so, and the page stays."""
     asked: list[str] = []
 
     def no_browser(url: str) -> bool:
@@ -760,7 +758,7 @@ def test_a_page_is_named_after_its_capture_and_opened(
 def test_on_a_phone_times_are_on_the_screen_and_links_can_be_touched(
     chromium: WebDriver, tmp_path: Path
 ) -> None:
-    """Those of ops, and of what advice rests on, stand in 390 px; controls are 24 px high."""
+    """Times of ops and of advice's rows fit 390 px; controls are 24 px high."""
     page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
     screen = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)

@@ -15,7 +15,7 @@ def net(tmp_path: Path) -> Path:
 
 
 def test_without_any_peak_there_are_points_and_no_roof(net: Path, tmp_path: Path) -> None:
-    """A card that nobody knows has no roof; the summary says how to give one."""
+    """For an unknown card; the summary says how to supply one."""
     pytest.importorskip("matplotlib")
     text = tmp_path / "net.dict"
     assert run("parse", net, "-o", text).code == 0
@@ -26,8 +26,8 @@ def test_without_any_peak_there_are_points_and_no_roof(net: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("target", ["net", "net.jpg", "-"])
-def test_a_format_that_it_cannot_write_is_wrong_usage(net: Path, target: str) -> None:
-    """Exit code 2; the formats are named."""
+def test_an_unknown_format_is_a_usage_error(net: Path, target: str) -> None:
+    """Exit code 2, with the formats."""
     done = run("roofline", net, "-o", target)
     assert done.code == 2
     assert ".png, .svg, .pdf, .html" in " ".join(done.stderr.split())

@@ -41,7 +41,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_it_ends_with_the_summary(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both steps and the model's ops with their calls are in it; the capture is kept and named."""
+    """With both steps, the model's ops and their calls; the capture is kept and named."""
     monkeypatch.chdir(script.parent)
     result = CliRunner().invoke(run, ["--tool", "torch", str(script), "0"])
     assert result.exit_code == 0, result.output
@@ -56,7 +56,7 @@ def test_it_ends_with_the_summary(script: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_folder_that_takes_no_capture(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where -o names none and none can be kept here, the run is not refused; that is said."""
+    """Without -o, the run goes on in a read-only folder, with a message."""
     monkeypatch.chdir(script.parent)
     allowed = os.access
     monkeypatch.setattr(
@@ -71,7 +71,7 @@ def test_a_folder_that_takes_no_capture(script: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 def test_the_summary_of_processes(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all was done by processes that the script started, theirs are summed up."""
+    """If child processes did all the work, theirs is summarised."""
     monkeypatch.chdir(script.parent)
     script.write_text("""
 import multiprocessing, os, torch
@@ -93,7 +93,7 @@ for rank in "01":
 
 @pytest.mark.slow
 def test_kept_files(script: Path) -> None:
-    """With -o the capture and its records are kept; the script's exit code is passed on."""
+    """-o keeps capture and records; the script's exit code is passed on."""
     name = str(script.parent / "net")
     result = CliRunner().invoke(run, ["--tool", "torch", "-o", name, str(script), "4"])
     assert result.exit_code == 4
@@ -106,7 +106,7 @@ def test_kept_files(script: Path) -> None:
 
 
 def test_every_row_says_where(script: Path) -> None:
-    """Each row has op and line, forward and backward rows the layer; gradients pair up."""
+    """Each row has op and line, forward and backward rows the layer; gradients are paired."""
     name = str(script.parent / "net")
     CliRunner().invoke(run, ["--tool", "torch", "-o", name, str(script), "0"])
     rows = [ast.literal_eval(line) for line in Path(name + ".dict").read_text().splitlines()]
@@ -122,7 +122,7 @@ def test_every_row_says_where(script: Path) -> None:
 @pytest.mark.skipif(machine.find_nsys() is None, reason="no nsys here")
 @pytest.mark.slow
 def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nsys that is installed captures the markers; without a GPU that is said."""
+    """The installed nsys captures the markers; without a GPU a message says so."""
     name = str(script.parent / "net")
     command = [sys.executable, "-m", "pyprof.capture", "--tool", "nsys", "-o", name, str(script)]
     monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
@@ -138,8 +138,7 @@ def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "no GPU work was captured: there is no GPU here" in done.stderr
 
 
-def test_usage() -> None:
-    """Wrong usage is told as such."""
+def test_wrong_usage_ends_in_one_line() -> None:
     for arguments in ([], ["--tool", "vtune", "x.py"]):
         assert CliRunner().invoke(capture, arguments).exit_code == 2
     result = CliRunner().invoke(capture, ["--all", "--steps", "1,1,1", __file__])
@@ -151,7 +150,7 @@ def test_usage() -> None:
 def test_a_script_that_closes_its_output_and_replaces_builtins_gets_its_report(
     script: Path,
 ) -> None:
-    """What it did to its process ends with it."""
+    """What it did to its process does not outlast it."""
     ends = "sys.stdout.close(); sys.stderr.close()\nimport builtins\nbuiltins.open = None\n"
     script.write_text(TRAIN.replace("sys.exit", f"{ends}builtins.sorted = None\nsys.exit"))
     command = [sys.executable, "-m", "pyprof", "run", "--tool", "torch", str(script), "3"]

@@ -49,8 +49,8 @@ def net(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("by", ["op", "layer", "line"])
-def test_summary_of_a_small_capture(by: str, tmp_path: Path) -> None:
-    """The whole text, for each way to list GPU time."""
+def test_the_whole_summary_of_a_small_capture_is_as_expected(by: str, tmp_path: Path) -> None:
+    """For each way to list GPU time."""
     path = tmp_path / "net.dict"
     with path.open("wb") as file:
         dict_lines.write(parse(training(4)), file)
@@ -61,15 +61,15 @@ def test_summary_of_a_small_capture(by: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
-def test_summary_of_a_real_capture(name: str, captures: Path) -> None:
-    """The whole text, on captures of several tools, GPUs and programs."""
+def test_the_whole_summary_of_a_real_capture_is_as_expected(name: str, captures: Path) -> None:
+    """Captures of several tools, GPUs and programs."""
     done = run("summary", "-q", captures / REAL[name])
     assert (done.code, done.stderr) == (0, "")
     check(beside(__file__, f"summary-{name}"), done.stdout)
 
 
 def test_chosen_steps_alone_are_shown(net: Path) -> None:
-    """`--steps 3:` counts the rows of two steps of five."""
+    """`--steps 3:` counts the rows of two of five steps."""
     loaded = source.load(str(net))
     found = answered(loaded, "3:")
     assert found.devices is not None
@@ -79,22 +79,22 @@ def test_chosen_steps_alone_are_shown(net: Path) -> None:
 
 
 def test_the_modelled_share_is_that_of_the_chosen_steps(net: Path) -> None:
-    """Ten rows of five steps have no marker; one step has two of them."""
+    """Ten rows in five steps have no marker, two of them in one step."""
     unknown = {"--steps=0:": "unknown for 10 rows", "--steps=3": "unknown for 2 rows"}
     for option, expected in unknown.items():
         assert expected in run("summary", "-q", option, net).stdout
 
 
 @pytest.mark.parametrize("text", ["9:", "x"])
-def test_no_such_step_is_misuse(text: str, net: Path) -> None:
-    """Exit code 2, with what there is."""
+def test_a_missing_step_is_a_usage_error(text: str, net: Path) -> None:
+    """Exit code 2, with the steps that exist."""
     done = run("summary", "-q", "--steps", text, net)
     assert (done.code, done.stdout) == (2, "")
     assert "--steps" in done.stderr
 
 
 def test_output_goes_to_a_file_without_colours(net: Path) -> None:
-    """`-o` writes the file; nothing on stdout."""
+    """`-o` writes the file; stdout is empty."""
     target = net.parent / "summary.txt"
     done = run("summary", "-q", "-o", target, net)
     assert (done.code, done.stdout) == (0, "")
@@ -103,20 +103,20 @@ def test_output_goes_to_a_file_without_colours(net: Path) -> None:
 
 
 def test_quiet_leaves_out_warnings(captures: Path) -> None:
-    """Warnings about the capture go to stderr, unless -q."""
+    """Warnings go to stderr, unless -q."""
     path = captures / REAL["a100-cudagraph"]
     assert "CUDA graph launches" in run("summary", path).stderr
     assert run("summary", "-q", path).stderr == ""
 
 
 def test_every_cause_is_documented() -> None:
-    """The table of causes in the guide lists all, in their order, and no other."""
+    """The guide's table lists all, in their order, and no other."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "summary.md").read_text("utf-8")
     table = page.partition("| cause |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| (\w+) \|", table, re.MULTILINE) == list(CAUSES)
 
 
-def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
+def test_windows_are_listed_and_pauses_do_not_count(tmp_path: Path) -> None:
     """Windows of 250 ns and 400 ns, the second with 150 ns of idle time."""
     work = [
         NsysWork(at=(1000, 1250), call=(900, 910)),
@@ -135,7 +135,7 @@ def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
 
 
 def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
-    """What a step takes, and what its ops take in it: the same steps, warm-up left out of both."""
+    """The step's time and its ops' times are over the same steps, without warm-up."""
     found = answered(source.load(str(_net_with_warm_up(tmp_path / "net.sqlite"))))
     assert (found.steps.warm_up_count, found.steps.averaged_count) == (1, 4)
     assert found.steps.mean_ns == 1_000_000
@@ -162,7 +162,7 @@ def _net_with_warm_up(path: Path) -> Path:
     return nsys_db(path, work, marks)
 
 
-def test_a_set_of_ranks_adds_what_each_takes_in_a_step(tmp_path: Path) -> None:
+def test_times_per_step_of_ranks_are_added(tmp_path: Path) -> None:
     folder = tmp_path / "ranks"
     folder.mkdir()
     for rank in range(2):
@@ -174,7 +174,7 @@ def test_a_set_of_ranks_adds_what_each_takes_in_a_step(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["op", "layer", "line", "host"])
 def test_lines_of_built_summaries_are_100_characters_at_most(by: str, tmp_path: Path) -> None:
-    """However long names are, however deep layers, however many GPUs, however large numbers."""
+    """However long names, deep layers, many GPUs or large numbers are."""
     names = [f"a_rather_long_name_of_a_layer_{n}" * (1 + n % 3) for n in range(30)]
     ranges = [
         NsysRange(encode_layer(".".join(names[: n + 1])), (1 + n, 9000 - n)) for n in range(30)
@@ -197,7 +197,7 @@ def test_lines_of_built_summaries_are_100_characters_at_most(by: str, tmp_path: 
 
 
 def test_one_word_for_each_direction(tmp_path: Path) -> None:
-    """People read forward and backward, in every table; fprop and bprop are for files."""
+    """Tables for people say forward and backward; fprop and bprop are for files."""
     net = _net_with_warm_up(tmp_path / "net.sqlite")
     for by in ("op", "layer", "line"):
         said = run("summary", "-qv", "--by", by, net).stdout
@@ -206,7 +206,7 @@ def test_one_word_for_each_direction(tmp_path: Path) -> None:
 
 
 def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
-    """An evaluation beside the training is part of all time, and of no step."""
+    """An evaluation counts in the total time but in no step."""
     with_steps = summarise(source.load(str(_net_with_warm_up(tmp_path / "a.sqlite"))))
     alone = nsys_db(tmp_path / "b.sqlite", [NsysWork("gemm", at=(100, 5100), call=(10, 20))], [])
     without = summarise(source.load(str(alone)))
@@ -218,7 +218,7 @@ def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
 
 
 def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -> None:
-    """Within the width; three at least."""
+    """Within the width, for at least three steps."""
     ends = [0, 1000, 2000, 6000, 7000]
     work = [
         NsysWork(f"k{n}", (b - 100, b), (a + 10, a + 20)) for n, (a, b) in enumerate(pairwise(ends))
@@ -237,7 +237,7 @@ def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -
 
 @pytest.mark.parametrize("condition", ["kernel=add", "step=2", "sil>1e9"])
 def test_a_summary_of_chosen_rows(condition: str, net: Path) -> None:
-    """`--where` as in `prof`: the same rows; of the GPU's idle time nothing is said."""
+    """`--where` as in `prof`: the same rows, without idle time."""
     done = run("summary", "--where", condition, net)
     rows = run("prof", "--csv", "-c", "sil", "--where", condition, net).stdout.split()[1:]
     share = f"{100 * sum(int(row.strip(chr(34))) for row in rows) / 200_000:.1f}"
@@ -247,7 +247,7 @@ def test_a_summary_of_chosen_rows(condition: str, net: Path) -> None:
     assert ("Op " in done.stdout) == bool(rows)
 
 
-def test_what_is_kept_of_two_captures_adds_up(net: Path, tmp_path: Path) -> None:
+def test_two_captures_add_up(net: Path, tmp_path: Path) -> None:
     (tmp_path / "ranks").mkdir()
     for rank in range(2):
         (tmp_path / "ranks" / f"rank{rank}.sqlite").write_bytes(net.read_bytes())

@@ -53,7 +53,7 @@ def perform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tr
     return perform_trial
 
 
-def test_what_the_summary_advises_is_tried_and_then_what_helped_together(
+def test_advised_changes_are_tried_and_then_combined(
     perform: Callable[..., Try],
 ) -> None:
     answer = perform()
@@ -72,7 +72,7 @@ def test_what_the_summary_advises_is_tried_and_then_what_helped_together(
     assert both.capture is not None
 
 
-def test_changes_by_name_are_tried_together_where_that_is_asked_for(
+def test_named_changes_are_combined_on_request(
     perform: Callable[..., Try],
 ) -> None:
     """Of two values of one change, the faster."""
@@ -84,13 +84,13 @@ def test_changes_by_name_are_tried_together_where_that_is_asked_for(
     assert together.time_ratio.mid == pytest.approx(0.48)
 
 
-def test_one_change_that_helps_has_no_company(perform: Callable[..., Try]) -> None:
+def test_a_single_helpful_change_is_not_combined(perform: Callable[..., Try]) -> None:
     tried = perform("bf16", "compile", combine=True).changes
     assert [each.change for each in tried] == ["bf16", "compile"]
 
 
-def test_a_prediction_stands_beside_what_was_measured(tmp_path: Path) -> None:
-    """Kernel time by the rule of whatif; null if it refuses, or where there is none."""
+def test_a_prediction_stands_beside_the_measurement(tmp_path: Path) -> None:
+    """Kernel time by the rule of whatif; null if it refuses, or without a rule."""
     net = tmp_path / "net.dict"
     work = [Work((10 * US, 10_010 * US), (0, 5 * US), "ampere_sgemm_128x64_tn")]
     square = Tensor((4096, 4096), "float32")
@@ -125,7 +125,7 @@ def test_a_profiled_run_that_fails_is_not_taken_for_one_without_advice(
 
 
 def test_what_was_measured_before_ctrl_c_is_reported(perform: Callable[..., Try]) -> None:
-    """The first change was measured, the second never."""
+    """The first change was measured, the second was not."""
     numbers = iter(range(100))
 
     def interrupted(request: RunRequest) -> RunResult:

@@ -42,7 +42,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 
-def test_wrong_usage_is_said(tmp_path: Path) -> None:
+def test_wrong_usage_is_reported(tmp_path: Path) -> None:
     assert run("try").code == 2
     wrong = run("try", "--change", "bf61", _script(tmp_path / "a.py", ""))
     assert wrong.code == 2
@@ -81,7 +81,7 @@ def torch_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("torch_is_imported")
 def test_each_change_has_a_verdict_and_the_others_go_on(tmp_path: Path) -> None:
-    """One fails, one is refused, one scales the loss; try.json says it all."""
+    """One fails, one is refused, one scales the loss; try.json has all of it."""
     pytest.importorskip("torch")
     scale = _script(
         tmp_path / "scale.py",
@@ -139,8 +139,8 @@ def test_ctrl_c_ends_the_script_and_reports_what_is_there(tmp_path: Path) -> Non
 
 @pytest.mark.long
 @pytest.mark.usefixtures("torch_is_imported")
-def test_what_helped_is_tried_together(tmp_path: Path) -> None:
-    """Two waits in each step, of which each change leaves one out."""
+def test_changes_that_helped_are_combined(tmp_path: Path) -> None:
+    """Each step has two waits, each of which one change removes."""
     pytest.importorskip("torch")
     setup = (
         "import os, time\n"

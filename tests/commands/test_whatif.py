@@ -21,7 +21,7 @@ def net(tmp_path: Path) -> Path:
 
 
 def test_every_change_is_predicted_or_refused(net: Path) -> None:
-    """Without options, each rule speaks once."""
+    """Without options, each rule once."""
     done = run("whatif", "--json", net)
     assert done.code == 0
     answer = json.loads(done.stdout)
@@ -41,7 +41,7 @@ def test_an_option_asks_for_one_change(net: Path) -> None:
 
 
 def test_several_fusions_are_asked_for_with_a_comma(net: Path) -> None:
-    """Each is predicted or refused; others are misuse."""
+    """Each is predicted or refused; other texts are a usage error."""
     done = run("whatif", "--fuse", "attention,pointwise", "--json", net)
     answer = json.loads(done.stdout)
     said = [each["change"] for each in (*answer["changes"], *answer["refused"])]
@@ -50,7 +50,7 @@ def test_several_fusions_are_asked_for_with_a_comma(net: Path) -> None:
 
 
 def test_another_gpu_is_a_target_not_a_name_of_this_one(net: Path) -> None:
-    """The answer names it in the change, predicted or refused; bad factors are misuse."""
+    """It is named in the change, predicted or refused; invalid factors are a usage error."""
     done = run("whatif", "--gpu", "MI300X", "--batch", "2x", "--json", net)
     answer = json.loads(done.stdout)
     said = [each["change"] for each in (*answer["changes"], *answer["refused"])]
@@ -59,6 +59,6 @@ def test_another_gpu_is_a_target_not_a_name_of_this_one(net: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--dtype=int3", "--gpu=nosuch"])
-def test_an_unknown_type_or_gpu_is_misuse(net: Path, option: str) -> None:
+def test_an_unknown_type_or_gpu_is_a_usage_error(net: Path, option: str) -> None:
     """Exit code 2."""
     assert run("whatif", option, net).code == 2

@@ -29,7 +29,7 @@ def collapsed(source: Path, target: Path, *options: str | Path) -> dict[str, int
 
 
 def test_a_stack_is_lines_then_the_op_then_the_kernel(tmp_path: Path) -> None:
-    """Outermost first, weights in ns; a name's own semicolons would end a frame."""
+    """Outermost first, weights in ns; semicolons in a name would end a frame."""
     weights = collapsed(capture(tmp_path / "net.sqlite", hostile="a;b c"), tmp_path / "x.collapsed")
     lines = "/home/me/train.py:7;/home/me/model.py:12"
     assert weights == {
@@ -42,7 +42,7 @@ def test_a_stack_is_lines_then_the_op_then_the_kernel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hostile", [HOSTILE, "two\nlines", "tab\tbed 12", "核心 3"])
 def test_a_name_breaks_no_line(hostile: str, tmp_path: Path) -> None:
-    """Whatever it holds, a stack is a line, and its weight the number at the end."""
+    """Whatever it holds, a stack is one line that ends with its weight."""
     weights = collapsed(capture(tmp_path / "net.sqlite", hostile=hostile), tmp_path / "x.folded")
     assert sorted(weights.values()) == [50, 200, 200, 300]
 
@@ -51,7 +51,7 @@ def test_a_name_breaks_no_line(hostile: str, tmp_path: Path) -> None:
     "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "nvprof-v100-apex/net.dict"]
 )
 def test_weights_are_those_of_speedscope_s_file(name: str, captures: Path, tmp_path: Path) -> None:
-    """The same stacks and times in another form; all GPU time of the capture."""
+    """The same stacks and times; all GPU time of the capture."""
     weights = collapsed(captures / name, tmp_path / "x.collapsed")
     assert run("export", "-q", captures / name, "-o", tmp_path / "x.speedscope.json").code == 0
     content = json.loads((tmp_path / "x.speedscope.json").read_text(encoding="utf-8"))
@@ -66,7 +66,7 @@ def test_weights_are_those_of_speedscope_s_file(name: str, captures: Path, tmp_p
 
 
 def test_lines_are_called_after_their_functions(tmp_path: Path) -> None:
-    """By the source that is named, with their place; else by the place alone."""
+    """If --source is given, with file and line; else only these."""
     script = tmp_path / "net.py"
     script.write_text("class Net:\n    def forward(self):\n        pass\n")
     work = [Work("relu", (1000, 1100), (110, 120))]
@@ -78,7 +78,7 @@ def test_lines_are_called_after_their_functions(tmp_path: Path) -> None:
 
 
 def test_ranks_add_up(tmp_path: Path) -> None:
-    """One stack of several captures is one line."""
+    """Equal stacks of several captures are one line."""
     (tmp_path / "ranks").mkdir()
     for rank in range(2):
         capture(tmp_path / "ranks" / f"net-rank{rank}.sqlite")

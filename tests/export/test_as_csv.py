@@ -9,7 +9,7 @@ from tests.export.exported import export
 
 
 def test_csv_holds_every_column_and_row(source: Path) -> None:
-    """Names and values are those of the frame; unknown is empty; shapes are spelt `2x3`."""
+    """Names and values are those of the frame; unknown is empty; shapes are written `2x3`."""
     with export(source, ".csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     frame = pyprof.load(source)

@@ -6,7 +6,7 @@ from tests.export.exported import export
 
 
 def test_markdown_totals_ops_kernels_layers_and_lines(source: Path) -> None:
-    """A section each, the longest first; what no op called is one group."""
+    """A section each, the longest first; work without an op is one group."""
     text = export(source, ".md").read_text()
     titles = [line for line in text.splitlines() if line.startswith("#")]
     assert titles == ["# GPU profile", "## Ops", "## Kernels", "## Layers", "## Source lines"]

@@ -30,7 +30,7 @@ def profile(source: Path, target: Path, *options: str | Path) -> Stats:
 
 
 def test_time_adds_up_the_stack(tmp_path: Path) -> None:
-    """A line's cumulative time is that of the kernels which it caused, however deep."""
+    """A line's cumulative time is that of the kernels it caused, however deep."""
     stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
     cumulative = {key: round(entry[3] * 1e9) for key, entry in stats.items()}
     assert cumulative[ROOT] == 100 + 100 + 300 + 50 + 200
@@ -41,7 +41,7 @@ def test_time_adds_up_the_stack(tmp_path: Path) -> None:
 
 
 def test_calls_are_pieces_of_gpu_work(tmp_path: Path) -> None:
-    """Two kernels under one line are two calls of it, from the line above it."""
+    """Two kernels of one line are two calls of it, from the line above it."""
     stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
     primitive, calls, own, _, callers = stats["/home/me/model.py", 12, "model.py:12"]
     assert (primitive, calls, own) == (2, 2, 0)
@@ -51,7 +51,7 @@ def test_calls_are_pieces_of_gpu_work(tmp_path: Path) -> None:
 
 
 def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
-    """By the source that is named; outside of functions, by its text. Else none is read."""
+    """With --source; outside of functions by its text. Otherwise no source is read."""
     script = tmp_path / "net.py"
     script.write_text("class Net:\n    def forward(self):\n        pass\n\nout = Net().forward()\n")
     lines = encode_trace((f"{script}:5", f"{script}:3", f"{script}:99"))
@@ -66,8 +66,8 @@ def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
         assert {line: name for file, line, name in stats if file == str(script)} == expected
 
 
-def test_own_time_is_the_gpu_time_of_the_capture(captures: Path, tmp_path: Path) -> None:
-    """Own times add up to the summed durations: none is lost, none counted twice."""
+def test_self_times_add_up_to_the_gpu_time(captures: Path, tmp_path: Path) -> None:
+    """None is lost or counted twice."""
     source = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
     stats = profile(source, tmp_path / "net.prof")
     own = sum(entry[2] for entry in stats.values())
@@ -77,8 +77,8 @@ def test_own_time_is_the_gpu_time_of_the_capture(captures: Path, tmp_path: Path)
     assert stats[ROOT][3] * 1e9 == pytest.approx(sum(durations))
 
 
-def test_snakeviz_takes_it(captures: Path, tmp_path: Path) -> None:
-    """The viewer finds rows and a call tree in it."""
+def test_snakeviz_opens_it(captures: Path, tmp_path: Path) -> None:
+    """It finds rows and a call tree."""
     snakeviz = pytest.importorskip("snakeviz.stats")
     source = captures / "nvprof-v100-apex" / "net.dict"
     profile(source, tmp_path / "net.prof")

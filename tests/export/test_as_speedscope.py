@@ -22,7 +22,7 @@ def exported(source: Path, folder: Path) -> dict[str, Any]:
 
 
 def test_a_stream_is_a_profile_with_its_idle_time(tmp_path: Path) -> None:
-    """Weights are ns from the first work of all; an empty stack means that the stream is idle."""
+    """Weights are ns since the first work of all; an empty stack is idle time."""
     found = exported(capture(tmp_path / "net.sqlite"), tmp_path)
     names = [frame["name"] for frame in found["shared"]["frames"]]
     _, first, second = found["profiles"]
@@ -39,7 +39,7 @@ def test_a_stream_is_a_profile_with_its_idle_time(tmp_path: Path) -> None:
     "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "nvprof-v100-apex/net.dict"]
 )
 def test_the_schema_accepts_it(captures: Path, tmp_path: Path, name: str) -> None:
-    """What is exported is valid by speedscope's schema, and holds all GPU time."""
+    """Speedscope's own; all GPU time is there."""
     jsonschema = pytest.importorskip("jsonschema")
     found = exported(captures / name, tmp_path)
     jsonschema.validate(found, json.loads(SCHEMA.read_text()))
@@ -53,7 +53,7 @@ def test_the_schema_accepts_it(captures: Path, tmp_path: Path, name: str) -> Non
 
 
 def test_streams_of_all_ranks_are_profiles(ranks: Path, tmp_path: Path) -> None:
-    """Each as in its rank's own file, under its rank's name; the first has all stacks once."""
+    """Each as in its rank's own file, with the rank's name; stacks are stored once."""
     jsonschema = pytest.importorskip("jsonschema")
     whole = json.loads(quietly(ranks, tmp_path / "all.speedscope.json"))
     jsonschema.validate(whole, json.loads(SCHEMA.read_text()))

@@ -14,7 +14,7 @@ from tests.export.exported import events
 
 @pytest.mark.parametrize("name", ["nsys2026.2-h100x2-fsdp", "nsys2024.2-a100-pyprof-markers"])
 def test_flows_lead_from_a_call_to_a_kernel(captures: Path, tmp_path: Path, name: str) -> None:
-    """Each flow starts at the start of an API call and ends at that of a slice of a stream."""
+    """From the start of an API call to that of a slice on a stream."""
     found = events(captures / name / "net.sqlite", tmp_path / "net.pt.trace.json")
     places: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for event in found:
@@ -30,7 +30,7 @@ def test_flows_lead_from_a_call_to_a_kernel(captures: Path, tmp_path: Path, name
 
 
 def test_records_without_times_have_no_timeline(captures: Path, tmp_path: Path) -> None:
-    """The original's records hold durations alone: exit code 1, what to do, and no file."""
+    """The original's only have durations: exit code 1, what to do, and no file."""
     done = run(
         "export", captures / "nvprof-v100-apex" / "net.dict", "-o", tmp_path / "x.pt.trace.json"
     )
@@ -52,7 +52,7 @@ def test_records_without_times_have_no_timeline(captures: Path, tmp_path: Path) 
 def test_a_reader_of_torch_traces_finds_the_same_work(
     captures: Path, tmp_path: Path, name: str
 ) -> None:
-    """Read as a trace of torch.profiler, it has the same kernels, times, streams and grids."""
+    """Kernels, times, streams and grids."""
     target = tmp_path / "net.pt.trace.json"
     assert run("export", captures / name, "-o", target).code == 0
     columns = ["kernel", "kind", "sil", "stream", "device", "grid"]

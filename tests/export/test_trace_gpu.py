@@ -13,7 +13,7 @@ from tests.readers import kineto_json
 
 
 def test_every_row_is_a_slice_of_its_stream(tmp_path: Path) -> None:
-    """Kernels and copies stand on their stream's track, to the ns, under their full names."""
+    """Kernels and copies, to the ns, with their full names."""
     found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.pt.trace.json")
     base = 100  # the first range
     kernels = [(e["name"], e["tid"], e["ts"], e["dur"]) for e in of(found, "kernel")]
@@ -28,7 +28,7 @@ def test_every_row_is_a_slice_of_its_stream(tmp_path: Path) -> None:
 
 
 def test_copies_of_a_torch_trace_keep_their_names(tmp_path: Path) -> None:
-    """Other tools tell copies, and pinned from pageable memory, by them; as do parsed records."""
+    """Other tools recognise copies and pinned memory by them; also from parsed records."""
     names = ["Memcpy HtoD (Pinned -> Device)", "Memset (Device)", "CopyHostToDevice"]
     work = [
         kineto_json.event(category, name, 10.0 * place, 2.0, pid=0, device=0, stream=7)
@@ -47,7 +47,7 @@ def test_copies_of_a_torch_trace_keep_their_names(tmp_path: Path) -> None:
 
 
 def test_layers_and_ops_stand_above_their_kernels(tmp_path: Path) -> None:
-    """A layer spans from its first kernel to its last; its ops lie inside it."""
+    """A layer spans its first to its last kernel, with its ops inside."""
     found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.perfetto")
     base = 100
     layers = {

@@ -11,7 +11,7 @@ from tests.export.exported import events, of
 
 
 def test_the_host_shows_ops_layers_and_calls(tmp_path: Path) -> None:
-    """Ranges of ops and layers appear on their thread under short names; stacks do not."""
+    """On their thread, with short names; stacks are left out."""
     found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.pt.trace.json.gz")
     assert [e["name"] for e in of(found, "cpu_op")] == ["torch.relu", "torch.relu", "torch.exp"]
     assert {e["name"] for e in of(found, "user_annotation")} == {"net", "net.first", "net.second"}
@@ -22,7 +22,7 @@ def test_the_host_shows_ops_layers_and_calls(tmp_path: Path) -> None:
 
 
 def test_ops_timed_on_the_cpu_appear_once(tmp_path: Path) -> None:
-    """A capture without a GPU has its ops on their thread, not on a stream as well."""
+    """Without a GPU, ops are on their thread and not on a stream as well."""
     operation = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
     trace = {
         "schemaVersion": 1,
@@ -39,7 +39,7 @@ def test_ops_timed_on_the_cpu_appear_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["sqlite", "dict"])
 def test_processes_and_threads_are_named(suffix: str, tmp_path: Path) -> None:
-    """Whoever has a slice: threads by number and what they launch, processes by rank."""
+    """All with slices: threads by number and what they launch, processes by rank."""
     source = capture(tmp_path / "net.sqlite")
     if suffix == "dict":
         assert run("parse", "-q", source, "-o", tmp_path / "net.dict").code == 0
@@ -59,7 +59,7 @@ def test_processes_and_threads_are_named(suffix: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_thread_is_named_by_what_it_launches(captures: Path, tmp_path: Path) -> None:
-    """The engine's thread runs the backward pass; the process is a rank's."""
+    """Autograd's thread runs the backward pass; the process is a rank's."""
     found = events(
         captures / "kineto-v100-resnet-ddp" / "trace.json.gz", tmp_path / "net.pt.trace.json"
     )

@@ -26,10 +26,10 @@ def real(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["ranks", pytest.param("real", marks=pytest.mark.long)])
-def test_events_of_all_ranks_are_on_one_time(
+def test_events_of_all_ranks_have_one_time_base(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Each event is where its rank's own file has it, to the ns; processes and flows are apart."""
+    """To the ns as in each rank's own file; processes and flows are separate."""
     folder: Path = request.getfixturevalue(name)
     whole = trace(folder, tmp_path / "all.pt.trace.json")
     alone = [trace(file, tmp_path / "one.pt.trace.json") for file in sorted(folder.iterdir())]

@@ -67,7 +67,7 @@ class Elsewhere(InProcess):
         return super().map(function, items, label)
 
 
-def test_workers_must_see_the_place(ranks: Path, tmp_path: Path) -> None:
+def test_workers_must_see_the_output_folder(ranks: Path, tmp_path: Path) -> None:
     (form,) = (form for form in FORMS if form.module == "as_csv")
     with pytest.raises(PyprofError, match="workers write beside the output: choose a place"):
         write(ranks, form, tmp_path, Elsewhere())
@@ -75,7 +75,7 @@ def test_workers_must_see_the_place(ranks: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_rows_are_those_of_the_frame(ranks: Path, tmp_path: Path) -> None:
-    """Rank after rank, in each format; each row as in its rank's own file, but for its numbers."""
+    """Rank after rank, in each format, as in each rank's own file except for row numbers."""
     frame = pyprof.load(ranks)
     table = quietly(ranks, tmp_path / "net.csv", "--workers", "2").decode()
     rows = list(csv.DictReader(io.StringIO(table)))

@@ -29,7 +29,7 @@ def small() -> list[Seed]:
 
 
 def test_seeds_are_sound(small: list[Seed], tmp_path: Path) -> None:
-    """Undamaged, each goes through all rules; every kind can be damaged."""
+    """Undamaged they fulfil all rules; every kind can be damaged."""
     assert {seed.kind for seed in small} == set(DAMAGE)
     for seed in small:
         path = tmp_path / seed.kind
@@ -42,7 +42,7 @@ def test_seeds_are_sound(small: list[Seed], tmp_path: Path) -> None:
 
 
 def test_an_input_follows_from_its_numbers(small: list[Seed]) -> None:
-    """However many commands it goes through, and whatever came before."""
+    """Through any number of commands, whatever came before."""
     first = [damaged(small, 3, number, 1) for number in range(40)]
     again = [damaged(small, 3, number, 5) for number in reversed(range(40))]
     assert [one.data for one in first] == [one.data for one in reversed(again)]
@@ -71,8 +71,8 @@ def test_an_input_follows_from_its_numbers(small: list[Seed]) -> None:
         (SOUND._replace(written=b'{"kDuration": 5}\n{"kDuration": 8}\n'), "13 ns instead of 12"),
     ],
 )
-def test_what_is_wrong_is_seen(done: Done, word: str, tmp_path: Path) -> None:
-    """Each rule finds what breaks it, and a sound end breaks none."""
+def test_each_rule_finds_what_breaks_it(done: Done, word: str, tmp_path: Path) -> None:
+    """And a sound run breaks none."""
     expected = Truth(2, 12)
     assert not list(broken(SOUND, expected, tmp_path))
     assert outcome(SOUND) == "right"
@@ -99,10 +99,10 @@ def _kill() -> None:
         (lambda _: _kill(), "the process died of SIGKILL"),
     ],
 )
-def test_a_child_that_goes_wrong_is_seen(
+def test_a_child_process_that_fails_is_noticed(
     fault: Callable[[Path], object], word: str, small: list[Seed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader with a fault: the inputs behind the one that found it are tried all the same."""
+    """The inputs after the one that broke it are still tried."""
     found: Callable[[Path], object] = nsys.read
 
     def faulty(path: Path) -> object:
@@ -121,8 +121,8 @@ def test_a_child_that_goes_wrong_is_seen(
 
 
 @pytest.mark.slow
-def test_some_inputs(small: list[Seed]) -> None:
-    """A few hundred of all kinds end as they should."""
+def test_hundreds_of_damaged_inputs_end_well(small: list[Seed]) -> None:
+    """Of all kinds."""
     tally = Tally(Counter(), Counter(), {})
     assert _batch(small, 0, list(range(60)), 1, tally) == []
     assert tally.failures == {}
@@ -135,7 +135,7 @@ def test_some_inputs(small: list[Seed]) -> None:
      ("kineto", "infinite"), ("kineto", "huge start"), ("kineto", "null")],
 )  # fmt: skip
 def test_the_truth_counts_rows_whose_time_is_lost(tool: str, name: str, tmp_path: Path) -> None:
-    """As pyprof does; a sum it does not give then."""
+    """As pyprof does; there is no sum then."""
     whole = damage.Truth(tuple((n * 10**6, n * 10**6 + 5000) for n in range(1, 5)))
     path = damage.CAPTURES[tool](tmp_path / "net", whole)
     kind = "json" if tool == "kineto" else "sqlite"
@@ -146,7 +146,7 @@ def test_the_truth_counts_rows_whose_time_is_lost(tool: str, name: str, tmp_path
 
 
 def test_the_truth_counts_from_the_base_of_a_trace(tmp_path: Path) -> None:
-    """A time before the base is one like others; one before 1970 is none."""
+    """Times before the base are valid; those before 1970 are not."""
     whole = damage.Truth(tuple((n * 10**6, n * 10**6 + 5000) for n in range(1, 5)))
     path = damage.kineto(tmp_path / "net.json", whole)
     damage.edit_kernels(path, [1], "ts", "-1000")
@@ -157,7 +157,7 @@ def test_the_truth_counts_from_the_base_of_a_trace(tmp_path: Path) -> None:
     assert readers.read(path).activities.num_rows == 4
 
 
-def test_the_truth_counts_no_rows_that_hold_nothing(tmp_path: Path) -> None:
+def test_the_truth_does_not_count_empty_rows(tmp_path: Path) -> None:
     path = damage.nvprof(tmp_path / "net", damage.Truth(((10**6, 10**6 + 5000),)))
     damage.sql(path, f"INSERT INTO {damage.TABLES['nvprof']} DEFAULT VALUES")
     assert truth(path, "sqlite") == Truth(1, 5000)

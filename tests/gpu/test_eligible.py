@@ -27,13 +27,13 @@ UNKNOWN = (None, None, None)
         ("dtype: unknown", None, None, UNKNOWN),
     ],
 )
-def test_reason_for_unused(
+def test_unused_tensor_cores_have_a_reason(
     start: str,
     cc: tuple[int, int] | None,
     dtype: str | None,
     sizes: tuple[int | None, int | None, int | None],
 ) -> None:
-    """Each cause is told by the first that explains it: device, size, TF32, alignment."""
+    """The first that explains it: device, size, TF32, alignment."""
     reason = known(eligible("gemm", "0", cc=cc, dtype=dtype, sizes=sizes))
     assert reason.startswith(start)
 
@@ -44,13 +44,12 @@ def test_convolution_has_its_own_tf32_switch() -> None:
     assert "cudnn.allow_tf32" in reason
 
 
-def test_depthwise() -> None:
-    """A depthwise convolution has no product to speak of."""
+def test_a_depthwise_convolution_has_no_product() -> None:
     reason = known(eligible("conv", "0", dtype="float16", cc=(8, 0), sizes=(512, 64, 1), groups=64))
     assert reason.startswith("size: depthwise")
 
 
-def test_used_but_padded() -> None:
+def test_an_unaligned_size_only_costs_speed() -> None:
     """An odd size no longer costs the Tensor Cores, only speed."""
     reason = eligible("gemm", "1", dtype="float16", cc=(8, 0), sizes=(512, 50257, 768))
     assert reason == "alignment: N = 50257 not a multiple of 8: padded, slower"
@@ -59,8 +58,8 @@ def test_used_but_padded() -> None:
 @pytest.mark.parametrize(
     ("family", "tc"), [("pointwise", "0"), ("gemm", "?"), ("gemm", "-"), ("", "0")]
 )
-def test_no_reason(family: str, tc: str) -> None:
-    """No matrix product or an open verdict: nothing to explain."""
+def test_other_rows_have_no_reason(family: str, tc: str) -> None:
+    """No matrix product, or unknown Tensor Core use."""
     assert eligible(family, tc, dtype="float32", cc=(8, 0)) is None
 
 
@@ -71,7 +70,7 @@ def test_no_reason(family: str, tc: str) -> None:
     m=st.integers(1, 512),
 )
 def test_aligned_sizes_are_not_padded(dtype: str, m: int, n: int, k: int) -> None:
-    """With Tensor Cores used, only N or K off the grid gives a reason; M is free."""
+    """If Tensor Cores are used, only N or K can be unaligned; M is free."""
     step = ALIGNMENT[dtype]
     reason = eligible("gemm", "1", dtype=dtype, sizes=(m, n, k))
     assert (reason is None) == (n % step == 0 and k % step == 0)

@@ -20,7 +20,7 @@ from pyprof.gpu.kernel_dtypes import name_types, weight_type
     ],
 )
 def test_accumulate_type(accumulate: str | None, name: str) -> None:
-    """The type of the sum is read where it is written: it sets the peak on GeForce parts."""
+    """The type of the sum, if the name has it, decides the peak on GeForce cards."""
     assert name_types(name).accumulate == accumulate
 
 
@@ -37,5 +37,5 @@ def test_accumulate_type(accumulate: str | None, name: str) -> None:
     ],
 )
 def test_how_an_experts_weights_are_stored(kind: str | None, name: str) -> None:
-    """Of two input types the narrower is the weights'."""
+    """The narrower of two input types is the weights'."""
     assert weight_type(name) == kind

@@ -56,7 +56,7 @@ SHORT = [
 
 @pytest.mark.parametrize(("name", "expected"), SHORT)
 def test_short_names(name: str, expected: str) -> None:
-    """Without namespaces of the framework, template arguments and parameters."""
+    """Without the framework's namespaces, template arguments and parameters."""
     assert short_name(name) == expected
 
 
@@ -70,7 +70,7 @@ PIECES = st.sampled_from(
 
 @given(name=strategies.TEXT | st.lists(PIECES, max_size=8).map("".join))
 def test_no_name_is_empty(name: str) -> None:
-    """Whatever the tool wrote, short and long."""
+    """Whatever the tool wrote, short or long."""
     assert short_name(name).strip()
     assert isinstance(demangle(name), str)
 
@@ -83,6 +83,5 @@ def test_mangled_names_are_demangled() -> None:
 
 
 @pytest.mark.parametrize("name", ["gemm", "_Znot a symbol", "_Z", "_ZN", "_Z\0", "Z4gemmPf", ""])
-def test_what_is_no_symbol_stays(name: str) -> None:
-    """A name that cannot be read is shown as the tool wrote it."""
+def test_a_name_that_is_no_symbol_stays(name: str) -> None:
     assert demangle(name) == name

@@ -161,7 +161,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("expected", "name"), NAMES, ids=[row[1][:60] for row in NAMES])
-def test_real_name(expected: str, name: str) -> None:
+def test_real_names_have_their_role(expected: str, name: str) -> None:
     assert role(name).value == expected
 
 
@@ -187,8 +187,10 @@ def test_captured_names_are_known() -> None:
         ("moe", Role.INDEX, 2),
     ],
 )
-def test_rank_in_family(family: str, kind: Role, place: int | None) -> None:
-    """Transposes, offsets and split-K sums get none of a convolution's FLOPs."""
+def test_helpers_of_a_convolution_have_none_of_its_flops(
+    family: str, kind: Role, place: int | None
+) -> None:
+    """Transposes, offsets and split-K sums."""
     assert rank(kind, family) == place
 
 
@@ -197,15 +199,14 @@ def test_copy_is_the_op() -> None:
     assert rank(Role.COPY, "gemm") is None
 
 
-def test_unknown_family_takes_every_computing_kernel() -> None:
-    """Without a family, everything but helpers shares the cost."""
+def test_without_a_family_all_kernels_but_helpers_share_the_cost() -> None:
     assert rank(Role.GEMM, "") == rank(Role.ELEMENTWISE, "") == 0
     assert rank(Role.COPY, "") is None
 
 
 @pytest.mark.parametrize("family", [*FAMILY_RANKS, "", "no such family"])
 def test_computing_kernels_always_rank(family: str) -> None:
-    """A kernel that computes may do any op's arithmetic; a helper only where moving is the op."""
+    """A compute kernel may do any op's arithmetic; a helper only if moving data is the op."""
     ranked = {kind for kind in Role if rank(kind, family) is not None}
     assert ranked >= {kind for kind in Role if arithmetic(kind)}
     if family not in {"copy", "fill", "index", "embedding", "comm", "moe"}:
@@ -214,7 +215,7 @@ def test_computing_kernels_always_rank(family: str) -> None:
 
 @given(name=st.text())
 def test_any_text(name: str) -> None:
-    """Any text has a role and splits without an error."""
+    """Any text has a role and is split without an error."""
     assert role(name) in Role
     assert isinstance(split(name).path, str)
 
@@ -226,8 +227,8 @@ def test_any_text(name: str) -> None:
     ("[CUDA Unified Memory memcpy DtoD]", True),
     ("volta_sgemm_128x64_tn", False),
 ])  # fmt: skip
-def test_what_crosses_a_link_is_not_measured_against_dram(name: str, crosses: bool) -> None:  # noqa: FBT001
-    """A migration of unified memory is a copy over PCIe or NVLink."""
+def test_transfers_over_a_link_are_not_compared_with_dram(name: str, crosses: bool) -> None:  # noqa: FBT001
+    """A unified-memory migration is a copy over PCIe or NVLink."""
     assert crosses_link(name) == crosses
 
 
@@ -277,5 +278,5 @@ FUSED = (
     ],
 )
 def test_names_that_communicate(name: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
-    """Real names of each library; what only prepares, copies or is called like it does not."""
+    """Real names of each library; kernels that only prepare, copy or have similar names do not."""
     assert communicates(name) == expected

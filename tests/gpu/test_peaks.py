@@ -101,7 +101,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("card", "name"), NAMES)
 def test_name_resolves_to_its_own_card(card: str | None, name: str) -> None:
-    """Each device name finds its card or none, never another card."""
+    """Or to none, never to another card."""
     found = find_card(name)
     assert (found.name if found else None) == card
 
@@ -126,7 +126,7 @@ REPORTED = [
 def test_formula_for_unlisted_cards(
     name: str, sms: int, mhz: int, gb_s: float, cc: tuple[int, int], dtype: str, tflops: float
 ) -> None:
-    """A card without a row gets what its SMs and clock give, and says so."""
+    """SMs and clock give the peak, and its source says so."""
     found = known(peaks(Device(name, sms, mhz * 1e6, gb_s * 1e9, cc)))
     rate = known(found.flops(dtype, tensor_core=False))
     assert rate.value / 1e12 == pytest.approx(tflops, rel=0.01)
@@ -152,7 +152,7 @@ H100 = Device("NVIDIA H100 80GB HBM3", 132, 1980e6, 3352.3e9, (9, 0))
     ],
 )
 def test_known_card(dtype: str, tensor_core: bool, tflops: float, unit: str) -> None:  # noqa: FBT001 - a parameter
-    """A known, whole card gets the datasheet's figure for the type and the unit that ran."""
+    """A whole card has the datasheet's figure for the type and the unit that ran."""
     found = known(peaks(H100))
     rate = known(found.flops(dtype, tensor_core))
     assert rate.value == pytest.approx(tflops * 1e12)
@@ -160,7 +160,7 @@ def test_known_card(dtype: str, tensor_core: bool, tflops: float, unit: str) -> 
 
 
 def test_bandwidth_is_the_drivers() -> None:
-    """The driver's bandwidth comes first; without it the datasheet's, and each says so."""
+    """Else the datasheet's; the source says which."""
     found = known(peaks(H100))
     assert known(found.bandwidth).value == 3352.3e9
     bare = known(peaks(Device("NVIDIA H100 80GB HBM3")))
@@ -168,7 +168,7 @@ def test_bandwidth_is_the_drivers() -> None:
 
 
 def test_mig_slice_by_formula() -> None:
-    """A slice keeps the card's name but not its SMs: the formula counts those there are."""
+    """A slice has the card's name but fewer SMs, which the formula counts."""
     found = known(peaks(Device("NVIDIA H100 80GB HBM3", 16, 1980e6, 3352.3e9, (9, 0))))
     rate = known(found.flops("bfloat16", tensor_core=True))
     # 16 SMs * 4096 FLOP * 1830 MHz, the clock of NVIDIA's Tensor Core figures
@@ -178,8 +178,7 @@ def test_mig_slice_by_formula() -> None:
     assert found.bandwidth is None
 
 
-def test_mig_by_name_alone() -> None:
-    """A slice of unknown size has no peak."""
+def test_mig_slice_of_unknown_size_has_no_peak() -> None:
     assert peaks(Device("NVIDIA A100-SXM4-40GB MIG 3g.20gb", cc=(8, 0), clock_hz=1410e6)) is None
 
 
@@ -199,7 +198,7 @@ def test_mig_by_name_alone() -> None:
     ],
 )
 def test_unknown_device_has_no_peak(device: Device) -> None:
-    """Nothing known is None, never another card's figure and never a division by zero SMs."""
+    """None, never another card's figure, and no division by zero SMs."""
     assert peaks(device) is None
 
 
@@ -210,7 +209,7 @@ def test_compute_capability_of_amd_is_not_cudas() -> None:
 
 
 def test_pre_ampere_has_no_bfloat16() -> None:
-    """A type that the Tensor Cores do not take has no Tensor Core peak."""
+    """Types that Tensor Cores do not support have no Tensor Core peak."""
     found = known(peaks(Device("Tesla V100-SXM2-16GB", 80, 1530e6, 900e9, (7, 0))))
     half = known(found.flops("float16", tensor_core=True))
     assert half.value == 125e12
@@ -221,7 +220,7 @@ def test_pre_ampere_has_no_bfloat16() -> None:
 
 
 def test_geforce_accumulate_type() -> None:
-    """GeForce parts double their peak for float16 sums; others have no such figure."""
+    """GeForce cards double their peak for float16 sums; others have one figure."""
     found = known(peaks(Device("NVIDIA GeForce RTX 4090", 128, 2520e6, 1008e9, (8, 9))))
     usual = known(found.flops("float16", tensor_core=True))
     doubled = known(found.flops("float16", tensor_core=True, accumulate="float16"))
@@ -247,7 +246,7 @@ def test_geforce_accumulate_type() -> None:
     ],
 )
 def test_float16_on_cuda_cores(name: str, tflops: float | None) -> None:
-    """An hgemm has its own peak, none if it is not known; float32 sums have float32's."""
+    """An hgemm has its own peak or none; with float32 sums, that of float32."""
     found = known(peaks(Device(name)))
     rate = found.flops("float16", tensor_core=False, accumulate="float16")
     assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))
@@ -257,8 +256,8 @@ def test_float16_on_cuda_cores(name: str, tflops: float | None) -> None:
         assert wide == found.flops("float32", tensor_core=False)
 
 
-def test_clock_override() -> None:
-    """A given clock replaces the boost clock, for Tensor Cores as well."""
+def test_a_given_clock_replaces_the_boost_clock() -> None:
+    """For Tensor Cores, too."""
     found = known(peaks(H100, clock_mhz=1000))
     rate = known(found.flops("bfloat16", tensor_core=True))
     assert rate.value == pytest.approx(132 * 4096 * 1000e6)
@@ -266,14 +265,14 @@ def test_clock_override() -> None:
 
 
 def test_given_peaks() -> None:
-    """Peaks that the user gives stand for every type, on a device that nobody knows too."""
+    """They apply to every type, even on an unknown device."""
     found = known(peaks(Device("mystery"), peak_flops=5e12, peak_bandwidth=1e11))
     assert found.flops(None, tensor_core=False) == (5e12, "given")
     assert found.bandwidth == (1e11, "given")
 
 
 def test_measured_ceilings() -> None:
-    """What was measured on the device replaces the table, type by type, and says so."""
+    """They replace the table's peaks type by type, and the source says so."""
     ceilings = Ceilings(H100.name or "", {"bfloat16 tensor": 7e14, "float32": 5e13}, 3e12)
     found = known(peaks(H100, measured=ceilings))
     assert found.flops("bfloat16", tensor_core=True) == (
@@ -292,7 +291,7 @@ def test_measured_cpu() -> None:
 
 
 def test_amd_card() -> None:
-    """AMD's matrix cores take float32 as float32, at a rate of their own."""
+    """AMD's matrix cores have a float32 rate of their own."""
     found = known(peaks(Device("AMD Instinct MI250X/MI250", 110)))
     half = known(found.flops("bfloat16", tensor_core=True))
     single = known(found.flops("float32", tensor_core=True))
@@ -302,8 +301,8 @@ def test_amd_card() -> None:
     assert vector.label == "MI250X (one die) fp32 vector units, datasheet"
 
 
-def test_unnamed_device() -> None:
-    """Without a name GeForce cannot be told: only rates that both kinds share are given."""
+def test_an_unnamed_device_has_only_rates_that_all_cards_share() -> None:
+    """It might be a GeForce."""
     found = known(peaks(Device(None, 128, 2520e6, None, (8, 9))))
     assert found.flops("float16", tensor_core=True) is None
     assert found.flops("float32", tensor_core=False) is not None
@@ -341,10 +340,10 @@ def test_any_device(
         (Device(None), None, None),
     ],
 )
-def test_what_a_name_tells_of_a_device(
+def test_a_name_fills_in_what_the_capture_lacks(
     device: Device, cc: tuple[int, int] | None, sm_count: int | None
 ) -> None:
-    """What the capture says stands; a slice has fewer SMs than its card, who knows how many."""
+    """A slice has fewer SMs than its card, so they stay unknown."""
     assert completed(device) == Device(device.name, sm_count, cc=cc)
 
 
@@ -363,7 +362,7 @@ def test_what_a_name_tells_of_a_device(
     ],
 )
 def test_narrow_types_and_parts_for_export(name: str, dtype: str, tflops: float | None) -> None:
-    """float4 where the hardware has it; what is held below its SMs is not by them."""
+    """float4 where the hardware has it; export cards are not scaled by SMs."""
     found = known(peaks(Device(name)))
     rate = found.flops(dtype, tensor_core=True)
     assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))

@@ -5,6 +5,6 @@ from tests.gpu.test_kernel_roles import NAMES
 
 
 def test_every_role_of_the_rules_has_a_real_name() -> None:
-    """Mend: add a name to NAMES of test_kernel_roles.py. No capture has a persistent RNN's."""
+    """To mend: add one to NAMES of test_kernel_roles.py. No capture has a persistent RNN."""
     roles = {role.value for role, _ in (*PATH_RULES, *FUNCTOR_RULES)}
     assert roles - {expected for expected, _ in NAMES} == {"rnn"}

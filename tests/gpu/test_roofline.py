@@ -34,7 +34,7 @@ def _rates_of_one(flops: float, moved: float, ns: float) -> list[float]:
 
 
 def test_achieved_rates() -> None:
-    """2e9 FLOP and 1e6 bytes in 10 us are 2e14 FLOP/s, 1e11 bytes/s and 2000 FLOP a byte."""
+    """2e9 FLOPs and 1e6 bytes in 10 us are 2e14 FLOP/s, 1e11 bytes/s and 2000 FLOPs per byte."""
     assert _rates_of_one(2e9, 1e6, 10_000) == pytest.approx([2e14, 1e11, 2000])
 
 
@@ -47,7 +47,7 @@ def test_achieved_rates() -> None:
         ((2e9, 0, nan), (nan, nan, nan)),
     ],
 )
-def test_what_is_not_known_of_the_rates_is_so_alone(
+def test_only_rates_that_need_an_unknown_value_are_unknown(
     work: tuple[float, float, float], expected: tuple[float, float, float]
 ) -> None:
     """A rate needs its cost and the time, an intensity both costs."""
@@ -67,8 +67,9 @@ def test_what_is_not_known_of_the_rates_is_so_alone(
         (2e10, 1e6, 10_000, 2.0),
     ],
 )
-def test_share(flops: float, moved: float, duration_ns: float, share: float) -> None:
-    """The larger of the two shares of peak."""
+def test_the_share_is_the_larger_of_both_shares_of_peak(
+    flops: float, moved: float, duration_ns: float, share: float
+) -> None:
     assert _one(flops, moved, duration_ns).share == pytest.approx(share)
 
 
@@ -92,14 +93,14 @@ def test_an_unknown_share(work: tuple[float, float, float], peaks: tuple[float, 
 
 
 def test_a_copy_needs_no_flop_peak() -> None:
-    """Without FLOPs the arithmetic's peak does not matter."""
+    """It has no FLOPs."""
     found = _one(0, 1e7, 20_000, peaks=(nan, BANDWIDTH))
     assert found.share == pytest.approx(0.5)
     assert found.bound == "memory"
 
 
-def test_an_open_unit_matters_where_arithmetic_limits() -> None:
-    """Which peak is the right one nobody knows; below the memory's time it does not matter."""
+def test_an_unknown_unit_matters_only_if_arithmetic_limits() -> None:
+    """If memory takes longer with either peak, the share is known."""
     assert np.isnan(_one(1e10, 1e6, 20_000, open_unit=True).share)
     assert _one(1e9, 1e7, 40_000, open_unit=True).share == pytest.approx(0.25)
 
@@ -120,8 +121,10 @@ def test_an_open_unit_matters_where_arithmetic_limits() -> None:
         ("compute", 3e10, 1e6, 40_000, 8),
     ],
 )
-def test_bound(expected: str, flops: float, moved: float, duration_ns: float, blocks: int) -> None:
-    """Short or idle kernels far from the roofs are latency-bound; others by the nearer roof."""
+def test_the_bound_is_the_nearer_roof(
+    expected: str, flops: float, moved: float, duration_ns: float, blocks: int
+) -> None:
+    """Short or idle kernels far from both are latency-bound."""
     assert _one(flops, moved, duration_ns, blocks=blocks).bound == expected
 
 
@@ -129,7 +132,7 @@ def test_bound(expected: str, flops: float, moved: float, duration_ns: float, bl
 def test_known_together(
     flops: float, moved: float, duration: float, peaks: tuple[float, float]
 ) -> None:
-    """A share is positive, implies a bound, and is that of the least time."""
+    """A share is positive, implies a bound, and is that of the minimum time."""
     found = _one(flops, moved, duration, peaks=peaks)
     if not np.isnan(found.share):
         assert found.share > 0

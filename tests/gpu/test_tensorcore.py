@@ -16,8 +16,8 @@ needs_captures = pytest.mark.skipif(not CAPTURES.exists(), reason="no shared cap
 
 
 @pytest.mark.parametrize(("value", "dtype", "name"), NAMES, ids=[row[2][:60] for row in NAMES])
-def test_real_name(value: str, dtype: str | None, name: str) -> None:
-    """Each name gets its true value and the input type that it tells."""
+def test_real_names_have_their_verdict(value: str, dtype: str | None, name: str) -> None:
+    """And the input type in the name."""
     verdict = tensor_core(name)
     assert (verdict.value, verdict.dtype) == (value, TORCH[dtype] if dtype else None)
 
@@ -25,7 +25,7 @@ def test_real_name(value: str, dtype: str | None, name: str) -> None:
 @pytest.mark.slow
 @needs_captures
 def test_every_captured_name_has_a_value() -> None:
-    """Every distinct name of the shared captures is classified, and few remain open."""
+    """Of the shared captures; few remain unknown."""
     verdicts = {name: tensor_core(name) for name in captured_names()}
     assert {verdict.value for verdict in verdicts.values()} == {"1", "0", "?", "-"}
     unknown = [name for name, verdict in verdicts.items() if verdict.value == "?"]
@@ -63,16 +63,15 @@ def test_every_captured_name_has_a_value() -> None:
         ("1", (9, 4), None, "Cijk_Alik_Bljk_BBS_BH_Bias_MT256x192x64_MI16x16x1_SN"),
     ],
 )
-def test_device_and_dtype(
+def test_device_and_dtype_decide_only_what_the_name_leaves_open(
     value: str, cc: tuple[int, int] | None, dtype: str | None, name: str
 ) -> None:
-    """Device and op type settle what the name leaves open, and never overrule what it says."""
     assert tensor_core(name, cc=cc, dtype=dtype).value == value
 
 
 @given(name=st.text(), cc=st.none() | st.tuples(st.integers(0, 13), st.integers(0, 9)))
 def test_any_text(name: str, cc: tuple[int, int] | None) -> None:
-    """Any text gets one of the four values, and a reason with a stable family before its colon."""
+    """Any text gets one of the four values, and a reason with a known family before its colon."""
     verdict = tensor_core(name, cc=cc)
     assert isinstance(verdict, TensorCore)
     assert verdict.value in {"1", "0", "?", "-"}
@@ -80,13 +79,13 @@ def test_any_text(name: str, cc: tuple[int, int] | None) -> None:
 
 
 def test_rule_names_are_unique() -> None:
-    """A rule's name is what users filter by: it names one line of the table."""
+    """Users filter by them."""
     counts = Counter(rule.name for rule in RULES)
     assert {name: n for name, n in counts.items() if n > 1} == {}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
 def test_every_rule_decides_a_real_name(rule: Rule) -> None:
-    """A rule that no real name needs is dead: each is the reason of at least one row."""
+    """A rule that decides none is dead."""
     reasons = {tensor_core(name).rule.split(":")[0] for _, _, name in NAMES}
     assert rule.name in reasons

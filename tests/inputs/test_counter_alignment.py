@@ -23,12 +23,12 @@ def _launches(names: str, grid: int = 1) -> Launches:
         ("abc", "xyz", [MISSING] * 3),
     ],
 )
-def test_the_nth_of_a_name_is_the_nth_there(ours: str, theirs: str, rows: list[int]) -> None:
-    """A whole number of repetitions take the profiled one's in turn."""
+def test_the_nth_launch_of_a_name_matches_the_nth(ours: str, theirs: str, rows: list[int]) -> None:
+    """Whole repetitions take the profiled one's counters in turn."""
     matches = match_launches(_launches(ours), _launches(theirs))
     assert matches.row.tolist() == rows
     assert matches.used.tolist() == [row in rows for row in range(len(theirs))]
 
 
-def test_other_sizes_are_other_kernels() -> None:
+def test_launches_of_other_sizes_do_not_match() -> None:
     assert match_launches(_launches("a"), _launches("a", grid=2)).row.tolist() == [MISSING]

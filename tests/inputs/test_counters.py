@@ -60,13 +60,13 @@ def _joined(
 
 @pytest.mark.parametrize("ours", SPELLINGS[:2])
 @pytest.mark.parametrize("theirs", SPELLINGS)
-def test_tools_spell_one_name_differently(ours: str, theirs: str, tmp_path: Path) -> None:
+def test_names_match_in_every_tools_spelling(ours: str, theirs: str, tmp_path: Path) -> None:
     dram, counter, _ = _joined(tmp_path, _work([ours]), _profiled([theirs]))
     assert (dram, counter) == (["100"], ["joined"])
 
 
 def test_in_the_order_of_their_launches(tmp_path: Path) -> None:
-    """The n-th of a name, grid and block is the n-th there."""
+    """The n-th of a name, grid and block matches the n-th."""
     dram, _, said = _joined(tmp_path, _work([*"abab"]), _profiled([*"aabb"]))
     assert dram == ["100", "102", "101", "103"]
     assert "join" not in said
@@ -80,7 +80,7 @@ def test_template_arguments_count(tmp_path: Path) -> None:
 
 
 def test_another_grid_is_another_kernel(tmp_path: Path) -> None:
-    """It does not join, and both sides are told."""
+    """It does not match, and a message names both."""
     dram, _, said = _joined(tmp_path, _work(["a"], (9, 1, 1)), _profiled(["a"]))
     assert dram == [""]
     assert "ncu.csv: 1 of 1 kernels did not join" in said
@@ -89,7 +89,7 @@ def test_another_grid_is_another_kernel(tmp_path: Path) -> None:
 
 
 def test_one_of_several_repetitions_was_profiled(tmp_path: Path) -> None:
-    """Steps alike take its counters in turn, and this is said."""
+    """Equal steps take its counters in turn, with a message."""
     dram, counter, said = _joined(tmp_path, _work([*"abbabbabb"]), _profiled([*"abb"]))
     assert dram == ["100", "101", "102"] * 3
     assert counter == ["joined"] * 3 + ["repeated"] * 6
@@ -109,7 +109,7 @@ def test_profiling_that_began_later(tmp_path: Path) -> None:
 
 
 def test_repetitions_of_a_step_that_was_profiled_from_its_middle(tmp_path: Path) -> None:
-    """Each kernel takes the counters of its own place in the step."""
+    """Each kernel takes the counters of its own position in the step."""
     step = [*"abbcabd"]
     profiled = (step * 2)[3 : 3 + len(step)]
     dram, counter, _ = _joined(tmp_path, _work(step * 3), _profiled(profiled))
@@ -119,19 +119,19 @@ def test_repetitions_of_a_step_that_was_profiled_from_its_middle(tmp_path: Path)
 
 
 def test_skipped_launches_count_only_kernels_that_were_asked_for(tmp_path: Path) -> None:
-    """With --kernel-name, ncu counts those of the name."""
+    """With --kernel-name, ncu counts only those."""
     dram, _, _ = _joined(tmp_path, _work([*"axbxaxaxbxb"]), _profiled([*"aabb"]))
     assert dram == ["", "", "", "", "100", "", "101", "", "102", "", "103"]
 
 
 def test_a_capture_that_began_later(tmp_path: Path) -> None:
-    """Its first kernel is not ncu's first of the name."""
+    """Its first kernel is not ncu's first of that name."""
     dram, _, _ = _joined(tmp_path, _work([*"cabb"]), _profiled([*"abbacabba"]))
     assert dram == ["104", "105", "106", "107"]
 
 
 def test_profiling_that_began_later_in_a_run_that_differs(tmp_path: Path) -> None:
-    """A few other kernels in one of the runs do not undo the alignment."""
+    """A few other kernels in one of the runs do not prevent the alignment."""
     names = [chr(ord("a") + (at * at + at // 7) % 23) for at in range(200)]
     profiled = names[50:150]
     profiled[60] = "zz"
@@ -142,20 +142,20 @@ def test_profiling_that_began_later_in_a_run_that_differs(tmp_path: Path) -> Non
 
 
 def test_a_part_of_the_run_was_profiled(tmp_path: Path) -> None:
-    """What came after it has no counters: nothing says that it is alike."""
+    """Later kernels have no counters: nothing shows that they are equal."""
     dram, _, said = _joined(tmp_path, _work([*"aaaaa"]), _profiled([*"aa"]))
     assert dram == ["100", "101", "", "", ""]
     assert "3 of 5 kernels of the capture have no counters" in said
 
 
-def test_sides_of_a_grid_count(tmp_path: Path) -> None:
-    """As many blocks in another order are another launch, where the file tells the sides."""
+def test_the_order_of_grid_dimensions_counts(tmp_path: Path) -> None:
+    """If the file has them."""
     work = [*_work(["a"], (2, 4, 1)), replace(_work(["a"])[0], at=(9000, 9500), call=(8000, 8100))]
     assert _joined(tmp_path, work, _profiled(["a"]))[0] == ["", "100"]
 
 
 def test_a_file_without_sizes(tmp_path: Path) -> None:
-    """By name and order, where ncu of 2021 wrote no sizes at all."""
+    """By name and order, as ncu of 2021 wrote no sizes."""
     counters = tmp_path / "ncu.csv"
     lines = [line for line in details(_profiled([*"ab"]), year=2021).splitlines(keepends=True)
              if '"Launch Statistics"' not in line]  # fmt: skip
@@ -167,7 +167,7 @@ def test_a_file_without_sizes(tmp_path: Path) -> None:
 
 
 def test_each_device_by_itself(tmp_path: Path) -> None:
-    """The n-th on a device is the n-th there; of a device alone that was profiled, all are."""
+    """The n-th on a device matches the n-th there; if only one was profiled, all match it."""
     work = [replace(piece, device=at % 2) for at, piece in enumerate(_work([*"aaaa"]))]
     both = [replace(piece, device=at // 2) for at, piece in enumerate(_profiled([*"aaaa"]))]
     dram, counter, _ = _joined(tmp_path, work, both)
@@ -177,7 +177,7 @@ def test_each_device_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_helper_process_that_was_profiled_first(tmp_path: Path) -> None:
-    """What the process of the capture does not have in its own place, it takes from another's."""
+    """A process without counters at its own position takes another's."""
     profiled = [replace(piece, pid=at) for at, piece in enumerate(_profiled([*"xa"]), 1)]
     dram, _, said = _joined(tmp_path, _work(["a"]), profiled)
     assert dram == ["101"]
@@ -186,7 +186,7 @@ def test_a_helper_process_that_was_profiled_first(tmp_path: Path) -> None:
 
 
 def test_in_the_order_of_launch_not_of_start(tmp_path: Path) -> None:
-    """The second of two streams may begin first; ncu profiles them as they were launched."""
+    """The second of two streams may begin first; ncu profiles in launch order."""
     first, second = _work([*"aa"])
     work = [replace(first, at=(9000, 9500)), replace(second, stream=9)]
     dram, _, _ = _joined(tmp_path, work, _profiled([*"aa"]))
@@ -194,15 +194,15 @@ def test_in_the_order_of_launch_not_of_start(tmp_path: Path) -> None:
 
 
 def test_copies_have_no_counters(tmp_path: Path) -> None:
-    """Only kernels join; each row comes out once."""
+    """Only kernels match; each row comes out once."""
     work = [*_work(["a"]), Work(kind="memcpy", at=(9000, 9100))]
     dram, _, _ = _joined(tmp_path, work, _profiled(["a"]))
     assert dram == ["100", ""]
 
 
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
-def test_parse_keeps_them(suffix: str, tmp_path: Path) -> None:
-    """Records hold what was measured; reports of them show it."""
+def test_parsed_files_keep_counters(suffix: str, tmp_path: Path) -> None:
+    """And reports show them."""
     capture = nsys_db(tmp_path / "net.sqlite", _work([*"ab"]))
     counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"ab"]))
     target = tmp_path / f"net.{suffix}"
@@ -211,16 +211,14 @@ def test_parse_keeps_them(suffix: str, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1:] == ['"100","measured"', '"101","measured"']
 
 
-def test_load_takes_them(tmp_path: Path) -> None:
-    """`pyprof.load` has the option, too."""
+def test_load_has_the_option_too(tmp_path: Path) -> None:
     capture = nsys_db(tmp_path / "net.sqlite", _work(["a"]))
     frame = pyprof.load(capture, counters=ncu_csv(tmp_path / "ncu.csv", _profiled(["a"])))
     assert frame["dram"].tolist() == [100]
 
 
 @pytest.mark.slow
-def test_workers_have_them(tmp_path: Path) -> None:
-    """Each capture of a set is joined, wherever it is read."""
+def test_captures_of_a_set_have_counters_on_any_worker(tmp_path: Path) -> None:
     paths = [nsys_db(tmp_path / f"net.rank{rank}.sqlite", _work(["a"])) for rank in range(2)]
     counters = ncu_csv(tmp_path / "ncu.csv", _profiled(["a"]))
     done = run("prof", "--csv", "-c", "rank,dram", "--workers", "2", "--with", counters, *paths)
@@ -235,8 +233,8 @@ def test_workers_have_them(tmp_path: Path) -> None:
         (lambda folder: ncu_csv(folder / "x.csv", [Profiled("a")]), "no counter that"),
     ],
 )  # fmt: skip
-def test_what_holds_no_counters(make: object, words: str, tmp_path: Path) -> None:
-    """One line says what is wrong."""
+def test_a_file_without_counters_is_refused(make: object, words: str, tmp_path: Path) -> None:
+    """In one line."""
     assert callable(make)
     capture = nsys_db(tmp_path / "net.sqlite", _work(["a"]))
     done = run("prof", "--with", make(tmp_path), capture)
@@ -245,7 +243,7 @@ def test_what_holds_no_counters(make: object, words: str, tmp_path: Path) -> Non
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
+def test_a_damaged_record_has_no_counters(tmp_path: Path) -> None:
     capture = nsys_db(tmp_path / "net.sqlite", _work([*"abcd"]))
     run("parse", "-q", capture, "-o", tmp_path / "net.dict")
     lines = (tmp_path / "net.dict").read_text().splitlines()
@@ -295,7 +293,7 @@ def _as_kineto_spells(name: str) -> str:
 
 @pytest.mark.parametrize("spell", [str, _as_kineto_spells])
 def test_the_real_file_joins(spell: Callable[[str], str], captures: Path, tmp_path: Path) -> None:
-    """All kernels of attention on an A100, over two steps: each finds its own counters."""
+    """All attention kernels on an A100, over two steps, have their own counters."""
     counters = captures / "ncu-csv-a100-bert-attention" / "ncu.csv"
     profiled = readers.read(counters).activities.to_pylist()
     work = [

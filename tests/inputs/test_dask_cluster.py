@@ -61,7 +61,7 @@ def expected(captures_of_a_run: Path, tmp_path_factory: pytest.TempPathFactory) 
 def test_a_cluster_writes_what_one_process_writes(
     address: str, captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """To the bit, and what cannot be read is told."""
+    """To the bit; unreadable captures are named."""
     out = tmp_path / "out.parquet"
     done = run("parse", captures_of_a_run, "-o", f"{out}/", "--workers", address)
     assert done.code == 0, done.stderr
@@ -83,7 +83,7 @@ def test_a_cluster_reports_what_one_process_reports(
     command: str, name: str, more: tuple[str, ...], address: str, captures_of_a_run: Path,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    """To the byte; a set of each side of a comparison."""
+    """To the byte; for a comparison of two sets, too."""
     target, folder = tmp_path / name, captures_of_a_run
     given = [folder / more[0]] if command == "diff" else more
     written = []
@@ -96,7 +96,7 @@ def test_a_cluster_reports_what_one_process_reports(
 
 @pytest.mark.slow
 def test_results_are_merged_where_they_are(address: str) -> None:
-    """In the tree of every executor; failures are told, or stop the run when strict."""
+    """In the same tree as on every executor; failures are reported, or stop a strict run."""
     with open_executor(address) as executor:
         handles = executor.map(work.spelt, range(6), "")
         assert executor.reduce(work.pair, handles) == "(((0 1) (2 3)) (4 5))"
@@ -124,10 +124,10 @@ def unused() -> int:
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "tls://localhost:{}", "127.0.0.1:{}"])
-def test_no_scheduler_is_one_line(
+def test_a_missing_scheduler_is_an_error_at_once(
     address: str, unused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once: a client, which would try again for half a minute, is not even made."""
+    """No client is made, which would retry for half a minute."""
     monkeypatch.setattr("pyprof.inputs.dask_cluster.Client", None)
     capture, place = nsys_db(tmp_path / "a.sqlite", [Work()]), address.format(unused)
     said = refused("parse", capture, "-o", f"{tmp_path}/out/", "--workers", place)
@@ -136,8 +136,8 @@ def test_no_scheduler_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_host_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A firewall says nothing; a few seconds are waited for it."""
+def test_a_host_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A firewall drops packets: after a few seconds."""
 
     def silent(_: object, timeout_s: float) -> None:
         assert 1 <= timeout_s <= 10
@@ -149,8 +149,8 @@ def test_a_host_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch
         pass
 
 
-def test_what_listens_but_is_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes the connection and says nothing, as the dashboard's port does."""
+def test_a_listener_that_is_no_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It accepts the connection but never replies, like the dashboard's port."""
     dask = pytest.importorskip("dask")
     monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "50ms")
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -160,7 +160,7 @@ def test_what_listens_but_is_no_scheduler_is_one_line(monkeypatch: pytest.Monkey
             pass
 
 
-def test_what_is_no_socket_is_left_to_dask(unused: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_protocols_are_left_to_dask(unused: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """UCX has connections of its own."""
 
     def asked(address: str, **_: object) -> None:
@@ -176,8 +176,8 @@ def test_what_is_no_socket_is_left_to_dask(unused: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("content", [None, "junk", "{}", "[]"])
-def test_what_is_no_address_is_told_at_once(content: str | None, tmp_path: Path) -> None:
-    """A name that is none, and files that hold none; nothing goes on that keeps the program."""
+def test_an_invalid_address_is_an_error_at_once(content: str | None, tmp_path: Path) -> None:
+    """So is a scheduler file without one; no thread keeps the program alive."""
     before = set(enumerate_threads())
     place = tmp_path / "scheduler.json"
     if content is not None:
@@ -188,10 +188,10 @@ def test_what_is_no_address_is_told_at_once(content: str | None, tmp_path: Path)
 
 
 @pytest.mark.long
-def test_workers_that_would_not_understand_are_told(
+def test_workers_of_another_version_are_an_error(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another version, or none, there: one line instead of work that never ends."""
+    """Or without pyprof: one line instead of work that never ends."""
     monkeypatch.setattr("pyprof.inputs.dask_cluster.__version__", "99.0")
     advice = r"have 0\..* not 99.0; install torch-pyprof\[dask\]==99.0"
     with pytest.raises(PyprofError, match=advice), open_executor(address):
@@ -209,8 +209,8 @@ def _missing(name: str) -> None:
 
 
 @pytest.mark.long
-def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """Told by name, with the likely reason, when two workers are lost; the third does all else."""
+def test_a_capture_that_kills_workers_is_skipped(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named, with the likely reason, after two workers; the third does the rest."""
     settings = {
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
         "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "1.0",  # nothing else waits beside it
@@ -224,7 +224,7 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.long
-def test_strict_stops_at_what_always_ends_its_worker() -> None:
+def test_strict_stops_at_a_capture_that_kills_workers() -> None:
     first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     gives_up = pytest.raises(CaptureError, match=r"^2: its worker ended .* memory")
     with cluster(1, **first) as own, open_executor(own, strict=True) as executor, gives_up:
@@ -233,8 +233,8 @@ def test_strict_stops_at_what_always_ends_its_worker() -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
-def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
-    """One line; the work of a set can be taken up again."""
+def test_a_scheduler_that_ends_mid_run_is_an_error(tmp_path: Path) -> None:
+    """One line; the work on a set can be resumed."""
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     with cluster(1) as own, open_executor(own) as executor:
@@ -252,8 +252,8 @@ def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
         ending.join()
 
 
-def test_a_cluster_without_workers_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command waits for them, and says so."""
+def test_a_cluster_without_workers_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """With a message."""
     with cluster(0) as own, open_executor(own):
         assert f"{own} has no workers yet; waiting for them" in capsys.readouterr().err
 
@@ -262,7 +262,7 @@ def test_a_cluster_without_workers_is_told(capsys: pytest.CaptureFixture[str]) -
 def test_a_lost_worker_costs_a_retry(
     captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """A worker is killed once its first rank is written and others wait; the result is whole."""
+    """It is killed after its first rank was written; the result is whole."""
     out = tmp_path / "out"
     killed: list[int] = []
     with cluster(workers=2) as own, socket.create_server(("127.0.0.1", 0)) as server:

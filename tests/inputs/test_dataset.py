@@ -68,7 +68,7 @@ def _cut(folder: Path, rank: int) -> Path:
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, before it knew pandas 3.1
 def test_pyarrow_pandas_and_dask_read_it(folder: Path, out: Path) -> None:
-    """The rank comes from the folder's name; every row is there once."""
+    """The rank is in the folder's name; every row is there once."""
     frames = pytest.importorskip("dask.dataframe")
     assert "3 ranks, 63 rows" in _write(folder, out).stderr
     found = ds.dataset(out, partitioning="hive").to_table()
@@ -79,7 +79,7 @@ def test_pyarrow_pandas_and_dask_read_it(folder: Path, out: Path) -> None:
 
 
 def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path) -> None:
-    """All columns but the rank, row for row, as `parse -o FILE.parquet` writes them."""
+    """All columns but the rank, row for row, as in `parse -o FILE.parquet`."""
     _write(folder, out)
     for rank in ROWS:
         alone = tmp_path / "alone.parquet"
@@ -91,7 +91,7 @@ def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path)
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("workers", ["1", "2", pytest.param("3", marks=pytest.mark.slow)])
 def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers: str) -> None:
-    """To the bit, with a capture among them that cannot be read."""
+    """To the bit, also with an unreadable capture."""
     _cut(folder, 1)
     dataset.write_all([str(folder)], str(out), InProcess())
     expected = _files(out)
@@ -111,7 +111,7 @@ def test_rows_are_written_group_by_group(
 
 
 def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
-    """Each row of the capture is in exactly one, that of its process."""
+    """Each row of the capture is in that of its process."""
     capture = tmp_path / "net.sqlite"
     truth = generate(capture, "--ranks", "2", "--kernels", "60")
     _write(capture, out)
@@ -125,15 +125,15 @@ def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
 
 
 def test_the_real_two_rank_export(captures: Path, out: Path) -> None:
-    """Device 0 is rank 0, device 1 is rank 1; the file's own counts."""
+    """Device 0 is rank 0, device 1 is rank 1; counts equal the file's."""
     _write(captures / "nsys2026.2-h100x2-fsdp", out)
     for rank, rows in [(0, 1993 + 510 + 133), (1, 2017 + 510 + 136)]:
         part = pq.ParquetFile(dataset.part(str(out), rank)).read()
         assert (len(part), set(part["device"].to_pylist())) == (rows, {rank})
 
 
-def test_what_is_there_is_not_done_again(folder: Path, out: Path) -> None:
-    """Only a rank that is missing, damaged, or of a capture that changed since."""
+def test_existing_ranks_are_not_written_again(folder: Path, out: Path) -> None:
+    """Only those that are missing, damaged, or of a changed capture."""
     _write(folder, out)
     assert "; 3 of them already finished" in _write(folder, out).stderr
     expected, places = _files(out), [Path(dataset.part(str(out), rank)) for rank in ROWS]
@@ -148,15 +148,14 @@ def test_what_is_there_is_not_done_again(folder: Path, out: Path) -> None:
     assert pq.read_metadata(places[2]).num_rows == 1
 
 
-def test_other_rows_are_asked_for(folder: Path, out: Path) -> None:
-    """Kernels alone are another dataset."""
+def test_kernels_only_is_another_dataset(folder: Path, out: Path) -> None:
     _write(folder, out)
     assert "already" not in _write(folder, out, "--kernels-only").stderr
     assert set(pd.read_parquet(out)["kind"]) == {"kernel"}
 
 
-def test_a_corrupt_capture_is_told_and_left_out(folder: Path, out: Path) -> None:
-    """Also where an earlier one of its rank was good: its rows are nobody's now."""
+def test_a_corrupt_capture_is_named_and_left_out(folder: Path, out: Path) -> None:
+    """An earlier part of its rank is removed, too."""
     _write(folder, out)
     path = _cut(folder, 1)
     done = _write(folder, out)
@@ -167,8 +166,8 @@ def test_a_corrupt_capture_is_told_and_left_out(folder: Path, out: Path) -> None
     assert not (out / "rank=1").exists()
 
 
-def test_a_link_to_nothing_is_told_and_left_out(folder: Path, out: Path) -> None:
-    """A capture that is gone is missed, where its link says that there was one."""
+def test_a_broken_link_is_named_and_left_out(folder: Path, out: Path) -> None:
+    """It shows that there was a capture."""
     (folder / "net.rank3.sqlite").symlink_to(folder / "gone")
     done = _write(folder, out)
     assert f"{folder / 'net.rank3.sqlite'}: " in done.stderr
@@ -177,13 +176,13 @@ def test_a_link_to_nothing_is_told_and_left_out(folder: Path, out: Path) -> None
 
 
 def test_strict_stops_at_a_corrupt_capture(folder: Path, out: Path) -> None:
-    """One line; what was written before is whole."""
+    """One line; earlier parts are whole."""
     path = _cut(folder, 1)
     assert str(path) in refused("parse", folder, "-o", f"{out}/", "--strict")
     assert sorted(_files(out)) == ["rank=0/part-0.parquet"]
 
 
-def test_nothing_is_left_where_nothing_could_be_read(folder: Path, out: Path) -> None:
+def test_without_a_readable_capture_nothing_is_left(folder: Path, out: Path) -> None:
     """Exit code 1, no folder."""
     for rank in ROWS:
         _cut(folder, rank)
@@ -191,8 +190,8 @@ def test_nothing_is_left_where_nothing_could_be_read(folder: Path, out: Path) ->
     assert not out.exists()
 
 
-def test_what_an_ended_process_left_is_removed(folder: Path, out: Path) -> None:
-    """Half-written files have names that no reader takes; the next run takes them away."""
+def test_leftovers_of_an_ended_process_are_removed(folder: Path, out: Path) -> None:
+    """No reader takes half-written files by their names; the next run removes them."""
     half = out / "rank=7" / ".part-0.parquet.x1y2"
     half.parent.mkdir(parents=True)
     half.write_bytes(b"PAR1")
@@ -202,8 +201,8 @@ def test_what_an_ended_process_left_is_removed(folder: Path, out: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file by itself")
-def test_what_another_process_writes_is_left_to_it(folder: Path, out: Path) -> None:
-    """Two runs into one folder at once do not take each other's half-written files away."""
+def test_files_of_a_running_process_stay(folder: Path, out: Path) -> None:
+    """Two runs into one folder do not remove each other's half-written files."""
     place = dataset.part(str(out), 7)
     with files_of(place).output(place) as file:
         file.write(b"half")
@@ -215,7 +214,7 @@ def test_what_another_process_writes_is_left_to_it(folder: Path, out: Path) -> N
 def test_a_failing_write_leaves_nothing(
     folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No half file, no temporary one."""
+    """No partial file, no temporary one."""
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -228,8 +227,8 @@ def test_a_failing_write_leaves_nothing(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
-def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, tmp_path: Path) -> None:
-    """No traceback, no half file; pressed, as a terminal does, for all processes in mid-read."""
+def test_ctrl_c_leaves_only_whole_files(folder: Path, out: Path, tmp_path: Path) -> None:
+    """No traceback; sent to all processes while they read, as by a terminal."""
     _write(folder, out)
     expected = _files(out)
     (folder / "net.rank3.nsys-rep").write_bytes(b"a report, whatever is in it")
@@ -253,10 +252,10 @@ def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, tmp_path: Path) ->
     assert _files(out) == expected
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(
+def test_a_folder_that_cannot_be_made_is_an_error(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 1; a name that is empty is wrong usage, and no folder."""
+    """Exit code 1; an empty name is a usage error."""
     (tmp_path / "file").touch()
     assert "choose another place with -o" in refused("parse", folder, "-o", f"{tmp_path / 'file'}/")
     monkeypatch.chdir(tmp_path)
@@ -264,8 +263,8 @@ def test_a_folder_that_cannot_be_made_is_one_line(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
 
 
-def test_captures_are_not_written_over(folder: Path, out: Path) -> None:
-    """A dataset is no capture of itself, nor are captures put among its ranks."""
+def test_captures_are_not_overwritten(folder: Path, out: Path) -> None:
+    """A dataset is no capture of itself, and is not put among captures."""
     _write(folder, out)
     expected = _files(out)
     link = out.with_name("link")
@@ -277,8 +276,8 @@ def test_captures_are_not_written_over(folder: Path, out: Path) -> None:
     assert _files(out) == expected
 
 
-def test_ranks_of_another_run_are_told(folder: Path, out: Path) -> None:
-    """They stay, for who knows whose they are."""
+def test_ranks_of_another_run_are_warned_of(folder: Path, out: Path) -> None:
+    """They stay."""
     _write(folder, out)
     done = _write(folder / "net.rank1.sqlite", out)
     assert "also contains rank 0, 2, not from these captures" in done.stderr
@@ -292,7 +291,7 @@ def test_many_captures_need_a_folder(folder: Path) -> None:
 
 
 def test_captures_at_urls(folder: Path, out: Path) -> None:
-    """Read through copies; what is there is known again."""
+    """They are read through copies, and recognised in a second run."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.store.clear()
     for path in folder.iterdir():
@@ -304,8 +303,8 @@ def test_captures_at_urls(folder: Path, out: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["file", "local"])
-def test_a_path_spelt_as_a_url(folder: Path, out: Path, scheme: str) -> None:
-    """Is that path: its file appears when it is whole, its folder is made."""
+def test_a_file_url_is_a_path(folder: Path, out: Path, scheme: str) -> None:
+    """Its file appears when it is whole, its folder is made."""
     _write(folder, f"{scheme}://{out}")
     _write(folder, out.with_name("other"))
     assert _files(out) == _files(out.with_name("other"))
@@ -316,10 +315,10 @@ def test_a_path_spelt_as_a_url(folder: Path, out: Path, scheme: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["get_file", "put_file"])
-def test_no_room_for_a_copy_is_no_captures_fault(
+def test_a_full_disk_for_copies_ends_the_run(
     method: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of the run ends; the line says where the copies are."""
+    """The line says where the copies are."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.store.clear()
     memory.pipe("/run/net.rank0.sqlite", (folder / "net.rank0.sqlite").read_bytes())
@@ -335,7 +334,7 @@ def test_no_room_for_a_copy_is_no_captures_fault(
 
 
 def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
-    """Holds what one on this machine holds; what is there is not done again."""
+    """It equals a local one; existing parts are not written again."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.store.clear()
     url = "memory://bucket/out.parquet"
@@ -352,7 +351,7 @@ def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_link_in_a_dataset_is_not_written_through(folder: Path, out: Path) -> None:
-    """A rank's folder that is a link is told; a part that is one is replaced, not what it names."""
+    """A rank's folder that is a link is refused; a part that is one is replaced itself."""
     victim = out.parent / "victim"
     victim.write_text("precious")
     (out / "rank=0").mkdir(parents=True)

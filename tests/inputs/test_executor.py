@@ -47,12 +47,12 @@ def test_results_come_in_order(executor: Executor) -> None:
     ],
 )
 def test_neighbours_are_merged(executor: Executor, leaves: int, tree: str) -> None:
-    """The tree's shape hangs on the number of leaves alone."""
+    """The shape of the tree depends on the number of leaves only."""
     assert executor.reduce(work.pair, executor.map(work.spelt, range(leaves), "")) == tree
 
 
-def test_what_is_merged_is_finished(executor: Executor) -> None:
-    """Here, where all results of this machine's executors are."""
+def test_the_merged_result_is_finished_here(executor: Executor) -> None:
+    """In this process, where all results of its executors are."""
     handles = executor.map(work.spelt, range(3), "")
     assert executor.reduce_and_finish(work.pair, handles, work.with_process) == (
         "((0 1) 2)",
@@ -61,17 +61,17 @@ def test_what_is_merged_is_finished(executor: Executor) -> None:
 
 
 def test_sums_are_equal_to_the_bit(executor: Executor) -> None:
-    """Even where the order of additions matters."""
+    """Even if the order of additions matters."""
     found = executor.reduce(work.add, executor.map(work.inverse, range(1, 100), ""))
     with open_executor() as here:
         assert found == here.reduce(work.add, here.map(work.inverse, range(1, 100), ""))
     assert found != reduce(work.add, map(work.inverse, range(1, 100)))  # it does matter
 
 
-def test_what_cannot_be_read_is_told_and_left_out(
+def test_unreadable_captures_are_named_and_left_out(
     executor: Executor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each by its name, and how many they were."""
+    """And counted."""
     handles = executor.map(work.even, range(5), "")
     assert list(executor.gather(handles)) == [0, 2, 4]
     assert capsys.readouterr().err.splitlines() == [
@@ -87,22 +87,22 @@ def test_nothing_read_is_an_error(executor: Executor) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_strict_stops_at_what_cannot_be_read(workers: int) -> None:
-    """The reason is the error's."""
+def test_strict_stops_at_an_unreadable_capture(workers: int) -> None:
+    """With its reason."""
     with open_executor(workers, strict=True) as executor:
         assert len(executor.map(work.even, [0, 2], "")) == 2
         with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again$"):
             executor.map(work.even, [0, 1, 2], "")
 
 
-def test_what_is_no_captures_fault_stops_all(executor: Executor) -> None:
+def test_other_errors_stop_everything(executor: Executor) -> None:
     """A full disk is not a damaged capture."""
     with pytest.raises(PyprofError, match="no space left"):
         executor.map(work.unwritable, range(3), "")
 
 
 def test_workers_are_other_processes() -> None:
-    """As many as asked for, at most."""
+    """At most as many as requested."""
     with open_executor(2) as executor:
         pids = {pid for _, pid in executor.gather(executor.map(work.process, range(8), ""))}
     assert os.getpid() not in pids
@@ -110,7 +110,7 @@ def test_workers_are_other_processes() -> None:
 
 
 def test_workers_share_the_cores() -> None:
-    """Each works with no more threads than are its share."""
+    """Each uses at most its share of threads."""
     workers = max(2, threads.available())
     with open_executor(workers) as executor:
         shares = executor.map(eval, ["__import__('pyarrow').cpu_count()"] * workers, "")
@@ -118,7 +118,7 @@ def test_workers_share_the_cores() -> None:
 
 
 def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two captures have all cores, however many workers there may be."""
+    """Two captures have all cores, however many workers were requested."""
     monkeypatch.setattr(threads, "available", lambda: 8)
     with open_executor(8) as executor:
         shares = executor.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
@@ -128,7 +128,7 @@ def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.long
 @pytest.mark.parametrize(("captures", "begun"), [(0, 0), (1, 0), (2, 2), (4, 3)])
 def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Path) -> None:
-    """No more than there are captures, and none for a single one, which may need none."""
+    """At most one per capture, and none for a single one."""
     sources = [tmp_path / f"{number}.sqlite" for number in range(captures)]
     for source in sources:
         source.touch()
@@ -139,7 +139,7 @@ def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Pat
 
 
 def test_workers_that_begin_load_what_they_need() -> None:
-    """The module of the command's work, and what reads captures."""
+    """The module of the command's work, and the readers."""
     code = (
         "import sys; from pyprof.inputs.processes import _load; _load('wave'); print(*sys.modules)"
     )
@@ -149,7 +149,7 @@ def test_workers_that_begin_load_what_they_need() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
 def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
-    """They are ended while they load."""
+    """They are killed while they load."""
     for name in ("0.sqlite", "1.sqlite"):
         (tmp_path / name).touch()
     before = multiprocessing.active_children()
@@ -171,7 +171,7 @@ def test_more_captures_have_more_workers() -> None:
 
 @pytest.mark.long
 def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
-    """Three processes end in the middle of the work; all results are there."""
+    """Three processes end in the middle of their work; all results are there."""
     marks = [tmp_path / name for name in "abcdef"]
     for mark in marks[::2]:
         mark.touch()
@@ -181,8 +181,8 @@ def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
-def test_ctrl_c_ends_a_worker_without_a_word(tmp_path: Path) -> None:
-    """A terminal sends it to the workers, too; the command alone has something to say."""
+def test_ctrl_c_ends_a_worker_silently(tmp_path: Path) -> None:
+    """A terminal sends it to workers, too; only the command prints anything."""
     code = (
         "import sys; from pathlib import Path; from tests.inputs import work\n"
         "from pyprof.inputs.executor import open_executor\n"
@@ -206,8 +206,8 @@ def test_ctrl_c_waits_until_a_worker_has_begun() -> None:
 
 
 @pytest.mark.long
-def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """Told by name, as a capture that cannot be read; all others are done."""
+def test_a_capture_that_kills_workers_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named like an unreadable one; the others are done."""
     with open_executor(3) as executor:
         handles = executor.map(work.ends_always, range(6), "")
         assert list(executor.gather(handles)) == [0, 1, 3, 4, 5]
@@ -221,8 +221,8 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
         executor.map(work.ends_always, range(6), "")
 
 
-def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
-    """What multiprocessing says of it is long; behind it stands what to do, and it says it once."""
+def test_a_script_without_a_main_guard_is_told_what_to_do(tmp_path: Path) -> None:
+    """Once, after multiprocessing's own long message."""
     script = tmp_path / "script.py"
     script.write_text(
         "from pyprof.inputs.executor import open_executor\n"
@@ -239,9 +239,9 @@ def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("loaded", few(["", "tests.inputs.work"], "tests.inputs.work"))
 @pytest.mark.parametrize("last", few(["SIGINT", "SIGTERM", "SIGKILL"], "SIGTERM", "SIGKILL"))
 def test_no_worker_outlives_the_command(tmp_path: Path, last: str, loaded: str) -> None:
-    """Ended in mid-work by a signal to itself alone: busy workers end, too.
+    """It is killed mid-work by a signal to itself alone: busy workers end, too.
 
-    They hold the pipe that is read here, so that it ends when the last of them has.
+    They hold the pipe that is read here, so it ends with the last of them.
     """
     command = [sys.executable, "-c", _WAITS, str(tmp_path / "begun"), loaded]
     os.mkfifo(tmp_path / "begun")
@@ -282,7 +282,7 @@ def test_progress_is_shown(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a terminal, unless nobody wants to see it."""
+    """On a terminal, unless switched off."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with open_executor(workers, quiet=quiet) as executor:
         executor.map(work.spelt, range(3), "spelling")
@@ -291,7 +291,7 @@ def test_progress_is_shown(
 
 
 def test_very_many_that_cannot_be_read_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody reads hundreds of lines."""
+    """Instead of hundreds of lines."""
     with open_executor() as executor:
         assert len(executor.map(work.even, range(500), "")) == 250
     said = capsys.readouterr().err.splitlines()

@@ -34,7 +34,7 @@ def test_each_kind_is_recognised_whatever_its_name(tmp_path: Path) -> None:
         (b"{}", "is not a model configuration: it has no size of a model, such as hidden_size;"),
     ],
 )
-def test_what_is_none_of_them_is_refused(content: bytes, why: str, tmp_path: Path) -> None:
+def test_other_files_are_refused(content: bytes, why: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
     with pytest.raises(CaptureError) as raised:
@@ -47,7 +47,7 @@ def test_a_capture_is_no_extra_file(tmp_path: Path) -> None:
         kind_of(str(capture(tmp_path / "net.sqlite")))
 
 
-def test_a_file_that_the_command_does_not_use_is_wrong_usage(tmp_path: Path) -> None:
+def test_a_file_that_the_command_does_not_use_is_a_usage_error(tmp_path: Path) -> None:
     net, config = capture(tmp_path / "net.sqlite"), tmp_path / "config.json"
     config.write_text('{"hidden_size": 64}')
     done = run("parse", "--with", config, net)
@@ -55,7 +55,7 @@ def test_a_file_that_the_command_does_not_use_is_wrong_usage(tmp_path: Path) -> 
     assert "this command does not use a model's config.json" in " ".join(done.stderr.split())
 
 
-def test_two_files_of_a_kind_are_wrong_usage(tmp_path: Path) -> None:
+def test_two_files_of_a_kind_are_a_usage_error(tmp_path: Path) -> None:
     net, config = capture(tmp_path / "net.sqlite"), tmp_path / "config.json"
     config.write_text('{"hidden_size": 64}')
     assert run("prof", "--with", config, "--with", config, net).code == 2

@@ -41,7 +41,7 @@ def test_reports_of_windows_are_in_the_export_of_all(tmp_path: Path) -> None:
 
 
 def test_a_folders_captures_are_found(folder: Path) -> None:
-    """By suffix or content, also a damaged one; a report beside its export is the same capture."""
+    """By suffix or content, even damaged; a report next to its export is the same capture."""
     found = find([str(folder)])
     assert all(Path(path).is_absolute() for path in found)
     assert _names(found) == [
@@ -59,8 +59,9 @@ def test_a_folders_captures_are_found(folder: Path) -> None:
         ("*.{sqlite,json}", None),  # a shell's, not a glob's
     ],
 )
-def test_globs(folder: Path, pattern: str, names: list[str] | None) -> None:
-    """A glob gives captures and records, and the captures of folders."""
+def test_a_glob_finds_captures_records_and_folders(
+    folder: Path, pattern: str, names: list[str] | None
+) -> None:
     if names is None:
         with pytest.raises(CaptureError, match="matches no capture; check the pattern"):
             find([str(folder / pattern)])
@@ -68,14 +69,14 @@ def test_globs(folder: Path, pattern: str, names: list[str] | None) -> None:
         assert _names(find([str(folder / pattern)])) == names
 
 
-def test_a_name_with_a_globs_signs_is_a_name_first(tmp_path: Path) -> None:
+def test_an_existing_name_with_glob_characters_is_no_glob(tmp_path: Path) -> None:
     """`net[1].sqlite` is that file."""
     nsys_db(tmp_path / "net[1].sqlite", [Work()])
     assert _names(find([str(tmp_path / "net[1].sqlite")])) == ["net[1].sqlite"]
 
 
 def test_a_datasets_ranks_are_its_captures(tmp_path: Path) -> None:
-    """Of the dataset, or of one rank of it; half-written files and marks are none."""
+    """Of all or of one rank; half-written files and markers are skipped."""
     for rank in (10, 9):
         (tmp_path / f"rank={rank}").mkdir()
         for name in ("part-0.parquet", ".part-0.parquet.x1", "_SUCCESS", "_common.parquet"):
@@ -102,10 +103,10 @@ def test_a_datasets_ranks_are_its_captures(tmp_path: Path) -> None:
         (["-", "a.sqlite"], "-: captures and sets cannot be read from stdin; save to a file"),
     ],
 )
-def test_what_means_nothing_is_told(
+def test_a_source_without_captures_is_named(
     sources: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line that names the source and what to do."""
+    """In one line with what to do."""
     pytest.importorskip("fsspec")
     (tmp_path / "empty").mkdir()
     (tmp_path / "memory").mkdir()
@@ -117,9 +118,7 @@ def test_what_means_nothing_is_told(
     assert words in str(error.value)
 
 
-def test_a_folder_that_may_not_be_read_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def denied(_: Path) -> None:
         raise PermissionError(13, "Permission denied")
@@ -141,7 +140,7 @@ def urls(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("protocol", ["memory", "file"])
 def test_urls_are_found_and_fetched(protocol: str, urls: dict[str, str], folder: Path) -> None:
-    """A folder and a glob at a URL; what is fetched is the capture, and a copy goes away."""
+    """A folder and a glob; the copy equals the capture, and is removed."""
     url = urls[protocol]
     names = ["net.rank9.sqlite", "net.rank10.sqlite"]
     assert [name for name in _names(find([url])) if name.startswith("net")] == names
@@ -154,7 +153,7 @@ def test_urls_are_found_and_fetched(protocol: str, urls: dict[str, str], folder:
 
 
 def test_an_error_about_a_copy_names_the_url(urls: dict[str, str]) -> None:
-    """What is wrong with the copy is wrong with the capture."""
+    """The user does not know the copy."""
     (url,) = find([urls["memory"] + "/cut.json"])
     with pytest.raises(CaptureError) as error, fetch(url) as path:
         raise CaptureError(f"{path}: is empty")
@@ -165,7 +164,7 @@ def test_an_error_about_a_copy_names_the_url(urls: dict[str, str]) -> None:
 def test_the_stamp_changes_with_the_capture(
     protocol: str, urls: dict[str, str], folder: Path
 ) -> None:
-    """Written anew, it is another capture."""
+    """A rewritten file is another capture."""
     place = str(folder / "trace.json")
     url = place if protocol == "path" else urls["memory"] + "/trace.json"
     before = files_of(url).stamp(url)
@@ -176,22 +175,22 @@ def test_the_stamp_changes_with_the_capture(
     assert files_of(url).stamp(url) != before
 
 
-def test_one_capture_is_told_from_a_set(folder: Path) -> None:
-    """One file keeps the name that the user gave it."""
+def test_one_capture_is_no_set(folder: Path) -> None:
+    """It keeps the name that the user gave."""
     assert only([str(folder / "trace.json")]) == str(folder / "trace.json")
     assert only([str(folder / "deeper")]) == str(folder / "deeper" / "net.rank1.sqlite")
     assert only([str(folder)]) is None
 
 
-def test_names_are_sorted_as_people_do() -> None:
-    """Numbers count as numbers, wherever they stand."""
+def test_names_are_sorted_naturally() -> None:
+    """Numbers count as numbers, wherever they are."""
     names = ["b2/x10", "b2/x9", "b10/x1", "a", "b2"]
     assert natural(reversed(names)) == ["a", "b2", "b2/x9", "b2/x10", "b10/x1"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
 def test_a_pipe_in_a_folder_is_no_capture(folder: Path) -> None:
-    """Nobody may ever write to it; reading it would take for ever."""
+    """Reading it could wait forever."""
     before = find([str(folder)])
     os.mkfifo(folder / "pipe.sqlite")
     os.mkfifo(folder / "pipe.json")
@@ -200,7 +199,7 @@ def test_a_pipe_in_a_folder_is_no_capture(folder: Path) -> None:
         find([f"{folder}/pipe*"])
 
 
-def test_numbers_that_python_does_not_take() -> None:
-    """Of a URL, which may be longer than any name of a file."""
+def test_very_long_numbers_in_names_are_sorted() -> None:
+    """A URL may be longer than any file name."""
     longest = f"memory://{'9' * 5000}"
     assert natural([longest, "a"]) == ["a", longest]

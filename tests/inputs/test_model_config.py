@@ -22,8 +22,7 @@ def test_a_file_or_the_folder_that_holds_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "written", [b"", b"{", b"[]", b"{}", b"\xff\xfe\x00", b"[" * 200_000, b'{"hidden_size": 1e9}']
 )
-def test_what_is_none_says_so(written: bytes, tmp_path: Path) -> None:
-    """The error names the file."""
+def test_an_invalid_file_is_named(written: bytes, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(written)
     with pytest.raises(PyprofError, match="is not a model configuration: ") as raised:
@@ -39,8 +38,8 @@ def test_what_is_none_says_so(written: bytes, tmp_path: Path) -> None:
         ('{"hidden_size": "%s"}' % ("A" * 100_000), "hidden_size is not a size: 'AAA"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_in_few_words(written: str, why: str, tmp_path: Path) -> None:
-    """Neither a library's advice nor all that the file holds."""
+def test_errors_are_short(written: str, why: str, tmp_path: Path) -> None:
+    """Without a library's advice or the file's content."""
     path = tmp_path / "config.json"
     path.write_text(written)
     with pytest.raises(PyprofError, match="is not a model configuration: ") as raised:
@@ -57,14 +56,14 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         model_config.read(str(tmp_path))
 
 
-def test_heads_without_a_size_have_none(tmp_path: Path) -> None:
-    """More heads than the model is wide: the size of one is not 0, it is unknown."""
+def test_more_heads_than_the_width_have_no_size(tmp_path: Path) -> None:
+    """It is unknown, not 0."""
     path = tmp_path / "config.json"
     path.write_text('{"hidden_size": 4, "num_attention_heads": 64}')
     assert model_config.read(str(path)).head_size is None
 
 
 def test_a_missing_file_says_what_to_give(tmp_path: Path) -> None:
-    """In a folder without one, too."""
+    """Also for a folder without one."""
     with pytest.raises(PyprofError, match="give a model's config"):
         model_config.read(str(tmp_path))

@@ -52,17 +52,17 @@ def _said(code: str, *arguments: str) -> list[str]:
     ids=["command", "library", "threads"],
 )
 def test_only_a_command_with_one_thread_is_copied(code: str, how: str) -> None:
-    """What a fork of other threads would find half done, nobody knows."""
+    """A fork would find other threads' work half done."""
     assert _said(code, _HOW) == [how] * 3
 
 
 def test_copies_begin_with_what_is_loaded() -> None:
-    """The command loads the module of its work before they are made."""
+    """The command's module is loaded before they are made."""
     loaded = "'wave' in __import__('sys').modules"
     assert _said("print(*mapped(eval, [sys.argv[1]] * 3, loaded='wave'))", loaded) == ["True"] * 3
 
 
-def test_what_loading_starts_is_no_thread_of_a_copy(tmp_path: Path) -> None:
+def test_threads_started_by_loading_prevent_copies(tmp_path: Path) -> None:
     """There may be threads only after the module was loaded."""
     (tmp_path / "threading_work.py").write_text(
         "from threading import Event, Thread\nThread(target=Event().wait, daemon=True).start()\n"
@@ -74,14 +74,14 @@ def test_what_loading_starts_is_no_thread_of_a_copy(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("function", ["ends_once", "interrupted_once"])
 def test_a_lost_copy_costs_a_retry(tmp_path: Path, function: str) -> None:
-    """Processes end in the middle of the work; all results are there, and nobody says a word."""
+    """Processes end in the middle of their work; all results are there, without a message."""
     code = "print(*mapped(getattr(work, sys.argv[1]), [*map(work.Path, sys.argv[2:])]))"
     assert _said(code, function, *(str(tmp_path / name) for name in "abc")) == [*"abc"]
 
 
 @pytest.mark.slow
-def test_what_always_ends_its_copy_is_left_out() -> None:
-    """As with processes that begin anew."""
+def test_a_capture_that_kills_copies_is_left_out() -> None:
+    """As with spawned processes."""
     done = python(
         "-c", f"{_COMMAND}\nif __name__ == '__main__': print(mapped(work.ends_always, range(4)))"
     )
@@ -128,7 +128,7 @@ def test_every_command_with_workers_is_tried_below() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", few(_WITH_WORKERS, "diff", "parse"))
 def test_commands_have_one_thread_until_workers_begin(name: str, tmp_path: Path) -> None:
-    """Nothing that they load, or do before, keeps them from being copied."""
+    """Nothing that they load or do before prevents forking."""
     captures = tmp_path / "captures"
     captures.mkdir()
     for rank in range(2):

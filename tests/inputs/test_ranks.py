@@ -63,21 +63,21 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_names_that_say_a_rank(name: str, rank: int | None) -> None:
-    """A file's name counts before its folders', which count only as a whole."""
+    """A file's name takes precedence over those of folders, which count only as a whole."""
     assert rank_in(f"/data/run/{name}") == rank
     assert rank_in(f"s3://data/run/{name}") == rank
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
 def test_a_trace_says_its_rank(folder: Path, suffix: str) -> None:
-    """What torch.distributed said, or `pyprof capture`, counts before the name."""
+    """As written by torch.distributed or `pyprof capture`, with precedence over the name."""
     assert identify(str(_trace(folder / f"rank9{suffix}", 5))) == Identity(5)
     assert identify(str(_trace(folder / f"rank8{suffix}", pyprof_rank=6))) == Identity(6)
     assert identify(str(_trace(folder / f"rank7{suffix}"))) == Identity(7)
 
 
 def test_an_export_says_its_processes(folder: Path) -> None:
-    """Those with any GPU work, by device; ranges alone make none."""
+    """Those with GPU work, by device; ranges alone do not count."""
     work = [
         Work(pid=9, device=0, at=(10, 20)),
         Work(pid=4, device=1, at=(5, 8), kind="memcpy"),
@@ -97,7 +97,7 @@ def test_an_export_says_its_processes(folder: Path) -> None:
 def test_no_file_is_read_for_a_rank_that_it_cannot_tell(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its name has told; to look into a report of nsys takes an export."""
+    """Its name has one; a report of nsys would need an export."""
     reader = import_module(f"pyprof.readers.{name}")
     looked: list[str] = []
 
@@ -131,14 +131,14 @@ def test_the_real_trace_of_rank_0(captures: Path) -> None:
 
 
 def test_members_are_sorted_by_rank(folder: Path) -> None:
-    """What the traces say, not how they are called."""
+    """By what the traces say, not their names."""
     for name, rank in [("a", 2), ("b", 0), ("c", 1)]:
         _trace(folder / f"{name}.json", rank)
     assert _ranks(folder) == {"b.json": [0], "c.json": [1], "a.json": [2]}
 
 
-def test_what_claims_no_rank_gets_the_ones_left(folder: Path) -> None:
-    """A damaged file among 4 takes the place that no other has."""
+def test_captures_without_a_rank_get_the_free_ones(folder: Path) -> None:
+    """A damaged file among four takes the remaining rank."""
     for name, rank in [("host_17", 0), ("host_4", 3), ("host_9", 1)]:
         _trace(folder / f"{name}.json", rank)
     (folder / "host_5.json").touch()
@@ -160,15 +160,15 @@ def test_what_claims_no_rank_gets_the_ones_left(folder: Path) -> None:
 def test_one_number_that_counts_from_0_is_the_rank(
     folder: Path, names: list[str], ranks: list[int]
 ) -> None:
-    """Where nothing says more; else the order decides."""
+    """If nothing else says one; else the order decides."""
     for name in names:
         nsys_db(folder / f"{name}.sqlite", [Work()])
     found = zip([f"{name}.sqlite" for name in names], ([rank] for rank in ranks), strict=True)
     assert _ranks(folder) == dict(found)
 
 
-def test_a_capture_that_ends_its_worker_keeps_the_rank_of_its_name(folder: Path) -> None:
-    """Looking at it gave nothing; whoever reads it will say so again."""
+def test_a_capture_that_kills_workers_keeps_the_rank_of_its_name(folder: Path) -> None:
+    """Reading it later reports the error."""
 
     class Killed(InProcess):
         def map(self, function: Any, items: Any, label: str) -> list[Handle[Any]]:  # noqa: ANN401
@@ -180,7 +180,7 @@ def test_a_capture_that_ends_its_worker_keeps_the_rank_of_its_name(folder: Path)
     assert [member.ranks for member in found] == [((None, 0),), ((None, 1),)]
 
 
-def test_two_captures_of_one_rank_are_told(folder: Path) -> None:
+def test_two_captures_of_one_rank_are_an_error(folder: Path) -> None:
     paths = [_trace(folder / f"{name}.json", 4) for name in ("today", "yesterday")]
     with pytest.raises(CaptureError) as error:
         ranked_captures([str(folder)], InProcess())
@@ -203,7 +203,7 @@ def test_a_set_at_a_url() -> None:
 
 @pytest.mark.parametrize("suffix", [".dict", ".parquet"])
 def test_records_say_their_rank(folder: Path, suffix: str) -> None:
-    """What was parsed from a trace keeps the trace's rank; other records say none."""
+    """Records of a trace keep its rank; others have none."""
     path = folder / f"rank1{suffix}"
     run("parse", _trace(folder / "a.json", 6), "-o", path)
     assert identify(str(path)) == Identity(6)
@@ -215,7 +215,7 @@ def test_records_say_their_rank(folder: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("digits", ["2147483648", "9" * 20, "9" * 200])
 def test_a_number_that_is_no_rank(digits: str, folder: Path) -> None:
-    """No job has so many; the capture is of a rank that is free."""
+    """No job has so many; the capture takes a free rank."""
     nsys_db(folder / f"net.rank{digits}.sqlite", [Work()])
     nsys_db(folder / "net.rank0.sqlite", [Work()])
     found = sorted(rank for ranks in _ranks(folder).values() for rank in ranks)
@@ -227,7 +227,7 @@ def test_a_number_that_is_no_rank(digits: str, folder: Path) -> None:
     assert run("ranks", folder).code == 0
 
 
-def test_names_that_lead_elsewhere_are_names(tmp_path: Path) -> None:
+def test_names_with_path_separators_only_give_a_number(tmp_path: Path) -> None:
     """What a rank's folder is called only ever gives a number."""
     for name in ("rank=../../x", "rank=/etc", "rank=-1", "rank=", "rank=1e9", "rank=..", "rank=²"):
         assert rank_in(f"{tmp_path}/{name}/part-0.parquet") is None

@@ -36,12 +36,12 @@ def _ranks(source: Path) -> list[Counter[int]]:
     return [Counter(load(member).table.records.arrow("rank").to_pylist()) for member in found]
 
 
-def test_ranks_of_a_capture_are_told_apart_by_process(folder: Path) -> None:
+def test_ranks_of_a_capture_are_its_processes(folder: Path) -> None:
     assert _ranks(folder) == [Counter({0: 2, 1: 3}), Counter({2: 2, 3: 3})]
 
 
 def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> None:
-    """Its rows are the capture's, every other column as it was."""
+    """Every other column is the capture's."""
     run("parse", folder, "-o", f"{tmp_path / 'out'}/")
     assert _ranks(tmp_path / "out") == [
         Counter({0: 2}),
@@ -57,7 +57,7 @@ def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> Non
 
 
 def test_a_capture_of_one_rank(tmp_path: Path) -> None:
-    """All of its rows, and those that were parsed from it."""
+    """All of its rows, and those of its parsed file."""
     capture = nsys_db(tmp_path / "net.rank6.sqlite", [Work()] * 3)
     assert _ranks(capture) == [Counter({6: 3})]
     lines = tmp_path / "net.rank6.dict"
@@ -78,7 +78,7 @@ def _joined(a: list[int | None], b: list[int | None]) -> list[int | None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> None:
-    """A folder, a glob and its files are a set, in which rows know their rank; one file is not."""
+    """Rows of a folder, a glob or several files know their rank; those of one file do not."""
     one, two = sorted(map(str, folder.iterdir()))
     with open_executor(workers) as executor:
         for paths in ([str(folder)], [f"{folder}/*"], [two, one]):
@@ -93,7 +93,7 @@ def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> N
     [(True, ["reading", "parsing", "adding up"]), (False, ["reading", "adding up"])],
 )  # fmt: skip
 def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: bool) -> None:
-    """What is done in this process is told; rows alone hold nothing of the host."""
+    """Work in this process is timed; records have no host rows."""
     told: list[str] = []
     capture = str(folder / "node0.sqlite")
 
@@ -105,8 +105,8 @@ def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: 
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_summaries_get_no_texts_that_others_stand_for(tmp_path: Path, *, host: bool) -> None:
-    """What is shown of rows is the same without them."""
+def test_summaries_skip_texts_that_they_do_not_show(tmp_path: Path, *, host: bool) -> None:
+    """What they show is the same."""
     path = tmp_path / "net.sqlite"
     mul = "aten::mul, seq = 5, sizes = [[4], [4]]"
     nsys_db(path, [Work(call=(110, 112), at=(120, 130))], [Range(mul, (100, 120))])
@@ -122,14 +122,14 @@ def test_summaries_get_no_texts_that_others_stand_for(tmp_path: Path, *, host: b
 
 
 def test_one_file_needs_no_worker(folder: Path) -> None:
-    """Nothing is sent to an executor of which nothing is asked."""
+    """No executor is started."""
     unused = InProcess()
     unused.map = None  # type: ignore[assignment, method-assign]
     assert len(map_reduce([str(folder / "node0.sqlite")], _ranks_of_rows, _joined, unused)) == 5
 
 
-def test_what_cannot_be_used_is_one_error(folder: Path) -> None:
-    """An empty folder, a file that is none, a device that is not known: alone or in a set."""
+def test_unusable_input_is_one_error(folder: Path) -> None:
+    """An empty folder, an invalid file, an unknown device: alone or in a set."""
     (folder / "none").mkdir()
     with pytest.raises(CaptureError, match="is a folder without captures"):
         items([str(folder / "none")], InProcess())

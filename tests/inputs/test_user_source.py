@@ -80,15 +80,15 @@ OUTSIDE: dict[str, Callable[[Path, Path], object]] = {
     "given",
     [pytest.param([], id="", marks=pytest.mark.slow), pytest.param(["--source", "."], id="source")],
 )
-def test_no_way_leads_out_of_the_folder(way: str, given: list[str], home: Path) -> None:
+def test_no_path_leads_out_of_the_folder(way: str, given: list[str], home: Path) -> None:
     net = naming(OUTSIDE[way](home / "project" / "link.py", home / "settings.py"))
     assert PRIVATE not in run("lines", *given, net).stdout
     assert run("export", *given, net, "-o", "net.prof").code == 0
     assert PRIVATE.encode() not in Path("net.prof").read_bytes()
 
 
-def test_the_current_folder_is_shown_on_stdout_alone(home: Path) -> None:
-    """What is written to be sent holds its source where `--source` says so."""
+def test_source_of_the_current_folder_is_shown_on_stdout_only(home: Path) -> None:
+    """Files, which may be sent to others, need `--source`."""
     net = naming("train.py", home / "project" / "other.py", "/somewhere/else/deep/model.py")
     for name in ("train", "other", "deep/model"):
         Path(name).parent.mkdir(exist_ok=True)
@@ -125,8 +125,8 @@ def _targets() -> list[tuple[str, str]]:
         for name, suffix in _targets()
     ],
 )
-def test_no_file_holds_source_that_nobody_asked_for(name: str, suffix: str, home: Path) -> None:
-    """Whatever the command and the form, also where the capture names files that are there."""
+def test_no_file_holds_source_without_the_option(name: str, suffix: str, home: Path) -> None:
+    """In any command and format, even if the capture names existing files."""
     if suffix in {".html", ".svg"} and name in {"report", "roofline", "diff"}:
         pytest.importorskip("matplotlib")
     Path("train.py").write_text(PRIVATE_LINE)
@@ -139,8 +139,8 @@ def test_no_file_holds_source_that_nobody_asked_for(name: str, suffix: str, home
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
-def test_what_is_no_file_is_not_opened(home: Path) -> None:
-    """A FIFO would be waited for, for ever; so would a folder's name be an error."""
+def test_only_regular_files_are_opened(home: Path) -> None:
+    """Reading a FIFO could wait forever."""
     os.mkfifo("pipe.py")
     Path("folder.py").mkdir()
     Path("device.py").symlink_to("/dev/zero")
@@ -154,7 +154,7 @@ def test_what_is_no_file_is_not_opened(home: Path) -> None:
 
 
 def test_a_huge_file_is_no_source(home: Path) -> None:
-    """Nobody wrote it, and its lines would fill the memory."""
+    """Its lines would fill the memory."""
     del home
     with Path("huge.py").open("wb") as file:
         file.truncate(1 << 40)
@@ -162,7 +162,7 @@ def test_a_huge_file_is_no_source(home: Path) -> None:
 
 
 def test_lines_are_counted_as_python_counts_them(home: Path) -> None:
-    """A form feed is no line end; tabs are expanded; an encoding is believed."""
+    """A form feed is no line end; tabs are expanded; a declared encoding is used."""
     del home
     Path("a.py").write_bytes(b"# coding: latin-1\r\n\x0cx = '\xe9'\n\ty\n")
     assert read(Path("a.py")) == ["# coding: latin-1", "\x0cx = '\u00e9'", "        y"]
@@ -171,7 +171,7 @@ def test_lines_are_counted_as_python_counts_them(home: Path) -> None:
 
 
 def test_a_path_below_the_folder_is_that_file(home: Path) -> None:
-    """Also where others below it are called alike, and where the folder is a link."""
+    """Even if others below it have the same name, or the folder is a link."""
     for folder in ("", "a", "b"):
         Path(folder).mkdir(exist_ok=True)
         Path(folder, "model.py").touch()
@@ -186,14 +186,14 @@ def test_a_path_below_the_folder_is_that_file(home: Path) -> None:
     assert Sources(linked).find(str(linked / "model.py")) == home / "project" / "model.py"
 
 
-def test_the_source_is_no_output(home: Path) -> None:
+def test_the_source_is_never_an_output(home: Path) -> None:
     del home
     Path("train.py").write_text("x = 1\n")
     refused("lines", "--source", ".", naming("train.py"), "-o", "train.py")
     assert Path("train.py").read_text() == "x = 1\n"
 
 
-def test_source_goes_with_what_shows_it(home: Path) -> None:
+def test_source_is_an_error_for_formats_without_it(home: Path) -> None:
     """Other formats hold none; to ask for it is a mistake."""
     del home
     assert run("export", "--source", ".", naming("train.py"), "-o", "net.csv").code == 2
@@ -215,7 +215,7 @@ def test_source_goes_with_what_shows_it(home: Path) -> None:
 def test_files_are_found_by_the_end_of_their_path(
     path: str, expected: str | None, tmp_path: Path
 ) -> None:
-    """The best agreement counts; none where several agree equally well, or in the name alone."""
+    """The longest match counts; none if several are equal, or if only the name matches."""
     for name in ("one/model.py", "two/model.py", "one/only.py", "here.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()

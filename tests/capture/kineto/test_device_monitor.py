@@ -37,7 +37,7 @@ def _captured(folder: Path) -> Path:
 def test_readings_are_counters_of_the_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the trace's own clock, within what was recorded; what is not known is not there."""
+    """On the trace's clock, within the recording; unknown readings are left out."""
     monkeypatch.setattr(device_monitor, "nvml", _Device)
     capture = read(_captured(tmp_path))
     samples = capture.samples.to_pylist()
@@ -93,7 +93,7 @@ class _Library:
 
 
 def test_the_drivers_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Milliwatts become watts; what fails is not known."""
+    """Milliwatts become watts; failed calls are unknown."""
     monkeypatch.setattr(device_monitor, "_library", _Library)
     assert Nvml([5]).read() == [Reading(250.5, 1410, None, 4)]
     with pytest.raises(OSError, match="no device 4"):
@@ -104,7 +104,7 @@ def test_the_drivers_functions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_reads_at_both_ends() -> None:
-    """However short a recording is, it has two readings; stopping twice does no harm."""
+    """However short a recording is, it has two readings; stopping twice is harmless."""
     monitor = DeviceMonitor(_Device(), interval_s=60)
     monitor.start()
     monitor.start()
@@ -120,7 +120,7 @@ def test_whatever_the_driver_says_the_rest_is_captured(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Torch has no number of a part of a GPU, and old drivers lack functions."""
+    """Torch has no number for a MIG instance, and old drivers lack functions."""
 
     def refuses() -> None:
         raise error
@@ -131,8 +131,8 @@ def test_whatever_the_driver_says_the_rest_is_captured(
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_device_that_goes_away_ends_the_readings_alone() -> None:
-    """What was read before stays."""
+def test_a_device_that_goes_away_ends_the_readings_only() -> None:
+    """Earlier readings stay."""
 
     class Gone:
         readings = iter([[Reading(100, None, None)]])

@@ -38,8 +38,8 @@ class _Tree(Graph):
 
 
 @pytest.mark.parametrize("kind", [Graph, _Tree])
-def test_captures_are_told_of(kind: type[Graph]) -> None:
-    """Before the one and after the other; arguments and results are those of the graph."""
+def test_hooks_run_before_and_after_a_graph_capture(kind: type[Graph]) -> None:
+    """Arguments and results are those of the graph."""
     told: list[str] = []
     attributes = dict(vars(kind))
     with watch_graphs(kind, lambda: told.append("before"), lambda: told.append("after")):
@@ -52,7 +52,7 @@ def test_captures_are_told_of(kind: type[Graph]) -> None:
 
 
 def test_a_capture_that_cannot_begin_has_ended() -> None:
-    """The error is the script's to see."""
+    """The script sees the error."""
     told: list[str] = []
     with (
         watch_graphs(Graph, lambda: told.append("before"), lambda: told.append("after")),
@@ -88,7 +88,7 @@ def _beside(path: Path) -> Path:
 
 
 def test_an_end_that_fails_shows_its_own_error() -> None:
-    """What pyprof then fails at is not shown instead."""
+    """And no later one of pyprof."""
 
     class Broken(Graph):
         def capture_end(self) -> None:
@@ -105,10 +105,10 @@ def test_an_end_that_fails_shows_its_own_error() -> None:
 
 
 @pytest.mark.parametrize("provisional", [False, True], ids=["nothing before", "dropped before"])
-def test_what_is_captured_before_the_range_lies_beside(
+def test_graphs_captured_before_the_range_are_recorded_separately(
     recorder: Recorder, tmp_path: Path, *, provisional: bool
 ) -> None:
-    """A graph that is captured outside of the range is recorded apart, the rest of it is not."""
+    """Only their captures are."""
     path = tmp_path / "net.pt.trace.json.gz"
     if provisional:
         recorder.start(provisional=True)
@@ -122,7 +122,9 @@ def test_what_is_captured_before_the_range_lies_beside(
     assert _names(_beside(path)) == {"aten::mm"}
 
 
-def test_what_is_captured_in_the_range_is_in_it(recorder: Recorder, tmp_path: Path) -> None:
+def test_graphs_captured_in_the_range_are_in_its_recording(
+    recorder: Recorder, tmp_path: Path
+) -> None:
     """Nothing is recorded apart."""
     path = tmp_path / "net.pt.trace.json.gz"
     recorder.start()
@@ -133,8 +135,8 @@ def test_what_is_captured_in_the_range_is_in_it(recorder: Recorder, tmp_path: Pa
     assert not _beside(path).exists()
 
 
-def test_without_graphs_nothing_is_recorded_apart(recorder: Recorder, tmp_path: Path) -> None:
-    """A dropped recording in which no graph was captured is gone."""
+def test_without_graphs_nothing_is_recorded_separately(recorder: Recorder, tmp_path: Path) -> None:
+    """A recording in which no graph was captured is deleted."""
     path = tmp_path / "net.pt.trace.json.gz"
     _beside(path).parent.mkdir()
     _beside(path).write_bytes(b"of an earlier capture")
@@ -148,7 +150,7 @@ def test_without_graphs_nothing_is_recorded_apart(recorder: Recorder, tmp_path: 
 
 
 def test_a_range_that_begins_in_a_capture_goes_on(recorder: Recorder) -> None:
-    """What runs for the capture is then the range's, and ends with it."""
+    """The recording for the capture becomes the range's, and ends with it."""
     graph = Graph()
     graph.capture_begin()
     recorder.start()
@@ -158,8 +160,7 @@ def test_a_range_that_begins_in_a_capture_goes_on(recorder: Recorder) -> None:
     assert (recorder.running, recorder.windows) == (False, 1)
 
 
-def test_each_trace_of_a_folder_has_its_own(tmp_path: Path) -> None:
-    """What was captured for another trace of the folder is not this one's."""
+def test_each_trace_of_a_folder_has_its_own_graph_captures(tmp_path: Path) -> None:
     from pyprof.readers.kineto.graphs import captures  # noqa: PLC0415 - as torch may be missing
 
     path, other = (tmp_path / f"{name}.pt.trace.json.gz" for name in ("net", "other"))

@@ -11,8 +11,10 @@ from pyprof.capture.kineto import memory_guard
 from tests.capture.kineto.captured import WAIT_FOR_THE_GUARD, Capture, texts
 
 
-def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recording that takes too much memory ends, says so, and the script goes on."""
+def test_a_recording_that_takes_too_much_memory_ends(
+    capture: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so, and the script continues."""
     grown = iter([0, *[1 << 60] * 1000])
     monkeypatch.setattr(
         memory_guard.MemoryGuard.__init__,

@@ -47,7 +47,7 @@ def capture(tmp_path: Path) -> Callable[..., Outcome]:
 def test_a_run_on_the_cpu_records_memory(
     capture: Callable[..., Outcome], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With layers and lines from the markers; steps are the optimizer's."""
+    """With layers and lines from markers; steps are the optimizer's."""
     outcome = capture(memory=True)
     assert outcome.path is not None
     (device,) = read.read(outcome.path).devices
@@ -68,7 +68,7 @@ def test_a_run_on_the_cpu_records_memory(
 def test_groups_of_rows_have_the_memory_of_the_same_name(
     capture: Callable[..., Outcome], key: str
 ) -> None:
-    """In `prof --by`, with allocations and shares that `pyprof memory` gives."""
+    """In `prof --by`, with the allocations and shares of `pyprof memory`."""
     outcome = capture(memory=True)
     done = run("prof", "--by", key, "-c", f"{key},alloc,peak_share", "--json", str(outcome.path))
     (device,) = json.loads(run("memory", str(outcome.path), "--json").stdout)["devices"]
@@ -85,8 +85,8 @@ def test_groups_of_rows_have_the_memory_of_the_same_name(
     assert compared > 0
 
 
-def test_memory_is_not_recorded_unasked(capture: Callable[..., Outcome]) -> None:
-    """It costs time and memory of its own."""
+def test_memory_is_recorded_only_on_request(capture: Callable[..., Outcome]) -> None:
+    """It costs time and memory."""
     outcome = capture()
     assert outcome.path is not None
     assert outcome.recordings == ()
@@ -118,7 +118,7 @@ def test_a_snapshot_lies_beside_the_trace(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of the GPU; a second run replaces its own; what may be somebody else's gets another name."""
+    """Of the GPU; a second run replaces its own; files of others are kept."""
     gpu = _Gpu(monkeypatch)
     for _ in range(2):
         outcome = capture(memory=True)
@@ -142,7 +142,7 @@ def test_a_snapshot_lies_beside_the_trace(
 def test_a_snapshot_of_an_earlier_run_is_set_aside(
     capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else it would be taken for that of a run without --memory."""
+    """Otherwise it would seem to be of a run without --memory."""
     with monkeypatch.context() as with_gpu:
         _Gpu(with_gpu)
         outcome = capture(memory=True)
@@ -164,12 +164,12 @@ def test_a_snapshot_of_an_earlier_run_is_set_aside(
      "net.nsys-rep"],
 )  # fmt: skip
 def test_a_snapshot_is_found_beside_captures_of_all_sorts(name: str) -> None:
-    """Some are unzipped, or exported under another name."""
+    """Unzipped, or exported under another name."""
     assert snapshot_beside(Path("x") / name) == Path("x/net.memory.pickle")
 
 
 def test_an_older_torch_records_no_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that knows of no snapshots none at all."""
+    """And one without snapshots none at all."""
     gpu = _Gpu(monkeypatch, ranges=False)
     memory_snapshot.begin()
     assert [sorted(how) for how in gpu.asked] == [["max_entries"]]
@@ -180,8 +180,9 @@ def test_an_older_torch_records_no_ranges(tmp_path: Path, monkeypatch: pytest.Mo
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_snapshot_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails leaves nothing."""
+def test_a_snapshot_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _Gpu(monkeypatch)
 
     def full(name: str) -> None:

@@ -49,7 +49,7 @@ def _has_lines(outcome: Outcome) -> bool:
 def test_a_profiler_that_fails_leaves_the_script_alone(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It runs to its end; that nothing was recorded is said, and why."""
+    """It runs to its end; a line says that nothing was recorded, and why."""
     theirs = getattr(torch.profiler.profile, step)
 
     def fails(profiler: object) -> None:
@@ -70,7 +70,7 @@ def test_a_profiler_that_fails_leaves_the_script_alone(
 def test_steps_that_end_while_it_warms_up(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The profiler that was prepared stands in no other's way, and nobody hears of it."""
+    """The prepared profiler blocks no other, without a message."""
     for _ in range(2):
         outcome = _captured(tmp_path, STEPS, steps=StepsToRecord(0, 1, 1, 0))
         known(outcome.path).unlink()
@@ -80,7 +80,7 @@ def test_steps_that_end_while_it_warms_up(
 def test_a_scripts_profiler_while_it_warms_up(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It comes first, and records as without pyprof."""
+    """It takes precedence, and records as without pyprof."""
     script = """
 import pyprof, torch
 pyprof.step()
@@ -111,7 +111,7 @@ def test_stacks_of_older_torch(
     script: str, options: dict[str, Any], lines: bool,  # noqa: FBT001
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A recording that a range may end has none there, and a note says so where it was kept."""
+    """A recording that a range may end has none there; a note says so if it is kept."""
     monkeypatch.setattr(recorders, "STACKS_FROM_ANYWHERE", False)
     outcome = _captured(tmp_path, script, instrument=False, **options)
     assert _has_lines(outcome) is lines
@@ -121,7 +121,7 @@ def test_stacks_of_older_torch(
 def test_a_profiler_of_older_torch_after_anothers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Calls that the other saw begin may end in what is recorded then: it has no stacks."""
+    """Calls that the other saw begin may end in the next recording, which has no stacks."""
     monkeypatch.setattr(recorders, "STACKS_FROM_ANYWHERE", False)
     recorder = Recorder(stacks=True, rank=lambda: None)
     recorder.start()

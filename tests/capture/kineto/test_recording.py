@@ -46,8 +46,8 @@ nvtx.range_pop()
 """
 
 
-def test_several_ranges(capture: Capture) -> None:
-    """Each pyprof.profile() is a window of the file, and what lies between them is not."""
+def test_several_ranges_are_windows_of_one_file(capture: Capture) -> None:
+    """What lies between them is not recorded."""
     outcome = capture(WINDOWS)
     found = {marker.decode_seq(text).name for text in texts(outcome)}
     assert {"aten::tanh", "aten::sin"} <= found
@@ -66,8 +66,8 @@ for step in range(5):
     assert rows(texts(capture(text, steps=StepsToRecord(2, 0, 1))), "aten::addmm") == [3]
 
 
-def test_threads(capture: Capture) -> None:
-    """Ops of all threads are recorded, with their lines, or it is said that they are not."""
+def test_ops_of_all_threads_are_recorded(capture: Capture) -> None:
+    """With their lines, or a message says that they are not."""
     outcome = capture(THREADS)
     assert outcome.path is not None
     if not ALL_THREADS:
@@ -82,7 +82,7 @@ def test_threads(capture: Capture) -> None:
 
 
 def test_a_torch_that_records_one_thread(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said where the script has more; nothing is said of one that has not."""
+    """A message says so if the script has more threads."""
 
     def older(**_: object) -> None:
         raise TypeError("unexpected keyword")
@@ -94,7 +94,7 @@ def test_a_torch_that_records_one_thread(capture: Capture, monkeypatch: pytest.M
 
 
 def test_nvtx_ranges_of_the_script(capture: Capture) -> None:
-    """They are in the trace as the user's own, also where torch has no NVTX; which is said."""
+    """They are in the trace as the user's own, even if this torch has no NVTX."""
     before = torch.cuda.nvtx._nvtx
     outcome = capture(NVTX)
     assert outcome.code == 0

@@ -42,7 +42,7 @@ for op in (torch.sin, torch.tanh):
 
 
 def test_script_with_its_own_profiler(capture: Capture) -> None:
-    """It works as ever, and what it recorded is part of the capture, which is said."""
+    """It works as before; its recording is part of the capture, with a message."""
     text = """
 import sys, torch
 torch.ones(3).tanh()
@@ -60,7 +60,7 @@ sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
 def test_steps_of_the_scripts_own_profiler(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All are in the capture; those of its own trace are without our markers, there and here."""
+    """All are in the capture; those of its own trace have no markers of ours."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(tmp_path)  # and back behind the test, from where the script goes
@@ -75,7 +75,7 @@ def test_steps_of_the_scripts_own_profiler(
 
 
 def test_a_profiler_that_is_stopped_twice(capture: Capture) -> None:
-    """That would end whichever is on, ours: torch crashes later. Both go on as they would."""
+    """That would end ours, and torch would crash later. Both continue."""
     outcome = capture("""
 import contextlib, torch
 profiler = torch.autograd.profiler.profile(use_kineto=True)
@@ -105,14 +105,14 @@ sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
 
 @pytest.mark.parametrize("export", ["pass", "profiler.export_chrome_trace(sys.argv[0] + '.json')"])
 @pytest.mark.parametrize("profiler", ["profiler.profile()", "autograd.profiler.profile()"])
-def test_a_script_that_is_profiled_by_itself_alone(
+def test_a_script_with_only_its_own_profiler_is_captured(
     capture: Capture,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     profiler: str,
     export: str,
 ) -> None:
-    """What it recorded is captured, whether it exported that or not, or to the same file twice."""
+    """Whether it exported its trace or not, or twice to one file."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -128,8 +128,8 @@ def test_a_script_that_is_profiled_by_itself_alone(
     assert not [*temporary.iterdir()]
 
 
-def test_a_script_can_export_once_as_ever(capture: Capture) -> None:
-    """Torch refuses to write a trace twice, and ours is not written in the script's stead."""
+def test_a_script_can_export_its_own_trace_once(capture: Capture) -> None:
+    """Torch refuses a second time; ours does not take its place."""
     text = ALONE.replace("PROFILER", "profiler.profile()").replace("EXPORT", """
     profiler.export_chrome_trace(sys.argv[0] + ".json")
     try: profiler.export_chrome_trace(sys.argv[0] + ".json")
@@ -139,8 +139,8 @@ def test_a_script_can_export_once_as_ever(capture: Capture) -> None:
     assert capture(text).code == 0
 
 
-def test_what_inductor_tries_is_not_captured(capture: Capture) -> None:
-    """Inductor times kernels with profilers of its own to choose one of them."""
+def test_inductors_autotuning_is_not_captured(capture: Capture) -> None:
+    """It times kernels with profilers of its own."""
     outcome = capture("""
 import torch
 def timed():
@@ -155,7 +155,7 @@ torch.ones(3).tanh()
 
 
 def test_own_profiler_outside_of_the_range(capture: Capture) -> None:
-    """Where the script marks a range, what its profiler records elsewhere is not of the capture."""
+    """If the script marks a range, its profiler's recordings elsewhere are not captured."""
     outcome = capture("""
 import pyprof, torch
 with pyprof.profile():
@@ -171,7 +171,7 @@ with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
 
 @pytest.mark.parametrize("before", [True, False])
 def test_range_within_the_scripts_own_profiler(capture: Capture, before: bool) -> None:  # noqa: FBT001
-    """It is left to that profiler, which sees all; that is captured with what was before."""
+    """That profiler sees all of it, and its recording is captured."""
     text = """
 import sys, pyprof, torch
 if BEFORE:

@@ -35,8 +35,8 @@ from tests.capture.kineto.captured import TRAIN, WAIT_FOR_THE_GUARD, WINDOWS, Ca
 from tests.known import known
 
 
-def test_whole_run(capture: Capture) -> None:
-    """All steps are there, with markers, layers and lines, in a whole gzip file."""
+def test_a_whole_run_has_all_steps(capture: Capture) -> None:
+    """With markers, layers and lines, in a valid gzip file."""
     outcome = capture(TRAIN, whole=True)
     assert outcome.code == 0
     found = texts(outcome)
@@ -47,8 +47,8 @@ def test_whole_run(capture: Capture) -> None:
     assert {frames[0].rpartition("/")[2].partition(":")[0] for frames in traces} == {"train.py"}
 
 
-def test_range_of_the_script(capture: Capture) -> None:
-    """Only what runs between start and stop is captured; emit_nvtx does no harm."""
+def test_only_the_scripts_range_is_captured(capture: Capture) -> None:
+    """Between start and stop; emit_nvtx does no harm."""
     text = """
 import torch
 import torch.cuda.profiler as profiler
@@ -85,7 +85,7 @@ with pyprof.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2,
 def test_windows_by_steps(
     capture: Capture, text: str, options: dict[str, Any], steps: list[int]
 ) -> None:
-    """The steps that torch.profiler.schedule names are recorded and marked, and no others."""
+    """The steps of torch.profiler.schedule are recorded and marked, and no others."""
     found = texts(capture(text, **options))
     rows_of_first = 1 if text == SCHEDULE else 4
     assert rows(found, "aten::addmm") == [step + rows_of_first for step in steps]
@@ -95,7 +95,7 @@ def test_windows_by_steps(
 
 @pytest.mark.parametrize("instrument", [True, False])
 def test_pauses_of_real_windows(capture: Capture, instrument: bool) -> None:  # noqa: FBT001
-    """Each row is of the window between whose calls it ran, and time is that of the windows."""
+    """Each row is in the window that launched it, and time is that of the windows."""
     outcome = capture(WINDOWS, instrument=instrument)
     assert outcome.path is not None
     found = parse_file(outcome.path)
@@ -128,7 +128,7 @@ with pyprof.profile(schedule=torch.profiler.schedule(wait=0, warmup=1, active=1,
 
 
 def test_backward_ops_of_real_windows_are_of_their_own_forward_op(capture: Capture) -> None:
-    """Each window has rows of one step alone, whose batch no other has; so has the forward op."""
+    """Each window has one step with a batch size of its own, also in the forward op."""
     outcome = capture(THREE)
     records = parse_file(known(outcome.path)).table().to_pylist()
     tied = [row for row in records if row["dir"] == "bprop" and row["fwdOp"]]
@@ -143,8 +143,8 @@ def test_backward_ops_of_real_windows_are_of_their_own_forward_op(capture: Captu
     assert max(numbers[0]) < min(numbers[1]) <= max(numbers[1]) < min(numbers[2])
 
 
-def test_own_range_wins_over_whole_run(capture: Capture) -> None:
-    """A range replaces the capture of everything, unless everything was asked for."""
+def test_the_scripts_range_replaces_the_whole_run(capture: Capture) -> None:
+    """Unless everything was requested."""
     text = """
 import pyprof, torch
 torch.ones(2).exp()
@@ -169,10 +169,10 @@ with pyprof.profile():
         ("import torch; torch.empty(3)[1:]", {}, "ran no torch op"),
     ],
 )
-def test_nothing_captured(
+def test_without_anything_captured_there_is_no_file(
     capture: Capture, text: str, options: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    """Where nothing of use was recorded there is no file, and the reason is said; exit code 1."""
+    """With the reason and exit code 1."""
     outcome = capture(text, **options)
     assert outcome.path is None
     assert said in outcome.notes[-1]
@@ -189,15 +189,15 @@ def test_nothing_captured(
         "if not torch: torch.cuda.profiler.start()",
     ],
 )
-def test_words_that_start_nothing(capture: Capture, text: str) -> None:
-    """What a script says of ranges and never does costs nothing: all of it is captured."""
+def test_a_range_that_is_only_mentioned_changes_nothing(capture: Capture, text: str) -> None:
+    """All of the script is captured."""
     outcome = capture(f"import torch\n{text}\ntorch.ones(3).tanh()")
     assert any(text.startswith("aten::tanh") for text in texts(outcome))
     assert any("which started no range" in note for note in outcome.notes)
 
 
 def test_a_range_after_too_much(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What had filled the memory before the range goes, and the range is recorded."""
+    """What had filled the memory before the range is dropped, and the range is recorded."""
     grown = iter([0, *[1 << 60] * 1000])
     monkeypatch.setattr(
         memory_guard.MemoryGuard.__init__,
@@ -247,7 +247,7 @@ def test_a_signal_while_the_file_is_written(
 def test_a_full_disk(
     place: str, capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was recorded is kept where there is room, and one line says where."""
+    """The recording is saved where there is room, and one line says where."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def fail(*_: object) -> None:
@@ -277,7 +277,7 @@ def test_a_full_disk(
 def test_a_capture_on_another_disk(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is more room for temporary files it is made there; none is left."""
+    """If temporary files have more room elsewhere, it is made there; none is left."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(trace_file, "_roomiest", lambda it: it / "tmp")
     capture(TRAIN, whole=True)
@@ -290,7 +290,7 @@ def test_a_capture_on_another_disk(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
-    """As other outputs do; one to itself is told before the run."""
+    """Like other outputs; a link to itself is refused before the run."""
     link = tmp_path / "net.pt.trace.json.gz"
     link.symlink_to("real.gz")
     assert capture(TRAIN, whole=True).path == link
@@ -302,16 +302,15 @@ def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
         capture(TRAIN, whole=True)
 
 
-def test_no_init(capture: Capture) -> None:
-    """Without markers, the profiler's own stacks and modules say where."""
+def test_without_init_stacks_and_modules_give_lines_and_layers(capture: Capture) -> None:
     found = texts(capture(TRAIN, whole=True, instrument=False))
     assert not any("'mod': 'torch'" in text for text in found)
     assert "layer:Linear_0" in found
     assert any("train.py" in text for text in found)
 
 
-def test_what_is_done_with_nested_tensors_costs_what_it_moves(capture: Capture) -> None:
-    """Their sizes are not recorded; those of the calls inside are."""
+def test_ops_on_nested_tensors_cost_what_they_move(capture: Capture) -> None:
+    """Their sizes are not recorded, but those of the calls inside are."""
     outcome = capture(
         "import torch\nparts = [torch.ones(5, 8), torch.ones(9, 8)]\n"
         "torch.nested.nested_tensor(parts, layout=torch.jagged).clone()\n"
@@ -322,7 +321,7 @@ def test_what_is_done_with_nested_tensors_costs_what_it_moves(capture: Capture) 
 
 
 def test_forked_workers(capture: Capture) -> None:
-    """A DataLoader's workers neither write a capture nor disturb the one of the script."""
+    """A DataLoader's workers neither write a capture nor disturb the script's."""
     text = """
 import torch, warnings
 warnings.simplefilter("ignore")
@@ -335,16 +334,15 @@ for (batch,) in torch.utils.data.DataLoader(data, batch_size=4, num_workers=2):
     assert sum(text.startswith("aten::tanh") for text in texts(outcome)) == 2
 
 
-def test_rank_in_the_name(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each rank of a job writes a file of its own."""
+def test_each_rank_writes_its_own_file(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     outcome = capture("import torch; torch.ones(1)", whole=True)
     assert known(outcome.path).name == "net.rank1.pt.trace.json.gz"
 
 
-def test_strings_that_json_minds(capture: Capture, tmp_path: Path) -> None:
-    """Arguments with quotes, backslashes and letters of any script come back as they were."""
+def test_special_characters_in_arguments_are_kept(capture: Capture, tmp_path: Path) -> None:
+    """Quotes, backslashes and letters of any script."""
     text = """
 import torch, pyprof
 with pyprof.annotate('say "it\\'s" \\\\ Übung'):
@@ -357,8 +355,10 @@ with pyprof.annotate('say "it\\'s" \\\\ Übung'):
     assert header["torch_version"] == torch.__version__
 
 
-def test_surroundings(capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script has the environment and the filters of warnings that it would have without us."""
+def test_environment_and_warning_filters_are_unchanged(
+    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As without pyprof."""
     for name in ("KINETO_LOG_LEVEL", "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     before = [dict(os.environ), repr(warnings.filters)]
@@ -374,7 +374,7 @@ with open({str(seen)!r}, "w") as file:
 def test_a_traceback_is_that_of_the_script(
     capture: Capture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No frame in it is of what marks ops and layers."""
+    """Without a frame of ours."""
     capture("""
 import torch
 torch.nn.Sequential(torch.nn.Linear(4, 2))(torch.ones(2, 3))
@@ -385,8 +385,8 @@ torch.nn.Sequential(torch.nn.Linear(4, 2))(torch.ones(2, 3))
     assert str(Path(pyprof.__file__).parent) not in shown
 
 
-def test_ops_behind_the_last_line(capture: Capture) -> None:
-    """Those of a thread that goes on, and of functions of `atexit`, are recorded, too."""
+def test_ops_after_the_last_line_are_recorded(capture: Capture) -> None:
+    """Those of a running thread, and of `atexit`."""
     outcome = capture("""
 import atexit, threading, torch
 ended = threading.Event()
@@ -402,18 +402,17 @@ ended.set()
     assert found >= {"aten::cos", "aten::sin", *(["aten::tanh"] if ALL_THREADS else [])}
 
 
-def test_no_folder(tmp_path: Path) -> None:
-    """A folder that is not there is told of before the script runs."""
+def test_a_missing_folder_is_refused_before_the_run(tmp_path: Path) -> None:
     request = Request(Target("train.py"), str(tmp_path / "gone" / "net"), whole=True)
     with pytest.raises(PyprofError, match="no such folder"):
         torch_profiler.run(request)
 
 
 @pytest.mark.parametrize("runner", [torch_profiler.run, partial(nsys_capture.run, nsys="nsys")])
-def test_a_folder_that_takes_no_file(
+def test_a_read_only_folder_is_refused_before_the_run(
     runner: Callable[[Request], Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told before the script runs, which would be lost."""
+    """Otherwise the run would be lost."""
     monkeypatch.setattr(os, "access", lambda *_: False)  # who runs the tests may be allowed to
     with pytest.raises(PyprofError, match="no permission"):
         runner(Request(Target("train.py"), str(tmp_path / "net"), whole=True))

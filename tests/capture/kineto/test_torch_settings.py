@@ -16,9 +16,9 @@ from tests.capture.kineto.captured import TRAIN
 
 @pytest.mark.long
 def test_kineto_is_silent(tmp_path: Path) -> None:
-    """Nothing of the profiler's comes between what the script prints, unless the user asks.
+    """Nothing of it comes between the script's output, unless the user asks for it.
 
-    In a process of its own: Kineto reads the level once.
+    In a process of its own: Kineto reads its log level once.
     """
     (tmp_path / "train.py").write_text(TRAIN)
     command = [sys.executable, "-m", "pyprof.capture", "--tool", "torch", "-o", "net", "train.py"]

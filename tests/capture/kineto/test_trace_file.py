@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X"'])
-def test_a_trace_that_is_cut_short_is_not_kept(text: str, tmp_path: Path) -> None:
-    """torch.profiler does not say that a disk is full."""
+def test_a_truncated_trace_is_not_kept(text: str, tmp_path: Path) -> None:
+    """torch.profiler does not report a full disk."""
     (tmp_path / "plain.json").write_text(text)
     with pytest.raises(OSError, match="could not write its whole trace"):
         join_trace_windows([tmp_path / "plain.json"], io.BytesIO())
 
 
-def test_what_the_first_says_behind_its_events_is_told(tmp_path: Path) -> None:
-    """There older torch says from when on times count."""
+def test_fields_after_the_events_of_the_first_window_are_kept(tmp_path: Path) -> None:
+    """Older torch writes the base of times there."""
     text = '{"traceEvents": [{"name": "a"}], "traceName": "x", "baseTimeNanoseconds": 7}'
     (tmp_path / "plain.json").write_text(text)
     told, target = [], io.BytesIO()

@@ -58,7 +58,7 @@ def exported(folder: Path, layout: Layout, *, sessions: bool = True) -> list[Pat
     return found
 
 
-def test_metrics_go_on_the_first_clock(tmp_path: Path) -> None:
+def test_samples_are_shifted_like_kernels(tmp_path: Path) -> None:
     """Samples of each window are moved as its kernels are."""
     found = []
     for place in range(2):
@@ -75,8 +75,8 @@ def test_metrics_go_on_the_first_clock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_as_if_one_report_had_held_them(tmp_path: Path, layout: str) -> None:
-    """The same lines as of one capture with the same work, stopped and started again in between."""
+def test_joined_windows_equal_one_capture(tmp_path: Path, layout: str) -> None:
+    """Of the same work, stopped and started again in between."""
     join_nsys_windows(exported(tmp_path, LAYOUTS[layout]), tmp_path / "net.sqlite")
     works, ranges = [], []
     for place, begin in enumerate(BEGINS):
@@ -97,8 +97,8 @@ def test_as_if_one_report_had_held_them(tmp_path: Path, layout: str) -> None:
     assert len(names.values) == len(set(names.values))
 
 
-def test_exports_that_do_not_say_when_they_began(tmp_path: Path) -> None:
-    """Of nsys of 2021: windows follow one another."""
+def test_exports_without_a_start_time_follow_each_other(tmp_path: Path) -> None:
+    """Such as those of nsys 2021."""
     join_nsys_windows(
         exported(tmp_path, LAYOUTS["2021.2"], sessions=False), tmp_path / "net.sqlite"
     )
@@ -113,7 +113,7 @@ def test_exports_that_do_not_say_when_they_began(tmp_path: Path) -> None:
 
 
 def test_a_range_that_was_open_does_not_reach_into_the_next_window(tmp_path: Path) -> None:
-    """When it ended is not known; whose the work of the next window is, is."""
+    """Its end is unknown; work of the next window is in its own ranges."""
     first, second = window(0), window(1)
     left_open = Range(encode_layer("epoch"), (800, None))
     paths = [
@@ -126,7 +126,7 @@ def test_a_range_that_was_open_does_not_reach_into_the_next_window(tmp_path: Pat
 
 
 def test_a_file_that_is_no_export(tmp_path: Path) -> None:
-    """Nothing half-made stays."""
+    """Nothing half-written stays."""
     whole, *_ = exported(tmp_path, LAYOUTS["2024.6"])
     (tmp_path / "net.2.sqlite").write_text("no database")
     with pytest.raises(sqlite3.Error):
@@ -152,7 +152,7 @@ for step in range(6):
 @pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not installed")
 @pytest.mark.long
 def test_real_windows(tmp_path: Path) -> None:
-    """Three windows by real nsys: what each holds, as far apart as the script's own clock says."""
+    """Three windows by real nsys: their content, and distances by the script's own clock."""
     pytest.importorskip("torch")  # the package whose module the script takes imports it
     (tmp_path / "train.py").write_text(SCRIPT)
     command = [
@@ -180,7 +180,7 @@ def test_real_windows(tmp_path: Path) -> None:
 
 
 def test_graphs_of_one_window_replayed_in_the_next(tmp_path: Path) -> None:
-    """What was captured in the first window has its op in the second, too."""
+    """A graph captured in the first window has its ops in the second, too."""
     marker = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
     launch = Work("gemm", corr=1, api="cudaGraphLaunch_v10000", node=11)
     first = nsys_db(

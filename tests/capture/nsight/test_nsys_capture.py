@@ -20,7 +20,7 @@ from tests.capture.stand_in import RANGE, seen
 
 
 def test_flags(run: Run, tmp_path: Path) -> None:
-    """It traces CUDA, NVTX and the libraries, in the script's range, without ending the script."""
+    """CUDA, NVTX and the libraries, in the script's range, without ending the script."""
     result = run("--tool", "nsys", text=RANGE)
     assert result.exit_code == 0
     assert seen(tmp_path)[:9] == [
@@ -47,7 +47,7 @@ def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--memory"]])
 def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[str]) -> None:
-    """By nsys itself, and by torch in the script's process; not unasked."""
+    """By nsys itself, and by torch in the script's process; otherwise not."""
     assert run(*options).exit_code == 0
     place = f"--memory={tmp_path / 'net.memory.pickle'}"
     asked = [arg for arg in seen(tmp_path) if arg.startswith(("--cuda-memory", "--memory"))]
@@ -58,8 +58,10 @@ def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[s
     ("options", "text"),
     [(["--all"], RANGE), ([], "print('no range')"), ([], "# torch.cuda.profiler.start()")],
 )
-def test_whole_run(run: Run, tmp_path: Path, options: list[str], text: str) -> None:
-    """Without a range, or with --all, nsys waits for none."""
+def test_without_a_range_nsys_waits_for_none(
+    run: Run, tmp_path: Path, options: list[str], text: str
+) -> None:
+    """Or with --all."""
     run("--tool", "nsys", *options, text=text)
     assert not any("capture-range" in arg for arg in seen(tmp_path))
 
@@ -81,7 +83,7 @@ def test_graph_nodes(
     knows: str,
     asked: bool,  # noqa: FBT001 - a parameter of the table above
 ) -> None:
-    """Kernels inside graphs are recorded one by one, unless nsys is too old or asked not to."""
+    """Kernels in graphs are recorded one by one, unless nsys is too old or told not to."""
     monkeypatch.setenv("KNOWS", knows)
     run("--tool", "nsys", *options)
     assert ("--cuda-graph-trace=node" in seen(tmp_path)) == asked
@@ -98,7 +100,7 @@ def test_graph_nodes(
 def test_graphs_that_were_captured_before(
     run: Run, tmp_path: Path, nodes: list[Node], said: str | None
 ) -> None:
-    """Where recording began too late for the capture of a graph, that is said, with the remedy."""
+    """If recording began too late for a graph's capture, a message says so, with the remedy."""
     work = [Work(at=(n, n + 50), call=(900, 910), corr=1, node=11) for n in (1000, 1100)]
     run("--tool", "nsys", writes="")  # makes the folder of what the stand-in is to write
     nsys_db(tmp_path / "windows" / ".sqlite", work, nodes=nodes)
@@ -108,21 +110,21 @@ def test_graphs_that_were_captured_before(
 
 
 def test_exit_code_and_file(run: Run) -> None:
-    """The script's code is passed on also where nsys gives 0; the file is kept."""
+    """The script's code is returned even if nsys returns 0; the file is kept."""
     result = run("--tool", "nsys", text="import sys; sys.exit(5)")
     assert result.exit_code == 5
     assert "net.sqlite" in result.stderr
 
 
-def test_any_name_of_a_file_will_do(run: Run, tmp_path: Path) -> None:
-    """Its GPU work is found also where the name has what means something in a URI."""
+def test_any_file_name_works(run: Run, tmp_path: Path) -> None:
+    """GPU work is found even if the name has characters special in a URI."""
     result = run("--tool", "nsys", "--all", "-o", str(tmp_path / "100% #1?"))
     assert "100% #1?.sqlite" in result.stderr
     assert "no GPU work" not in result.stderr
 
 
 def test_kernels_that_nsys_did_not_record(run: Run, tmp_path: Path) -> None:
-    """Launches without any kernel: the script used the GPU, and nsys could not trace it."""
+    """Launches without any kernel: the script used the GPU, but nsys could not trace it."""
     run("--tool", "nsys", writes="")
     work = [Work(kind="call", call=(100 * n, 100 * n + 10)) for n in range(5)]
     nsys_db(tmp_path / "windows" / ".sqlite", work)
@@ -133,7 +135,7 @@ def test_kernels_that_nsys_did_not_record(run: Run, tmp_path: Path) -> None:
 
 
 def test_no_gpu_work(run: Run) -> None:
-    """A database without GPU work is told of, with what works, and the code is no success."""
+    """A database without GPU work has a message with what works, and no exit code of success."""
     result = run("--tool", "nsys", "--all", writes="sqlite")
     assert result.exit_code == 1
     assert "no GPU work was captured: nothing ran on the GPU" in result.stderr
@@ -142,7 +144,7 @@ def test_no_gpu_work(run: Run) -> None:
 
 
 def test_no_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a GPU only NVTX is traced, of the whole run, and the reason is said."""
+    """Without a GPU only NVTX is traced, for the whole run, with the reason."""
     monkeypatch.setattr(machine, "find_gpus", lambda: ())
     result = run("--tool", "nsys", text=RANGE, writes="sqlite")
     assert "--trace=nvtx" in seen(tmp_path)
@@ -163,14 +165,14 @@ def test_no_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     ],
 )
 def test_no_database(run: Run, writes: str, said: str) -> None:
-    """Where no database came of it, the code is 1 and the reason is said."""
+    """If no database was made, the code is 1, with the reason."""
     result = run("--tool", "nsys", writes=writes)
     assert result.exit_code == 1
     assert said in result.stderr
 
 
 def test_old_file_is_not_taken_for_new(run: Run, tmp_path: Path) -> None:
-    """A database of an earlier capture is not shown as what this one recorded."""
+    """The database of an earlier capture is not reported as this one's."""
     with closing(sqlite3.connect(tmp_path / "net.sqlite")) as base:
         base.execute("CREATE TABLE StringIds (id, value)")
     result = run("--tool", "nsys", writes="")
@@ -179,7 +181,7 @@ def test_old_file_is_not_taken_for_new(run: Run, tmp_path: Path) -> None:
 
 
 def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Asked for and not there: one line that says what to do."""
+    """Requested but missing: one line with what to do."""
     (tmp_path / "train.py").write_text("pass")
     monkeypatch.setattr(machine, "find_nsys", lambda: None)
     result = CliRunner().invoke(capture, ["--tool", "nsys", str(tmp_path / "train.py")])
@@ -192,7 +194,7 @@ def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ("steps", "end"), [("1,1,1", "stop"), pytest.param("1,1,1,2", "repeat", marks=pytest.mark.slow)]
 )
 def test_windows_of_steps(run: Run, tmp_path: Path, steps: str, end: str) -> None:
-    """The tool is told whether there will be several, and the script which steps."""
+    """Nsys is told whether there are several, and the script which steps."""
     assert run("--tool", "nsys", "--steps", steps).exit_code == 0
     assert f"--capture-range-end={end}" in seen(tmp_path)
     assert f"--steps={steps if end == 'repeat' else '1,1,1,1'}" in seen(tmp_path)
@@ -200,7 +202,7 @@ def test_windows_of_steps(run: Run, tmp_path: Path, steps: str, end: str) -> Non
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
-    """Whose name is that which was asked for; the reports, which cannot be joined, stay."""
+    """With the requested name; reports cannot be joined, and stay."""
     for number in range(1, count + 1):
         work = [Work(at=(number * 1000, number * 1000 + 10), call=(number * 900, number * 900 + 5))]
         nsys_db(tmp_path / "windows" / f".{number}.sqlite", work)
@@ -220,8 +222,10 @@ def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
     ("writes", "first"),
     [("windows gave-way", 2), pytest.param("windows", 1, marks=pytest.mark.long)],
 )
-def test_what_a_range_makes_void(run: Run, tmp_path: Path, writes: str, first: int) -> None:
-    """What was recorded until the script started its own range goes; else it is the capture."""
+def test_the_scripts_range_replaces_what_was_recorded_before(
+    run: Run, tmp_path: Path, writes: str, first: int
+) -> None:
+    """Without a range, that is the capture."""
     for number in (1, 2):
         work = [Work(at=(number * 1000, number * 1000 + 10), call=(number * 900, number * 900 + 5))]
         nsys_db(tmp_path / "windows" / f".{number}.sqlite", work)
@@ -250,7 +254,7 @@ ENDED = "import os, signal, sys; os.kill(int(sys.argv[-1]), signal.{}); signal.p
 def test_a_signal_ends_the_script_and_keeps_what_was_recorded(
     run: Run, tmp_path: Path, name: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A signal to the command alone, as a job's manager sends it: the script gets it, nsys none."""
+    """Sent to the command alone, as by a job manager: the script gets it, nsys does not."""
     monkeypatch.setattr(profiler_process, "_in_foreground", lambda: False)
     text = ENDED.replace("int(sys.argv[-1])", str(os.getpid())).format(name)
     result = run("--tool", "nsys", text=text)
@@ -264,8 +268,8 @@ def test_launches_and_kernels_of_unseen_graphs_are_counted(tmp_path: Path) -> No
     assert nsys_capture.count_unseen_kernels(export) == 0
 
 
-def test_any_other_file_has_none(tmp_path: Path) -> None:
-    """A text, and a file that is not there."""
+def test_other_files_have_no_graphs(tmp_path: Path) -> None:
+    """A text, and a missing file."""
     (tmp_path / "text").write_text("no database")
     for file in (tmp_path / "text", tmp_path / "absent"):
         assert (nsys_capture.launches(file), nsys_capture.count_unseen_kernels(file)) == (0, 0)
@@ -291,11 +295,11 @@ OFFERED = """Possible values are:
          "--gpu-metrics-devices=1"),
     ],
 )  # fmt: skip
-def test_metrics_are_sampled_where_they_may_be(
+def test_metrics_are_sampled_if_permitted(
     knows: str, offered: str, environment: dict[str, str], option: str, run: Run, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """By the name that this nsys has for it; each rank samples its own GPU."""
+    """Under this nsys's name for them; each rank samples its own GPU."""
     for name, value in {**environment, "KNOWS": knows, "METRICS": offered}.items():
         monkeypatch.setenv(name, value)
     assert run("--tool", "nsys", "--metrics").exit_code == 0
@@ -316,7 +320,7 @@ def test_metrics_are_sampled_where_they_may_be(
 def test_where_metrics_cannot_be_sampled_the_rest_is_captured(
     knows: str, offered: str, words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nsys would end at once: it is not asked, and a line says why."""
+    """Nsys would exit at once, so they are not requested, and a line says why."""
     monkeypatch.setenv("KNOWS", knows)
     monkeypatch.setenv("METRICS", offered)
     result = run("--tool", "nsys", "--metrics")

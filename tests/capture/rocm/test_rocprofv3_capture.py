@@ -51,7 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_it_traces_kernels_copies_calls_and_markers(run: Run, tmp_path: Path) -> None:
-    """The script follows with its own arguments; the database is moved to where it is wanted."""
+    """The script follows with its own arguments; the database is moved to the output."""
     result = run("--tool", "rocprofv3")
     assert result.exit_code == 0, result.output
     arguments = seen(tmp_path)
@@ -69,7 +69,7 @@ def test_it_traces_kernels_copies_calls_and_markers(run: Run, tmp_path: Path) ->
 
 
 @pytest.mark.long
-def test_a_range_of_the_script_is_one_of_roctx(run: Run, tmp_path: Path) -> None:
+def test_the_scripts_range_is_one_of_roctx(run: Run, tmp_path: Path) -> None:
     assert run("--tool", "rocprofv3", text=RANGE).exit_code == 0
     assert "--selected-regions" in seen(tmp_path)
     assert "--roctx" in seen(tmp_path)
@@ -84,7 +84,7 @@ def test_steps_are_counted_in_the_script(run: Run, tmp_path: Path) -> None:
     assert any(argument.startswith("--steps=1,1,2") for argument in seen(tmp_path))
 
 
-def test_a_rocprofv3_without_regions_is_said_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rocprofv3_without_regions_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KNOWS", "--kernel-trace")
     result = run("--tool", "rocprofv3", text=RANGE)
     assert result.exit_code == 1
@@ -121,7 +121,7 @@ def test_a_run_without_gpu_work_says_what_to_do(run: Run, tmp_path: Path) -> Non
     assert not (tmp_path / "net.db").exists()
 
 
-def test_auto_takes_rocprofv3_with_an_amd_gpu_alone(
+def test_auto_chooses_rocprofv3_only_with_an_amd_gpu(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "find_gpus", tuple)

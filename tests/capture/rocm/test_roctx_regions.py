@@ -43,7 +43,7 @@ def test_ranges_resume_and_pause_the_profiler(calls: list[tuple[str, int]]) -> N
 def test_a_range_that_starts_in_several_ways_is_one(
     calls: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a GPU pyprof.profile() calls the runtime, too, and a script may do that by itself."""
+    """With a GPU pyprof.profile() calls the runtime, too, and so may a script."""
     runtime = SimpleNamespace(cudaProfilerStart=None, cudaProfilerStop=None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
@@ -57,7 +57,7 @@ def test_a_range_that_starts_in_several_ways_is_one(
     assert calls == RANGE * 2
 
 
-def test_where_steps_are_counted_the_scripts_ranges_are_none(calls: list[tuple[str, int]]) -> None:
+def test_with_steps_the_scripts_ranges_are_ignored(calls: list[tuple[str, int]]) -> None:
     with roctx_regions.torch_regions(of_script=False):
         torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
         with pyprof.profile():
@@ -66,7 +66,7 @@ def test_where_steps_are_counted_the_scripts_ranges_are_none(calls: list[tuple[s
     assert calls == RANGE
 
 
-def test_a_machine_without_roctx_is_said_so(
+def test_a_machine_without_roctx_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(roctx_regions, "_LIBRARIES", ("libnone-of-that-name.so",))

@@ -25,8 +25,12 @@ def test_a_process_has_markers_while_it_runs() -> None:
 
 
 @pytest.mark.parametrize(("how", "marked"), [("spawn", True), ("fork", False)])
-def test_which_processes(monkeypatch: pytest.MonkeyPatch, how: str, marked: bool) -> None:  # noqa: FBT001
-    """Those that nsys follows: a fork alone it does not."""
+def test_processes_that_nsys_follows_have_markers(
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    marked: bool,  # noqa: FBT001
+) -> None:
+    """It does not follow a bare fork."""
     if how not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {how} here")
     started: list[bool] = []
@@ -44,7 +48,7 @@ def test_which_processes(monkeypatch: pytest.MonkeyPatch, how: str, marked: bool
 def test_torch_emits_no_ranges_while_the_scripts_profiler_is_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They go off before it is prepared, and on when it has ended."""
+    """They are switched off before it is prepared, and on when it has ended."""
     told: list[str] = []
 
     @contextmanager

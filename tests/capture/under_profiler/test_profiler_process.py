@@ -11,8 +11,8 @@ from pyprof.capture.under_profiler import profiler_process, script_process
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
-def test_a_script_that_is_not_wanted_any_more_does_not_begin(tmp_path: Path) -> None:
-    """A signal came while nsys was not yet so far."""
+def test_a_script_cancelled_before_its_start_does_not_begin(tmp_path: Path) -> None:
+    """A signal came before nsys was ready."""
     files = script_process.Files.within(tmp_path)
     (tmp_path / "train.py").write_text("import sys; sys.exit(3)")
     profiler_process.end_script(files, signal.SIGTERM)

@@ -16,8 +16,10 @@ from pyprof.capture.under_profiler.script_process import _capture_steps, _captur
 
 
 @pytest.mark.parametrize("ranges", [0, 2])
-def test_until_a_range(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ranges: int) -> None:
-    """It is recorded from the first use of CUDA, and anew once the script starts its range."""
+def test_recording_restarts_with_the_scripts_range(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ranges: int
+) -> None:
+    """Until then it runs from the first use of CUDA."""
     told: list[str] = []
     waiting: list[Callable[[], object]] = []
     runtime = SimpleNamespace(
@@ -49,10 +51,10 @@ def test_until_a_range(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ranges: 
         (StepsToRecord(0, 6, 5), [6, 7]),  # the script ends before the window does
     ],
 )
-def test_the_range_is_on_for_the_steps_that_were_asked_for(
+def test_the_range_is_on_for_the_requested_steps(
     monkeypatch: pytest.MonkeyPatch, steps: StepsToRecord, recorded: list[int]
 ) -> None:
-    """And whenever it starts or stops, nothing is left to do on the GPU."""
+    """The GPU is idle whenever it starts or stops."""
     told: list[str] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "synchronize", partial(told.append, "wait"))
@@ -71,7 +73,7 @@ def test_the_range_is_on_for_the_steps_that_were_asked_for(
 
 
 def test_without_cuda_nothing_is_started() -> None:
-    """Steps of a script on a machine without a GPU go on as they would."""
+    """Steps of a script without a GPU continue as usual."""
     if torch.cuda.is_available():
         pytest.skip("there is CUDA here")
     with ExitStack() as stack:

@@ -9,8 +9,8 @@ from tests.known import known
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
-def test_row_is_complete(card: Card) -> None:
-    """Each row resolves by every spelling and by its own name, and names sources that exist."""
+def test_each_row_is_complete(card: Card) -> None:
+    """It is found by every spelling and its own name, and names existing sources."""
     assert all(find_card(spelling) is card for spelling in (card.name, *card.spellings))
     cited = card.sources.split()
     assert cited
@@ -19,8 +19,7 @@ def test_row_is_complete(card: Card) -> None:
     assert all(rate > 0 for rate in card.rates_tflops.values())
 
 
-def test_every_doubt_and_source_is_used() -> None:
-    """No flag or source stands in the table for nothing."""
+def test_every_caveat_and_source_is_used() -> None:
     doubts = {key for card in CARDS for key in card.doubts}
     formula = {key for kind in (FULL, GEFORCE) for row in kind.values() for key in row.doubts}
     assert doubts | formula == set(DOUBTS)
@@ -29,7 +28,7 @@ def test_every_doubt_and_source_is_used() -> None:
 
 @pytest.mark.parametrize(("cus", "mhz", "name"), [(256, 2400, "MI355X"), (256, 2200, "MI350X")])
 def test_cdna4_by_compute_units_and_clock(cus: int, mhz: int, name: str) -> None:
-    """AMD's figures are its CUs x clock x operations a clock: 256 of float32, 8192 of float8."""
+    """AMD's figures are CUs x clock x FLOPs per clock: 256 for float32, 8192 for float8."""
     card = known(find_card(name))
     per_clock = {"float64": 128, "float32": 256, "half tensor": 4096, "float8 tensor": 8192,
                  "float4 tensor": 16384}  # fmt: skip

@@ -11,13 +11,13 @@ CPU = Ceilings("cpu", {"float32": 1e11}, 1e10)
 GPU = Ceilings("NVIDIA H200", {"bfloat16 tensor": 7e14}, 4e12)
 
 
-def test_nothing_measured(tmp_path: Path) -> None:
-    """Without a file there are no ceilings, and that is no error."""
+def test_without_a_file_there_are_no_ceilings(tmp_path: Path) -> None:
+    """And no error."""
     assert load(tmp_path / "none.json") == {}
 
 
-def test_round_trip(tmp_path: Path) -> None:
-    """Devices are kept beside each other, and measuring again replaces."""
+def test_saved_ceilings_are_read_back(tmp_path: Path) -> None:
+    """Devices are kept separately; measuring again replaces one."""
     path = tmp_path / "new" / "ceilings.json"
     save(CPU, path)
     save(GPU, path)
@@ -30,8 +30,8 @@ def test_round_trip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"cpu": 3}', '{"cpu": {"device": "cpu", "flops": {}}}', "\x00"]
 )
-def test_foreign_file(tmp_path: Path, text: str) -> None:
-    """A file that is something else is named in the error, and is not overwritten."""
+def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+    """It is named in the error, and not overwritten."""
     path = tmp_path / "ceilings.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PyprofError, match=r"ceilings\.json: not a file of pyprof peaks"):
@@ -41,8 +41,9 @@ def test_foreign_file(tmp_path: Path, text: str) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
-def test_place_of_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The user's configuration folder is honoured."""
+def test_the_file_is_in_the_users_configuration_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert default_path() == tmp_path / "pyprof" / "ceilings.json"
@@ -51,8 +52,8 @@ def test_place_of_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert default_path() == tmp_path / "roaming" / "pyprof" / "ceilings.json"
 
 
-def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    """A home that is read-only, or full; nothing is left there."""
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """A home that is read-only or full; nothing is left there."""
     (tmp_path / "home").touch()
     with pytest.raises(PyprofError, match="home"):
         save(CPU, tmp_path / "home" / "pyprof" / "ceilings.json")

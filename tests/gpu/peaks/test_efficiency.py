@@ -28,12 +28,12 @@ MEASURED = TOP / ".." / "shared" / "whatif"
     ],
 )
 def test_a_device_has_the_shares_of_its_chip(device: str, card: str | None) -> None:
-    """A module is as its PCIe card; an H100 PCIe has other SMs and memory than the module."""
+    """An SXM module has its PCIe card's; an H100 PCIe differs in SMs and memory."""
     assert measured_as(device) == card
 
 
 def test_the_cards_of_the_table_are_known_and_their_shares_are_shares() -> None:
-    """Every family of every card is there, between 0 and 1."""
+    """Every family of every card has one between 0 and 1."""
     for card in measured_cards():
         assert find_card(card) is not None
         for family in ("gemm", "bmm", "softmax", "norm", "pointwise"):
@@ -45,17 +45,17 @@ def test_the_cards_of_the_table_are_known_and_their_shares_are_shares() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not MEASURED.is_dir(), reason="needs the measurements beside the project")
 def test_the_table_is_what_its_script_makes(tmp_path: Path) -> None:
-    """Nobody edits it by hand."""
+    """It is not edited by hand."""
     made = tmp_path / "efficiencies.csv"
     done = python(str(TOP / "benchmarks" / "calibration.py"), str(MEASURED), str(made))
     assert done.returncode == 0, done.stderr
     assert made.read_text() == TABLE.read_text()
 
 
-def test_a_device_that_was_measured_here_stands_for_itself(
+def test_a_device_measured_here_has_its_own_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its name in captures; what was not measured of it is not taken from another card."""
+    """By its name in captures; what is missing is not taken from another card."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     name = "NVIDIA H100 PCIe"
     save(Ceilings(name, {"float32": 5e13}, 1.9e12, {"gemm float32": 0.7}))

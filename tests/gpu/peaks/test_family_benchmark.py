@@ -20,7 +20,7 @@ def _clock(work: object) -> float:
 
 
 def test_each_family_has_the_median_of_its_shapes() -> None:
-    """Each kernel is said to take 1 ms: what it computes and moves by hand, by the T4's peaks."""
+    """With 1 ms for each kernel: FLOPs and bytes by hand, relative to the T4's peaks."""
     before = torch.get_float32_matmul_precision()
     found = shares(torch, "cpu", known(peaks(Device("Tesla T4"))), _clock, scale=2, budget_s=0)
     assert {f"{family} float32" for family in FAMILIES} <= found.keys()
@@ -31,7 +31,7 @@ def test_each_family_has_the_median_of_its_shapes() -> None:
     assert torch.get_float32_matmul_precision() == before
 
 
-def test_a_type_that_is_refused_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_type_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others stay."""
 
     def refuses(*_: object) -> None:
@@ -42,14 +42,14 @@ def test_a_type_that_is_refused_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.keys() == {f"{family} float32" for family in FAMILIES}
 
 
-def test_a_cpu_has_none() -> None:
+def test_a_cpu_has_no_shares() -> None:
     assert measure_shares("cpu") == {}
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_reaches_a_share_of_its_datasheet() -> None:
-    """Near the table's, where the card is in it."""
+    """Close to the table's, if the card is in it."""
     found = measure_shares("cuda")
     assert all(0 < share < 1.2 for share in found.values())
     name = torch.cuda.get_device_name()

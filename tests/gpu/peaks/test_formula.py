@@ -31,7 +31,7 @@ def _geforce(card: Card) -> str:
 
 @pytest.mark.parametrize(("card", "key"), _checked(), ids=lambda part: getattr(part, "name", part))
 def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
-    """SMs x clock x operations a clock give the datasheet's figure within 2 %."""
+    """SMs x clock x FLOPs per clock is within 2 % of it."""
     assert card.cc is not None
     assert card.clock_mhz is not None
     per_clock = known(generation(card.cc, _geforce(card)))
@@ -43,7 +43,7 @@ def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
 def test_no_figure_is_sparse(card: Card) -> None:
-    """A figure at twice the formula's is the sparse one (or GeForce's with float16 sums)."""
+    """A figure of twice the formula's would be (or GeForce's for float16 sums)."""
     if card.cc is None or card.clock_mhz is None:
         assert card.cc is None or card.name in {"GB200", "B300", "H20"}
         return

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 
 def test_cpu_has_a_figure_for_each_type() -> None:
-    """The CPU gets positive rates for its types and a bandwidth, and TF32 is left as it was."""
+    """Positive rates and a bandwidth; the TF32 switch is restored."""
     before = torch.get_float32_matmul_precision()
     found = measure("cpu", side=32, copy_bytes=1 << 12, budget_s=0)
     assert found.device == "cpu"
@@ -20,15 +20,17 @@ def test_cpu_has_a_figure_for_each_type() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_no_device() -> None:
-    """Without a CUDA device the error says so, in one line."""
+def test_without_a_cuda_device_there_is_an_error() -> None:
+    """In one line."""
     with pytest.raises(PyprofError, match="no CUDA device"):
         measure("cuda")
 
 
 @pytest.mark.parametrize("allocates", ["randn", "zeros"])
-def test_full_memory(monkeypatch: pytest.MonkeyPatch, allocates: str) -> None:
-    """No type is taken for refused because others hold the memory."""
+def test_full_memory_is_no_unsupported_type(
+    monkeypatch: pytest.MonkeyPatch, allocates: str
+) -> None:
+    """Other processes may hold the memory."""
 
     def full(*_: object, **__: object) -> None:
         raise torch.cuda.OutOfMemoryError("tried to allocate")
@@ -41,7 +43,7 @@ def test_full_memory(monkeypatch: pytest.MonkeyPatch, allocates: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_has_figures_too() -> None:
-    """They are filed under its name, as captures have it."""
+    """Saved under its name in captures."""
     found = measure("cuda", side=4096)
     assert found.device == torch.cuda.get_device_name()
     assert min(*found.flops.values(), found.bandwidth) > 0
@@ -60,10 +62,10 @@ def test_a_gpu_has_figures_too() -> None:
     ],
 )
 def test_figures_have_the_tables_keys(key: str, kind: str, cc: tuple[int, int] | None) -> None:
-    """A figure is filed under the units that ran it, so that it replaces the right peak."""
+    """Each is filed under the units that ran it, so that it replaces the right peak."""
     assert _key(kind, cc) == key
 
 
-def test_amd_figures() -> None:
-    """AMD's matrix cores ran every product, float32 as well."""
+def test_amds_matrix_cores_ran_every_product() -> None:
+    """Float32 as well."""
     assert _key("float32", None, is_amd=True) == "float32 tensor"
