@@ -103,7 +103,7 @@ NOT_IN_THE_TABLES: dict[Any, tuple[Any, ...]] = {
 
 
 def test_ops_of_torchs_own_tables(recorder: Recorder) -> None:
-    """Each gives the same with and without; one marker at depth 0 has its name and arguments."""
+    """Each has equal results with and without init(), and one marker at depth 0."""
     entries = [(info, sample) for info in op_infos() if (sample := first_sample(info)) is not None]
     jobs = [
         (function, target, sample)
@@ -140,9 +140,9 @@ def test_ops_of_torchs_own_tables(recorder: Recorder) -> None:
 
 
 def test_every_overridable_function_with_a_dummy(recorder: Recorder) -> None:
-    """Each lets an argument take over as before, and raises as before; its ranges close.
+    """Each lets an argument take over and raises as before, and its ranges close.
 
-    One difference is known: an argument that takes over is asked before torch counts arguments.
+    One known difference: an argument that takes over is asked before torch counts arguments.
     """
     table = get_testing_overrides()
     jobs = [target for target in TARGETS.values() if target.original in table]

@@ -22,7 +22,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
 
 
 def test_without_ipython_files_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is imported to find out."""
+    """Nothing is imported to check."""
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert ipython.file_name("/home/me/train.py") == "/home/me/train.py"
     assert list(ipython.runners()) == []
@@ -36,7 +36,7 @@ def test_ipython_imported_but_not_running(shell: Callable[[object], None]) -> No
 
 
 def test_a_cell_is_known_by_its_number(shell: Callable[[object], None]) -> None:
-    """Cells alone: a module imported by one keeps its file's name."""
+    """A module imported by a cell keeps its file's name."""
     labels = {"/tmp/ipykernel_7/12.py": ("Cell", "In[3]")}  # noqa: S108 - as ipykernel names them
     shell(SimpleNamespace(compile=SimpleNamespace(format_code_name=labels.get)))
     assert ipython.file_name("/tmp/ipykernel_7/12.py") == "cell [3]"  # noqa: S108
@@ -44,13 +44,13 @@ def test_a_cell_is_known_by_its_number(shell: Callable[[object], None]) -> None:
 
 
 def test_an_old_shell_does_no_harm(shell: Callable[[object], None]) -> None:
-    """IPython before 8 cannot say which cell it is."""
+    """IPython before 8 does not say which cell it is."""
     shell(SimpleNamespace(compile=SimpleNamespace()))
     assert ipython.file_name("<ipython-input-3-abc>") == "<ipython-input-3-abc>"
 
 
 def test_a_real_shell_names_its_cells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """IPython itself, without a kernel: the innermost frame has the cell's number and line."""
+    """Without a kernel: the innermost frame has the cell's number and line."""
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython takes its place

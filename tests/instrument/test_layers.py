@@ -41,7 +41,7 @@ class Two(nn.Module):
 
 
 def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) -> None:
-    """Each forward is in a range with its path, also through lists that are never called."""
+    """Also through lists, which are never called."""
     Two()(torch.ones(1, 2))
     assert listening.layers == [
         "Two",
@@ -53,7 +53,7 @@ def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) ->
 
 
 def test_layers_nest_as_calls_do(listening: Recorder) -> None:
-    """A layer's depth is that of its call; a container of torch's says the line once for all."""
+    """A layer's depth is that of its call; a container of torch has one trace for all."""
     Two()(torch.ones(1, 2))
     depth = {text: deep for deep, text in listening.pushed if text.startswith("layer:")}
     assert depth["layer:Two"] == 0
@@ -62,8 +62,8 @@ def test_layers_nest_as_calls_do(listening: Recorder) -> None:
     assert depth["layer:encoder.rest.1.0"] == 4
 
 
-def test_a_line_is_said_once_for_all_that_torchs_own_module_does(listening: Recorder) -> None:
-    """Nothing of the user's lies between the call of a container and the ops inside."""
+def test_a_container_of_torch_has_one_trace_for_all_inside(listening: Recorder) -> None:
+    """No line of the user's is between."""
     net = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
     x = torch.ones(1, 2)
     listening.clear()
@@ -73,7 +73,7 @@ def test_a_line_is_said_once_for_all_that_torchs_own_module_does(listening: Reco
     assert kinds == [layer, trace, layer, op, layer, op]
 
 
-def test_what_a_shared_container_holds_is_named_by_the_way_to_it(listening: Recorder) -> None:
+def test_modules_in_a_shared_container_have_a_name_per_parent(listening: Recorder) -> None:
     """The same child has one name under each parent of its parent."""
     shared = nn.Sequential(nn.Identity())
     nn.Sequential(nn.Sequential(shared), nn.Sequential(shared))(torch.ones(1))
@@ -81,7 +81,7 @@ def test_what_a_shared_container_holds_is_named_by_the_way_to_it(listening: Reco
 
 
 def test_a_part_called_from_user_code_has_its_path(listening: Recorder) -> None:
-    """`model.encoder(x)` is `encoder`, though nobody called the model."""
+    """`model.encoder(x)` is `encoder`, even if the model is never called."""
     net = Two()
     net.decoder(torch.ones(1, 2))
     net.encoder.rest[1](torch.ones(1, 2))
@@ -91,7 +91,7 @@ def test_a_part_called_from_user_code_has_its_path(listening: Recorder) -> None:
 
 
 def test_a_module_that_nobody_holds_goes_by_its_class(listening: Recorder) -> None:
-    """One made on the spot, or found in a closure, is named by what it is."""
+    """Such as a temporary one or one in a closure."""
     nn.GELU()(torch.ones(1))
 
     class Calls(nn.Module):
@@ -103,7 +103,7 @@ def test_a_module_that_nobody_holds_goes_by_its_class(listening: Recorder) -> No
 
 
 def test_an_exception_closes_every_layer(listening: Recorder) -> None:
-    """Whatever is raised inside, also what no hook sees."""
+    """Whatever is raised inside, even if no hook sees it."""
 
     class Fails(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -132,7 +132,7 @@ def test_an_exception_closes_every_layer(listening: Recorder) -> None:
 def test_recurrent_modules_have_module_and_op_markers(
     module: nn.Module, args: tuple[Any, ...], listening: Recorder
 ) -> None:
-    """Layer, trace, what it is, what it is called with, in this order."""
+    """Layer, trace, module and call, in this order."""
     module(*args)
     kinds = [marker.classify(text) for text in listening.texts[:4]]
     assert kinds == [marker.Kind.LAYER, marker.Kind.TRACE, marker.Kind.MODULE, marker.Kind.OP]
@@ -143,8 +143,7 @@ def test_recurrent_modules_have_module_and_op_markers(
     assert len(call.args) == len(args)
 
 
-def test_named_inputs_of_recurrent_modules_are_seen(listening: Recorder) -> None:
-    """Keyword arguments keep their names."""
+def test_keyword_inputs_of_recurrent_modules_keep_their_names(listening: Recorder) -> None:
     module, x = nn.LSTM(3, 4), torch.ones(5, 2, 3)
     listening.clear()
     module(input=x)
@@ -152,8 +151,8 @@ def test_named_inputs_of_recurrent_modules_are_seen(listening: Recorder) -> None
 
 
 @pytest.mark.slow
-def test_a_module_in_the_place_of_one_that_is_gone_has_its_own_name(listening: Recorder) -> None:
-    """Modules made and dropped in turn, which get each other's ids, at the top and in a module."""
+def test_a_module_with_a_reused_id_has_its_own_name(listening: Recorder) -> None:
+    """Modules are created and dropped in turn, at the top level and inside a module."""
 
     class Makes(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -170,8 +169,8 @@ def test_a_module_in_the_place_of_one_that_is_gone_has_its_own_name(listening: R
     assert listening.layers == ["Makes", *names] * 3 + names * 3
 
 
-def test_names_go_with_their_modules() -> None:
-    """What was found for a module is dropped with it, and what was found inside of it."""
+def test_names_are_dropped_with_their_modules() -> None:
+    """And with those of the modules inside."""
     known, net = Names(), nn.Sequential(nn.ReLU())
     outer = known.name(net, None)
     assert known.name(net[0], outer).path == "0"
@@ -183,7 +182,7 @@ def test_names_go_with_their_modules() -> None:
 
 
 def test_modules_that_cannot_be_hashed_or_compared(listening: Recorder) -> None:
-    """Names are found by identity."""
+    """Names are looked up by identity."""
 
     class Odd(nn.Module):
         __hash__ = None  # type: ignore[assignment]
@@ -210,7 +209,7 @@ def test_cycles_of_modules_end(listening: Recorder) -> None:
 
 
 def test_the_heap_is_searched_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand modules without parents do not mean a thousand searches."""
+    """A thousand modules without parents do not cause a thousand searches."""
     searches: list[int] = []
 
     def search() -> list[object]:

@@ -51,7 +51,7 @@ def inside(value: object) -> list[object]:
 
 
 def test_stop_restores_every_attribute_to_the_identical_object(recorder: Recorder) -> None:
-    """What stop() puts back are the very objects that init() found, no more and no fewer."""
+    """No more and no fewer than init() replaced."""
     torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
     before = snapshot()
     pyprof.init(force=True)
@@ -63,7 +63,6 @@ def test_stop_restores_every_attribute_to_the_identical_object(recorder: Recorde
 
 
 def test_init_is_idempotent(recorder: Recorder) -> None:
-    """A second init() wraps nothing a second time."""
     pyprof.init(force=True)
     first = snapshot()
     pyprof.init(force=True)
@@ -79,7 +78,7 @@ def test_init_is_idempotent(recorder: Recorder) -> None:
 def test_without_a_tool_nothing_is_replaced(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """init() alone replaces nothing if no tool takes ranges, and is enabled all the same."""
+    """init() alone is still enabled."""
     monkeypatch.setattr(lifecycle, "tool_listens", lambda: False)
     before = snapshot()
     pyprof.init()
@@ -96,7 +95,7 @@ def test_without_a_tool_nothing_is_replaced(
 def test_with_a_tool_no_force_is_needed(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """init() alone instruments where a tool is found."""
+    """init() alone instruments if a tool is found."""
     monkeypatch.setattr(lifecycle, "tool_listens", lambda: True)
     pyprof.init()
     recorder.clear()
@@ -104,10 +103,8 @@ def test_with_a_tool_no_force_is_needed(
     assert recorder.ops == ["ones"]
 
 
-def test_a_later_call_adds_what_the_first_did_not_ask_for(
-    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A script's own init() does not undo what was switched on before it."""
+def test_a_later_init_adds_options(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script's own init() does not undo earlier ones."""
     monkeypatch.setattr(lifecycle, "tool_listens", lambda: False)
     pyprof.init()
     pyprof.init(force=True)
@@ -118,7 +115,7 @@ def test_a_later_call_adds_what_the_first_did_not_ask_for(
 
 
 def test_options_leave_out_stacks_and_layers(recorder: Recorder) -> None:
-    """stack=False gives no trace markers, layers=False no layers."""
+    """stack=False has no trace markers, layers=False no layers."""
     pyprof.init(force=True, stack=False, layers=False)
     torch.nn.ReLU()(torch.ones(1))
     assert recorder.traces == []
@@ -127,15 +124,15 @@ def test_options_leave_out_stacks_and_layers(recorder: Recorder) -> None:
 
 
 def test_an_unknown_way_to_emit_is_refused() -> None:
-    """The error names what can be chosen."""
+    """The error lists the choices."""
     with pytest.raises(ValueError, match="nvtx, profiler"):
         pyprof.init(emit="smoke")  # type: ignore[arg-type]
     assert not pyprof.enabled()
 
 
 @pytest.mark.long
-def test_init_says_nothing() -> None:
-    """init() and stop() print nothing, warn of nothing and leave the exit code alone."""
+def test_init_is_silent() -> None:
+    """init() and stop() print nothing, warn of nothing and keep the exit code."""
     code = (
         "import pyprof; pyprof.init(force=True); import torch; torch.ones(1).add(1); pyprof.stop()"
     )
@@ -146,8 +143,8 @@ def test_init_says_nothing() -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_the_old_keyword_is_taken_with_a_warning(recorder: Recorder, *, asked: bool) -> None:
-    """init(enable_function_stack=...) is init(stack=...), which the warning says at the caller."""
+def test_the_old_keyword_works_with_a_warning(recorder: Recorder, *, asked: bool) -> None:
+    """init(enable_function_stack=...) is init(stack=...); the warning names the caller."""
     with pytest.warns(DeprecationWarning, match=r"init\(stack=") as said:
         pyprof.init(force=True, enable_function_stack=asked)
     assert said[0].filename == __file__
@@ -156,7 +153,7 @@ def test_the_old_keyword_is_taken_with_a_warning(recorder: Recorder, *, asked: b
 
 
 def test_a_forked_child_is_silent(listening: Recorder) -> None:
-    """A child that forked without exec has no tool: its ops run, and push nothing."""
+    """A child that forked without exec has no tool: its ops push nothing."""
     torch.ones(1)
     assert listening.ops == ["ones"]
     emit.EMITTER.disconnect()  # what os.register_at_fork makes the child do

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def test_the_old_spelling_works(recorder: Recorder) -> None:
-    """pyprof.nvtx.init() takes what the original took, and ignores it."""
+    """pyprof.nvtx.init() accepts what the original did, and ignores it."""
     pyprof.nvtx.init(enable_function_stack=True)
     assert pyprof.enabled()
     assert recorder.depth == 0

@@ -48,7 +48,7 @@ def train(kind: type[torch.optim.Optimizer]) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("when", ["first built before", "first built after"])
 def test_every_optimizer_of_torch(when: str, recorder: Recorder) -> None:
-    """Each can be built and steps to the same weights, inside a marker of its own."""
+    """It can be built, has a marker of its own, and steps to the same weights."""
     if when == "first built after":
         pyprof.init(force=True)
         for name, kind in OPTIMIZERS.items():
@@ -68,7 +68,7 @@ def test_every_optimizer_of_torch(when: str, recorder: Recorder) -> None:
 
 @pytest.mark.parametrize("by_name", [False, True], ids=["by position", "by name"])
 def test_a_closure_is_no_part_of_the_step(listening: Recorder, by_name: bool) -> None:  # noqa: FBT001 - a parameter
-    """What it calls are ops of their own, forward and backward; its result is passed on."""
+    """Its ops are separate, forward and backward; its result is returned."""
     net = nn.Linear(2, 1)
     optimizer: Any = torch.optim.SGD(net.parameters(), lr=0.1)
 
@@ -101,7 +101,7 @@ def new_class() -> type[torch.optim.SGD]:
 
 
 def test_a_class_made_later_is_wrapped_when_it_is_built(listening: Recorder) -> None:
-    """The user's own optimizers too, and what they inherit."""
+    """Such as the user's own optimizers, with inherited methods."""
     torch.optim.SGD([nn.Parameter(torch.ones(1))])  # torch touches `step` of built classes only
     optimizer = new_class()([nn.Parameter(torch.ones(1))])
     listening.clear()
@@ -118,7 +118,7 @@ def test_a_step_that_raises_leaves_no_open_range(listening: Recorder) -> None:
 
 
 def test_torchs_own_hooks_stay(recorder: Recorder) -> None:
-    """Step hooks are called once a step, whether torch or we came first; stop() keeps them."""
+    """Step hooks run once a step, whether torch or we came first; stop() keeps them."""
     kind = new_class()
     pyprof.init(force=True)
     optimizer = kind([nn.Parameter(torch.ones(1))])
@@ -137,7 +137,7 @@ def test_torchs_own_hooks_stay(recorder: Recorder) -> None:
 
 
 def test_schedulers_and_scalers_work(listening: Recorder) -> None:
-    """What wraps or reads `step` on an instance finds what it needs."""
+    """They wrap or read `step` on an instance."""
     optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
     optimizer.step()
@@ -147,7 +147,7 @@ def test_schedulers_and_scalers_work(listening: Recorder) -> None:
 
 
 def test_a_step_that_is_no_function(listening: Recorder) -> None:
-    """Somebody puts an object in the place of `step` that says of itself what the original does."""
+    """A callable object that looks like the original may replace `step`."""
 
     class Traced:
         def __init__(self, step: Any) -> None:

@@ -48,7 +48,7 @@ def training_run() -> list[torch.Tensor]:
 
 
 def test_results_and_random_state_are_equal_to_the_bit(recorder: Recorder) -> None:
-    """Losses, weights and the generator's state do not differ with and without."""
+    """Losses, weights and the generator's state, with and without init()."""
     expected = training_run()
     pyprof.init(force=True)
     found = training_run()
@@ -57,7 +57,7 @@ def test_results_and_random_state_are_equal_to_the_bit(recorder: Recorder) -> No
 
 
 def test_no_value_is_read(listening: Recorder) -> None:
-    """Nothing but the op itself reaches a tensor: no item(), no shape op, no copy."""
+    """Only the op itself reads a tensor: no item(), no shape op, no copy."""
     seen: list[str] = []
 
     class Spy(TorchDispatchMode):
@@ -80,7 +80,7 @@ def test_no_value_is_read(listening: Recorder) -> None:
     "scope", [torch.no_grad, torch.inference_mode, torch.enable_grad], ids=lambda s: s.__name__
 )
 def test_grad_modes_are_kept(scope: Callable[[], Any], listening: Recorder) -> None:
-    """A wrapped op runs in the mode that it was called in, and leaves it."""
+    """Before, during and after a wrapped op."""
     x = torch.ones(2, requires_grad=True)
     with scope():
         enabled = torch.is_grad_enabled()
@@ -92,7 +92,7 @@ def test_grad_modes_are_kept(scope: Callable[[], Any], listening: Recorder) -> N
 
 
 def test_autocast_is_kept(listening: Recorder) -> None:
-    """Under autocast an op gives what it gave, and its marker what it was called with."""
+    """Results are the same, and markers have the arguments of the call."""
     with torch.autocast("cpu", torch.bfloat16):
         result = F.linear(torch.ones(2, 3), torch.ones(4, 3))
     assert result.dtype == torch.bfloat16
@@ -102,7 +102,7 @@ def test_autocast_is_kept(listening: Recorder) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # its own use of it
 def test_transforms(recorder: Recorder) -> None:
-    """vmap, grad, jvp, jacrev and functional_call give the same; a batched tensor looks whole."""
+    """vmap, grad, jvp, jacrev and functional_call return the same; a batched tensor looks whole."""
     net = nn.Linear(3, 3)
     x = torch.arange(6.0).view(2, 3)
 
@@ -125,7 +125,7 @@ def test_transforms(recorder: Recorder) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*autocast.*is deprecated")  # its own use of it
 def test_activation_checkpointing(listening: Recorder) -> None:
-    """Recomputation in the backward pass runs, stops early and closes its layers."""
+    """Recomputation in the backward pass runs, stops early, and closes its layers."""
     net = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4))
     x = torch.ones(2, 4, requires_grad=True)
     for reentrant in (True, False):
@@ -136,7 +136,7 @@ def test_activation_checkpointing(listening: Recorder) -> None:
 
 
 def test_custom_autograd_functions(listening: Recorder) -> None:
-    """Ops inside forward and backward of a user's Function are seen, its graph is the same."""
+    """Ops in a user's Function have markers, forward and backward; its graph is the same."""
 
     class Double(torch.autograd.Function):
         @staticmethod
@@ -156,7 +156,7 @@ def test_custom_autograd_functions(listening: Recorder) -> None:
 
 
 def test_meta_and_fake_tensors(listening: Recorder) -> None:
-    """Tensors without data run through; fake ones, where no work is launched, unmarked."""
+    """Both work; fake ones, which launch nothing, have no markers."""
     result = F.conv2d(torch.ones(1, 3, 8, 8, device="meta"), torch.ones(4, 3, 3, 3, device="meta"))
     assert result.shape == (1, 4, 6, 6)
     assert "conv2d" in listening.ops
@@ -188,7 +188,7 @@ class Loud(torch.Tensor):
 
 
 def test_subclasses_find_the_functions_that_they_know(recorder: Recorder) -> None:
-    """`__torch_function__` gets what is equal to the original and is what the name stands for."""
+    """`__torch_function__` gets an object equal to the original, under its name."""
 
     def calls(x: torch.Tensor) -> list[Any]:
         Loud.seen.clear()
@@ -210,7 +210,7 @@ def test_subclasses_find_the_functions_that_they_know(recorder: Recorder) -> Non
 
 
 def test_a_subclass_that_overrides_nothing_is_marked_once(listening: Recorder) -> None:
-    """One op is one marker, with the class named."""
+    """With its class in the marker."""
     quiet = torch.ones(2, 3).as_subclass(Quiet)
     listening.clear()
     assert type(torch.relu(quiet)) is Quiet
@@ -219,8 +219,8 @@ def test_a_subclass_that_overrides_nothing_is_marked_once(listening: Recorder) -
     assert listening.calls[0].args == (marker.Tensor((2, 3), "float32", subclass="Quiet"),)
 
 
-def test_modes_see_what_they_saw(recorder: Recorder) -> None:
-    """A TorchFunctionMode gets every function once, as that which its name stands for."""
+def test_function_modes_see_the_same_functions(recorder: Recorder) -> None:
+    """A TorchFunctionMode gets each function once, under its name."""
 
     class Log(TorchFunctionMode):
         def __init__(self) -> None:
@@ -246,7 +246,7 @@ def test_modes_see_what_they_saw(recorder: Recorder) -> None:
 
 
 def test_default_devices(recorder: Recorder) -> None:
-    """`with torch.device(...)` reaches factories, first used before init or after it."""
+    """`with torch.device(...)` applies to factories, first used before init or after it."""
     pyprof.init(force=True)
     with torch.device("meta"):
         assert torch.zeros(2).device.type == "meta"
@@ -258,7 +258,7 @@ def test_default_devices(recorder: Recorder) -> None:
 
 
 def test_nested_sparse_and_quantized_tensors(listening: Recorder) -> None:
-    """Each kind runs as before and is marked as what it is."""
+    """Each kind works as before, and markers have the kind."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # prototypes, say torch's own warnings
         nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
@@ -284,7 +284,7 @@ def test_nested_sparse_and_quantized_tensors(listening: Recorder) -> None:
 
 
 def test_a_model_that_keeps_a_function_is_pickled(recorder: Recorder) -> None:
-    """Functions kept before init() are pickled by their name, which still stands for them."""
+    """By the function's name, which is still valid."""
     layer = nn.TransformerEncoderLayer(4, 1, 4, activation=F.silu)
     pyprof.init(force=True)
     kept_later = nn.TransformerEncoderLayer(4, 1, 4, activation=F.leaky_relu)
@@ -298,7 +298,7 @@ def test_a_model_that_keeps_a_function_is_pickled(recorder: Recorder) -> None:
 
 
 def test_copies_and_pickles_of_modules(listening: Recorder) -> None:
-    """Modules that were called are copied, pickled and saved, holding nothing of ours."""
+    """Called modules are copied, pickled and saved without anything of ours."""
     net = nn.Sequential(nn.Linear(3, 3), nn.TransformerEncoderLayer(3, 1, 4))
     net(torch.ones(1, 3))
     twin = pickle.loads(pickle.dumps(copy.deepcopy(net)))  # noqa: S301 - our own

@@ -90,8 +90,8 @@ def test_compiled_functions_are_left_alone(recorder: Recorder) -> None:
 
 
 @pytest.mark.slow
-def test_compiled_before_init_goes_on_with_one_compilation_more(recorder: Recorder) -> None:
-    """Guards hold functions by identity: one more compilation, then no further one."""
+def test_functions_compiled_before_init_are_compiled_once_more(recorder: Recorder) -> None:
+    """Guards compare functions by identity."""
     function, counter = compiled(mixed)
     expected = function(*ARGS)
     pyprof.init(force=True)
@@ -107,7 +107,7 @@ def test_compiled_before_init_goes_on_with_one_compilation_more(recorder: Record
 @pytest.mark.long
 @BEFORE_OR_AFTER
 def test_compiled_modules(when: str, recorder: Recorder) -> None:
-    """A module compiled in one piece stays in one piece and equal, in training too."""
+    """One graph, with equal results, in training too."""
     net = model()
     x = torch.randn(2, 3, 4)
     expected = net(x)
@@ -126,7 +126,7 @@ def test_compiled_modules(when: str, recorder: Recorder) -> None:
 
 
 def test_dynamic_shapes_stay_dynamic(listening: Recorder) -> None:
-    """Looking at fake tensors fixes no size: one compilation serves all."""
+    """Describing fake tensors fixes no size: one compilation is enough."""
     function, counter = compiled(lambda x: F.relu(x).sum(0) * x.shape[0])
     for size in (3, 5, 7, 9):
         x = torch.ones(size, 2)
@@ -140,7 +140,7 @@ def test_dynamic_shapes_stay_dynamic(listening: Recorder) -> None:
 @pytest.mark.parametrize("strict", [True, False])
 @BEFORE_OR_AFTER
 def test_export(when: str, strict: bool, recorder: Recorder) -> None:  # noqa: FBT001 - a parameter
-    """torch.export gives the same program, strict or not."""
+    """torch.export makes the same program, strict or not."""
     net = model().eval()
     x = torch.randn(2, 3, 4)
 
@@ -168,7 +168,7 @@ def scriptable(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 @BEFORE_OR_AFTER
 def test_jit_script_functions(when: str, recorder: Recorder) -> None:
-    """torch.jit.script compiles what it compiled before, and runs."""
+    """torch.jit.script compiles and runs as before."""
     expected = scriptable(*ARGS)
     if when == "before":
         pyprof.init(force=True)
@@ -197,7 +197,7 @@ class Recurrent(nn.Module):
 
 @BEFORE_OR_AFTER
 def test_jit_script_modules(when: str, recorder: Recorder) -> None:
-    """Modules are scripted with their submodules; recurrent ones too; saved and loaded."""
+    """With submodules and recurrent ones; saved and loaded."""
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.5), nn.Conv1d(3, 3, 1)).eval()
     recurrent = Recurrent()
     x = torch.randn(2, 3, 4)
@@ -217,7 +217,7 @@ def test_jit_script_modules(when: str, recorder: Recorder) -> None:
 
 @BEFORE_OR_AFTER
 def test_jit_trace(when: str, recorder: Recorder) -> None:
-    """The same nodes are recorded: asking a tensor its shape would have been one more."""
+    """The same nodes are recorded: reading a shape would add one."""
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Flatten(0))
     x = torch.randn(3, 4)
 
@@ -236,7 +236,7 @@ def test_jit_trace(when: str, recorder: Recorder) -> None:
 
 @BEFORE_OR_AFTER
 def test_make_fx(when: str, recorder: Recorder) -> None:
-    """make_fx records the same aten ops, with real, fake and symbolic tracing."""
+    """It records the same ATen ops, with real, fake and symbolic tracing."""
 
     def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return F.softmax(F.linear(x, w), -1).sum()

@@ -35,7 +35,7 @@ class Squares(Dataset[torch.Tensor]):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork with threads, from Python 3.12 on
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_data_loader_workers(context: str, listening: Recorder) -> None:
-    """Workers give what they gave, forked or spawned, for as many epochs as one likes."""
+    """Forked or spawned, over several epochs, they return the same."""
     if context not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {context} here")
     loader = DataLoader(
@@ -49,7 +49,7 @@ def test_data_loader_workers(context: str, listening: Recorder) -> None:
 
 
 def test_threads_have_ranges_of_their_own(listening: Recorder) -> None:
-    """Many threads call ops and modules at once: each closes what it opened."""
+    """Many threads call ops and modules at once: each closes its own ranges."""
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     start = threading.Barrier(4)
 
@@ -69,7 +69,7 @@ def test_threads_have_ranges_of_their_own(listening: Recorder) -> None:
 
 @pytest.mark.slow
 def test_init_and_stop_while_others_run(recorder: Recorder) -> None:
-    """Switching on and off in the middle of other threads' ops breaks neither."""
+    """Other threads are in the middle of ops; nothing breaks."""
     go_on = True
     errors: list[BaseException] = []
 
@@ -94,14 +94,14 @@ def test_init_and_stop_while_others_run(recorder: Recorder) -> None:
 
 
 def test_data_parallel(listening: Recorder) -> None:
-    """DataParallel, which without GPUs calls the module itself, gives the same."""
+    """Without GPUs it calls the module itself, with equal results."""
     net = nn.Linear(3, 3)
     assert torch.equal(nn.DataParallel(net)(torch.ones(2, 3)), net(torch.ones(2, 3)))
     assert "linear" in listening.ops
 
 
 def test_replicas_are_named_like_their_original(listening: Recorder) -> None:
-    """What DataParallel runs on each GPU: copies of the module, each on a thread of its own."""
+    """DataParallel copies the module for each GPU, each on a thread of its own."""
     net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
     replica = net._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
     for name, child in net.named_children():
@@ -156,7 +156,7 @@ DDP = """
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
 @pytest.mark.slow
 def test_distributed_data_parallel_on_gloo(tmp_path: Path) -> None:
-    """Two ranks train to the same weights; collectives and layers are marked; FSDP is imported."""
+    """Two ranks reach the same weights; collectives and layers have markers; FSDP is imported."""
     for out in run(tmp_path, DDP, 0, 1):
         marked, group = out.splitlines()
         assert marked.split() == [
@@ -222,6 +222,6 @@ DTENSOR = """
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
 def test_distributed_tensors(tmp_path: Path) -> None:
-    """A DTensor goes through ops as one, and is marked as one."""
+    """A DTensor works, and its markers have the class."""
     (out,) = run(tmp_path, DTENSOR, 0)
     assert out.splitlines() == ["DTensor True 0", "{'DTensor'}"]

@@ -45,7 +45,7 @@ class Adds(nn.Module):
 
 @pytest.mark.parametrize("first", ["wrap", "init"])
 def test_functions_of_autograd(first: str, recorder: Recorder) -> None:
-    """Forward and backward have markers, wrapped before init() or after it."""
+    """Forward and backward have markers, whether wrapped before init() or after it."""
     if first == "init":
         pyprof.init(force=True)
     pyprof.wrap(Double, "forward")
@@ -60,7 +60,7 @@ def test_functions_of_autograd(first: str, recorder: Recorder) -> None:
 
 
 def test_methods_and_class_methods(listening: Recorder) -> None:
-    """`self` and `cls` arrive; class methods stay class methods."""
+    """`self` and `cls` are passed; class methods stay class methods."""
     pyprof.wrap(Adds, "forward")
     pyprof.wrap(Adds, "made")
     net = Adds()
@@ -74,7 +74,7 @@ def test_methods_and_class_methods(listening: Recorder) -> None:
 
 
 def test_functions_of_modules(listening: Recorder) -> None:
-    """A C extension's function, or one of Python, by the module that holds it."""
+    """Of a C extension or in Python, named by module."""
     extension = ModuleType("my_kernels")
     extension.fused = lambda x, y: x + y  # type: ignore[attr-defined]
     pyprof.wrap(extension, "fused")
@@ -83,7 +83,7 @@ def test_functions_of_modules(listening: Recorder) -> None:
 
 
 def test_stop_takes_wrappers_off_and_init_puts_them_on(recorder: Recorder) -> None:
-    """What was asked for once holds for each init()."""
+    """Each init() wraps what was requested once."""
     raw = vars(Double)["forward"]
     pyprof.wrap(Double, "forward")
     assert vars(Double)["forward"] is raw
@@ -102,10 +102,10 @@ def test_wrapping_twice_is_wrapping_once(listening: Recorder) -> None:
     assert [call.op for call in listening.calls if call.mod == "Adds"] == ["forward"]
 
 
-def test_a_function_of_a_module_goes_by_both_names(
+def test_a_function_of_a_module_has_the_name_of_both(
     listening: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`mylib.rotate`, under which docs/instrument.md registers its formula."""
+    """`mylib.rotate`, as docs/instrument.md registers its formula."""
     mylib = ModuleType("mylib")
     monkeypatch.setattr(mylib, "rotate", lambda x, _: x, raising=False)
     monkeypatch.setitem(sys.modules, "mylib", mylib)
@@ -117,8 +117,8 @@ def test_a_function_of_a_module_goes_by_both_names(
     ]
 
 
-def test_what_is_not_there_cannot_be_wrapped() -> None:
-    """A wrong name is an error at once, not at init()."""
+def test_wrapping_a_missing_name_is_an_error_at_once() -> None:
+    """Not only at init()."""
     with pytest.raises(AttributeError, match="backwards"):
         pyprof.wrap(Double, "backwards")
 
@@ -156,7 +156,7 @@ WAYS: dict[str, Callable[[], Callable[[], object]]] = {
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_line_of_the_call_is_around_it(recorder: Recorder, way: str) -> None:
-    """Written last: inside of it no op names itself."""
+    """No op inside repeats it."""
     call = WAYS[way]()
     lifecycle.init(force=True)
     call(); line = sys._getframe().f_lineno  # fmt: skip # noqa: E702
@@ -168,16 +168,15 @@ def test_the_line_of_the_call_is_around_it(recorder: Recorder, way: str) -> None
     assert depth == ("Module" in way)
 
 
-def test_nothing_is_told_without_stacks(recorder: Recorder) -> None:
-    """`init(stack=False)` wants no lines."""
+def test_without_stacks_there_is_no_trace(recorder: Recorder) -> None:
+    """`init(stack=False)`."""
     lifecycle.init(force=True, stack=False)
     torch.ones(2, requires_grad=True).sum().backward(torch.ones(()))
     assert recorder.traces == []
 
 
 @pytest.mark.usefixtures("recorder")
-def test_an_error_closes_the_range_and_everything_is_put_back() -> None:
-    """The recorder sees to the first."""
+def test_an_exception_closes_the_range_and_stop_restores_the_function() -> None:
     homes = [torch.autograd, Function, torch._C.ScriptFunction, torch._C.ScriptMethod]
     before = [dict(vars(home)) for home in homes]
     lifecycle.init(force=True)

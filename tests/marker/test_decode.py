@@ -18,15 +18,15 @@ DEEP = "[" * 3000
 
 
 @given(call=strategies.CALL)
-def test_a_call_comes_back_as_it_was(call: Call) -> None:
-    """Encoding and decoding an op marker are inverse, types included."""
+def test_an_op_marker_round_trips(call: Call) -> None:
+    """Types included."""
     found = known(marker.decode_op(marker.encode_op(call)))
     assert repr(found) == repr(call)  # tells 1, 1.0 and True apart, which == does not
 
 
 @given(value=st.floats())
-def test_numbers_that_are_not_finite_survive(value: float) -> None:
-    """Inf and nan are no Python literals: they are spelt as texts."""
+def test_inf_and_nan_round_trip(value: float) -> None:
+    """They are no Python literals, and are written as texts."""
     found = known(marker.decode_op(marker.encode_op(Call("m", "o", (value,)))))
     (decoded,) = found.args
     assert isinstance(decoded, float)
@@ -35,7 +35,7 @@ def test_numbers_that_are_not_finite_survive(value: float) -> None:
 
 @given(call=strategies.CALL, cut=st.integers(0, 400))
 def test_an_op_marker_cut_short_keeps_its_name_or_is_none(call: Call, cut: int) -> None:
-    """The op of a text that nsys cut is known; `whole` says that arguments may be not."""
+    """The op of a truncated text is known; `whole` is false as arguments may be missing."""
     text = marker.encode_op(call)[:cut]
     found = marker.decode_op(text)
     if found is not None and text != marker.encode_op(call):
@@ -44,7 +44,7 @@ def test_an_op_marker_cut_short_keeps_its_name_or_is_none(call: Call, cut: int) 
 
 
 @given(frames=strategies.TEXTS, names=strategies.TEXTS)
-def test_a_trace_comes_back_as_it_was(frames: list[str], names: list[str]) -> None:
+def test_a_trace_round_trips(frames: list[str], names: list[str]) -> None:
     """Frames and functions, outermost first."""
     text = marker.encode_trace(frames, names)
     assert marker.classify(text) == Kind.TRACE
@@ -55,7 +55,7 @@ def test_a_trace_comes_back_as_it_was(frames: list[str], names: list[str]) -> No
 @given(name=strategies.TEXT)
 @example(name="step: 3")
 @example(name=":a:b")
-def test_a_layer_comes_back_as_it_was(name: str) -> None:
+def test_a_layer_round_trips(name: str) -> None:
     text = marker.encode_layer(name)
     assert marker.classify(text) == Kind.LAYER
     assert marker.layer_name(text) == name
@@ -70,7 +70,7 @@ def test_layers_of_old_captures_end_at_their_next_colon(text: str, name: str) ->
 
 
 @given(mod=st.from_regex(r"[A-Za-z_]\w{0,9}", fullmatch=True), text=strategies.TEXT)
-def test_a_module_text_is_told(mod: str, text: str) -> None:
+def test_a_module_text_is_recognised(mod: str, text: str) -> None:
     """Unless its description itself looks like an op."""
     assert marker.classify(marker.encode_module(mod, text)) == Kind.MODULE
 
@@ -80,9 +80,7 @@ def test_a_module_text_is_told(mod: str, text: str) -> None:
     op_id=st.integers(0, 10**17),
     sizes=st.lists(st.lists(st.integers(1, 9), max_size=3), max_size=3) | st.none(),
 )
-def test_a_seq_text_comes_back_as_it_was(
-    seq: int | None, op_id: int, sizes: list[list[int]] | None
-) -> None:
+def test_a_seq_text_round_trips(seq: int | None, op_id: int, sizes: list[list[int]] | None) -> None:
     """The numbers and the sizes that emit_nvtx writes."""
     text = marker.encode_seq("aten::mm", seq=seq, op_id=op_id, sizes=sizes)
     found = marker.decode_seq(text)
@@ -110,7 +108,7 @@ def test_a_seq_text_comes_back_as_it_was(
 @example(text="layer:")
 @example(text="\ud800")
 def test_no_text_makes_decoding_raise(text: str) -> None:
-    """Texts come from files of unknown origin: every function gives a value for every text."""
+    """Texts come from files of unknown origin: every function returns a value for every text."""
     kind = marker.classify(text)
     assert kind in Kind
     call = marker.decode_op(text)
@@ -154,13 +152,13 @@ def test_no_text_makes_decoding_raise(text: str) -> None:
         ("", Kind.CONTEXT),
     ],
 )
-def test_every_real_text_is_of_its_kind(text: str, kind: Kind) -> None:
-    """Of PyProf old and new, of PyTorch old and new, and of others."""
+def test_every_real_text_has_its_kind(text: str, kind: Kind) -> None:
+    """Those of PyProf and PyTorch, old and new, and of others."""
     assert marker.classify(text) == kind
 
 
 def test_the_arguments_of_a_real_op_are_read() -> None:
-    """Tensor, None, float and bool of a 2020 marker; its JSON twin reads the same."""
+    """Tensor, None, float and bool of a 2020 marker, and of its JSON form."""
     expected: tuple[Value, ...] = (Tensor((35, 20), "int64"), None, 2.0, False)
     text = strategies.REAL_TEXTS[0]
     found = marker.decode_op(text)
@@ -182,8 +180,8 @@ def test_the_arguments_of_a_real_op_are_read() -> None:
         ("Backward0Hook", False),
     ],
 )
-def test_backward_nodes_are_told_by_name(name: str, expected: bool) -> None:  # noqa: FBT001
-    """Any number behind Backward, and the engine's own ranges."""
+def test_backward_nodes_are_recognised_by_name(name: str, expected: bool) -> None:  # noqa: FBT001
+    """With any number after Backward, and the engine's own ranges."""
     assert marker.is_backward(name) is expected
 
 
@@ -192,8 +190,8 @@ PATTERN = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs|sto
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
-def test_fields_are_found_wherever_they_stand(text: str) -> None:
-    """A text is taken apart as one pattern for all would; of fields that repeat the last."""
+def test_fields_are_found_in_any_order(text: str) -> None:
+    """As with one pattern for all; the last of repeated fields counts."""
     name, *rest = PATTERN.split(text)
     found = marker.decode_seq(text)
     assert (found.name, marker.decode_name(text)) == (name, name)
@@ -204,8 +202,8 @@ def test_fields_are_found_wherever_they_stand(text: str) -> None:
     assert (found.seq, found.op_id) == (last.get("seq"), last.get("op_id"))
 
 
-def test_lists_in_each_other_are_no_marker() -> None:
-    """However they are written, nothing walks down them."""
+def test_deeply_nested_lists_are_no_marker() -> None:
+    """However they are written, nothing recurses into them."""
     for depth in (70, 900, 50_000):
         deep = "[" * depth + "]" * depth
         assert marker.decode_seq(f"aten::mm, sizes = {deep}").call == Call(

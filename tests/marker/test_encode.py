@@ -10,7 +10,7 @@ from pyprof import marker
 
 @given(st.text())
 def test_round_trip(text: str) -> None:
-    """Any text comes back, and what is written is printable ASCII that needs no escape in JSON."""
+    """What is written is printable ASCII that needs no escape in JSON."""
     name = marker.encode_annotation(text)
     assert marker.decode_annotation(name) == text
     assert name.isascii()
@@ -18,11 +18,11 @@ def test_round_trip(text: str) -> None:
 
 
 def test_usual_texts_stay_readable() -> None:
-    """Markers without special characters are written as they are."""
+    """Markers without special characters are written unchanged."""
     for text in ("layer:encoder.0", marker.encode_op(marker.Call("torch", "relu", (1, "a")))):
         assert marker.encode_annotation(text) == text
 
 
 def test_foreign_names() -> None:
-    """A name that PyProf did not write is no escape sequence, whatever it looks like."""
+    """A name that PyProf did not write is no escape sequence."""
     assert marker.decode_annotation("50%20") == "50%20"

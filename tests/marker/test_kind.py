@@ -22,7 +22,7 @@ from pyprof.marker import Kind
     ],
 )
 def test_functions_of_torchscript_are_no_ops(text: str, kind: Kind) -> None:
-    """They name what their ops are in; ops have a namespace, a number or, once, no id."""
+    """They contain ops; ops have a namespace, a number or, in old versions, no id."""
     assert marker.classify(text) == kind
 
 
@@ -52,8 +52,8 @@ def test_a_layer_text_without_colons_is_plain_already() -> None:
         *("DistributedDataParallel.forward", "detach_, op_id = 4", "", "  ", "{'loss': 0.3}"),
     ],
 )
-def test_what_a_library_pushes_names_no_part_of_the_program(text: str) -> None:
-    """Nor does PyTorch's own, or an empty text."""
+def test_ranges_of_libraries_are_no_layers(text: str) -> None:
+    """Nor are PyTorch's own, or an empty text."""
     assert marker.classify(text) == Kind.CONTEXT
 
 

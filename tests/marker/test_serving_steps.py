@@ -80,7 +80,7 @@ from pyprof.marker.serving_steps import Batch, Phase, states_requests
     ],
 )
 def test_phase_tokens_and_batch(text: str, step: ServingStep | None) -> None:
-    """Tokens without padding, and what a graph is chosen by; None if the text does not say."""
+    """Tokens without padding, and the batch by which a graph is chosen; None if absent."""
     assert serving_step(text) == step
 
 
@@ -163,12 +163,12 @@ def test_sums_of_sglang_and_atom(text: str, prefill: Phase, decode: Phase) -> No
         "",
     ],
 )
-def test_what_states_no_sums_is_nothing(text: str) -> None:
+def test_a_text_without_sums_is_none(text: str) -> None:
     assert serving_steps.read_requests(text) is None
 
 
 def test_scores_are_an_area() -> None:
-    """Of new tokens the causal triangle, of a decoded token the whole row."""
+    """The causal triangle of new tokens, the whole row of a decoded one."""
     found = serving_steps.read_requests(
         "execute_9_context_1(sq6sk8sqsq36sqsk48)_generation_2(sq2sk10sqsq2sqsk10)"
     )
@@ -191,5 +191,5 @@ def test_the_graph_for_a_batch() -> None:
     ],
 )
 def test_the_range_around_a_capture(text: str, told: tuple[int, str] | None) -> None:
-    """Batch size and mode."""
+    """It has batch size and mode."""
     assert serving_steps.captured(text) == told

@@ -20,7 +20,7 @@ def test_an_op_of_pytorch_has_a_name_a_call_and_a_number() -> None:
     assert not said.is_node
 
 
-def test_the_engine_and_the_node_inside_it_are_told_apart() -> None:
+def test_the_engine_and_the_node_inside_it_differ() -> None:
     engine, node = statement(_ENGINE), statement(_NODE)
     assert engine.node == node.node == "AddmmBackward0"
     assert [engine.is_engine, engine.is_node, engine.is_backward] == [True, False, True]
@@ -36,7 +36,7 @@ def test_only_an_op_that_never_ran_is_stopped(text: str, stopped: bool) -> None:
     assert statement(text).is_stopped is stopped
 
 
-def test_a_marker_of_a_readers_own_call_tells_no_shapes() -> None:
+def test_a_marker_of_a_readers_own_call_has_no_shapes() -> None:
     assert statement(encode_op(Call("torch", "relu"))).tells_shapes
     assert not statement(encode_op(Call("triton", "triton_poi_fused_0"))).tells_shapes
 

@@ -26,8 +26,8 @@ _TEXTS = st.one_of(st.lists(st.sampled_from(_PARTS), max_size=8).map("".join), s
 
 
 @given(st.lists(_TEXTS), st.integers(0, 3))
-def test_texts_come_back_to_the_letter(texts: list[str], first: int) -> None:
-    """Whatever a text holds, and wherever in an array it stands."""
+def test_texts_round_trip_through_templates(texts: list[str], first: int) -> None:
+    """Whatever they hold, at any position of an array."""
     array = pa.array(texts, pa.string()).slice(first)
     found = templates.split(array)
     found.validate(full=True)
@@ -42,7 +42,7 @@ def test_texts_come_back_to_the_letter(texts: list[str], first: int) -> None:
     st.sampled_from(("", ", sizes = [[2], []]")),
     st.lists(st.tuples(st.integers(0, 30), st.integers(-1, 9))),
 )
-def test_what_emit_nvtx_writes_is_taken_apart(
+def test_texts_of_emit_nvtx_are_split_into_numbers_and_template(
     name: str, seq: int | None, op_id: int | None, rest: str, inputs: list[tuple[int, int]]
 ) -> None:
     """The numbers are those written; the template is what is left without them."""
@@ -62,7 +62,7 @@ def _template(text: str) -> str:
 
 
 def test_steps_share_templates_and_inputs() -> None:
-    """Of thousands of runs of an op, numbers alone are kept."""
+    """For thousands of calls of an op only numbers are stored."""
     steps = [
         f"aten::add, seq = {n}, op_id = {9 * n}, sizes = [[4], [4]], "
         f"input_op_ids = [({9 * n - 4},0), (0,-1)]"
@@ -73,7 +73,7 @@ def test_steps_share_templates_and_inputs() -> None:
 
 
 def test_other_shapes_are_another_template() -> None:
-    """Numbers and ids go; shapes stay."""
+    """Sequence numbers and ids are taken out; shapes stay."""
     one = "aten::mm, seq = 4, op_id = 17, sizes = [[4, 72]], input_op_ids = [(3,0)]"
     same = one.replace("4, op_id = 17", "99, op_id = 1").replace("(3,0)", "(8,1)")
     first, second, third = templates.split(
@@ -84,14 +84,14 @@ def test_other_shapes_are_another_template() -> None:
 
 
 def test_null_stays_null() -> None:
-    """No text is not the empty text."""
+    """It is not the empty text."""
     found = templates.split(pa.array([None, "a, seq = 3"]))
     assert (found[0].as_py(), found[1].as_py()["seq"]) == (None, 3)
 
 
 @pytest.mark.parametrize("path", real([*CAPTURES.glob("*/net.sq*"), *CAPTURES.glob("*/*.json.gz")]))
-def test_captures_are_read_as_their_texts_say(path: Path) -> None:
-    """In real captures templates and sequence numbers are those of each whole text."""
+def test_templates_of_real_captures_equal_their_texts(path: Path) -> None:
+    """Templates and sequence numbers are those of each whole text."""
     ranges = readers.read(path).ranges
     texts = texts_of(ranges)
     assert ranges.column("text").to_pylist() == [_template(text) for text in texts]
@@ -103,7 +103,7 @@ def test_captures_are_read_as_their_texts_say(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*CAPTURES.glob("nsys*/net.sqlite")], ids=lambda p: p.parent.name)
 def test_texts_are_those_of_the_file(path: Path) -> None:
-    """What SQLite itself says of the ranges, written in place or registered."""
+    """As SQLite itself returns the ranges, inline or registered."""
     with closing(sqlite3.connect(path)) as db:
         columns = {row[1] for row in db.execute("PRAGMA table_info(NVTX_EVENTS)")}
         text = "coalesce(value, text, '')" if "textId" in columns else "coalesce(text, '')"

@@ -32,8 +32,8 @@ from pyprof.marker import Kind
         ("MyModel::encode", "MyModel::encode"),
     ],
 )
-def test_what_nobody_else_claims_is_the_users(text: str, name: str) -> None:
-    """And reads as its author named the part of the program."""
+def test_other_ranges_are_the_users(text: str, name: str) -> None:
+    """With the author's name for that part of the program."""
     assert marker.classify(text) == Kind.USER
     assert marker.range_name(text) == name
 
@@ -55,7 +55,7 @@ def test_what_nobody_else_claims_is_the_users(text: str, name: str) -> None:
     ],
 )
 def test_a_step_is_named_without_its_number(text: str, name: str) -> None:
-    """So that its steps are one; the profiler's own name no part of the program."""
+    """So that its steps are one; the profiler's own name is no layer."""
     assert marker.classify(text) == Kind.STEP
     assert marker.step_name(text) == name
 
@@ -82,6 +82,6 @@ def test_a_step_is_named_without_its_number(text: str, name: str) -> None:
         *(("feed_forward backward", "bprop"), ("", "")),
     ],
 )
-def test_a_name_says_a_direction_or_none(name: str, direction: str) -> None:
-    """A word of its own says it; two that differ, or `feed forward`, say nothing."""
+def test_a_name_gives_a_direction_or_none(name: str, direction: str) -> None:
+    """As a word of its own; two that differ, or `feed forward`, give none."""
     assert marker.direction(name) == direction

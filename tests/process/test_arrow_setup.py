@@ -28,7 +28,7 @@ for _ in range(3):
 
 @pytest.mark.skipif(arrow_setup._MALLOPT is None, reason="needs glibc")
 def test_the_memory_of_large_arrays_is_used_again() -> None:
-    """The system clears 100 MB, page by page, for the first array, and not for the next."""
+    """The kernel zeroes 100 MB for the first array, but not for the next."""
     done = python("-c", _TAKES_TWICE)
     assert done.returncode == 0, done.stderr
     first, second, third = map(int, done.stdout.split())
@@ -37,9 +37,9 @@ def test_the_memory_of_large_arrays_is_used_again() -> None:
 
 @pytest.mark.slow
 def test_tables_are_grouped_and_joined_in_the_calling_thread() -> None:
-    """Arrow's threads may outlive the result; at exit they then end the process with SIGABRT.
+    """Arrow's threads may outlive the result, and then abort the process at exit.
 
-    They give back what belongs to NumPy, for which they need a Python that is there no more.
+    They release memory of NumPy's, for which Python has to be alive.
     """
     in_threads = [
         f"{path.name}:{call.lineno}"

@@ -38,8 +38,8 @@ def _aged(folder: Path) -> list[Path]:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
-def test_what_a_killed_process_left_goes_with_the_next_run(tmp_path: Path) -> None:
-    """A file and a folder, of the same output alone."""
+def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    """A file and a folder, of the same output only."""
     for name in ("net.csv", "other.csv"):
         done = subprocess.run([sys.executable, "-c", _MAKE, tmp_path / name], check=False)
         assert done.returncode == -signal.SIGKILL
@@ -50,8 +50,8 @@ def test_what_a_killed_process_left_goes_with_the_next_run(tmp_path: Path) -> No
     assert sorted(tmp_path.iterdir()) == sorted([*others, tmp_path / "net.csv"])
 
 
-def test_what_is_being_made_stays(tmp_path: Path) -> None:
-    """Two processes may write one output: who ends last wins. However long it takes."""
+def test_temporary_files_of_a_running_process_stay(tmp_path: Path) -> None:
+    """Two processes may write one output, the later one wins. However long it takes."""
     target = tmp_path / "net.csv"
     with (
         atomic_files.temp_directory(target) as folder,
@@ -70,15 +70,15 @@ def test_what_is_being_made_stays(tmp_path: Path) -> None:
     "name", [".net.csv.original", ".net.csv.swp", "net.csv.pyprof-abcdefgh", ".net.pyprof-abcdefgh"]
 )
 def test_files_of_others_stay(name: str, tmp_path: Path) -> None:
-    """What is called otherwise is no draft of ours."""
+    """Other names are not our temporary files."""
     (tmp_path / name).write_text("mine")
     _aged(tmp_path)
     _written(tmp_path / "net.csv")
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_a_draft_that_was_just_made_stays(tmp_path: Path) -> None:
-    """Its maker may not have locked it yet."""
+def test_a_temporary_file_just_made_stays(tmp_path: Path) -> None:
+    """It may not be locked yet."""
     handle, name = atomic_files.create_temp(tmp_path / "net.csv")
     os.close(handle)
     atomic_files.remove_stale(tmp_path / "net.csv")
@@ -89,7 +89,7 @@ def test_a_draft_that_was_just_made_stays(tmp_path: Path) -> None:
 def test_without_locks_age_decides(
     age_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody writes for a day to what is in use."""
+    """A file in use is written to at least once a day."""
     handle, name = atomic_files.create_temp(tmp_path / "net.csv")
     os.close(handle)
     made = os.stat(name).st_mtime  # noqa: PTH116 - a name
@@ -110,7 +110,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_names_stay_short(tmp_path: Path) -> None:
-    """Whatever the output is called: some systems take no more than 143 bytes."""
+    """Some systems allow 143 bytes only."""
     handle, name = atomic_files.create_temp(tmp_path / ("ü" * 100))
     os.close(handle)
     assert len(os.path.basename(name)) <= 50  # noqa: PTH119 - a name

@@ -24,8 +24,8 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_program_ends_with_who_started_it() -> None:
-    """It has the pipe that is read here, which ends when the last process that has it does."""
+def test_a_program_ends_with_its_parent() -> None:
+    """It holds the pipe that is read here, which ends with its last holder."""
     done = subprocess.run(
         [sys.executable, "-c", STARTS], stdout=subprocess.PIPE, env=environment(), timeout=60,
         check=False,
@@ -33,8 +33,8 @@ def test_a_program_ends_with_who_started_it() -> None:
     assert done.returncode == -9
 
 
-def test_one_that_comes_too_late_does_not_begin(tmp_path: Path) -> None:
-    """Who started it was gone before Linux could be asked."""
+def test_a_program_whose_parent_is_gone_does_not_begin(tmp_path: Path) -> None:
+    """The parent ended before Linux could be asked to watch it."""
     line = child_programs.bound(["touch", str(tmp_path / "begun")])
     line[line.index(str(os.getpid()))] = "1"
     assert subprocess.run(line, check=False).returncode == 143
@@ -42,8 +42,8 @@ def test_one_that_comes_too_late_does_not_begin(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("hangup", "ignored"), [(True, False), (False, True)])
-def test_it_is_the_program_itself(hangup: bool, ignored: bool) -> None:  # noqa: FBT001
-    """With its exit code, its signals as they were, and nothing between."""
+def test_the_child_is_the_program_itself(hangup: bool, ignored: bool) -> None:  # noqa: FBT001
+    """With its exit code and signals, and nothing in between."""
     ask = "grep SigIgn /proc/self/status; exit 7"
     done = subprocess.run(
         child_programs.bound(["sh", "-c", ask], hangup=hangup), capture_output=True, text=True,
@@ -53,7 +53,7 @@ def test_it_is_the_program_itself(hangup: bool, ignored: bool) -> None:  # noqa:
     assert int(done.stdout.split()[1], 16) & 1 == ignored
 
 
-def test_a_program_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_program_is_an_error(tmp_path: Path) -> None:
     line = child_programs.bound([str(tmp_path / "none")])
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)

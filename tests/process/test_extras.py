@@ -22,7 +22,7 @@ from pyprof.process.extras import install_command
 def test_the_command_is_for_this_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str, command: str
 ) -> None:
-    """What pipx and uv write into an environment of theirs tells whose it is."""
+    """Files of pipx and uv identify theirs."""
     if mark:
         (tmp_path / mark).touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

@@ -46,7 +46,7 @@ def _run(customize: str, folder: Path, command: list[str]) -> subprocess.Complet
     "start", STARTS, ids=["-m pyprof", "-m pyprof.summary", "-m pyprof.prof", "pyprof"]
 )
 def test_the_clean_up_of_c_libraries_is_not_waited_for(start: list[str], tmp_path: Path) -> None:
-    """All output is there, and the exit code is the command's."""
+    """All output is written, and the exit code is the command's."""
     if not Path(start[0]).exists():
         pytest.skip("not installed")
     path = nsys_db(tmp_path / "net.sqlite", [Work(call=(100, 200), at=(300, 400))], [])
@@ -59,7 +59,7 @@ def test_the_clean_up_of_c_libraries_is_not_waited_for(start: list[str], tmp_pat
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a compiler")
 def test_a_lingering_thread_of_a_library_does_not_abort(tmp_path: Path) -> None:
-    """C++ ends a process whose threads nobody joined: "without an active exception"."""
+    """C++ aborts if a thread was not joined: "without an active exception"."""
     (tmp_path / "lingers.cpp").write_text(_LINGERS)
     library = tmp_path / "lingers.so"
     compiler = ["g++", "-shared", "-fPIC", "-pthread", "-o", str(library)]
@@ -71,14 +71,13 @@ def test_a_lingering_thread_of_a_library_does_not_abort(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_profiler_around_a_command_gets_its_turn(tmp_path: Path) -> None:
-    """It writes what it found once the command has ended."""
+def test_a_profiler_around_a_command_writes_its_result(tmp_path: Path) -> None:
     done = _run("", tmp_path, [sys.executable, "-m", "cProfile", "-m", "pyprof", "--version"])
     assert "function calls" in done.stdout
 
 
-def test_what_was_registered_for_the_end_is_called(tmp_path: Path) -> None:
-    """As a measurement of coverage that a start-up file began."""
+def test_functions_of_atexit_are_called(tmp_path: Path) -> None:
+    """Such as coverage's, registered by a start-up file."""
     registers = "import atexit\natexit.register(print, 'registered')\n"
     done = _run(registers, tmp_path, [sys.executable, "-m", "pyprof", "--version"])
     assert done.stdout.splitlines()[-1] == "registered"

@@ -15,9 +15,7 @@ def test_a_directory_is_gone_afterwards() -> None:
     assert not folder.exists()
 
 
-def test_a_folder_that_is_not_writable_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with pytest.raises(PyprofError, match="set TMPDIR to a writable folder"), scratch.directory():
         pass

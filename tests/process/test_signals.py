@@ -43,10 +43,10 @@ def _then(call: Callable[..., Any], name: str) -> Callable[..., Any]:
     "place", [(tempfile, "mkstemp"), (output_file, "_as_created"), (os, "replace")]
 )
 @pytest.mark.parametrize(("name", "code"), CODES.items())
-def test_half_a_file_is_removed(
+def test_a_partial_file_is_removed(
     name: str, code: int, place: tuple[Any, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As soon as it was made, when all is in it, when it has its name: whole or not there."""
+    """At each moment from its creation to its rename it is whole or gone."""
     net = capture(tmp_path / "net.sqlite")
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(*place, _then(getattr(*place), name))
@@ -83,16 +83,16 @@ def _postponed(steps: list[str], *sent: str, fails: bool = False) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_must_be_done_is_done_first(fails: bool) -> None:  # noqa: FBT001
-    """A signal has its effect behind it, the first of several; also where it fails."""
+def test_clean_up_finishes_before_the_signal_takes_effect(fails: bool) -> None:  # noqa: FBT001
+    """The first of several signals counts; also if the clean-up fails."""
     steps: list[str] = []
     with signals.ending(), pytest.raises(signals.Ended) as ended:
         _postponed(steps, "SIGHUP", "SIGTERM", fails=fails)
     assert (steps, ended.value.code) == (["SIGHUP", "SIGTERM"], CODES["SIGHUP"])
 
 
-def test_ctrl_c_twice_is_at_once() -> None:
-    """Somebody sits there and waits. In a process of its own: Ctrl-C would end the tests, too."""
+def test_a_second_ctrl_c_ends_at_once() -> None:
+    """In a process of its own: Ctrl-C would end the tests, too."""
     child = os.fork()
     if not child:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job may ignore it
@@ -105,7 +105,7 @@ def test_ctrl_c_twice_is_at_once() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_what_the_user_ignores_stays_ignored() -> None:
+def test_ignored_signals_stay_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with signals.ending(), signals.postponed():
@@ -115,8 +115,8 @@ def test_what_the_user_ignores_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_forked_process_ends_as_ever() -> None:
-    """Its parent may count on it."""
+def test_a_forked_process_ends_as_before() -> None:
+    """Its parent may rely on it."""
     with signals.ending():
         child = os.fork()
         if not child:
@@ -126,8 +126,8 @@ def test_a_forked_process_ends_as_ever() -> None:
 
 
 @pytest.mark.parametrize("module", ["pyprof", "pyprof.prof"])
-def test_ctrl_c_before_the_command_begins_says_nothing(module: str, tmp_path: Path) -> None:
-    """While its parts are loaded: here click, in whose place stands what sends the signal."""
+def test_ctrl_c_while_loading_is_silent(module: str, tmp_path: Path) -> None:
+    """A stand-in for click sends the signal."""
     (tmp_path / "click.py").write_text("import os; os.kill(os.getpid(), 2)")
     done = subprocess.run(
         [sys.executable, "-m", module, "--version"], capture_output=True, check=False,

@@ -38,14 +38,14 @@ def gone(*arguments: str | Path) -> int:
 
 
 def test_a_reader_of_stderr_that_goes_away_ends_nothing(net: Path, tmp_path: Path) -> None:
-    """`2> >(true)`: the notes are lost, the file is not."""
+    """`2> >(true)`: the notes are lost, but the file is written."""
     target = tmp_path / "out.csv"
     assert gone("prof", net, "--csv", "-o", target) == 0
     assert len(target.read_text().splitlines()) == 6
 
 
 def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
-    """What could not be used is 1 and wrong usage 2, seen or not."""
+    """1 for unusable input and 2 for wrong usage."""
     assert gone("prof", tmp_path / "none.sqlite") == 1
     assert gone("prof", "--sideways") == 2
 
@@ -59,7 +59,7 @@ def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
     ],
 )
 def test_streams_that_the_shell_closed(closed: str, more: str, net: Path, tmp_path: Path) -> None:
-    """With -o no stream is needed; what libraries say goes into no file."""
+    """-o needs no stream; messages of libraries do not end up in the output."""
     capture(tmp_path / "net2.sqlite")
     files = f'"{net}"' if not more else f'"{net}" "{tmp_path}/net2.sqlite"'
     line = f'{PYPROF} prof --csv -o "{tmp_path}/out.csv" {more} {files} {closed}'
@@ -68,7 +68,7 @@ def test_streams_that_the_shell_closed(closed: str, more: str, net: Path, tmp_pa
     assert (tmp_path / "out.csv").read_text().startswith('"Idx",')
 
 
-def test_a_stdin_that_is_closed_is_told() -> None:
+def test_a_closed_stdin_is_an_error() -> None:
     done = subprocess.run(
         ["sh", "-c", f"{PYPROF} prof - <&-"], env=environment(), capture_output=True, text=True,
         check=False,
@@ -82,8 +82,8 @@ SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".pt.trace.json.gz
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
-def test_the_longest_name_is_an_output(name: str, net: Path, tmp_path: Path) -> None:
-    """A file system takes 255 bytes; what is written on the way there needs no more."""
+def test_a_name_of_the_maximum_length_is_an_output(name: str, net: Path, tmp_path: Path) -> None:
+    """255 bytes; temporary names are no longer."""
     suffix = SUFFIX.get(name, ".txt")
     target = tmp_path / ("\u00e9" * ((255 - len(suffix)) // 2) + suffix)
     arguments = given(name, net) if name != "peaks" else []
@@ -92,8 +92,8 @@ def test_the_longest_name_is_an_output(name: str, net: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", READING)
-def test_a_name_that_is_too_long_is_one_line(name: str, net: Path, tmp_path: Path) -> None:
-    """Of an input, an output, or what is read beside captures: no file system has it."""
+def test_a_name_that_is_too_long_is_an_error(name: str, net: Path, tmp_path: Path) -> None:
+    """For inputs, outputs and other files."""
     long = "n" * 300
     suffix = SUFFIX.get(name, ".txt")
     beside = [] if name in ("peaks", "memory") else ["--with"]
@@ -108,7 +108,7 @@ def test_a_name_that_is_too_long_is_one_line(name: str, net: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("name", [name for name in READING if name != "peaks"])
 def test_a_pipe_is_no_capture(name: str, tmp_path: Path) -> None:
-    """What is no file cannot be read twice, and perhaps nobody ever writes to it."""
+    """It cannot be read twice, and might never be written to."""
     pipe = tmp_path / "net.sqlite"
     os.mkfifo(pipe)
     for place in (pipe, Path("/dev/zero")):
@@ -116,8 +116,8 @@ def test_a_pipe_is_no_capture(name: str, tmp_path: Path) -> None:
         assert "is a pipe or a device; save it to a file" in said
 
 
-def test_a_set_is_exported_to_the_longest_name(net: Path, tmp_path: Path) -> None:
-    """Its parts lie in a folder beside it."""
+def test_a_set_is_exported_to_a_name_of_the_maximum_length(net: Path, tmp_path: Path) -> None:
+    """Its parts are in a folder next to it."""
     (tmp_path / "out").mkdir()
     target = tmp_path / "out" / ("n" * 251 + ".csv")
     other = capture(tmp_path / "other.sqlite")
@@ -126,7 +126,7 @@ def test_a_set_is_exported_to_the_longest_name(net: Path, tmp_path: Path) -> Non
 
 
 def test_a_failing_stderr_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal that is gone; the first failure is the last."""
+    """Such as a closed terminal: nothing is written after the first failure."""
 
     class Gone:
         closed = False

@@ -26,7 +26,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_cores_have_several_threads() -> None:
-    """As the one that asks waits for another."""
+    """The caller waits for one of them."""
     with threads.thread_pool(1) as beside:
         assert beside.submit(threading.get_ident).result() != threading.get_ident()
 
@@ -37,7 +37,7 @@ def test_one_core_has_one_thread() -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_results_are_those_of_threads() -> None:
-    """One by one, in order, and errors only where a result is asked for."""
+    """One by one, in order; errors are raised only when a result is requested."""
     with threads.thread_pool(1) as beside:
         assert list(beside.map(divmod, (7, 9), (4, 5))) == [(1, 3), (1, 4)]
         assert beside.submit(int, "11", base=2).result() == 3
@@ -48,8 +48,8 @@ def test_results_are_those_of_threads() -> None:
 
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
-def test_what_ends_the_process_waits_for_nobody(end: type[BaseException]) -> None:
-    """A signal comes while the work is done here, and its result may never be asked for."""
+def test_a_signal_during_the_work_is_raised_at_once(end: type[BaseException]) -> None:
+    """The result may never be requested."""
 
     def interrupted() -> Any:  # noqa: ANN401 - never comes to that
         raise end
@@ -58,6 +58,5 @@ def test_what_ends_the_process_waits_for_nobody(end: type[BaseException]) -> Non
         beside.submit(interrupted)
 
 
-def test_cores_are_counted() -> None:
-    """Those that this process may use."""
+def test_only_cores_of_this_process_are_counted() -> None:
     assert 1 <= threads.available() <= (os.cpu_count() or 1)

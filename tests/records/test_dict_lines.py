@@ -64,8 +64,8 @@ def test_a_line_is_a_literal_and_json_of_the_same_value(
 
 
 @given(rows=ROWS)
-def test_what_was_written_is_read_back(rows: list[dict[str, Any]]) -> None:
-    """JSON lines, Python's own repr of the same dicts, and Parquet give the same records."""
+def test_records_round_trip(rows: list[dict[str, Any]]) -> None:
+    """As JSON lines, as Python's repr of the same dicts, and as Parquet."""
     expected = plain(rows).table()
     as_json = "\n".join(written(plain(rows))).encode()
     as_repr = "\n".join(repr(in_order(row)) for row in rows).encode()
@@ -75,8 +75,8 @@ def test_what_was_written_is_read_back(rows: list[dict[str, Any]]) -> None:
 
 @pytest.mark.long
 @given(rows=ROWS)
-def test_parquet_gives_back_the_same_columns(rows: list[dict[str, Any]]) -> None:
-    """Types, nulls and lists alike, for other programs as for this one."""
+def test_parquet_keeps_columns(rows: list[dict[str, Any]]) -> None:
+    """Types, nulls and lists, for other programs as well."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "net.parquet")
         with path.open("wb") as file:
@@ -93,7 +93,7 @@ def test_parquet_gives_back_the_same_columns(rows: list[dict[str, Any]]) -> None
 @example(rows=[["a\x1f+b", "c"], ["a", "b\x1f+c"]])
 @example(rows=[["1+a\x1f1+b"], ["a", "b"]])
 def test_distinct_lists_stay_distinct(rows: list[list[str]]) -> None:
-    """Encoding a column and writing it out again loses nothing, whatever separates the texts."""
+    """Dictionary-encoding a column loses nothing, whatever separates the texts."""
     column = pa.array(rows, pa.list_(pa.string()))
     found = encode(column)
     assert found.to_arrow(column.type).to_pylist() == rows
@@ -101,7 +101,7 @@ def test_distinct_lists_stay_distinct(rows: list[list[str]]) -> None:
 
 
 def test_a_null_is_an_absent_key() -> None:
-    """Unknown is left out: never null, None or 0."""
+    """Never null, None or 0."""
     records = Records(
         2,
         {
@@ -117,7 +117,7 @@ def test_a_null_is_an_absent_key() -> None:
 
 
 def test_columns_of_many_combinations_keep_their_values() -> None:
-    """Columns beside each other of some hundred values each, of which no two rows have the same."""
+    """Adjacent columns of some hundred values, of which no two rows have the same."""
     rows, spread = 4000, np.random.default_rng(7)
     names = ("kShortName", "dir", "kLongName", "kind", "gpu", "via")
     values = {name: [f"{name} {place}" for place in range(900)] for name in names}
@@ -131,7 +131,7 @@ def test_columns_of_many_combinations_keep_their_values() -> None:
     ]
 
 
-def test_one_value_or_none_of_a_column() -> None:
+def test_columns_with_one_value_and_nulls() -> None:
     columns = {
         "kShortName": DictionaryColumn(np.zeros(3, np.int32), ["k"]),
         "kind": DictionaryColumn(np.array([0, -1, 0]), ["kernel"]),
@@ -140,8 +140,8 @@ def test_one_value_or_none_of_a_column() -> None:
 
 
 @pytest.mark.parametrize("every", [1, 3, 33])
-def test_numbers_that_are_missing_in_a_rhythm(every: int) -> None:
-    """Steps of equal length, of which some rows have no op."""
+def test_numbers_missing_at_a_fixed_period(every: int) -> None:
+    """Steps of equal length with rows that have no op."""
     rows = np.arange(5000)
     columns = {"kDuration": pa.array(rows), "opId": pa.array(rows, mask=rows % every == 0)}
     assert [json.loads(line) for line in written(Records(len(rows), columns))] == [
@@ -150,7 +150,7 @@ def test_numbers_that_are_missing_in_a_rhythm(every: int) -> None:
 
 
 def test_more_rows_than_a_batch_come_out_in_order() -> None:
-    """Batches are written side by side and put in order; progress counts every row."""
+    """Batches are formatted in parallel and written in order; progress counts every row."""
     rows = dict_lines._ROWS * 3 + 17
     records = Records(rows, {"kDuration": pa.array(range(rows))})
     seen: list[int] = []
@@ -167,7 +167,7 @@ RANGES = [Range('layer:a"b\\', (0, 99)), Range("{'traceMarker': ['é\u2028.py:1'
 
 @pytest.mark.parametrize("suffix", [".dict", ".jsonl", ".parquet"])
 def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -> None:
-    """Prof of a capture, of its dict lines and of its Parquet: byte for byte."""
+    """`pyprof prof` of a capture, its dict lines and its Parquet, byte for byte."""
     capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
     target = tmp_path / f"net{suffix}"
     assert run("parse", capture, "-o", target).code == 0
@@ -176,7 +176,7 @@ def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -
 
 
 def test_stdout_and_a_file_hold_the_same(tmp_path: Path) -> None:
-    """Dict lines are the default on stdout, and nothing else is there."""
+    """Dict lines are the default on stdout, with nothing else."""
     capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
     assert run("parse", capture, "-o", tmp_path / "net.dict").stdout == ""
     assert run("parse", capture).stdout == (tmp_path / "net.dict").read_text()

@@ -64,18 +64,18 @@ def _compared(sums: Sums) -> tuple[object, ...]:
 
 
 @given(st.lists(_SUMS, min_size=3, max_size=3), st.permutations(range(3)))
-def test_neither_grouping_nor_order_matters(sums: Sequence[Sums], order: Sequence[int]) -> None:
+def test_merging_is_commutative_and_associative(sums: Sequence[Sums], order: Sequence[int]) -> None:
     a, b, c = sums
     merged = _compared(merge_sums(merge_sums(a, b), c))
     assert _compared(merge_sums(a, merge_sums(b, c))) == merged
     assert _compared(reduce(merge_sums, [sums[place] for place in order])) == merged
 
 
-def test_arrays_add_up_as_far_as_both_reach() -> None:
+def test_arrays_of_different_length_are_added() -> None:
     assert merge_sums(np.array([1, 2, 3]), np.array([10, 20])).tolist() == [11, 22]
 
 
-def test_what_one_capture_lacks_is_that_of_the_other() -> None:
+def test_a_missing_value_becomes_the_other_captures() -> None:
     assert merge_sums(None, Pair(1, 2)) == merge_sums(Pair(1, 2), None) == Pair(1, 2)
 
 
@@ -89,6 +89,6 @@ def test_a_class_may_merge_itself() -> None:
 
 @pytest.mark.parametrize("value", [True, "text", object()])
 def test_a_type_without_a_rule_is_refused(value: object) -> None:
-    """A flag, say, could be true of either capture or of both: its field has to say which."""
+    """A flag could hold if either does or if both do: its field has to say which."""
     with pytest.raises(TypeError, match="no rule for merging"):
         merge_sums(value, value)

@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_columns_and_types_are_those_of_the_schema(path: Path) -> None:
-    """However they are encoded; texts are no dictionaries to other programs."""
+    """However they are encoded; other programs read plain texts."""
     expected = records()
     found = pq.read_table(path)
     assert found.schema.equals(schema.PARQUET)
@@ -55,8 +55,8 @@ def test_columns_and_types_are_those_of_the_schema(path: Path) -> None:
     assert parquet.read(path).table() == expected.table()
 
 
-def test_what_rises_is_written_as_differences(path: Path) -> None:
-    """Times and ids; what repeats as dictionaries, and nothing as both."""
+def test_ascending_columns_are_delta_encoded(path: Path) -> None:
+    """Times and ids; repeated values as dictionaries, and no column as both."""
     group = pq.read_metadata(path).row_group(0)
     columns = [group.column(place) for place in range(group.num_columns)]
     encodings = {column.path_in_schema.split(".")[0]: column.encodings for column in columns}
@@ -68,7 +68,7 @@ def test_what_rises_is_written_as_differences(path: Path) -> None:
 
 
 def test_rows_can_be_sought_by_time_and_rank(path: Path) -> None:
-    """The file tells the least and the most of what a program may filter by."""
+    """The file has their minimum and maximum."""
     group = pq.read_metadata(path).row_group(0)
     columns = [group.column(place) for place in range(group.num_columns)]
     bounds = {
@@ -80,7 +80,7 @@ def test_rows_can_be_sought_by_time_and_rank(path: Path) -> None:
 
 
 def test_row_groups_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the first is soon there to be written; no row is lost between them."""
+    """So that the first is written soon; no row is lost in between."""
     monkeypatch.setattr(parquet, "_FIRST_ROWS", 100)
     monkeypatch.setattr(parquet, "_ROWS", 700)
     path = tmp_path / "net.parquet"
@@ -92,8 +92,8 @@ def test_row_groups_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert parquet.read(path).table() == records().table()
 
 
-def test_differences_take_less_room_than_numbers(path: Path) -> None:
-    """Times that rise are a byte or two each."""
+def test_delta_encoding_is_smaller(path: Path) -> None:
+    """Ascending times take a byte or two each."""
     group = pq.read_metadata(path).row_group(0)
     sizes = {
         column.path_in_schema: column.total_uncompressed_size

@@ -18,7 +18,7 @@ def records(tmp_path: Path) -> Records:
     return parse_file(capture(tmp_path / "net.sqlite", steps=4))
 
 
-def test_plausible_records_are_returned_as_they_are(records: Records) -> None:
+def test_valid_records_are_unchanged(records: Records) -> None:
     checked = plausible_records("net.dict", records)
     assert checked.rows == records.rows
     assert checked.warnings == records.warnings

@@ -14,7 +14,9 @@ _INT32 = st.integers(-(2**31), 2**31 - 1)
 
 
 @given(st.lists(st.tuples(_FEW, _FEW, _ANY) | st.tuples(_ANY, _FEW, _FEW)))
-def test_distinct_combinations_are_numbered_as_they_come(rows: list[tuple[int, int, int]]) -> None:
+def test_distinct_combinations_are_numbered_in_order_of_occurrence(
+    rows: list[tuple[int, int, int]],
+) -> None:
     known: dict[tuple[int, int, int], int] = {}
     expected = [known.setdefault(row, len(known)) for row in rows]
     columns = np.array(rows, np.int64).reshape(-1, 3).T
@@ -25,7 +27,7 @@ def test_distinct_combinations_are_numbered_as_they_come(rows: list[tuple[int, i
 
 
 @given(st.lists(st.tuples(_INT32, _INT32)))
-def test_narrow_columns_are_not_multiplied_as_such(rows: list[tuple[int, int]]) -> None:
+def test_combined_ids_of_narrow_columns_do_not_overflow(rows: list[tuple[int, int]]) -> None:
     """Products of what 32 bits hold need more."""
     known: dict[tuple[int, int], int] = {}
     expected = [known.setdefault(row, len(known)) for row in rows]
@@ -33,8 +35,8 @@ def test_narrow_columns_are_not_multiplied_as_such(rows: list[tuple[int, int]]) 
     assert number_combinations(*columns).tolist() == expected
 
 
-def test_numbers_of_many_values_are_not_multiplied_as_such() -> None:
-    """Neither are the numbers of values that are too far apart for one number of both."""
+def test_combined_ids_of_many_values_do_not_overflow() -> None:
+    """Nor do those of values too far apart for one combined id."""
     columns = np.random.default_rng(0).integers(0, 100_000, (2, 300_000)) << 40
     pairs = np.unique(columns, axis=1)
     first, number = combinations(*columns)
@@ -43,8 +45,7 @@ def test_numbers_of_many_values_are_not_multiplied_as_such() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_no_rows_have_no_numbers(count: int) -> None:
-    """An empty column is a column."""
+def test_an_empty_column_has_no_ids(count: int) -> None:
     assert number_combinations(*[np.zeros(0, np.int64)] * count).tolist() == []
 
 
@@ -52,8 +53,8 @@ _TYPES = st.sampled_from([np.int8, np.int16, np.int32, np.int64])
 
 
 @given(_TYPES, st.data())
-def test_numbers_of_any_width_are_numbered_alike(kind: type, data: st.DataObject) -> None:
-    """Those at both ends of what the type holds, too."""
+def test_numbers_of_every_width_have_the_same_ids(kind: type, data: st.DataObject) -> None:
+    """Also those at both ends of the type."""
     limits = np.iinfo(kind)
     value = st.integers(limits.min, limits.max) | st.integers(limits.min, limits.min + 3)
     keys = data.draw(st.lists(value))
@@ -65,14 +66,14 @@ def test_numbers_of_any_width_are_numbered_alike(kind: type, data: st.DataObject
 
 @pytest.mark.parametrize(("name", "absent"), [("corrId", -1), ("window", 0)])
 def test_a_column_that_is_absent_takes_no_memory(name: str, absent: int) -> None:
-    """One number stands for all rows."""
+    """One value stands for all rows."""
     numbers = Records(1000, {}).numpy(name, absent)
     assert numbers.tolist() == [absent] * 1000
     assert numbers.strides == (0,)
 
 
 def test_times_that_are_absent_follow_from_others() -> None:
-    """What is not known to last takes no time."""
+    """An unknown duration is 0."""
     records = Records(2, {"start": pa.array([5, 7])})
     assert records.numpy("kDuration").tolist() == [0, 0]
     assert records.numpy("end").tolist() == [5, 7]
@@ -82,7 +83,7 @@ _INTS = pa.int64()
 
 
 def test_rows_without_a_time_take_none() -> None:
-    """As numbers their duration is 0, their end their start, their start that of their launch."""
+    """As numbers their duration is 0, and start and end are those of their launch."""
     launch = pa.array([[5, 6], None, [120, 130], [900, 901], [10, 11]], pa.list_(_INTS))
     records = Records(
         5,

@@ -8,6 +8,6 @@ def test_each_cause_that_is_found_is_explained() -> None:
     assert set(idle.CAUSES) <= set(CAUSES)
 
 
-def test_where_gpu_and_cpu_share_a_cause_that_of_the_gpu_is_meant() -> None:
+def test_a_cause_of_both_gpu_and_cpu_means_the_gpus() -> None:
     assert set(MEANINGS) == {*CAUSES, *CPU_CAUSES}
     assert all(MEANINGS[name] == text for name, text in CAUSES.items())

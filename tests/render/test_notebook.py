@@ -23,8 +23,8 @@ class _Cells(HTMLParser):
         self.texts.append(data)
 
 
-def test_it_shows_itself_in_a_notebook(tmp_path: Path) -> None:
-    """As a table of what was captured: names stay text, unknown is <NA>, numbers are bare."""
+def test_a_frame_is_shown_as_a_table(tmp_path: Path) -> None:
+    """Names are escaped, unknown is <NA>, numbers have no units."""
     shown = _Cells()
     frame = pyprof.load(capture(tmp_path / "net.sqlite"))[
         ["op", "layer", "long_name", "sil", "sizes"]

@@ -35,7 +35,7 @@ def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Ch
 @pytest.mark.parametrize(
     ("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
 )
-def test_pictures_are_what_their_suffix_says_and_always_the_same(
+def test_pictures_have_the_format_of_their_suffix_and_are_reproducible(
     net: Path, tmp_path: Path, suffix: str, magic: bytes
 ) -> None:
     """Two runs write the same bytes: no date, no random id."""
@@ -51,7 +51,7 @@ def test_pictures_are_what_their_suffix_says_and_always_the_same(
 
 @pytest.mark.long
 def test_the_svg_names_device_roofs_and_ops(net: Path, tmp_path: Path) -> None:
-    """Text stays text, also text that looks like markup or a formula."""
+    """Text stays text, even if it looks like markup or a formula."""
     pytest.importorskip("matplotlib")
     hostile = capture(tmp_path / "hostile.sqlite", steps=4, hostile=HOSTILE)
     for path in (net, hostile):
@@ -65,8 +65,10 @@ def test_the_svg_names_device_roofs_and_ops(net: Path, tmp_path: Path) -> None:
         assert all(point.name[:30] in text for point in chart.points[:14])
 
 
-def test_what_a_picture_lacks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line that names what to install, before anything is read, and no file."""
+def test_a_missing_package_for_pictures_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says what to install, before anything is read; no file is written."""
     for name in [*sys.modules, "matplotlib"]:
         if name.partition(".")[0] == "matplotlib":
             monkeypatch.setitem(sys.modules, name, None)
@@ -136,7 +138,7 @@ def check(on: LogAxes, points: Sequence[Point], radii: Sequence[float], roofs: l
 def test_names_of_real_roofs_cover_no_point(
     name: str, size: tuple[float, float], captures: Path
 ) -> None:
-    """At the sizes of the page and the picture."""
+    """In the sizes of the page and the picture."""
     chart = roofline_points.summarise_roofline(
         source.load(str(captures / name), Override(REAL[name]))
     ).chart(100)
@@ -146,7 +148,7 @@ def test_names_of_real_roofs_cover_no_point(
 
 
 def test_a_point_where_a_name_would_be_moves_it() -> None:
-    """The name stands at the right end unless a large point is there."""
+    """The name is at the right end unless a large point is there."""
     roof = Roof(1e14, 1e12, "a roof with a name of some length")
     for rate, end in ((1e12, True), (1e14, False)):
         points = [point(2000, rate), point(1, 1e11)]
@@ -165,7 +167,7 @@ RATES = st.floats(1e6, 1e16)
 def test_all_points_and_ridges_are_inside(
     places: list[tuple[float, float]], peaks: list[tuple[float, float]]
 ) -> None:
-    """The axes hold them all, and a place on the picture is its values and back."""
+    """The axes contain all of them, and positions convert to values and back."""
     points, roofs = [point(*place) for place in places], [Roof(*peak, "roof") for peak in peaks]
     on = frame(points, roofs, *SIZES[1])
     inside = [(one.intensity, one.flops_per_s / 1e12) for one in points]

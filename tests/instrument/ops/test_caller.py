@@ -81,8 +81,10 @@ def _blamed(case: Callable[[], object]) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_who_is_blamed(case: Callable[[], object], request: pytest.FixtureRequest) -> None:
-    """File, line and text are those that Python gives without us."""
+def test_a_warning_names_the_users_line(
+    case: Callable[[], object], request: pytest.FixtureRequest
+) -> None:
+    """File, line and text as Python gives them without us."""
     plain = _blamed(case)
     request.getfixturevalue("marked")
     assert _blamed(case) == plain
@@ -91,7 +93,7 @@ def test_who_is_blamed(case: Callable[[], object], request: pytest.FixtureReques
 @pytest.mark.parametrize("module", [__name__, r"pyprof\..*"])
 @pytest.mark.usefixtures("marked")
 def test_filters_by_module(module: str) -> None:
-    """A filter for the user's module takes what an op says to it; one for ours takes nothing."""
+    """A filter for the user's module applies to ops called from it; one for ours to nothing."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", module=module)
@@ -101,8 +103,8 @@ def test_filters_by_module(module: str) -> None:
 
 
 @pytest.mark.usefixtures("marked")
-def test_once_for_each_place() -> None:
-    """By default a warning is shown once for each line, of those which call one op, too."""
+def test_a_warning_is_shown_once_per_line() -> None:
+    """By default, also for lines that call the same op."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for _ in range(3):
@@ -111,8 +113,8 @@ def test_once_for_each_place() -> None:
     assert len({each.lineno for each in caught}) == len(caught) == 2
 
 
-def test_a_namespace_that_is_no_module_does_not_live_on() -> None:
-    """Of what `exec` runs nothing but its name is kept, and that is what is blamed."""
+def test_a_namespace_of_exec_is_not_kept_alive() -> None:
+    """Only its name is kept, which the warning shows."""
 
     class Large:
         pass
@@ -126,7 +128,7 @@ def test_a_namespace_that_is_no_module_does_not_live_on() -> None:
 
 
 def test_a_thread_that_calls_nothing_but_an_op() -> None:
-    """There is no frame of the user's to stand in for: it is called all the same."""
+    """It has no frame of the user's; the op is still called."""
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(caller(99)(len, ("four",), {})))
     thread.start()
@@ -134,7 +136,7 @@ def test_a_thread_that_calls_nothing_but_an_op() -> None:
     assert found == [4]
 
 
-def test_a_function_keeps_where_it_is_written() -> None:
+def test_a_skipped_function_keeps_its_file() -> None:
     """What is passed over still says its file, before what makes it so."""
 
     def function() -> None:
@@ -147,10 +149,10 @@ def test_a_function_keeps_where_it_is_written() -> None:
 @pytest.mark.parametrize(
     "get", [lambda: F.relu, lambda: nn.Module.__call__, lambda: nn.Flatten().__call__, lambda: len]
 )
-def test_the_file_of_what_is_wrapped(
+def test_a_wrapper_has_the_source_of_the_original(
     get: Callable[[], Callable[..., object]], request: pytest.FixtureRequest
 ) -> None:
-    """`inspect` finds the same source for it, or as before none."""
+    """`inspect` finds the same, or none as before."""
 
     def source() -> str | None:
         try:

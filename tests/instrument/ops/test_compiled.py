@@ -53,10 +53,10 @@ def kernel(source: str) -> Any:
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_kernel_says_its_name_and_arguments(
+def test_a_compiled_kernel_has_a_marker_with_name_and_arguments(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, *, later: bool
 ) -> None:
-    """Be it there at once or only later; after stop() kernels are made as before."""
+    """Whether it is made at once or later; after stop() kernels are made as before."""
     monkeypatch.setitem(sys.modules, compiled.CPP, Inductor(later=later))
     lifecycle.init(force=True)
     x = torch.ones(2, 3)
@@ -73,7 +73,7 @@ def test_a_kernel_says_its_name_and_arguments(
 def test_a_kernel_without_a_name_is_left_alone(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing in a profile could be tied to it."""
+    """A profile could not be tied to it."""
     monkeypatch.setitem(sys.modules, compiled.CPP, Inductor(later=False))
     lifecycle.init(force=True)
     kernel('extern "C" void kernel() {}')(1)
@@ -93,10 +93,10 @@ class Autotuner:
 
 
 @pytest.mark.parametrize("stack", [False, True])
-def test_a_kernel_in_triton_says_its_name_and_arguments(
+def test_a_triton_kernel_has_a_marker_with_name_and_arguments(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, *, stack: bool
 ) -> None:
-    """While someone listens; its ranges are closed where it fails, too."""
+    """While somebody listens; its ranges are closed even if it fails."""
     monkeypatch.setitem(sys.modules, compiled.CPP, types.ModuleType("inductor"))
     heuristics = types.SimpleNamespace(CachingAutotuner=Autotuner)
     monkeypatch.setitem(sys.modules, compiled.TRITON, heuristics)  # type: ignore[arg-type]
@@ -114,7 +114,7 @@ def test_a_kernel_in_triton_says_its_name_and_arguments(
 
 @pytest.mark.parametrize("backend", ["inductor", "eager"])
 @pytest.mark.usefixtures("recorder")
-def test_inductor_is_loaded_when_something_is_to_be_compiled(
+def test_inductor_is_loaded_only_for_compiling(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     """Not by init(), and not for another backend."""

@@ -41,8 +41,8 @@ def wrapper(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_it_is_equal_to_the_original_both_ways(name: str, listening: Recorder) -> None:
-    """Tables keyed by function are found into, filled before init() or after it."""
+def test_a_wrapper_equals_the_original(name: str, listening: Recorder) -> None:
+    """Tables keyed by function work, whether filled before init() or after it."""
     original, op = ORIGINALS[name], wrapper(name)
     assert isinstance_op(op)
     assert op == original
@@ -55,8 +55,8 @@ def test_it_is_equal_to_the_original_both_ways(name: str, listening: Recorder) -
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_it_looks_like_the_original(name: str, listening: Recorder) -> None:
-    """Type tests, names, documentation, signature and source are the original's."""
+def test_a_wrapper_looks_like_the_original(name: str, listening: Recorder) -> None:
+    """Type tests, name, docstring, signature and source."""
     original, op = ORIGINALS[name], wrapper(name)
     assert isinstance(op, type(original))
     assert callable(op)
@@ -72,8 +72,8 @@ def test_it_looks_like_the_original(name: str, listening: Recorder) -> None:
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_it_is_copied_and_pickled_by_name(name: str, recorder: Recorder) -> None:
-    """A pickle made with wrappers in place loads without them, as the original."""
+def test_a_wrapper_is_copied_and_pickled_by_name(name: str, recorder: Recorder) -> None:
+    """Without init() its pickle loads as the original."""
     pyprof.init(force=True)
     op = wrapper(name)
     assert copy.deepcopy(op) is op
@@ -86,7 +86,7 @@ def test_it_is_copied_and_pickled_by_name(name: str, recorder: Recorder) -> None
 
 
 def test_a_builtin_on_a_class_does_not_become_a_method(listening: Recorder) -> None:
-    """A class attribute that is torch.relu is called without self, as before; F.relu with it."""
+    """torch.relu as a class attribute is called without self, as before; F.relu with it."""
 
     class Holder:
         builtin: Any = torch.sigmoid
@@ -99,7 +99,7 @@ def test_a_builtin_on_a_class_does_not_become_a_method(listening: Recorder) -> N
 
 
 def test_attributes_are_set_on_the_original(recorder: Recorder) -> None:
-    """What a program hangs on a function outlives the wrapper."""
+    """They outlive the wrapper."""
     pyprof.init(force=True)
     function: Any = F.softsign
     function.mine = 1
@@ -123,7 +123,7 @@ def test_a_wrapper_kept_after_stop_only_calls_through(recorder: Recorder) -> Non
 def test_whatever_is_raised_leaves_no_open_range(
     error: type[BaseException], listening: Recorder
 ) -> None:
-    """Ranges close on the way out of any exception, and it is the same exception."""
+    """And the exception is the same."""
 
     def distance(_a: object, _b: object) -> torch.Tensor:
         raise error("stop here")
@@ -138,7 +138,7 @@ def test_whatever_is_raised_leaves_no_open_range(
     assert listening.depth == 0
 
 
-def test_a_comparison_that_is_not_possible_says_so_as_before(listening: Recorder) -> None:
+def test_operators_return_not_implemented_as_before(listening: Recorder) -> None:
     """Operators still give NotImplemented to the other side."""
 
     class Other:

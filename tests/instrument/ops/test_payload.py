@@ -47,14 +47,14 @@ NAMED = st.dictionaries(st.from_regex(r"[a-z_]+", fullmatch=True), VALUES, max_s
 def test_plain_arguments_decode_to_what_encode_op_writes(
     args: list[Any], kwargs: dict[str, Any]
 ) -> None:
-    """Numbers, strings, None and nested tuples arrive as they are, in order, named by keyword."""
+    """Numbers, strings, None and nested tuples, in order, named if passed by keyword."""
     expected = marker.Call("torch", "relu", tuple(args), kwargs)
     assert described(*args, **kwargs) == marker.decode_op(marker.encode_op(expected))
 
 
 @given(st.lists(st.tuples(SHAPES, DTYPES), max_size=4))
 def test_tensors_decode_to_what_encode_op_writes(known: list[tuple[tuple[int, ...], str]]) -> None:
-    """Contiguous tensors arrive as shape and dtype, alone and in lists."""
+    """Contiguous tensors as shape and dtype, alone and in lists."""
     tensors = [torch.empty(shape, dtype=getattr(torch, dtype)) for shape, dtype in known]
     expected = tuple(marker.Tensor(shape, dtype) for shape, dtype in known)
     call = marker.Call("torch", "relu", (*expected, expected), {"out": expected})
@@ -75,8 +75,8 @@ def test_tensors_decode_to_what_encode_op_writes(known: list[tuple[tuple[int, ..
         (torch.tensor(1.0), ""),
     ],
 )
-def test_how_a_tensor_lies_in_memory(tensor: torch.Tensor, layout: str) -> None:
-    """Strides and their class are written where a tensor is not contiguous."""
+def test_strides_of_non_contiguous_tensors_are_written(tensor: torch.Tensor, layout: str) -> None:
+    """With their memory format."""
     stride = tensor.stride() if layout else None
     assert value(tensor) == marker.Tensor(tuple(tensor.shape), "float32", stride, layout)
 
@@ -106,17 +106,18 @@ def test_how_a_tensor_lies_in_memory(tensor: torch.Tensor, layout: str) -> None:
     ],
     ids=lambda given: re.sub(r" at 0x\w+", "", repr(given)),
 )
-def test_other_arguments(given_value: object, expected: object) -> None:
-    """Everything is described by value where it has one, else by its type."""
+def test_other_arguments_are_written_by_value_or_type(
+    given_value: object, expected: object
+) -> None:
     assert value(given_value) == expected
 
 
-def test_not_a_number() -> None:
+def test_nan_and_infinity_are_written() -> None:
     assert math.isnan(value(math.nan))
 
 
-def test_equal_values_that_are_written_differently() -> None:
-    """What is remembered for one number is not given for another that is equal to it."""
+def test_equal_values_keep_their_own_text() -> None:
+    """A cached text is not reused for another number that is equal."""
     for _ in range(2):
         for given_value in (0.0, -0.0, 0, False, 1, True, 1.0, None, (1,), [1], (True,), (1.0,)):
             text = payload.op_text(HEAD, [given_value], {})
@@ -124,7 +125,7 @@ def test_equal_values_that_are_written_differently() -> None:
 
 
 def test_a_long_list_of_tensors_is_summarised() -> None:
-    """Ten thousand tensors: how many, elements in all, dtype, the first few."""
+    """Ten thousand tensors: their number, elements, dtype, and the first few."""
     found = value([torch.empty(2, 3)] * 10_000)
     assert found == marker.Summary(
         10_000, 60_000, "float32", (marker.Tensor((2, 3), "float32"),) * 4
@@ -134,7 +135,7 @@ def test_a_long_list_of_tensors_is_summarised() -> None:
 
 
 def test_texts_are_bounded() -> None:
-    """Long strings, lists of numbers, many arguments and deep nests are cut."""
+    """Long strings and lists, many arguments and deep nesting are truncated."""
     deep: Any = torch.ones(1)
     for _ in range(100):
         deep = [deep]
@@ -147,7 +148,7 @@ def test_texts_are_bounded() -> None:
 
 
 def test_an_argument_that_lies_about_itself_is_named_by_its_type() -> None:
-    """Nothing that an argument's own code does can break the call, or even runs."""
+    """An argument's own code does not run, and so cannot break the call."""
 
     class Trap:
         @property  # type: ignore[misc]
@@ -170,8 +171,8 @@ def test_names_with_quotes_are_kept_readable() -> None:
         assert payload.op_text(HEAD, (text,), {}).encode()
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program whose shapes never repeat does not grow without end."""
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes of a program may never repeat."""
     for bound in ("_MAX_SHAPES", "_MAX_TEXTS"):
         monkeypatch.setattr(payload, bound, 10)
     payload.forget()
@@ -191,10 +192,10 @@ _CALL = st.tuples(
 
 
 @given(st.lists(_CALL))
-def test_a_marker_that_is_remembered_is_that_of_the_call(
+def test_a_cached_marker_is_that_of_the_call(
     calls: list[tuple[list[Any], dict[str, Any]]],
 ) -> None:
-    """However much alike the calls before it were."""
+    """However similar earlier calls were."""
     payload.forget()
     for args, kwargs in calls:
         assert payload.op_text(HEAD, args, kwargs) == payload._written(HEAD, args, kwargs)
@@ -204,8 +205,8 @@ def test_any_number_of_arguments_is_possible() -> None:
     assert len(described(*[1] * 100_000).args) == payload.MAX_ARGS
 
 
-def test_calls_that_look_alike_are_told_apart() -> None:
-    """What is remembered of one call is not said of another whose arguments are equal to its."""
+def test_calls_with_equal_arguments_of_other_types_differ() -> None:
+    """Cached texts are not mixed up."""
     x, t = torch.ones(2, 2), torch.ones(2, 2).t()
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
         ((1,), {}), ((True,), {}), ((1.0,), {}), (("1",), {}), ((None,), {}), ((1, 1), {}),
@@ -223,8 +224,8 @@ def test_calls_that_look_alike_are_told_apart() -> None:
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
 @pytest.mark.parametrize("index", [torch.int64, torch.int32])
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # some layouts are in a beta state
-def test_a_sparse_tensor_says_how_much_it_stores(layout: str, index: torch.dtype) -> None:
-    """The numbers, zeros of blocks included, and their bytes with those of the indices."""
+def test_a_sparse_tensor_has_its_stored_size(layout: str, index: torch.dtype) -> None:
+    """Elements, zeros of blocks included, and bytes, those of indices included."""
     dense = torch.zeros(6, 8, dtype=torch.float16)
     dense[0, 0] = dense[3, 5] = dense[4, 1] = 1
     block = ((2, 2),) if layout.startswith("bs") else ()
@@ -247,7 +248,7 @@ def test_a_sparse_tensor_says_how_much_it_stores(layout: str, index: torch.dtype
 
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
 def test_a_sparse_parameter_is_described_outside_its_graph() -> None:
-    """Asking what it stores leaves no node behind."""
+    """Reading its stored size adds no node to the graph."""
     sparse = torch.eye(3).to_sparse_csr().requires_grad_()
     before = known(torch.ones(1, requires_grad=True).exp().grad_fn)
     assert value(sparse).nnz == 3

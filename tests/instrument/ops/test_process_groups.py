@@ -122,8 +122,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_marker_tells_among_whom_and_how_much(name: str, told: list[Any]) -> None:
-    """Also where one function of torch calls another, each the same."""
+def test_a_marker_has_the_group_and_the_size(name: str, told: list[Any]) -> None:
+    """Also if one function of torch calls another."""
     ranks, given, got = EXPECTED[name]
     found, _, inner = told
     in_pairs = name in ("talk", "batch_isend_irecv")
@@ -186,8 +186,8 @@ ENDS = """
 """
 
 
-def test_groups_come_and_go(tmp_path: Path) -> None:
-    """Each is asked once and not kept; where there is none, torch's own error is what is seen."""
+def test_groups_are_not_kept_alive(tmp_path: Path) -> None:
+    """Each is queried once; for an invalid one torch's own error is shown."""
     for out in run(tmp_path, SETUP + ENDS, 0, 1):
         assert out.splitlines() == [
             "True [True, True, True, True, True, True]", "True", "True", "True False",
@@ -217,8 +217,8 @@ COMPILED = """
 
 
 @pytest.mark.slow
-def test_what_is_compiled_is_left_alone(tmp_path: Path) -> None:
-    """Wrapped collectives go into graphs as those of torch do, and return the same."""
+def test_compiled_collectives_are_unchanged(tmp_path: Path) -> None:
+    """Wrapped ones go into graphs like torch's, and return the same."""
     (out,) = run(tmp_path, SETUP + COMPILED, 0)
     assert out.split() == ["True"] * 4
 
@@ -240,7 +240,7 @@ SAID = {"group": "0", "ranks": "[0, 1]", "size": 2}
 @pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not installed")
 @pytest.mark.slow
 def test_nsys_captures_hold_the_groups(tmp_path: Path) -> None:
-    """Of both ranks, each under the real nsys."""
+    """Those of both ranks, under the real nsys."""
     nsys = "nsys profile -t nvtx -s none --cpuctxsw=none -f true --export sqlite -o"
     run(
         tmp_path,
@@ -260,7 +260,7 @@ def test_nsys_captures_hold_the_groups(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_torch_captures_hold_the_groups(tmp_path: Path) -> None:
-    """Without a GPU, of the ops on the CPU that communicate."""
+    """Without a GPU, of communication on the CPU."""
     capture = "-m pyprof capture --tool torch --all -o"
     run(tmp_path, TRAINS, 0, 1, by=[*capture.split(), str(tmp_path / "net")])
     for trace in sorted(tmp_path.glob("net.*.json.gz")):
@@ -280,7 +280,7 @@ def test_torch_captures_hold_the_groups(tmp_path: Path) -> None:
         ((*range(40), 77), f"{str([*range(31)])[:-1]}, ..., 77]"),
     ],
 )
-def test_ranks_are_told_in_few_words(ranks: Sequence[int], text: str) -> None:
-    """Kept apart, as far as that goes."""
+def test_ranks_are_written_briefly(ranks: Sequence[int], text: str) -> None:
+    """As ranges, as far as possible."""
     assert _spelled(tuple(ranks)) == text
     assert len(text) < 150

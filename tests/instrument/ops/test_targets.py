@@ -11,8 +11,8 @@ TARGETS = list(targets.find_targets())
 NAMES = {(target.mod, target.name) for target in TARGETS}
 
 
-def test_what_launches_work_is_found() -> None:
-    """Ops of every home, in-place twins, factories, conversions, indexing, hidden families."""
+def test_functions_that_launch_work_are_found() -> None:
+    """In every namespace: in-place forms, factories, conversions, indexing, hidden families."""
     wanted = [
         "torch.relu", "torch.relu_", "torch.add", "torch.bmm", "torch.addmm",
         "torch.einsum", "torch.zeros", "torch.randn", "torch.tensor", "torch.arange",
@@ -38,15 +38,15 @@ def test_what_launches_work_is_found() -> None:
 
 
 def test_collectives_are_found() -> None:
-    """Where torch has distributed, what moves data between ranks."""
+    """If this torch has distributed."""
     if torch.distributed.is_available():
         assert {
             ("torch.distributed", name) for name in ("all_reduce", "broadcast", "send")
         } <= NAMES
 
 
-def test_what_launches_nothing_is_left_alone() -> None:
-    """No questions, views, switches, classes; above all nothing that is called by type."""
+def test_functions_that_launch_nothing_are_left_alone() -> None:
+    """Queries, views, switches and classes; above all those called by type."""
     never = {
         "__getattr__", "__getattribute__", "__torch_function__", "__torch_dispatch__", "__init__",
         "__new__", "__len__", "__bool__", "__hash__", "__repr__", "__iter__", "__deepcopy__",
@@ -60,7 +60,7 @@ def test_what_launches_nothing_is_left_alone() -> None:
 
 
 def test_every_overridable_function_is_wrapped_or_has_a_reason() -> None:
-    """What torch lists and we leave out is on the list of what launches nothing."""
+    """Those in torch's list, without those that launch nothing."""
     found = {id(target.original) for target in TARGETS}
     lists = get_overridable_functions()
     unexplained = {
@@ -77,8 +77,7 @@ def test_every_overridable_function_is_wrapped_or_has_a_reason() -> None:
     }  # fmt: skip
 
 
-def test_all_are_functions_that_stand_where_they_are_said_to() -> None:
-    """Each target's home has it under its name."""
+def test_each_target_is_a_function_in_its_namespace() -> None:
     for target in TARGETS:
         assert getattr(target.home, target.name) is target.original
         assert callable(target.original)

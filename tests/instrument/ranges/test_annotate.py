@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_a_with_block_is_a_layer(listening: Recorder) -> None:
-    """The name is a layer around all that is launched inside."""
+    """Its name is a layer around all that it launches."""
     with pyprof.annotate("attention"):
         torch.ones(1)
     assert listening.pushed[0] == (0, "layer:attention")
@@ -35,8 +35,8 @@ def test_blocks_nest_and_can_be_used_again(listening: Recorder) -> None:
     assert listening.pushed == [(0, "layer:again"), (1, "layer:again"), (0, "layer:again")]
 
 
-def test_functions(listening: Recorder) -> None:
-    """A decorated function keeps name, signature and result; without a name it gives its own."""
+def test_a_decorated_function_keeps_name_signature_and_result(listening: Recorder) -> None:
+    """Without a name, the layer has the function's."""
 
     @pyprof.annotate()
     def double(x: int) -> int:
@@ -46,7 +46,9 @@ def test_functions(listening: Recorder) -> None:
     assert double(3) == 6
     assert (double.__name__, double.__doc__) == ("double", "Double it.")
     assert list(inspect.signature(double).parameters) == ["x"]
-    assert listening.layers == ["test_functions.<locals>.double"]
+    assert listening.layers == [
+        "test_a_decorated_function_keeps_name_signature_and_result.<locals>.double"
+    ]
 
 
 def test_methods_and_classes(listening: Recorder) -> None:
@@ -68,8 +70,8 @@ def test_methods_and_classes(listening: Recorder) -> None:
     assert listening.layers == ["method", "static"]
 
 
-def test_names_that_are_not_utf8(listening: Recorder) -> None:
-    """A name that no tool could take is made one that can be."""
+def test_names_that_are_no_utf8_are_replaced(listening: Recorder) -> None:
+    """Tools could not take them."""
     with pyprof.annotate("odd\udcff\0\n name"):
         pass
     assert listening.layers == ["odd??? name"]
@@ -77,14 +79,14 @@ def test_names_that_are_not_utf8(listening: Recorder) -> None:
 
 
 def test_nothing_is_pushed_before_init(recorder: Recorder) -> None:
-    """Annotations in a program that is not instrumented are free of ranges."""
+    """Annotations in a program without init() push no ranges."""
     with pyprof.annotate("early"):
         pass
     assert recorder.texts == []
 
 
 def test_coroutines_that_take_turns(listening: Recorder) -> None:
-    """Two tasks on one thread: each is inside its name only while it runs."""
+    """Two tasks on one thread: each is in its layer only while it runs."""
 
     @pyprof.annotate("task")
     async def work(number: int) -> int:
@@ -102,8 +104,8 @@ def test_coroutines_that_take_turns(listening: Recorder) -> None:
     assert listening.layers == ["task"] * 6
 
 
-def test_generators(listening: Recorder) -> None:
-    """Values, sent values, thrown exceptions and results pass; between steps the name is closed."""
+def test_generators_are_in_their_layer_only_while_they_run(listening: Recorder) -> None:
+    """Values, sent values, exceptions and results pass."""
 
     @pyprof.annotate("steps")
     def steps(n: int) -> Generator[int, str | None, str]:
@@ -128,7 +130,7 @@ def test_generators(listening: Recorder) -> None:
 
 
 def test_closing_a_generator_closes_what_it_holds(listening: Recorder) -> None:
-    """A generator that is let go of runs its own clean-up."""
+    """A dropped generator runs its own clean-up."""
     cleaned = []
 
     @pyprof.annotate("held")
@@ -145,8 +147,8 @@ def test_closing_a_generator_closes_what_it_holds(listening: Recorder) -> None:
     assert listening.depth == 0
 
 
-def test_async_generators(listening: Recorder) -> None:
-    """Values, sent values and exceptions pass; between steps the name is closed."""
+def test_async_generators_are_in_their_layer_only_while_they_run(listening: Recorder) -> None:
+    """Values, sent values and exceptions pass."""
     cleaned = []
 
     @pyprof.annotate("stream")

@@ -18,15 +18,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a drive
 
 
 def test_profile_is_harmless_without_a_gpu() -> None:
-    """The block runs, nothing is printed or raised, exceptions pass."""
+    """The block runs, prints and raises nothing, and exceptions pass."""
     with pyprof.profile():
         pass
     with pytest.raises(KeyError), pyprof.profile():
         raise KeyError
 
 
-def test_hooks_hear_of_start_step_and_stop_in_order() -> None:
-    """Whoever captures is told, also when the block raises, until it takes that back."""
+def test_hooks_run_at_start_step_and_stop_in_order() -> None:
+    """Until they are removed, also if the block raises."""
     heard: list[str] = []
     take_back = [
         range_hooks.on_start(lambda: heard.append("start")),
@@ -51,7 +51,7 @@ def test_hooks_hear_of_start_step_and_stop_in_order() -> None:
 
 
 def test_a_step_is_marked_for_whoever_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the sink of init(), by NVTX under a tool without init(), else for torch.profiler."""
+    """By init()'s sink, by NVTX under a tool without init(), else for torch.profiler."""
     pushed: list[str] = []
     sink = emit.Sink(pushed.append, lambda: pushed.append("pop"))
     monkeypatch.setattr(capture_range, "tool_listens", lambda: True)
@@ -71,7 +71,7 @@ def test_a_step_is_marked_for_whoever_records(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_profile_starts_and_stops_the_cuda_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is CUDA, its profiler runs exactly while the block does."""
+    """With CUDA, its profiler runs exactly during the block."""
     said: list[str] = []
     runtime = SimpleNamespace(
         cudaProfilerStart=lambda: said.append("start"), cudaProfilerStop=lambda: said.append("stop")
@@ -91,7 +91,7 @@ _ON = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 @given(st.lists(st.sampled_from([*_OFF, *_ON]), min_size=1, max_size=9))
 def test_windows_follow_the_schedule(actions: list[ProfilerAction]) -> None:
-    """A step is recorded exactly if the schedule says so; a window ends where it is saved."""
+    """A step is recorded if the schedule says so; a window ends where it is saved."""
     heard: list[str] = []
     windows = RecordingWindows(
         lambda step: actions[step] if step < len(actions) else ProfilerAction.NONE,
@@ -112,7 +112,7 @@ def test_windows_follow_the_schedule(actions: list[ProfilerAction]) -> None:
 
 
 def test_preparation_before_a_window() -> None:
-    """What warms up does so in the steps before its window."""
+    """Warm-up is in the steps before its window."""
     heard: list[str] = []
     actions = [ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD]
     windows = RecordingWindows(

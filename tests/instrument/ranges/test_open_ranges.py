@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.instrument.conftest import Recorder
 
 
-def test_an_exception_passes_and_closes(listening: Recorder) -> None:
+def test_an_exception_passes_and_closes_its_range(listening: Recorder) -> None:
     """It is the same exception, and the range is closed."""
     with pytest.raises(KeyError), pyprof.annotate("fails"):
         raise KeyError

@@ -30,7 +30,7 @@ def here() -> FrameType:
 
 
 def test_frames_are_outermost_first_with_the_line_that_runs() -> None:
-    """The last frame is where it was asked for, with its function."""
+    """The last frame is the caller, with its function."""
     text = stack.find(1).text; line = here().f_lineno  # fmt: skip # noqa: E702
     assert marker.decode_trace(text)[-1] == f"{__file__}:{line}"
     functions = marker.decode_functions(text)
@@ -39,7 +39,7 @@ def test_frames_are_outermost_first_with_the_line_that_runs() -> None:
 
 
 def test_two_lines_of_one_function_differ() -> None:
-    """What is remembered for one call is not given for the next one."""
+    """A cached stack is not reused for the next call."""
     first = marker.decode_trace(stack.find(1).text)[-1]
     second = marker.decode_trace(stack.find(1).text)[-1]
     assert first != second
@@ -48,14 +48,14 @@ def test_two_lines_of_one_function_differ() -> None:
 
 
 def test_frames_of_torch_and_of_ours_are_left_out(listening: Recorder) -> None:
-    """A call from within torch shows the user's line that led there."""
+    """A call within torch has the user's line that led there."""
     torch.nn.Linear(2, 2)(torch.ones(1, 2))
     (trace,) = {frames for frames in listening.traces if frames[-1].startswith(__file__)}
     assert not [frame for frame in trace if "/torch/" in frame or "/instrument/op.py" in frame]
 
 
 def test_deep_stacks_are_bounded() -> None:
-    """Deep recursion costs a bounded walk and gives the innermost frames."""
+    """Deep recursion costs a bounded walk, and gives the innermost frames."""
 
     def recurse(left: int) -> str:
         return recurse(left - 1) if left else stack.find(1).text
@@ -65,8 +65,8 @@ def test_deep_stacks_are_bounded() -> None:
     assert len(set(frames)) == 1
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that make code as they go do not grow without end."""
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs may generate code."""
     monkeypatch.setattr(stack, "_MAX_STACKS", 10)
     stack.forget()
     for number in range(50):
@@ -77,22 +77,22 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(stack._stacks) <= 10
 
 
-def test_a_file_name_that_is_not_utf8_is_written_all_the_same() -> None:
-    """Surrogates in names are replaced: no tool could take them."""
+def test_surrogates_in_a_file_name_are_replaced() -> None:
+    """Tools could not take them."""
     space = {"trace": lambda: stack.find(2).text}
     exec(compile("text = trace()", "odd\udcff.py", "exec"), space)  # noqa: S102 - as above
     assert str(space["text"]).encode()
 
 
-def test_what_is_typed_at_a_prompt_is_the_users() -> None:
-    """Interactive sessions have no file; their frames are kept all the same."""
+def test_frames_of_a_prompt_are_the_users() -> None:
+    """Interactive sessions have no file."""
     for name in ("<stdin>", "<ipython-input-3-abc>", "<string>"):
         space = {"trace": lambda: stack.find(2).text}
         exec(compile("text = trace()", name, "exec"), space)  # noqa: S102 - as above
         assert marker.decode_trace(str(space["text"]))[-1] == f"{name}:1"
 
 
-def test_whose_a_frame_is() -> None:
+def test_frames_of_torch_of_ours_and_of_generated_code_are_not_the_users() -> None:
     """Files of torch, of ours and those that torch.compile writes are not the user's."""
     assert stack.is_users(__file__)
     assert stack.is_users("/home/me/torch_model.py")
@@ -112,7 +112,7 @@ def ignore(box: object) -> None:
 
 
 def test_without_a_users_frame_there_is_no_trace(listening: Recorder) -> None:
-    """A thread that calls nothing but an op or a module says nothing rather than nonsense."""
+    """A thread may call only an op or a module."""
     pyprof.wrap(sys.modules[__name__], "ignore")
     for target in (ignore, torch.nn.Identity()):
         box, over = Box(), threading.Semaphore(0)
@@ -124,8 +124,8 @@ def test_without_a_users_frame_there_is_no_trace(listening: Recorder) -> None:
     assert listening.traces == []
 
 
-def test_the_ways_to_one_instruction_are_told_apart() -> None:
-    """Two callers in turn, and recursion that goes now deeper and now less deep."""
+def test_stacks_that_lead_to_one_instruction_differ() -> None:
+    """Two callers in turn, and recursion of changing depth."""
 
     def inner(left: int) -> str:
         return inner(left - 1) if left else stack.find(1).text
@@ -143,8 +143,8 @@ def test_the_ways_to_one_instruction_are_told_apart() -> None:
         assert marker.decode_functions(inner(left)).count("inner") == left + 1
 
 
-def test_inside_an_op_the_way_to_it_is_part_of_the_trace(listening: Recorder) -> None:
-    """A user's function that an op calls back is seen behind the line that called the op."""
+def test_a_trace_inside_an_op_includes_the_call_of_the_op(listening: Recorder) -> None:
+    """A user's function that an op calls back."""
     x = torch.ones(1, 2)
 
     def distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -158,8 +158,8 @@ def test_inside_an_op_the_way_to_it_is_part_of_the_trace(listening: Recorder) ->
     assert mine[1][-2:] == (f"{__file__}:{line}", back)
 
 
-def test_inside_modules_the_way_to_them_is_part_of_the_trace(listening: Recorder) -> None:
-    """One module called from two lines: each op has the line that the call came from."""
+def test_a_trace_inside_a_module_includes_the_call_of_the_module(listening: Recorder) -> None:
+    """One module called from two lines."""
     net = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
 
     def call() -> None:
@@ -177,8 +177,8 @@ def test_inside_modules_the_way_to_them_is_part_of_the_trace(listening: Recorder
     assert found == [frames for frames in expected for _ in range(2)]  # ones, relu
 
 
-def test_a_trace_is_said_once_for_ops_in_ops(listening: Recorder) -> None:
-    """F.relu calls torch.relu from the same line of the user's: one range says so for both."""
+def test_an_op_inside_an_op_repeats_no_trace(listening: Recorder) -> None:
+    """F.relu calls torch.relu from the same line of the user: one range for both."""
     torch.nn.functional.relu(torch.ones(1))
     kinds = [marker.classify(text) for text in listening.texts[2:]]
     assert kinds == [marker.Kind.TRACE, marker.Kind.OP, marker.Kind.OP]
@@ -188,7 +188,7 @@ def test_a_trace_is_said_once_for_ops_in_ops(listening: Recorder) -> None:
 
 
 def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
-    """What was passed to a module is let go of when it returns."""
+    """Arguments of the module are released when it returns."""
 
     class Held(torch.nn.Module):
         def forward(self, box: list[object]) -> None:
@@ -211,7 +211,7 @@ def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
 
 
 def test_a_generator_is_seen_where_it_was_called_last() -> None:
-    """What is outwards of its frame changes, though it is the same frame: no note is kept on it."""
+    """Its frame is the same but its callers change, so it is not cached."""
 
     def traced() -> str:
         return stack.find(1).text
@@ -232,8 +232,8 @@ def test_a_generator_is_seen_where_it_was_called_last() -> None:
         assert marker.decode_functions(way())[-3:] == (way.__name__, "endless", "traced")
 
 
-def test_notes_on_frames_agree_with_a_walk() -> None:
-    """Whatever calls what, in whatever order, a stack found by notes is that found by walking."""
+def test_cached_stacks_equal_walked_ones() -> None:
+    """Whatever calls what, in any order."""
     random = Random(5)  # noqa: S311 - to be the same each time
 
     def walk(frame: FrameType) -> str:
@@ -255,8 +255,8 @@ def test_notes_on_frames_agree_with_a_walk() -> None:
         call(3)
 
 
-def test_of_few_frames_only_the_innermost_gets_a_note() -> None:
-    """To look at them again costs no more than notes; the innermost may call again and again."""
+def test_in_short_stacks_only_the_innermost_frame_is_cached() -> None:
+    """Walking them costs no more; the innermost may call repeatedly."""
 
     def inner() -> list[object]:
         for _ in range(2):
@@ -278,8 +278,8 @@ def test_of_few_frames_only_the_innermost_gets_a_note() -> None:
     assert len(texts) == 2
 
 
-def test_what_was_noted_before_stop_is_looked_up_afresh() -> None:
-    """Frames that outlive `stop` keep their notes, which then say nothing."""
+def test_stacks_cached_before_stop_are_walked_again() -> None:
+    """Frames that outlive `stop` keep stale notes."""
     texts: list[str] = []
     for _ in range(4):
         for _ in range(3):
@@ -292,7 +292,7 @@ def test_what_was_noted_before_stop_is_looked_up_afresh() -> None:
 
 
 def test_a_debuggers_frames_are_left_alone() -> None:
-    """Where somebody traces, no frame gets a note; a note from before traces nothing."""
+    """Frames that are traced get no note, and earlier notes trace nothing."""
 
     def outer() -> list[object]:
         for _ in range(3):

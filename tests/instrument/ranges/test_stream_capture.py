@@ -53,7 +53,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 def test_ranges_are_those_of_an_eager_run(
     recorder: Recorder, request: pytest.FixtureRequest
 ) -> None:
-    """The same texts at the same depths, none left open; timers keep away from the GPU."""
+    """The same texts at the same depths, none left open; timers do not touch the GPU."""
     pyprof.init()
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -70,7 +70,7 @@ def test_ranges_are_those_of_an_eager_run(
 
 @pytest.mark.usefixtures("capturing")
 def test_a_captured_step_is_not_counted() -> None:
-    """Neither the optimizer's nor the script's: the profiler would wait for the GPU there."""
+    """Neither the optimizer's nor the script's: the profiler would wait for the GPU."""
     model = nn.Linear(8, 8)
     heard: list[str] = []
     counter = StepCounter(lambda: heard.append("step"))
@@ -82,7 +82,7 @@ def test_a_captured_step_is_not_counted() -> None:
 
 
 def test_a_replayed_step_is_counted() -> None:
-    """Outside of captures steps count as ever."""
+    """As outside of captures."""
     model = nn.Linear(8, 8)
     heard: list[str] = []
     counter = StepCounter(lambda: heard.append("step"))

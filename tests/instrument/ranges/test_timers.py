@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_timings_of_names(clock: list[int]) -> None:
-    """Count, total, mean, least and most for each name, the longest first."""
+    """Count, total, mean, minimum and maximum of each name, the longest first."""
     for name, elapsed in (("a", 10), ("b", 500), ("a", 30)):
         with pyprof.annotate(name, timer=True):
             clock[0] += elapsed
@@ -43,7 +43,7 @@ def test_gpu_times_are_unknown_without_a_gpu(clock: list[int]) -> None:
 
 
 def test_off_means_nothing_is_timed() -> None:
-    """Without asking for it no name is written down."""
+    """Without the option no name is recorded."""
     with pyprof.annotate("a"):
         pass
     assert len(pyprof.timings()) == 0
@@ -51,7 +51,7 @@ def test_off_means_nothing_is_timed() -> None:
 
 
 def test_init_switches_all_on_and_one_off() -> None:
-    """init(timers=True) times every annotation that does not refuse; stop() ends that."""
+    """init(timers=True) times every annotation that does not opt out, until stop()."""
     pyprof.init(timers=True)
     with pyprof.annotate("yes"), pyprof.annotate("no", timer=False):
         pass
@@ -62,8 +62,6 @@ def test_init_switches_all_on_and_one_off() -> None:
 
 
 def test_an_exception_is_timed_as_well(clock: list[int]) -> None:
-    """A block that raises took its time."""
-
     @pyprof.annotate("a", timer=True)
     def fails() -> None:
         clock[0] += 7
@@ -75,7 +73,7 @@ def test_an_exception_is_timed_as_well(clock: list[int]) -> None:
 
 
 def test_threads_add_up() -> None:
-    """No call is lost where many threads time the same name."""
+    """No call is lost if many threads time the same name."""
 
     def work() -> None:
         for _ in range(100):
@@ -91,7 +89,7 @@ def test_threads_add_up() -> None:
 
 
 def test_print_timings(clock: list[int], capsys: pytest.CaptureFixture[str]) -> None:
-    """A table in milliseconds, on standard output or where one wants it."""
+    """A table in ms, on stdout or another stream."""
     with pyprof.annotate("step", timer=True):
         clock[0] += 2_500_000
     pyprof.print_timings()
@@ -128,7 +126,7 @@ class Event:
 
 
 def test_gpu_times_come_from_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two events a range, read when somebody asks, without waiting at each call."""
+    """Two per range, read on request, without waiting in the calls."""
     cuda: Any = torch.cuda
     monkeypatch.setattr(cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(cuda, "is_current_stream_capturing", lambda: False)
@@ -143,7 +141,7 @@ def test_gpu_times_come_from_events(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_events_not_yet_read_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that never asks does not grow without end, and loses no time."""
+    """A program that never reads them neither grows without end nor loses time."""
     cuda: Any = torch.cuda
     monkeypatch.setattr(cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(cuda, "is_current_stream_capturing", lambda: False)

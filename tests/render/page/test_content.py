@@ -63,7 +63,7 @@ def _shown(name: str, content: Content, selectable: FilterData) -> object:
 @pytest.mark.long
 @pytest.mark.parametrize("pair", [*itertools.pairwise(REAL)], ids=str)
 def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
-    """Captures of different tools and machines."""
+    """Of different tools and machines."""
     check([str(captures / file) for file in pair])
 
 
@@ -74,7 +74,7 @@ def strip(found: Content) -> Strip:
 
 
 def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
-    """The same rows as alone, under its GPU's name; not moved by what its host's clock shows."""
+    """The same rows as alone, with its GPU's name, not shifted by its host's clock."""
     files = [
         str(capture(tmp_path / f"{rank}.sqlite", steps=3, slower=rank + 1, clock_ns=rank * 10**12))
         for rank in range(2)
@@ -90,7 +90,7 @@ def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
 
 
 def test_of_many_ranks_the_first_are_drawn(tmp_path: Path) -> None:
-    """Eight GPUs, three steps each: the first, and the two that were slowest; all are counted."""
+    """The first of eight GPUs with three steps each, and the two slowest; all are counted."""
     file = str(capture(tmp_path / "net.sqlite", steps=20))
     found = reduce(merge_sums, [summarise_page(source.load(file))] * 10)
     drawn = strip(found)
@@ -116,10 +116,10 @@ def _total_ns(table: Sortable, column: str) -> int:
         "generated",
     ],
 )
-def test_all_parts_say_the_same_of_one_time(
+def test_all_parts_add_up_to_the_gpu_time(
     request: pytest.FixtureRequest, tmp_path: Path, name: str
 ) -> None:
-    """Ops, kernels, families, modules, lines and facts: each adds up to the GPU time."""
+    """Ops, kernels, families, modules, lines and filter data."""
     file = (
         str(capture(tmp_path / "net.sqlite", steps=2))
         if name == "generated"

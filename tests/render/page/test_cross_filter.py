@@ -34,7 +34,7 @@ def test_facts_add_up_by_every_text(tmp_path: Path) -> None:
 
 
 def test_every_row_has_its_fact(tmp_path: Path) -> None:
-    """Whether it was chosen or not: a box in the timeline names it."""
+    """Chosen or not: a box in the timeline refers to it."""
     table = source.load(str(capture(tmp_path / "net.sqlite", steps=2))).table
     chosen = table.duration_ns > 100
     found = row_facts(table, chosen)
@@ -43,8 +43,8 @@ def test_every_row_has_its_fact(tmp_path: Path) -> None:
     assert pc.sum(found.combinations.column("ns")).as_py() == table.duration_ns[chosen].sum()
 
 
-def test_those_of_two_captures_add_up(tmp_path: Path) -> None:
-    """What both have stands once, with the time of both."""
+def test_facts_of_two_captures_add_up(tmp_path: Path) -> None:
+    """Common ones are there once, with the time of both."""
     one, other = (found(capture(tmp_path / f"{rank}.sqlite", slower=rank)) for rank in (1, 2))
     both = merge_sums(one, other)
     assert both.num_rows == one.num_rows
@@ -65,8 +65,8 @@ def select(data: dict[str, Any], key: str) -> list[int]:
     ]
 
 
-def test_a_key_names_what_it_is_made_of(tmp_path: Path) -> None:
-    """The facts with these texts, and no others; a stack's key those that pass through the line."""
+def test_a_key_selects_the_facts_with_its_texts(tmp_path: Path) -> None:
+    """And no others; a stack's key selects those that pass through the line."""
     selectable = FilterData(found(capture(tmp_path / "net.sqlite")))
     data = json.loads(json.dumps(selectable.data()))
     time: dict[str, dict[str, str | None]] = {
@@ -83,15 +83,15 @@ def test_a_key_names_what_it_is_made_of(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of very many combinations those of most time are kept; the rest has its time said."""
+    """Of very many combinations the longest are kept; the time of the rest is stated."""
     monkeypatch.setattr(cross_filter, "_MAX_FACTS", 2)
     data = FilterData(found(capture(tmp_path / "net.sqlite"))).data()
     assert data["ns"] == [300, 200]
     assert (data["total_ns"], data["left_out"], data["left_out_ns"]) == (750, 2, 250)
 
 
-def test_no_folder_is_in_it(tmp_path: Path) -> None:
-    """Lines have their file's name alone."""
+def test_no_folder_is_in_the_facts(tmp_path: Path) -> None:
+    """Lines have only their file's name."""
     text = json.dumps(FilterData(found(capture(tmp_path / "net.sqlite"))).data())
     assert "model.py:12" in text
     assert "/home/me" not in text

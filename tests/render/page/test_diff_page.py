@@ -11,8 +11,8 @@ from tests.analysis.captured import capture
 from tests.commands import run
 
 
-def test_the_page_draws_them(tmp_path: Path) -> None:
-    """A bar for A, B and every op of the table; hidden from readers, who have the table."""
+def test_the_page_draws_every_stage(tmp_path: Path) -> None:
+    """A bar for A, B and every op; hidden from screen readers, which have the table."""
     a, b = capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=4)
     assert run("diff", "-q", a, b, "-o", tmp_path / "diff.html").code == 0
     page = (tmp_path / "diff.html").read_text("utf-8")
@@ -25,7 +25,7 @@ def test_the_page_draws_them(tmp_path: Path) -> None:
 
 
 def test_each_bar_begins_where_the_one_before_ends() -> None:
-    """From A's time, 800, over what is saved and added, to B's, 500; of the longest, 800."""
+    """From A's time, 800, through increases and decreases, to B's, 500, relative to 800."""
     drawn = bars([Stage("mm", 1, -400, 800, 400), Stage("add", 1, 100, 400, 500)])
     assert drawn.begin_ns == 0
     assert drawn.bars == [
@@ -36,7 +36,7 @@ def test_each_bar_begins_where_the_one_before_ends() -> None:
     ]
 
 
-def test_small_changes_are_seen_all_the_same() -> None:
+def test_small_changes_are_visible() -> None:
     """The axis begins half their range below the shortest time, and says so."""
     drawn = bars([Stage("mm", 1, -10, 1000, 990), Stage("add", 1, 2, 990, 992)])
     assert drawn.begin_ns == 985
@@ -44,6 +44,6 @@ def test_small_changes_are_seen_all_the_same() -> None:
     assert lengths == pytest.approx([1000, 10 / 15 * 1000, 2 / 15 * 1000, 7 / 15 * 1000], abs=0.01)
 
 
-def test_a_time_that_was_nothing_is_no_bar() -> None:
+def test_a_time_of_0_has_no_bar() -> None:
     drawn = bars([Stage("mm", 1, 5, 0, 5)])
     assert [bar.length for bar in drawn.bars] == [0, 1000, 1000]

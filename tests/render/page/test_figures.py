@@ -20,7 +20,7 @@ _STEPS = Steps(
 
 
 def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each bar is the longest of its steps; a rank without a step leaves a hole."""
+    """Each bar is the longest of its steps; a rank without a step leaves a gap."""
     monkeypatch.setattr(figures, "_MAX_COLUMNS", 3)
     trend = figures.trend(_STEPS)
     assert (trend["longest"].tolist(), trend["group"], trend["first"]) == ([5, 9, 3], 2, 10)
@@ -31,7 +31,7 @@ def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_shares_of_the_peak_are_those_of_the_steps_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a group its longest step's; a line for what any step tells, HFU only where it differs."""
+    """A group has its longest step's; there is a line for HFU only if it differs."""
     monkeypatch.setattr(figures, "_MAX_COLUMNS", 3)
     mfu, hfu = (0.1, 0.2, 0.3, 0.4, None), (0.1, 0.2, 0.3, 0.5, None)
     none = (None,) * 10

@@ -30,8 +30,8 @@ def enclosed(boxes: list[IcicleBox]) -> bool:
     )
 
 
-def test_modules_hang_below_each_other(tmp_path: Path) -> None:
-    """Layers are boxes below the layer around them, as wide as their time, the longest first."""
+def test_modules_are_below_their_parents(tmp_path: Path) -> None:
+    """As wide as their time, the longest first."""
     root = icicle.modules(answered(source.load(str(capture(tmp_path / "net.sqlite")))).layers)
     assert root is not None
     boxes = icicle.boxes(root, "all")
@@ -45,7 +45,7 @@ def test_modules_hang_below_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nsys2024.2-a100-pyprof-markers", "nsys2026.2-h100x2-fsdp"])
 def test_ops_stand_in_for_modules(captures: Path, name: str) -> None:
-    """Without layers, direction, op and kernel are the levels; the root is all GPU time."""
+    """Without layers, the levels are direction, op and kernel; the root is all GPU time."""
     table = source.load(str(captures / name / "net.sqlite")).table
     boxes = icicle.boxes(icicle.ops(sums(table, icicle.OPS)), "all")
     assert enclosed(boxes)

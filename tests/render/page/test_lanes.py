@@ -54,7 +54,7 @@ def check(gathered: PartInput) -> Lanes:
 def test_every_kernel_is_in_one_box(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However few are boxes of their own, time and number of all add up on every stream."""
+    """However few have a box of their own, time and number add up on every stream."""
     monkeypatch.setattr(lanes, "_MAX_SINGLE", most)
     monkeypatch.setattr(lanes, "_BINS", 3)
     monkeypatch.setattr(lanes, "_MAX_GAPS", 3)
@@ -75,9 +75,7 @@ def test_real_captures_are_drawn_whole(captures: Path, name: str) -> None:
     check(gather(captures / name))
 
 
-def test_a_joined_box_tells_what_it_is_made_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_merged_box_lists_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four kernels in one box: 300 ns of exp, twice 100 of relu, 50 of another."""
     monkeypatch.setattr(lanes, "_MAX_SINGLE", 0)
     monkeypatch.setattr(lanes, "_BINS", 1)
@@ -100,10 +98,10 @@ def test_a_joined_box_tells_what_it_is_made_of(
     )
 
 
-def test_of_a_joined_box_the_largest_parts_are_kept(
+def test_a_merged_box_keeps_its_largest_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And those of two captures keep their names."""
+    """Those of two captures keep their names."""
     for name, most in (("_MAX_SINGLE", 0), ("_BINS", 1), ("_MAX_PARTS", 2)):
         monkeypatch.setattr(lanes, name, most)
     one = check(gather(capture(tmp_path / "a.sqlite", steps=3)))
@@ -121,7 +119,7 @@ def test_of_a_joined_box_the_largest_parts_are_kept(
 def test_the_typical_and_the_slowest_step_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their kernels are boxes of their own, whatever the rest is."""
+    """Each of their kernels has a box of its own."""
     work = []
     for step, extra in enumerate((0, 0, 0, 900, 0, 0)):
         at = step * 2000
@@ -155,7 +153,7 @@ def test_gaps_of_the_typical_step_come_before_longer_ones() -> None:
 def test_steps_beyond_the_first_are_not_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are counted; the slowest one can be shown all the same."""
+    """They are counted; the slowest one can still be shown."""
     monkeypatch.setattr(lanes, "_MAX_MARKS", 2)
     drawn = draw(gather(capture(tmp_path / "net.sqlite", steps=5)))
     assert (len(drawn.marks), drawn.marks_left_out) == (2, 3)
@@ -163,14 +161,14 @@ def test_steps_beyond_the_first_are_not_marked(
 
 
 def test_only_chosen_steps_are_drawn(tmp_path: Path) -> None:
-    """From where the work before them ended."""
+    """From the end of the work before them."""
     drawn = check(gather(capture(tmp_path / "net.sqlite", steps=4), "2:"))
     assert drawn.length_ns == 2 * STEP_NS
     assert [mark.name for mark in drawn.marks] == ["step 2", "step 3"]
 
 
 def test_a_process_with_a_negative_number_is_drawn(tmp_path: Path) -> None:
-    """Numbers of 64 bits are written as negative ones; -1 alone is a missing one."""
+    """Unsigned 64-bit ids are written as negative ones; only -1 is missing."""
     path = tmp_path / "net.dict"
     path.write_text(
         '{"kShortName": "k", "kLongName": "k", "kDuration": 5, "start": 10, "end": 15, '
@@ -181,7 +179,7 @@ def test_a_process_with_a_negative_number_is_drawn(tmp_path: Path) -> None:
 
 
 def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
-    """Each from its own first kernel on; beyond eight devices they are counted."""
+    """Each from its own first kernel; devices beyond eight are counted."""
     one = draw(gather(capture(tmp_path / "a.sqlite")))
     other = draw(gather(capture(tmp_path / "b.sqlite", hostile="other", clock_ns=10**12)))
     both = merge_sums(one, other)

@@ -14,8 +14,8 @@ def _highest(path: Path, *devices: built.Device) -> DeviceMemory:
     return highest_first([read.read(built.write(path / "x.pickle", *devices))])[0]
 
 
-def test_flame_graph_lies_below_its_callers(tmp_path: Path) -> None:
-    """Each box is inside of its caller's, siblings side by side; the root is the whole peak."""
+def test_each_frame_is_below_its_caller(tmp_path: Path) -> None:
+    """Inside of its box, siblings side by side; the root is the whole peak."""
     device = built.Device()
     for number in range(6):
         stack = [built.user(line, f"f{line}") for line in range(number % 3, 4)]
@@ -36,7 +36,6 @@ def test_flame_graph_lies_below_its_callers(tmp_path: Path) -> None:
 
 
 def test_no_flame_graph_without_stacks(tmp_path: Path) -> None:
-    """A recording without stacks has nothing to draw."""
     device = built.Device()
     device.alloc(1000)
     assert memory_page.picture(_highest(tmp_path, device)).flame is None

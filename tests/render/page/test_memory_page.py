@@ -20,7 +20,7 @@ _FRAME = memory_page._Frame(0, 0, 1000, 300)
 
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=40))
 def test_a_treemap_divides_its_frame(sizes: list[int]) -> None:
-    """Areas are as sizes are, inside of the frame, and overlap nowhere."""
+    """Areas are proportional to sizes, inside of the frame, without overlap."""
     sizes.sort(reverse=True)
     parts = memory_page.divided(sizes, _FRAME)
     assert len(parts) == len(sizes)
@@ -42,7 +42,7 @@ def _highest(path: Path, *devices: built.Device) -> DeviceMemory:
 
 
 def test_the_peak_is_marked_at_its_height(tmp_path: Path) -> None:
-    """Where categories add up to it; the treemap holds all of it."""
+    """There categories add up to it; the treemap holds all of it."""
     device = _highest(tmp_path, built.training(5, leak=1 << 20))
     drawn = memory_page.picture(device)
     course, tree = drawn.course, drawn.treemap
@@ -63,7 +63,7 @@ def test_the_peak_is_marked_at_its_height(tmp_path: Path) -> None:
 
 
 def test_times_are_the_timeline_s_if_the_peak_is_in_it(tmp_path: Path) -> None:
-    """Else the recording has an axis of its own."""
+    """Otherwise the recording has an axis of its own."""
     device = _highest(tmp_path, built.training())
     assert device.began_ns is not None
     assert device.peak_time_ns is not None
@@ -79,7 +79,7 @@ def test_times_are_the_timeline_s_if_the_peak_is_in_it(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_window_has_points_of_its_own(tmp_path: Path) -> None:
-    """As many as a recording a hundred times as long; the level before it is the first."""
+    """As many as for a recording a hundred times as long; the level before it comes first."""
     device = built.Device()
     for number in range(3000):
         device.free(device.alloc(1000 + number % 7))
@@ -108,7 +108,7 @@ def test_a_window_has_points_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
-    """One file, of all devices; a name that would be a script is shown."""
+    """One file, with all devices; a name that looks like a script is shown as text."""
     one, other = built.training(), built.Device(number=1)
     other.range("</title><script>alert(1)</script>", begins=True)
     other.alloc(1000, built.user(1))
@@ -125,7 +125,7 @@ def test_a_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
 
 
 def test_a_device_without_events_is_drawn(tmp_path: Path) -> None:
-    """Only its end is known: a treemap without a course."""
+    """Only its end is known: a treemap without a curve."""
     device = built.training()
     device.events.clear()
     drawn = memory_page.picture(_highest(tmp_path, device))
@@ -145,7 +145,7 @@ def test_sentences_say_what_grows_and_what_failed(tmp_path: Path) -> None:
 
 
 def test_a_page_names_no_folder(tmp_path: Path) -> None:
-    """It is made to be sent; files and lines are named."""
+    """It is made to be sent; it has names of files and lines."""
     device = built.training()
     device.alloc(1 << 38, ("f", "/home/alice/secret/train.py", 31))
     device.alloc(1 << 38, ("f", "C:\\Users\\alice\\model.py", 32))

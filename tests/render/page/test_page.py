@@ -12,7 +12,7 @@ TEXTS = st.text(st.characters(codec="utf-8"))
 
 @given(st.lists(TEXTS))
 def test_json_in_a_script_is_the_same_json(texts: list[str]) -> None:
-    """No `<` is left, so that nothing ends the element; the data are what they were."""
+    """Without any `<`, so that nothing ends the element."""
     written = script_json([*texts, "</script><!--"])
     assert "<" not in written
     assert json.loads(written) == [*texts, "</script><!--"]

@@ -17,7 +17,7 @@ def net(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_page_opens_without_network_and_draws(net: Path, tmp_path: Path) -> None:
-    """In a real browser: no error, no request but its own file, a figure of some height."""
+    """No error, no request except for its own file, and a figure of some height."""
     target = tmp_path / "net.html"
     assert run("roofline", net, "-o", target).code == 0
     with browser(tmp_path / "profile") as driver:

@@ -29,7 +29,7 @@ def test_folders_are_left_out(sentence: str, expected: str) -> None:
 
 
 def test_each_gpu_adds_up_to_the_headline(captures: Path) -> None:
-    """Busy and idle time of the cards are the sums of the GPUs' table, and of the causes."""
+    """Busy and idle time of the cards are the sums over GPUs, and of the causes."""
     found = summarise_page(source.load(str(captures / "nsys2026.2-h100x2-fsdp/net.sqlite")))
     answer = summary(found.summary)
     assert answer.devices is not None

@@ -14,7 +14,7 @@ from tests.render.page import shown_parts
 
 
 def test_steps_by_rank_are_those_of_each_alone(tmp_path: Path) -> None:
-    """A slower rank's row is its own; the trend is that of the slower one in each step."""
+    """A slower rank has its own row; the trend is the slower one's in each step."""
     files = [
         str(capture(tmp_path / f"rank{rank}.sqlite", steps=3, slower=slower))
         for rank, slower in enumerate((1, 4))

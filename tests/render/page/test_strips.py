@@ -29,7 +29,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=8)
 
 @given(SPANS, st.lists(st.integers(-5, 90), min_size=1, max_size=5))
 def test_elapsed_counts_each_instant_once(spans: list[tuple[int, int]], at: list[int]) -> None:
-    """Before an instant lies as much of the set as there are instants of it: by counting them."""
+    """Compared with counting the instants before each one."""
     busy = union_of(
         np.array([start for start, _ in spans], np.int64),
         np.array([start + length for start, length in spans], np.int64),
@@ -49,7 +49,7 @@ def test_bins_add_up_to_the_busy_time(tmp_path: Path) -> None:
 
 
 def test_a_step_begins_where_the_one_before_ended(tmp_path: Path) -> None:
-    """Waiting for the first kernel of a step is seen at its left, as long as it was."""
+    """Waiting for a step's first kernel is at its left."""
     found = drawn(capture(tmp_path / "net.sqlite", steps=3))
     assert found.length_ns == [3450 - 1000, STEP_NS, STEP_NS]
     first = [min(left for row, left in zip(found.row, found.left_ns, strict=True) if row == step)
@@ -59,8 +59,8 @@ def test_a_step_begins_where_the_one_before_ended(tmp_path: Path) -> None:
     assert all(waited - STEP_NS / 600 < left <= waited for left in first[1:])
 
 
-def test_bins_say_what_ran(tmp_path: Path) -> None:
-    """The kernels' bins are compute; where only the copy runs, copy."""
+def test_bins_have_the_kind_of_their_work(tmp_path: Path) -> None:
+    """Compute if a kernel runs, copy if only a copy does."""
     found = drawn(capture(tmp_path / "net.sqlite"))
     bins = list(zip(found.left_ns, found.right_ns, found.sort, strict=True))
     at = {ns: [sort for left, right, sort in bins if left <= ns < right]
@@ -81,8 +81,8 @@ def test_a_pause_of_the_profiler_is_not_drawn(tmp_path: Path) -> None:
     assert found.length_ns == [250, 400]
 
 
-def test_devices_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    """Process 7 on GPU 0 of two hosts: each has a row of its own."""
+def test_devices_of_one_name_have_rows_of_their_own(tmp_path: Path) -> None:
+    """Process 7 on GPU 0 of two hosts."""
     work = [Work(at=(1000, 1250), call=(900, 910), pid=7)]
     loaded = source.load(str(nsys_db(tmp_path / "net.sqlite", work)))
     cut = known(strips(loaded, overview(loaded)))

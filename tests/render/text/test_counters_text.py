@@ -9,8 +9,8 @@ from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 
 
-def test_summary_has_a_section(tmp_path: Path) -> None:
-    """It says what was measured by what, and each op's numbers."""
+def test_the_summary_has_a_section_of_counters(tmp_path: Path) -> None:
+    """With the source of the measurement, and each op's numbers."""
     counters, capture = (
         product.counters(tmp_path / "ncu.csv"),
         product.capture(tmp_path / "a.sqlite"),
@@ -26,7 +26,7 @@ def test_summary_has_a_section(tmp_path: Path) -> None:
 
 
 def test_the_section_is_100_columns_wide(tmp_path: Path) -> None:
-    """With all that can be measured, of an op with a long name, and with large numbers."""
+    """With everything that can be measured, long names and large numbers."""
     name = "a_kernel_with_a_long_name" * 4
     metrics = {**METRICS, "gpu__time_duration.sum": 86000.0, "dram__bytes.sum": 9.99e17}
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(name, metrics=metrics)])
@@ -45,7 +45,7 @@ def test_the_section_is_100_columns_wide(tmp_path: Path) -> None:
 
 
 def test_a_line_per_op_as_in_the_table_of_ops(tmp_path: Path) -> None:
-    """Two kernels of one op are one line, of the time that the op has; in JSON, too."""
+    """Two kernels of one op are one line with the op's time; in JSON, too."""
     work = [Work("a", (1000, 3000), (100, 200)), Work("b", (4000, 5000), (300, 400)),
             Work("c", (6000, 6500), (900, 950))]  # fmt: skip
     capture = nsys_db(

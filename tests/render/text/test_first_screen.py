@@ -72,7 +72,7 @@ def test_the_table_of_ops_is_no_wider_than_the_terminal(
     assert all("50.0" in line for line in lines[1:4])
 
 
-def test_on_160_columns_no_usual_name_is_cut(
+def test_on_160_columns_no_usual_name_is_truncated(
     answer: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
@@ -84,13 +84,13 @@ def test_on_160_columns_no_usual_name_is_cut(
     assert "modeling_language_model.py:1234" in lines[1]
 
 
-def test_columns_of_which_nothing_is_known_are_left_out(answer: Summary) -> None:
+def test_columns_without_known_values_are_left_out(answer: Summary) -> None:
     header, *_ = _lines(ops_and_lines(replace(answer, ops=(_op("mm"),)), 15))
     assert header.split() == ["Op", "Calls", "ms/step", "%"]
 
 
-def test_the_direction_is_shown_where_not_all_is_forward(answer: Summary) -> None:
-    """Of inference it says nothing; a copy is called so beside the op's name."""
+def test_the_direction_is_shown_unless_all_is_forward(answer: Summary) -> None:
+    """Inference is; a copy is called so next to the op's name."""
     both = (_op("conv2d"), _op("conv2d", dir="copy"))
     shown = _lines(ops_and_lines(replace(answer, ops=both), 15))
     assert "Direction" not in shown[0]
@@ -102,7 +102,7 @@ def test_the_direction_is_shown_where_not_all_is_forward(answer: Summary) -> Non
 
 
 def test_times_below_a_millisecond_are_in_microseconds(answer: Summary) -> None:
-    """So that all have three digits that matter."""
+    """So that all have three significant digits."""
     ops = tuple(_op("mm", time_ns=ns) for ns in (98_700, 4_380, 0))
     header, *rows = _lines(ops_and_lines(replace(answer, ops=ops), 15))[:4]
     assert header.split()[2] == "us/step"
@@ -110,7 +110,7 @@ def test_times_below_a_millisecond_are_in_microseconds(answer: Summary) -> None:
 
 
 def test_rates_give_way_to_whole_names(answer: Summary, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which op it is tells more than its FLOP/s; its efficiency tells more than a long name."""
+    """The op's name matters more than its FLOP/s; its efficiency more than a long name."""
     monkeypatch.setenv("COLUMNS", "80")
     name = "scaled_dot_product_attention_on_cpu"
     op = _op(name, line="modeling.py:12", flops_per_s=1e12, bytes_per_s=1e9, efficiency=0.5, tc="1")
@@ -120,7 +120,7 @@ def test_rates_give_way_to_whole_names(answer: Summary, monkeypatch: pytest.Monk
     assert "GB/s" not in header
 
 
-def test_work_that_no_op_names_is_shown_in_the_user_s_range(answer: Summary) -> None:
+def test_work_without_an_op_is_shown_with_the_users_range(answer: Summary) -> None:
     op = replace(_op("", range="attention"), op=None, dir=None, kernel="sgemm")
     row = _lines(ops_and_lines(replace(answer, ops=(op,)), 15))[1]
     assert row.split() == ["sgemm", "1", "1.00", "50.0", "in", "attention"]
@@ -133,7 +133,7 @@ def test_gains_are_in_time_and_percent_of_a_step(answer: Summary) -> None:
     assert lines[3].strip() == "- linear at net.py:3: 900 ns in 4; and 1 more"
 
 
-def test_a_predicted_gain_is_an_interval_and_says_on_what_it_was_tried(answer: Summary) -> None:
+def test_a_predicted_gain_is_an_interval_with_its_validation(answer: Summary) -> None:
     predicted = PredictedGain(
         low_ns=500_000, expected_ns=800_000, high_ns=1_000_000, validation="3 pairs: error 2 %, x",
         code="compile()",
@@ -162,15 +162,15 @@ def test_an_unknown_gain_is_called_so(answer: Summary) -> None:
     assert lines[1].split()[:2] == ["unknown", "-"]
 
 
-def test_without_gains_the_text_says_what_was_looked_at(answer: Summary) -> None:
+def test_without_gains_the_text_says_what_was_checked(answer: Summary) -> None:
     nothing = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"), verdict=())
     assert _lines(what_to_do(nothing))[0] == (
         "What to do: nothing stands out in idle time, fusion."
     )
 
 
-def test_idle_time_that_no_advice_is_about_is_not_passed_over(answer: Summary) -> None:
-    """The verdict is that the GPU idles: it cannot be that nothing stands out in idle time."""
+def test_idle_time_without_advice_is_mentioned(answer: Summary) -> None:
+    """If the verdict is that the GPU idles, idle time has to stand out."""
     bound = replace(answer.verdict[0], subject="queue")
     late = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"), verdict=(bound,))
     assert " ".join(" ".join(_lines(what_to_do(late))).split()) == (
@@ -179,7 +179,7 @@ def test_idle_time_that_no_advice_is_about_is_not_passed_over(answer: Summary) -
     )
 
 
-def test_without_rows_only_the_choice_is_told(answer: Summary) -> None:
+def test_without_rows_only_the_choice_is_shown(answer: Summary) -> None:
     none = replace(answer, chosen=ChosenRows("op=none", 0, 9, 0, 900))
     said = " ".join(" ".join(_lines(first_screen(none, "op", 15, None))).split())
     assert said.startswith("Where op=none: 0 of 9 rows")
@@ -187,7 +187,7 @@ def test_without_rows_only_the_choice_is_told(answer: Summary) -> None:
     assert _lines(about(none)) == []
 
 
-def test_in_full_the_verdict_has_the_rows_that_prove_it(answer: Summary) -> None:
+def test_in_full_the_verdict_has_its_evidence(answer: Summary) -> None:
     full = _lines(verdict(answer, full=True))
     first = answer.verdict[0].evidence[0]
     assert f"  - {evidence_text(first)}" in full

@@ -29,26 +29,26 @@ def test_durations_take_the_largest_unit_that_fits(ns: float | None, expected: s
     [(None, "-"), (0.0, "0"), (0.01234, "0.0123"), (1.234, "1.23"), (99.94, "99.9"),
      (1234.5, "1,234")],
 )  # fmt: skip
-def test_rates_have_three_digits_that_matter(value: float | None, expected: str) -> None:
+def test_rates_have_three_significant_digits(value: float | None, expected: str) -> None:
     """Large ones are whole."""
     assert formatting.number(value) == expected
 
 
-def test_a_path_is_cut_at_its_beginning() -> None:
-    """A path keeps its end, where a line's number or a layer's own name is."""
+def test_a_path_is_truncated_at_its_beginning() -> None:
+    """Its end has the line number or the layer's own name."""
     assert formatting.cut_left("model/net.py:123", 10) == "....py:123"
     assert formatting.cut_left("net.py:123", 10) == "net.py:123"
 
 
-def test_a_captured_name_neither_breaks_a_line_nor_rules_the_terminal() -> None:
-    """Control characters become blanks; a heading stays bold where colours are wanted."""
+def test_control_characters_of_a_name_become_blanks() -> None:
+    """A heading stays bold if colours are on."""
     lines = [formatting.heading("a\nb"), "c\x1b[31md\r\x7f"]
     assert formatting.finish(lines, coloured=False) == b"a b\nc [31md  \n"
     assert formatting.finish(lines, coloured=True) == b"\x1b[1ma b\x1b[0m\nc [31md  \n"
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
-    """Numbers to the right, names to the left, no blanks at the end."""
+    """Numbers to the right, names to the left, no trailing blanks."""
     assert formatting.table([("a", "1"), ("bcd", "23")], ("Op", "ms"), (0,)) == [
         "Op   ms",
         "a     1",
@@ -56,8 +56,8 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     ]
 
 
-def test_a_wide_table_goes_on_below() -> None:
-    """Indented, beside the first column; every cell is there, and no line is too wide."""
+def test_a_wide_table_continues_below() -> None:
+    """Indented, below the first column; every cell is there, and no line is too wide."""
     rows = [[f"row {n}", *("x" * 20 + str(place) for place in range(9))] for n in range(2)]
     header = ["Name", *(f"column {place}" for place in range(9))]
     lines = formatting.wrap_columns(rows, header, (0,))
@@ -70,7 +70,7 @@ def test_a_wide_table_goes_on_below() -> None:
 
 
 def test_a_sentence_breaks_between_words() -> None:
-    """What goes on stands below where it began; nothing is lost."""
+    """Further lines are indented to its start; nothing is lost."""
     sentence = "word " * 60 + "end"
     lines = formatting.wrapped(sentence, "   - ")
     assert max(map(len, lines)) <= 100
@@ -79,8 +79,8 @@ def test_a_sentence_breaks_between_words() -> None:
     assert " ".join(line.removeprefix("   - ").strip() for line in lines) == sentence
 
 
-def test_long_names_show_that_they_are_cut() -> None:
-    """No more than so many characters."""
+def test_long_names_show_that_they_are_truncated() -> None:
+    """To a maximum number of characters."""
     assert formatting.cut("abcdefgh", 6) == "abc..."
     assert formatting.cut("abcdef", 6) == "abcdef"
 
@@ -93,7 +93,7 @@ def test_long_names_show_that_they_are_cut() -> None:
 def test_colours_only_on_a_terminal(
     target: str, *, terminal: bool, refused: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    """Not in a file, not in a pipe, not where NO_COLOR refuses them."""
+    """Not in a file or a pipe, and not with NO_COLOR."""
     monkeypatch.setenv("NO_COLOR", refused)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.delenv("TERM", raising=False)
@@ -107,10 +107,10 @@ def test_colours_only_on_a_terminal(
      ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False), ({"TERM": "dumb"}, True, False),
      ({"FORCE_COLOR": ""}, False, False), ({"TERM": "xterm"}, True, True)],
 )  # fmt: skip
-def test_the_environment_asks_for_colours_or_refuses_them(
+def test_the_environment_switches_colours(
     set_to: dict[str, str], *, terminal: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FORCE_COLOR in a pipe, too; NO_COLOR goes before it (https://no-color.org)."""
+    """FORCE_COLOR in a pipe, too; NO_COLOR takes precedence (https://no-color.org)."""
     for name in ("FORCE_COLOR", "NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in set_to.items():
@@ -119,8 +119,7 @@ def test_the_environment_asks_for_colours_or_refuses_them(
     assert formatting.colours("-") is expected
 
 
-def test_marks_are_kept_only_where_colours_are_wanted() -> None:
-    """A heading is bold on a terminal and plain elsewhere."""
+def test_bold_is_kept_only_with_colours() -> None:
     lines = [formatting.heading("Op"), "a"]
     assert formatting.finish(lines, coloured=False) == b"Op\na\n"
     assert formatting.finish(lines, coloured=True).startswith(b"\x1b[1mOp")
@@ -136,10 +135,10 @@ HEADER = ("Op name", "GPU ms", "Own ms/step", "Others waited ms", "Clock us", "L
              min_size=1, max_size=4),
     st.integers(1, 4),
 )  # fmt: skip
-def test_a_table_is_100_cells_wide_and_cuts_no_number(
+def test_a_table_is_100_cells_wide_and_truncates_no_number(
     rows: list[tuple[str, int, int, int, int, str]], times: int
 ) -> None:
-    """However many columns; what finds no room beside the others goes on below, whole."""
+    """However many columns; those without room continue below, whole."""
     spelt = [[one, *[f"{number:,}" for number in numbers] * times, last]
              for one, *numbers, last in rows]  # fmt: skip
     header = [HEADER[0], *HEADER[1:5] * times, HEADER[5]]
@@ -157,10 +156,10 @@ def test_a_table_is_100_cells_wide_and_cuts_no_number(
             assert words.count(number) >= sum(number in other[1:-1] for other in spelt)
 
 
-def test_columns_stand_closer_then_headers_are_stacked_then_texts_cut(
+def test_columns_move_closer_then_headers_stack_then_texts_are_truncated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The least that helps is done."""
+    """The first that suffices is done."""
     monkeypatch.setenv("COLUMNS", "100")
     header = ["Op", *["Own ms/step"] * 3, *["ms"] * 4]
     cuts = {0: formatting.cut}
@@ -199,7 +198,7 @@ def test_a_cell_reads_as_its_text(text: str) -> None:
 
 
 def test_a_hostile_name_reads_as_itself() -> None:
-    """A template kernel name that looks like a script stays a name."""
+    """A template kernel name that looks like a script stays text."""
     assert rendered_cells(markdown_table(("name",), [(HOSTILE,)])) == ["name", HOSTILE]
 
 

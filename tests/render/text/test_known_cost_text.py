@@ -14,7 +14,7 @@ def test_everything_known_is_one_clause() -> None:
     assert sentence(_known(1.0, 1.0)) == "cost known for 100.0 % of GPU time"
 
 
-def test_the_reasons_name_their_share_and_rows() -> None:
+def test_reasons_have_their_share_and_rows() -> None:
     known = _known(0.75, None, UnknownCost("no marker", 200, 3), UnknownCost("no shapes", 50, 1))
     assert sentence(known) == (
         "cost known for 75.0 % of GPU time; unknown for 4 rows: "

@@ -18,7 +18,7 @@ def _dict(path: Path, of: Capture) -> Path:
 
 
 def test_long_source_and_large_times_fit_a_page_s_width(tmp_path: Path) -> None:
-    """Source is cut to 100 columns, a number never; -v shortens nothing."""
+    """Source is truncated to 100 columns, numbers are not; -v truncates nothing."""
     code = "y = x @ w + " + "b + " * 60 + "c"
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "net.py").write_text(f"def two():\n    {code}\n")
@@ -41,7 +41,7 @@ def _called_through(path: Path) -> Path:
 
 
 def test_lines_that_only_call_are_counted(tmp_path: Path) -> None:
-    """Nobody makes `main` faster; -v lists them with all below them."""
+    """Speeding up `main` itself is no use; -v lists them with their total."""
     net = _called_through(tmp_path / "net.dict")
     short, full = run("lines", net).stdout, run("lines", "-v", net).stdout
     assert "2 lines only call others of yours (-v lists them)" in short
@@ -51,7 +51,7 @@ def test_lines_that_only_call_are_counted(tmp_path: Path) -> None:
 
 
 def test_functions_that_only_call_are_left_out_of_the_source(tmp_path: Path) -> None:
-    """Of a file with lines of its own time, too."""
+    """In a file that has lines with self time."""
     net = _called_through(tmp_path / "net.dict")
     source = "def one():\n    a\n\ndef two():\n    x @ w\n    x + w\n\ndef main():\n    two()\n"
     (tmp_path / "src").mkdir()

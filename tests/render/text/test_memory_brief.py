@@ -23,14 +23,14 @@ def trace_of_memory(path: Path, *, recorded: bool) -> Path:
 
 @pytest.mark.parametrize("name", ["net.json", "net.json.gz"])
 def test_a_summary_names_the_peak_of_a_trace(tmp_path: Path, name: str) -> None:
-    """If memory was recorded, which its head says."""
+    """If memory was recorded, by the trace's header."""
     shown = run("summary", trace_of_memory(tmp_path / name, recorded=True)).stdout
     assert "Memory\nPeak on cpu:0 of rank 1: 1.51 kB of 4.1 kB reserved\n" in shown
     assert "Memory\n" not in run("summary", trace_of_memory(tmp_path / name, recorded=False)).stdout
 
 
-def test_events_are_found_where_the_head_says_nothing(tmp_path: Path) -> None:
-    """Older torch, and tools that write traces again, leave the setting out."""
+def test_events_are_found_without_the_setting_in_the_header(tmp_path: Path) -> None:
+    """Older torch and tools that rewrite traces leave it out."""
     path = trace_of_memory(tmp_path / "net.json", recorded=True)
     whole = json.loads(path.read_text())
     del whole["profile_memory"]
@@ -41,8 +41,8 @@ def test_events_are_found_where_the_head_says_nothing(tmp_path: Path) -> None:
     assert "Memory\n" not in run("summary", path).stdout
 
 
-def test_a_summary_names_the_peak_of_a_snapshot_beside(tmp_path: Path) -> None:
-    """With its leak; a damaged snapshot is nobody's business here."""
+def test_a_summary_names_the_peak_of_a_snapshot_next_to_it(tmp_path: Path) -> None:
+    """With its leak; a damaged snapshot is ignored here."""
     net = capture(tmp_path / "net.sqlite")
     snapshot = built.write(tmp_path / "net.memory.pickle", built.training(5, leak=1000))
     shown = run("summary", net).stdout
@@ -58,7 +58,7 @@ def test_a_summary_names_the_peak_of_a_snapshot_beside(tmp_path: Path) -> None:
 
 
 def test_two_snapshots_are_compared(tmp_path: Path) -> None:
-    """What holds more at the peak, with its line."""
+    """Increases at the peak, with their lines."""
     before = built.write(tmp_path / "a.pickle", built.training(5))
     after = built.write(tmp_path / "b.pickle", built.training(5, leak=1 << 20))
     done = run("diff", before, after)
@@ -68,7 +68,7 @@ def test_two_snapshots_are_compared(tmp_path: Path) -> None:
     assert "/home/user/train.py:11 0 B 5.24 MB +5.24 MB +5" in lines
 
 
-def test_snapshots_that_hold_the_same_differ_in_nothing(tmp_path: Path) -> None:
+def test_equal_snapshots_have_no_differences(tmp_path: Path) -> None:
     path = built.write(tmp_path / "a.pickle", built.training())
     other = built.write(tmp_path / "b.pickle", built.training())
     shown = run("diff", path, other).stdout
@@ -93,7 +93,7 @@ def test_snapshots_that_hold_the_same_differ_in_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_limits_of_memory(tmp_path: Path, limit: str, code: int, said: str) -> None:
-    """Exit code 3 beyond it, 1 where it cannot be checked, 2 where it is none."""
+    """Exit code 3 beyond it, 1 if it cannot be checked, 2 if it is invalid."""
     before = built.write(tmp_path / "a.pickle", built.training(5))
     after = built.write(tmp_path / "b.pickle", built.training(5, leak=1 << 20))
     done = run("diff", before, after, "--fail-if", limit)
@@ -107,7 +107,7 @@ def test_limits_of_memory(tmp_path: Path, limit: str, code: int, said: str) -> N
 
 @pytest.mark.slow
 def test_ranks_are_listed_by_their_peaks(tmp_path: Path) -> None:
-    """With the captures' own ranks where snapshots' names say none; as text and as JSON."""
+    """With the captures' ranks if snapshots' names have none; as text and JSON."""
     files = [tmp_path / f"rank{number}" / "net.sqlite" for number in (0, 1)]
     for number, path in enumerate(files):
         path.parent.mkdir()

@@ -38,7 +38,7 @@ def _written(*lines: NvprofLine, as_csv: bool, raw: bool = False) -> str:
 
 
 def test_csv_has_nanoseconds_and_empty_cells_for_unknown_times() -> None:
-    """A name that a spreadsheet would compute is escaped, unless raw cells are asked for."""
+    """A name that looks like a formula is escaped, unless raw cells are requested."""
     lines = _line("=1+1", 300), _line("copy", None)
     first, second = csv.DictReader(io.StringIO(_written(*lines, as_csv=True)))
     assert (first["Time(ns)"], first["Avg(ns)"], first["Name"]) == ("300", "150.0", "'=1+1")

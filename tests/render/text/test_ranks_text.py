@@ -62,7 +62,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("own", "layers", "expected"), CASES.values(), ids=CASES)
-def test_what_stands_out_is_named(
+def test_findings_are_named(
     own: list[float], layers: dict[str, list[int]], expected: list[str]
 ) -> None:
     said = _said(own, layers)
@@ -84,8 +84,8 @@ def _reduces(
     ]  # fmt: skip
 
 
-def test_who_comes_last_seldom_is_no_straggler() -> None:
-    """However long it works: the others come later still."""
+def test_a_rank_that_seldom_comes_last_is_no_straggler() -> None:
+    """However long it works."""
     said = _said([8, 9, 8], {}, _reduces({0: 300, 2: 100}, range(3)))
     assert "straggler" not in said
     assert (
@@ -108,7 +108,7 @@ def _three_of_four(late_us: dict[int, int]) -> list[Collective]:
 
 
 def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
-    """The partner waited for it in their pair, and so came late to what all do."""
+    """The partner waited for it in their pair, and so was late for the others."""
     found = compare_ranks(gathered(_three_of_four({3: 300})))
     assert (found.absent, found.waiting_for_absent) == ((2,), (3,))
     said = "\n".join([*report_lines(found, 16)])
@@ -119,14 +119,14 @@ def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
 
 
 def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:
-    """Though another capture is missing."""
+    """Even if another capture is missing."""
     said = "\n".join(in_words(compare_ranks(gathered(_three_of_four({1: 300})))))
     assert "Rank 1 is the straggler" in said
     assert "may come last" not in said
 
 
-def test_all_ranks_are_there() -> None:
-    """Then nothing is missing; nor can one rank alone tell of others."""
+def test_with_all_ranks_nothing_is_missing() -> None:
+    """One rank alone does not imply others."""
     rows = _reduces({1: 300}, (0, 1), "0", "[0, 1]")
     assert compare_ranks(gathered(rows)).absent == ()
     assert compare_ranks(gathered(_reduces({}, (3,)))).absent == ()

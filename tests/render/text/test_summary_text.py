@@ -26,7 +26,7 @@ def test_more_gpus_than_columns_have_a_line_each(tmp_path: Path) -> None:
 
 
 def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
-    """64 of 70; the one that works least is among them, wherever it stands."""
+    """64 of 70, the least busy included, at any position."""
     device = DeviceUse(
         rank=0, device=0, processor="GPU", span_ns=100, busy_ns=90, idle_ns=10, compute_ns=90,
         communication_ns=0, exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0,
@@ -41,7 +41,7 @@ def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
     assert "rank 69" in listed
 
 
-def test_far_levels_are_numbered() -> None:
-    """A table does not grow as wide as the tree is deep."""
+def test_deep_levels_are_numbered() -> None:
+    """A table does not become as wide as the tree is deep."""
     assert [summary_text._indented(level) for level in (0, 2, 16)] == ["", "    ", " " * 32]
     assert summary_text._indented(5000) == " " * 32 + "(5000) "

@@ -10,8 +10,8 @@ from pyprof.answers.whatif_answer import (
 from pyprof.render.text.whatif_text import predicted_changes
 
 
-def test_a_change_stands_with_its_interval_and_a_refusal_with_its_reason() -> None:
-    """All four times, the code, the validation; and why not."""
+def test_a_change_has_its_interval_and_a_refusal_its_reason() -> None:
+    """All four times, the code, the validation."""
     time = PredictedTime(now=40_000_000, low=10_000_000, expected=20_000_000, high=30_000_000)
     change = PredictedChange(
         change="--x", kernels_ns=time, step_ns=time, step_why=None, rows=4,

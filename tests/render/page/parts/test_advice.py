@@ -7,7 +7,7 @@ from pyprof.render.page.content import html, summarise_page
 from tests.builders import Work, nsys_db
 
 
-def test_the_page_says_what_advice_looked_at(tmp_path: Path) -> None:
+def test_the_page_says_what_advice_checked(tmp_path: Path) -> None:
     """As the summary does: a kernel without an op cannot be classified by one."""
     file = nsys_db(tmp_path / "net.sqlite", [Work("my_kernel", (1000, 9000), call=(100, 900))])
     page = html(summarise_page(source.load(str(file))))

@@ -4,7 +4,7 @@ from tests.render.page.parts.conftest import Made
 
 
 def test_each_family_has_its_time_and_share(made: Made) -> None:
-    """Those without a marker are together; a click selects what has its number."""
+    """Rows without a marker are one; a click selects rows by its id."""
     assert made["families"]["families"] == [
         ("element-wise", "1.00 us", 1000 / 1500, "family=0"),
         ("copy", "400 ns", 400 / 1500, "family=1"),

@@ -13,7 +13,7 @@ from tests.known import known
 
 
 def test_the_hosts_time_is_that_of_its_calls(tmp_path: Path) -> None:
-    """Own times add up to the time in ops; of records without a capture there is no section."""
+    """Self times add up to the time in ops; records have no such section."""
     content = summarise_page(source.load(str(capture(tmp_path / "net.sqlite", steps=3))))
     page = parts.Page(summary(content.summary), FilterData(content.facts), None, None)
     section = known(parts.parts()["host"].section(page))

@@ -5,7 +5,7 @@ from tests.render.page.parts.conftest import Made
 
 
 def test_each_kernel_has_the_time_of_its_calls(made: Made) -> None:
-    """With the op that called it, and its full name beside the short one."""
+    """With the op that called it, and its full name next to the short one."""
     rows = made["kernels"]["kernels"].rows
     assert [(row[0].note, row[1].number, row[3].text, row[4].text) for row in rows] == [
         ("exp_kernel", 600, "exp", "2"),

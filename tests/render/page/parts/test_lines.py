@@ -8,8 +8,8 @@ from tests.analysis.captured import capture
 from tests.render.page import shown_parts
 
 
-def test_lines_are_ranked_by_their_own_time(tmp_path: Path) -> None:
-    """A line that only calls, as main's is, stands apart, whatever its callees take."""
+def test_lines_are_sorted_by_self_time(tmp_path: Path) -> None:
+    """A line that only calls, like that of main, is separate."""
     made = shown_parts.shown(
         summarise_page(source.load(str(capture(tmp_path / "net.sqlite", slower=4))))
     )

@@ -6,8 +6,8 @@ from tests.analysis import product
 from tests.commands import run
 
 
-def test_page_has_a_section(tmp_path: Path) -> None:
-    """The same, sortable; without counters there is none."""
+def test_the_page_has_a_section_of_counters(tmp_path: Path) -> None:
+    """Sortable; without counters there is none."""
     counters, capture = (
         product.counters(tmp_path / "ncu.csv"),
         product.capture(tmp_path / "a.sqlite"),

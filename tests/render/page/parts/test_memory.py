@@ -51,7 +51,7 @@ def test_a_trace_with_memory_events(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_beside_or_by_name(tmp_path: Path) -> None:
-    """Another clock than the capture's has an axis of its own."""
+    """One with another clock than the capture has its own axis."""
     net = capture(tmp_path / "net.sqlite")
     named = built.write(tmp_path / "other.pickle", built.training(5, leak=1000))
     peak_bytes = ask("memory", named)["devices"][0]["peak_bytes"]
@@ -66,7 +66,7 @@ def test_a_snapshot_beside_or_by_name(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_the_same_run(tmp_path: Path) -> None:
-    """With a snapshot the trace tells layers and costs, as with `pyprof memory --trace`."""
+    """The trace adds layers and costs, as with `pyprof memory --trace`."""
     trace = traces.timed_trace(tmp_path / "net.json")
     device = built.Device(time_us=traces.START_US)
     device.alloc(3000, built.user(1))
@@ -84,7 +84,7 @@ def test_a_snapshot_of_the_same_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("at", "domain"), [(30, [0, 130_000]), (4, [-6000, 130_000])])
 def test_times_are_those_of_the_timeline(tmp_path: Path, at: int, domain: list[int]) -> None:
-    """From the first kernel on, or from the peak, if the host allocated before that."""
+    """From the first kernel, or from the peak if that is earlier."""
     trace = traces.timed_trace(tmp_path / "net.json", (2, 500), (at, 1000), (90, -500))
     page = _page(tmp_path / "x.html", trace)
     course = _figure(page, "memory")
@@ -94,7 +94,7 @@ def test_times_are_those_of_the_timeline(tmp_path: Path, at: int, domain: list[i
 
 
 def test_parts_and_rows_select_what_shares_their_names(tmp_path: Path) -> None:
-    """Lines that call or launch, layers by their innermost names, else ops; or nothing."""
+    """Lines, layers by their innermost names, else ops; or nothing."""
     net = capture(tmp_path / "net.sqlite")
     device = built.Device()
     for layer, frame in (("second", ("f", "/home/me/model.py", 30)), ("elsewhere", built.user(1))):
@@ -113,7 +113,7 @@ def test_parts_and_rows_select_what_shares_their_names(tmp_path: Path) -> None:
     assert of_name.get("elsewhere", "") == ""
 
 
-def test_of_ranks_the_highest_is_drawn(tmp_path: Path) -> None:
+def test_the_rank_with_the_highest_peak_is_drawn(tmp_path: Path) -> None:
     """The others are listed, the highest first."""
     for rank, size in enumerate((1000, 3000, 2000)):
         capture(tmp_path / f"net-rank{rank}.sqlite")
@@ -130,7 +130,7 @@ def test_of_ranks_the_highest_is_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_figures_of_one_clock_move_together(tmp_path: Path) -> None:
-    """In a browser: a zoom of the timeline is one of the memory, and back."""
+    """In a browser: zooming the timeline zooms the memory, and vice versa."""
     target = tmp_path / "x.html"
     _page(target, traces.timed_trace(tmp_path / "net.json", (4, 500), (30, 1000)))
     with browser(tmp_path / "profile") as driver:

@@ -10,7 +10,7 @@ from tests.render.page.shown_parts import shown
 
 
 def test_boxes_are_as_long_as_all_that_is_in_them(made: Made) -> None:
-    """Layers of a step are no part of the range around it."""
+    """Layers of a step are not part of the range around it."""
     figure = made["modules"]["icicle"]
     boxes = zip(figure["depth"], figure["name"], figure["start"], figure["length"], strict=True)
     assert [*boxes] == [

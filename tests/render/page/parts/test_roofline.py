@@ -6,7 +6,7 @@ from tests.render.page.parts.conftest import Made
 
 
 def test_each_op_with_a_cost_is_a_point(made: Made) -> None:
-    """Of exp's 20 operations an element on 128 of them in 300 ns; no copy is one."""
+    """20 FLOPs of exp an element on 128 of them in 300 ns; a copy has no point."""
     part = made["roofline"]
     figure = part["roofline"]
     assert figure["name"] == ["exp", "relu"]

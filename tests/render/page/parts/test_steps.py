@@ -14,8 +14,8 @@ from tests.render.page import shown_parts
 
 
 @pytest.mark.long
-def test_steps_come_as_near_the_peak_as_the_json_says(captures: Path) -> None:
-    """And as the summary says of the slowest ones."""
+def test_steps_have_the_mfu_of_the_json(captures: Path) -> None:
+    """And that of the summary for the slowest ones."""
     trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
     found = summarise_page(source.load(str(trace)))
     drawn = shown_parts.shown(found)["steps"]["shares"]["series"]
@@ -28,8 +28,8 @@ def test_steps_come_as_near_the_peak_as_the_json_says(captures: Path) -> None:
     assert f"steps {slowest} (182 ms, MFU {100 * steps['mfu'][slowest]:.1f} %)" in said
 
 
-def test_steps_that_are_guessed_are_said_to_be(tmp_path: Path) -> None:
-    """In the head, on the card and beside the figure: repetition may be of layers."""
+def test_guessed_steps_are_marked_so(tmp_path: Path) -> None:
+    """In the head, on the card and beside the figure: layers may be what repeats."""
     net = nsys_db(
         tmp_path / "net.sqlite",
         [

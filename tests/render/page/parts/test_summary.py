@@ -12,7 +12,7 @@ from tests.render.page import shown_parts
 
 @pytest.mark.slow
 def test_phases_of_serving_are_those_of_the_summary(captures: Path) -> None:
-    """With tokens and rate, as it spells them."""
+    """With tokens and rate, formatted alike."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
     part = shown_parts.shown(summarise_page(source.load(str(trace))))["summary"]
     (row,) = part["serving"]

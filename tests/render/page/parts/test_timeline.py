@@ -4,7 +4,7 @@ from tests.render.page.parts.conftest import Made
 
 
 def test_every_row_is_drawn_or_counted(made: Made) -> None:
-    """Each for itself where there is room; causes of idle time are explained."""
+    """By itself if there is room; causes of idle time are explained."""
     part = made["timeline"]
     assert (part["single"], part["joined"], part["captures"]) == (10, 0, 1)
     assert {name for name, *_ in part["causes"]} == {"launch", "queue"}

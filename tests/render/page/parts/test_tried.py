@@ -38,7 +38,7 @@ def _tried(path: Path) -> Mapping[str, Any] | None:
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
-def test_captures_of_a_trial_show_it(tmp_path: Path, trial: Try, name: str) -> None:
+def test_captures_of_a_trial_show_its_answer(tmp_path: Path, trial: Try, name: str) -> None:
     part = _tried(tmp_path / f"{name}.sqlite")
     assert part is not None
     assert part["baseline"].startswith("train.py on CPU, 2 threads, without a change: a step")
@@ -50,7 +50,7 @@ def test_captures_of_a_trial_show_it(tmp_path: Path, trial: Try, name: str) -> N
     assert change["bar"]["low"] + change["bar"]["length"] < 50
 
 
-def test_other_captures_beside_it_do_not(tmp_path: Path, trial: Try) -> None:
+def test_other_captures_next_to_a_trial_do_not(tmp_path: Path, trial: Try) -> None:
     del trial
     assert _tried(capture(tmp_path / "other.sqlite", steps=2)) is None
 
@@ -58,12 +58,12 @@ def test_other_captures_beside_it_do_not(tmp_path: Path, trial: Try) -> None:
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"baseline": {"capture": "a.sqlite"}, "changes": []}']
 )
-def test_a_file_of_that_name_with_something_else_is_left_out(tmp_path: Path, content: str) -> None:
+def test_another_file_with_its_name_is_ignored(tmp_path: Path, content: str) -> None:
     (tmp_path / "try.json").write_text(content)
     assert _tried(capture(tmp_path / "a.sqlite", steps=2)) is None
 
 
-def test_what_is_read_is_what_was_written(trial: Try) -> None:
-    """Fields of later versions are left out."""
+def test_a_trials_answer_round_trips(trial: Try) -> None:
+    """Fields of later versions are ignored."""
     assert from_json({**json.loads(json.dumps(asdict(trial))), "later": 1}) == trial
     assert from_json({"changes": [1]}) is None

@@ -5,7 +5,7 @@ from pyprof.render.page import sections
 
 
 def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
-    """Reasons of most time first; the rest together."""
+    """Reasons by time; the rest together."""
     reasons = [UnknownCost("shapes not recorded", 500, 3)]
     reasons += [UnknownCost(f"unknown op f{n}", n, 1) for n in range(19, -1, -1)]
     table = sections.unknown(KnownCost("GPU", 1000, 0.5, None, tuple(reasons)))

@@ -3,7 +3,7 @@
 from tests.render.page.parts.conftest import Made
 
 
-def test_each_sentence_has_what_proves_it(made: Made) -> None:
+def test_each_sentence_has_its_evidence(made: Made) -> None:
     """Rows and lines, without folders."""
     sentences = made["verdict"]["sentences"]
     said = " ".join(text for text, _ in sentences)

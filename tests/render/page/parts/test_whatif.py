@@ -9,8 +9,8 @@ from tests.analysis.test_attention_calls import attention, story
 from tests.commands import run
 
 
-def test_page_has_a_bar_for_each_change_and_the_reasons_of_refusals(tmp_path: Path) -> None:
-    """The interval lies around what is expected, in % of the time now."""
+def test_each_change_has_a_bar_or_the_reason_of_its_refusal(tmp_path: Path) -> None:
+    """The interval contains the expected time, in % of the time now."""
     net = tmp_path / "net.dict"
     with net.open("wb") as file:
         dict_lines.write(story(*attention(64, 1024, 1024, 64)).table.records, file)
@@ -28,8 +28,8 @@ def test_page_has_a_bar_for_each_change_and_the_reasons_of_refusals(tmp_path: Pa
     assert 0 < low < expected < high <= 100
 
 
-def test_some_steps_alone_are_not_predicted(tmp_path: Path) -> None:
-    """Their rows are fewer than those that the rules look at."""
+def test_chosen_steps_are_not_predicted(tmp_path: Path) -> None:
+    """The rules look at all rows."""
     net = capture(tmp_path / "net.sqlite", steps=4)
     page = tmp_path / "net.html"
     assert run("report", "-q", "--steps", "1:", net, "-o", page).code == 0

@@ -53,8 +53,10 @@ def tables(draw: st.DrawFn) -> tuple[list[Column], list[pa.Table]]:
 
 
 @given(tables(), st.integers(1, 160))
-def test_every_number_comes_back(made: tuple[list[Column], list[pa.Table]], width: int) -> None:
-    """Within its last digit; of a list, whole numbers from its start; what has no room is named."""
+def test_every_number_can_be_read_back(
+    made: tuple[list[Column], list[pa.Table]], width: int
+) -> None:
+    """Within its last digit; lists keep whole numbers from the start; omitted columns are named."""
     columns, batches = made
     try:
         header, lines, said = shown(columns, batches, width)
@@ -88,8 +90,8 @@ def _check(column: Column, text: str, value: float | str | None) -> None:
 
 
 @given(st.lists(st.text("ab1.:/", min_size=1, max_size=40), min_size=1), st.integers(12, 60))
-def test_a_shortened_text_says_so(names: list[str], width: int) -> None:
-    """Two dots stand where it was cut; paths keep their end, where a line's number is."""
+def test_a_truncated_text_shows_it(names: list[str], width: int) -> None:
+    """By two dots; paths keep their end with the line number."""
     for column in (COLUMNS["op"], COLUMNS["module"]):
         _, lines, _ = shown([column], [pa.table({column.name: names})], width)
         for (text,), name in zip(lines, names, strict=True):
@@ -99,8 +101,8 @@ def test_a_shortened_text_says_so(names: list[str], width: int) -> None:
                 assert text == name or (text.startswith("..") and name.endswith(text[2:]))
 
 
-def test_numbers_have_prefixes_alike() -> None:
-    """Where one amount finds no room all have a prefix; what tells rows apart has none."""
+def test_numbers_of_a_column_share_their_form() -> None:
+    """If one has no room all have a prefix, except numbers that identify rows."""
     columns = [COLUMNS[name] for name in ("idx", "sil", "flops", "start")]
     rows = pa.table({
         "idx": [1, 2], "sil": [603_000_000, 24], "flops": [4663063609344, None],
@@ -119,14 +121,14 @@ def test_numbers_have_prefixes_alike() -> None:
 
 
 def test_a_line_keeps_its_number() -> None:
-    """The end of a path tells more than its beginning."""
+    """The end of a path matters more than its beginning."""
     rows = pa.table({"line": ["/home/me/a_rather_long_name_of_a_file.py:1234"]})
     assert shown([COLUMNS["line"]], [rows], 20)[1] == [[".._of_a_file.py:1234"]]
 
 
 @pytest.mark.long
 def test_groups_by_line_fit_80_columns(captures: Path) -> None:
-    """All measures, with a line's number whole; at 120, FLOPs are those of the CSV."""
+    """With all measures and whole line numbers; at 120, FLOPs are those of the CSV."""
     trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
     done = run("prof", "--by", "line", "-w", "80", trace)
     header, first, *_ = (line.split() for line in done.stdout.splitlines())
@@ -137,7 +139,7 @@ def test_groups_by_line_fit_80_columns(captures: Path) -> None:
 
 
 def test_start_times_of_nvprof_differ(captures: Path) -> None:
-    """Nanoseconds since 1970 have 19 digits, all of them shown."""
+    """Nanoseconds since 1970 have 19 digits, all shown."""
     path = captures / "nvprof-v100-apex" / "net.sql"
     done = run("prof", "-q", "-w", "60", "-c", "idx,start,kernel", path)
     starts = [line.split()[1] for line in done.stdout.splitlines()[1:]]
@@ -149,7 +151,7 @@ def test_start_times_of_nvprof_differ(captures: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["-q"]])
-def test_columns_without_room_are_said(options: list[str]) -> None:
+def test_columns_without_room_are_named(options: list[str]) -> None:
     """On stderr, unless -q; the exit code is 0."""
     record = {"kShortName": "k", "kLongName": "k", "kDuration": 123456789}
     done = run("prof", "-w", "30", *options, "-", stdin=f"{record}\n")

@@ -33,15 +33,17 @@ _FLOATS = st.floats(1e-12, 1e12) | st.floats(-1e6, 1e6) | st.sampled_from([0.0, 
         (None, "ns", None),
     ],
 )
-def test_prefixes(number: float | None, unit: str, text: str | None) -> None:
-    """Four digits that matter; what is below 1000 and whole, as it is."""
+def test_numbers_have_four_significant_digits_and_a_prefix(
+    number: float | None, unit: str, text: str | None
+) -> None:
+    """Integers below 1000 are unchanged."""
     kind = pa.float64() if isinstance(number, float) else pa.int64()
     assert scaled(pa.array([number], kind), unit).to_pylist() == [text]
 
 
 @given(st.lists(st.none() | _INTS, min_size=1), st.sampled_from(["ns", "FLOP"]))
-def test_a_scaled_number_comes_back(numbers: list[int | None], unit: str) -> None:
-    """Within half of its last digit; what is not known stays so."""
+def test_a_scaled_number_can_be_read_back(numbers: list[int | None], unit: str) -> None:
+    """Within half of its last digit; unknown stays unknown."""
     for number, text in zip(
         numbers, scaled(pa.array(numbers, pa.int64()), unit).to_pylist(), strict=True
     ):
@@ -52,8 +54,8 @@ def test_a_scaled_number_comes_back(numbers: list[int | None], unit: str) -> Non
 @given(st.lists(st.none() | _FLOATS, min_size=1))
 @example([999_950_000_000.0])
 @example([999.96, 9999.6])
-def test_a_rounded_number_comes_back(numbers: list[float | None]) -> None:
-    """Within half of its last digit, one digit at least; and its width is foretold."""
+def test_a_rounded_number_can_be_read_back(numbers: list[float | None]) -> None:
+    """Within half of its last digit, with at least one digit; its width is predicted."""
     values = pa.array(numbers, pa.float64())
     texts = rounded(values).to_pylist()
     for number, text in zip(numbers, texts, strict=True):

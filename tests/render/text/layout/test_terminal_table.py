@@ -73,22 +73,22 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, width: int, *arguments: object)
 def test_no_line_is_wider_than_the_terminal(
     width: int, by: tuple[str, ...], net: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the terminal says how wide it is; wide characters take two cells."""
+    """Wide characters take two cells."""
     monkeypatch.delenv("COLUMNS")
     lines = on_terminal(monkeypatch, width, "prof", "-q", *by, net)
     assert max(map(cells, lines)) <= width
     assert len(lines) == 1 + len(run("prof", "--csv", *by, net).stdout.splitlines()[1:])
 
 
-def test_columns_goes_before_the_terminal(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_columns_takes_precedence(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`COLUMNS=60 pyprof prof` makes a table of 60, whatever the window."""
     monkeypatch.setenv("COLUMNS", "60")
     lines = on_terminal(monkeypatch, 200, "prof", "-q", net)
     assert 50 < max(map(cells, lines)) <= 60
 
 
-def test_what_answers_is_shown(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Op, line, kernel, time, what it did and reached and why, where there is room."""
+def test_the_most_useful_columns_are_shown(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Op, line, kernel, time, FLOPs, bytes, efficiency and reason, if there is room."""
     monkeypatch.setenv("COLUMNS", "150")
     head = on_terminal(monkeypatch, 150, "prof", "-q", net)[0]
     assert head.split() == [
@@ -97,7 +97,7 @@ def test_what_answers_is_shown(net: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_columns_without_room_are_named(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is left out in silence; the way to see it is said."""
+    """With the way to see them."""
     monkeypatch.setenv("COLUMNS", "40")
     said = " ".join(on_terminal(monkeypatch, 40, "prof", net))
     assert re.search(r"no room for .*Why; widen the terminal, or use --full", said)
@@ -106,24 +106,24 @@ def test_columns_without_room_are_named(net: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "options", [("-w", "120"), ("-c", "idx,op,kernel,sil"), ("--csv",), ("--csv", "--by", "op")]
 )
-def test_a_form_that_is_asked_for_is_the_same_on_a_terminal(
+def test_a_requested_form_is_the_same_on_a_terminal(
     options: tuple[str, ...], net: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Scripts that run in a terminal get what they get through a pipe, to the byte."""
+    """To the byte as through a pipe, for scripts that run in a terminal."""
     piped = run("prof", "-q", *options, net).stdout
     assert on_terminal(monkeypatch, 100, "prof", "-q", *options, net) == piped.splitlines()
 
 
 def test_a_pipe_and_a_file_get_the_original_s_columns(net: Path, tmp_path: Path) -> None:
-    """Fields between blanks, exact numbers, names as they are."""
+    """Fields separated by blanks, exact numbers, full names."""
     piped = run("prof", "-q", net).stdout
     assert piped.splitlines()[0] == "Idx Direction Sub Module Op Kernel Params Sil(ns)"
     assert not run("prof", "-q", "-o", tmp_path / "out.txt", net).stdout
     assert (tmp_path / "out.txt").read_text(encoding="utf-8") == piped
 
 
-def test_full_shortens_nothing(net: Path) -> None:
-    """Every name and exact number, aligned, also through a pipe; -c says of which columns."""
+def test_full_truncates_nothing(net: Path) -> None:
+    """Names and exact numbers, aligned, also through a pipe; -c selects columns."""
     lines = run("prof", "-q", "--full", net).stdout.splitlines()
     assert "核心" * 40 in "".join(lines)
     exact = [row.split(",") for row in run("prof", "--csv", "-c", "sil", net).stdout.splitlines()]
@@ -145,8 +145,8 @@ VALUES = {
 
 
 @given(st.integers(1, 250), st.lists(st.sampled_from(SCREEN), min_size=2, unique=True))
-def test_no_number_is_ever_cut(width: int, names: list[str]) -> None:
-    """However narrow: a number is there with all its digits and unit, or its column is not."""
+def test_no_number_is_ever_truncated(width: int, names: list[str]) -> None:
+    """At any width a number has all its digits and its unit, or its column is left out."""
     text = pa.array([LONG, "注意力" * 30, "e\u0301" * 90, None])
     data = pa.table({name: VALUES.get(name, text) for name in names})
     columns = [COLUMNS[name] for name in names]
@@ -162,7 +162,7 @@ def test_no_number_is_ever_cut(width: int, names: list[str]) -> None:
 
 
 def test_rows_in_several_batches_share_their_widths() -> None:
-    """A column is as wide as its widest value in any part."""
+    """A column is as wide as its widest value in any batch."""
     columns = [COLUMNS["op"], COLUMNS["sil"]]
     parts = [pa.table({"op": ["a"], "sil": [5]}), pa.table({"op": ["b" * 30], "sil": [10**10]})]
     out = io.BytesIO()
@@ -182,7 +182,7 @@ def test_rows_in_several_batches_share_their_widths() -> None:
 def test_groups_leave_out_their_extremes_first(
     of_groups: Callable[[], list[Column]], width: int, left_out: str
 ) -> None:
-    """What was computed, and how fast, tells more than the shortest and the longest."""
+    """FLOPs and rates matter more than minimum and maximum."""
     columns = [column for column in of_groups() if column.name in SHOWN_OF_GROUPS]
     data = pa.table({column.name: [123_456] for column in columns})
     said: list[str] = []

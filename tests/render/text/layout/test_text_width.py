@@ -13,21 +13,21 @@ from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, cut
      ("\xe9", 1), ("\U0001f600", 2)],
 )  # fmt: skip
 def test_wide_characters_take_two_cells(text: str, count: int) -> None:
-    """East Asian wide and full-width ones and pictures; an accent of its own takes none."""
+    """East Asian wide and full-width ones, and emoji; combining accents take none."""
     assert cells(text) == count
 
 
 @given(st.text(), st.integers(0, 40), st.booleans())
-def test_a_text_is_filled_with_blanks(text: str, more: int, left: bool) -> None:  # noqa: FBT001
-    """To as many cells as are asked for, at one side."""
+def test_a_text_is_padded(text: str, more: int, left: bool) -> None:  # noqa: FBT001
+    """To a number of cells, on one side."""
     room = cells(text) + more
     assert cells(filled(text, room, left=left)) == room
     assert filled(text, room, left=left).replace(" ", "") == text.replace(" ", "")
 
 
 @given(st.text(), st.integers(2, 40))
-def test_a_text_is_cut_at_one_end(text: str, room: int) -> None:
-    """What is left is the other end, as much as finds room."""
+def test_a_text_is_truncated_at_one_end(text: str, room: int) -> None:
+    """The other end stays, as far as there is room."""
     if cells(text) > room:
         start, end = cut_start(text, room), cut_end(text, room)
         assert max(cells(start), cells(end)) <= room
@@ -36,8 +36,8 @@ def test_a_text_is_cut_at_one_end(text: str, room: int) -> None:
 
 
 @given(st.text(), st.integers(2, 40))
-def test_a_text_is_cut_in_its_middle(text: str, room: int) -> None:
-    """Both ends stay, and say more than what lies between; what fits stays whole."""
+def test_a_text_is_truncated_in_its_middle(text: str, room: int) -> None:
+    """Both ends stay; a text that fits stays whole."""
     cut = cut_middle(text, room)
     if cells(text) <= room:
         assert cut == text
@@ -49,14 +49,14 @@ def test_a_text_is_cut_in_its_middle(text: str, room: int) -> None:
 
 
 def test_a_kernel_s_tile_and_layout_stay() -> None:
-    """What tells kernels of one family apart stands at the end."""
+    """The end of a name distinguishes kernels of one family."""
     assert cut_middle("ampere_fp16_s16816gemm_fp16_256x128_ldg8_f2f_tn", 24) == (
         "ampere_fp16..ldg8_f2f_tn"
     )
 
 
-def test_what_has_no_cell_of_its_own_stays_with_its_letter() -> None:
-    """Letters of a Korean syllable, and accents: they would go onto the mark."""
+def test_combining_characters_stay_with_their_letter() -> None:
+    """Accents and parts of a Korean syllable would go onto the ellipsis."""
     assert cells("\u1112\u1161\u11ab") == 2
     assert cut_start("abcde\u0301", 3) == "..e\u0301"
     assert cut_start("abcd\u0301e", 3) == "..e"
