@@ -1,4 +1,4 @@
-"""Captures written as Python literals: what happened goes in, a tool's file comes out.
+"""Captures as Python literals: activity in, a tool's file out.
 
 A test says what the GPU did (`Work`) and what ranges there were (`Range`); a layout says how one
 version of a tool spells that. Every file also holds what must never be copied out: `SECRETS`.

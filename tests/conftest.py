@@ -1,4 +1,4 @@
-"""What every test relies on: the terminal's width, hypothesis' effort, where real captures lie."""
+"""Fixtures of all tests: terminal width, hypothesis' effort, the folder of real captures."""
 
 import gc
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Captures of work that could be, and what damages them: for every format, and known truth."""
+"""Plausible captures in every format, ways to damage them, and their truth."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Python processes that find torch imported: all are forked from one that has imported it.
+"""Python processes with torch imported, forked from one that imported it.
 
 A fork does what `python SCRIPT` or `python -m MODULE` does, with an environment, a folder and
 streams of its own, and ends as such a process does; what it saves is the import. Run as a program,

@@ -1,4 +1,4 @@
-"""Texts that are compared with files beside the test, whole.
+"""Texts compared whole with files next to the test.
 
 `UPDATE_GOLDENS=1` rewrites them; look at the difference before you commit it.
 """

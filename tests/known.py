@@ -1,4 +1,4 @@
-"""What a test knows to be there, though its type says that it may be None."""
+"""Narrows optional values that a test knows to be there."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""Names and docstrings that say nothing: `python -m tests.names` lists where there are any.
+"""Finds names and docstrings that say nothing: `python -m tests.names` lists them.
 
 A part of `make lint`. CONTRIBUTING.md has a glossary of the terms to use instead.
 """

@@ -1,4 +1,4 @@
-"""Other profilers' words for commands and columns."""
+"""Names of commands and columns in other profilers."""
 
 from pyprof import aliases
 from pyprof.__main__ import names
@@ -6,8 +6,8 @@ from pyprof.prof import group
 from pyprof.prof.columns.standard import COLUMNS
 
 
-def test_other_words_stand_for_what_there_is() -> None:
-    """Each for a command, a column or a measure of groups; none is a name itself of the same."""
+def test_aliases_refer_to_existing_names() -> None:
+    """Of a command, a column or a measure of groups; none is such a name itself."""
     columns = {*COLUMNS, *(column.name for column in group.measures())}
     for known, others in ((names(), aliases._COMMANDS), (columns, aliases._COLUMNS)):
         assert {*others} <= {*known}

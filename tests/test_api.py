@@ -1,4 +1,4 @@
-"""`pyprof.summary`, `.diff`, `.memory`, `.ranks` and `.whatif` are what --json says."""
+"""`pyprof.summary`, `.diff`, `.memory`, `.ranks` and `.whatif` return what --json prints."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _without_warnings(answer: Answer | dict[str, Any]) -> dict[str, Any]:
     return {**content, "warnings": []}
 
 
-def test_summary_is_what_the_command_says(net: Path) -> None:
-    """All of it, and of chosen steps and rows."""
+def test_summary_equals_the_commands_json(net: Path) -> None:
+    """For all rows, and for chosen steps and rows."""
     everything = ("--top", "1000", "--json")
     for command, arguments in (
         ((), {}),
@@ -53,8 +53,8 @@ def test_summary_is_what_the_command_says(net: Path) -> None:
         )
 
 
-def test_diff_is_what_the_command_says(net: Path, tmp_path: Path) -> None:
-    """And rows are matched by the keys that are named."""
+def test_diff_equals_the_commands_json(net: Path, tmp_path: Path) -> None:
+    """With rows matched by the given keys."""
     slower = capture(tmp_path / "slower.sqlite", steps=4, slower=3)
     answer = api.diff(net, slower)
     assert _without_warnings(answer) == _without_warnings(_said("diff", "--json", net, slower))
@@ -64,15 +64,15 @@ def test_diff_is_what_the_command_says(net: Path, tmp_path: Path) -> None:
         api.diff(net, slower, by="colour")
 
 
-def test_memory_is_what_the_command_says(tmp_path: Path) -> None:
-    """Of a snapshot; two snapshots are compared."""
+def test_memory_equals_the_commands_json(tmp_path: Path) -> None:
+    """For a snapshot, and a comparison of two."""
     before = built.write(tmp_path / "before.pickle", built.training())
     after = built.write(tmp_path / "after.pickle", built.training(leak=1 << 20))
     assert api.memory(before).to_dict() == _said("memory", "--json", before)
     assert api.diff(before, after).to_dict() == _said("diff", "--json", before, after)
 
 
-def test_ranks_is_what_the_command_says(tmp_path: Path) -> None:
+def test_ranks_equals_the_commands_json(tmp_path: Path) -> None:
     """With its warnings as Python's."""
     folder = tmp_path / "ranks"
     folder.mkdir()
@@ -85,8 +85,8 @@ def test_ranks_is_what_the_command_says(tmp_path: Path) -> None:
     assert _without_warnings(answer) == _without_warnings(said)
 
 
-def test_whatif_is_what_the_command_says(net: Path) -> None:
-    """By the path, or by all rows of it; a change that no rule has is an error."""
+def test_whatif_equals_the_commands_json(net: Path) -> None:
+    """From the path, or from its rows; an unknown change is an error."""
     said = _said("whatif", "--json", net)
     assert api.whatif(net).to_dict() == said
     frame = pyprof.load(net)
@@ -101,15 +101,15 @@ def test_whatif_is_what_the_command_says(net: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 3, [None]])
-def test_what_is_no_path_is_said_so(path: Any) -> None:  # noqa: ANN401 - what must be refused
-    """The function names itself, and what it takes."""
+def test_an_argument_that_is_no_path_is_an_error(path: Any) -> None:  # noqa: ANN401 - what must be refused
+    """It names the function and what it takes."""
     for function in (pyprof.load, api.summary, api.memory, api.ranks, api.whatif):
         with pytest.raises(TypeError, match=rf"pyprof\.{function.__name__}\(\) takes the path"):
             function(path)
 
 
-def test_what_cannot_be_read_is_a_pyprof_error(tmp_path: Path) -> None:
-    """With the command's own sentence."""
+def test_an_unreadable_file_is_a_pyprof_error(tmp_path: Path) -> None:
+    """With the command's sentence."""
     missing = tmp_path / "missing.sqlite"
     with pytest.raises(pyprof.PyprofError, match="no such file"):
         api.summary(missing)
@@ -118,15 +118,15 @@ def test_what_cannot_be_read_is_a_pyprof_error(tmp_path: Path) -> None:
 
 
 def test_dir_lists_the_public_names_and_help_documents_them() -> None:
-    """Nothing of the module's own."""
+    """And none of the module's own."""
     assert set(dir(pyprof)) == set(pyprof.__all__)
     text = pydoc.plain(pydoc.render_doc(pyprof))
     assert "summary(path" in text
     assert "importlib" not in text
 
 
-def test_without_torch_all_names_are_there_and_raise_when_called() -> None:
-    """`hasattr`, completion and help work; no torch, no pandas is loaded for them."""
+def test_without_torch_all_names_exist_and_raise_when_called() -> None:
+    """`hasattr`, completion and help work, without loading torch or pandas."""
     done = python("-c", """if True:
         import sys
         sys.modules["torch"] = None

@@ -1,4 +1,4 @@
-"""Columns as arrays, and sums of which a part may be unknown."""
+"""Columns as arrays, and sums with unknown parts."""
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,7 @@ _INT64_MIN = -(2**63)
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()])
 @pytest.mark.parametrize("absent", [MISSING, 0, _INT64_MIN])
-def test_null_is_what_stands_for_it_whatever_the_column_holds(
-    kind: pa.DataType, absent: int
-) -> None:
+def test_null_becomes_the_given_value_for_every_type(kind: pa.DataType, absent: int) -> None:
     """As int64, into which it fits; in one chunk or several."""
     values = pa.array([3, None, 5], kind)
     assert ints(values, absent).tolist() == [3, absent, 5]
@@ -34,22 +32,22 @@ def test_null_is_what_stands_for_it_whatever_the_column_holds(
 
 
 def test_indices_of_a_dictionary_are_a_column() -> None:
-    """The missing text has none."""
+    """A null has none."""
     assert ints(pa.array(["a", None, "b", "a"]).dictionary_encode().indices).tolist() == [
         0, MISSING, 1, 0,
     ]  # fmt: skip
 
 
-def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:
-    """Nothing adds up to 0."""
+def test_a_sum_with_an_unknown_part_is_unknown() -> None:
+    """The sum of nothing is 0."""
     assert sum_if_known([1, 2]) == 3
     assert sum_if_known([1, None]) is None
     assert sum_if_known([]) == 0
 
 
 @given(st.lists(st.integers(_INT64_MIN, 2**63 - 1)) | st.lists(st.integers(-3, 9)))
-def test_distinct_values_rise_and_each_value_finds_its_own(values: list[int]) -> None:
-    """As sorting and a dictionary would have it."""
+def test_distinct_values_are_sorted_and_inverted(values: list[int]) -> None:
+    """As by sorting and a dictionary."""
     column = np.array(values, np.int64)
     rising, place = numbered(column)
 
@@ -58,8 +56,8 @@ def test_distinct_values_rise_and_each_value_finds_its_own(values: list[int]) ->
 
 
 @given(st.lists(st.lists(st.integers(MISSING, 9)), max_size=3))
-def test_rows_that_are_used_rise_without_the_absent(rows: list[list[int]]) -> None:
-    """Each once, MISSING never."""
+def test_used_rows_are_sorted_without_missing(rows: list[list[int]]) -> None:
+    """Each once."""
     named = {row for each in rows for row in each} - {MISSING}
     assert referenced_rows([np.array(each, np.int64) for each in rows], 10).tolist() == sorted(
         named
@@ -73,7 +71,7 @@ _AT = st.lists(st.tuples(st.integers(0, 4) | st.just(1 << 40), st.integers(-2, 4
 def test_the_latest_entry_of_a_key_is_found(
     entries: list[tuple[int, int]], wanted: list[tuple[int, int]]
 ) -> None:
-    """Of those that start no later; of those that start at once, the last."""
+    """Of those that start no later; of equal starts, the last."""
     keys, starts = np.array(entries, np.int64).reshape(-1, 2).T
     key, before = np.array(wanted, np.int64).reshape(-1, 2).T
     expected = [

@@ -1,4 +1,4 @@
-"""What every command does alike: exit codes, help, both spellings, pipes, whole files."""
+"""Common to every command: exit codes, help, both spellings, pipes, whole files."""
 
 import os
 import pickle
@@ -37,7 +37,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", names())
 def test_the_group_and_the_package_share_one_command(name: str) -> None:
-    """`pyprof X` and `python -m pyprof.X` are the same object, named alike."""
+    """`pyprof X` and `python -m pyprof.X` are the same object with the same name."""
     command: click.Command = import_module(f"pyprof.commands.{name}").command
     assert main.get_command(click.Context(main), name) is command
     assert command.name == name
@@ -46,7 +46,7 @@ def test_the_group_and_the_package_share_one_command(name: str) -> None:
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_in_both_spellings(name: str, flag: str) -> None:
-    """Both flags print the docstring's first line, and no paragraph mark is left in it."""
+    """Both flags print the docstring's first line, without any paragraph mark."""
     command = known(main.get_command(click.Context(main), name))
     done = CliRunner().invoke(main, [name, flag])
     words = (command.help or "").split()[:4]
@@ -58,17 +58,15 @@ def test_help_in_both_spellings(name: str, flag: str) -> None:
 
 
 def test_the_group_lists_whole_sentences() -> None:
-    """Of every command the first one; click cuts them to a line."""
+    """The first one of each command; click would truncate it to a line."""
     text = " ".join(CliRunner().invoke(main, ["--help"]).output.split())
     for name in names():
         command = known(main.get_command(click.Context(main), name))
         assert command.hidden or f"{name} {command.get_short_help_str(1000)}" in text
 
 
-def test_a_module_is_a_command_by_being_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A module among the commands is one of its name; one that begins with _ is none."""
+def test_each_module_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under its name, unless that begins with _."""
     text = "import click\n@click.command('as-poem')\ndef command(): click.echo('O!')\n"
     for name in ("as_poem.py", "_rhymes.py"):
         (tmp_path / name).write_text(text)
@@ -95,15 +93,14 @@ def test_every_command_runs_as_a_module(
     assert capsys.readouterr().out.startswith(f"Usage: python -m {module} ")
 
 
-def test_what_is_no_command_is_no_module() -> None:
-    """A name that does not exist fails as with any package."""
+def test_an_unknown_command_is_no_module() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"pyprof\.summon"):
         import_module("pyprof.summon")
 
 
 @pytest.mark.parametrize("used", ["pyprof.init()", "pyprof.nvtx.init()", "pyprof.annotate('a')"])
 def test_without_torch_the_half_that_needs_it_says_so_in_one_line(used: str) -> None:
-    """What is read of a script's error is its end: what to install; no other error behind it."""
+    """The last line says what to install, without another error behind it."""
     done = python("-c", f"import sys; sys.modules['torch'] = None; import pyprof; {used}")
     name = used.partition("(")[0]
     assert done.returncode == 1
@@ -111,8 +108,8 @@ def test_without_torch_the_half_that_needs_it_says_so_in_one_line(used: str) -> 
     assert done.stderr.count("Traceback") == 1
 
 
-def test_a_column_to_sort_by_may_be_meant(capture: Path) -> None:
-    """Of groups, only what groups have is listed."""
+def test_a_misspelt_column_to_sort_by_is_suggested(capture: Path) -> None:
+    """For groups, only their columns are listed."""
     done = run("prof", "--by", "op", "--sort", "totl", capture)
     assert done.code == 2
     assert "did you mean 'total'? columns are op, calls, total," in " ".join(done.stderr.split())
@@ -125,10 +122,10 @@ OTHER_FORMS = [
 
 
 @pytest.mark.parametrize(("command", "name"), OTHER_FORMS)
-def test_a_file_holds_what_its_name_says(
+def test_the_output_form_must_fit_the_suffix(
     command: str, name: str, capture: Path, tmp_path: Path
 ) -> None:
-    """No text in a .csv, and no capture that is written over: wrong usage, and nothing is read."""
+    """No text in a .csv: a usage error, before anything is read."""
     target = tmp_path / name
     target.write_text("mine")
     done = run(command, *[capture] * (command != "peaks"), "-o", target)
@@ -137,22 +134,21 @@ def test_a_file_holds_what_its_name_says(
 
 
 @pytest.mark.parametrize("command", ["prof", "peaks"])
-def test_a_suffix_of_csv_asks_for_it(command: str, capture: Path, tmp_path: Path) -> None:
-    """-o x.csv is --csv; -w beside it is wrong usage."""
+def test_the_suffix_csv_selects_csv(command: str, capture: Path, tmp_path: Path) -> None:
+    """-o x.csv is --csv; with -w it is a usage error."""
     arguments = [capture] if command == "prof" else []
     assert run(command, *arguments, "-o", tmp_path / "x.csv").code == 0
     assert (tmp_path / "x.csv").read_text() == run(command, "--csv", *arguments).stdout
     assert run("prof", "-w", "90", capture, "-o", tmp_path / "x.csv").code == 2
 
 
-def test_text_goes_to_names_of_texts(capture: Path, tmp_path: Path) -> None:
-    """No suffix, .txt and .log."""
+def test_text_is_written_to_text_suffixes(capture: Path, tmp_path: Path) -> None:
+    """None, .txt and .log."""
     for name in ("net", "net.txt", "net.log"):
         assert run("summary", "-q", capture, "-o", tmp_path / name).code == 0
 
 
 def test_version() -> None:
-    """`-V` prints the version of the package."""
     assert CliRunner().invoke(main, ["-V"]).output == f"pyprof, version {__version__}\n"
 
 
@@ -167,8 +163,8 @@ BAD_INPUTS = {
 
 @pytest.mark.parametrize("content", BAD_INPUTS.values(), ids=BAD_INPUTS.keys())
 @pytest.mark.parametrize("command", READING)
-def test_bad_input_is_1_with_one_line(command: str, content: bytes, tmp_path: Path) -> None:
-    """An input that cannot be used: exit code 1, one line on stderr that names it, no output."""
+def test_bad_input_exits_with_1_and_one_line(command: str, content: bytes, tmp_path: Path) -> None:
+    """On stderr, with its name, and no output."""
     path, target = tmp_path / "net.sqlite", tmp_path / "out.dict"
     path.write_bytes(content)
     assert "net.sqlite" in refused(command, path, "-o", target)
@@ -176,8 +172,7 @@ def test_bad_input_is_1_with_one_line(command: str, content: bytes, tmp_path: Pa
 
 
 @pytest.mark.parametrize("command", READING)
-def test_missing_file_is_1(command: str, tmp_path: Path) -> None:
-    """A file that is not there is an input that cannot be used."""
+def test_a_missing_file_exits_with_1(command: str, tmp_path: Path) -> None:
     assert "none.sqlite: no such file" in refused(command, tmp_path / "none.sqlite")
 
 
@@ -198,8 +193,8 @@ WRONG_USES = {
 
 
 @pytest.mark.parametrize("arguments", WRONG_USES.values(), ids=WRONG_USES.keys())
-def test_wrong_use_is_2(arguments: list[str]) -> None:
-    """A wrong command line: exit code 2, said on stderr, nothing on stdout."""
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    """With the reason on stderr, and nothing on stdout."""
     done = run(*arguments)
     assert (done.code, done.stdout) == (2, "")
     assert "Error: " in done.stderr
@@ -208,7 +203,7 @@ def test_wrong_use_is_2(arguments: list[str]) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
 @pytest.mark.parametrize("command", READING)
 def test_a_closed_pipe_ends_quietly(command: str, tmp_path: Path) -> None:
-    """`| head -1` gets its line; there is no complaint on stderr and no error code."""
+    """`| head -1` gets its line, without an error message or code."""
     capture = tmp_path / "long.sqlite"
     generate(capture, "--kernels", "4000")  # far more than a pipe holds
     process = subprocess.Popen(
@@ -232,10 +227,10 @@ def test_a_closed_pipe_ends_quietly(command: str, tmp_path: Path) -> None:
     ("redirection", "said"),
     [("> /dev/full", "No space left on device"), (">&-", "stdout is closed")],
 )
-def test_a_stdout_that_takes_nothing_is_1(
+def test_an_unwritable_stdout_exits_with_1(
     command: str, redirection: str, said: str, capture: Path
 ) -> None:
-    """A full disk, and a shell that closed stdout: one line, no traceback."""
+    """A full disk, or a stdout that the shell closed: one line, no traceback."""
     line = f'"{sys.executable}" -m pyprof {command} "{capture}" {redirection}'
     done = subprocess.run(
         ["sh", "-c", line], capture_output=True, text=True, env=environment(), check=False
@@ -247,7 +242,7 @@ def test_a_stdout_that_takes_nothing_is_1(
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no disk that is always full")
 @pytest.mark.parametrize("arguments", ["--help", "-V", "prof --help"])
-def test_a_help_text_that_finds_no_room_is_1(arguments: str) -> None:
+def test_a_help_text_on_a_full_disk_exits_with_1(arguments: str) -> None:
     line = f'"{sys.executable}" -m pyprof {arguments} > /dev/full'
     done = subprocess.run(
         ["sh", "-c", line], capture_output=True, text=True, env=environment(), check=False
@@ -257,7 +252,7 @@ def test_a_help_text_that_finds_no_room_is_1(arguments: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 elsewhere")
 @pytest.mark.parametrize("arguments", [["prof", "NAME"], ["capture", "-o", "NAME", "x.py"]])
-def test_a_name_that_is_not_utf8_is_told(arguments: list[str], tmp_path: Path) -> None:
+def test_a_name_that_is_no_utf8_is_an_error(arguments: list[str], tmp_path: Path) -> None:
     """Arrow and torch refuse it: one line, before anything runs."""
     name = os.fsdecode(os.fsencode(tmp_path) + b"/n\xe9t.parquet")
     shutil.copy(_parquet(tmp_path), name)
@@ -296,8 +291,8 @@ def _faulty(fault: str, target: str) -> None:
         ("memory", ["not enough memory", "capture a shorter part"]),
     ],
 )
-def test_what_nobody_expected_is_one_line(fault: str, words: list[str], tmp_path: Path) -> None:
-    """Exit code 1, no traceback, nothing left; asked for, the traceback is shown."""
+def test_an_unexpected_error_is_one_line(fault: str, words: list[str], tmp_path: Path) -> None:
+    """Exit code 1, nothing left; the traceback is shown on request."""
     done = CliRunner().invoke(_faulty, [fault, "-o", str(tmp_path / "out")])
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert all(word in done.stderr for word in words)
@@ -306,10 +301,8 @@ def test_what_nobody_expected_is_one_line(fault: str, words: list[str], tmp_path
     assert isinstance(shown.exception, KeyError if fault == "key" else SystemExit)
 
 
-def test_memory_that_arrow_lacks_is_no_damage(
-    capture: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its error is one of memory and of Arrow at once; the capture is sound."""
+def test_an_arrow_memory_error_is_no_damage(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error is both a memory error and one of Arrow; the capture is sound."""
 
     def read(_: object) -> None:
         raise pa.ArrowMemoryError("malloc of size 1 failed")
@@ -334,14 +327,14 @@ def _record(tmp_path: Path, count: int) -> Path:
 
 
 def test_a_capture_without_a_command_is_summarised(tmp_path: Path) -> None:
-    """Options follow the file as they would follow the command's name."""
+    """Options may follow the file as they would follow the command."""
     path = _record(tmp_path, 40)
     done = run(path, "--json")
     assert (done.code, done.stdout) == (0, run("summary", path, "--json").stdout)
 
 
 def test_a_path_without_a_file_is_no_unknown_command(tmp_path: Path) -> None:
-    """It is said to be missing, as by the commands; only words are taken for commands."""
+    """It is reported as missing; only words are taken for commands."""
     assert "no such file" in refused(tmp_path / "net.sqlite")
     assert "No such command 'summry'" in run("summry").stderr
 
@@ -361,7 +354,7 @@ def test_a_memory_snapshot_without_a_command_goes_to_memory(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["summary", "prof", "lines"])
 def test_no_file_on_a_terminal_is_a_usage_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for records to be typed."""
+    """Nobody types records."""
     monkeypatch.setattr("pyprof.options.stdio.terminal", lambda _: True)
     done = run(name)
     assert (done.code, done.stdout) == (2, "")
@@ -393,7 +386,7 @@ def _count_rows(shown: tuple[object, Iterable[pa.Table]], *_: object) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_rare_options_are_listed_last(name: str) -> None:
-    """Every option is listed once, and no rare one before the heading."""
+    """Every option is listed once, rare ones below their heading."""
     command = known(main.get_command(click.Context(main), name))
     text = CliRunner().invoke(main, [name, "--help"]).output
     usual, _, advanced = text.partition("\nAdvanced:\n")

@@ -1,4 +1,4 @@
-"""What options take: of a mistyped word the nearest is named, and the shell completes files."""
+"""Option types: misspelt names are suggested, and the shell completes files."""
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -28,15 +28,15 @@ MISSPELT = {
 
 
 @pytest.mark.parametrize(("arguments", "hint"), MISSPELT.values(), ids=MISSPELT.keys())
-def test_what_may_be_meant_is_asked(arguments: list[str], hint: str) -> None:
-    """Of a wrong name the nearest known one, with exit code 2."""
+def test_a_misspelt_name_is_suggested(arguments: list[str], hint: str) -> None:
+    """The nearest known one, with exit code 2."""
     done = run(*arguments)
     assert (done.code, done.stdout) == (2, "")
     assert hint in done.stderr
 
 
 @pytest.mark.parametrize("name", [*COLUMNS])
-def test_two_swapped_letters_are_one_slip(name: str) -> None:
+def test_two_swapped_letters_are_one_mistake(name: str) -> None:
     """Nothing is nearer than the word itself, unless it is one more letter away by a slip, too."""
     for place in range(len(name) - 1):
         typed = name[:place] + name[place + 1] + name[place] + name[place + 2 :]
@@ -68,7 +68,7 @@ def _one_slip(typed: str, name: str) -> bool:
     ],
 )
 def test_the_shell_completes_files(words: str, kinds: set[str]) -> None:
-    """Where some are meant, which click alone does not know; else commands and options."""
+    """Where files are expected, which click does not know; else commands and options."""
     *before, last = words.split()
     complete = ShellComplete(main, {}, "pyprof", "_PYPROF_COMPLETE")
     assert {item.type for item in complete.get_completions(before, last)} == kinds

@@ -1,4 +1,4 @@
-"""The documents name what the code has."""
+"""The documents agree with the code."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ def _keys(text: str) -> list[str]:
 
 
 def test_every_key_of_a_line_is_described() -> None:
-    """The tables of keys list those of the schema, old ones first, and no other."""
+    """The tables of keys are those of the schema, old ones first."""
     old, new = FORMATS.partition("\nWhere known")[::2]
     assert sorted(_keys(old)) == sorted(schema.OLD_RECORD.names)
     assert sorted(_keys(new)) == sorted(set(schema.RECORD.names) - set(schema.OLD_RECORD.names))
@@ -38,8 +38,7 @@ def test_every_kind_is_described() -> None:
 
 
 @pytest.mark.parametrize("page", sorted((TOP / "docs").glob("*.md")), ids=lambda page: page.stem)
-def test_python_in_the_documents_is_python(page: Path) -> None:
-    """Every Python block can be compiled."""
+def test_python_in_the_documents_compiles(page: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert all(ast.parse(block) for block in blocks)
 
@@ -52,7 +51,7 @@ _NAMED_MODULE = re.compile(r"\bpyprof\.(?:[a-z_]\w*\.)+[a-z_]\w*")
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_and_modules_that_are_named_exist(page: Path) -> None:
-    """Those of the repository by their path, those of the package or what is in them by a name."""
+    """Those of the repository by path, those of the package by name."""
     text = page.read_text("utf-8")
     assert [name for name in _NAMED_FILE.findall(text) if not (TOP / name).exists()] == []
     named = [name.rpartition(".") for name in _NAMED_MODULE.findall(text)]
@@ -60,7 +59,7 @@ def test_files_and_modules_that_are_named_exist(page: Path) -> None:
 
 
 def test_every_page_is_found_by_its_question_and_in_the_navigation() -> None:
-    """docs/README.md links each page, and a section of mkdocs.yml names it."""
+    """docs/README.md links each page, and mkdocs.yml lists it."""
     pages = {path.name for path in (TOP / "docs").glob("*.md")} - {"README.md"}
     index = (TOP / "docs" / "README.md").read_text("utf-8")
     navigation = (TOP / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
@@ -73,7 +72,7 @@ _SHOWN = re.compile(r"(?:\$ |`)pyprof ([a-z]+) ([^`\n|]*)")
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_that_are_shown_have_their_options(page: Path) -> None:
-    """What follows a script is the script's."""
+    """Options after a script are the script's."""
     for name, rest in _SHOWN.findall(page.read_text("utf-8")):
         command = main.get_command(click.Context(main), name)
         assert command is not None, f"there is no command {name}"
@@ -84,14 +83,14 @@ def test_commands_that_are_shown_have_their_options(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES[:-1], ids=lambda page: page.stem)
 def test_pages_name_no_former_option(page: Path) -> None:
-    """CHANGELOG.md alone says what became of them."""
+    """Only CHANGELOG.md does."""
     shown = re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text("utf-8"))
     former = [name for name in shown if former_options.rewritten("pyprof", name, [name, "1"])]
     assert former == []
 
 
-def test_the_map_has_every_room() -> None:
-    """Each package and module in `pyprof/` says in CONTRIBUTING.md what it is for."""
+def test_the_map_has_every_package_and_module() -> None:
+    """CONTRIBUTING says what each in `pyprof/` is for."""
     page = (TOP / "CONTRIBUTING.md").read_text("utf-8")
     rooms = [f"{path.parent.name}/" for path in (TOP / "pyprof").glob("*/__init__.py")]
     modules = [path.name for path in (TOP / "pyprof").glob("[!_]*.py")]
@@ -106,7 +105,7 @@ def _heading_anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_to_headings(page: Path) -> None:
-    """Each relative link names a page that is there, and a heading of it."""
+    """Each relative link has its page and its heading."""
     links = re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", page.read_text("utf-8"))
     for name, anchor in links:
         target = page.parent / name if name else page
@@ -124,7 +123,7 @@ def _spoken() -> str:
 
 @pytest.mark.long
 def test_messages_that_are_explained_are_those_of_the_code() -> None:
-    """Each part of a message between names and numbers is in the code as it is written there."""
+    """The parts between names and numbers occur in the code."""
     page = (TOP / "docs" / "troubleshooting.md").read_text("utf-8")
     first_cells = re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)
     messages = [text for cell in first_cells for text in re.findall(r"`([^`]* [^`]*)`", cell)]
@@ -135,7 +134,7 @@ def test_messages_that_are_explained_are_those_of_the_code() -> None:
 
 
 def test_the_script_uses_what_pyprof_exports() -> None:
-    """The names of pyprof in the guide exist."""
+    """Names of pyprof in the guide exist."""
     import pyprof  # noqa: PLC0415 - the name is what is tested
 
     names = set(re.findall(r"pyprof\.(\w+)\(", CAPTURE))

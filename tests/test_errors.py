@@ -14,7 +14,7 @@ def test_a_refused_file_is_named(number: int) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EACCES, "x"), OSError(errno.ENOSPC, "x", "a")])
-def test_other_errors_are_not_about_a_file(error: OSError) -> None:
+def test_other_errors_name_no_file(error: OSError) -> None:
     assert refused(error) is None
 
 
@@ -27,10 +27,10 @@ def test_other_errors_are_not_about_a_file(error: OSError) -> None:
     ],
 )
 def test_a_reason_is_one_short_line(error: Exception, text: str) -> None:
-    """Without a message, it is the type of the error."""
+    """Or the error's type if it has no message."""
     assert reason(error) == text
 
 
-def test_the_source_of_a_note_stands_behind_its_beginning() -> None:
+def test_a_notes_source_follows_its_beginning() -> None:
     assert of_source("B", "note: 3 of 3 match") == "note: B: 3 of 3 match"
     assert of_source("B", "cut short") == "B: cut short"

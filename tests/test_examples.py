@@ -1,4 +1,4 @@
-"""Every example runs, with and without someone listening, and says the same."""
+"""Every example runs with and without a tool listening, and prints the same."""
 
 import os
 from pathlib import Path
@@ -49,7 +49,7 @@ def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
     ],
 )  # fmt: skip
 def test_an_example_runs(example: Path, listens: bool) -> None:  # noqa: FBT001 - a parameter
-    """It ends well, says what it should, and nothing on standard error."""
+    """It exits with 0, prints what it should, and nothing on stderr."""
     environment = {k: v for k, v in os.environ.items() if "NSYS" not in k and "INJECTION" not in k}
     if listens:
         environment["NSYS_PROFILING_SESSION_ID"] = "1"

@@ -23,8 +23,8 @@ def net(tmp_path: Path) -> Path:
          ["--gpu", "NVIDIA A100-SXM4-40GB,clock=705"]),
     ],
 )  # fmt: skip
-def test_a_former_option_does_what_it_did(former: list[str], now: list[str], net: Path) -> None:
-    """A note on stderr says what to write; stdout is the same."""
+def test_a_former_option_still_works(former: list[str], now: list[str], net: Path) -> None:
+    """A note on stderr has its replacement; stdout is the same."""
     columns = ("--csv", "-c", "eff,peak", str(net))
     old, new = run("prof", *former, *columns), run("prof", *now, *columns)
     assert (old.code, old.stdout) == (0, new.stdout)
@@ -44,7 +44,7 @@ def test_a_former_address_of_a_cluster_is_one_of_workers(net: Path) -> None:
     [["summary", "x", "--force"], ["run", "--each", "x.py"], ["diff", "a", "b", "--html"],
      ["ranks", "x", "--raw"]],
 )  # fmt: skip
-def test_what_nothing_replaces_says_what_to_do(arguments: list[str]) -> None:
+def test_an_option_without_replacement_says_what_to_do(arguments: list[str]) -> None:
     done = run(*arguments)
     assert (done.code, done.stdout) == (2, "")
     assert "is gone: " in done.stderr
@@ -57,7 +57,7 @@ def test_options_of_the_users_script_stay_its_own(tmp_path: Path) -> None:
     assert "--force --raw" in done.stdout
 
 
-def test_a_value_that_is_missing_is_said_to_be() -> None:
+def test_a_missing_value_is_an_error() -> None:
     assert former_options.rewritten("prof", "--peak-flops", ["x", "--peak-flops"]) is None
 
 
@@ -70,7 +70,7 @@ def test_a_value_that_is_missing_is_said_to_be() -> None:
         ("ranks", ["--table=groups", "--csv"], ["--csv", "groups"]),
     ],
 )
-def test_a_former_option_of_one_command_does_what_it_did(
+def test_a_former_option_of_one_command_still_works(
     command: str, former: list[str], now: list[str], net: Path
 ) -> None:
     old, new = run(command, "-q", *former, net), run(command, "-q", *now, net)

@@ -47,8 +47,8 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("suffix", [".sqlite", ".dict", ".parquet"])
-def test_so_has_every_kind_of_file(small: Path, suffix: str) -> None:
-    """A capture and what is parsed from it give one frame."""
+def test_every_kind_of_file_has_the_documented_frame(small: Path, suffix: str) -> None:
+    """A capture and its parsed file load as the same frame."""
     target = small.with_suffix(suffix)
     if target != small:
         assert run("parse", small, "-o", target).code == 0
@@ -58,7 +58,7 @@ def test_so_has_every_kind_of_file(small: Path, suffix: str) -> None:
 
 
 def test_a_file_that_knows_little_has_all_columns(tmp_path: Path) -> None:
-    """What it does not say is <NA>, or None in columns of lists, and never 0."""
+    """Unknown values are <NA>, or None in list columns, and never 0."""
     (tmp_path / "net.dict").write_text(
         '{"kShortName": "k", "kDuration": 5, "kLongName": "k<int>"}\n'
     )
@@ -70,7 +70,7 @@ def test_a_file_that_knows_little_has_all_columns(tmp_path: Path) -> None:
 
 
 def test_each_column_is_documented() -> None:
-    """The page has every column with its dtype, its unit, and a meaning that is a sentence."""
+    """With its dtype, its unit, and its meaning in a sentence."""
     page = (TOP / "docs" / "frame.md").read_text("utf-8")
     for name, dtype, unit, text in meanings():
         kind = f"{dtype}, {unit}" if unit else dtype
@@ -80,7 +80,7 @@ def test_each_column_is_documented() -> None:
 
 
 def test_a_unit_agrees_with_the_header() -> None:
-    """A header that names a unit names that of the column."""
+    """If the header names one."""
     short = {"byte": "B"}
     for column in COLUMNS.values():
         header = column.header.partition("(")[2].rstrip(")")
@@ -89,10 +89,10 @@ def test_a_unit_agrees_with_the_header() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("net", real(REAL))
-def test_a_capture_and_its_records_load_alike(net: Path, tmp_path: Path) -> None:
-    """Parquet gives the capture's frame but for its steps; dict lines all but the device's, too.
+def test_a_capture_and_its_records_load_as_one_frame(net: Path, tmp_path: Path) -> None:
+    """Parquet lacks only the steps; dict lines also the device's figures.
 
-    The ranges around steps are in no record.
+    Ranges around steps are in no record.
     """
     found = parse_file(net)
     paths = [tmp_path / "net.parquet", tmp_path / "net.dict"]

@@ -1,4 +1,4 @@
-"""The examples in every command's help, and the commands of some documents, run as they stand."""
+"""The examples in every command's help, and commands of some documents, run as written."""
 
 import json
 import os
@@ -137,7 +137,7 @@ def _slow(line: str) -> bool:
     [pytest.param(line, marks=[pytest.mark.long] if _slow(line) else []) for line in READING],
 )
 def test_an_example_runs(folder: Path, line: str) -> None:
-    """With the files that it names it succeeds, says something, or writes what it is told to."""
+    """It exits with 0, and prints something or writes its file."""
     for word, package in NEEDS.items():
         if word in line:
             pytest.importorskip(package)
@@ -164,7 +164,7 @@ RUNNING = list(dict.fromkeys(ln for ln in SHOWN if "train.py" in ln and not COMP
     ],
 )
 def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
-    """It shows the summary, the kernels or the changes, or leaves a capture of each rank."""
+    """It prints summary, kernels or changes, or leaves a capture of each rank."""
     program, *arguments = shlex.split(line)
     module = {"pyprof": "pyprof", "torchrun": "torch.distributed.run"}[program]
     for name in ("net.pt.trace.json.gz", "net.memory.pickle"):  # what `capture -o net` writes

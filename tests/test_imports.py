@@ -1,4 +1,4 @@
-"""What is cheap stays cheap: neither `import pyprof` nor a help text loads a heavy package."""
+"""Neither `import pyprof` nor a help text loads a heavy package."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ except SystemExit as end:
 
 
 def test_importing_pyprof_loads_nothing_heavy() -> None:
-    """`import pyprof` in a training script costs nothing."""
+    """`import pyprof` in a training script costs almost no time."""
     done = python("-c", f"import pyprof; {LOADED}")
     assert (done.stdout.split(), done.stderr) == ([], "")
 
@@ -44,7 +44,7 @@ for command in sys.argv[1:]:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    """The help of the group and of each command appears before anything heavy is loaded."""
+    """For the group and for each command."""
     done = python("-c", HELP, "", *names())
     assert (done.returncode, done.stderr) == (0, ""), done.stderr  # names file and line
 
@@ -58,7 +58,7 @@ print(*{"sqlite3", "pyarrow.parquet", *others} & {*sys.modules})
 
 @pytest.mark.parametrize("command", ["parse", "prof", "summary"])
 def test_a_json_trace_loads_nothing_that_it_does_not_need(tmp_path: Path, command: str) -> None:
-    """What else there is takes longer to load than a small trace to read."""
+    """Other modules take longer to load than a small trace to read."""
     trace = tmp_path / "trace.json"
     trace.write_text(kineto_json.text([kineto_json.launch(1, 10), kineto_json.kernel(1, 20)]))
     done = python("-c", RUN + LOADED + OTHERS, command, "-q", str(trace))
@@ -86,8 +86,8 @@ assert not gc.get_freeze_count()
 """
 
 
-def test_what_a_prepared_process_does_without() -> None:
-    """Arrow's allocators, pandas but for frames, a last collection of garbage."""
+def test_a_prepared_process_skips_slow_set_up() -> None:
+    """Arrow's allocators, pandas except for frames, a last garbage collection."""
     said = python("-c", PREPARED).stdout.splitlines()
     assert said == ["system", "None", "1 2", "True"]
 
@@ -101,7 +101,7 @@ with Processes(1) as executor:
 
 
 def test_a_worker_is_set_up_as_the_command_is() -> None:
-    """Pandas is hidden from Arrow in the processes that read captures side by side, too."""
+    """Pandas is hidden from Arrow in workers, too."""
     pytest.importorskip("pandas")
     assert python("-c", WORKER).stdout.split() == ["False"]
 
@@ -121,7 +121,7 @@ print(names.count(Path("/proc/self/comm").read_text()), os.environ.get("OPENBLAS
 def test_loading_numpy_starts_no_threads(
     set_by_user: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Linear algebra's threads are not started, and what this process starts is not told so."""
+    """Those of linear algebra; child processes do not inherit the setting."""
     for variable in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(variable, raising=False)
     if set_by_user:

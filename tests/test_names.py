@@ -1,4 +1,4 @@
-"""Vague names, docstrings of old and second titles are seen, and nothing else."""
+"""Vague names, stilted docstrings and second titles are found, and nothing else."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ from tests.names import main, sentinels, stilted, titles, vague
         "async def of_all(): ...",
     ],
 )
-def test_a_vague_name_is_seen(source: str) -> None:
-    """Parameters, loops, comprehensions, walrus and with bind a name, too."""
+def test_a_vague_name_is_found(source: str) -> None:
+    """Bound by parameters, loops, comprehensions, walrus or with."""
     assert len(vague(source)) == 1
 
 
@@ -36,12 +36,12 @@ def test_a_vague_name_is_seen(source: str) -> None:
         "def merge_steps(a, b): ...",
     ],
 )
-def test_other_uses_are_let_be(source: str) -> None:
-    """Keyword-only parameters, fields, attributes and keywords are not what a function names."""
+def test_other_uses_are_allowed(source: str) -> None:
+    """Keyword-only parameters, fields, attributes and keywords are not bound by a function."""
     assert vague(source) == []
 
 
-def test_the_line_is_given() -> None:
+def test_each_line_is_listed_once_and_in_order() -> None:
     """The line that binds the name is given, each once, in order."""
     assert vague("def of():\n    found = 1\n    told = found\n    found = 2") == [
         (1, "of"),
@@ -51,13 +51,13 @@ def test_the_line_is_given() -> None:
     ]
 
 
-def test_a_second_sentinel_is_seen() -> None:
+def test_a_second_sentinel_is_found() -> None:
     """Where it is bound, not where it is used: `ProfilerAction.NONE` is torch's."""
     assert sentinels("NONE = -1\nuse(ProfilerAction.NONE, ABSENT)") == [(1, "NONE")]
 
 
 @pytest.mark.parametrize("where", ["{}", "def f():\n    {}", "class A:\n    {}"])
-def test_a_stilted_docstring_is_seen(where: str) -> None:
+def test_a_stilted_docstring_is_found(where: str) -> None:
     assert [text for _, text in stilted(where.format('"""Give it."""'))] == ["Give"]
     assert stilted(where.format('"""Given that it is there."""')) == []
 
@@ -65,8 +65,8 @@ def test_a_stilted_docstring_is_seen(where: str) -> None:
 @pytest.mark.parametrize(
     "title", ["# The other half.\n#\n# Its reasons.", "# --- reading ---", '"""The other half."""']
 )
-def test_a_second_title_is_seen(title: str) -> None:
-    """A comment that stands alone, or a string that describes no value above it."""
+def test_a_second_title_is_found(title: str) -> None:
+    """A comment on its own, or a string that describes no value above it."""
     source = f'"""The one half."""\n\n\ndef f(): ...\n\n\n{title}\n\n\ndef g(): ...\n'
     assert titles(source) == [(7, title.strip('"').partition("\n")[0])]
 
@@ -78,10 +78,9 @@ def test_a_comment_on_a_line_is_no_title(comment: str) -> None:
     assert titles(f'"""The module."""\n\n{comment}\n') == []
 
 
-def test_docstrings_elsewhere_are_looked_at_and_names_are_not(
+def test_docstrings_are_checked_everywhere_and_names_in_the_package(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests may call a thing `told`, but do not begin a docstring with Give either."""
     ours, others = tmp_path / "ours", tmp_path / "others"
     for folder in (ours, others):
         folder.mkdir()

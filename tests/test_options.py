@@ -1,4 +1,4 @@
-"""The options that choose an executor."""
+"""Options common to commands that read captures."""
 
 import sys
 from pathlib import Path
@@ -41,7 +41,7 @@ def _replays(tmp_path: Path, ranks: int) -> list[Path]:
 def test_every_command_takes_graph_captures(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Traces of the capture of graphs that lie elsewhere tell the ops of what was replayed."""
+    """Traces of graph captures in another place give replays their ops."""
     monkeypatch.chdir(tmp_path)
     (path,) = _replays(tmp_path, 1)
     name, *options = command
@@ -54,8 +54,8 @@ def test_every_command_takes_graph_captures(
 
 
 @pytest.mark.slow
-def test_workers_are_told_of_graph_captures(tmp_path: Path) -> None:
-    """They are processes of their own."""
+def test_workers_use_graph_captures(tmp_path: Path) -> None:
+    """In processes of their own."""
     _replays(tmp_path, 2)
     options = ("-c", "op", "--workers", "2", "--with", str(tmp_path / "away"))
     done = run("prof", str(tmp_path / "ranks"), *options)
@@ -63,7 +63,7 @@ def test_workers_are_told_of_graph_captures(tmp_path: Path) -> None:
 
 
 def test_parts_of_a_dataset_are_made_again_with_other_graph_captures(tmp_path: Path) -> None:
-    """What was parsed without them is not what is asked for with them."""
+    """Rows parsed without them differ."""
     _replays(tmp_path, 2)
     parse = ("parse", str(tmp_path / "ranks"), "-o", f"{tmp_path}/net/")
     assert "already" not in run(*parse).stderr
@@ -73,7 +73,7 @@ def test_parts_of_a_dataset_are_made_again_with_other_graph_captures(tmp_path: P
     assert shown.stdout.split()[1:] == ["mm", "relu"] * 2
 
 
-def test_graph_captures_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_graph_captures_are_an_error(tmp_path: Path) -> None:
     """One line, before any work."""
     (path,) = _replays(tmp_path, 1)
     assert refused("prof", str(path), "--with", str(tmp_path / "nowhere")) == (
@@ -81,8 +81,8 @@ def test_graph_captures_that_are_not_there(tmp_path: Path) -> None:
     )
 
 
-def test_a_glob_means_no_captures_of_graphs(tmp_path: Path) -> None:
-    """What lies in capture_traces/ belongs to the trace beside that folder, and is found there."""
+def test_a_glob_leaves_out_graph_captures(tmp_path: Path) -> None:
+    """Those in capture_traces/ belong to the trace next to that folder."""
     (path,) = _replays(tmp_path, 1)
     (tmp_path / "away").rename(path.parent / "capture_traces")
     done = run("prof", str(tmp_path / "**" / "*.json"), "-c", "op")
@@ -96,7 +96,9 @@ def test_a_glob_means_no_captures_of_graphs(tmp_path: Path) -> None:
         (["--workers", "many"], "such as tcp://host:8786"),
     ],
 )
-def test_wrong_usage(options: list[str], words: str, tmp_path: Path) -> None:
+def test_conflicting_options_are_a_usage_error(
+    options: list[str], words: str, tmp_path: Path
+) -> None:
     """Exit code 2, nothing done."""
     done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "-o", f"{tmp_path}/o/", *options)
     assert (done.code, words in done.stderr) == (2, True)
@@ -104,7 +106,7 @@ def test_wrong_usage(options: list[str], words: str, tmp_path: Path) -> None:
 
 
 def test_a_cluster_needs_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is missing, the line says how to get it."""
+    """Without it, the line says how to install it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "pyprof.inputs.dask_cluster", raising=False)
     done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "--workers", "tcp://127.0.0.1:1")
@@ -119,7 +121,7 @@ READERS = ("summary", "prof", "lines", "report", "roofline", "export", "diff", "
 
 @pytest.mark.parametrize("option", ["--quiet", "--strict", "--workers"])
 def test_commands_that_read_captures_share_their_options(option: str) -> None:
-    """In the same words; prof has a --strict of its own."""
+    """With the same help; prof has a --strict of its own."""
     context = click.Context(main)
     found = {}
     for name in READERS:
@@ -139,10 +141,10 @@ def test_commands_that_read_captures_share_their_options(option: str) -> None:
         (["A", "B"], ["a", "b"], ("a", "b")),
     ],
 )
-def test_what_is_named_comes_as_captures(
+def test_arguments_arrive_as_one_tuple_of_captures(
     arguments: list[str], given: list[str], paths: tuple[str, ...]
 ) -> None:
-    """Several arguments as one tuple; stdin where nothing has to be named, else it is misuse."""
+    """Without any it is stdin, or a usage error."""
     taken: list[Captures] = []
 
     @click.command

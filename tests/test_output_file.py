@@ -1,4 +1,4 @@
-"""Output files are complete or absent; devices and pipes are written to as they are."""
+"""Output files are complete or absent; devices and pipes are written to in place."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from pyprof.errors import PyprofError
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
 @pytest.mark.parametrize("linked", [True, False])
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path, *, linked: bool) -> None:
-    """-o /dev/null leaves the device where it is; a link stays one, and its file is written."""
+    """-o /dev/null keeps the device; a link stays a link, and its target is written."""
     target, given = tmp_path / "net.dict", tmp_path / "given.dict"
     os.mkfifo(target)
     given.symlink_to(target)
@@ -31,8 +31,8 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path, *, linked: bool) 
 
 
 @pytest.mark.parametrize("error", [PyprofError("no"), ValueError("no"), KeyboardInterrupt()])
-def test_a_failure_leaves_no_half_file(error: BaseException, tmp_path: Path) -> None:
-    """Whatever ends the writing, the old file stays and nothing is left beside it."""
+def test_a_failure_leaves_no_partial_file(error: BaseException, tmp_path: Path) -> None:
+    """However writing ends, the old file stays, and no other is left."""
     target = tmp_path / "net.dict"
     target.write_bytes(b"old")
 
@@ -48,7 +48,7 @@ def test_a_failure_leaves_no_half_file(error: BaseException, tmp_path: Path) -> 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
 def test_an_output_has_ordinary_permissions(tmp_path: Path) -> None:
-    """The file that appears is as readable as one that `open` makes."""
+    """As if made by `open`."""
     (tmp_path / "ordinary").touch()
     with output_file.open_output(str(tmp_path / "net.dict")) as file:
         file.write(b"whole")
@@ -66,7 +66,7 @@ def test_an_output_has_ordinary_permissions(tmp_path: Path) -> None:
      (["myhost_42.1690000000000.pt.trace.json"], "42.report.html")],
 )  # fmt: skip
 def test_an_output_is_named_after_its_input(inputs: list[str], name: str) -> None:
-    """Without folders, suffixes of captures, hosts and secrets; by itself for several."""
+    """Without folders, capture suffixes, hosts and secrets; several have a name of their own."""
     assert output_file.named_after(inputs, "report.html") == name
 
 

@@ -1,4 +1,4 @@
-"""No output replaces what is read, nor a capture that pyprof did not write."""
+"""No output replaces an input, nor a capture that pyprof did not write."""
 
 import ast
 import gzip
@@ -75,10 +75,10 @@ SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {
     ("name", "spelling"),
     [*((name, "a hard link") for name in READING), *(("prof", spelling) for spelling in SPELLINGS)],
 )
-def test_no_command_writes_over_what_it_reads(
+def test_no_command_overwrites_its_input(
     name: str, spelling: str, net: Path, tmp_path: Path
 ) -> None:
-    """However the output spells it, the input stays and one line says so."""
+    """However the output's path is written; one line says so."""
     before = net.read_bytes()
     target = SPELLINGS[spelling](net, tmp_path / "beside")
     said = refused(name, *given(name, net), "-o", target)
@@ -92,8 +92,8 @@ SETS = [name for name in READING if name not in ("peaks", "doctor")]
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("glob", ["", "*.sqlite"])
-def test_no_command_writes_over_one_of_a_set(name: str, glob: str, tmp_path: Path) -> None:
-    """Nor where a folder or a glob names it; that one of them is not the reason."""
+def test_no_command_overwrites_a_file_of_a_set(name: str, glob: str, tmp_path: Path) -> None:
+    """Nor one found by a folder or a glob."""
     folder = tmp_path / "in"
     folder.mkdir()
     ranks = [capture(folder / f"net.rank{rank}.sqlite") for rank in range(2)]
@@ -112,7 +112,7 @@ def _suffix(name: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
 def test_no_command_replaces_a_capture(name: str, net: Path, tmp_path: Path) -> None:
-    """One that is not read, whatever it is called; its own files it does replace."""
+    """Under any name, even if it is not read; pyprof's own outputs are replaced."""
     target = tmp_path / f"out{_suffix(name)}"
     shutil.copy(capture(tmp_path / "other.sqlite"), target)
     before = target.read_bytes()
@@ -128,8 +128,8 @@ def test_no_command_replaces_a_capture(name: str, net: Path, tmp_path: Path) -> 
     "suffix",
     few([s for form in export.FORMATS for s in form.suffixes], ".prof", ".pt.trace.json", ".csv"),
 )
-def test_what_was_exported_is_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
-    """Also where it is a timeline, which can be read as a capture."""
+def test_exported_files_are_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
+    """Even a timeline, which can be read as a capture."""
     for _ in range(2):
         assert run("export", net, "-o", tmp_path / f"out{suffix}").code == 0
 
@@ -142,8 +142,8 @@ CAPTURES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("kind", CAPTURES)
-def test_any_capture_stays(kind: str, tmp_path: Path) -> None:
-    """Whose ever, and also one that is damaged: it may be mended."""
+def test_captures_of_every_tool_stay(kind: str, tmp_path: Path) -> None:
+    """Even damaged ones: they may be repaired."""
     CAPTURES[kind](tmp_path / "net.txt")
     before = (tmp_path / "net.txt").read_bytes()
     with (
@@ -155,7 +155,7 @@ def test_any_capture_stays(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"PAR1", b'{"a": 1}', b"<html>", b"\x1f\x8b"])
-def test_what_is_no_capture_is_replaced(content: bytes, tmp_path: Path) -> None:
+def test_other_files_are_replaced(content: bytes, tmp_path: Path) -> None:
     """As by any other program."""
     (tmp_path / "net.txt").write_bytes(content)
     with output_file.open_output(str(tmp_path / "net.txt")) as file:
@@ -163,8 +163,8 @@ def test_what_is_no_capture_is_replaced(content: bytes, tmp_path: Path) -> None:
     assert (tmp_path / "net.txt").read_bytes() == b"new"
 
 
-def test_a_capture_that_comes_meanwhile_stays(net: Path, tmp_path: Path) -> None:
-    """It is looked at once more before the new file takes its place."""
+def test_a_capture_made_meanwhile_stays(net: Path, tmp_path: Path) -> None:
+    """The path is checked again before the new file is renamed."""
     target = tmp_path / "out.txt"
 
     def write() -> None:
@@ -183,8 +183,8 @@ def test_a_capture_that_comes_meanwhile_stays(net: Path, tmp_path: Path) -> None
     "line",
     ["prof net.dict >> net.dict", "prof - -o net.dict < net.dict", "prof -o net.dict < net.dict"],
 )
-def test_redirections_are_known(line: str, net: Path, tmp_path: Path) -> None:
-    """What the shell opened as stdin and stdout is read and written as well."""
+def test_redirections_are_checked(line: str, net: Path, tmp_path: Path) -> None:
+    """Files that the shell opened as stdin and stdout."""
     assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
     before = (tmp_path / "net.dict").read_bytes()
     done = subprocess.run(
@@ -197,10 +197,10 @@ def test_redirections_are_known(line: str, net: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(SCRIPTS - {"try"}))
 @pytest.mark.parametrize("suffix", [".pt.trace.json.gz", ".dict"])
-def test_a_capture_of_others_ends_a_capture_before_it_begins(
+def test_capture_refuses_another_tools_file_before_the_run(
     name: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script does not run: hours of it would be lost."""
+    """Hours of running could be lost."""
     if (name, suffix) == ("capture", ".dict"):
         pytest.skip("it writes none")
     monkeypatch.chdir(tmp_path)
@@ -212,8 +212,8 @@ def test_a_capture_of_others_ends_a_capture_before_it_begins(
     assert not Path("ran").exists()
 
 
-def test_what_pyprof_recorded_is_told(tmp_path: Path) -> None:
-    """Its traces name its version; its databases have its number."""
+def test_captures_of_pyprof_are_recognised(tmp_path: Path) -> None:
+    """Traces have its version, databases its number."""
     ours = {"schemaVersion": 1, "pyprof_version": "0.1.0", "traceEvents": []}
     (tmp_path / "ours.json").write_text(json.dumps(ours))
     (tmp_path / "theirs.json").write_text('{"traceEvents": []}')
@@ -235,10 +235,10 @@ PLACES: dict[str, Callable[[Path], Path]] = {
 
 @pytest.mark.parametrize("said", PLACES)
 @pytest.mark.parametrize("name", [name for name in READING if name != "parse"])
-def test_a_place_that_cannot_be_written_is_told_before_the_work(
+def test_an_unwritable_output_is_an_error_before_the_work(
     name: str, said: str, tmp_path: Path
 ) -> None:
-    """The input, which is not even there, has not been looked at."""
+    """Even a missing input is not looked at before."""
     (tmp_path / "file").touch()
     target = PLACES[said](tmp_path)
     done = run(name, *given(name, tmp_path / "none.sqlite"), "-o", target)
@@ -264,7 +264,7 @@ MAY_WRITE = {
 
 @pytest.mark.long
 def test_nothing_else_opens_files_for_writing() -> None:
-    """A command that wrote by itself would be guarded by nobody."""
+    """Such files would not be guarded."""
     found = {
         path.relative_to(TOP).as_posix()
         for path in (TOP / "pyprof").rglob("*.py")
@@ -290,7 +290,7 @@ LINKS = {"a file": "old.csv", "nothing": "new.csv", "itself": "out.csv"}
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 @pytest.mark.parametrize("to", LINKS)
 def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path) -> None:
-    """As the shell follows it; the link stays one, and one to itself is told."""
+    """As by the shell; the link stays, and one to itself is an error."""
     (tmp_path / "old.csv").write_text("old")
     target = tmp_path / "out.csv"
     target.symlink_to(LINKS[to])
@@ -322,7 +322,7 @@ def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path
 def test_messages_name_inputs_as_given(
     arguments: tuple[str, ...], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is read by its absolute path is named by the relative one that was given."""
+    """By the relative path, though the absolute one is read."""
     folder = tmp_path / "in-run"
     (folder / "in").mkdir(parents=True)
     capture(folder / "in" / "net.sqlite")
@@ -347,7 +347,7 @@ def test_warnings_of_json_name_inputs_as_given(
 
 
 def test_only_whole_paths_are_spelt_as_given() -> None:
-    """A name that begins like an input's is another's."""
+    """A name that only begins like an input is another file's."""
     known = overwrite_guard.Guard()
     known.spelt("/data/a", "a")
     known.spelt("/data/a/b.json", "./a/b.json")
@@ -375,10 +375,10 @@ READ_WITH_CAPTURES = {
 
 @pytest.mark.parametrize("kind", READ_WITH_CAPTURES)
 @pytest.mark.parametrize("spelling", ["itself", "a hard link"])
-def test_no_command_writes_over_what_is_read_with_a_capture(
+def test_no_command_overwrites_what_is_read_with_a_capture(
     kind: str, spelling: str, tmp_path: Path
 ) -> None:
-    """Though nobody named it, and whatever is in it."""
+    """Whatever it holds, and though it was not named."""
     trace = tmp_path / "in" / "net.json"
     beside = trace.parent / READ_WITH_CAPTURES[kind]
     trace.parent.mkdir()
@@ -391,7 +391,7 @@ def test_no_command_writes_over_what_is_read_with_a_capture(
         assert beside.read_text() == "{}"
 
 
-def test_no_command_writes_over_a_snapshot_beside_a_capture(net: Path) -> None:
+def test_no_command_overwrites_a_snapshot_next_to_a_capture(net: Path) -> None:
     snapshot = net.with_name("net.memory.pickle")
     snapshot.write_bytes(b"x")
     done = run("summary", net, "-o", snapshot)
@@ -399,8 +399,8 @@ def test_no_command_writes_over_a_snapshot_beside_a_capture(net: Path) -> None:
     assert snapshot.read_bytes() == b"x"
 
 
-def test_no_command_writes_over_what_a_named_folder_holds(net: Path, tmp_path: Path) -> None:
-    """The model's configuration, and traces of the capture of graphs."""
+def test_no_command_overwrites_files_of_a_named_folder(net: Path, tmp_path: Path) -> None:
+    """A model's configuration, and traces of graph captures."""
     for file in ("a/config.json", "b/bs_1.json", "c/capture_traces/bs_1.json"):
         target = tmp_path / file
         target.parent.mkdir(parents=True)

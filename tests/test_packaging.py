@@ -1,4 +1,4 @@
-"""What is released: the wheel holds what the package needs at run time, and nothing else."""
+"""The release: the wheel holds what the package needs at run time, and nothing else."""
 
 import email
 import os
@@ -39,7 +39,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def test_the_wheel_holds_the_package_and_its_data(wheel: zipfile.ZipFile) -> None:
-    """Every module, the table of CUPTI calls and the mark of a typed package; no tests."""
+    """Every module, the table of CUPTI calls and py.typed; no tests."""
     assert {"pyprof/py.typed", "pyprof/readers/cupti_calls.txt"} <= DATA
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     pages = {name for name in names if "/share/man/man1/" in name}
@@ -49,7 +49,7 @@ def test_the_wheel_holds_the_package_and_its_data(wheel: zipfile.ZipFile) -> Non
 
 
 def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
-    """`pyprof` is installed as a command; the licence text comes along."""
+    """`pyprof` is installed as a command."""
     about = {name.partition(".dist-info/")[2]: name for name in wheel.namelist()}
     entry_points = wheel.read(about["entry_points.txt"]).decode()
     assert "pyprof = pyprof.program:main" in entry_points
@@ -57,7 +57,7 @@ def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
 
 
 def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
-    """What an index shows of the package, and what a report needs comes with it."""
+    """All that an index shows; the dependencies of reports."""
     about = _metadata(wheel)
     for field in ("Summary", "Keywords", "Classifier", "License-Expression", "Requires-Python"):
         assert about[field]
@@ -71,7 +71,7 @@ def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
 
 
 def test_links_of_the_description_lead_to_the_source() -> None:
-    """If it has a home; else the words stay. Other links and code are as they were."""
+    """If the project has a home; else only their text stays. Code is unchanged."""
     described = runpy.run_path(str(TOP / "hatch_build.py"))["described"]
     text = "[a](docs/a.md#x), [b](https://b), [c](#c), `x[0](1)`"
     assert described("[a](docs/a.md)", "https://h/p") == "[a](https://h/p/blob/main/docs/a.md)"
@@ -82,7 +82,7 @@ def test_links_of_the_description_lead_to_the_source() -> None:
 
 
 def test_links_of_a_project_lead_to_files_of_it() -> None:
-    """The labels are those that an index knows; what is linked is there."""
+    """With the labels that an index knows."""
     links = runpy.run_path(str(TOP / "hatch_build.py"))["project_urls"]("https://h/p")
     assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} == set(links)
     for link in links.values():
@@ -92,7 +92,7 @@ def test_links_of_a_project_lead_to_files_of_it() -> None:
 
 @pytest.mark.long
 def test_a_release_names_its_home(tmp_path: Path) -> None:
-    """So does a wheel that somebody makes of its sdist, wherever; a build of a clone names none."""
+    """So does a wheel built from its sdist; a build of a clone names none."""
     home = "https://example.com/us/pyprof"
     _, path = _rebuilt(tmp_path, home=f"{home}/")
     with zipfile.ZipFile(path) as released:
@@ -104,7 +104,7 @@ def test_a_release_names_its_home(tmp_path: Path) -> None:
 
 
 def test_a_build_of_a_clone_names_no_home(wheel: zipfile.ZipFile) -> None:
-    """A copy must not send its users to somebody else's."""
+    """Its users would be sent to another project."""
     assert "Project-URL" not in _metadata(wheel)
 
 
@@ -129,7 +129,7 @@ def _metadata(wheel: zipfile.ZipFile) -> Message:
 
 @pytest.mark.long
 def test_the_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    """It holds all that a build needs; both pass the check of the index."""
+    """Both pass the index's check."""
     check = pytest.importorskip("twine.commands.check")
     sdist, again = _rebuilt(tmp_path)
     with zipfile.ZipFile(again) as other:

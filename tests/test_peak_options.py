@@ -1,4 +1,4 @@
-"""What to measure against is said by the same options wherever it is shown."""
+"""The same options choose peaks in every command."""
 
 import re
 from pathlib import Path
@@ -29,8 +29,8 @@ def net(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", few(COMMANDS, "summary"))
-def test_every_report_measures_against_what_is_asked(command: str, net: Path) -> None:
-    """The same peak gives the same report, another peak another one."""
+def test_every_report_uses_the_given_peak(command: str, net: Path) -> None:
+    """Another peak gives another report."""
     name, *more = COMMANDS[command]
 
     def written(*options: str) -> str:
@@ -47,8 +47,8 @@ def test_every_report_measures_against_what_is_asked(command: str, net: Path) ->
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "-1410", "0", "1e999", "fast"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_no_clock_is_wrong_usage(command: str, text: str, net: Path) -> None:
-    """Exit code 2 and a word on what would do; nothing is written."""
+def test_an_invalid_clock_is_a_usage_error(command: str, text: str, net: Path) -> None:
+    """Exit code 2 with an example; nothing is written."""
     target = net.with_name(COMMANDS[command][0])
     done = run(command, f"--gpu=clock={text}", "-o", target, net)
     assert (done.code, done.stdout, target.exists()) == (2, "", False)
@@ -56,8 +56,8 @@ def test_what_is_no_clock_is_wrong_usage(command: str, text: str, net: Path) -> 
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_device_of_which_nothing_is_known_ends_it(command: str, net: Path) -> None:
-    """One line that says where to look, and no file."""
+def test_an_unknown_device_is_an_error(command: str, net: Path) -> None:
+    """One line says where to look; no file is written."""
     target = net.with_name(COMMANDS[command][0])
     done = run(command, "--gpu", "NVIDIA B9000", "-o", target, net)
     assert (done.code, done.stdout, target.exists()) == (1, "", False)
@@ -65,8 +65,8 @@ def test_a_device_of_which_nothing_is_known_ends_it(command: str, net: Path) -> 
     assert done.stderr.count("\n") == 1
 
 
-def test_a_part_of_a_name_is_enough_where_one_card_has_it(net: Path) -> None:
-    """As for `pyprof peaks`; of several the user has to say which."""
+def test_a_unique_part_of_a_card_name_is_enough(net: Path) -> None:
+    """As for `pyprof peaks`; of several cards the user has to choose."""
 
     def shown(name: str) -> str:
         return run("prof", "-q", "-c", "peak", "--gpu", name, net).stdout
@@ -79,8 +79,7 @@ def test_a_part_of_a_name_is_enough_where_one_card_has_it(net: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("prof", "--gpu", "H101"), ("peaks", "H101")])
-def test_a_card_may_be_meant(arguments: tuple[str, ...], net: Path) -> None:
-    """The nearest name is asked for."""
+def test_a_misspelt_card_is_suggested(arguments: tuple[str, ...], net: Path) -> None:
     done = run(*arguments, *[net] * (arguments[0] == "prof"))
     assert done.code == 1
     assert "no peaks known for 'H101'; did you mean 'H100'?" in done.stderr

@@ -1,4 +1,4 @@
-"""The bar that commands show while they work long: on a terminal alone, and not with -q."""
+"""The progress bar of long work: only on a terminal, and not with -q."""
 
 import os
 import re
@@ -54,7 +54,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
 def test_stages_are_named_on_a_bar(
     arguments: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each in its turn with how many are done; at the end all are."""
+    """One after the other, with how many are done; at the end all are."""
     monkeypatch.setattr(progress, "_LONG_BYTES", 0)
     shown = on_a_terminal(monkeypatch, *arguments)
     assert re.findall(r"\] +(\d+)/(\d+) +(\w+(?: up)?)", shown) == [
@@ -64,8 +64,7 @@ def test_stages_are_named_on_a_bar(
 
 @pytest.mark.usefixtures("net")
 @pytest.mark.parametrize("quiet", [True, False], ids=["-q", "a small file"])
-def test_no_bar(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a parameter
-    """Not for those who want none, nor for what is done at once."""
+def test_no_bar_with_quiet_or_for_short_work(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a parameter
     if quiet:
         monkeypatch.setattr(progress, "_LONG_BYTES", 0)
     assert on_a_terminal(monkeypatch, "summary", *["-q"] * quiet, "net.sqlite") == ""
@@ -74,7 +73,7 @@ def test_no_bar(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: 
 def test_no_bar_in_a_file(
     net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is no terminal gets none."""
+    """Only a terminal has one."""
     monkeypatch.setattr(progress, "_LONG_BYTES", 0)
     main(["summary", str(net)], standalone_mode=False)
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""What a release needs: a tag, a version and a changelog that agree; workflows that exist."""
+"""A release needs a tag, a version and a changelog that agree, and valid workflows."""
 
 import re
 from typing import Any
@@ -37,7 +37,7 @@ def test_the_notes_are_those_of_the_version() -> None:
         ("v1.2.0", "1.2.0", "# Changelog\n", "begins with None"),
     ],
 )
-def test_what_is_not_ready_is_not_released(
+def test_an_incomplete_release_is_refused(
     tag: str, version: str, changelog: str, reason: str
 ) -> None:
     """One line says what is missing."""
@@ -51,7 +51,7 @@ def test_the_changelog_begins_with_this_version() -> None:
 
 
 def test_the_changelog_of_an_unreleased_version_is_short() -> None:
-    """What is new of a version that nobody has is not told change by change."""
+    """Nobody needs its single changes."""
     (_, *sections) = (TOP / "CHANGELOG.md").read_text("utf-8").split("\n## ")
     unreleased = [text for text in sections if "(unreleased)" in text.partition("\n")[0]]
     assert all(len(text.split()) <= 400 for text in unreleased)
@@ -65,8 +65,8 @@ def _workflow(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["ci", "release"])
-def test_workflows_run_what_is_there(name: str) -> None:
-    """Make's targets, scripts and modules exist; steps run or use something, jobs need jobs."""
+def test_workflows_use_existing_targets_and_scripts(name: str) -> None:
+    """Steps run or use something, and jobs need existing jobs."""
     jobs = _workflow(name)["jobs"]
     lines = [step["run"] for job in jobs.values() for step in job.get("steps", ()) if "run" in step]
     targets = re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text("utf-8"), re.MULTILINE)
@@ -80,15 +80,15 @@ def test_workflows_run_what_is_there(name: str) -> None:
         assert "uses" in job or all(("run" in step) != ("uses" in step) for step in job["steps"])
 
 
-def test_every_python_that_is_promised_is_tried() -> None:
-    """The versions of the matrix are those of the classifiers."""
+def test_every_supported_python_is_tested() -> None:
+    """The matrix has the versions of the classifiers."""
     text = (TOP / "pyproject.toml").read_text("utf-8")
     promised = re.findall(r"Python :: (3\.\d+)", text)
     assert _workflow("ci")["jobs"]["python"]["strategy"]["matrix"]["python"] == promised
 
 
 def test_a_release_says_where_it_comes_from() -> None:
-    """The home in its metadata is the repository in which it is built."""
+    """The home in its metadata is the repository that builds it."""
     steps = _workflow("release")["jobs"]["build"]["steps"]
     (package,) = (step for step in steps if step.get("run") == "make package")
     assert "github.repository" in package["env"]["PROJECT_URL"]

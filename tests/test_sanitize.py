@@ -1,4 +1,4 @@
-"""No text of a capture, and no file's name, rules a terminal or becomes a formula."""
+"""No text of a capture and no file's name controls a terminal or becomes a formula."""
 
 import csv
 import io
@@ -39,8 +39,8 @@ VISIBLE |= {*range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 
 """Format characters that are signs of scripts, shorthand and music, and neither hide nor turn."""
 
 
-def test_what_unicode_calls_control_or_format_is_replaced() -> None:
-    """Each character of Unicode, but for signs that are seen; nothing else is touched."""
+def test_control_and_format_characters_are_replaced() -> None:
+    """All of Unicode's, except for visible ones; nothing else is touched."""
     shown = sanitize.single_line(ALL)
     for before, after in zip(ALL, shown, strict=True):
         if unicodedata.category(before) == "Cn":  # of which nobody knows
@@ -49,7 +49,7 @@ def test_what_unicode_calls_control_or_format_is_replaced() -> None:
         assert (after == before) == (expected or before == " "), hex(ord(before))
 
 
-def test_arrow_reads_the_class_as_python_does() -> None:
+def test_arrow_and_python_match_the_same_characters() -> None:
     """Tables replace whole columns at a time."""
     texts = pa.array(list(ALL))
     shown = pc.replace_substring_regex(texts, sanitize.UNSAFE, " ")
@@ -58,7 +58,7 @@ def test_arrow_reads_the_class_as_python_does() -> None:
 
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=30))
 def test_a_message_is_one_safe_line_that_shows_what_there_was(text: str) -> None:
-    """Bytes of names that are not UTF-8 included; texts without anything unsafe stay."""
+    """Bytes that are no UTF-8 are shown as escapes; safe texts are unchanged."""
     shown = sanitize.message(text)
     assert not re.search(sanitize.UNSAFE, shown)
     shown.encode()
@@ -66,15 +66,14 @@ def test_a_message_is_one_safe_line_that_shows_what_there_was(text: str) -> None
         assert shown == text.strip()
 
 
-def test_a_name_in_a_message_is_known() -> None:
-    """Its characters are spelt as Python spells them."""
+def test_a_name_in_a_message_is_shown_as_python_escapes_it() -> None:
     assert sanitize.message("net\x1b[31m\u202e\udce9.sqlite: no\nsuch file") == (
         "net\\x1b[31m\\u202e\\udce9.sqlite: no such file"
     )
 
 
 def test_only_a_heading_is_bold() -> None:
-    """A name cannot make itself one in the middle of a line, nor leave a terminal bold."""
+    """A name can neither become bold nor leave the terminal bold."""
     bold, plain = "\x1b[1m", "\x1b[0m"
     line = f"{bold}Op{plain}  {bold}name{plain}"
     assert sanitize.multiline(f"{line}\nx {line}") == (
@@ -83,8 +82,8 @@ def test_only_a_heading_is_bold() -> None:
     assert sanitize.multiline(f"{bold}name") == " [1mname"
 
 
-def test_the_page_takes_the_same_texts_for_formulas() -> None:
-    """It writes CSV, too, of its tables."""
+def test_the_page_escapes_the_same_formulas() -> None:
+    """Its tables can be saved as CSV."""
     script = (TOP / "pyprof/render/page/static/tables.js").read_text(encoding="utf-8")
     (listed,) = re.findall(r"const plain = \(text\) => \(/\^\[(.*?)\]/", script)
     taken = listed.replace(r"\-", "-").encode().decode("unicode_escape")
@@ -121,22 +120,20 @@ ELSEWHERE = {"parse", "capture", "run", "report", "export", "roofline", "mcp", "
 """What gives no table, or what `summary` and `prof` show; of memory below."""
 
 
-def test_every_command_is_looked_at() -> None:
-    """A new one is to stand here, too."""
+def test_every_command_is_tested_here() -> None:
     assert {arguments[0] for arguments in SHOWN.values()} | ELSEWHERE == {*names()}
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_what_is_shown_is_safe(name: str, evil: Path) -> None:
-    """Tables and notes have none of it."""
+def test_tables_and_notes_are_safe(name: str, evil: Path) -> None:
     done = run(*(evil if text == "FILE" else text for text in SHOWN[name]))
     assert done.code == 0, done.stderr
     assert all(map(is_safe, done.stdout.split("\n")))
     assert all(map(is_safe, done.stderr.split("\n")))
 
 
-def test_what_memory_shows_is_safe(tmp_path: Path) -> None:
-    """Frames of a snapshot are texts of whoever ran the program."""
+def test_output_of_memory_is_safe(tmp_path: Path) -> None:
+    """A snapshot's frames are texts of whoever ran the program."""
     device = built.training()
     device.alloc(1 << 30, (EVIL, f"/x/{EVIL}.py", 3))
     done = run("memory", built.write(tmp_path / "net.pickle", device))
@@ -164,7 +161,7 @@ def test_names_in_messages_are_safe(name: str, content: bytes | None, tmp_path: 
     "arguments", [["export", "x", "-o", EVIL], [EVIL], ["prof", f"--{EVIL}"], ["prof", "-w", EVIL]]
 )
 def test_wrong_usage_is_safe(arguments: list[str]) -> None:
-    """A shell's pattern makes arguments of names."""
+    """A shell's glob turns names into arguments."""
     done = run(*arguments)
     assert done.code == 2
     assert all(map(is_safe, done.stderr.split("\n")))
@@ -174,7 +171,7 @@ def test_wrong_usage_is_safe(arguments: list[str]) -> None:
 def test_data_on_a_terminal_is_safe(
     arguments: list[str], evil: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CSV and dict lines hold any text, for programs; a terminal is shown none that rules it."""
+    """CSV and dict lines keep any text for programs, but not on a terminal."""
     pty = pytest.importorskip("pty", reason="terminals are others there")
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
@@ -204,8 +201,8 @@ def test_a_formula_gets_an_apostrophe(text: str) -> None:
     }
 
 
-def test_what_is_no_formula_stays() -> None:
-    """Nor do numbers change: -5 is one in every spreadsheet."""
+def test_other_texts_are_unchanged() -> None:
+    """Numbers, too: -5 is one in every spreadsheet."""
     assert [*map(sanitize.escape_formula, [*PLAIN, -5, -1.5, None])] == [*PLAIN, -5, -1.5, None]
     rows = pa.table({"a": PLAIN, "b": range(0, -len(PLAIN), -1)})
     assert sanitize.escape_formulas(rows).equals(rows)
@@ -223,7 +220,7 @@ CSV = {
 
 @pytest.mark.parametrize("name", CSV)
 def test_no_text_of_csv_is_a_formula(name: str, tmp_path: Path) -> None:
-    """Of rows, unless `--raw` asks for the texts as they are; numbers are the same in both."""
+    """Unless `--raw` asks for texts as they are; numbers are the same in both."""
     net = nsys_db(
         tmp_path / "net.sqlite",
         [Work("=cmd|calc", (1000, 1100), (110, 120)), Work("-k", (2000, 2300), (210, 220))],
@@ -268,7 +265,7 @@ def test_raw_goes_with_csv(arguments: list[str]) -> None:
         ("me@home: a?b=c", "me@home: a?b=c"),
     ],
 )
-def test_what_opens_doors_is_in_no_message(text: str, shown: str) -> None:
-    """Passwords, tokens and signatures of URLs, wherever one stands in a text."""
+def test_credentials_are_in_no_message(text: str, shown: str) -> None:
+    """Passwords, tokens and signatures of URLs, anywhere in a text."""
     assert sanitize.message(text) == shown
     assert sanitize.message(shown) == shown

@@ -1,4 +1,4 @@
-"""The columns at the boundaries: built by name, checked, never silently wrong."""
+"""Columns at the boundaries: built by name, checked, never silently wrong."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ def _empty() -> Capture:
 
 
 def test_the_19_old_keys_keep_names_and_order() -> None:
-    """The contract with the original's files."""
+    """For files of the original."""
     names = (
         "kShortName kDuration layer trace reprMarkers marker seqMarker seqId subSeqId altSeqId dir "
         "mod op tid device stream grid block kLongName"
@@ -27,7 +27,7 @@ def test_the_19_old_keys_keep_names_and_order() -> None:
 
 
 def test_a_table_is_built_from_some_of_its_columns() -> None:
-    """Those not given are null; texts become dictionaries where the schema says so."""
+    """Others are null; texts become dictionaries where the schema says so."""
     found = schema.table(schema.CALLS, {"start": [1, 2], "name": ["a", "a"]})
     assert found.schema == schema.CALLS
     assert found.column("corr").null_count == 2
@@ -36,13 +36,13 @@ def test_a_table_is_built_from_some_of_its_columns() -> None:
 
 
 def test_a_column_that_the_schema_does_not_have_is_an_error() -> None:
-    """A typing error of a reader's author shows at once."""
+    """A reader's typing error is noticed at once."""
     with pytest.raises(KeyError, match="strat"):
         schema.table(schema.CALLS, {"strat": [1]})
 
 
 def test_values_that_do_not_fit_are_an_error() -> None:
-    """Nothing is cut off."""
+    """Nothing is truncated."""
     with pytest.raises(pa.ArrowInvalid):
         schema.table(schema.ACTIVITIES, {"device": pa.array([2**31])})
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
@@ -64,7 +64,7 @@ def test_check_finds_a_table_of_other_columns(name: str) -> None:
 
 
 def test_columns_without_values_share_their_memory() -> None:
-    """Of many columns most captures fill few."""
+    """Most captures fill few columns."""
     rows, before = 1 << 16, pa.total_allocated_bytes()
     table = schema.table(schema.ACTIVITIES, {"kind": np.zeros(rows, np.int8)})
     table.validate(full=True)

@@ -1,4 +1,4 @@
-"""The documentation as a site: its pages, what they are made of, and that it builds."""
+"""The documentation as a site: its pages, their parts, and that it builds."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def _module(name: str) -> Any:  # noqa: ANN401 - a module of docs/
 
 @pytest.mark.slow
 def test_every_command_has_a_man_page(tmp_path: Path) -> None:
-    """With its name, options and summary, and nothing that roff takes for a request of its own."""
+    """With its name, options and summary, and no accidental roff request."""
     written = _module("command_pages").write(tmp_path)
     assert {path.name for path in written} == {
         "pyprof.1",
@@ -53,7 +53,7 @@ def test_every_command_has_a_man_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
-def test_man_pages_are_roff(tmp_path: Path) -> None:
+def test_man_pages_are_valid_roff(tmp_path: Path) -> None:
     """Groff shows them without a warning, with examples line by line."""
     written = _module("command_pages").write(tmp_path)
     command = ["groff", "-man", "-Tascii", "-P-cbou", "-ww", *map(str, written)]
@@ -63,7 +63,7 @@ def test_man_pages_are_roff(tmp_path: Path) -> None:
 
 
 def test_the_page_of_commands_has_their_help() -> None:
-    """Each command under its name, with all its options."""
+    """Each command with all its options."""
     page = _module("command_pages").markdown()
     assert re.findall(r"^## `pyprof (.*)`$", page, re.MULTILINE) == names()
     for name in names():
@@ -89,7 +89,7 @@ def test_size_of_an_installation_is_that_of_its_largest_packages() -> None:
 
 
 def test_extras_that_are_named_exist() -> None:
-    """The table of extras is the project's."""
+    """In the project."""
     text = (TOP / "pyproject.toml").read_text("utf-8")
     section = text.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
     extras = set(re.findall(r"^(\w+) = ", section, re.MULTILINE))
@@ -102,7 +102,7 @@ def test_extras_that_are_named_exist() -> None:
 
 
 def test_the_gallery_has_a_picture_of_each_report() -> None:
-    """As `make screenshots` writes them; small enough for a repository."""
+    """As `make screenshots` writes them, small enough for a repository."""
     gallery = _module("gallery")
     written = re.findall(r"-o (\S+)\.html", "\n".join(gallery.commands()))
     shown = re.findall(r"\(images/(\w+)\.png\)", gallery.PAGE.read_text("utf-8"))
@@ -113,7 +113,7 @@ def test_the_gallery_has_a_picture_of_each_report() -> None:
         assert len(picture) < 100_000
 
 
-def test_links_to_reports_are_on_the_site_alone() -> None:
+def test_links_to_reports_are_on_the_site_only() -> None:
     """Below the commands that write them."""
     gallery = _module("gallery")
     page = "<!-- reports -->\n```console\n$ pyprof report a -o b.html\n```\n"
@@ -124,7 +124,7 @@ def test_links_to_reports_are_on_the_site_alone() -> None:
 
 
 def test_links_lead_to_pages_of_the_site() -> None:
-    """A link of the repository becomes one between pages, from wherever the text lies."""
+    """A link in the repository becomes one between pages."""
     pytest.importorskip("mkdocs")
     pages = _module("site_pages")
 
@@ -145,7 +145,7 @@ def test_links_lead_to_pages_of_the_site() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """Those that no section names stand in the last one."""
+    """Those that no section lists are in the last one."""
     pytest.importorskip("mkdocs")
     config = SimpleNamespace(nav=[{"Start": ["ranks.md"]}, {"Examples": []}, {"More": []}])
     (start, examples, more) = _module("site_pages").on_config(config).nav
@@ -177,7 +177,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.mark.slow
 def test_the_site_needs_no_network(site: Path, driver: Any) -> None:  # noqa: ANN401 - a driver
-    """Pages load nothing but their own files, and their console is empty."""
+    """Pages load only their own files, and their console is empty."""
     for page in ("index", "tutorial", "summary", "commands", "examples/lenet"):
         driver.get((site / f"{page}.html").as_uri())
         assert errors(driver) == []
@@ -186,7 +186,7 @@ def test_the_site_needs_no_network(site: Path, driver: Any) -> None:  # noqa: AN
 
 @pytest.mark.slow
 def test_relative_links_lead_to_files(site: Path) -> None:
-    """Of every page; that of a missing address has absolute ones."""
+    """On every page; that for missing addresses has absolute ones."""
     pages = [path for path in site.rglob("*.html") if path.name != "404.html"]
     links = {
         (path.parent / unquote(link).partition("#")[0], link)
@@ -201,7 +201,7 @@ def test_relative_links_lead_to_files(site: Path) -> None:
 
 @pytest.mark.slow
 def test_old_addresses_lead_to_headings(site: Path) -> None:
-    """Each page that no longer exists sends its readers to a part of one that does."""
+    """Each former page redirects to a part of one that exists."""
     for name, address in _module("site_pages").MOVED.items():
         page, _, anchor = address.partition("#")
         assert f"url={address}" in (site / f"{name}.html").read_text("utf-8")
@@ -225,7 +225,7 @@ def test_pages_of_the_site_load_nothing_from_elsewhere(site: Path) -> None:
 
 
 def test_packages_depend_on_the_distribution_by_its_name_on_the_index() -> None:
-    """`pyprof` is somebody else's package there."""
+    """`pyprof` is another package there."""
     pages = [path.read_text("utf-8") for path in (*DOCS.glob("*.md"), TOP / "README.md")]
     dependencies = [
         name

@@ -1,4 +1,4 @@
-"""What docs/trust.md promises of the code: it evaluates nothing, and connects to nowhere."""
+"""docs/trust.md is true: the code evaluates nothing and connects to nothing."""
 
 import ast
 from collections.abc import Iterator
@@ -63,12 +63,12 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", sorted(EVALUATING | LOADING | CONNECTING | STARTING))
-def test_nothing_evaluates_unpickles_connects_or_starts(name: str) -> None:
-    """But for what a user asks for, each in one place."""
+def test_the_code_evaluates_unpickles_connects_and_starts_nothing(name: str) -> None:
+    """Except on request, each in one place."""
     assert _uses().get(name, set()) == EXCEPT.get(name, set())
 
 
-def test_the_page_names_tests_that_are_there() -> None:
+def test_the_page_names_existing_tests() -> None:
     """And is listed among the documents."""
     page = (TOP / "docs" / "trust.md").read_text(encoding="utf-8")
     named = [text for text in page.split("`") if text.startswith("tests/")]

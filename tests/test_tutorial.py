@@ -1,4 +1,4 @@
-"""The tutorial, run from nothing: what it says is what happens."""
+"""The tutorial, run from nothing, is true."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ CODE = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_code_that_is_shown_is_that_of_the_scripts() -> None:
-    """What is slow, and what replaces it, line by line."""
+    """The slow lines and their replacements."""
     for code, name in zip(CODE, ("slow", "fast"), strict=True):
         script = (TOP / "examples" / f"{name}.py").read_text("utf-8")
         lines = [line.strip() for line in code.splitlines()]
@@ -35,8 +35,8 @@ def test_the_lines_that_are_named_are_those_of_the_loop() -> None:
     ]
 
 
-def test_what_was_promised_and_what_came_of_it_are_those_of_the_samples() -> None:
-    """The gains of the summary add up to the first figure, the change of the step is the second."""
+def test_predicted_and_real_gains_are_those_of_the_samples() -> None:
+    """The summary's gains add up to the first figure; the step's change is the second."""
     gains = [float(ms) for ms in re.findall(r"^up to (\S+) ms ", PAGE, re.MULTILINE)]
     (change,) = re.findall(r"^median step .* -(\S+) ms ", PAGE, re.MULTILINE)
     promised = re.findall(r"promised at most (\S+) ms a step.*\nstep lost (\S+) ms", PAGE)
@@ -45,7 +45,7 @@ def test_what_was_promised_and_what_came_of_it_are_those_of_the_samples() -> Non
 
 @pytest.mark.long
 def test_every_command_of_the_tutorial_runs(tmp_path: Path) -> None:
-    """In its order; and the capture has what the text says of it."""
+    """In order, and the capture has what the text says."""
     shutil.copytree(TOP / "examples", tmp_path / "examples")
     said = {}
     for line in LINES:

@@ -1,4 +1,4 @@
-"""The texts of ranges, as a test writes and reads them: to the letter."""
+"""The texts of ranges, written and read by tests unchanged."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Torch's own samples of its ops, by which torch tests itself."""
+"""Torch's own samples of its ops, used by its own tests."""
 
 import warnings
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""What filled the memory of devices."""
+"""Tests of pyprof.allocations."""

@@ -1,4 +1,4 @@
-"""torch's caching allocator in miniature: pools, best fit, splits, merges; what it records is true.
+"""A model of torch's caching allocator: pools, best fit, splits and merges, with true records.
 
 Sizes and rules are those of c10's CUDACachingAllocator without any setting.
 """

@@ -1,4 +1,4 @@
-"""What blocks are for follows from evidence, and is unknown without."""
+"""Categories of blocks follow from evidence, and are unknown without."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Free pieces of what is reserved, as counted byte by byte."""
+"""Free pieces of reserved memory, compared with counting bytes."""
 
 import pickle
 from itertools import groupby

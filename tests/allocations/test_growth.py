@@ -1,4 +1,4 @@
-"""What grows from step to step is found, with its line; what only comes and goes is not."""
+"""Growth from step to step is found, with its line; temporary memory is not reported."""
 
 from pathlib import Path
 from random import Random

@@ -1,4 +1,4 @@
-"""Levels and peaks are those of going through the events one by one."""
+"""Levels and peaks, compared with going through the events one by one."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What nsys records of cudaMalloc and cudaFree: levels by device and process, tied to ops."""
+"""cudaMalloc and cudaFree as recorded by nsys: levels by device and process, tied to ops."""
 
 from dataclasses import replace
 from pathlib import Path

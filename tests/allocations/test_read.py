@@ -1,4 +1,4 @@
-"""Devices of a file, whatever wrote it."""
+"""Devices of a file, whatever tool wrote it."""
 
 import pickle
 from pathlib import Path

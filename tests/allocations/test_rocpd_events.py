@@ -1,4 +1,4 @@
-"""What rocprofv3 records of allocations: levels by device, tied to ops and layers."""
+"""Allocations as recorded by rocprofv3: levels by device, tied to ops and layers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Snapshots of any age are read in full, and impossible values refused."""
+"""Snapshots of every age are read in full, and impossible values are refused."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A snapshot and a trace of the same run: what went on at each event, and memory beside time."""
+"""A snapshot and a trace of one run: the context of each event, and memory beside time."""
 
 from pathlib import Path
 

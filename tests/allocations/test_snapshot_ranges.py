@@ -1,4 +1,4 @@
-"""What ranges in a snapshot say of blocks and steps."""
+"""Layers, directions and steps from ranges in a snapshot."""
 
 from pathlib import Path
 

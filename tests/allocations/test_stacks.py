@@ -1,4 +1,4 @@
-"""What stacks say: the user's line, the op."""
+"""The user's line and the op, from a stack."""
 
 from pathlib import Path
 

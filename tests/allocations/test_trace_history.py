@@ -1,4 +1,4 @@
-"""Memory events of torch.profiler: tied to ops as torch itself does, on a real run on the CPU."""
+"""Memory events of torch.profiler, tied to ops as in torch, for a real run on the CPU."""
 
 from collections import defaultdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pickles are read as plain data: nothing is executed, nothing hostile takes memory or time."""
+"""Pickles are read as plain data: nothing is executed, and hostile ones cost little."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""A real browser without a screen, where there is one: opens a page and tells what went wrong."""
+"""Opens a page in a real headless browser, if there is one, and returns what went wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures as `schema.Capture`, written as what the host did and what the GPU did."""
+"""Captures as `schema.Capture`, written as the activity of host and GPU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

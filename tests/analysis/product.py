@@ -1,4 +1,4 @@
-"""A product of which counters are known: captures, and files of ncu."""
+"""A product with known counters: captures, and files of ncu."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said of rules is what the back-test found."""
+"""The rules' stated errors are those of the back-test."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Communication: every part of a report finds the same kernels to be it."""
+"""Every part of a report agrees on which kernels are communication."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`pyprof prof --explain ROW` says what the columns say, and how it came to be."""
+"""`pyprof prof --explain ROW` agrees with the columns, and says how they came about."""
 
 from pathlib import Path
 

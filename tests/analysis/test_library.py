@@ -1,4 +1,4 @@
-"""Which library's program it is: another than PyTorch only where names of kernels tell so."""
+"""The library of a program: one other than PyTorch only if kernel names show it."""
 
 import re
 from pathlib import Path

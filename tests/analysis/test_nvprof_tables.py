@@ -1,4 +1,4 @@
-"""nvprof's two tables."""
+"""The two tables of nvprof."""
 
 import csv
 import io

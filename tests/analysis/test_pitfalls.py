@@ -1,4 +1,4 @@
-"""Traps that a capture shows, each in a small capture that has it and one that has not."""
+"""Pitfalls of captures: a small capture with each, and one without."""
 
 from pathlib import Path
 from typing import Any

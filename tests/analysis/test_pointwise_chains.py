@@ -1,4 +1,4 @@
-"""Chains of point-wise kernels, and their time as one."""
+"""Chains of point-wise kernels, and their time if fused."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sets of captures as input of every report: what one process finds, any number of them finds."""
+"""Sets of captures in every report, on any number of processes."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Rows whose time cannot be, in every report: there, without a time, and in no sum."""
+"""Rows with impossible times in every report: shown without a time, and in no sum."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Captures under each other as if one had held all their rows: what sums of each must equal."""
+"""Captures concatenated as if they were one, for comparison with merged sums."""
 
 from collections.abc import Mapping, Sequence
 

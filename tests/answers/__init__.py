@@ -1,1 +1,1 @@
-"""The JSON of every command, held against its schema."""
+"""The JSON of every command, validated against its schema."""

@@ -1,4 +1,4 @@
-"""A command's JSON as a strict reader of another maker sees it: valid, and as the schema says."""
+"""A command's JSON, parsed by a strict reader and validated against the schema."""
 
 import json
 from functools import cache

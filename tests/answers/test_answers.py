@@ -1,4 +1,4 @@
-"""One place makes JSON: always valid, whatever texts and numbers an answer holds."""
+"""JSON is made in one place, and is valid whatever an answer holds."""
 
 import json
 import math

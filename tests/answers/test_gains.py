@@ -1,4 +1,4 @@
-"""Gains in words: intervals with their unit once, upper bounds marked."""
+"""Gains in words: intervals with one unit, upper bounds marked."""
 
 import pytest
 

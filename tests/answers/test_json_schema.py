@@ -1,4 +1,4 @@
-"""The shipped schema: as the code has it, and as it is promised to be."""
+"""The shipped schema: that of the code, and as promised."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The answer of `pyprof peaks`: rows of cards, and of what was measured."""
+"""The answer of `pyprof peaks`: rows of cards and of measurements."""
 
 import csv
 import io

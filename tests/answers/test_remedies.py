@@ -1,4 +1,4 @@
-"""What to do about a cost that is not known."""
+"""Remedies for unknown costs."""
 
 import re
 

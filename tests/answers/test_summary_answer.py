@@ -1,4 +1,4 @@
-"""`pyprof summary --json`: what the table says, for programs."""
+"""`pyprof summary --json`: the summary, for programs."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Ranks of one run add up, change by change."""
+"""Predictions for ranks of one run add up, change by change."""
 
 from pyprof.answers.whatif_answer import (
     PredictedChange,

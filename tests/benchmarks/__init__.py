@@ -1,1 +1,1 @@
-"""Tests of what the benchmarks run on."""
+"""Tests of the benchmarks' inputs."""

@@ -1,4 +1,4 @@
-"""A part of the sweep over op calls: what torch.profiler records on the CPU, against the oracle."""
+"""A part of the sweep over op calls on the CPU: torch.profiler's record against the oracle."""
 
 import importlib
 import warnings

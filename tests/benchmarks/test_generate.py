@@ -1,4 +1,4 @@
-"""What the generator says of its capture is what the pipeline finds in it."""
+"""The pipeline finds what the generator planted."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The table of what work costs: which benchmarks it runs, and what it shows of them."""
+"""The table of benchmarks: which ones run, and how they are shown."""
 
 import importlib
 import sys

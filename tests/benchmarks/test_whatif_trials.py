@@ -1,4 +1,4 @@
-"""Trials as pairs of what `pyprof whatif` predicts and what came true."""
+"""Trials as pairs of a prediction of `pyprof whatif` and its measurement."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What every test of captures needs."""
+"""Fixtures of all tests of captures."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A program that stands in for a profiler: on PATH under its name, and noting its arguments."""
+"""A stand-in for a profiler: on PATH under its name, it records its arguments."""
 
 import json
 import os

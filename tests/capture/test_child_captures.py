@@ -1,4 +1,4 @@
-"""Processes that a script starts record themselves, beside it."""
+"""Processes that a script starts are captured, each in a file of its own."""
 
 from __future__ import annotations
 

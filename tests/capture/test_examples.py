@@ -1,4 +1,4 @@
-"""The examples, captured on the CPU: every row says what it is, as far as it can be known."""
+"""The examples, captured on the CPU: every row is attributed as far as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends of a process that unwind nothing: what is to be done before them is done."""
+"""Hooks before a process ends without unwinding."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A captured training step costs what torch's own FLOP counter says of it."""
+"""A captured training step has the FLOPs of torch's own counter."""
 
 from pathlib import Path
 

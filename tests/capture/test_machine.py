@@ -1,4 +1,4 @@
-"""What a machine has."""
+"""GPUs and tools of a machine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Blocks that are recorded in this very process: `with pyprof.profile("x") as p`."""
+"""Blocks recorded in this process: `with pyprof.profile("x") as p`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to record, and under which name."""
+"""When to record, and under which file name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A script run for its user: what it sees, and what is left when it fails."""
+"""A script run for its user: its surroundings, and what is left if it fails."""
 
 import atexit
 import json

@@ -1,1 +1,1 @@
-"""Captures written as Python literals; import them from `tests.capture_filesers`."""
+"""Captures as Python literals; import them from `tests.builders`."""

@@ -1,4 +1,4 @@
-"""Random captures of CUDA graphs, as nsys exports them, with the op that each kernel is of."""
+"""Random captures of CUDA graphs as exported by nsys, with the true op of each kernel."""
 
 from dataclasses import dataclass, field
 from random import Random

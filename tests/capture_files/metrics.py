@@ -1,4 +1,4 @@
-"""What nsys and Kineto write of devices that were sampled."""
+"""Samples of devices as written by nsys and Kineto."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

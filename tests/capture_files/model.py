@@ -1,4 +1,4 @@
-"""What a capture holds, in the words of tests, and how it becomes an SQLite file."""
+"""The contents of a capture in tests' terms, and their SQLite file."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The CSV of Nsight Compute as its versions write it, from kernels with what was measured."""
+"""The CSV of Nsight Compute in the form of each version, from kernels with counters."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What Nsight Systems exports, version by version."""
+"""Exports of Nsight Systems, version by version."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

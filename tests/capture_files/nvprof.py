@@ -1,4 +1,4 @@
-"""The database that nvprof leaves."""
+"""The database of nvprof."""
 
 from collections.abc import Iterable
 from pathlib import Path

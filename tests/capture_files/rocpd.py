@@ -1,4 +1,4 @@
-"""The database that rocprofv3 leaves: schema 3, 4 with its tracks and timestamps, or merged."""
+"""The database of rocprofv3: schema 3, schema 4 with tracks and timestamps, or merged."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Tests of pyprof.commands, and what runs a command: what it wrote where, and how it ended."""
+"""Tests of pyprof.commands, and a runner that returns a command's outputs and exit code."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `pyprof capture` says of the files that it wrote."""
+"""Messages of `pyprof capture` about the files it wrote."""
 
 from pathlib import Path
 

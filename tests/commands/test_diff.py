@@ -1,4 +1,4 @@
-"""`pyprof diff`: what changed, and limits on it."""
+"""`pyprof diff`: changes, and limits on them."""
 
 import csv
 import io

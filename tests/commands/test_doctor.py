@@ -1,4 +1,4 @@
-"""What doctor says of a machine and of a file."""
+"""`pyprof doctor` for a machine and for a file."""
 
 from collections.abc import Callable
 from pathlib import Path

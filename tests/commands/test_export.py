@@ -1,4 +1,4 @@
-"""`pyprof export`: the suffix chooses, and each format is told in the help."""
+"""`pyprof export`: the suffix selects the format, and help lists all."""
 
 from pathlib import Path
 

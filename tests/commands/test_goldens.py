@@ -1,4 +1,4 @@
-"""`pyprof diff` and `pyprof export` to Markdown: what users see, whole, and that it adds up."""
+"""The whole output of `pyprof diff` and `pyprof export` to Markdown, and that it adds up."""
 
 import csv
 import io

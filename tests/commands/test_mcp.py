@@ -1,4 +1,4 @@
-"""`pyprof mcp`: the answers of the commands, asked for by the official SDK's own client."""
+"""`pyprof mcp`: the commands' answers, requested by the official SDK's own client."""
 
 from __future__ import annotations
 

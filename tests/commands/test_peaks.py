@@ -1,4 +1,4 @@
-"""`pyprof peaks`: what is known of cards, and what was measured here."""
+"""`pyprof peaks`: figures of cards, and measurements on this machine."""
 
 import json
 

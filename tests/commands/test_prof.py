@@ -1,4 +1,4 @@
-"""`pyprof prof`: columns, formats, grouping, sorting, and what is said on stderr."""
+"""`pyprof prof`: columns, formats, grouping, sorting, and messages on stderr."""
 
 import csv
 import io

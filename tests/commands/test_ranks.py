@@ -1,4 +1,4 @@
-"""`pyprof ranks`: its tables, and wrong use."""
+"""`pyprof ranks`: its tables, and wrong usage."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The page: whole, small, harmless, and alive in a real browser."""
+"""The page: complete, small, harmless, and working in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a script to the table in one command, and with the nsys that is installed."""
+"""From a script to the table in one command, also with the installed nsys."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""`pyprof summary`: what users see, whole, and what it adds up to."""
+"""The whole output of `pyprof summary`, and that it adds up."""
 
 import re
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""A trial from its first run to its answer, with runs that take a time of our own."""
+"""A whole trial, with runs of given times."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`pyprof try`: a script with and without changes, in turn."""
+"""`pyprof try`: a script with and without changes, alternating."""
 
 import json
 import os

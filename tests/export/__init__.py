@@ -1,1 +1,1 @@
-"""Tests of the files of other viewers, by those viewers where they can run."""
+"""Tests of exports, by the viewers they are for if these can run."""

@@ -1,4 +1,4 @@
-"""Collapsed stacks, as flame-graph tools read them: a stack, a blank, a weight."""
+"""Collapsed stacks, as flame-graph tools read them: a stack, a space, a weight."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Parquet has the rows of `pyprof.load`, with their meaning."""
+"""Parquet has the rows of `pyprof.load`, with descriptions."""
 
 from pathlib import Path
 

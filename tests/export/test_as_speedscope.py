@@ -1,4 +1,4 @@
-"""Stacks over time, as speedscope's own schema wants them."""
+"""Stacks over time, valid by speedscope's own schema."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Sets of captures in one file: what each rank's own file holds, whoever wrote it."""
+"""Sets of captures in one file: as each rank's own file, on any executor."""
 
 import csv
 import io

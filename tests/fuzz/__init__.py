@@ -1,1 +1,1 @@
-"""A fuzzer: small captures of every kind, damaged at random, go through every command."""
+"""A fuzzer: small captures of every kind, randomly damaged, go through every command."""

@@ -1,4 +1,4 @@
-"""One damaged file through one command: what must hold, whatever is wrong with the file."""
+"""One damaged file through one command: rules that hold whatever is wrong with it."""
 
 import csv
 import io

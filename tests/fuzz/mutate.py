@@ -1,4 +1,4 @@
-"""Damage, by structure: values, tokens, rows, schema and texts; and by bytes."""
+"""Damage by structure: values, tokens, rows, schema and texts; and by bytes."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Sound inputs to be damaged: small captures as the tools write them, and what parse makes of them.
+"""Sound inputs to damage: small captures as tools write them, and their parsed files.
 
 Each exercises what its reader knows: several layouts, all kinds of work, markers of all kinds.
 """

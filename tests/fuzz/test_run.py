@@ -1,4 +1,4 @@
-"""The fuzzer sees what is wrong, its inputs can be made again, and what it found stays mended."""
+"""The fuzzer notices failures, its inputs can be reproduced, and earlier findings stay fixed."""
 
 import json
 import os

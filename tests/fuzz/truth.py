@@ -1,4 +1,4 @@
-"""What a damaged file holds, told by another reader: the standard library's, knowing no ranges.
+"""The content of a damaged file by another reader, of the standard library; without ranges.
 
 It says how many rows there must be and how long they take together; nothing if it cannot tell.
 """

@@ -1,1 +1,1 @@
-"""Tests of what names and devices tell."""
+"""Tests of pyprof.gpu."""

@@ -1,4 +1,4 @@
-"""The distinct kernel names of the shared captures, read with the standard library alone."""
+"""The distinct kernel names of the shared captures, read with the standard library only."""
 
 import gzip
 import json

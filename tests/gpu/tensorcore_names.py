@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a kernel's name is as long as it is
-"""Names of kernels as profilers showed them, with the truth about Tensor Cores and input type.
+"""Real kernel names, with whether they use Tensor Cores and their input type.
 
 One row per name: the verdict, the type (`?` if the name hides it), the name, cut short if the
 source was. A new family of names starts here. Types: f16, bf16, f32, ... for torch's float16, bfloat16, float32.

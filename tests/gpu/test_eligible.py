@@ -1,4 +1,4 @@
-"""Tests of the reasons for Tensor Cores left unused, or used with padding."""
+"""Reasons why Tensor Cores were not used, or used with padding."""
 
 import pytest
 from hypothesis import given

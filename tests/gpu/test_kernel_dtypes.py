@@ -1,4 +1,4 @@
-"""Types of inputs, sums and weights by kernels' names."""
+"""Types of inputs, sums and weights from kernel names."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a kernel's name is as long as it is
-"""Kernel names: demangled where they can be, short ones never empty."""
+"""Kernel names: demangled if possible, short ones never empty."""
 
 import sys
 

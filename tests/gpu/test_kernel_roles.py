@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a kernel's name is as long as it is
-"""Tests of kernel roles: real names, and which kernels of a call do its arithmetic."""
+"""Roles of real kernel names, and which kernels of a call do its arithmetic."""
 
 import pytest
 from hypothesis import given

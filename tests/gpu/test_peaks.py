@@ -1,4 +1,4 @@
-"""Peaks of devices: names resolve to their own card; what is given, measured, known or neither."""
+"""Peaks of devices: a name finds its own card; peaks are given, measured, known or unknown."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Each role that a word in a path gives has a real kernel's name that shows it."""
+"""Each role that a rule can give has a real kernel name."""
 
 from pyprof.gpu.role_rules import FUNCTOR_RULES, PATH_RULES
 from tests.gpu.test_kernel_roles import NAMES

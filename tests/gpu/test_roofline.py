@@ -1,4 +1,4 @@
-"""Tests of the roofline: worked numbers, and nothing for whatever is not known."""
+"""The roofline: worked examples, and unknown results from unknown inputs."""
 
 from math import nan
 from types import SimpleNamespace

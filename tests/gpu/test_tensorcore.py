@@ -1,4 +1,4 @@
-"""Tests of the Tensor Core verdict: one row per real name, traps, what dtype and device settle."""
+"""Tensor Core verdicts: real names, near misses, and what dtype and device decide."""
 
 import re
 from collections import Counter

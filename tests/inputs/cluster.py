@@ -1,4 +1,4 @@
-"""A Dask cluster as a user starts one, on this machine alone."""
+"""A Dask cluster on this machine, as a user starts one."""
 
 import subprocess
 import sys

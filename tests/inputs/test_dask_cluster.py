@@ -1,4 +1,4 @@
-"""A real Dask cluster of two workers gives what one process gives, also when a worker is lost."""
+"""A real Dask cluster of two workers gives what one process gives, even if it loses a worker."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A set of captures becomes a Parquet dataset: every rank whole, once, whoever worked on it."""
+"""A set of captures becomes a Parquet dataset, every rank whole and once, on any executor."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Every executor of this machine gives the same, in order, whatever fails on the way."""
+"""Every local executor returns the same, in order, whatever fails."""
 
 import multiprocessing
 import os

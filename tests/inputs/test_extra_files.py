@@ -1,4 +1,4 @@
-"""Files besides captures are told by their content."""
+"""Files besides captures are recognised by their content."""
 
 import json
 from pathlib import Path

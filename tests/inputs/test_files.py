@@ -1,4 +1,4 @@
-"""File systems: what they need is said in one line."""
+"""File systems: missing packages are named in one line."""
 
 import sys
 

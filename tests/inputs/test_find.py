@@ -1,4 +1,4 @@
-"""Sources of every kind become captures, in the order in which people count."""
+"""Sources of every kind become captures, in natural order."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A model's config.json is read whole, or ends in one line."""
+"""A model's config.json is valid, or the error is one line."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Workers of a command are copies of its process, where that has one thread and nothing else."""
+"""Workers are forked from a command that has one thread, and spawned otherwise."""
 
 import re
 from pathlib import Path

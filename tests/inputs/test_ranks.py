@@ -1,4 +1,4 @@
-"""Ranks come from what a capture says, else from its name, else from its place."""
+"""A rank comes from the capture, else from its name, else from its position."""
 
 import gzip
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The door for input: one file or many come out alike, and rows of a set know their rank."""
+"""Input as one file or many gives the same, and rows of a set know their rank."""
 
 from collections import Counter
 from pathlib import Path

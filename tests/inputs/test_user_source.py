@@ -1,4 +1,4 @@
-"""Source is shown from the folder that the user gives, and from no other place."""
+"""Source is shown from the user's folder, and from no other place."""
 
 import os
 import sys

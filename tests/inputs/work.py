@@ -1,4 +1,4 @@
-"""What executors are asked to do in tests: plain functions, which worker processes import."""
+"""Work for executors in tests: plain functions that worker processes import."""
 
 import os
 import signal

@@ -1,1 +1,1 @@
-"""Tests of the half that runs inside the user's script."""
+"""Tests of pyprof.instrument."""

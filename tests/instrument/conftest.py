@@ -1,4 +1,4 @@
-"""What the tests share: a sink that writes down, and the check that torch is left as it was."""
+"""Shared fixtures: a sink that records, and a check that torch is restored."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Scripts that run as the ranks of a distributed job, as processes on this machine."""
+"""Scripts run as ranks of a distributed job, as processes on this machine."""
 
 import os
 import textwrap

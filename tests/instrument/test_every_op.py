@@ -1,4 +1,4 @@
-"""Every op that is wrapped, called with torch's own samples: same result, balanced ranges."""
+"""Every wrapped op, called with torch's own samples: equal results, balanced ranges."""
 
 from __future__ import annotations
 

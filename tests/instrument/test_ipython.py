@@ -1,4 +1,4 @@
-"""What the cells of a notebook are called."""
+"""Names of notebook cells."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What must survive: autograd, transforms, subclasses, modes, and results to the bit."""
+"""Unchanged by init(): autograd, transforms, subclasses, modes, and results to the bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must survive: everything of torch that reads, traces or compiles the user's code."""
+"""Unchanged by init(): all of torch that reads, traces or compiles the user's code."""
 
 from __future__ import annotations
 

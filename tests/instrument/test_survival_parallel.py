@@ -1,4 +1,4 @@
-"""What must survive: threads, processes, workers, replicas, collectives."""
+"""Unchanged by init(): threads, processes, workers, replicas, collectives."""
 
 from __future__ import annotations
 

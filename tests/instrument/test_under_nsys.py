@@ -1,4 +1,4 @@
-"""Real nsys, which needs no GPU to capture ranges: what LeNet emits is what the file holds."""
+"""Real nsys, which captures ranges without a GPU: its file holds what LeNet emits."""
 
 import shutil
 import sqlite3

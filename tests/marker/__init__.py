@@ -1,1 +1,1 @@
-"""Tests of the markers' syntax and of what other ranges state."""
+"""Tests of pyprof.marker."""

@@ -1,4 +1,4 @@
-"""Marker texts: what is encoded is decoded again, and no text at all makes decoding raise."""
+"""Marker texts round trip, and no text makes decoding raise."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Texts that travel through torch.profiler's trace as names of annotations."""
+"""Texts as names of annotations in torch.profiler's trace."""
 
 import json
 

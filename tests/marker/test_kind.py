@@ -1,4 +1,4 @@
-"""Kinds of texts, by how they look."""
+"""Kinds of texts by their form."""
 
 import pytest
 

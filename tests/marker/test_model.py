@@ -1,4 +1,4 @@
-"""Values of markers."""
+"""Values in markers."""
 
 import pytest
 

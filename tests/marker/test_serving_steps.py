@@ -1,4 +1,4 @@
-"""What serving engines write on their steps."""
+"""What serving engines write in the ranges of their steps."""
 
 import pytest
 

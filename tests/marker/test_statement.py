@@ -1,4 +1,4 @@
-"""What a range states, as fields."""
+"""The fields of a range's text."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Texts apart from their numbers: nothing is lost, and what repeats is kept once."""
+"""Texts without their numbers: nothing is lost, and repetitions are stored once."""
 
 import re
 import sqlite3

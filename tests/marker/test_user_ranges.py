@@ -1,4 +1,4 @@
-"""Names of the user's ranges: what they are called, and which direction they say."""
+"""Names of the user's ranges, and the direction that they imply."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The contract of formulas: their own worked example, foreign arguments, batches."""
+"""The contract of formulas: their worked example, foreign arguments, batches."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Backward passes told by their forward call, against the ops that torch's autograd then runs."""
+"""Backward costs from the forward call, compared with the ops that autograd then runs."""
 
 from typing import Any
 

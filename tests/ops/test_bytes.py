@@ -1,4 +1,4 @@
-"""Bytes and result shapes against torch itself: elements counted on real CPU tensors."""
+"""Bytes and result shapes, compared with elements of real CPU tensors."""
 
 import itertools
 import warnings

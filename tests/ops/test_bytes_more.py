@@ -1,4 +1,4 @@
-"""What Python-level calls write, against torch: `test_bytes` has the same of ATen's calls.
+"""Bytes written by Python-level calls, compared with torch; `test_bytes` has ATen's calls.
 
 Torch's own samples of every op, each called as a program calls it, positional and named arguments
 as the sample has them: sizes that are one number, defaults, negative dimensions.

@@ -1,4 +1,4 @@
-"""Ops that are several operations an element and some a row, counted by hand from their sizes."""
+"""Ops with several FLOPs per element and some per row, counted by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""One formula, two spellings: Python-level markers, old and new, and ATen-level ranges."""
+"""One formula for every spelling: old and new Python-level markers, and ATen's ranges."""
 
 import pytest
 

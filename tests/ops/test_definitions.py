@@ -1,4 +1,4 @@
-"""What docs/numbers.md says of all ops is what the formulas do, and each line has its source."""
+"""Definitions in docs/numbers.md are those of the formulas, with sources."""
 
 import re
 

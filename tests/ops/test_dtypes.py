@@ -1,4 +1,4 @@
-"""Sizes and promotion of dtypes against torch itself."""
+"""Sizes and promotion of dtypes, compared with torch."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""A worked example names the op that its formula is registered for, unless it names another."""
+"""A worked example names its formula's op unless it names another."""
 
 import pytest
 

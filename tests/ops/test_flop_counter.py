@@ -1,4 +1,4 @@
-"""FLOPs equal torch's own counter, forward and backward, as Python calls its ops.
+"""FLOPs equal torch's counter, forward and backward, for Python-level calls.
 
 `test_flop_counter_registry` has every op of its table as ATen calls it. Differences, each with who
 is right (the last five are shown there):

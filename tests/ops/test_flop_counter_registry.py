@@ -1,4 +1,4 @@
-"""Every op in the table of torch's counter, run under the counter on random shapes.
+"""Every op of torch's counter, run on random shapes.
 
 On meta tensors: what a GPU alone can run has its shapes there too. What cannot even be run so is
 compared with the counter's formula of the op, fed the same tensors. Where the two differ, a test

@@ -1,4 +1,4 @@
-"""Kernels that Inductor wrote: what their arguments tell of what they read."""
+"""Kernels of Inductor: what they read follows from their arguments."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Ops of libraries whose arguments changed between versions, or differ from those of their kin.
+"""Library ops whose arguments differ between versions or between similar ops.
 
 Each call is laid out as the library's own schema says; its cost is that of a plain op which does
 the same.

@@ -1,4 +1,4 @@
-"""Sizes of a model are read from Hugging Face's config.json, whatever a family calls them."""
+"""Sizes from Hugging Face's config.json, under each family's names."""
 
 import pytest
 

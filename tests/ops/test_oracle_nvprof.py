@@ -1,4 +1,4 @@
-"""What the original PyProf printed for 160 kernels of a V100, beside what these formulas say.
+"""What the original PyProf printed for 160 kernels of a V100, compared with these formulas.
 
 The capture's author ran a PyProf of early 2020 (`lm.csv`). Each row that it could do is equal, or
 the original's error is named here.

@@ -1,4 +1,4 @@
-"""TraceLens's figures for a step of vLLM and one of SGLang on an MI300X, beside these formulas'."""
+"""TraceLens's figures for steps of vLLM and SGLang on an MI300X, compared with these formulas."""
 
 import pytest
 

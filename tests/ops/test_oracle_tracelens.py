@@ -1,4 +1,4 @@
-"""TraceLens's own figures for a ViT on an H100, beside what these formulas say."""
+"""TraceLens's figures for a ViT on an H100, compared with these formulas."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""docs/instrument.md works as written: a package brings a formula by its entry point."""
+"""docs/instrument.md works as written: a package adds a formula by its entry point."""
 
 import os
 import re

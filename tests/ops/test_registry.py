@@ -1,4 +1,4 @@
-"""Which formula a call finds: spellings, namespaces, a user's own ops."""
+"""Which formula a call finds: spellings, namespaces, users' own ops."""
 
 import subprocess
 import sys

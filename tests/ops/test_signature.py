@@ -1,4 +1,4 @@
-"""Every formula's arguments are where torch's own schema of the op has them.
+"""Every formula's arguments are where torch's schema has them.
 
 An ATen-level call is read by position alone: a parameter that stands one place off takes another
 argument's value. No GPU is asked: also ops that the CPU cannot run have a schema.

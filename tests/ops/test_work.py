@@ -1,4 +1,4 @@
-"""Tensors and arguments of a call, as formulas ask for them."""
+"""Tensors and arguments of a call, as formulas query them."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Torch's own calls as `Call`s: what an instrumented program would have recorded of them."""
+"""Torch's own calls as `Call`s, as an instrumented program would record them."""
 
 from typing import Any
 

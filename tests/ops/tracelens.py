@@ -1,4 +1,4 @@
-"""TraceLens's tables of ops: each row with the call that it is of."""
+"""TraceLens's tables of ops: each row with its call."""
 
 import ast
 import csv

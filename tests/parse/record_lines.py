@@ -1,4 +1,4 @@
-"""Captures parsed to the lines of a file of dict lines."""
+"""Captures parsed to dict lines."""
 
 import io
 import json

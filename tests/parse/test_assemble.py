@@ -1,4 +1,4 @@
-"""As many lines as rows, durations to the nanosecond, each once: on every real capture."""
+"""Every row of every real capture comes out once, with its duration to the nanosecond."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""First values of parameters: of no direction, also where no stack says what filled them."""
+"""Initial values of parameters have no direction, with and without stacks."""
 
 from __future__ import annotations
 

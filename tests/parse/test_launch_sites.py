@@ -1,4 +1,4 @@
-"""Where the op of GPU work called it: at its launch, or where its graph was captured."""
+"""The op of GPU work: at its launch, or at its graph's capture."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Each piece of work finds the API call that launched it, by process and correlation id."""
+"""Each piece of GPU work finds its API call, by process and correlation id."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Damage that moves work to other ops: told, and rather no op than a wrong one."""
+"""Damage that would tie work to wrong ops is detected: unknown rather than wrong."""
 
 import json
 import tempfile

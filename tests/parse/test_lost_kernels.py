@@ -1,4 +1,4 @@
-"""Launches whose kernels are missing: counted where records were lost, and nowhere else."""
+"""Launches whose kernels are missing are counted only if records were lost."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The author's own net.dict and lm.csv of a V100 run are reproduced from the capture."""
+"""The author's own net.dict and lm.csv of a V100 run, reproduced from the capture."""
 
 import ast
 import csv

@@ -1,4 +1,4 @@
-"""What the ranges around a launch make of its record."""
+"""Record columns from the ranges around a launch."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files of records: old and new ones are read, anything else is one line of advice."""
+"""Files of records: old and new ones are read, anything else is one line with advice."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""What is said of collectives: the tool's own word, else that of the marker around the launch."""
+"""Fields of collectives: the tool's own, else those of the marker around the launch."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What index ops give is as large as the views that they make inside say."""
+"""Results of index ops have the size of the views made inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts of outputs: what a killed process left goes, what anybody else has stays."""
+"""Temporary files: those of a killed process are removed, all others stay."""
 
 import os
 import signal

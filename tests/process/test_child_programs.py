@@ -1,4 +1,4 @@
-"""Programs that were started here, when the process that started them is killed."""
+"""Programs started here end if the process that started them is killed."""
 
 import os
 import subprocess

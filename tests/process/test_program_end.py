@@ -1,4 +1,4 @@
-"""How our commands end: by what Python does last, not by what C libraries do after it."""
+"""Commands end with Python's own clean-up, without waiting for that of C libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals that ask to end: what is half done is removed, what must be done is."""
+"""Signals: partial files are removed, and necessary clean-up is done."""
 
 import os
 import signal

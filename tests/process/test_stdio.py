@@ -1,4 +1,4 @@
-"""Closed streams, and readers that went away: what is to be written to a file is written."""
+"""Closed streams and readers that went away: output files are still written."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Work beside a thread is done by another one, or by itself where a process has one core."""
+"""Parallel work: on another thread, or in the caller if there is one core."""
 
 import os
 import threading

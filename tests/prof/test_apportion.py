@@ -1,4 +1,4 @@
-"""Sharing a whole number by weights: whole shares that add up, none without weight."""
+"""Dividing an integer by weights: integer shares that add up, 0 without weight."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Costs are shared among an op call's kernels: as much as the call costs, once."""
+"""Costs are shared among an op call's kernels, and add up to the call's cost."""
 
 import csv
 import io

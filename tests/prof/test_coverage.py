@@ -1,4 +1,4 @@
-"""What is unknown says why: no row of unknown cost has an empty reason."""
+"""Every row of unknown cost has a reason."""
 
 from pathlib import Path
 

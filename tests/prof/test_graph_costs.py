@@ -1,4 +1,4 @@
-"""Costs of replayed kernels against what TraceLens says of the same traces."""
+"""Costs of replayed kernels, compared with TraceLens on the same traces."""
 
 import csv
 from collections import defaultdict

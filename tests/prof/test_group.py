@@ -1,4 +1,4 @@
-"""Sums of rows by texts: exact, and in the order of the rows."""
+"""Sums of rows by texts: exact, and in row order."""
 
 from collections.abc import Sequence
 

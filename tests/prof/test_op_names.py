@@ -1,4 +1,4 @@
-"""Names of ops for people: a method is told by its class."""
+"""Readable names of ops: methods have their class."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whose time it is: that of the CPU in a capture without a GPU, in every command's words."""
+"""CPU or GPU: every command says whose time it shows."""
 
 import re
 from pathlib import Path

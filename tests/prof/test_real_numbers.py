@@ -1,4 +1,4 @@
-"""Numbers of real captures, counted by hand from the shapes that the captures hold."""
+"""Numbers of real captures, counted by hand from shapes in the captures."""
 
 from __future__ import annotations
 

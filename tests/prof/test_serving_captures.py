@@ -1,4 +1,4 @@
-"""Steps of vLLM and SGLang that ran as graphs: nearly all of their time has a cost."""
+"""Steps of vLLM and SGLang in graphs: nearly all of their time has a cost."""
 
 from __future__ import annotations
 

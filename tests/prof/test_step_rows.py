@@ -1,4 +1,4 @@
-"""Steps of rows, and their work by step and by phase."""
+"""Steps of rows, and work by step and phase."""
 
 from dataclasses import replace
 from pathlib import Path

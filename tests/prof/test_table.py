@@ -1,4 +1,4 @@
-"""What a table makes of the devices that a capture describes."""
+"""Impossible devices in a capture."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Conditions on columns choose rows, and nothing else about them."""
+"""Conditions select rows, and change nothing else."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Traces of torch_npu as literals: ops, calls of CANN, work of the NPU, and arrows."""
+"""Traces of torch_npu as literals: ops, CANN calls, NPU work, and arrows."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Calls inside calls as events of a torch.profiler trace without a GPU."""
+"""Nested calls as events of a torch.profiler trace without a GPU."""
 
 from __future__ import annotations
 

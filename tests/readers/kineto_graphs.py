@@ -1,4 +1,4 @@
-"""Traces of graphs as literals: how they were captured, and how they were replayed."""
+"""Traces of graphs as literals: their captures and their replays."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Traces of torch.profiler as literals: one event a call, in each generation's words."""
+"""Traces of torch.profiler as literals: one event per call, in each generation's names."""
 
 import gzip
 import json

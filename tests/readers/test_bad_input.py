@@ -1,4 +1,4 @@
-"""Input that cannot be used ends in one line that says what it is and what to do."""
+"""Unusable input ends in one line that says what it is and what to do."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""What the readers of nsys and nvprof share."""
+"""Shared by the readers of nsys and nvprof."""
 
 import numpy as np
 import pyarrow as pa

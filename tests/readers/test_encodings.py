@@ -1,4 +1,4 @@
-"""Encodings of text files, by their first bytes."""
+"""Encodings of text files, recognised by their first bytes."""
 
 import codecs
 

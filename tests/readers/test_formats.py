@@ -1,4 +1,4 @@
-"""Readers are found by being in their package, and state what they read."""
+"""Readers are discovered, and declare what they read."""
 
 from pathlib import Path
 from types import ModuleType

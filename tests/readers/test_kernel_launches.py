@@ -1,4 +1,4 @@
-"""Launches whose kernels a complete capture holds."""
+"""Launches that have a kernel in a complete capture."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""nsys exports of every version come out as one and the same capture."""
+"""nsys exports of every version give the same capture."""
 
 import sqlite3
 from contextlib import closing

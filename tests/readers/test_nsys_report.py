@@ -1,4 +1,4 @@
-"""Reports are exported by the nsys on PATH, or the message says how to."""
+"""Reports are exported by the nsys on PATH, or the message has the command."""
 
 import stat
 import sys

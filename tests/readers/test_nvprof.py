@@ -1,4 +1,4 @@
-"""nvprof databases: ranges rebuilt from their rows, threads from their blobs, no kernel lost."""
+"""nvprof databases: ranges from their rows, threads from their blobs, no kernel lost."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What torch.compile wrote of its kernels beside a trace: lines and ops, in each of its forms."""
+"""torch.compile's records about its kernels next to a trace: lines and ops, in each form."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Files of other profilers are refused by name, with the command that makes something readable."""
+"""Files of other profilers are refused by name, with a command that makes a readable one."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""rocpd: no dispatch lost, launches by stack id, ranges of ROCTx, and several recordings in one."""
+"""rocpd: no dispatch lost, launches by stack id, ROCTx ranges, several recordings in one."""
 
 import sqlite3
 from collections.abc import Callable

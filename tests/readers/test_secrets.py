@@ -1,4 +1,4 @@
-"""Host, user and environment of the machine that was profiled are never copied anywhere."""
+"""Host, user and environment of the profiled machine are never copied to an output."""
 
 import gzip
 from collections.abc import Callable

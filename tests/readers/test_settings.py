@@ -1,4 +1,4 @@
-"""Files that a user names besides captures."""
+"""Files besides captures that a user names."""
 
 from pathlib import Path
 

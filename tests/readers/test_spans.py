@@ -1,4 +1,4 @@
-"""Times that cannot be, and the reasons."""
+"""Impossible times, and the reasons."""
 
 import numpy as np
 import pytest

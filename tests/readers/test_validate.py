@@ -1,4 +1,4 @@
-"""Times that cannot be and rows that are there twice, planted in captures of every format."""
+"""Impossible times and duplicate rows, planted in captures of every format."""
 
 import os
 import random

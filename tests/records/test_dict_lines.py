@@ -1,4 +1,4 @@
-"""Dict lines: each a Python literal and a JSON object of the same value, and back again."""
+"""Dict lines: each is a Python literal and a JSON object of the same value."""
 
 import ast
 import json

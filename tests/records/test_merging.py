@@ -1,4 +1,4 @@
-"""Sums of several captures are merged by the types of their fields, and the rules beside them."""
+"""Sums of captures are merged by their fields' types, or by a rule of the field."""
 
 import operator
 from collections.abc import Mapping, Sequence

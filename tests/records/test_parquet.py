@@ -1,4 +1,4 @@
-"""Parquet files: how columns are encoded, and what other readers see of it."""
+"""Parquet files: the encoding of columns, and what other readers see."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Rows of records that cannot be."""
+"""Impossible rows of records."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What columns of records are numbered by."""
+"""Ids of values and combinations in columns of records."""
 
 import numpy as np
 import pyarrow as pa

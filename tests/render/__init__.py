@@ -1,1 +1,1 @@
-"""Tests of the reports."""
+"""Tests of pyprof.render."""

@@ -1,4 +1,4 @@
-"""Every cause of idle time has its meaning."""
+"""Every cause of idle time is explained."""
 
 from pyprof.analysis.time import idle
 from pyprof.render.idle_causes import CAUSES, CPU_CAUSES, MEANINGS

@@ -1,4 +1,4 @@
-"""Pictures of rooflines: what their suffix says, always the same."""
+"""Pictures of rooflines: in the format of their suffix, reproducible."""
 
 import sys
 import xml.etree.ElementTree as ET

@@ -34,20 +34,20 @@ def _train(steps: TrainingRange, count: int, validates_after: int = 0) -> None:
     steps.interrupt()
 
 
-def test_some_steps_after_some(heard: list[str]) -> None:
-    """The range is around `active` steps, after `wait`; every step is marked."""
+def test_the_range_is_around_active_steps_after_wait(heard: list[str]) -> None:
+    """Every step is marked."""
     _train(TrainingRange(wait=2, active=3), 7)
     assert heard == [*["step"] * 2, "start", *["step"] * 3, "stop", *["step"] * 2]
 
 
 def test_validation_is_left_out(heard: list[str]) -> None:
-    """It interrupts the range, which goes on with the next step."""
+    """It interrupts the range, which resumes with the next step."""
     _train(TrainingRange(wait=0, active=3), 4, validates_after=1)
     assert heard == ["start", "step", "stop", "start", "step", "step", "stop", "step"]
 
 
 def test_a_short_training(heard: list[str]) -> None:
-    """Nothing is chosen where it ends too early; a range that began ends."""
+    """A range that has begun ends; nothing else is chosen."""
     _train(TrainingRange(wait=2), 2)
     assert heard == ["step", "step"]
     _train(TrainingRange(wait=0), 1)
@@ -55,7 +55,6 @@ def test_a_short_training(heard: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("wait", "active"), [(-1, 1), (0, 0)])
-def test_impossible_counts(wait: int, active: int) -> None:
-    """A wrong count is said at once."""
+def test_invalid_counts_are_an_error_at_once(wait: int, active: int) -> None:
     with pytest.raises(ValueError, match="1 or more"):
         TrainingRange(wait, active)

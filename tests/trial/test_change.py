@@ -1,4 +1,4 @@
-"""Changes by name, and how they are written on the command line."""
+"""Changes by name, as on the command line."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_change_is_parsed_with_its_value() -> None:
         ("patch=missing.py", "--change patch=missing.py: no file missing.py"),
     ],
 )
-def test_a_wrong_change_is_refused_with_what_to_write(text: str, message: str) -> None:
+def test_an_unknown_change_is_refused_with_an_example(text: str, message: str) -> None:
     with pytest.raises(PyprofError) as error:
         parse(text)
     assert str(error.value) == message

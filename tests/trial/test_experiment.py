@@ -1,4 +1,4 @@
-"""Runs of a trial in turn."""
+"""The order of runs in a trial."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_each_change_runs_twice_between_two_baselines(
     assert len(lines_of(tmp_path / "runs.jsonl")) == len(order)
 
 
-def test_more_rounds_are_run_where_in_doubt_up_to_a_limit(
+def test_more_rounds_are_run_if_the_result_is_unclear(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial = _trial(tmp_path, monkeypatch, Performed())
@@ -83,7 +83,7 @@ def test_captures_of_changes_with_long_names_are_kept_apart(
 
 
 @pytest.mark.parametrize(("own", "given"), [(None, "0"), ("7", None)])
-def test_hashes_repeat_unless_the_user_chose_how(
+def test_hash_seeds_are_fixed_unless_the_user_set_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, given: str | None
 ) -> None:
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
@@ -95,7 +95,7 @@ def test_hashes_repeat_unless_the_user_chose_how(
 
 
 def test_only_the_first_rank_makes_the_folder(tmp_path: Path) -> None:
-    """Else it takes what another rank has made for files of the user's."""
+    """Others would take what another rank has made for the user's files."""
     trials = [
         Trial(target=Target("a.py"), folder=tmp_path / "out", ranks=Ranks(rank, 2, "job"), steps=0,
               seed=True, report=lambda _: None)

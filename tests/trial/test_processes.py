@@ -1,4 +1,4 @@
-"""The process of one run, and what is said of how it ended."""
+"""The process of one run, and messages about how it ended."""
 
 import signal
 import sys
@@ -34,7 +34,9 @@ def _perform(
     ],
     ids=["as-timeout-does", "signal", "silent", "another-program"],
 )
-def test_how_a_script_fails_is_said(tmp_path: Path, text: str, code: int, error: str) -> None:
+def test_the_failure_of_a_script_is_described(
+    tmp_path: Path, text: str, code: int, error: str
+) -> None:
     done = _perform(tmp_path, text)
     assert (done.code, done.error) == (code, error)
 
@@ -46,7 +48,7 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_the_script_started_ends_with_it(tmp_path: Path) -> None:
-    """Such as workers, of which a script that is ended after some steps does not take leave."""
+    """Such as loader workers of a script that is ended after some steps."""
     mark = f"pyprof-{tmp_path.name}-left-over"
     done = _perform(
         tmp_path,

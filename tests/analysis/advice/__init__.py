@@ -1,1 +1,1 @@
-"""Tests of the advice."""
+"""Tests of pyprof.analysis.advice."""

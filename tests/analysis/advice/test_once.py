@@ -1,4 +1,4 @@
-"""What happens once is told apart from what each step could gain."""
+"""What happens once is separated from what every step could gain."""
 
 from collections.abc import Sequence
 from dataclasses import replace

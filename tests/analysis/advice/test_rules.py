@@ -1,4 +1,4 @@
-"""Each rule speaks where there is evidence, says what could be won, and is silent elsewhere."""
+"""Each rule applies if there is evidence, with a gain, and not otherwise."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""Advice says what it looked at, and what it could not classify_kernel for want of what."""
+"""Advice says what it checked, and what it could not check and why."""
 
 from dataclasses import replace
 

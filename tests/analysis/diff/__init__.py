@@ -1,1 +1,1 @@
-"""Tests of what two captures are compared by."""
+"""Tests of pyprof.analysis.diff."""

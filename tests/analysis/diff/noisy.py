@@ -1,4 +1,4 @@
-"""Captures whose ops take as long in each step as a test says."""
+"""Captures whose ops take a given time in each step."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

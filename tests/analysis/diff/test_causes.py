@@ -1,4 +1,4 @@
-"""What else is different where time changed is named, and the way from A to B adds up."""
+"""Other differences of what changed, and the way from A to B, which adds up."""
 
 import itertools
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.analysis.diff.noisy import noisy, times
 from tests.answers.checked import ask
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.prof.kernels.test_autotuning_in_one_capture_is_a_cause import CHOSEN, TRIALS
+from tests.prof.kernels.test_autotuning import CHOSEN, TRIALS
 
 
 def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Metrics of two sides are compared where both know as much."""
+"""Metrics of two sides are compared if both know them to the same extent."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Limits of `pyprof diff --fail-if`: how they are written, and what is beyond them."""
+"""Limits of `pyprof diff --fail-if`: their syntax, and what exceeds them."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""What rows are matched by."""
+"""The keys by which rows are matched."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

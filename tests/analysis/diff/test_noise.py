@@ -1,4 +1,4 @@
-"""Planted shifts over noise are found; without a shift, nothing is, in 95 % of seeds and more."""
+"""Planted shifts are found in noise; without one, nothing is in at least 95 % of seeds."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""A side of a comparison: made of its captures' sums, or of all their rows, it is the same."""
+"""A side of a comparison is the same from its captures' sums as from all their rows."""
 
 import itertools
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Blocks held at the peak: how large, and how long."""
+"""Blocks held at the peak: their size and lifetime."""
 
 from pathlib import Path
 

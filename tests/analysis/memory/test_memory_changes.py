@@ -1,4 +1,4 @@
-"""What would lower the peak: as in a recording of the changed run itself."""
+"""Predicted peaks of changes, compared with recordings of the changed run."""
 
 import re
 from pathlib import Path

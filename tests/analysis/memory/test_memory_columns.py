@@ -1,4 +1,4 @@
-"""Memory beside time in `prof --by`, where it was recorded with the capture."""
+"""Memory columns in `prof --by`, if it was recorded with the capture."""
 
 import csv
 import json

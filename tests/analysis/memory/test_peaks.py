@@ -1,4 +1,4 @@
-"""The peak and what made it up: sums agree, and planted causes come out."""
+"""The peak and its parts: sums agree, and planted causes are found."""
 
 from pathlib import Path
 

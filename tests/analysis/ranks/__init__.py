@@ -1,1 +1,1 @@
-"""Many ranks side by side."""
+"""Tests of pyprof.analysis.ranks."""

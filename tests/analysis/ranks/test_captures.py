@@ -1,4 +1,4 @@
-"""Real captures: two ranks of one host in one file, whose clock is one; a single rank."""
+"""Real captures: two ranks of one host, and so one clock, in one file; a single rank."""
 
 import json
 import sqlite3

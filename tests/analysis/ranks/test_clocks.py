@@ -1,4 +1,4 @@
-"""Clocks are put right by what all ranks leave at once; what is left over is told."""
+"""Clocks are aligned by the ends of collectives; the residual is reported."""
 
 from collections.abc import Iterable, Mapping
 

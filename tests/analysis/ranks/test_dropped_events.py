@@ -1,4 +1,4 @@
-"""A collective that a tool lost in the midst of a capture puts no others side by side."""
+"""A collective dropped in mid-capture does not shift the others."""
 
 from collections.abc import Collection, Mapping
 from itertools import accumulate

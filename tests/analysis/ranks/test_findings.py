@@ -1,4 +1,4 @@
-"""A run of 32 ranks of which all is known: what was planted comes out, on any executor alike."""
+"""A run of 32 ranks with planted findings, which every executor finds."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""Collectives of ranks find each other by process group and order, else by when they are left."""
+"""Collectives of ranks are matched by process group and order, else by their end times."""
 
 from collections.abc import Iterable
 from itertools import accumulate

@@ -1,4 +1,4 @@
-"""What was found across ranks, as tables for programs."""
+"""Findings across ranks, as tables for programs."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What process groups are for, how much of their time is exposed, bubbles and uneven experts."""
+"""Roles of process groups, exposed time, pipeline bubbles, and uneven experts."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Tensor, data and pipeline parallel ranks whose true times are known, on clocks that are not.
+"""Tensor, data and pipeline parallel ranks with known times, on unknown clocks.
 
 Eight ranks are in three groups of two each, all with the same names, and in one of all. One comes
 four hundred collectives later, one crashes, and clocks go wrong by up to 30 us a second.

@@ -1,4 +1,4 @@
-"""What is measured of one rank."""
+"""The tables of one rank."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Collectives of one rank placed beside those of another by their end times."""
+"""Collectives of two ranks, aligned by their end times."""
 
 import numpy as np
 

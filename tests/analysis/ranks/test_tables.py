@@ -1,4 +1,4 @@
-"""What is kept of many collectives: facts of some bytes each, and an outcome that has none."""
+"""Collectives in constant memory: a few bytes each, and a result of fixed size."""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Waiting and transfer agree with going through plain lists."""
+"""Waiting and transfer, compared with brute force."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median

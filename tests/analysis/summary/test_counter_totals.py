@@ -1,4 +1,4 @@
-"""What counters measured, in every report: summary, page, groups, diff, doctor, roofline."""
+"""Counters in every report: summary, page, groups, diff, doctor, roofline."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""What devices drew, and what held their clocks."""
+"""Power of devices, and why their clocks were low."""
 
 import csv
 import json

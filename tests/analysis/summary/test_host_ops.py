@@ -1,4 +1,4 @@
-"""What the host spent in ops: as torch.profiler adds it up, and beside what the GPU did."""
+"""Host time in ops: equal to torch.profiler's sums, beside the GPU's."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""The sums of captures make one answer, in whatever order and grouping they are merged."""
+"""Summaries of captures merge in any order and grouping."""
 
 from collections.abc import Sequence
 from functools import reduce

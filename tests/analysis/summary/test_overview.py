@@ -1,4 +1,4 @@
-"""The summary of several captures: made of their sums, or of all their rows, it is the same."""
+"""The summary of several captures is the same from their sums as from all their rows."""
 
 import itertools
 from collections.abc import Sequence

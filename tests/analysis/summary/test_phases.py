@@ -1,4 +1,4 @@
-"""Phases of a serving engine's steps, and what they make of rows."""
+"""Phases of a serving engine's steps, and of their rows."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Points of a roofline, beside what counters measured."""
+"""Points of a roofline, beside measured ones."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the GPUs did in a mean step is measured between the ends of steps on the GPU."""
+"""GPU use in a mean step, measured between the ends of steps on the GPU."""
 
 from dataclasses import replace
 from pathlib import Path

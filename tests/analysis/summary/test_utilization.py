@@ -1,4 +1,4 @@
-"""MFU, HFU and MBU against figures worked out by hand."""
+"""MFU, HFU and MBU, compared with figures worked out by hand."""
 
 import itertools
 from dataclasses import replace

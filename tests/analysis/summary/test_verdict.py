@@ -1,4 +1,4 @@
-"""The verdict says what the capture proves, and nothing if that is refuted."""
+"""The verdict says what the capture shows, and nothing that it refutes."""
 
 from dataclasses import replace
 from pathlib import Path

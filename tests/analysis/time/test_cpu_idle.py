@@ -1,4 +1,4 @@
-"""Time in which no op works on a CPU: each instant has one cause."""
+"""Idle time on a CPU: each instant has one cause."""
 
 from pathlib import Path
 

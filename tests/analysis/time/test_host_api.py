@@ -1,4 +1,4 @@
-"""API calls by what they do to the host, and when each process was inside them."""
+"""API calls by their effect on the host, and when each process was inside them."""
 
 import numpy as np
 import pytest

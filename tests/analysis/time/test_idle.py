@@ -1,4 +1,4 @@
-"""Why the GPU idled: each cause where there is evidence of it, for as long as there is."""
+"""Causes of idle time on the GPU."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sets of time agree with sets of single nanoseconds."""
+"""Interval sets, compared with sets of single nanoseconds."""
 
 import numpy as np
 from hypothesis import given

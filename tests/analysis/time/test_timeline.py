@@ -1,4 +1,4 @@
-"""Busy, idle, overlap: lengths of time that agree with counting nanoseconds."""
+"""Busy, idle and overlapping time, compared with counting nanoseconds."""
 
 import csv
 import json

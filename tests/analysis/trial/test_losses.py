@@ -1,4 +1,4 @@
-"""Losses with a change beside those without it."""
+"""Losses with a change, compared with those of the baseline."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What to try: what advice proposes, and what helped together."""
+"""Proposed changes: from advice, and combinations of those that helped."""
 
 import pytest
 

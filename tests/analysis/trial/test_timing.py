@@ -1,4 +1,4 @@
-"""The ratio of a change's times to those without it, and its interval."""
+"""The ratio of a change's times to the baseline's, with its interval."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is said of a change."""
+"""The verdict on a change."""
 
 import math
 

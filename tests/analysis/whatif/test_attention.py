@@ -1,4 +1,4 @@
-"""Fused attention takes its roof by the share of it that fused kernels reach."""
+"""Fused attention, by its roof and the share of it that fused kernels reach."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rules keep the error that they had on real pairs of captures."""
+"""Errors of rules on real pairs of captures do not grow."""
 
 from pathlib import Path
 

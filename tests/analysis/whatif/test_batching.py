@@ -1,4 +1,4 @@
-"""A larger batch: filled grids take as many times as long."""
+"""A larger batch: filled grids take proportionally longer."""
 
 import pytest
 

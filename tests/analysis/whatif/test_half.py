@@ -1,4 +1,4 @@
-"""float32 as a half type: products by their roofs, other kernels by measured shares."""
+"""float32 as a half type: products by their roofs, others by measured shares."""
 
 import pytest
 

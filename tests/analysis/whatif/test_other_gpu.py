@@ -1,4 +1,4 @@
-"""Time on another GPU: by the roofs, and by the shares of them that were measured."""
+"""Time on another GPU, by the roofs and the measured shares of them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A chain of point-wise kernels as one moves its outer inputs and outputs once."""
+"""A fused chain of point-wise kernels moves its outer inputs and outputs once."""
 
 from dataclasses import replace
 from itertools import pairwise

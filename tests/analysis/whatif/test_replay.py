@@ -1,4 +1,4 @@
-"""The order of a capture with other times of kernels."""
+"""Replaying a capture's order with other kernel times."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""float32 products win the ratio of the roofs of float32 and TF32."""
+"""float32 products gain the ratio of the roofs of float32 and TF32."""
 
 import pytest
 

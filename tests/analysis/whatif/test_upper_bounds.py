@@ -1,4 +1,4 @@
-"""Changes that have a bound alone take it from the advice of the same name."""
+"""Changes that only have an upper bound take it from the advice of the same name."""
 
 import pytest
 

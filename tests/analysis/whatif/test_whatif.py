@@ -1,4 +1,4 @@
-"""Which changes are predicted, and for what they are refused."""
+"""Which changes are predicted, and why others are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What tests of captures by torch.profiler share: a training script, and what a trace holds."""
+"""Shared by tests of captures by torch.profiler: a training script, and what a trace holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power and clocks beside a trace of torch.profiler, by a stand-in for the driver's library."""
+"""Power and clocks next to a trace of torch.profiler, with a stand-in for NVML."""
 
 import ctypes
 import gzip

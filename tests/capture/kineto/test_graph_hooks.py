@@ -1,4 +1,4 @@
-"""How CUDA graphs are captured is recorded, with stand-ins: there is no GPU here."""
+"""Captures of CUDA graphs are recorded; stand-ins replace the GPU."""
 
 import re
 from collections.abc import Iterator

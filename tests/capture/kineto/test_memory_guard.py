@@ -1,4 +1,4 @@
-"""A recording ends before it takes all memory."""
+"""A recording ends before it uses up the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyprof capture --memory`: memory events in the trace, and torch's snapshot beside it."""
+"""`pyprof capture --memory`: memory events in the trace, and torch's snapshot next to it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The recorder where torch's profiler fails, or an older torch would."""
+"""The recorder if torch's profiler fails, or an older torch's would."""
 
 import re
 from typing import Any

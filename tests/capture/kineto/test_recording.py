@@ -1,4 +1,4 @@
-"""What starts and ends a recording, and what it reports."""
+"""What starts and ends a recording, and its messages."""
 
 from __future__ import annotations
 

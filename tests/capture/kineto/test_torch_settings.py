@@ -1,4 +1,4 @@
-"""Settings that torch reads once do not reach the script."""
+"""Environment variables that torch reads once do not reach the script."""
 
 from __future__ import annotations
 

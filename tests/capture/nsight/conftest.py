@@ -1,4 +1,4 @@
-"""nsys, for which a program stands in."""
+"""A stand-in for nsys."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Windows that nsys exports one by one, as one file: built ones, and those of the real nsys."""
+"""Windows that nsys exports one by one, joined into one file: built ones and real ones."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Captures by nsys: its command line, told by a stand-in, and what is said of what came of it."""
+"""Captures by nsys: its command line, seen by a stand-in, and the messages about the result."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Captures by rocprofv3: its command line, told by a stand-in, and what comes of its databases."""
+"""Captures by rocprofv3: its command line, seen by a stand-in, and its databases."""
 
 from collections.abc import Callable
 from pathlib import Path

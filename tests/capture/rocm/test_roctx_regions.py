@@ -1,4 +1,4 @@
-"""Under rocprofv3 the script's ranges are those of ROCTx, and as before afterwards."""
+"""Under rocprofv3 the script's ranges are ROCTx's, until everything is restored."""
 
 from types import SimpleNamespace
 

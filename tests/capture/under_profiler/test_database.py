@@ -1,4 +1,4 @@
-"""What a profiler's database holds and reveals."""
+"""Contents of a profiler's database, and what it reveals about the machine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Markers of a script under nsys: on in its processes, and never at odds with its own profiler."""
+"""Markers of a script under nsys: on in its processes, off during its own profiler."""
 
 import multiprocessing
 import pickle

@@ -1,4 +1,4 @@
-"""A script that is not wanted any more."""
+"""A script that is cancelled before it begins."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""The side of a script under a profiler: when it starts and stops the range."""
+"""The script's process under a profiler: when it starts and stops the range."""
 
 from collections.abc import Callable
 from contextlib import ExitStack

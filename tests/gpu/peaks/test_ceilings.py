@@ -1,4 +1,4 @@
-"""Tests of the user's file of measured ceilings."""
+"""The user's file of measured ceilings."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Shares of the roofline: whose are known, and that the table is what its script makes."""
+"""Shares of the roofline: which are known, and that the table is its script's."""
 
 from pathlib import Path
 

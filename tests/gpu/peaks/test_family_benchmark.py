@@ -1,4 +1,4 @@
-"""Shares of a roofline, small and on the CPU against a GPU's peaks: the figures, not their size."""
+"""The benchmark of roofline shares, small and on the CPU: its arithmetic, not the figures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rates by SMs and clock meet the datasheets, and no figure of a datasheet is the sparse one."""
+"""Rates by SMs and clock agree with datasheets, none of whose figures is for sparsity."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Tests of the measurement itself, small and on the CPU: its figures, not their size."""
+"""The microbenchmark, small and on the CPU: its arithmetic, not the figures."""
 
 import pytest
 

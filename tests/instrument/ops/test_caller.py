@@ -1,4 +1,4 @@
-"""Warnings blame the line that they blame without `init()`, whatever is wrapped in between."""
+"""Warnings name the same line as without `init()`."""
 
 import inspect
 import threading

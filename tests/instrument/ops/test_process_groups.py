@@ -1,4 +1,4 @@
-"""Markers of collectives: among whom, and how much; with process groups of gloo."""
+"""Markers of collectives: their group and size, with gloo."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Tests of pyprof.instrument.ranges.annotate and driven."""
+"""Tests of pyprof.instrument.ranges.annotate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where ranges go: NVTX or torch.profiler."""
+"""Where ranges go: to NVTX or torch.profiler."""
 
 import ctypes.util
 import json

@@ -1,4 +1,4 @@
-"""Ranges that are left open are closed with the one around them."""
+"""Open ranges are closed with the one around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While a CUDA graph is captured: ranges as ever, and nothing that would end the capture.
+"""During a CUDA graph's capture ranges are as usual, and nothing invalidates it.
 
 Without a GPU, torch is made to say that it captures; ops run on the CPU.
 """

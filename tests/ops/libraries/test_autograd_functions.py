@@ -1,4 +1,4 @@
-"""Autograd functions of libraries, in their versions, and of other people."""
+"""Autograd functions of libraries, version by version, and others of the same name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Collectives by any name, and their bytes by the definitions of nccl-tests."""
+"""Collectives by every name, and their bytes by the definitions of nccl-tests."""
 
 from collections.abc import Callable
 

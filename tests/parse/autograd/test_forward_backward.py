@@ -1,4 +1,4 @@
-"""Whose layer and line the work of a backward pass shares."""
+"""Layer and line of work in a backward pass."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Gradient checkpointing: what the backward pass runs again is itself, of either kind alike."""
+"""Gradient checkpointing: recomputed ops keep their own names, for both implementations."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sequence numbers, and numbers of calls."""
+"""Sequence numbers and call ids."""
 
 from pathlib import Path
 

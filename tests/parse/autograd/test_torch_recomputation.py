@@ -1,4 +1,4 @@
-"""Checkpointing and compiling as torch.profiler records them: the same work as without."""
+"""Checkpointing and compiling as recorded by torch.profiler: the same work as without."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""Work whose kernels have planted loads, which reports are to find again in samples."""
+"""Kernels with planted loads, which reports have to find in samples."""
 
 import csv
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What was sampled of a row and what was counted of it."""
+"""Samples and counters of a row, merged."""
 
 import json
 

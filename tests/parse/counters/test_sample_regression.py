@@ -1,4 +1,4 @@
-"""Rates and states of kinds of work from samples: planted, sampled, recovered."""
+"""Rates and states of kinds of work, recovered from samples of planted ones."""
 
 from typing import NamedTuple
 

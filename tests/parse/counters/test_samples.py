@@ -1,4 +1,4 @@
-"""Sampled metrics come back as counters of kernels: planted loads, of nsys and of Kineto."""
+"""Sampled metrics become counters of kernels: planted loads, in nsys and Kineto."""
 
 import json
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Tests of what ties replays of graphs to their capture."""
+"""Tests of pyprof.parse.graphs."""

@@ -1,4 +1,4 @@
-"""Replays in traces of torch.profiler, tied to the traces of their capture."""
+"""Replays in traces of torch.profiler, tied to the traces of their captures."""
 
 from collections import Counter
 from collections.abc import Sequence

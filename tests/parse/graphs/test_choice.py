@@ -1,4 +1,4 @@
-"""Which captured graph a replay is of: batch sizes, and what else several fit."""
+"""Which captured graph a replay is: by batch size, and if several fit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Random captures of CUDA graphs: every op is found, and none is wrong where rows are missing."""
+"""Random captures of CUDA graphs: every op is found, and none is wrong if rows are missing."""
 
 from collections import Counter, defaultdict
 from dataclasses import replace

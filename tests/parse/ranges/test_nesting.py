@@ -1,4 +1,4 @@
-"""The sweep gives what the definition of nesting gives, for any ranges at all."""
+"""The sweep equals the definition of nesting, for any ranges."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Paths of ranges in words; frames of a stack, of which the framework's are left out."""
+"""Range stacks as texts; frames of a stack without the framework's."""
 
 import numpy as np
 import pytest

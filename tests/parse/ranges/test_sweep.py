@@ -1,4 +1,4 @@
-"""Ranges in each other, of any number and depth: nothing goes through all to find what they say."""
+"""Nested ranges of any number and depth, in near-linear time."""
 
 from pathlib import Path
 

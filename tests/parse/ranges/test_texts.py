@@ -1,4 +1,4 @@
-"""Questions to texts: asked once for all that differ in numbers alone."""
+"""Predicates on texts, evaluated once for all that differ only in numbers."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Steps that ranges mark are in the records: what parse wrote says the same as the capture."""
+"""Steps marked by ranges are in the records: parsed files agree with the capture."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Windows of a capture: which rows are of which, and that numbers given anew mix none up."""
+"""Windows of a capture: which rows are in which, even if ids restart."""
 
 from collections.abc import Iterable
 from pathlib import Path

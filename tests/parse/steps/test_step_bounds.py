@@ -1,4 +1,4 @@
-"""Rows placed in steps by the time of their launch."""
+"""Rows are assigned to steps by launch time."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The op call that kernels work for: what is known of it, and its cost."""
+"""The op call that kernels work for: its fields and its cost."""
 
 from pyprof import ops
 from pyprof.gpu.eligible import FAMILIES as MATRIX_FAMILIES

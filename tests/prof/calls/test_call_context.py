@@ -1,4 +1,4 @@
-"""What a report knows of an op besides its arguments: the model, and the requests of its step."""
+"""Context of an op besides its arguments: the model, and the requests of its step."""
 
 from __future__ import annotations
 

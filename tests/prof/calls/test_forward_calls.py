@@ -1,4 +1,4 @@
-"""The original's files name a backward kernel's forward call by number alone."""
+"""The original's files refer to a backward kernel's forward call only by number."""
 
 from typing import Any
 

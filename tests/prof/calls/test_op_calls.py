@@ -1,4 +1,4 @@
-"""Rows of one op call, also of files that tell none; products inside products, charged once."""
+"""Rows of one op call, also without call ids; nested products are charged once."""
 
 import gzip
 import json

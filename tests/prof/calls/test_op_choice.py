@@ -1,4 +1,4 @@
-"""An op call on the CPU is charged once, whatever ops it is made of and whatever the clock did."""
+"""An op call on the CPU is charged once, whatever it consists of and however long it took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a column is registered."""
+"""Registering a column."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What counters measured beside what the model says, in columns."""
+"""Columns of counters, beside modelled ones."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reasons in words: rows above their peak."""
+"""Reasons why rows are above their peak."""
 
 import pytest
 

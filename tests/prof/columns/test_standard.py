@@ -1,4 +1,4 @@
-"""Columns tflops, gbs, ai, bound, eff, peak, tc and why: what a kernel author would check."""
+"""Columns tflops, gbs, ai, bound, eff, peak, tc and why, checked by hand."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""cuDNN's benchmark: trials are marked and cost nothing; ordinary convolutions stay as they are."""
+"""cuDNN's benchmark: trials are marked and cost nothing; other convolutions are unchanged."""
 
 from __future__ import annotations
 

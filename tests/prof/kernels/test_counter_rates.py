@@ -1,4 +1,4 @@
-"""Efficiency, energy and traffic follow from what was measured in the right run."""
+"""Efficiency, energy and traffic follow from measurements of the right run."""
 
 import csv
 from pathlib import Path

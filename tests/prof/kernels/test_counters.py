@@ -1,4 +1,4 @@
-"""Counters by row: values, sources and what they say of Tensor Cores."""
+"""Counters by row: values, sources and Tensor Core use."""
 
 import math
 

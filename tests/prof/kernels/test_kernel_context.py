@@ -1,4 +1,4 @@
-"""What is stated around kernels: equal contexts are one, in the order of their ranges."""
+"""Ranges around kernels: equal contexts are one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Occupancy of kernels by their launch, and unknown where launch or device is."""
+"""Occupancy of kernels from their launch; unknown if launch or device is."""
 
 import gzip
 import json

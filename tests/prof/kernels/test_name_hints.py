@@ -1,4 +1,4 @@
-"""Sizes without types and flags, as emit_nvtx writes them: the kernels' names tell what is left."""
+"""Types and flags that emit_nvtx leaves out follow from kernel names."""
 
 from pathlib import Path
 

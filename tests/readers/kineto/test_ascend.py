@@ -1,4 +1,4 @@
-"""Traces of torch_npu: work of the hardware's track, its launches, and shapes written as text."""
+"""Traces of torch_npu: hardware work, its launches, and shapes written as text."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Columns of whole numbers out of what a trace may say."""
+"""Integer columns from arbitrary values in a trace."""
 
 import json
 from pathlib import Path

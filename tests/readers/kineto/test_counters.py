@@ -1,4 +1,4 @@
-"""Counters in traces: samples of a device, and measurements of each kernel."""
+"""Counters in traces: samples of a device, and counters of each kernel."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Traces without GPU work: the CPU ops that do the work are the rows."""
+"""Traces without GPU work: the rows are the CPU ops that do the work."""
 
 import itertools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Real traces: everything that worked on the GPU is in the tables, once and unchanged."""
+"""Real traces: all GPU work is in the tables, once and unchanged."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""GPU work of a trace: kernels that CUPTI's range profiler measured, and collectives."""
+"""GPU work of a trace: kernels measured by CUPTI's range profiler, and collectives."""
 
 import json
 from pathlib import Path

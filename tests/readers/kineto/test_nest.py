@@ -1,4 +1,4 @@
-"""Ranges of a trace inside one another: rounding, stacks, modules."""
+"""Nested ranges of a trace: rounding, stacks, modules."""
 
 from itertools import permutations
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Texts of ops that are written once for all calls alike: each call has its own all the same."""
+"""Texts of equal ops are written once, but each call keeps its own numbers."""
 
 import json
 from pathlib import Path

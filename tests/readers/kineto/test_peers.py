@@ -1,4 +1,4 @@
-"""Real traces from file to records, against what others computed from the same files."""
+"""Real traces from file to records, compared with other tools on the same files."""
 
 import csv
 from collections import Counter, defaultdict

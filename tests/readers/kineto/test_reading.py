@@ -1,4 +1,4 @@
-"""Reading of torch.profiler traces: the three generations of names, each into the same tables."""
+"""Traces of torch.profiler: three generations of names, the same tables."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Ops, frames and modules of a trace in the words of markers."""
+"""Ops, frames and modules of a trace as marker texts."""
 
 from typing import Any
 

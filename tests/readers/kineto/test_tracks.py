@@ -1,4 +1,4 @@
-"""Work is what lies on a device's track, whatever its category; an unknown track is named."""
+"""Work is what is on a device's track, in any category; unknown tracks are named."""
 
 from pathlib import Path
 

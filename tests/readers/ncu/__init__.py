@@ -1,1 +1,1 @@
-"""The reader of Nsight Compute."""
+"""Tests of pyprof.readers.ncu."""

@@ -1,4 +1,4 @@
-"""What metrics of Nsight Compute mean."""
+"""Metrics of Nsight Compute by name."""
 
 import pytest
 

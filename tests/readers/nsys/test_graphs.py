@@ -1,4 +1,4 @@
-"""Where the nodes of CUDA graphs were captured, as nsys tells it in node mode."""
+"""Where the nodes of CUDA graphs were captured, from nsys in node mode."""
 
 import json
 from dataclasses import replace

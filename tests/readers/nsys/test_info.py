@@ -1,4 +1,4 @@
-"""What an nsys export says of itself."""
+"""The metadata of an nsys export."""
 
 import sqlite3
 from contextlib import closing

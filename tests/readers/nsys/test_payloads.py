@@ -1,4 +1,4 @@
-"""What NCCL records of collectives is kept with their kernels."""
+"""NCCL's payloads of collectives are kept with their kernels."""
 
 import json
 import struct

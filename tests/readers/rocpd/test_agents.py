@@ -1,4 +1,4 @@
-"""The GPUs of a machine as rocprofv3 describes them."""
+"""GPUs of a machine as described by rocprofv3."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Counters of dispatches, in the measured columns."""
+"""Counters of dispatches in the counter columns."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Calls of the host, by the ids of their own recording."""
+"""Host calls, by the ids of their own recording."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rows by ids, whatever the ids; tables by name, whatever the schema."""
+"""Row lookups by any ids, and tables by name in any schema."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Rows straight from the pages of a file are those that SQLite gives, or SQLite is asked."""
+"""Rows read straight from a file's pages equal SQLite's, or SQLite is used."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""SQLite tables as columns: what tools write is taken as it is, all else is converted."""
+"""SQLite tables as columns: the usual types are read directly, all others converted."""
 
 import shutil
 import sqlite3

@@ -1,1 +1,1 @@
-"""Tests of what the page shows, as data."""
+"""Tests of pyprof.render.page."""

@@ -1,4 +1,4 @@
-"""The parts of a page, as they are shown."""
+"""The parts of a page, as shown."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page of several captures: made of their sums, or of all their rows, it shows the same."""
+"""The page of several captures is the same from their sums as from all their rows."""
 
 import itertools
 from dataclasses import replace

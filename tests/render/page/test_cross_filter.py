@@ -1,4 +1,4 @@
-"""Facts: sums that a selection is made of, without folders."""
+"""Facts: sums behind a selection, without folders."""
 
 import json
 from pathlib import Path

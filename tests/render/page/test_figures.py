@@ -1,4 +1,4 @@
-"""Figures of steps: very many are grouped, and shares of the peak are theirs."""
+"""Figures of steps: very many are grouped, with their shares of the peak."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Lanes: every kernel is in one box, every gap is drawn or counted."""
+"""Lanes: every kernel is in one box, and every gap is drawn or counted."""
 
 from functools import reduce
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What stands in a page's scripts cannot end them."""
+"""Data in a page's scripts cannot end them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Strips of time: bins are exactly as busy as the GPU was."""
+"""Strips of time: bins are as busy as the GPU."""
 
 from pathlib import Path
 

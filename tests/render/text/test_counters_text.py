@@ -1,4 +1,4 @@
-"""The section of what counters measured, in 100 columns."""
+"""The section of counters, in 100 columns."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The first screen: one order, as wide as the terminal, nothing that is unknown throughout."""
+"""The first screen: fixed order, the terminal's width, no empty columns."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How much of the time has a known cost, in words."""
+"""The share of time with a known cost, in words."""
 
 import pytest
 

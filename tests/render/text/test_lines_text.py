@@ -1,4 +1,4 @@
-"""Lines as text: of a page's width, what only calls left out."""
+"""Source lines as text: a page wide, without lines that only call."""
 
 from pathlib import Path
 

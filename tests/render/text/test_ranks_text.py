@@ -1,4 +1,4 @@
-"""The last lines name what stands out, and nothing else."""
+"""The last lines name the findings, and nothing else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -56,7 +56,7 @@ nn.Linear.forward = forward
     ids=["decorator", "inside"],
 )
 def test_autocast_inside_of_the_module_is_found(tmp_path: Path, setup: str) -> None:
-    """As Hugging Face's Trainer has it, with bf16=True."""
+    """As in Hugging Face's Trainer with bf16=True."""
     done = run_child(training(tmp_path / "a.py", setup=setup), "bf16")
     assert done.refused == {"bf16": "the script has autocast already"}
 
@@ -69,7 +69,7 @@ def test_weights_that_autocast_leaves_are_not_called_tried(tmp_path: Path, name:
     assert run_child(script, "bf16").no_effect == {"bf16": why}
 
 
-def test_a_scaler_that_is_switched_off_is_none(tmp_path: Path) -> None:
+def test_a_disabled_scaler_does_not_count(tmp_path: Path) -> None:
     setup = "torch.amp.GradScaler('cpu', enabled=False)"
     (why,) = run_child(training(tmp_path / "a.py", setup=setup), "fp16").refused.values()
     assert why.startswith("the script has no GradScaler")
@@ -89,8 +89,10 @@ for step in range(10):
 """
 
 
-def test_overflow_of_float16_is_a_failure_and_a_scale_that_settles_is_told(tmp_path: Path) -> None:
-    """Steps that the GradScaler skips are steps of the loop nevertheless."""
+def test_overflow_in_float16_is_a_failure_and_a_scale_that_settles_is_reported(
+    tmp_path: Path,
+) -> None:
+    """Steps that the GradScaler skips are still steps of the loop."""
     script = tmp_path / "a.py"
     script.write_text(_SCALED.format(scale="65536.0", factor="1e6"))
     without, broken = run_child(script), run_child(script, "fp16")

@@ -33,7 +33,7 @@ def test_a_network_without_convolutions_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_fused_optimizer_finds_its_state_in_the_new_layout(tmp_path: Path) -> None:
-    """It was made by the first step, before the loop; the kernel would mix up its elements."""
+    """Its state is from the first step, before the loop; the kernel would mix up elements."""
     setup = CONVOLUTION.replace("nn.Conv2d(i, o, 1)", "nn.Conv2d(i, o, 3, padding=1)")
     optimizer = "Adam(model.parameters(), 0.1, fused=True)"
     script = training(tmp_path / "a.py", setup=setup, optimizer=optimizer)

@@ -51,7 +51,7 @@ def test_a_script_that_compiles_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_compiler_that_is_switched_off_is_not_called_tried(tmp_path: Path) -> None:
+def test_a_disabled_compiler_is_not_called_tried(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py")
     switched_off = "import os; os.environ['TORCH_COMPILE_DISABLE'] = '1'\n"
     script.write_text(switched_off + script.read_text())
@@ -60,7 +60,7 @@ def test_a_compiler_that_is_switched_off_is_not_called_tried(tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_graph_breaks_and_recompilations_are_told_with_their_lines(tmp_path: Path) -> None:
+def test_graph_breaks_and_recompilations_have_their_lines(tmp_path: Path) -> None:
     setup = (
         "import torch._dynamo\ntorch._dynamo.config.automatic_dynamic_shapes = False\n"
         "class Net(nn.Sequential):\n    def forward(self, x):\n"

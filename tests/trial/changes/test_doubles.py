@@ -1,4 +1,4 @@
-"""Float64 that nobody asked for."""
+"""Accidental float64."""
 
 from pathlib import Path
 

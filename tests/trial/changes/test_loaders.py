@@ -1,4 +1,4 @@
-"""How DataLoaders load."""
+"""Options of DataLoaders."""
 
 from pathlib import Path
 

@@ -43,8 +43,8 @@ def test_modules_that_are_trained_keep_gradients(tmp_path: Path) -> None:
     assert done.no_effect == {"no-grad": "a backward pass uses the outputs of every module"}
 
 
-def test_what_an_optimizer_trains_keeps_gradients_until_they_are_used(tmp_path: Path) -> None:
-    """Losses of four steps are added up, as a generator waits for its turn."""
+def test_modules_of_an_optimizer_keep_gradients_until_they_are_used(tmp_path: Path) -> None:
+    """Losses of four steps are accumulated, as for a generator that waits for its turn."""
     script = training(tmp_path / "a.py", steps=8)
     text = script.read_text().replace("    loss.backward()\n    optimizer.step()", ACCUMULATED)
     script.write_text(text)

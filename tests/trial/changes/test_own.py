@@ -1,4 +1,4 @@
-"""Experiments of the user: variables, arguments, files."""
+"""Changes of the user: variables, arguments, files."""
 
 from pathlib import Path
 

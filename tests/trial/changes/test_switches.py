@@ -1,4 +1,4 @@
-"""Switches of torch for GPUs."""
+"""GPU settings of torch."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[RefusedRun]:
 
 
 def test_a_script_that_sets_tf32_itself_is_refused(run: RefusedRun) -> None:
-    """Whichever of torch's ways it takes; other switches are its own affair."""
+    """By any of torch's ways; other switches do not matter."""
     changes()["tf32"].apply(run)
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
     assert run.refused == []
@@ -60,7 +60,7 @@ def test_a_script_that_sets_tf32_itself_is_refused(run: RefusedRun) -> None:
 
 
 def test_a_script_that_sets_cudnn_benchmark_itself_is_refused(run: RefusedRun) -> None:
-    """Be it to the same value."""
+    """Even to the same value."""
     changes()["cudnn-benchmark"].apply(run)
     assert torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True

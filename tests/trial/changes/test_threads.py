@@ -16,7 +16,7 @@ def test_threads_are_set_for_the_script(tmp_path: Path) -> None:
     assert (done.code, done.device) == (0, "CPU, 2 threads")
 
 
-def test_threads_that_the_script_sets_itself_win(tmp_path: Path) -> None:
+def test_threads_that_the_script_sets_take_precedence(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py", setup="torch.set_num_threads(3)")
     assert run_child(script, "threads=2").no_effect == {
         "threads=2": "the script sets 3 threads itself"

@@ -1,4 +1,4 @@
-"""Losses that a script's backward passes start from."""
+"""Losses from which a script's backward passes start."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_a_scaled_loss_is_kept_unscaled(losses: Losses) -> None:
     assert losses.values() == [1]
 
 
-def test_what_is_no_loss_is_passed_on(losses: Losses) -> None:
+def test_other_arguments_of_backward_are_passed_on(losses: Losses) -> None:
     """Several elements with a gradient, an iterator, an edge of the graph."""
     weight = torch.ones(2, requires_grad=True)
     (2 * weight).backward(torch.ones(2))

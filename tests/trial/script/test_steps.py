@@ -37,7 +37,7 @@ def _call(steps: Steps, module: object, times: int) -> None:
         steps.module_called(Call(module, (), {}), None)  # type: ignore[arg-type]
 
 
-def test_inference_ends_after_so_many_calls(steps: Steps) -> None:
+def test_inference_ends_after_the_requested_number_of_calls(steps: Steps) -> None:
     _call(steps, torch.nn.ReLU(), 9)  # without parameters: a loss, say
     model = torch.nn.Linear(1, 1)
     _call(steps, model, 2)
@@ -66,7 +66,7 @@ def test_an_optimizer_that_is_never_used_does_not_hide_inference(steps: Steps) -
 
 
 def test_the_optimizer_that_steps_least_often_ends_steps() -> None:
-    """The generator of a GAN; one that steps hardly ever ends none."""
+    """Such as a GAN's generator; one that hardly ever steps does not count."""
     steps = Steps(0, lambda: None)
     kinds = [SimpleNamespace(name=name) for name in ("critic", "generator", "rare")]
     for number in range(40):
@@ -95,8 +95,8 @@ def test_calls_of_a_script_with_backward_passes_are_no_steps() -> None:
     assert steps.lengths() == ("", [], [])
 
 
-def test_two_optimizers_in_turn_end_the_run_once_both_have_stepped_so_often(steps: Steps) -> None:
-    """A GAN's: that which steps second is level with the first only at the end of a step."""
+def test_two_optimizers_in_turn_end_the_run_once_both_reach_the_number(steps: Steps) -> None:
+    """The second one of a GAN is level with the first only at the end of a step."""
     first, second = object(), object()
     for _ in range(2):
         steps.optimizer_stepped(first)

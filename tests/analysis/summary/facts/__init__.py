@@ -1,1 +1,1 @@
-"""Tests of pyprof.analysis.summary."""
+"""Tests of pyprof.analysis.summary.facts."""

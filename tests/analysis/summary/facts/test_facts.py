@@ -1,4 +1,4 @@
-"""Facts are found by themselves, and are numbers of all captures."""
+"""Facts are discovered, and merge over captures."""
 
 from pathlib import Path
 

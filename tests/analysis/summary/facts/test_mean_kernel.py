@@ -1,4 +1,4 @@
-"""The mean time of a kernel is of kernels alone."""
+"""The mean time of kernels alone."""
 
 from pyprof.analysis.summary.facts.mean_kernel import KernelSums, value
 

@@ -1,4 +1,4 @@
-"""Latent attention decodes compressed keys, prefills whole ones, and has the model's widths."""
+"""Latent attention: compressed keys in decode, whole ones in prefill, the model's widths."""
 
 from dataclasses import replace
 

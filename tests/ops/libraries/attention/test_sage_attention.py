@@ -1,4 +1,4 @@
-"""SageAttention's ops say where their heads are."""
+"""The layout argument of SageAttention's ops."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Attention over caches: lengths that no argument tells come from the step, the model, or not."""
+"""Attention over caches: lengths come from the step or the model, or are unknown."""
 
 from dataclasses import replace
 

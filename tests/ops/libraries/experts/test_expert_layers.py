@@ -1,4 +1,4 @@
-"""Layers of experts: sizes that no argument tells come from the model, or not."""
+"""Layers of experts: sizes come from arguments or the model, or are unknown."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Products with a sparse factor: by what it stores, or unknown; never as though it were dense."""
+"""Products with a sparse factor: by its stored elements or unknown, never as if dense."""
 
 import warnings
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Whole recurrent networks against torch's own: results' sizes, products' FLOPs."""
+"""Whole recurrent networks, compared with torch: sizes of results, FLOPs of products."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Python's square brackets against torch: what a recorded subscript reads and writes."""
+"""What a recorded subscript reads and writes, compared with torch."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Arguments that spare operations or bytes: by their values, against what torch itself does."""
+"""Argument values that save FLOPs or bytes, compared with torch's kernels."""
 
 import math
 from typing import Any

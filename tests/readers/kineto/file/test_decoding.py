@@ -1,4 +1,4 @@
-"""Events are the same, whether their class says what they are or not."""
+"""Events are decoded the same with and without classes."""
 
 import json
 from collections.abc import Sequence

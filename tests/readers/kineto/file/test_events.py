@@ -1,4 +1,4 @@
-"""Events are the same however they are read."""
+"""Events are the same on every decoding path."""
 
 import json
 from typing import Any

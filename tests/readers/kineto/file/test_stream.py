@@ -1,4 +1,4 @@
-"""Trace files that are large, packed, cut short or slightly broken."""
+"""Trace files that are large, compressed, truncated or slightly broken."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Annotations of graph nodes beside a trace of torch.profiler."""
+"""Annotations of graph nodes next to a trace of torch.profiler."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Traces of captures beside a trace of replays, wherever they lie and whatever they hold."""
+"""Traces of graph captures next to a trace of replays, in any place and state."""
 
 import gzip
 from pathlib import Path

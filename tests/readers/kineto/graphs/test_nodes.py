@@ -1,4 +1,4 @@
-"""Nodes of graphs that a trace captured: launches between begin and end of a capture."""
+"""Nodes of graphs captured in the trace: launches between the begin and end of a capture."""
 
 from pathlib import Path
 

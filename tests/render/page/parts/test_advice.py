@@ -1,4 +1,4 @@
-"""What advice looked at, on the page."""
+"""What advice checked, on the page."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What counters measured, on the page."""
+"""Counters, on the page."""
 
 from pathlib import Path
 

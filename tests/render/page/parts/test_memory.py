@@ -1,4 +1,4 @@
-"""Memory on the report's page: the figures say what `pyprof memory` and the summary say."""
+"""Memory on the page: the figures agree with `pyprof memory` and the summary."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Modules of the page, in each other; without any, ops and their kernels."""
+"""Nested modules on the page; without any, ops and their kernels."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What ops achieve, on the page."""
+"""Rates of ops, on the page."""
 
 import pytest
 

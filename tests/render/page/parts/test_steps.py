@@ -1,4 +1,4 @@
-"""Steps of the page, beside what the summary says of them."""
+"""Steps on the page, compared with the summary's."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What was tried, on the page of a trial's captures."""
+"""The answer of a trial, on the page of its captures."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Fixed-width tables: no number is cut, whatever the columns hold and however narrow it is."""
+"""Fixed-width tables: no number is truncated, whatever the columns and the width."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Numbers as people read them come back within the digits that are shown."""
+"""Formatted numbers can be read back within their digits."""
 
 import math
 

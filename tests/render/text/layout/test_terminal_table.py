@@ -1,4 +1,4 @@
-"""What a terminal shows: a table of its own width, in which no number is cut; scripts see none."""
+"""Tables on a terminal: as wide as it, without truncated numbers; pipes get plain fields."""
 
 import io
 import os

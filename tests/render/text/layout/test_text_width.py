@@ -1,4 +1,4 @@
-"""Texts in cells of a terminal: wide characters take two, and cuts show where they are."""
+"""Texts in terminal cells: wide characters take two, and truncation is visible."""
 
 import pytest
 from hypothesis import given
