@@ -110,7 +110,7 @@ def test_bytes_written_by_python_calls_are_those_of_their_results() -> None:
 
 WITHOUT_FORMULA = {
     *("expand_copy", "diagonal_copy", "as_strided_copy", "narrow_copy", "unfold_copy", "frexp"),
-    *("histogram", "histogramdd", "hash_tensor", "_segment_reduce", "_upsample_bilinear2d_aa"),
+    *("histogram", "histogramdd", "hash_tensor", "_segment_reduce"),
     *("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
 }
 """No training script was seen to spend time in these."""

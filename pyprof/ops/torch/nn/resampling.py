@@ -1,8 +1,9 @@
 """Interpolation, grid sampling and padding.
 
 An interpolated output is a weighted sum of its 2, 4, 8 (linear) or 16 (cubic) neighbours: 2 t - 1
-operations for t of them; the weights are not counted. Nearest copies. Bytes: the input read once,
-the output written once.
+operations for t of them; the weights are not counted. Nearest copies. With antialias the number of
+neighbours grows with the scale: FLOPs are unknown. Bytes: the input read once, the output written
+once.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
 FAMILY = "resample"
 
 _X = f16(2, 3, 4, 4)
+_NO_ANTIALIAS = "antialias not modelled"
 _NEIGHBOURS = {"linear": 2, "bilinear": 4, "trilinear": 8, "bicubic": 16, "nearest": 1}
 
 
@@ -59,7 +61,7 @@ def interpolate(a: Args) -> Work:
     mode = a.value("mode", "bilinear" if a.op.endswith("bilinear") else "nearest")
     out = like(x, _scaled(x, a.value("size"), a.value("scale_factor")))
     if a.values.get("antialias") is True:
-        return Work(None, (x,), (out,), no_flops="antialias not modelled")
+        return Work(None, (x,), (out,), no_flops=_NO_ANTIALIAS)
     return Work(_each(str(mode)) * out.numel, (x,), (out,))
 
 
@@ -81,6 +83,9 @@ _MODES = {
     "upsample_trilinear3d": "trilinear",
     "upsample_bicubic2d": "bicubic",
 }
+_ANTIALIASED = tuple(f"_upsample_{mode}2d_aa" for mode in ("bilinear", "bicubic", "lanczos"))
+_SIGNATURE = "Tensor input, any size, any align_corners, any scale_factor"
+_BACKWARD = "Tensor grad_output, any output_size, any input_size"
 
 
 @op(
@@ -93,7 +98,7 @@ _MODES = {
 )
 @op(
     *(f"aten::{name}" for name in _MODES if "nearest" not in name),
-    signature="Tensor input, any size, any align_corners, any scale_factor",
+    signature=_SIGNATURE,
     # as above
     example=Example(
         (_X, (8, 8), False, 2.0, 2.0), flops=2688, bytes=960, op="upsample_bilinear2d", mod="aten"
@@ -101,20 +106,35 @@ _MODES = {
 )
 def upsample(a: Args) -> Work:
     """The same as ATen's own ops; hidden sizes follow from the backward's gradient."""
+    x, out = _resized(a)
+    return Work(_each(_MODES[a.op]) * out.numel, (x,), (out,))
+
+
+def _resized(a: Args) -> tuple[Tensor, Tensor]:
     x = a.tensor("input")
     if a.output is not None:
-        shape = a.output
-    else:
-        size = a.value("size") if a.known("size") else None
-        shape = _scaled(x, size, a.value("scale_factor") if a.known("scale_factor") else None)
-    out = fresh(shape, x.dtype)
-    return Work(_each(_MODES[a.op]) * out.numel, (x,), (out,))
+        return x, fresh(a.output, x.dtype)
+    size = a.value("size") if a.known("size") else None
+    scale = a.value("scale_factor") if a.known("scale_factor") else None
+    return x, fresh(_scaled(x, size, scale), x.dtype)
+
+
+# 96 read, 384 written of 2 bytes
+@op(
+    *(f"aten::{name}" for name in _ANTIALIASED),
+    signature=_SIGNATURE,
+    example=Example((_X, (8, 8), False, None), flops=None, bytes=960),
+)
+def antialiased(a: Args) -> Work:
+    """A weighted sum of all pixels below each output's filter."""
+    x, out = _resized(a)
+    return Work(None, (x,), (out,), no_flops=_NO_ANTIALIAS)
 
 
 # as above, from the incoming gradient of 384 to one of 96
 @op(
     *(f"aten::{name}_backward" for name in _MODES),
-    signature="Tensor grad_output, any output_size, any input_size",
+    signature=_BACKWARD,
     example=Example(
         (f16(2, 3, 8, 8), (8, 8), (2, 3, 4, 4), False, 2.0, 2.0),
         flops=3072,
@@ -127,10 +147,27 @@ def upsample_backward(a: Args) -> Work:
     """Each incoming gradient is spread over the neighbours."""
     go = a.tensor("grad_output")
     flops = (_each(_MODES[a.op.removesuffix("_backward")]) + 1) * go.numel
+    return _gradient(a, flops)
+
+
+# 384 read, 96 written of 2 bytes
+@op(
+    *(f"aten::{name}_backward" for name in _ANTIALIASED),
+    signature=_BACKWARD,
+    example=Example((f16(2, 3, 8, 8), (8, 8), (2, 3, 4, 4), False), flops=None, bytes=960),
+)
+def antialiased_backward(a: Args) -> Work:
+    """Each incoming gradient is spread over the pixels below its filter."""
+    return _gradient(a, None)
+
+
+def _gradient(a: Args, flops: int | None) -> Work:
+    go = a.tensor("grad_output")
     size = a.value("input_size") if a.known("input_size") else None
     if not isinstance(size, tuple):
         return Work(flops, (go,), (), {}, None, "input_size not recorded")
-    return Work(flops, (go,), (like(go, (item for item in size if isinstance(item, int))),))
+    x = like(go, (item for item in size if isinstance(item, int)))
+    return Work(flops, (go,), (x,), no_flops="" if flops is not None else _NO_ANTIALIAS)
 
 
 # 2 * 3 * 8 * 8 = 384 outputs of 7; 96 and the grid's 256 read, 384 written of 2 bytes

@@ -10,11 +10,11 @@ import math
 
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
-from pyprof.ops.examples import Example, f16, f32
+from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import promoted_dtype
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, fresh, like, require, size
 
 FAMILY = "copy"
 
@@ -164,3 +164,39 @@ def cat_backward(a: Args) -> Work:
     """Nothing: each gradient is a view of the incoming one."""
     a.tensors("tensors")
     return Work(0)
+
+
+# --- nested tensors of the jagged layout ----------------------------------------------------------
+# rows of 3 and 5 in 2 of 5: 8 * 6 read, 10 * 6 written of 2 bytes, 3 offsets of 8
+@op(
+    "aten::_jagged_to_padded_dense_forward",
+    signature="Tensor values, Tensor[] offsets, int[] max_lengths, Number padding_value",
+    example=Example((f16(8, 6), (i64(3),), (5,), 0.0), flops=0, bytes=240),
+)
+def jagged_to_padded(a: Args) -> Work:
+    """Rows of unequal number are copied into a dense tensor, and the rest is padded."""
+    values, offsets = a.tensor("values"), _offsets(a)
+    shape = (size(offsets[0], 0) - 1, *a.sizes("max_lengths"), *values.shape[1:])
+    return Work(0, (values, *offsets), (like(values, shape),))
+
+
+# 8 * 6 read and written of 2 bytes, 3 offsets of 8
+@op(
+    "aten::_padded_dense_to_jagged_forward",
+    signature="Tensor dense, Tensor[] offsets, int total_L",
+    example=Example((f16(2, 5, 6), (i64(3),), 8), flops=0, bytes=216),
+)
+def padded_to_jagged(a: Args) -> Work:
+    """Rows that are no padding are copied one after the other."""
+    dense, offsets = a.tensor("dense"), _offsets(a)
+    if not a.given("total_L"):
+        raise Unknown("total_L not recorded")
+    rows = like(dense, (a.integer("total_L", 0), *dense.shape[1 + len(offsets) :]))
+    return Work(0, (rows, *offsets), (rows,))
+
+
+def _offsets(a: Args) -> tuple[Tensor, ...]:
+    """Return the offsets; traces have no types of tensors in lists."""
+    offsets = tuple(fresh(item.shape, item.dtype or "int64") for item in a.tensors("offsets"))
+    require(offsets)
+    return offsets
