@@ -21,7 +21,7 @@ from tests import forks
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
-# Hundreds of processes begin here, each of which would compile what it imports anew.
+# Hundreds of processes begin here, and each would compile its imports again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 

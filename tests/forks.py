@@ -154,7 +154,7 @@ def _fork() -> int:
 
 
 def _keep(request: dict[str, Any]) -> dict[str, Any]:
-    """Let a fork of this fork have the request; wait for it, and tell how it ended."""
+    """Let a fork of this fork run the request; wait for it, and return how it ended."""
     child = _fork()
     if not child:
         return request
@@ -164,7 +164,7 @@ def _keep(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _become(arguments: list[str], cwd: str, env: dict[str, str], folder: str) -> object:
-    """Be the process that was asked for; what it leaves is to live until this one ends."""
+    """Become the requested process; files that it leaves are to exist until this one ends."""
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)

@@ -28,7 +28,7 @@ REAL = [
 ]
 PROMISED = {meaning.name: meaning.dtype for meaning in meanings()}
 FROM_DEVICE = ["tc", "bound", "eff", "peak", "why"]
-"""What rests on the device's clock and SMs, of which dict lines do not speak."""
+"""Columns that need the device's clock and SMs, which dict lines lack."""
 
 
 def dtypes(frame: pd.DataFrame) -> dict[str, str]:

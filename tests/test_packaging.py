@@ -109,7 +109,7 @@ def test_a_build_of_a_clone_names_no_home(wheel: zipfile.ZipFile) -> None:
 
 
 def _rebuilt(folder: Path, home: str = "") -> tuple[Path, Path]:
-    """Build an sdist of this tree, and a wheel of that, as somebody who has but the sdist."""
+    """Build an sdist of this tree, and a wheel from that alone."""
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist"), "-t"]
     released, elsewhere = ({**os.environ, "PROJECT_URL": url} for url in (home, ""))
     subprocess.run([*build, "sdist"], cwd=TOP, check=True, capture_output=True, env=released)

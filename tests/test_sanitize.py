@@ -43,7 +43,7 @@ def test_control_and_format_characters_are_replaced() -> None:
     """All of Unicode's, except for visible ones; nothing else is touched."""
     shown = sanitize.single_line(ALL)
     for before, after in zip(ALL, shown, strict=True):
-        if unicodedata.category(before) == "Cn":  # of which nobody knows
+        if unicodedata.category(before) == "Cn":  # unassigned
             continue
         expected = is_safe(before) or ord(before) in VISIBLE
         assert (after == before) == (expected or before == " "), hex(ord(before))

@@ -235,7 +235,7 @@ def levels(taken: dict[str, Any], device: int = 0) -> Levels:
 
 
 def occupied(taken: dict[str, Any], device: int = 0) -> Levels:
-    """Go through the events one by one: what nobody else can have, also while it waits."""
+    """Return occupied bytes after each event: live, or freed and waiting for a stream."""
     events = taken["device_traces"][device]
     begun = _occupied_before(taken, device)
     held, after = dict(begun), []

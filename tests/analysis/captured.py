@@ -43,7 +43,7 @@ _ALLOCATION: dict[str, Value] = {
 WITH_MEMORY = replace(
     NSYS_2024, more={**NSYS_2024.more, "CUDA_GPU_MEMORY_USAGE_EVENTS": [_ALLOCATION]}
 )
-"""With memory, of which every command but one takes no notice."""
+"""With memory, which every command but one ignores."""
 
 
 def _work(slower: float, hostile: str, at: int) -> list[Work]:

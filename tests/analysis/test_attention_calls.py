@@ -37,7 +37,7 @@ def told(*steps: Step, dtype: str = "bfloat16") -> tuple[list[Work], list[Range]
 
 
 def story(*steps: Step, dtype: str = "bfloat16") -> RuleContext:
-    """Return the capture of what was told."""
+    """Return the capture of these calls."""
     work, ranges = told(*steps, dtype=dtype)
     return RuleContext(table(capture(work, (), ranges)))
 

@@ -58,7 +58,7 @@ def test_numbers_continue_equally_in_prof_load_and_export(
         lines = file.with_suffix(".dict")
         run("parse", file, "-o", lines)
         file.unlink()
-        if form == "original":  # which does not tell op calls
+        if form == "original":  # which has no op calls
             lines.write_text(re.sub(r"""(["'])callIds\1: ?\[[^]]*\], ?""", "", lines.read_text()))
             assert "callIds" not in lines.read_text()
     source = ranks if form == "capture" else ranks / "*.dict"

@@ -71,7 +71,7 @@ def _with(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.
 
 
 def process_numbers(pids: Sequence[Sequence[int]]) -> list[dict[int, int]]:
-    """Return the processes of each capture numbers that no other capture's have.
+    """Give the processes of each capture ids that no other capture's have.
 
     Hosts number their processes alike; a number that is free stays as it is.
     """

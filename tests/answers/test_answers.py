@@ -69,7 +69,7 @@ def test_kinds_are_registered_once() -> None:
 @dataclass(frozen=True)
 class _Part:
     size_bytes: int | None
-    """How much; null: nobody knows."""
+    """How much; null if unknown."""
 
 
 @dataclass(frozen=True)

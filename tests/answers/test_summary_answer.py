@@ -13,7 +13,7 @@ from tests.commands import refused, run
 
 
 def _few_blocks(path: Path) -> Path:
-    """Write a capture of which one kernel has fewer blocks than the GPU has SMs."""
+    """Write a capture with a kernel that has fewer blocks than the GPU has SMs."""
     work = [
         Work("relu_kernel", (1000 * n, 1000 * n + 900), (1000 * n - 90, 1000 * n - 80),
              grid=(1, 1, 1), block=(256, 1, 1))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = r"aten::(?:\w*conv\w*|\w*mm|matmul|linear)$"
-"""Kernels of which torch's counter knows the FLOPs."""
+"""Kernels whose FLOPs torch's counter knows."""
 
 FIRST = {"ones_like"}
 """The first gradient, that of the loss."""
@@ -58,7 +58,7 @@ UNCOUNTED = {"operators": {"__getitem__"}}
 """Ops whose FLOPs follow from values, which are never read: a[mask]."""
 
 FAST = ("lenet", "transformer", "simple", "custom_module", "operators")
-"""What they show the others, some of which are slow to capture, do, too."""
+"""They show what the others do, some of which are slow to capture."""
 TRAINING = few(["lenet", "transformer", "resnet_amp", "simple", "imagenet", "ddp"], *FAST)
 RANKS = 2
 EXAMPLES = [

@@ -46,7 +46,7 @@ class Scenario:
 
 
 def scenario(random: Random) -> Scenario:
-    """Make one of a few processes whose graphs, ids and times look alike."""
+    """Make one of a few processes with similar graphs, ids and times."""
     made = Scenario()
     clock = _Clock()
     for pid in range(1, random.randint(1, 3) + 1):

@@ -40,9 +40,9 @@ class Layout:
     lazy: bool = True
     """Tables without rows do not exist."""
     nodes: str = "CUDA_GRAPH_NODE_EVENTS"
-    """The table that tells when nodes of graphs were made."""
+    """The table of times at which nodes of graphs were made."""
     originals: bool = True
-    """It says of which node each was made."""
+    """It has the node that each was cloned from."""
     more: Mapping[str, Rows] = field(default_factory=dict)
     """Tables of other tools (DLProf)."""
 

@@ -22,7 +22,7 @@ class Pair(NamedTuple):
     a: Path
     b: Path
     steps: int = 1
-    """Steps that both have alike: numbers are for one of them."""
+    """Equal numbers of steps in both: figures are for one of them."""
 
 
 @pytest.fixture(params=["generated", "a100-v100", "h100-ranks"])

@@ -99,7 +99,7 @@ def test_kept_files(script: Path) -> None:
     assert result.exit_code == 4
     assert "2 by Optimizer.step" in result.stdout  # also of a script that failed
     assert Path(name + ".pt.trace.json.gz").exists()
-    assert len(set(told := result.stderr.splitlines())) == len(told)  # nothing is told twice
+    assert len(set(told := result.stderr.splitlines())) == len(told)  # nothing is printed twice
     rows = [ast.literal_eval(line) for line in Path(name + ".dict").read_text().splitlines()]
     assert {row["kind"] for row in rows} == {"cpu"}
     assert {"linear", "step"} <= {row["op"][0] for row in rows if row["op"]}

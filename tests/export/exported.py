@@ -32,7 +32,7 @@ def of(found: list[Event], category: str) -> list[Event]:
 
 
 def quietly(sources: Path, target: Path, *options: str) -> bytes:
-    """Export captures, of which there is nothing to say."""
+    """Export captures without any warning."""
     done = run("export", sources, "-o", target, *options)
     assert (done.code, done.stdout, done.stderr) == (0, "", "")
     return target.read_bytes()

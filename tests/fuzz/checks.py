@@ -83,7 +83,7 @@ def commands_for(kind: str) -> list[str]:
 
 
 OFF = frozenset({"terminal"})
-"""Rules that are not looked at: terminals are safe; a row with impossible times is told."""
+"""Rules that are not checked: safe terminals; warnings of rows with impossible times."""
 
 
 class Done(NamedTuple):

@@ -74,7 +74,7 @@ def damaged(found: Sequence[Seed], seed: int, number: int, count: int) -> Input:
 
 
 def _tried(tried: Input, folder: Path) -> Iterator[dict[str, Any]]:
-    """Put an input through its commands; tell of each how it ended and what does not hold."""
+    """Put an input through its commands; return how each ended, and which rules it broke."""
     path = folder / f"in{_SUFFIXES[tried.seed.kind]}"
     path.write_bytes(tried.data)
     sound = folder / f"sound{_SUFFIXES[tried.seed.kind]}"
@@ -186,7 +186,7 @@ def _whole(file: IO[bytes]) -> bytes:
 def _child(
     found: Sequence[Seed], seed: int, numbers: Sequence[int], folder: Path, commands: int, pipe: int
 ) -> None:
-    """Work on some inputs; the pipe tells which one is worked on, and how each ended."""
+    """Work on some inputs; send the current one and how each ended through the pipe."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + _MORE_BYTES,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -220,7 +220,7 @@ class Tally:
             self.fail(f"{told['command']}: {wrong}", told["number"], tell, told["seed"])
 
     def fail(self, what: str, number: int, tell: bool, seed: str = "") -> None:  # noqa: FBT001
-        """Keep a failure; one of each is told at once."""
+        """Record a failure; the first of each kind is printed at once."""
         if tell and what not in self.failures:
             print(f"FAILED input {number} ({seed}): {what}", flush=True)
         self.failures.setdefault(what, []).append(number)

@@ -174,7 +174,7 @@ def test_mig_slice_by_formula() -> None:
     # 16 SMs * 4096 FLOP * 1830 MHz, the clock of NVIDIA's Tensor Core figures
     assert rate.value == pytest.approx(16 * 4096 * 1830e6)
     assert "16 SMs" in rate.label
-    # the driver told the whole card's bandwidth: the slice's share is not known
+    # the driver reports the whole card's bandwidth: the slice's share is unknown
     assert found.bandwidth is None
 
 

@@ -116,7 +116,7 @@ def test_results_are_merged_where_they_are(address: str) -> None:
 
 @pytest.fixture
 def unused() -> int:
-    """Return a port on which nobody listens: it was free a moment ago."""
+    """Return a port without a listener: it was free a moment ago."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -285,7 +285,7 @@ def test_a_lost_worker_costs_a_retry(
 
 
 def _kill(server: socket.socket, killed: list[int]) -> None:
-    """Wait for the first process that tells its number, and kill it; listen to no other."""
+    """Wait for the first process that sends its id, and kill it; ignore all others."""
     connection, _ = server.accept()
     server.close()
     with connection, connection.makefile() as lines:

@@ -12,7 +12,7 @@ from tests.commands import run
 
 
 def _folder(path: Path, *profiled: str) -> Path:
-    """Write a trial of which the named variants were profiled, each into NAME.sqlite."""
+    """Write a trial whose named variants were profiled, each into NAME.sqlite."""
     path.mkdir()
     runs: list[dict[str, object]] = [{"mode": "time", "changes": [], "capture": ""}]
     for name in profiled:

@@ -79,9 +79,9 @@ def begins(pipe: str | None) -> None:
 
 
 def writes_and_tells(member: RankedCapture, folder: str, port: int) -> WrittenRanks:
-    """Write a capture's ranks, tell a listener which process did and wait for what it does then.
+    """Write a capture's ranks, send this process's id to a listener and wait for what it does.
 
-    Where none listens any more, go on.
+    Without a listener, go on.
     """
     outcome = dataset.write(member, folder)
     with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port)) as connection:

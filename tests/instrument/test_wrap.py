@@ -149,7 +149,7 @@ WAYS: dict[str, Callable[[], Callable[[], object]]] = {
     "ScriptFunction": lambda: partial(torch.jit.script(scripted), X),
     "ScriptModule": lambda: partial(torch.jit.trace(torch.nn.Identity(), ONE), X),
 }
-"""Calls of whose work no op's marker tells; made ready first."""
+"""Calls whose work no op's marker shows; prepared first."""
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # TorchScript is old

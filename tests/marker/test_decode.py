@@ -21,7 +21,7 @@ DEEP = "[" * 3000
 def test_an_op_marker_round_trips(call: Call) -> None:
     """Types included."""
     found = known(marker.decode_op(marker.encode_op(call)))
-    assert repr(found) == repr(call)  # tells 1, 1.0 and True apart, which == does not
+    assert repr(found) == repr(call)  # 1, 1.0 and True differ here, unlike with ==
 
 
 @given(value=st.floats())

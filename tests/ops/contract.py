@@ -77,7 +77,7 @@ def _foreign(model: OpModel) -> Iterator[str]:
         found = ops.cost(call, model.direction)
         if not _sound(found):
             yield f"gives numbers or a reason, and never raises: {call} gave {found}"
-            return  # others fail alike
+            return  # others fail in the same way
 
 
 def _calls(model: OpModel) -> Iterator[Call]:

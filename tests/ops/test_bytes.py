@@ -200,7 +200,7 @@ def _pointwise_names() -> set[str]:
 def test_every_op_that_torch_tags_pointwise_has_a_formula() -> None:
     """A new pointwise op in torch fails here."""
     missing = {name for name in _pointwise_names() if ops.find(Call("aten", name)) is None}
-    assert missing <= {"frexp"}  # two results, one of them an exponent: nobody trains with it
+    assert missing <= {"frexp"}  # two results, one of them an exponent: not used in training
 
 
 def _with_and_without_out(name: str) -> list[tuple[Call, Call]]:

@@ -1,4 +1,4 @@
-"""A formula that breaks its contract is told which clause; each module of formulas has a test."""
+"""The broken clause of a formula's contract is named; each module of formulas has a test."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -36,7 +36,7 @@ def call(api: str, at: int) -> Work:
 
 
 def warnings(path: Path, work: Iterable[Work]) -> list[str]:
-    """Parse a capture of this work; return what is said of missing kernels."""
+    """Parse a capture of this work; return the warnings about missing kernels."""
     nsys_db(path / "net.sqlite", work, [Range("step", (0, 10**9))])
     return [said for said in parse_file(path / "net.sqlite").warnings if "launche" in said]
 

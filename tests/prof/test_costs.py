@@ -297,7 +297,7 @@ LAYOUT = "void cudnn::ops::nchwToNhwcKernel<float, float>(int)"
         ("", (WGRAD,), [ONE], [MOVED]),
         ("[True, True, False]", (DGRAD, WGRAD), [ONE, ONE], [MOVED, MOVED]),
         ("[False, True, False]", (WGRAD,), [ONE], [MOVED]),
-        ("[True, True, False]", (WGRAD,), [2 * ONE], [2 * MOVED]),  # said to be both
+        ("[True, True, False]", (WGRAD,), [2 * ONE], [2 * MOVED]),  # counted as both
     ],
 )
 def test_each_gradient_costs_the_same(

@@ -17,7 +17,7 @@ MIB = 1 << 20
 PAIRS = {"vllm-piecewise": (361, 25), "sglang-decode": (544, 1)}
 """Replayed kernels, and launches of graphs."""
 REPEATED = 20
-"""Calls of an op from which it is one of the layers, all of which are replayed or at their side."""
+"""The number of calls from which an op is one of the layers, all replayed or next to replays."""
 
 
 @dataclass
@@ -131,7 +131,7 @@ def _uncounted_flops(calls: Calls, row: dict[str, str]) -> int:
 
 
 def _least_mib(row: dict[str, str], mib: float) -> float:
-    """Correct what TraceLens says of two kernels of Inductor, of which it reads no signature.
+    """Correct TraceLens's figures for two kernels of Inductor, whose signature it does not read.
 
     The padding reads (8192, 2880) and writes (8192, 3072): it counts the latter as read, too. The
     cast reads float32 and writes bfloat16, each of (131072, 64): it counts a third of that.

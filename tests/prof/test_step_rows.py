@@ -37,7 +37,7 @@ def test_training_steps_have_no_phase_and_no_tokens() -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Return the table of a small capture of which no steps are known."""
+    """Return the table of a small capture without known steps."""
     return replace(source.load(str(capture(tmp_path / "net.sqlite"))).table, steps=None)
 
 

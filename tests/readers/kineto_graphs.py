@@ -152,7 +152,7 @@ def eager(ops: Sequence[str], names: Sequence[str], at: float, corr: int) -> lis
 
 
 LONG = PLAIN * 3
-"""As many kernels as it takes to tell a sequence from another."""
+"""As many kernels as are needed to distinguish sequences."""
 
 
 ABC = ["my::a", "my::b", "my::c"]

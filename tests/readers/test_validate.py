@@ -41,7 +41,7 @@ def load(path: Path, tool: str) -> Records:
         parquet.write(records, file)
     again = record_file.load(str(target))
     assert again.table().equals(records.table())
-    # What was left out of a file is told again of what was written from it; a double is gone.
+    # What was dropped from a file is warned of again for its parsed file; a duplicate is gone.
     assert any("cannot be" in text for text in again.warnings) == any(
         "cannot be" in text for text in records.warnings
     )
@@ -140,7 +140,7 @@ def test_a_row_with_one_valid_field_is_kept(column: str, tmp_path: Path) -> None
 def test_equal_starts_or_ends_of_a_whole_stream_are_no_times(
     tool: str, bound: str, truth: Truth
 ) -> None:
-    """Where all starts, or ends, of a stream are one, nothing can be told."""
+    """If all starts or all ends of a stream are equal, nothing is known."""
     first, last = truth.kernels[0][0], truth.kernels[-1][1]
     ends = truth.kernels[-1] if bound == "end" else truth.kernels[0]
     assume(last - first > 2 * (ends[1] - ends[0]))  # or all took about as long

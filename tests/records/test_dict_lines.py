@@ -117,7 +117,7 @@ def test_a_null_is_an_absent_key() -> None:
 
 
 def test_columns_of_many_combinations_keep_their_values() -> None:
-    """Adjacent columns of some hundred values, of which no two rows have the same."""
+    """Adjacent columns of some hundred values, no two rows alike."""
     rows, spread = 4000, np.random.default_rng(7)
     names = ("kShortName", "dir", "kLongName", "kind", "gpu", "via")
     values = {name: [f"{name} {place}" for place in range(900)] for name in names}

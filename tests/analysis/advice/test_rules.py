@@ -154,7 +154,7 @@ CALLED = op("matmul", (8 * US, 18 * US), *HALF)
 def _waves(
     blocks: int, name: str = TC_GEMM, tensors: tuple[Tensor, ...] = HALF, length: int = 5000
 ) -> Story:
-    """Run a product in so many blocks, of which 16 fit on each of 108 SMs."""
+    """Run a product in a number of blocks; 16 fit on each of 108 SMs."""
     work = replace(_busy(length, name, begin=10, grid=blocks), regs=32, smem=1024)
     return Story([work], _called("matmul", work, *tensors))
 

@@ -98,7 +98,7 @@ CASES: dict[str, tuple[Mapping[str, float], Mapping[str, float], dict[str, str]]
 
 
 def _renamed(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str | None, str | None]:
-    """Pair the layers of two sides, each of which calls one op so often."""
+    """Pair the layers of two sides, each with a number of calls of one op."""
     sides: list[dict[Key, float]] = [
         {("mm", name): calls for name, calls in side.items()} for side in (a, b)
     ]

@@ -187,7 +187,7 @@ def test_nothing_is_promised_without_evidence(tmp_path: Path) -> None:
 
 
 def _model(*checkpointed: int, layers: int = 3, steps: int = 2, inside: int = 5) -> built.Device:
-    """Train layers, each of which saves what it makes inside and what the next one takes."""
+    """Train layers that each save what they make inside and what the next one takes."""
     device = built.Device()
     for _ in range(steps):
         saved: list[list[int]] = []

@@ -101,7 +101,7 @@ def test_one_rank_alone_waits_for_nobody() -> None:
 
 
 def _plan(rank: int) -> Iterator[tuple[tuple[int, int], dict[str, str | int]]]:
-    """Return when one of four ranks gathers in its pair and reduces with all, us, and what is said.
+    """Return when each of four ranks calls its collectives, in us, and the warnings.
 
     The third comes late to each, and each one's clock is off.
     """

@@ -140,4 +140,4 @@ def test_what_a_rank_leaves_early_aligns_no_clock() -> None:
     )])  # fmt: skip
     assert (found[1].offset_ns, found[1].collectives, found[1].sure) == (5, 3, True)
     alone = _clocks(rows)
-    assert (alone[1].offset_ns, alone[1].sure) == (300_000, False)  # wrong, and said to be
+    assert (alone[1].offset_ns, alone[1].sure) == (300_000, False)  # wrong, and reported

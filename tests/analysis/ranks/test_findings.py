@@ -62,7 +62,7 @@ def test_the_straggler_is_found_and_what_it_costs(run: Run) -> None:
     assert found.rank == run.truth["straggler"] == run.found.stragglers[0].rank
     assert found.excess_ns == pytest.approx(planted, rel=0.02)
     each = found.cost_ns / run.truth["steps"] / (RANKS - 2)
-    assert each == pytest.approx(planted, rel=0.1)  # what it computes last, nobody waits for
+    assert each == pytest.approx(planted, rel=0.1)  # no rank waits for its last computation
     assert found.last == found.of == run.truth["collectives"]
 
 
@@ -181,4 +181,4 @@ def test_without_group_names_the_findings_are_the_same(tmp_path: Path) -> None:
     assert found.slow[0].speed.groups[0].ranks.tolist() == truth["slow_pair"]
     assert all(
         speed.bus_rate is None for speed in found.group_speeds
-    )  # of how many ranks is not told
+    )  # the number of ranks is unknown

@@ -51,7 +51,7 @@ def test_power_caps_are_named(tmp_path: Path) -> None:
 
 
 def _low_clock(path: Path, clock: list[float], **counters: list[float]) -> str:
-    """Return what is said of a product on an A100 whose clock is below the peak's."""
+    """Return the finding for a product on an A100 whose clock is below the peak's."""
     events = [kineto_json.launch(1, 1), kineto_json.kernel(1, 100, 400, name=product.GEMM)]
     names = {"power": "Power (W)", "heat": "Temperature (C)", "reasons": "Clock Event Reasons"}
     series = {"SM Clock (MHz)": clock, "Power (W)": [400.0]}

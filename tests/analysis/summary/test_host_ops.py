@@ -220,7 +220,7 @@ MM = encode_op(Call("torch", "mm", (Tensor((8, 8), "float32"), Tensor((8, 8), "f
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Return a capture of two products, of a view that launches nothing, and a kernel of nobody."""
+    """Return a capture of two products, a view without a launch, and a kernel without an op."""
     work = [
         Work("volta_sgemm_128x64_nn", (1000, 1500), call=(120, 130)),
         Work("volta_sgemm_128x64_nn", (2000, 2700), call=(320, 330)),

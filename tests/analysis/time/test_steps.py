@@ -34,7 +34,7 @@ from tests.analysis.captures import (  # fmt: skip
 
 
 def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:
-    """Launch kernels of different names 10 us apart, with a pause before each round, in us."""
+    """Launch kernels of different names 10 us apart, with a pause before each iteration, in us."""
     length = 10 * kernels + pause
     begins = [(period * length + 10 * k) * US for period in range(periods) for k in range(kernels)]
     return [
@@ -213,7 +213,7 @@ def test_initialisation_is_in_no_step() -> None:
 
 
 def _beside_much_else(length: int) -> list[Work]:
-    """Write six rounds, 120 us of work, behind three other kernels of some us each."""
+    """Write six iterations, 120 us of work, after three other kernels of some us each."""
     before = [
         Work((n * length * US, (n + 1) * length * US), (n * US, n * US + 100), f"other_{n}")
         for n in range(3)

@@ -17,7 +17,7 @@ _LONG_US = 100
 
 
 def chain(count: int, *, apart: bool = False) -> tuple[list[Work], list[Range]]:
-    """Return kernels of `relu` that follow one another, on a stream each if `apart`."""
+    """Return kernels of `relu` one after the other, each on a stream of its own if `apart`."""
     work, ranges = [], []
     for place in range(count):
         begin = place * 200 * US

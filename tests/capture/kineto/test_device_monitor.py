@@ -62,7 +62,7 @@ def test_without_the_library_the_rest_is_captured(
 
 
 class _Library:
-    """NVML with one device, 5, that does not tell its temperature."""
+    """NVML with one device, 5, without a temperature."""
 
     def __init__(self, fails: int = 0) -> None:
         self._fails = fails

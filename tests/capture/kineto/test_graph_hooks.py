@@ -125,7 +125,7 @@ def test_graphs_captured_before_the_range_are_recorded_separately(
 def test_graphs_captured_in_the_range_are_in_its_recording(
     recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Nothing is recorded apart."""
+    """Nothing is recorded separately."""
     path = tmp_path / "net.pt.trace.json.gz"
     recorder.start()
     _capture()

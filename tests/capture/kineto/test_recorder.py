@@ -55,7 +55,7 @@ def test_a_profiler_that_fails_leaves_the_script_alone(
     def fails(profiler: object) -> None:
         if step != "prepare_trace":
             theirs(profiler)
-        if step == "start_trace":  # nothing of it stays behind
+        if step == "start_trace":  # nothing of it is left
             torch.profiler.profile.stop_trace(profiler)
         raise RuntimeError("Python replay stack\nis empty.")
 

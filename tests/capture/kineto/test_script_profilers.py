@@ -63,7 +63,7 @@ def test_steps_of_the_scripts_own_profiler(
     """All are in the capture; those of its own trace have no markers of ours."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    monkeypatch.chdir(tmp_path)  # and back behind the test, from where the script goes
+    monkeypatch.chdir(tmp_path)  # and back after the test, from where the script goes
     outcome = capture(OWN.replace("FOLDER", repr(str(elsewhere))))
     assert outcome.code == 0
     found = texts(outcome)

@@ -104,7 +104,7 @@ def test_frames_of_torch_of_ours_and_of_generated_code_are_not_the_users() -> No
 
 
 class Box:
-    """Something to pass that tells when it is let go of."""
+    """An argument that reports when it is released."""
 
 
 def ignore(box: object) -> None:

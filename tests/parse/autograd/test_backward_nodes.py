@@ -49,7 +49,7 @@ def test_a_backward_kernel_inherits_from_its_forward_call(tmp_path: Path) -> Non
     assert (line["fwdLayer"], line["fwdTrace"]) == (["layer3"], ["net.py:3"])
     assert line["fwdMarker"][0].startswith("{'mod': 'torch', 'op': 'mm'")
     assert (line["sizes"], line["dtypes"]) == ([[3, 6], [6, 2]], ["float16", "float16"])
-    assert line["marker"] == []  # its own texts are kept apart from its forward's
+    assert line["marker"] == []  # its own texts are separate from its forward's
 
 
 def test_a_forward_call_needs_no_kernel_of_its_own(tmp_path: Path) -> None:

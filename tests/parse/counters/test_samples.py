@@ -73,7 +73,7 @@ def test_power_and_energy(tmp_path: Path) -> None:
 
 
 def _rising_power(path: Path) -> tuple[Path, list[Work]]:
-    """Write a trace of which the second half of the steps draws 350 W instead of 200 W."""
+    """Write a trace in which the second half of the steps draws 350 W instead of 200 W."""
     work = planted.work_of(steps=400)
     times, _ = sampled(work, lambda _: 0.0, planted.INTERVAL_NS)
     middle = work[len(work) // 2].at[0]

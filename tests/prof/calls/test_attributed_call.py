@@ -34,7 +34,7 @@ def test_a_given_dtype_fills_in_for_types_that_the_text_lacks() -> None:
 
 
 _ALIKE = {*("scan", "resample", "distance", "fft", "linalg", "view", "fused", "other")}
-"""Families whose kernels' names do not tell which of them does the arithmetic."""
+"""Families whose kernel names do not show which kernel does the arithmetic."""
 
 
 def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:

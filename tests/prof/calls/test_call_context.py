@@ -60,7 +60,7 @@ def _step(tokens: int, ts: float, dur: float) -> Event:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """Write two steps, of 4 tokens and of 2, and attention between and behind them."""
+    """Write two steps, of 4 tokens and of 2, and attention between and after them."""
     events = [
         _step(4, 10, 100), *_attention(1, 20), *_experts(2, 40),
         *_attention(4, 120),

@@ -56,7 +56,7 @@ def _node(node: str, kernel: str, seq: int) -> dict[str, Any]:
 
 
 def _calls(path: Path, rows: list[dict[str, Any]]) -> list[int]:
-    """Number the calls that the rows are said to belong to, from 0."""
+    """Number the calls that the rows state, from 0."""
     path.write_text("".join(f"{row!r}\n" for row in rows))
     found = np.unique(pyprof.load(path)["opid"], return_inverse=True)[1]
     return [int(number) for number in found]
@@ -189,7 +189,7 @@ def test_an_outer_call_without_kernels_is_left_alone() -> None:
 
 FILTER = [1024, 512, 1, 1]
 IMAGE = [32, 512, 14, 14]
-GRADIENT = [32, 1024, 7, 7]  # of stride 2, which such a capture does not tell
+GRADIENT = [32, 1024, 7, 7]  # of stride 2, which such a capture does not record
 DGRAD, WGRAD = "void cudnn::detail::dgrad_engine<float>", "volta_scudnn_128x64_wgrad_nn_v1"
 
 

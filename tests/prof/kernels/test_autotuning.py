@@ -102,7 +102,7 @@ def test_helpers_of_the_first_call_alone_are_no_trials(tmp_path: Path) -> None:
 
 
 def test_without_a_later_call_nothing_is_a_trial(tmp_path: Path) -> None:
-    """One call of a shape cannot be told from a convolution of many kernels."""
+    """One call of a shape looks like a convolution of many kernels."""
     other = (_conv(32), (CHOSEN,))
     assert not any(_marked(_load(tmp_path, (_conv(), (*TRIALS, CHOSEN)), other)))
 

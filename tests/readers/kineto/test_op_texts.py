@@ -56,7 +56,7 @@ def test_each_call_has_the_text_of_its_own_arguments(
 
 
 def test_equal_texts_keep_their_own_stack_and_forward_thread(tmp_path: Path) -> None:
-    """What is said beside the text is each call's own."""
+    """Other fields than the text are each call's own."""
     made = [
         op(
             "aten::mm", place * 10, 5, Input_Dims=[[2]],

@@ -128,7 +128,7 @@ def test_kernel_without_launch(tmp_path: Path) -> None:
 
 
 def test_launches_of_amd(tmp_path: Path) -> None:
-    """Calls tell the shared memory; hipExtModuleLaunchKernel takes its grid in threads."""
+    """Calls have the shared memory; hipExtModuleLaunchKernel has its grid in threads."""
     names = ("hipExtLaunchKernel", "hipExtModuleLaunchKernel")
     calls = [launch(corr, 1, name=name) for corr, name in enumerate(names, 1)]
     for call in calls:

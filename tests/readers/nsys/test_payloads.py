@@ -104,7 +104,7 @@ LARGE = 0xFEDC_BA98_7654_3210
 
 
 def _bytes(schema: int, body: bytes, domain: int = 1, more: int = 0) -> bytes:
-    """Lay out a payload as nsys 2026 is told to."""
+    """Lay out a payload as the schema tables of nsys 2026 say."""
     return struct.pack("<QQQQ", domain, schema, len(body), 32 + len(body) + more) + body
 
 

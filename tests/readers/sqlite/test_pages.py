@@ -110,13 +110,13 @@ def test_a_file_with_overflow_and_interior_pages(
 def test_the_chunk_size_does_not_change_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[object, ...]]
 ) -> None:
-    """However few pages are taken apart at once, the rows are the same."""
+    """The rows are the same however few pages are read at a time."""
     path = _made(tmp_path / "t.sqlite", rows, "PRAGMA page_size = 1024")
     monkeypatch.setattr(pages, "_CHUNK_BYTES", 3 * 1024)
     assert _taken(path) == _asked(path)
 
 
-# --- what SQLite is asked for -------------------------------------------------------------------
+# --- what is left to SQLite -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

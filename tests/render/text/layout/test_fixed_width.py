@@ -30,7 +30,7 @@ _TYPES = {INT: pa.int64(), FLOAT: pa.float64(), NUMBERS: pa.string()}
 def shown(
     columns: list[Column], rows: list[pa.Table], width: int
 ) -> tuple[list[str], list[list[str]], list[str]]:
-    """Return the header, the fields of each line, and what was said; fields hold no blanks here."""
+    """Return the header, the fields of each line, and the messages; fields hold no blanks here."""
     said: list[str] = []
     file = io.BytesIO()
     in_width(width, said.append)(columns, iter(rows), file)
