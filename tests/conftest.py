@@ -139,11 +139,10 @@ def _functions() -> dict[tuple[str, str], object]:
     }
 
 
-def _is_torchs_own(function: object) -> bool:
-    """Whether torch itself defines it: importing torch._dynamo replaces some."""
+def _is_installed(function: object) -> bool:
+    """Whether another package defines it: torch._dynamo and Lightning replace some on import."""
     code = getattr(function, "__code__", None)
-    folder = Path(sys.modules["torch"].__file__ or "").parent
-    return code is not None and Path(code.co_filename).is_relative_to(folder)
+    return code is not None and "site-packages" in Path(code.co_filename).parts
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -154,7 +153,7 @@ def _torch_is_left_as_it_was() -> Iterator[None]:
     replaced = [
         ".".join(key)
         for key, function in _functions().items()
-        if function is not before.get(key, function) and not _is_torchs_own(function)
+        if function is not before.get(key, function) and not _is_installed(function)
     ]
     assert not replaced, f"left by the tests of this module: {', '.join(replaced)}"
 

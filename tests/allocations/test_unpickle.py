@@ -133,7 +133,8 @@ def test_objects_referenced_too_often_are_refused(
         taken[name] = [taken[name][0]] * 100
     path = tmp_path / "x.pickle"
     path.write_bytes(pickle.dumps(taken))
-    assert "many" in refused("memory", path)
+    _, _, reason = refused("memory", path).partition(path.name)
+    assert ("more devices than any machine" if part == "devices" else "many") in reason
     if part == "taken":  # the list is empty before the end
         monkeypatch.setattr(unpickle, "_AT_ONCE", 1 << 10)
         monkeypatch.setattr(unpickle, "_MIN_EVENTS", 10)

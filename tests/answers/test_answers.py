@@ -86,7 +86,7 @@ def test_the_schema_follows_from_types_and_docstrings() -> None:
     form = json_schema._object(_Whole, definitions)
     assert form["required"] == ["size_bytes", "parts", "times_ns"]
     assert form["properties"] == {
-        "size_bytes": {"type": ["integer", "null"], "description": "How much; null: nobody knows."},
+        "size_bytes": {"type": ["integer", "null"], "description": "How much; null if unknown."},
         "parts": {
             "anyOf": [{"type": "array", "items": {"$ref": "#/$defs/_Part"}}, {"type": "null"}],
             "description": "Some; null: none.",
