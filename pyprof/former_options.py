@@ -32,7 +32,7 @@ _GONE = {
     "--each": "pyprof prof CAPTURE lists every kernel of what pyprof run left",
     "--raw": "JSON holds texts as they are",
 }
-"""What to do instead of those without a replacement."""
+"""What to do instead of options without a replacement."""
 
 
 def rewritten(

@@ -31,7 +31,7 @@ _KEY = "pyprof.overwrite_guard"
 _BESIDE = ("-wal", "-shm", "-journal")
 """Suffixes of SQLite's files beside a database."""
 _ALIKE = (".sqlite", ".nsys-rep", ".qdrep")
-"""Suffixes of a report and its export, which stand for each other."""
+"""Suffixes of a report and its export, which count as one file."""
 
 _END = r"(?![\w-]|\.\w)"
 """After a path in a text; otherwise it is a prefix of another."""

@@ -1,4 +1,4 @@
-"""What the allocator holds but nobody uses, in a given state: how much, in pieces of what size."""
+"""Unused memory that the allocator holds in a given state: its total, and its pieces by size."""
 
 from __future__ import annotations
 

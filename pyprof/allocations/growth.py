@@ -135,7 +135,7 @@ def _two_sided_p(t: Floats, freedom: Floats | int) -> Floats:
 
 
 def _at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64Array:
-    """Sum what is live in each state by line; the last row is of no line."""
+    """Sum live bytes in each state by line; the last row is of unknown lines."""
     blocks, codes = history.blocks, history.labels["line"].codes
     first = np.searchsorted(states, blocks.allocated, "left")
     last = np.searchsorted(states, blocks.released, "left")

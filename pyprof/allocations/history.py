@@ -31,7 +31,7 @@ class Blocks:
 
     address: Int64Array
     bytes: Int64Array
-    """As asked for."""
+    """As requested by the program."""
     allocated: Int64Array
     """The event; BEFORE for what was live when the history began."""
     released: Int64Array
@@ -143,7 +143,7 @@ class History:
     labels: Mapping[str, Labels] = field(default_factory=dict)
     """By `category`, `evidence`, `layer`, `line`, `op`, `direction`; one entry per block each."""
     given_back_by: Mapping[str, Labels] = field(default_factory=dict)
-    """Who freed each block, by some of these; MISSING also if nobody did."""
+    """The index of who freed each block, among some of these; MISSING also if it was not freed."""
     half_precision: bool = False
     """Whether anything is known to be computed in 16 bits, by autocast or by its own type."""
 
@@ -164,7 +164,7 @@ class History:
 
     @cached_property
     def active(self) -> Int64Array:
-        """What nobody else can have after each event, bytes: with what waits for a stream."""
+        """Occupied bytes after each event: live, or freed and waiting for a stream."""
         return self.active_in(BEFORE) + np.cumsum(self._change(self.blocks.freed))
 
     @cached_property
@@ -198,7 +198,7 @@ class History:
         return int(self.level[state]) if state >= 0 else self.start
 
     def active_in(self, state: int) -> int:
-        """Sum the blocks that nobody else can have in a state, bytes."""
+        """Sum the occupied blocks in a state, bytes."""
         return int(self.blocks.bytes[self.blocks.occupied(state)].sum())
 
     def reserved_in(self, state: int) -> int | None:

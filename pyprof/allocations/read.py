@@ -62,7 +62,7 @@ class RecordedDevice:
         return None
 
     def request(self, event: int) -> tuple[int, int | None, str | None]:
-        """Return the bytes that an OOM asked for, those free, and the line that asked."""
+        """Return the bytes that an OOM requested, those free, and the line of the request."""
         raise NotImplementedError
 
 

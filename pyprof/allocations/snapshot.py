@@ -49,7 +49,7 @@ class Events:
     """Index into `unpickle.ACTIONS`; beyond them, for what this program does not know."""
     address: Int64Array
     bytes: Int64Array
-    """As asked for: the allocator rounds it up."""
+    """As requested: the allocator rounds it up."""
     stream: Int64Array
     time_ns: Int64Array
     """MISSING if the version of torch recorded none."""

@@ -72,7 +72,7 @@ class SnapshotDevice(RecordedDevice):
     """The row of the snapshot's stacks for each block."""
 
     def call_stacks(self, rows: Int64Array) -> Labels:
-        """Label some blocks with their call stacks; of C++ the op alone is told."""
+        """Label some blocks with their call stacks; C++ stacks only give the op."""
         numbers, codes = np.unique(self.block_stack[rows], return_inverse=True)
         texts = [_call_stack(self.snapshot.stack(number)) for number in numbers.tolist()]
         labels = label(texts)
@@ -83,7 +83,7 @@ class SnapshotDevice(RecordedDevice):
         return free_space(self.snapshot, self.number, self.history.blocks, state)
 
     def request(self, event: int) -> tuple[int, int | None, str | None]:
-        """Return the bytes that an OOM asked for, those free, and the line that asked."""
+        """Return the bytes that an OOM requested, those free, and the line of the request."""
         events = self.snapshot.of_device(self.number)
         free = int(events.free_bytes[event])
         line = self.described.line.at(events.stack[[event]])[0]
@@ -289,7 +289,7 @@ def _at(said: Labels, rows: Int64Array) -> Labels:
 
 
 def _padded(sites: trace_history.EventContext) -> trace_history.EventContext:
-    """Let MISSING stand for nowhere."""
+    """Replace unknown indices by MISSING."""
     return sites._replace(
         direction=_at(sites.direction, np.arange(len(sites.direction.codes) + 1)),
         function=_at(sites.function, np.arange(len(sites.function.codes) + 1)),

@@ -83,7 +83,7 @@ _FIRST_MADE_UP = -10
 
 
 def is_synthetic(address: Int64Array) -> Mask:
-    """Mask of the addresses that stand for none."""
+    """Mask of addresses that are invalid."""
     return np.asarray(address <= _FIRST_MADE_UP)
 
 

@@ -43,7 +43,7 @@ ACTIONS = (
 """What an event can be; the column `action` has the place here, and one more for any other."""
 
 STATES = ("active_allocated", "active_pending_free", "inactive")
-"""What a block can be; older torch says `active_awaiting_free` of the second."""
+"""States of a block; older torch calls the second `active_awaiting_free`."""
 
 _ACTION_CODES = {name: code for code, name in enumerate(ACTIONS)}
 _STATE_CODES = {name: code for code, name in enumerate(STATES)} | {"active_awaiting_free": 1}
@@ -58,7 +58,7 @@ _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
 
 
 class _RefusedError(Exception):
-    """The file is no plain data of this kind; the message gives the reason."""
+    """The file is no plain data of this kind; the message is the reason."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -72,7 +72,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 _CODE = object()
-"""The key of a frame's number in its dict, which nobody else holds."""
+"""The key of a frame's number in its dict: an object of our own."""
 _code_of = itemgetter(_CODE)
 
 

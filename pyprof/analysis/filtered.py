@@ -24,7 +24,7 @@ OF_STEPS = frozenset({"step", "phase"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtered:
-    """What was asked for, and how much of all rows, or those of the chosen steps, it is."""
+    """The conditions, and their share of all rows, or of those of the chosen steps."""
 
     text: str = merged_by(first)
     rows: int

@@ -78,7 +78,7 @@ def blocking(capture: schema.Capture) -> Iterator[str]:
 
 @pitfall
 def early(capture: schema.Capture) -> Iterator[str]:
-    """A kernel that starts before its launch: the clocks of CPU and GPU are apart."""
+    """A kernel that starts before its launch: the clocks of CPU and GPU differ."""
     launched = _launches(capture, _of_kind(capture, schema.KERNEL))
     count = int((launched[:, 2] < launched[:, 0]).sum())
     if count and not is_clock_skew(launched[:, 0] - launched[:, 2]):  # which the parser reports

@@ -95,7 +95,7 @@ class Query:
     sort: str | None = None
     top: int | None = None
     where: tuple[Condition, ...] = ()
-    """Conditions, all of which rows must meet."""
+    """Conditions that rows must meet, all of them."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -112,12 +112,12 @@ class Query:
 
     @property
     def named(self) -> frozenset[str]:
-        """The columns that are asked for by name, to show or to sort by."""
+        """The columns requested by name, to show or to sort by."""
         return frozenset((*self.names, (self.sort or "").rstrip("-")))
 
     @property
     def of_steps(self) -> bool:
-        """Whether a step or its phase is asked for."""
+        """Whether a step or its phase is requested."""
         return bool(
             OF_STEPS
             & (
@@ -128,12 +128,12 @@ class Query:
 
     @property
     def of_host(self) -> bool:
-        """Whether the host's time in ops is asked for, which only captures record."""
+        """Whether the host's time in ops is requested, which only captures record."""
         return self.by == OP and bool(self.named & {*group.HOST})
 
     @property
     def names_memory(self) -> bool:
-        """Whether a column of memory is asked for by name."""
+        """Whether a column of memory is requested by name."""
         return self.by in group.MEMORY_KEYS and bool(self.named & {*group.MEMORY})
 
     @property
@@ -149,7 +149,7 @@ class Answer:
     """What a capture, or several, answer."""
 
     data: pa.Table
-    """Rows with the columns asked for and the one to sort by; or groups."""
+    """Rows with the requested columns and the one to sort by; or groups."""
     coverage: Coverage
     counts: Counts
     """Counts over all rows, shown or not."""
@@ -157,11 +157,11 @@ class Answer:
     matched: int
     """Rows that fulfil the conditions, or groups of them."""
     host: pa.Table | None = None
-    """What the host spent in each op, where that is asked for; see `host_ops`."""
+    """The host's time in each op, if requested; see `host_ops`."""
 
 
 def summarise_rows(source: Source, asked: Query) -> Answer:
-    """Answer for one capture; its host's side is needed where the host's time is asked for."""
+    """Answer for one capture; with its host side if the host's time is requested."""
     table = source.table
     if asked.of_steps:
         from pyprof.analysis.summary.phases import with_steps  # noqa: PLC0415 - seldom asked for
@@ -365,7 +365,7 @@ def prof_answer(given: Answer, asked: Query, with_memory: WithMemory | None = No
 
 
 def require_coverage(coverage: Coverage, percent: float | None) -> None:
-    """Raise PyprofError if less of the time has a known cost than is asked for."""
+    """Raise PyprofError if less of the time has a known cost than is required."""
     if percent is not None and coverage.percent < percent:
         raise PyprofError(
             f"cost known for only {coverage.percent:.1f} % of {coverage.processor} time,"

@@ -115,7 +115,7 @@ class Stage:
     name: str | None
     """The op, over all its shapes and layers; null: nothing names it."""
     op_count: int
-    """How many ops it stands for; more than 1: all others."""
+    """How many ops it sums; more than 1: all others."""
     change_ns: float
     """What B takes more."""
     from_ns: float

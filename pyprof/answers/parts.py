@@ -70,7 +70,7 @@ class ChosenRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Rows alike that an advice rests on."""
+    """Equal rows that are evidence for advice."""
 
     what: str
     """An op, else a kernel or a range."""
@@ -81,7 +81,7 @@ class Finding:
     count: int
     """How many rows, or ranges, they are."""
     time_ns: int
-    """The time that they stand for, summed."""
+    """The sum of their times."""
     row_ids: tuple[int, ...]
     """`idx` of the rows of `prof` among them that take most time, at most 10; none for ranges."""
 

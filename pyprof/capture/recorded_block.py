@@ -1,6 +1,6 @@
 """`with pyprof.profile("x") as p:` records a block in this very process.
 
-For notebooks and scripts alike. Without a name, `pyprof.profile()` marks the range that a profiler
+For notebooks and scripts. Without a name, `pyprof.profile()` marks the range that a profiler
 outside is to capture.
 """
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyprof.capture.request import Outcome
 
 SETTINGS: dict[str, Any] = {
-    "allow_interspersed_args": False,  # what stands behind the script is the script's
+    "allow_interspersed_args": False,  # arguments after the script are the script's
 }
 
 

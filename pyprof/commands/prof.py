@@ -193,7 +193,7 @@ def command(
 
 
 def _is_shortened(target: str, how: Mapping[str, Any], *, as_json: bool) -> bool:
-    """Whether a terminal shows only the first rows, as nobody asked for a number of them."""
+    """Whether a terminal shows only the first rows, as no number of them was requested."""
     on_screen = not as_json and _form(target, how) == "terminal"
     return on_screen and how["by"] is None and how["top"] is None
 

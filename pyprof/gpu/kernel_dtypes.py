@@ -172,7 +172,7 @@ _OGS = re.compile(r"_matmul_ogs_[A-Z]{1,9}_\w{1,80}?x(bf16|fp16|fp32|fp8e4\w*|fp
 
 
 def _named_by_library(name: str) -> Types | None:
-    """Read the type that stands in a library's own name, not that of an argument behind it."""
+    """Read the type in a library's own name, not that of an argument after it."""
     if match := _OGS.search(name):  # output, input, weights
         word = {"fp8e4": "e4m3", "fp8e5": "e5m2"}.get(match[1][:5], match[1])
         return Types(_WORDS[word])

@@ -52,7 +52,7 @@ _COMMUNICATES = (
     r"|all_?gather(?!_copy)|(?<!block_)reduce_?scatter|all_?to_?all"
     # tokens to their experts and back: DeepEP and its kin, MORI, pplx; not the plan for it
     r"|(?:^|_|::)ep::(?!.*layout)|(?:^|::)Ep(?:Dispatch|Combine)|a2a_?(?:dispatch|combine))"
-    # PyTorch's own ops, waiting for them among these, and what a backend says of itself
+    # PyTorch's own ops, waiting for them among these, and ranges of a backend's own
     r"|_?c10d(?:_functional)?::(?!checkForNaN|quantization)|symm_mem::|_C_custom_ar::"
     r"|record_param_comms|(?:gloo|mpi|ucc):\w)"
 )

@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "mma-digits",
         YES,
-        # the letter of the sum before and the family behind: a hash may well end in 884
+        # the letter of the sum before and the family after it: a hash may well end in 884
         rf"(?<![a-z0-9])[hsdicz]{_SHAPES}(?=gemm|cudnn|fprop|dgrad|wgrad|conv|_|$)",
         "884, 1688, 16816, ...: the matrix instruction's shape",
     ),
@@ -186,7 +186,8 @@ class TensorCore(NamedTuple):
     """The verdict on one kernel name."""
 
     value: str
-    """`1` used, `0` not used, `?` the name cannot tell, `-` no arithmetic that could use them."""
+    """`1` used, `0` not used, `?` the name does not show it, `-` no arithmetic that could use them.
+    """
     rule: str
     """`family: reason`; the family is stable and names a line of the rule table."""
     dtype: str | None

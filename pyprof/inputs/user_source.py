@@ -112,7 +112,7 @@ def _common_ending(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 _MAX_BYTES = 1 << 22
-"""Maximum size of a file that somebody wrote by hand."""
+"""Maximum size of a file that was written by hand."""
 
 
 def read(path: Path) -> list[str] | None:

@@ -111,7 +111,7 @@ def _bytes(texts: pa.Array) -> tuple[Int64Array, NDArray[np.uint8]]:
 def _number(
     texts: pa.StringArray, mark: str, bounds: Int64Array, padded: NDArray[np.uint8]
 ) -> tuple[Int64Array, _Extent]:
-    """Read the number behind a mark, if it is written as Python would and fits into int64."""
+    """Read the number after a mark, if it is written as Python would and fits into int64."""
     index = pc.find_substring(texts, mark).to_numpy()
     begin = bounds[:-1] + np.where(index < 0, 0, index + len(mark))
     limit = np.where(index < 0, begin, bounds[1:])

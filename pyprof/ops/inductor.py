@@ -188,7 +188,7 @@ def _each(names: list[str]) -> int:
 
 
 def _iterations(a: Args, most: int) -> int:
-    """Return the size of the iteration space, the product of the numbers behind the tensors.
+    """Return the size of the iteration space, the product of the numbers after the tensors.
 
     Sizes of dynamic shapes may stand among them, and old traces hold none: never more than `most`.
     Kernels for the CPU have only such sizes behind their tensors.

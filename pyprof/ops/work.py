@@ -279,7 +279,7 @@ class Args:
         return bool(self.value(name, default))
 
     def integers(self, name: str, count: int, default: int) -> tuple[int, ...]:
-        """Return `count` integers; one number stands for as many. Raises Unknown if unknown."""
+        """Return `count` integers; a single number is repeated. Raises Unknown if unknown."""
         value = self.value(name, default)
         items = value if isinstance(value, tuple) else (value,)
         numbers = tuple(item for item in items if isinstance(item, int))

@@ -1,4 +1,4 @@
-"""First values of parameters that no stack tells: tensors filled in place before all passes."""
+"""First values of parameters without a stack: tensors filled in place before all passes."""
 
 from __future__ import annotations
 

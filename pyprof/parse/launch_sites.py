@@ -169,7 +169,7 @@ def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
 
 
 def launches_graph(calls: pa.Table) -> Mask:
-    """Mask of calls that launch a graph; the last entry stands for no call."""
+    """Mask of calls that launch a graph; the last entry is for no call."""
     return np.append(named(calls, _GRAPH_LAUNCH), [False])
 
 

@@ -49,10 +49,10 @@ _CLOCK = 0.5
 _MAX_LOST = 0.02
 """The share of kernels without a call, among others with one, from which on to warn."""
 _MAX_DURING = 0.02
-"""The share of calls during which a range begins, from which on clocks are apart."""
+"""The share of calls during which a range begins, above which clocks differ."""
 _LONG_CALL_NS = 10_000
 _BOUNDS_SHARE = 0.001
-"""The share of begins and ends of ranges during long calls, from which on clocks are apart.
+"""The share of begins and ends of ranges during long calls, above which clocks differ.
 
 With equal clocks there are none: in 18 real captures 0 of 400,000, and at least 0.3 % in each of
 them when its ranges are shifted by a millisecond or more, onto calls that are so long.
@@ -60,7 +60,7 @@ them when its ranges are shifted by a millisecond or more, onto calls that are s
 _ROUNDING_NS = 2_000
 """Old traces round the start and the length of a range or call to a microsecond each."""
 _LOOKED_AT = 5_000
-"""Number of calls that are checked, evenly spaced: more would not tell more."""
+"""Number of calls that are checked, evenly spaced: more would show no more."""
 _MAX_SHIFTED = 0.1
 """The share of kernels in the work of calls that launch none from which on ids are shifted."""
 _MAX_DISORDERED = 0.01
@@ -94,7 +94,7 @@ def _shifted(
     launch: Int64Array,
     lead: Int64Array,
 ) -> str | None:
-    """Return the warning that correlation ids are those of other calls; None if nothing says so."""
+    """Return the warning that correlation ids are those of other calls; None without evidence."""
     kind = ints(activities.column("kind"))
     if count := _of_other_calls(capture, kind, launch):
         why = f"{count:,} kernels have the id of a call that launches nothing"
@@ -190,7 +190,7 @@ def _explained_by_shift(
 ) -> bool:
     """Whether neighbouring ids, rather than a difference of clocks, explain early kernels.
 
-    With clocks apart, all kernels that did not wait are early by about the same time.
+    If clocks differ, all kernels that did not wait are early by about the same time.
     """
     if not is_clock_skew(lead):
         return False
@@ -399,7 +399,7 @@ def _between(sorted_times: Int64Array, start: Int64Array, end: Int64Array) -> In
 def _apart(
     nest: Nest, ops: Mask, thread: IntArray, start: Int64Array, leaf: Int64Array
 ) -> Iterator[str]:
-    """Warn if no launch is in any range of its thread; return whether their times are apart."""
+    """Warn if no launch is in any range of its thread; return whether their clocks differ."""
     if (leaf != MISSING).any():
         return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)

@@ -79,7 +79,7 @@ def of_work(capture: Capture, activities: pa.Table, launch: Int64Array) -> dict[
 def build(
     activities: pa.Table, sweep: DescribedSweep, around: Around, numbered: Numbered
 ) -> dict[str, Column]:
-    """Build the columns of `schema.RECORD` that tell of what is around each row."""
+    """Build the columns of `schema.RECORD` for the ranges around each row."""
     described, site = sweep.described, around.site
     leaf, partner, index, user_range = map(sweep.path, around.ranges)
     path = np.where(leaf == MISSING, np.int32(len(described) - 1), leaf)
@@ -216,7 +216,7 @@ def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:
 def _own(described: Sequence[RangeStack], path: IntArray, place: IntArray, which: int) -> IntArray:
     """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
 
-    Where the forward op is known, its own says more.
+    If the forward op is known, its own are more specific.
     """
     direction_hint = [(entry.layer, entry.trace)[which] for entry in described]
     same = np.array([entry.inherited[which] for entry in described])
@@ -229,7 +229,7 @@ def _own(described: Sequence[RangeStack], path: IntArray, place: IntArray, which
 def _layered(
     described: Sequence[RangeStack], path: IntArray, place: IntArray, around: IntArray
 ) -> IntArray:
-    """Put what is around the backward pass where neither a row's path nor its forward op's says."""
+    """Put what is around the backward pass if neither a row's path nor its forward op's has one."""
     direction_hint = np.array([bool(entry.layer) for entry in described])
     left = direction_hint.take(path) | direction_hint.take(place) | (around == MISSING)
     return path if left.all() else np.where(left, path, around)
@@ -259,7 +259,7 @@ def _only(described: Sequence[RangeStack], *used: IntArray) -> list[RangeStack]:
     """Leave out what no row refers to: it need not be spelt out."""
     wanted = np.zeros(len(described), bool)
     for index in used:
-        wanted[index] = True  # MISSING is the last, which says nothing
+        wanted[index] = True  # MISSING is the last, which is empty
     return [
         entry if is_wanted else range_stacks.EMPTY_STACK
         for entry, is_wanted in zip(described, wanted.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""What is said of collectives: by the tool, else by the marker of the call that launched them."""
+"""Fields of collectives: from the tool, else from the marker of the call that launched them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.parse.ranges.range_stacks import RangeStack
 
 _AMOUNTS = frozenset({"dtype", "in", "out"})
-"""What belongs together, and is said of a call, not of each of its kernels."""
+"""Fields that belong together, stated for a call and not for each of its kernels."""
 
 CollectiveFields: TypeAlias = "Mapping[str, str | int]"
 

@@ -48,7 +48,7 @@ def _is_program(frame: FrameType) -> bool:
 
 
 def _leave(code: int) -> None:
-    """End the process after all that Python does before it takes itself apart."""
+    """End the process after all that Python does before it frees its modules."""
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - waits for threads
     atexit._run_exitfuncs()  # noqa: SLF001 - what others registered
     try:

@@ -83,7 +83,7 @@ def quietly_until_begun() -> None:
 
 @contextmanager
 def handling_stop(tell: Handler) -> Iterator[None]:
-    """Call `tell` at SIGINT, SIGTERM and SIGHUP instead of Python's handlers."""
+    """Call `tell` on SIGINT, SIGTERM and SIGHUP instead of Python's handlers."""
     before: dict[int, Handler] = {}
     for number in (signal.SIGINT, *_ENDING):
         handler = signal.getsignal(number) if _in_main() else None

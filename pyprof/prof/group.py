@@ -31,7 +31,7 @@ class Counts:
     calls: int = 0
 
     def before(self, data: pa.Table) -> pa.Table:
-        """Let the numbers of some columns go on behind these."""
+        """Renumber some columns to continue after these."""
         for name, first in (("idx", self.rows), ("opid", self.calls)):
             if first and name in data.column_names:
                 moved = pc.add(data.column(name), first)
@@ -220,7 +220,7 @@ def groups(keys: Mapping[str, pa.DictionaryArray], rows: Mask | None = None) -> 
 def _summed(group: IntArray, values: Int64Array | Floats, count: int) -> Int64Array | Floats:
     if np.issubdtype(values.dtype, np.integer):
         return totals(group, values.astype(np.int64, copy=False), count)
-    return np.bincount(group, values, count).astype(np.float64)  # of none it gives integers
+    return np.bincount(group, values, count).astype(np.float64)  # without any it returns integers
 
 
 def distinct_calls(group: IntArray, call: IntArray, count: int) -> Int64Array:

@@ -38,7 +38,7 @@ def is_annotations(path: Path) -> bool:
 
 
 def read_with_captures(folder: Path) -> Iterator[Path]:
-    """Return the files that may be read with captures of a folder, though nobody named them."""
+    """Return the files that may be read with captures of a folder, though they were not named."""
     for name in _names(folder):
         if any(fnmatch.fnmatch(name, each) for each in PROVENANCE) or is_annotations(folder / name):
             yield folder / name

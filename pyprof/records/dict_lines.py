@@ -41,7 +41,7 @@ memory.
 """
 _WORKERS = 2
 _MAX_DISTINCT = 1 << 10
-"""Columns beside each other with as many values at most are spelt together."""
+"""Adjacent columns with as many values at most are formatted together."""
 _NARROW = np.int16
 """What holds that many: arrays are as long as the records."""
 _INT32_MAX = np.iinfo(np.int32).max
@@ -172,7 +172,7 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringP
 
 
 def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
-    # choose some thousand values, spread so that no rhythm of steps goes with theirs
+    # a few thousand values, spaced so that they do not alias with the period of steps
     indices = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
     if pc.count_distinct(values.take(pa.array(indices.astype(np.int64)))).as_py() <= _MAX_DISTINCT:
         yield _few_integers(key, values)

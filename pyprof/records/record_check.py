@@ -119,7 +119,7 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
 
 
 def _written_unknown(records: Records, name: str) -> Mask:
-    """Find the times that are the number which stands for an unknown one, but are written down."""
+    """Find times that are written down as the sentinel of an unknown one."""
     times = records.arrow(name)
     written: Mask = np.asarray(times.is_valid(), bool)
     written &= validate.ints_or_unknown(times) == NO_TIME

@@ -180,7 +180,7 @@ class Records:
 
 
 _TIMED = frozenset(("start", "end", "kDuration"))
-"""Columns that can be computed from each other where one is unknown."""
+"""Columns that can be computed from others if they are unknown."""
 
 
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:

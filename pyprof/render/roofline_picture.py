@@ -37,7 +37,7 @@ _MIN_DISTANCE = 0.018
 
 
 def picture(chart: Chart, kind: str) -> bytes:
-    """Draw the chart as `png`, `svg` or `pdf`; the same chart gives the same bytes.
+    """Draw the chart as `png`, `svg` or `pdf`; the same chart makes the same bytes.
 
     Raises PyprofError if matplotlib is not installed.
     """

@@ -1,4 +1,4 @@
-"""The register of changes, which stand in the modules of `changes/`."""
+"""The register of changes, which are the modules of `changes/`."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ class Change:
     other_random_numbers: bool
     """Whether it draws other random numbers, so that losses need a run that does not."""
     code: str | Callable[[str], str]
-    """The lines to write into one's own code; `{value}` stands for the value. Or what makes them
-    from the value."""
+    """The lines to write into one's own code; `{value}` is replaced by the value. Or what makes
+    them from the value.
+    """
 
     @property
     def help(self) -> str:

@@ -81,7 +81,7 @@ def _result(paths: RunPaths, code: int | None, limit_s: float | None) -> RunResu
         result = RunResult.read(paths.result)
     except (OSError, ValueError):
         result = RunResult(code=code or 1, error="" if code else "its process left no result")
-    if code is None and result.code:  # else its threads did not end behind its last line
+    if code is None and result.code:  # else its threads did not end after its last line
         return RunResult(code=_TIMED_OUT, error=f"ended after {limit_s:.0f} s: it takes too long")
     result.code = result.code or code or 0
     if result.code and not result.error:

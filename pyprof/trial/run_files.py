@@ -1,4 +1,4 @@
-"""What a run is asked for, and what it found: files between the processes of a trial."""
+"""The request to a run, and its result: files between the processes of a trial."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RunResult:
     """What a run found."""
 
     code: int = 0
-    """Exit code of the script; 0 if it was ended after the steps asked for."""
+    """Exit code of the script; 0 if it was ended after the requested steps."""
     error: str = ""
     """The last line of its output, where it failed."""
     refused: dict[str, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class RunResult:
     losses: list[float] = field(default_factory=list)
     """Each loss whose backward() was called."""
     wall_ns: int = 0
-    """From the start of the script to its end, or that of the last step asked for."""
+    """From the start of the script to its end, or that of the last requested step."""
     peak_memory_bytes: int | None = None
     """Most memory allocated on the GPU, without one resident in the process."""
     device: str = ""

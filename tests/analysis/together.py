@@ -71,9 +71,9 @@ def _with(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.
 
 
 def process_numbers(pids: Sequence[Sequence[int]]) -> list[dict[int, int]]:
-    """Give the processes of each capture ids that no other capture's have.
+    """Return a map of each capture's process ids to ids that no other capture has.
 
-    Hosts number their processes alike; a number that is free stays as it is.
+    Hosts may use the same ids; one that is free stays as it is.
     """
     taken: set[int] = set()
     found = []

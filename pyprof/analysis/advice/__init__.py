@@ -98,7 +98,7 @@ def _advise(case: RuleContext, steps: Steps | None) -> list[Advice]:
     if count is None:  # no loop to speak of: its time is no measure
         entries = [replace(entry, of_ns=case.span_ns) for entry in entries]
     gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
-    # a first step lacks what every step lacks, which is told already
+    # a first step lacks what every step lacks: advice says so already
     all_steps = with_first_steps(loop, steps) if steps is not None else loop
     once = (
         replace(entry, once=True, title=f"once, not in every step: {entry.title}")

@@ -1,4 +1,4 @@
-"""Advice on what autograd costs: gradients that nobody asks for, parts taken of large tensors."""
+"""Advice on what autograd costs: unneeded gradients, parts taken of large tensors."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ MAX_IDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Rows alike that an advice rests on."""
+    """Equal rows that are evidence for advice."""
 
     what: str
     """The op and its line's place in words: an op's name, else a kernel's or a range's."""

@@ -125,7 +125,7 @@ def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:
 
 
 def in_order(entries: Iterable[Advice]) -> list[Advice]:
-    """Sort by likely gain, the largest first, unknown ones last; what happens once comes behind."""
+    """Sort by likely gain, the largest first, unknown ones last; what happens once comes last."""
     return sorted(entries, key=lambda entry: (entry.once, -entry.likely_ns, entry.rule))
 
 

@@ -30,7 +30,7 @@ SAME_BELOW = 0.01
 """A relative difference up to this is none."""
 
 HELD = 0.8
-"""Guessed steps that hold less of a capture's time do not stand for it."""
+"""Guessed steps that hold a smaller share of a capture's time do not represent it."""
 _NO_STEPS = "no comparable steps were found"
 
 
@@ -110,7 +110,7 @@ class Comparison:
     """The GPUs of each that its capture names."""
     noise: Noise
     causes: tuple[str, ...] = ()
-    """What may be behind many changes at once, in words."""
+    """Possible causes of many changes at once, in words."""
     common: tuple[str, ...] = ()
     """The differences that `causes` finds for most ops at once: kernel, shape, dtype."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _op(table: Table) -> pa.DictionaryArray:
-    """Name the op with its direction; what no op called goes by its kernel."""
+    """Name the op with its direction; work without an op is named by its kernel."""
     columns = [table.numbered(name) for name in ("op", "dir", "kernel")]
     number = number_combinations(*(ints(column.indices) for column in columns))
     first = pa.array(first_rows(number))

@@ -29,7 +29,7 @@ class HeldBlock:
     """A block that is live at the peak."""
 
     bytes: int
-    """As the program asked for it."""
+    """As requested by the program."""
     category: str | None
     """What it is for; null if unknown."""
     evidence: str | None

@@ -51,7 +51,7 @@ class OutOfMemory:
     time_ns: int | None
     """Since the first event; null if no times are known."""
     asked_bytes: int
-    """What was asked for."""
+    """As requested by the program."""
     device_free_bytes: int | None
     """Free memory of the device itself; null if not recorded."""
     allocated_bytes: int
@@ -345,7 +345,7 @@ def _time(since: Int64Array | None, state: int) -> int | None:
 
 
 def _rounding(history: History, state: int, space: FreeSpace | None) -> int | None:
-    """Return what blocks take beyond what was asked for; None if unknown."""
+    """Return what blocks take beyond what was requested; None if unknown."""
     reserved = history.reserved_in(state)
     if space is None or reserved is None:
         return None

@@ -31,7 +31,7 @@ _SHARE = 95
 _DRIFT_MAX = 5e-4
 """A computer's clock does not go wrong by more; what looks so is something else."""
 _DRIFT_FROM = 12
-"""With fewer differences than this, drift cannot be told from chance."""
+"""With fewer differences than this, drift may be chance."""
 _RESIDUAL_FROM = 5
 """With fewer, nothing is left to check the offset by: all were used to find it."""
 
@@ -57,7 +57,7 @@ class Clock:
     ranks below the sum of their residuals mean nothing. 0 if all share one clock.
     """
     sure: bool = True
-    """Whether nobody leaves early what it was aligned on, as a broadcast's root does."""
+    """Whether no rank leaves its aligned collectives early, as a broadcast's root does."""
 
     def align(self, times: IntArray) -> IntArray:
         """Put times of this rank on the first rank's clock."""
@@ -75,7 +75,7 @@ class _Ends:
     known: NDArray[np.bool_]
     end_ns: IntArray
     sure: bool
-    """Whether nobody leaves early."""
+    """Whether no rank leaves early."""
 
 
 def clocks(
@@ -121,7 +121,7 @@ def _join(
 def _ends(
     columns: Collectives, matrices: Sequence[CollectiveMatrix], numbers: Mapping[int, int]
 ) -> Sequence[_Ends]:
-    """The ends of collectives that nobody leaves early; of all, if there are no such."""
+    """The ends of collectives that no rank leaves early; of all, if there are no such."""
     what = columns.signatures
     holding = what.kind_is(*SYNCHRONISING)
     for usable, sure in ((holding, True), (np.ones_like(holding), False)):

@@ -1,4 +1,4 @@
-"""What each collective was: kind, algorithm, group and size; and which ones are alike."""
+"""The kind, algorithm, group and size of each collective; and which ones are equal."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Alignment:
     at: IntArray
     """The number of the first rank's row that each lies beside; rising, also below 0."""
     spread_ns: float
-    """How far apart the two ranks leave, the same for all taken away: the median."""
+    """The median distance between the two ranks' ends, without the common offset."""
     left_out: int = 0
     """Rows that the first rank's capture lacks among its own."""
 

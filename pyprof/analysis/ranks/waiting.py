@@ -54,7 +54,7 @@ class Waits:
     transfer_ns: IntArray
     """[collective]: MISSING where ranks are missing or the clocks are not good enough."""
     possible: NDArray[np.bool_]
-    """[collective]: whether nobody left before the last one came; others have unusable times."""
+    """[collective]: whether no rank left before the last one came; others have unusable times."""
 
     @property
     def others_ns(self) -> IntArray:
@@ -113,8 +113,8 @@ def _part(
     last = arrived.argmax(axis=0)
     at = arrived.max(axis=0)
     doubt = _doubt(clock, last)
-    # Nobody leaves before the last has come: where somebody does, these are not one collective,
-    # or one that only some wait in, as a broadcast.
+    # No rank leaves before the last has come: if one does, these are not one collective, or one
+    # that only some wait in, as a broadcast.
     possible = ((at <= end + doubt) | ~there).all(axis=0)
     wait = np.where(there & possible, at - start, 0)
     latest = there & (at - start <= doubt)

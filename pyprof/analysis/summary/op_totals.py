@@ -125,7 +125,7 @@ def op_sums(
         name: DictionaryColumn(text.index[chosen], text.values) for name, text in _texts(table)
     }
     ns = table.duration_ns[chosen]
-    names = [name for name in (*_KEYS, *_LARGEST) if name != "unnamed"]  # the kernel tells it
+    names = [name for name in (*_KEYS, *_LARGEST) if name != "unnamed"]  # the kernel's name has it
     first, cell = combinations(*(texts[name].index for name in names))
     cells = {name: text.take(first) for name, text in texts.items()}
     first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))

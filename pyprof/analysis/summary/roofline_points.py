@@ -77,7 +77,7 @@ class Roof:
 
     @property
     def ridge(self) -> float:
-        """The intensity at which both limit alike, FLOP a byte."""
+        """The intensity at which both limits are equal, FLOPs per byte."""
         return self.flops_per_s / self.bytes_per_s
 
 
@@ -232,7 +232,7 @@ class RooflineSums:
 
     gpus: tuple[str | None, ...] = merged_by(merge_unique)
     asked: str | None = merged_by(first)
-    """The device whose peaks stand for theirs."""
+    """The device whose peaks are used for theirs."""
     achieved: Achieved
     warnings: tuple[str, ...] = merged_by(merge_unique)
 

@@ -36,7 +36,7 @@ _MIN_RECURRING = 0.05
 _MUCH_UNKNOWN = 0.2
 """Costs that are unknown for less of the time are no obstacle."""
 _KNOWN = 0.5
-"""The share of the time for which something must be known to stand for the whole."""
+"""The share of the time for which something must be known to hold for the whole."""
 _MAX_MISSING = 2
 _MAX_FINDINGS = 5
 
@@ -306,7 +306,7 @@ def _missing(answer: Summary) -> Statement | None:
 
 
 def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
-    """What stands in the way of a better answer: its subject, a sentence, and the rows."""
+    """What prevents a better answer: its subject, a sentence, and the rows."""
     known, on = answer.known_cost, answer.processor
     rows = sum(op.kernels for op in answer.ops)
     first = answer.ops[0].row_ids if answer.ops else ()

@@ -270,7 +270,7 @@ def merge_steps(a: Steps, b: Steps) -> Steps:
 
 
 def _identity(steps: Steps) -> tuple[Any, ...]:
-    """Sort key of steps: if they are otherwise alike, the longest loop's bounds are kept."""
+    """Sort key of steps: if they are otherwise equal, the longest loop's bounds are kept."""
     return (
         steps.certainty, len(steps), steps.origin, steps.texts,
         steps.start_ns.tolist(), steps.end_ns.tolist(),

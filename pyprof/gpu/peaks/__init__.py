@@ -89,7 +89,7 @@ class Peaks:
     doubts: tuple[str, ...] = field(default=())
     """Sentences about figures that sources disagree on."""
     given: Rate | None = None
-    """A peak that the user set: it stands for every type."""
+    """A peak that the user set, for every type."""
 
     def flops(
         self,

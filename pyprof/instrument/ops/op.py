@@ -81,7 +81,7 @@ WITH_STACK = [True]
 
 
 def is_disabled() -> bool:
-    """Whether no range may open: nobody records it, or torch traces instead of running."""
+    """Whether no range may open: nothing records it, or torch traces instead of running."""
     recording = EMITTER.recording
     return (
         EMITTER.push is None

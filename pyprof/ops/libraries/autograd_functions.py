@@ -30,7 +30,7 @@ def _tensors(a: Args) -> list[Tensor]:
 
 
 def _causal(a: Args) -> bool:
-    """Whether the mask is causal: the first bool behind the tensors, in each version."""
+    """Whether the mask is causal: the first bool after the tensors, in each version."""
     flag = next((value for value in a.listed("rest") if isinstance(value, bool)), None)
     if flag is None:
         raise Unknown("causal not recorded")

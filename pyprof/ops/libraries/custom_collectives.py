@@ -38,7 +38,7 @@ _X, _ALL = f32(4, 6), f32(16, 6)
 @op(
     *("sgl_kernel::qr_all_reduce", "aiter::qr_all_reduce", "aiter::all_reduce"),
     # aiter's dispatcher puts a tensor before the arguments of ops that do not start with one;
-    # SGLang's has a profile behind the handle
+    # SGLang's has a profile after the handle
     signature="any handle, any profile, Tensor! tensors, Tensor out",
     example=Example((140, 1, _X, _X, False), flops=0, bytes=192),
 )

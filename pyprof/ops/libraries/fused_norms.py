@@ -1,4 +1,4 @@
-"""Norms of libraries, alone or fused with the sum before them, or the rounding behind them.
+"""Norms of libraries, alone or fused with the sum before them, or the rounding after them.
 
 An element costs as in `normalization`: RMS norm 4 (square, sum, two products), the sum before it 1,
 rounding to narrow numbers 5, 1 more if the scale is found first, and a rotation by position 3.

@@ -143,7 +143,7 @@ def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:
     example=Example((u8(1, 16), _ONE, _WIDE, _ONE, _ONE, 8), flops=896, bytes=145),
 )
 def block_quant(a: Args) -> Work:
-    """Rounded in blocks with a scale of a byte each, perhaps behind a gated activation."""
+    """Rounded in blocks with a scale of a byte each, perhaps after a gated activation."""
     x = a.tensor("input")
     gated = "silu_and_mul" in a.op
     out = like(x, (*x.shape[:-1], size(x, -1) // 2)) if gated else x

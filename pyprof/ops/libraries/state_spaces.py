@@ -72,7 +72,7 @@ _CONVOLVED = "Tensor input, Tensor weight, Tensor? bias"
     example=Example((_U, bf16(2, 3, 3), _WEIGHT, _BIAS, _U, True), flops=1440, bytes=222),
 )
 def causal_convolution(a: Args) -> Work:
-    """A few taps over each channel's last tokens, and SiLU if asked for."""
+    """A few taps over each channel's last tokens, and SiLU if requested."""
     x, weight, bias = a.tensor("input"), a.tensor("weight"), a.present("bias")
     require(has_rank(weight, 2) and weight.shape[0] in x.shape)  # channels, taps
     work = Work(0, (x, weight, *bias), (like(x),))

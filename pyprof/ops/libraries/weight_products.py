@@ -36,7 +36,7 @@ def numbers_per_element(tensor: Tensor) -> int:
 
 
 def _out_dtype(a: Args, first: Tensor) -> str | None:
-    """Return the dtype of `out`, else the one asked for, else that of unpacked activations."""
+    """Return the dtype of `out`, else the requested one, else that of unpacked activations."""
     if a.op in _RESULTS:
         return _RESULTS[a.op]
     if (out := a.optional("out")) is not None:

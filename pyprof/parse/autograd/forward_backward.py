@@ -87,7 +87,7 @@ def _again(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
 def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
     """Mark the paths whose ops are no forward op of any node.
 
-    Reentrant checkpointing goes back over the ops that it ran again.
+    The backward pass of reentrant checkpointing covers the ops that it recomputed.
     """
     return np.asarray(sweep.backward & (sweep.again != HERE), bool)
 
@@ -222,7 +222,7 @@ def _apart(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array
 
 
 def _names(read: texts.Texts) -> Int64Array:
-    """Number the ops' names by template, an op's and its backward node's alike; else MISSING."""
+    """Number the ops' names by template, an op and its backward node equally; else MISSING."""
     codes = np.full(len(read.statements), MISSING)
     codes_by_name: dict[str, int] = {}
     base_name = cache(backward_nodes.base_name)  # many share one

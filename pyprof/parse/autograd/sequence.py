@@ -39,7 +39,7 @@ class Numbered(NamedTuple):
 def number(
     capture: Capture, sweep: Sweep, chain: Chains, instance: Int64Array, *, raw: bool = True
 ) -> Numbered:
-    """Take the ranges around each row apart; build the columns of their texts and calls.
+    """Split the ranges around each row by kind; build the columns of their texts and calls.
 
     Without `raw` texts are built without their numbers alone.
     """

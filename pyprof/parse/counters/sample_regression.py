@@ -26,7 +26,7 @@ _GAP = 3.0
 MIN_INTERVALS, MIN_SAMPLES = 3.0, 5
 """What a kind of work needs of samples: time in them, in intervals, and their number."""
 _MAX_KINDS = 256
-"""Kinds of work kept apart, by their time; all others together are one more."""
+"""Maximum number of separate kinds of work, by their time; all others are one more."""
 _AT_ONCE = 1 << 21
 """Numbers in a matrix of shares."""
 _PAIR = 100

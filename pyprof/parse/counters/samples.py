@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 _KIND = ("kLongName", "grid", "block", "mod", "op", "fwdOp", "sizes", "dtypes", "marker")
-"""What rows alike have in common."""
+"""What equal rows have in common."""
 _RATES = ("dram_pct", "tensor_pct")
 _MAX_ERROR_PCT = 10.0
 """As a share of a peak: an estimate that may be further off is dropped."""
@@ -178,7 +178,7 @@ def _rounded(samples: Samples) -> bool:
 
 
 def _add_long(own: dict[int, dict[str, float]], name: str, samples: Samples, work: _Work) -> None:
-    """Add what rows that are long enough tell by their own samples; calls of an op may differ."""
+    """Add the means of rows that are long enough to have samples; calls of an op may differ."""
     rows = sample_regression.long_rows(samples, work.start, work.end)
     rounded = name in _RATES and _rounded(samples)
     estimate = sample_regression.within(

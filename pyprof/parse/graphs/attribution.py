@@ -1,4 +1,4 @@
-"""The nodes of graphs whose nodes the tool does not tell, from recordings and eager runs."""
+"""The nodes of graphs, from recordings and eager runs, if the tool does not record them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FEWEST = 8
 def attributed(
     capture: Capture, nested: Callable[[Capture], Sweep]
 ) -> tuple[Capture, tuple[str, ...]]:
-    """Add graph nodes to replayed work that has none; also return what to tell the user.
+    """Add graph nodes to replayed work that has none; also return warnings.
 
     The ranges of recordings are then among the capture's own. `nested` nests the ranges of a
     capture; it is asked only where nodes are missing.
@@ -153,7 +153,7 @@ class _Work:
         self._ambiguous = sum(len(subjects[which].rows) for which in left)
 
     def _alike(self, launches: Int64Array, subject: Subject, *, named: bool) -> float:
-        """Return the share of a graph's launches and a replay's kernels that is alike."""
+        """Return the share of equal ones among a graph's launches and a replay's kernels."""
         if named:
             return matching.share(*self._both(launches, subject.rows))
         index = self._by_order(launches, subject)
@@ -380,7 +380,7 @@ class _Work:
         )
 
     def _sized(self, activities: pa.Table) -> pa.Table:
-        """Fill in the grid and the shared memory that only the captured call tells."""
+        """Fill in the grid and the shared memory that only the captured call has."""
         if not (self._place != MISSING).any():
             return activities
         table = self._captures.launches

@@ -1,4 +1,4 @@
-"""Which captured graph each replay is of: by what is alike, by the step's batch size, by order."""
+"""Which captured graph each replay is of: by equal kernels, by the step's batch size, by order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Choice:
 
     graph: dict[int, int] = field(default_factory=dict)
     ambiguous: set[int] = field(default_factory=set)
-    """Subjects that several captured graphs are alike, whose ops differ."""
+    """Subjects that match several captured graphs with different ops."""
 
 
 def choose(replays: Replays, captures: GraphCaptures, compared: Compared) -> Choice:
@@ -101,7 +101,7 @@ class _Chooser:
         self.choice = Choice()
 
     def by_number(self) -> None:
-        """Where a tool numbers graphs: the n-th is the n-th that was captured, if all are alike.
+        """If a tool numbers graphs, the n-th is the n-th captured one, provided that all match.
 
         Numbers rise as graphs are captured.
         """
@@ -159,7 +159,7 @@ class _Chooser:
         return [r for r in self._recordings if r.batch_size in {None, wanted}]
 
     def _whole_step(self, group: list[int], recordings: list[_Recording]) -> None:
-        """Take the recording, of as many graphs, that the launches of a step are most alike."""
+        """Choose the recording with as many graphs that the launches of a step match best."""
         shares = [
             sum(map(self._compared.similarity, recording.graphs, group)) / len(group)
             for recording in recordings
@@ -254,7 +254,7 @@ class _Chooser:
         )
 
     def _agreed(self, subjects: list[int], candidates: Sequence[Sequence[int]]) -> bool:
-        """Assign the first candidate if all have the same ops; tell of subjects where not."""
+        """Assign the first candidate if all have the same ops; record ambiguous subjects."""
         if all(self._compared.same_ops(graphs) for graphs in zip(*candidates, strict=True)):
             self._assign(subjects, candidates[0])
             return True

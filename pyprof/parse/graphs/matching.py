@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 MIN_SIMILARITY = 0.75
-"""The share of both sides that has to be alike where some of it was lost; less is another graph."""
+"""The share of both sides that has to match if some was lost; with less it is another graph."""
 
 NEARLY_ALL = 0.9
 """The share of a graph's kernels that has to be there if launches do not name their kernels."""

@@ -47,7 +47,7 @@ class Replays:
     start: Int64Array
     """When each replay was launched, ns; else when its first kernel began."""
     step: Int64Array
-    """The step that each replay is of; MISSING if no range says."""
+    """The step of each replay; MISSING without a range."""
     batch_size: Int64Array
     """Batch size of each replay's step; MISSING if not stated."""
     subjects: tuple[Subject, ...]

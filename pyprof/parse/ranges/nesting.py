@@ -179,7 +179,7 @@ def _around(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array) 
 
 
 def bounds_of(column: IntArray, value: int) -> tuple[int, int]:
-    """Find the rows of a value in a column that rises: the first, and the one behind the last."""
+    """Find the rows of a value in a sorted column: the first, and the one after the last."""
     both = np.array([value, value + 1], column.dtype)  # of another type, all would be converted
     first, last = np.searchsorted(column, both).tolist()
     return first, last

@@ -88,7 +88,7 @@ def updates(path: RangeStack) -> bool:
 
 
 class _OfFrames(NamedTuple):
-    """What PyTorch's own functions in a stack tell."""
+    """What follows from PyTorch's own functions in a stack."""
 
     initialises: bool
     clips: bool
@@ -125,7 +125,7 @@ _PLACE = re.compile(r"(.+):([1-9]\d{0,6})", re.DOTALL | re.ASCII)
 
 
 def file_and_line(frame: str) -> tuple[str, int] | None:
-    """Take `file:line` apart; None for what names no line that a file can have."""
+    """Split `file:line`; None if it is no valid source line."""
     match = _PLACE.fullmatch(frame)
     return (match[1], int(match[2])) if match else None
 
@@ -150,7 +150,7 @@ class RangeStack:
     backward: bool = False
     optimizer: bool = False
     direction_hint: str = ""
-    """Direction that the name of the innermost user's range says."""
+    """Direction in the name of the innermost user's range."""
     naming: tuple[Statement, ...] = ()
     """The part of `seqs` that may name the op: for recomputed work, what the node called again."""
     again: bool = False
@@ -407,7 +407,7 @@ _user_trace = lru_cache(maxsize=_TRACES)(user_trace)
 
 
 EMPTY_STACK = RangeStack()
-"""The path of what was launched outside all ranges, or by nobody knows whom."""
+"""The path of a launch outside of all ranges, or on an unknown thread."""
 
 _HOLDERS = re.compile(
     r"(?:^|: )(?:(?:CompiledFunction|torch::jit::.{0,99}?DifferentiableGraph)(?:Backward\d*)?"
@@ -442,7 +442,7 @@ def forward_ops(path: RangeStack) -> list[tuple[str, str]]:
 
 
 def mod_and_op(name: str) -> tuple[str, str]:
-    """Take the name of one of PyTorch's own ranges apart; `na` where it has no module."""
+    """Split the name of one of PyTorch's own ranges; `na` if it has no module."""
     plain, *template = name.partition("<")
     mod, _, op = plain.rpartition("::")
     return (mod or "na", "".join((op, *template)))
@@ -462,7 +462,7 @@ def arguments(
     tensors_of.append(None)
     marked = [bool(entry.markers) for entry in described] + [False]
     chosen = [
-        # What a marker does not tell is not what its forward op has.
+        # A marker without a field does not inherit its forward op's.
         None
         if marked[pair // width] and tensors_of[pair // width] is None
         else _choose(tensors_of[pair // width], tensors_of[pair % width])
@@ -495,7 +495,7 @@ def _choose(own: list[Tensor] | None, forward: list[Tensor] | None) -> list[Tens
 def _tensors(path: RangeStack) -> list[Tensor] | None:
     """The tensors of a path's op; [] if it takes none, None if unknown."""
     calls = [call for said in reversed(path.markers) if (call := said.call)]
-    calls = [call for call in calls if call.args or call.kwargs]  # others tell no arguments
+    calls = [call for call in calls if call.args or call.kwargs]  # others have no arguments
     if calls:
         return list(tensors(calls[0])) or (None if _hides(calls[0]) else [])
     if path.markers:

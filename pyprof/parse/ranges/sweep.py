@@ -131,7 +131,7 @@ def _with_paths(nest: Nest, read: texts.Texts, doubts: tuple[str, ...]) -> Sweep
 
 
 def describe_paths(sweep: Sweep, ranges: Sequence[IntArray], max_names: int) -> DescribedSweep:
-    """Describe the paths of some ranges, and those in which DDP says what its group is."""
+    """Describe the paths of some ranges, and those in which DDP states its group."""
     ddp = np.flatnonzero(texts.matches(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
     named = referenced_rows([*ranges, ddp], len(sweep.paths.of_range))
     wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))

@@ -93,7 +93,7 @@ def engine_steps(capture: Capture) -> Bounds | None:
 _ENGINE = (
     ("gpu_model_runner: preprocess", ""),
     ("gpu_model_runner: forward", ""),
-    # in 2025 they were plain words; nobody else uses one of them
+    # in 2025 they were plain words; one of them is unique to it
     ("Preprocess", "Bookkeep"),
     ("Forward", "Bookkeep"),
 )
@@ -105,7 +105,7 @@ def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
 
 
 def _chosen(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Table:
-    """Times and threads of the ranges with the texts asked for."""
+    """Times and threads of the ranges with the requested texts."""
     bounds = ranges.select(["start", "end", "thread", "text"])
     if not any(pc.any(question(part.dictionary)).as_py() for part in bounds["text"].chunks):
         return bounds.slice(0, 0)  # nearly always for most questions

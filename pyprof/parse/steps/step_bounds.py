@@ -91,7 +91,7 @@ def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Boun
 
 
 def _values(column: DictionaryColumn, rows: Int64Array) -> Int64Array:
-    """Number the values of some rows; equal values may stand in a column several times."""
+    """Number the values of some rows; a column may hold equal values several times."""
     used, place = np.unique(column.index[rows], return_inverse=True)
     numbers: dict[str, int] = {}
     texts = (repr(column.values[index]) if index >= 0 else "" for index in used.tolist())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 OWN = -1
-"""The position that stands for "no enclosing call": each kernel is a call of its own."""
+"""The position for "no enclosing call": each kernel is a call of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

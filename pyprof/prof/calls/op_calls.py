@@ -216,7 +216,7 @@ def _by_call(total: IntArray, call: IntArray) -> Int64Array:
 # there, and the op's own kernel touches but a few elements: with the whole gradient it would seem
 # to be many times faster than memory.
 #
-# A product's bias may be copied into the result before, added to it behind, or its gradient summed
+# A product's bias may be copied into the result before, added to it after, or its gradient summed
 # by a kernel of its own. That moves the bias and what it is added to or is the sum of.
 SPARSE = frozenset({"loss", "index", "embedding"})
 """Families whose gradients' kernels may leave most of a result as a fill before them wrote it."""

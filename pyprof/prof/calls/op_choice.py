@@ -146,7 +146,7 @@ def _outermost(
 
 
 def _own_stopped(context: KernelContext) -> AttributedCall | None:
-    """The call that stands for an op on the CPU that began and never ran; None if it ran."""
+    """The call of an op on the CPU that began and never ran; None if it ran."""
     around = context.statements
     index = (context.order or range(len(around)))[-1] if around else OWN
     if not context.on_cpu or index == OWN or not around[index].is_stopped:

@@ -57,7 +57,7 @@ def _tensorerr(table: Table) -> pa.Array:
 
 @column("tcmeas", "TCm", INT, 3)
 def _tcmeas(table: Table) -> pa.Array:
-    """Tensor Cores by counters: 1 used, 0 not used; compare tc, which goes by the name."""
+    """Tensor Cores by counters: 1 used, 0 not used; compare tc, which is by kernel name."""
     return values.rounded_integers(rates.tensor_cores(table))
 
 
@@ -117,5 +117,5 @@ def _energy(table: Table) -> pa.Array:
 
 @column("counter", "Counter", TEXT, 8)
 def _counter(table: Table) -> pa.Array:
-    """By what it was measured: ncu, joined, repeated (a kernel alike), args or samples."""
+    """By what it was measured: ncu, joined, repeated (an equal kernel), args or samples."""
     return values.measured_by(table)

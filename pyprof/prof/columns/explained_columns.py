@@ -34,7 +34,7 @@ def idle_before(records: Records) -> pa.Array:
         return pa.nulls(records.rows, pa.int64())
     start, end = records.numpy("start"), records.numpy("end")
     gap = np.full(records.rows, -1)
-    # Two processes may share a device or each call another one device 0: keep them apart.
+    # Two processes may share a device or each call another one device 0: keep them separate.
     keys = [records.numpy(name) for name in ("window", "device", "pid")]
     order = np.lexsort((start, *keys))
     changed = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)

@@ -1,4 +1,4 @@
-"""Columns of `prof` as JSON: their names with units, numbers that stand in one text as lists."""
+"""Columns of `prof` as JSON: their names with units, several numbers in one text as lists."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Occupancy:
     """By row; NaN where the launch or the device is not known."""
 
     occupancies: Floats
-    """For each distinct launch: warps that fit on an SM, as a share of those that it can hold."""
+    """For each distinct launch: warps that fit on an SM, as a share of its maximum."""
     all_waves: Floats
     """For each distinct launch: how often the grid fills the device."""
     of_row: IntArray
@@ -138,7 +138,7 @@ class Occupancy:
 
     @property
     def occupancy(self) -> Floats:
-        """Warps that fit on an SM, as a share of those that an SM can hold."""
+        """Warps that fit on an SM, as a share of its maximum."""
         return self.occupancies.take(self.of_row)
 
     @property
@@ -148,7 +148,7 @@ class Occupancy:
 
 
 def occupancy_of(records: Records, device_of: Callable[[str | None], Device]) -> Occupancy:
-    """Compute the theoretical occupancy and the waves of each kernel, once of launches alike."""
+    """Compute the theoretical occupancy and the waves of each kernel, once per distinct launch."""
     launch = [records.dictionary(name).index for name in ("grid", "block", "gpu")]
     number = number_combinations(
         *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(records).astype(int)

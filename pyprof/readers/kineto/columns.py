@@ -29,7 +29,7 @@ _MAX_US = _MAX_NS / 1000
 
 
 def microseconds(value: object) -> float | None:
-    """Return the time or length that a JSON value stands for; None if it is none."""
+    """Return the time or duration of a JSON value; None if invalid."""
     if type(value) not in (int, float):  # nearly always one of them
         if not isinstance(value, str):
             return None
@@ -147,7 +147,7 @@ def ints(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
 
 
 def whole_number(value: object) -> int | None:
-    """Return the whole number that a JSON value stands for ("25772" in old traces), or None."""
+    """Return the integer in a JSON value ("25772" in old traces), or None."""
     if type(value) is int:  # nearly always
         return value if value in _INT64 else None
     if isinstance(value, str):

@@ -88,7 +88,7 @@ class OpTexts:
         *,
         ops: bool,
     ) -> Written:
-        """Write the texts of ops or annotations; NO_NUMBER stands for a missing number."""
+        """Write the texts of ops or annotations; NO_NUMBER is a missing number."""
         names = named(calls)
         pieces = [events.numbered([*map(shape, args)]) for shape in _SHAPES]
         present = np.array([a.seq is not NO_NUMBER for a in args], bool)

@@ -52,7 +52,7 @@ DTYPES = {
     "quint8": "quint8",
     "qint32": "qint32",
 }
-"""C++ names of element types, as typeid gives them on Linux and Windows, without c10::."""
+"""C++ names of element types, as typeid writes them on Linux and Windows, without c10::."""
 
 _COLLECTIVE_DTYPES = {
     "Byte": "uint8",

@@ -96,7 +96,7 @@ def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
 
 # NCCL pushes `ncclAllReduce` with its communicator's id, the same on all ranks, and the size of the
 # message; the first versions that have payloads, the size alone. The kernel is launched inside that
-# range or, in a group of calls, inside the `ncclGroupEnd` behind it. How many ranks a communicator
+# range or, in a group of calls, inside the `ncclGroupEnd` after it. How many ranks a communicator
 # has is said where it is made.
 _PREFIX = "nccl"
 _GROUP_END = "ncclGroupEnd"

@@ -28,7 +28,7 @@ _INNER = re.compile(r"hsa_")
 _API = re.compile(r"(?:__)?p?(?:hip|hsa|nccl|rccl|roc|KFD)")
 """Names of calls and of ROCTx; others are classified by category."""
 _DEEP = 64
-"""Calls inside one another that are looked through."""
+"""Maximum depth of nested calls."""
 _OF_RANGES = ("MARKER_CORE_API", "MARKER_CORE_RANGE_API", "rocm_marker_api")
 """Categories of ranges. ROCm Systems Profiler names a range's region by its text."""
 

@@ -30,7 +30,7 @@ _WORK = re.compile(r"_?rocpd_(?:kernel_dispatch|memory_copy)((?:_[0-9a-f]+)*)")
 _NAMES = ("rocpd_info_{}", "rocpd_{}", "_rocpd_{}")
 """Names of a table, newest first."""
 _IDENTIFIED = ("process", "node", "thread", "agent")
-"""Small tables, by whose rows recordings are told apart."""
+"""Small tables whose rows identify recordings."""
 
 _TIMES = {"start": "start_id", "end": "end_id"}
 """Schema 4 refers to its table of timestamps."""
@@ -192,7 +192,7 @@ _MAX_LISTED = 5
 
 
 class Processes:
-    """The processes of all recordings of a file, which are asked for in order."""
+    """The processes of all recordings of a file, which are requested in order."""
 
     def __init__(self) -> None:
         self._taken: dict[int, tuple[int, int]] = {}

@@ -205,7 +205,7 @@ def _connect(file: Path) -> sqlite3.Connection:
     has_log = header[_VERSIONS] == _WRITE_AHEAD
     if not has_log or beside(file, INDEX).exists():  # SQLite writes nothing, or wrote it
         return sqlite3.connect(uri, uri=True)
-    if not beside(file, WAL).exists():  # safe: nobody is writing
+    if not beside(file, WAL).exists():  # safe: no program is writing
         return sqlite3.connect(f"{uri}&immutable=1", uri=True)
     if os.name != "posix":
         return sqlite3.connect(uri, uri=True)
@@ -335,7 +335,7 @@ def _valid_text(column: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Strings:
-    """All strings of a capture. Names are spelled out when asked for, the texts of ranges never."""
+    """All strings of a capture. Names are decoded on request, the texts of ranges never."""
 
     texts: pa.Table
     """The columns of `templates.NUMBERED`; the last row is the empty text."""

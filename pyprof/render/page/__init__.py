@@ -41,7 +41,7 @@ def _environment(others: Mapping[str, str]) -> Environment:
 
 
 def script_json(value: object) -> str:
-    """Write JSON that may stand in a script element: nothing in it can end the element."""
+    """Write JSON for a script element: nothing in it can end the element."""
     text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

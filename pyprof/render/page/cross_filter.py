@@ -101,7 +101,7 @@ class FilterData:
         return [numbers.setdefault(line, len(numbers) - 1) for line in lines]
 
     def key(self, **texts: str | None) -> str | None:
-        """Write what a row of a table stands for: `op=3 dir=-1`; None if no fact can have it."""
+        """Write the selection of a table's row: `op=3 dir=-1`; None if no fact can have it."""
         numbers = {
             name: self._numbers["line" if name == "stack" else name].get(text)
             for name, text in texts.items()

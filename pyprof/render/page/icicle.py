@@ -134,7 +134,7 @@ _MAX_PARTS = 256
 
 
 def layer_keys(boxes: Sequence[IcicleBox], selectable: FilterData) -> list[str | None]:
-    """Write what each box of modules stands for: rows whose layer is its, or below it."""
+    """Write the selection of each box of modules: rows in its layer or below it."""
     within: dict[str, list[str]] = {}
     for number, layer in enumerate(selectable.layers()):
         dots = (index for index, letter in enumerate(layer) if letter == ".")
@@ -153,5 +153,5 @@ def _layer_key(box: IcicleBox, within: Mapping[str, Sequence[str]]) -> str | Non
 
 
 def op_keys(boxes: Sequence[IcicleBox], selectable: FilterData) -> list[str | None]:
-    """Write what each box of directions, ops and kernels stands for."""
+    """Write the selection of each box of directions, ops and kernels."""
     return [selectable.named_key(dict(zip(OPS, box.names, strict=False))) for box in boxes]

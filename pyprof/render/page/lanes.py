@@ -37,7 +37,7 @@ _MAX_SINGLE = 30_000
 _BINS = 400
 """Bins of a capture's time: what begins in one bin is joined, per stream."""
 _VISIBLE = 0.1
-"""From this part of a bin on, a kernel stands apart from those beside it."""
+"""From this share of a bin on, a kernel is separate from its neighbours."""
 _MAX_GAPS = 2500
 """Maximum number of gaps of a device."""
 _MAX_PARTS = 12
@@ -58,7 +58,7 @@ class Boxes:
     summed: Int64Array
     """The time of its kernels; more than its length where they overlap, as a stream's may."""
     rows: Int64Array
-    """How many kernels it stands for."""
+    """How many kernels it holds."""
     texts: Int64Array
     """The place in `Lanes.texts` of its longest kernel's."""
     parts: Parts
@@ -275,7 +275,7 @@ def _single(
 ) -> Mask:
     """Find the rows that get their own boxes: all if there are few, else those worth a look.
 
-    These are the example steps' first, then the longest that stand apart from a bin's others.
+    These are the example steps' first, then the longest that are separate from a bin's others.
     """
     records, steps = gathered.source.table.records, gathered.overview.steps
     time = records.numpy("kDuration")

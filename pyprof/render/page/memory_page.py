@@ -139,7 +139,7 @@ def _categories(device: DeviceMemory) -> Iterator[tuple[str, str, str]]:
 
 
 def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | None:
-    """Draw categories upon each other; the marked peak is as high as all of them."""
+    """Draw stacked categories; the marked peak is as high as all of them."""
     points = device.timeline
     if not points:
         return None

@@ -88,7 +88,7 @@ class Sortable:
     left_out_ns: int = 0
     """Their time."""
     keys: Sequence[str | None] = ()
-    """What each row stands for in a selection; () where none can be selected."""
+    """The selection of each row; () if rows cannot be selected."""
     less: str = "shorter"
     """What the rows that are left out are."""
 

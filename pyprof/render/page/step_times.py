@@ -32,7 +32,7 @@ class StepTimes:
     duration_ns: tuple[Floats, ...]
     """One array for each GPU; NaN for a step in which it did nothing."""
     computing_ns: tuple[Floats, ...]
-    """The same, of the time in which it computed: ranks that wait for each other take as long."""
+    """The same, of compute time: ranks that wait for each other take equally long."""
     left_out: int = 0
 
     def merged(self, other: StepTimes) -> StepTimes:

@@ -197,7 +197,7 @@ def _shown_steps(
 ) -> tuple[tuple[int, ...], dict[int, tuple[str, int, int]]]:
     """The steps with work and, for those that may be shown beside other captures, the GPU time.
 
-    These are the first, the slowest, and others evenly apart.
+    These are the first, the slowest, and others, evenly spaced.
     """
     steps = overview.steps
     first, last = overview.chosen or (0, len(steps))
@@ -230,7 +230,7 @@ def _some(steps: list[int], duration_ns: Int64Array, most: int) -> list[int]:
 def _without_seams(
     left: Floats, right: Floats, busy: Floats, sort: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Join neighbours that look alike; how long they are busy in all stays."""
+    """Merge neighbours that look alike; their total busy time stays."""
     if not len(left):
         return left, right, busy, sort
     shade = np.round(busy * _SHADES)

@@ -233,7 +233,7 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
 
 
 def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
-    """Say what is behind the listed changes, and how many are not listed: they may be chance."""
+    """Say what caused the listed changes, and how many are not listed: they may be chance."""
     said = tuple(f"other {name}:" for name in comparison.common)
     for entry in comparison.differing[:limit]:
         name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or DASH

@@ -71,7 +71,7 @@ def verdict(answer: Summary, *, full: bool = False) -> Iterator[str]:
 
 
 def evidence_text(finding: Finding) -> str:
-    """Rows alike, with the numbers of some: `linear at net.py:3: 1.26 ms in 4; rows 7, 9`."""
+    """Equal rows, with the numbers of some: `linear at net.py:3: 1.26 ms in 4; rows 7, 9`."""
     numbers = ", ".join(map(str, finding.row_ids[:_MAX_FINDINGS]))
     rows = f"; rows {numbers}" if numbers else ""
     return f"{summary_text.finding_text(finding)}{rows}"

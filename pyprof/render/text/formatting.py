@@ -247,7 +247,7 @@ def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
 
 
 def count(value: float | None) -> str:
-    """Spell a count with its thousands apart; one that is no whole number to three digits."""
+    """Format a count with separated thousands; a fraction to three digits."""
     if value is None:
         return DASH
     return f"{value:,.0f}" if float(value).is_integer() else number(value)

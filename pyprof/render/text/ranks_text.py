@@ -75,7 +75,7 @@ def _stragglers(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
         return
     first = slow[0]
     source = next(rank.source for rank in job.ranks if rank.rank == first.rank)
-    # Who takes longest, but comes last less often than any rank would by chance, delays nobody.
+    # Who takes longest, but comes last less often than any rank would by chance, delays no other.
     is_last = not first.of or first.last * len(job.rank_numbers) >= first.of
     role = "is the straggler" if is_last else "works longest, but the others seldom wait for it"
     sentence = f"Rank {first.rank} {role}: {'; '.join(_evidence(job, first))}."

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import DeviceUse, Fact, OpTime, PeakUse, StepTimes, Summary
 
 _MAX_ROWS = 5
-"""Rows of the tables beside the one that was asked for."""
+"""Rows of the tables beside the requested one."""
 _NAME_WIDTH = 40
 _LABEL = 10
 
@@ -129,7 +129,7 @@ def _steps(steps: StepTimes, ranges: str) -> str:
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _TREND = 60
-"""Characters for the times of all steps; of more steps each stands for several, the slowest."""
+"""Characters for the times of all steps; with more steps each is for several, by the slowest."""
 _SLOWEST = 3
 
 
@@ -336,7 +336,7 @@ def phases(answer: Summary) -> Iterator[str]:
 
 
 def below_ops(answer: Summary, limit: int) -> Iterator[str]:
-    """What stands below a table of the first ops: what it leaves out, and what it is of."""
+    """The line below a table of the first ops: what it leaves out, and its total."""
     if rest := answer.ops[limit:]:
         share = sum(op.share for op in rest)
         yield _more(answer, len(rest), share, f"--top {len(answer.ops)}")
@@ -473,7 +473,7 @@ _UNDER = " " * len("   1.00 ms  ")
 
 
 def finding_text(finding: Finding) -> str:
-    """Rows alike, their line, time and number: `linear at net.py:3: 1.26 ms in 4`."""
+    """Equal rows, their line, time and number: `linear at net.py:3: 1.26 ms in 4`."""
     index = f" at {formatting.short_line(finding.line)}" if finding.line else ""
     detail = f" ({finding.detail})" if finding.detail else ""
     room = max(_NAME_WIDTH, formatting.text_width() - _NAME_WIDTH)

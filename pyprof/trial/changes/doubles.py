@@ -1,4 +1,4 @@
-"""Float64 that nobody asked for: of NumPy arrays and Python literals beside float32."""
+"""Accidental float64: of NumPy arrays and Python literals beside float32."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_one_rank_alone_waits_for_nobody() -> None:
 
 
 def _plan(rank: int) -> Iterator[tuple[tuple[int, int], dict[str, str | int]]]:
-    """Return when each of four ranks calls its collectives, in us, and the warnings.
+    """Yield when each of four ranks is in its collectives, in us, and their fields.
 
     The third comes late to each, and each one's clock is off.
     """

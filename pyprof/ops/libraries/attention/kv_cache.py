@@ -136,7 +136,7 @@ def load_rounded(a: Args) -> Work:
     example=Example((bf16(4, 2, 24), bf16(4, 2, 8), bf16(4, 2, 32)), flops=0, bytes=1024),
 )
 def side_by_side(a: Args) -> Work:
-    """The part of a head that is turned behind the part that is not."""
+    """The rotated part of a head comes after the part that is not rotated."""
     first, second, out = (a.tensor(name) for name in ("first", "second", "out"))
     require(size(first, -1) + size(second, -1) == size(out, -1))
     return Work(0, (first, second), (out,))

@@ -89,7 +89,7 @@ _CACHED = "Tensor query, Tensor key_cache, Tensor value_cache"
     context=EXAMPLE_STEP,
 )
 def paged(a: Args) -> Work:
-    """Attention over pages of a cache, [.., page, key heads, head] or the page behind the heads."""
+    """Attention over pages of a cache, [.., page, key heads, head] or the page after the heads."""
     q, cache = a.tensor("query"), a.tensor("key_cache")
     heads = a.integer("key_heads", 0) if a.known("key_heads") else 0
     return by_requests(a, q, heads or key_heads(q, cache), size(q, -1), cache.dtype)
@@ -184,7 +184,7 @@ def _decoded(
     return Work(heads * 2 * phase.products * sum(widths), (given, cached), (out,), via=FULL)
 
 
-# as above, what is multiplied before and behind it being ops of their own; queries of 24 + 8
+# as above, products before and after it are ops of their own; queries of 24 + 8
 @op(
     *("vllm::unified_mla_attention", "vllm::unified_mla_attention_with_output"),
     signature="Tensor query, Tensor latent, Tensor turned, Tensor? out",

@@ -31,7 +31,7 @@ _UP, _DOWN = bf16(8, 10, 6), bf16(8, 6, 5)
 _MODEL = ModelConfig(hidden=6, expert_intermediate=5, experts=8, experts_per_token=2)
 
 _GATED = 3
-"""Matrices of an expert: two before the gate, one behind it."""
+"""Matrices of an expert: two before the gate, one after it."""
 
 # how many bytes weights take, as (numerator, denominator) a number: with a scale for each group
 _STORED = {

@@ -44,7 +44,7 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The keys that a query sees: from `left` before its own place to `right` behind it.
+    """The keys that a query sees: from `left` before its own position to `right` after it.
 
     None: all of that side. `from_end`: the last query's place is the last key, as in flash
     kernels; else the first query's is the first key, as `is_causal` says.

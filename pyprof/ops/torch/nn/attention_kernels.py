@@ -20,7 +20,7 @@ FAMILY = "attention"
 
 _Q = bf16(2, 4, 8, 16)
 _FLASH = bf16(2, 8, 4, 16)
-_TOTAL = bf16(16, 4, 16)  # two sequences of 8, one behind the other
+_TOTAL = bf16(16, 4, 16)  # two sequences of 8, one after the other
 _STARTS = i32(3)
 
 _QKV = "Tensor query, Tensor key, Tensor value"

@@ -119,7 +119,7 @@ def _params(a: Args, x: Tensor, w: Tensor, out: Tensor, groups: int) -> dict[str
 
 
 def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
-    """Return the work of the gradients asked for."""
+    """Return the work of the requested gradients."""
     work = Work(0, (), (), g.params)
     if dgrad:
         work += Work(g.flops, (g.out, g.w), (like(g.x),))

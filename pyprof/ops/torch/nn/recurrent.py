@@ -73,7 +73,7 @@ def _backward(forward: Work) -> Work:
 
 
 def _split(a: Args) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Return states and weights apart; old markers wrote them in one flat list."""
+    """Return states and weights separately; old markers wrote them in one flat list."""
     x = a.tensor("input")
     tensors = (*a.tensors("hx"), *(a.tensors("params") if a.given("params") else ()))
     states = tuple(t for t in tensors if len(t.shape) == len(_STATE.shape))

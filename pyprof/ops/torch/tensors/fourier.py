@@ -57,7 +57,7 @@ def _transform(
     example=Example((_HALF_ROWS, (1,), 0, 8), flops=240, bytes=288, mod="aten"),
 )
 def kernel(a: Args) -> Work:
-    """The transform that a library is asked for."""
+    """The transform that a library is called for."""
     x, named = a.tensor("input"), a.value("dim")
     if not isinstance(named, tuple) or not x.shape:
         raise Unknown("dim not recorded")
@@ -89,7 +89,7 @@ _MANY = tuple(f"{name}{rank}" for name in _KINDS for rank in "2n")
     example=Example((_ROWS,), flops=800, bytes=512, op="fft2", mod="torch.fft"),
 )
 def fourier(a: Args) -> Work:
-    """Cut or padded to the sizes that are asked for, then transformed."""
+    """Cut or padded to the requested sizes, then transformed."""
     x = a.tensor("input")
     rank, kind = len(x.shape), _KINDS[a.op.rstrip("2n")]
     asked = a.value("n" if a.op in _KINDS else "s")

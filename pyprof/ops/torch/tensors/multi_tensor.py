@@ -180,9 +180,8 @@ def amp_update_scale(a: Args) -> Work:
 _STEPS = (f32(), f32())
 
 
-# Operations an element, weight decay apart.
-# Adam: m = b1 m + (1 - b1) g 3, v = b2 v + (1 - b2) g g 4, root, division by the correction and
-# eps 2 more than a root, p -= step m / d 3
+# FLOPs per element, without weight decay. Adam: m = b1 m + (1 - b1) g 3, v = b2 v + (1 - b2) g g 4,
+# root, division by the correction and eps 2 more than a root, p -= step m / d 3
 _ADAM = 3 + 4 + TRANSCENDENTAL + 2 + 3
 _FUSED = {
     "_fused_adam": _ADAM,
@@ -274,7 +273,7 @@ _MULTI = {
     ),
 )
 def apex_multi_tensor(a: Args) -> Work:
-    """Lists of equal length behind the chunk size and the overflow flag."""
+    """Lists of equal length after the chunk size and the overflow flag."""
     operands = a.listed("operands")
     tensors = _flat(operands)[1:]  # the flag first
     fewest, read, written, each = _MULTI[a.op]

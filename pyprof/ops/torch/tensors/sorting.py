@@ -140,7 +140,7 @@ def isin(a: Args) -> Work:
     example=Example((f32(4, 6), 0.5, 1), flops=12, bytes=112),
 )
 def quantile(a: Args) -> Work:
-    """Between the two neighbours in the sorted order, for each fraction that is asked for."""
+    """Between the two neighbours in the sorted order, for each requested fraction."""
     x, fractions = a.tensor("input"), a.optional("q")
     left = reduced(a, x)
     out = like(x, left if fractions is None else fractions.shape + left)

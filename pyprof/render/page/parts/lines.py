@@ -25,7 +25,7 @@ def summarise(gathered: PartInput) -> LineSums:
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """The lines that launched work themselves, and apart from them those that only call."""
+    """The lines that launched work themselves, and separately those that only call."""
     sums: LineSums = page.data
     lines = Lines(
         chosen=None,

@@ -19,7 +19,7 @@ TITLE, ORDER = "Modules", 70
 
 
 def summarise(gathered: PartInput) -> pa.Table:
-    """Sum up the chosen rows by what stands in for modules."""
+    """Sum up the chosen rows by what replaces modules."""
     return op_totals.sums(gathered.source.table, OPS, gathered.overview.rows)
 
 

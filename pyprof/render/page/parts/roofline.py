@@ -26,7 +26,7 @@ def summarise(gathered: PartInput) -> Achieved:
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Return the figure, and the share of time that its points stand for."""
+    """Return the figure, and its points' share of the time."""
     work: Achieved = page.data
     points = roofline_points.points(work, _MAX_POINTS)
     roofs = roofline_points.roofs(work, _MAX_ROOFS)

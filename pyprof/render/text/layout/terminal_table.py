@@ -32,7 +32,7 @@ FULL = (
 """What `--full` shows."""
 
 _TELLING = ("sil", "op", "eff", "bound", "tc", "line", "kernel", "flops", "why")
-"""The columns of `SCREEN`, the last of which to find room first."""
+"""The columns of `SCREEN`, the last one finds room first."""
 _EXTREMES = ("min", "max", "tflops_min", "tflops_max")
 """The columns of groups that are left out first; then the last ones."""
 _SHORTEST = 12
