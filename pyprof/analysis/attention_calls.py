@@ -82,39 +82,39 @@ def suits(call: AttentionCall) -> bool:
     return min(call.queries, call.keys) >= MIN_QUERIES and call.width >= MIN_WIDTH
 
 
-def dtype_of(case: RuleContext, call: AttentionCall) -> str | None:
+def dtype_of(context: RuleContext, call: AttentionCall) -> str | None:
     """Return the type of its products; None if unknown."""
-    number, classified = case.table.classified
+    number, classified = context.table.classified
     return classified[int(number[call.rows[0]])].dtype
 
 
-def fused_ns(case: RuleContext, call: AttentionCall, dtype: str) -> float:
+def fused_ns(context: RuleContext, call: AttentionCall, dtype: str) -> float:
     """Return the time of a kernel that moves the ends once, at a share of the roof; or NaN."""
-    peaks = case.table.devices.at(call.softmax)
+    peaks = context.table.devices.at(call.softmax)
     flops = peaks.flops(dtype, tensor_core=True) if peaks else None
     if peaks is None or flops is None or peaks.bandwidth is None:
         return float("nan")
     moved = _BYTES * call.elements / peaks.bandwidth.value
-    names = case.table.records.dictionary("gpu")
+    names = context.table.records.dictionary("gpu")
     name = names.values[int(names.index[call.softmax])]
     share = efficiency(name, "attention", "float16") or ROOF_SHARE
     return float(max(call.flops / flops.value, moved) / share * NS_PER_S)
 
 
-def attention_calls(case: RuleContext) -> list[AttentionCall]:
+def attention_calls(context: RuleContext) -> list[AttentionCall]:
     """Return every call whose softmax has the sizes of the products before and after it."""
-    order, same = case.by_stream
-    softmaxes = np.flatnonzero((case.role(Role.SOFTMAX) & (case.elements > 0))[order])
-    sizes, product = _product_sizes(case), _products(case)
+    order, same = context.by_stream
+    softmaxes = np.flatnonzero((context.role(Role.SOFTMAX) & (context.elements > 0))[order])
+    sizes, product = _product_sizes(context), _products(context)
     begins = np.r_[0, np.flatnonzero(~same) + 1, len(order)]
-    movable = case.role(*_ROLES)
+    movable = context.role(*_ROLES)
     calls: list[AttentionCall] = []
-    taken = np.zeros(len(case.ns), bool)
+    taken = np.zeros(len(context.ns), bool)
     for index in softmaxes.tolist():
         first = max(int(begins[np.searchsorted(begins, index, "right") - 1]), index - _MAX_DISTANCE)
         last = min(int(begins[np.searchsorted(begins, index, "right")]), index + _MAX_DISTANCE + 1)
         before, after = order[first:index][::-1], order[index + 1 : last]
-        call = _call(case, int(order[index]), before, after, sizes, product & ~taken, movable)
+        call = _call(context, int(order[index]), before, after, sizes, product & ~taken, movable)
         if call is not None:
             taken[[*call.rows]] = True
             calls.append(call)
@@ -122,7 +122,7 @@ def attention_calls(case: RuleContext) -> list[AttentionCall]:
 
 
 def _call(
-    case: RuleContext,
+    context: RuleContext,
     softmax: int,
     before: Int64Array,
     after: Int64Array,
@@ -131,7 +131,7 @@ def _call(
     movable: Mask,
 ) -> AttentionCall | None:
     """Match the nearest products: B x M x N elements before the softmax, B x M x K after it."""
-    elements = int(case.elements[softmax])
+    elements = int(context.elements[softmax])
     narrow = product & (np.minimum(sizes.k, sizes.n) > 0)
     scores = narrow & (sizes.batch * sizes.m * sizes.n == elements) & (sizes.k <= MAX_WIDTH)
     values = narrow & (sizes.batch * sizes.m * sizes.k == elements) & (sizes.n <= MAX_WIDTH)
@@ -141,7 +141,7 @@ def _call(
     one, other = int(before[firsts[0]]), int(after[seconds[0]])
     if sizes.batch[one] != sizes.batch[other]:
         return None
-    backward = "backward" in (case.texts["op"][softmax].as_py() or "")
+    backward = "backward" in (context.texts["op"][softmax].as_py() or "")
     products = [one, other]
     begin, end = int(firsts[0]), int(seconds[0])
     if backward:  # gradients of the values, and of the second factor of the scores
@@ -149,7 +149,7 @@ def _call(
         products += after[seconds[1:2]].tolist()
         end = int(seconds[:2][-1])
     between = np.concatenate([before[:begin], after[:end]])
-    inside = between[(movable & (case.elements == elements))[between]]
+    inside = between[(movable & (context.elements == elements))[between]]
     return AttentionCall(
         softmax=softmax,
         rows=(*products, softmax, *inside.tolist()),
@@ -162,8 +162,8 @@ def _call(
     )
 
 
-def _product_sizes(case: RuleContext) -> Sizes:
-    costs = case.table.costs
+def _product_sizes(context: RuleContext) -> Sizes:
+    costs = context.table.costs
     sizes = np.array([*map(_sizes, costs.params), (MISSING,) * 4], np.int64)
     return Sizes(*sizes[costs.params_of].T)
 
@@ -174,6 +174,8 @@ def _sizes(params: Mapping[str, object]) -> tuple[int, ...]:
     return tuple(known) if len(known) == len(sizes) else (MISSING,) * len(sizes)
 
 
-def _products(case: RuleContext) -> Mask:
+def _products(context: RuleContext) -> Mask:
     """Find matrix products that do their op's arithmetic."""
-    return case.role(Role.GEMM, Role.TRITON) & case.family("gemm") & ~case.table.costs.helper
+    return (
+        context.role(Role.GEMM, Role.TRITON) & context.family("gemm") & ~context.table.costs.helper
+    )

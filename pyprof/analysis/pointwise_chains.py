@@ -30,14 +30,14 @@ _SHORTEST_NS = 2500
 
 
 def pointwise_chains(
-    case: RuleContext, wanted: Mask, unlinked: Mask | None = None
+    context: RuleContext, wanted: Mask, unlinked: Mask | None = None
 ) -> tuple[Int64Array, Int64Array]:
     """Return rows of two or more consecutive point-wise kernels, and the chain of each.
 
-    `unlinked`, by index in `case.by_stream`: rows that start a new chain.
+    `unlinked`, by index in `context.by_stream`: rows that start a new chain.
     """
-    order, same = case.by_stream
-    wanted = (wanted & case.role(*_ROLES) & ~case.is_one("dir", "optim", "comm"))[order]
+    order, same = context.by_stream
+    wanted = (wanted & context.role(*_ROLES) & ~context.is_one("dir", "optim", "comm"))[order]
     linked = same & wanted[1:] & wanted[:-1]
     if unlinked is not None:
         linked &= ~unlinked[1:]
@@ -47,9 +47,9 @@ def pointwise_chains(
     return order[member], chain
 
 
-def bandwidths(case: RuleContext) -> NDArray[np.float64]:
+def bandwidths(context: RuleContext) -> NDArray[np.float64]:
     """Return the peak of each row's device, bytes/s; NaN if unknown."""
-    peaks = case.table.devices
+    peaks = context.table.devices
     rates = [p.bandwidth.value if p and p.bandwidth else np.nan for p in peaks.values]
     return np.asarray(np.array(rates)[peaks.index])
 

@@ -115,8 +115,6 @@ def promote(first: str | None, second: str | None) -> str | None:
     None if either is unknown or torch refuses the pair.
     """
     a, b = canonical(first), canonical(second)
-    if a is None or b is None:
-        return None
     if a == b:
         return a
     apart = {a, b} & _UNSIGNED and not {a, b} & _PLAIN_FLOATS

@@ -84,19 +84,19 @@ def review(
     steps: Steps | None = None,
 ) -> Review:
     """Apply every rule as `advise` does, and return what they looked at."""
-    case = RuleContext(table, timeline, capture, rows)
-    return Review(_advise(case, steps), find_scope(case))
+    context = RuleContext(table, timeline, capture, rows)
+    return Review(_advise(context, steps), find_scope(context))
 
 
-def _advise(case: RuleContext, steps: Steps | None) -> list[Advice]:
-    loop = find_loop(case.table.records, steps) if steps is not None else None
+def _advise(context: RuleContext, steps: Steps | None) -> list[Advice]:
+    loop = find_loop(context.table.records, steps) if steps is not None else None
     if loop is None:
-        return in_order(_apply(case, _MIN_SHARE, _step_count(steps)))
-    steady = case.narrowed(loop.rows, loop.time, once=False)
+        return in_order(_apply(context, _MIN_SHARE, _step_count(steps)))
+    steady = context.narrowed(loop.rows, loop.time, once=False)
     count = _step_count(steps)
     entries = _apply(steady, _MIN_SHARE, count)
     if count is None:  # no loop to speak of: its time is no measure
-        entries = [replace(entry, of_ns=case.span_ns) for entry in entries]
+        entries = [replace(entry, of_ns=context.span_ns) for entry in entries]
     gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
     # a first step lacks what every step lacks: advice says so already
     all_steps = with_first_steps(loop, steps) if steps is not None else loop
@@ -104,7 +104,7 @@ def _advise(case: RuleContext, steps: Steps | None) -> list[Advice]:
         replace(entry, once=True, title=f"once, not in every step: {entry.title}")
         for part, of_loop in ((loop, False), (all_steps, True))
         for entry in _apply(
-            case.narrowed(~part.rows, part.outside, once=True), _MIN_ONCE, of_ns=case.span_ns
+            context.narrowed(~part.rows, part.outside, once=True), _MIN_ONCE, of_ns=context.span_ns
         )
         if (entry.rule in gain_by_rule) == of_loop
         and (entry.gain_ns or 0) > gain_by_rule.get(entry.rule, 0)
@@ -119,11 +119,11 @@ def _step_count(steps: Steps | None) -> int | None:
 
 
 def _apply(
-    case: RuleContext, least_share: float, steps: int | None = None, *, of_ns: int | None = None
+    context: RuleContext, least_share: float, steps: int | None = None, *, of_ns: int | None = None
 ) -> list[Advice]:
     """Apply the rules; drop advice that saves less than a share of `of_ns`, or of the span."""
-    of_ns = case.span_ns if of_ns is None else of_ns
-    entries = (advice for rule in rules().values() if (advice := rule(case)) is not None)
+    of_ns = context.span_ns if of_ns is None else of_ns
+    entries = (advice for rule in rules().values() if (advice := rule(context)) is not None)
     return [
         replace(entry, of_ns=of_ns, steps=steps)
         for entry in entries

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def allocation(case: RuleContext) -> Advice | None:
+def allocation(context: RuleContext) -> Advice | None:
     """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
-    _, rows, idle_ns = idle_for(case, ALLOC)
-    return case.advice(
+    _, rows, idle_ns = idle_for(context, ALLOC)
+    return context.advice(
         "allocation",
         "the GPU waits for memory to be allocated or freed",
         "capture after warm-up; if it persists, keep shapes constant, avoid empty_cache(), and"
         " set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         rows,
-        case.most(rows, idle_ns),
+        context.most(rows, idle_ns),
         weight=idle_ns,
         elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
         " (cudaMallocAsync)",
@@ -47,19 +47,19 @@ def allocation(case: RuleContext) -> Advice | None:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def blocking_copies(case: RuleContext) -> Advice | None:
+def blocking_copies(context: RuleContext) -> Advice | None:
     """Find gaps in which a copy's call had not returned; the evidence is what came next.
 
     What the copies themselves took on the GPU is no gap: `pageable_copies` has that.
     """
-    _, rows, idle_ns = idle_for(case, COPY)
-    return case.advice(
+    _, rows, idle_ns = idle_for(context, COPY)
+    return context.advice(
         "blocking_copies",
         "the GPU waits while a copy holds up the host",
         "copy rarely, in large pieces, and with non_blocking=True from pinned memory; keep on the"
         " GPU what is used again",
         rows,
-        case.most(rows, idle_ns),
+        context.most(rows, idle_ns),
         weight=idle_ns,
         elsewhere="copy rarely, in large pieces, asynchronously from pinned memory; keep on the"
         " GPU what is used again",
@@ -79,22 +79,22 @@ _MAX_BLOCKED = 0.5
     about="copies",
     needs=(GPU, TIMES),
 )
-def pageable_copies(case: RuleContext) -> Advice | None:
+def pageable_copies(context: RuleContext) -> Advice | None:
     """Find large copies whose call blocked for most of the copy's time: they could be hidden."""
-    if case.timeline is None or case.timeline.blocking:
+    if context.timeline is None or context.timeline.blocking:
         return None
-    records = case.table.records
-    rows = np.flatnonzero(_large_host_copies(case) & (_blocked_share(records) > _MAX_BLOCKED))
-    return case.advice(
+    records = context.table.records
+    rows = np.flatnonzero(_large_host_copies(context) & (_blocked_share(records) > _MAX_BLOCKED))
+    return context.advice(
         "pageable_copies",
         "copies between host and GPU block the host: pageable memory, or blocking calls",
         "create or load the weights on the GPU itself: with torch.device('cuda'):"
-        if case.once
+        if context.once
         else "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
         rows,
-        case.most(rows, _alone(case, rows)),
+        context.most(rows, _alone(context, rows)),
         elsewhere="make the data on the GPU itself"
-        if case.once
+        if context.once
         else "copy from pinned memory, asynchronously, on a stream of its own",
     )
 
@@ -106,23 +106,23 @@ def pageable_copies(case: RuleContext) -> Advice | None:
     about="copies",
     needs=(GPU, TIMES),
 )
-def exposed_copies(case: RuleContext) -> Advice | None:
+def exposed_copies(context: RuleContext) -> Advice | None:
     """Find asynchronous copies between host and GPU while the GPU does nothing else."""
-    if case.timeline is None or case.timeline.blocking:
+    if context.timeline is None or context.timeline.blocking:
         return None
-    records = case.table.records
+    records = context.table.records
     called, _ = host_api.launches(records)
     free = (called >= 0) & (_blocked_share(records) <= _MAX_BLOCKED)
-    rows = np.flatnonzero(_large_host_copies(case) & free)
-    alone_ns = _alone(case, rows)
+    rows = np.flatnonzero(_large_host_copies(context) & free)
+    alone_ns = _alone(context, rows)
     rows, alone_ns = rows[alone_ns > 0], alone_ns[alone_ns > 0]
-    return case.advice(
+    return context.advice(
         "exposed_copies",
         "asynchronous copies between host and GPU run while nothing is computed",
         "copy the next batch on a stream of its own while this one is computed (prefetch), and keep"
         " on the GPU what is used again; copy smaller types (uint8, float16)",
         rows,
-        case.most(rows, alone_ns),
+        context.most(rows, alone_ns),
         weight=alone_ns,
     )
 
@@ -133,20 +133,20 @@ def exposed_copies(case: RuleContext) -> Advice | None:
     about="copies",
     needs=(GPU, TIMES),
 )
-def unified_memory(case: RuleContext) -> Advice | None:
+def unified_memory(context: RuleContext) -> Advice | None:
     """Find pages of unified memory that move while a kernel runs, which waits for them."""
-    if case.timeline is None or case.timeline.blocking:
+    if context.timeline is None or context.timeline.blocking:
         return None
-    moved = _named(case, _MIGRATION)
-    rows = np.flatnonzero(case.kind(schema.MEMCPY) & moved)
-    waited_ns = case.ns[rows] - _alone(case, rows)
+    moved = _named(context, _MIGRATION)
+    rows = np.flatnonzero(context.kind(schema.MEMCPY) & moved)
+    waited_ns = context.ns[rows] - _alone(context, rows)
     rows, waited_ns = rows[waited_ns > 0], waited_ns[waited_ns > 0]
-    return case.advice(
+    return context.advice(
         "unified_memory",
         "pages of unified memory move while kernels run and wait for them",
         "allocate on the GPU what it uses repeatedly, or fetch it ahead (cudaMemPrefetchAsync)",
         rows,
-        case.most(rows, waited_ns),
+        context.most(rows, waited_ns),
         weight=waited_ns,
     )
 
@@ -155,14 +155,14 @@ _MIGRATION = re.compile("Unified Memory")
 _HOST_AND_GPU = re.compile(r"HtoD|DtoH|Pageable|HostToDevice|DeviceToHost")
 
 
-def _large_host_copies(case: RuleContext) -> Mask:
-    large = case.table.records.numpy("bytes") > _STAGED_BYTES
-    return np.asarray(case.kind(schema.MEMCPY) & _named(case, _HOST_AND_GPU) & large)
+def _large_host_copies(context: RuleContext) -> Mask:
+    large = context.table.records.numpy("bytes") > _STAGED_BYTES
+    return np.asarray(context.kind(schema.MEMCPY) & _named(context, _HOST_AND_GPU) & large)
 
 
-def _named(case: RuleContext, pattern: re.Pattern[str]) -> Mask:
+def _named(context: RuleContext, pattern: re.Pattern[str]) -> Mask:
     """Whether the name of each row has the pattern."""
-    name = case.table.records.dictionary("kLongName")
+    name = context.table.records.dictionary("kLongName")
     return np.array([*(bool(pattern.search(text)) for text in name.values), False])[name.index]
 
 
@@ -175,13 +175,13 @@ def _blocked_share(records: Records) -> np.ndarray:
     return share
 
 
-def _alone(case: RuleContext, rows: np.ndarray) -> np.ndarray:
+def _alone(context: RuleContext, rows: np.ndarray) -> np.ndarray:
     """How long each copy ran while its GPU did nothing else."""
-    records = case.table.records
+    records = context.table.records
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
     pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]
     alone_ns = np.zeros(len(rows))
-    for device in case.devices:
+    for device in context.devices:
         here = (pid == device.pid) & (number == device.device)
         alone = device.copy - device.compute - device.communication
         alone_ns[here] = alone.length_within(start[here], end[here])

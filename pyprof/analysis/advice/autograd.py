@@ -35,28 +35,28 @@ _AGAIN = 2
     about="gradients",
     needs=(OPS,),
 )
-def unused_gradients(case: RuleContext) -> Advice | None:
+def unused_gradients(context: RuleContext) -> Advice | None:
     """Find forward passes that record what a backward pass needs, without one."""
-    recorded = _recorded(case)
+    recorded = _recorded(context)
     rows, used = recorded.rows, recorded.used
     if not len(rows):
         return None
-    product = case.family(*FAMILIES)[rows]
+    product = context.family(*FAMILIES)[rows]
     unused = rows[product & ~used]
     # the forward pass at a capture's end has its backward pass behind it
-    sites = find_sites(case).of_row[unused]
+    sites = find_sites(context).of_row[unused]
     unused, sites = unused[sites != MISSING], sites[sites != MISSING]
-    calls = combinations(sites, case.table.named_call[unused])[0]
+    calls = combinations(sites, context.table.named_call[unused])[0]
     often = np.bincount(sites[calls], minlength=int(sites.max(initial=-1)) + 1) >= _AGAIN
     unused = unused[often[sites]]
     if not len(unused):
         return None
     evidence = _passes(recorded, unused)
-    ns = taken_ns(case)[evidence]
-    gain_ns = case.most(evidence, ns * _MAX_OF_FORWARD)
-    if gain_ns is None or gain_ns < MIN_SHARE * _MAX_OF_FORWARD * case.span_ns:
+    ns = taken_ns(context)[evidence]
+    gain_ns = context.most(evidence, ns * _MAX_OF_FORWARD)
+    if gain_ns is None or gain_ns < MIN_SHARE * _MAX_OF_FORWARD * context.span_ns:
         return None
-    return case.advice(
+    return context.advice(
         "unused_gradients",
         "a forward pass keeps all that a backward pass needs, and none follows",
         "with torch.inference_mode(): out = model(x) (or torch.no_grad()): less time, and its"
@@ -75,16 +75,16 @@ class _Recorded(NamedTuple):
     """Whether a row of a backward pass belongs to one of these nodes."""
 
 
-def _recorded(case: RuleContext) -> _Recorded:
+def _recorded(context: RuleContext) -> _Recorded:
     """Find calls after which the number of the next node, which PyTorch states, is higher."""
-    records = case.table.records
+    records = context.table.records
     seq = _last(records.arrow("seqId"))
-    backward = case.is_one("dir", "bprop")
-    rows = np.flatnonzero(case.chosen & (seq >= 0) & ~backward & ~case.is_one("dir", "optim"))
+    backward = context.is_one("dir", "bprop")
+    rows = np.flatnonzero(context.chosen & (seq >= 0) & ~backward & ~context.is_one("dir", "optim"))
     pid, thread = records.numpy("pid")[rows], records.numpy("tid")[rows]
-    order = np.lexsort((case.starts[rows], thread, pid))
+    order = np.lexsort((context.starts[rows], thread, pid))
     rows, thread = rows[order], thread[order]
-    call = case.table.named_call[rows]
+    call = context.table.named_call[rows]
     ends = np.flatnonzero(np.append(np.diff(call) != 0, True)) if len(rows) else rows
     after = np.append(ends + 1, 0)[np.searchsorted(ends, np.arange(len(rows)))]
     after = np.minimum(after, len(rows) - 1)
@@ -118,15 +118,15 @@ _MIN_SHARE = 0.1
     about="gradients",
     needs=(OPS,),
 )
-def indexing_backward(case: RuleContext) -> Advice | None:
+def indexing_backward(context: RuleContext) -> Advice | None:
     """Find parts taken of tensors whose backward pass, which fills whole ones, takes much time."""
-    rows = np.flatnonzero(case.is_op(INDEXING) & case.is_one("dir", "bprop"))
-    ns = taken_ns(case)[rows]
-    gain_ns = case.most(rows, ns)
-    if gain_ns is None or gain_ns < _MIN_SHARE * case.span_ns:
+    rows = np.flatnonzero(context.is_op(INDEXING) & context.is_one("dir", "bprop"))
+    ns = taken_ns(context)[rows]
+    gain_ns = context.most(rows, ns)
+    if gain_ns is None or gain_ns < _MIN_SHARE * context.span_ns:
         return None
-    by_part = np.median(find_sites(case).repeats()[rows]) > 1
-    return case.advice(
+    by_part = np.median(find_sites(context).repeats()[rows]) > 1
+    return context.advice(
         "indexing_backward",
         "the backward pass of indexing fills a tensor of the size of the whole for each part",
         "take all parts at once: rows = table[ids] (not [table[i] for i in ids]), x.unbind(),"

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     about="communication",
     needs=(GPU, TIMES),
 )
-def communication(case: RuleContext) -> Advice | None:
+def communication(context: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best all of it could be hidden."""
-    records = case.table.records
-    rows = np.flatnonzero(case.chosen & (activity_classes(records) == COMMUNICATION))
+    records = context.table.records
+    rows = np.flatnonzero(context.chosen & (activity_classes(records) == COMMUNICATION))
     exposed = np.zeros(len(rows))
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
     pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]
     most = None
-    for device in case.devices:
+    for device in context.devices:
         here = (pid == device.pid) & (number == device.device)
         alone = device.communication - device.compute
         exposed[here] = alone.length_within(start[here], end[here])
         most = max(most or 0, (alone & union_of(start[here], end[here])).total)
     some = exposed > 0
-    return case.advice(
+    return context.advice(
         "communication",
         "communication is not overlapped with computation",
         "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch), on a stream of their own;"

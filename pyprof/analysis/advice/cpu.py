@@ -33,10 +33,10 @@ _MIN_SHARE = 0.05
     about="time between ops",
     needs=(CPU, TIMES),
 )
-def short_ops(case: RuleContext) -> Advice | None:
+def short_ops(context: RuleContext) -> Advice | None:
     """Find short pauses around ops; the evidence is the op."""
     return _around(
-        case,
+        context,
         DISPATCH,
         "short_ops",
         "Python, PyTorch's dispatch and the profiler take the time around short ops",
@@ -53,10 +53,10 @@ def short_ops(case: RuleContext) -> Advice | None:
     about="time between ops",
     needs=(CPU, TIMES),
 )
-def python_work(case: RuleContext) -> Advice | None:
+def python_work(context: RuleContext) -> Advice | None:
     """Find long pauses between ops; the evidence is what came next."""
     return _around(
-        case,
+        context,
         HOST,
         "python_work",
         "no op runs while Python does something else: data, files, other libraries",
@@ -65,13 +65,13 @@ def python_work(case: RuleContext) -> Advice | None:
     )
 
 
-def _around(case: RuleContext, cause: str, name: str, title: str, action: str) -> Advice | None:
-    pauses = _of_process(case, cause)
-    if not len(pauses) or pauses.total < _MIN_SHARE * case.span_ns:
+def _around(context: RuleContext, cause: str, name: str, title: str, action: str) -> Advice | None:
+    pauses = _of_process(context, cause)
+    if not len(pauses) or pauses.total < _MIN_SHARE * context.span_ns:
         return None
-    if (calls := case.calls) is None:
-        _, rows, idle_ns = idle_for(case, cause, case.cpus)
-        return case.advice(name, title, action, rows, pauses.total, weight=idle_ns)
+    if (calls := context.calls) is None:
+        _, rows, idle_ns = idle_for(context, cause, context.cpus)
+        return context.advice(name, title, action, rows, pauses.total, weight=idle_ns)
     order = np.argsort(calls.start, kind="stable")
     # a pause ends where a call begins or, inside a call, where its work does
     index = np.searchsorted(calls.start, pauses.end, side="right", sorter=order) - 1
@@ -80,18 +80,18 @@ def _around(case: RuleContext, cause: str, name: str, title: str, action: str) -
     following, ns = order[index], pauses.end - pauses.start
     details = None
     if cause == HOST:
-        again = _again(case, order, following, ns)
+        again = _again(context, order, following, ns)
         before, ns = order[np.maximum(index[again] - 1, 0)], ns[again]
-        following = _with_line(case, order, index[again])
-        details = [_after(case, each) for each in before.tolist()]
-    if ns.sum() < _MIN_SHARE * case.span_ns:
+        following = _with_line(context, order, index[again])
+        details = [_after(context, each) for each in before.tolist()]
+    if ns.sum() < _MIN_SHARE * context.span_ns:
         return None
     return Advice(
         rule=name,
         title=title,
         action=action,
         gain_ns=int(ns.sum()),
-        evidence=_of_calls(case, following, ns, details),
+        evidence=_of_calls(context, following, ns, details),
         rows=np.zeros(0, np.int64),
     )
 
@@ -101,14 +101,14 @@ _LONG_NS = 50_000_000
 """A shorter pause that hardly ever comes back may be the machine's."""
 
 
-def _again(case: RuleContext, order: Int64Array, following: Int64Array, ns: Int64Array) -> Mask:
+def _again(context: RuleContext, order: Int64Array, following: Int64Array, ns: Int64Array) -> Mask:
     """Find pauses that come before most calls of a line's op, or are long.
 
     The first of several calls does not count: it loads and imports things once.
     """
-    names = case.calls.name if case.calls is not None else []
+    names = context.calls.name if context.calls is not None else []
     numbers: dict[tuple[str, str | None], int] = {}
-    pairs = zip(names, case.call_lines, strict=True)
+    pairs = zip(names, context.call_lines, strict=True)
     site = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
     calls = np.bincount(site)
     first = order[np.unique(site[order], return_index=True)[1]]
@@ -122,9 +122,9 @@ _SOME = 2
 _NEXT = 3
 
 
-def _with_line(case: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:
+def _with_line(context: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:
     """Return the calls at these places, or one of the next few where theirs has no line."""
-    known = np.append([line is not None for line in case.call_lines], False)
+    known = np.append([line is not None for line in context.call_lines], False)
     chosen = order[place]
     for after in range(1, _NEXT):
         later = order[np.minimum(place + after, len(order) - 1)]
@@ -132,15 +132,18 @@ def _with_line(case: RuleContext, order: Int64Array, place: Int64Array) -> Int64
     return chosen
 
 
-def _after(case: RuleContext, call: int) -> str:
+def _after(context: RuleContext, call: int) -> str:
     """Say what came before a pause."""
-    name, line = case.calls.name[call] if case.calls is not None else "", case.call_lines[call]
+    name, line = (
+        context.calls.name[call] if context.calls is not None else "",
+        context.call_lines[call],
+    )
     return f"after {name} at {line.rpartition('/')[2]}" if line else ""
 
 
-def _of_process(case: RuleContext, cause: str) -> Intervals:
+def _of_process(context: RuleContext, cause: str) -> Intervals:
     """Return a cause's time in the process where it takes longest."""
-    times = (case.inside(device.idle[cause]) for device in case.cpus)
+    times = (context.inside(device.idle[cause]) for device in context.cpus)
     return max(times, key=lambda each: each.total, default=EMPTY)
 
 
@@ -156,19 +159,19 @@ _MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__",
     about="tensors of Python values",
     needs=(TIMES, CAPTURE),
 )
-def python_values(case: RuleContext) -> Advice | None:
+def python_values(context: RuleContext) -> Advice | None:
     """Find calls that turn Python values into tensors, or back: torch.tensor() of a list."""
-    waited = _of_values(case)
-    if waited.total < _MIN_SHARE * case.span_ns or (calls := case.calls) is None:
+    waited = _of_values(context)
+    if waited.total < _MIN_SHARE * context.span_ns or (calls := context.calls) is None:
         return None
-    names = _MAKES_TENSORS if case.devices else _MAKES_TENSORS | _MAKES_VALUES
+    names = _MAKES_TENSORS if context.devices else _MAKES_TENSORS | _MAKES_VALUES
     values = np.array([name in names for name in calls.name], bool)
-    chosen = np.flatnonzero(values & (case.devices != () or calls.without_work(waited)))
+    chosen = np.flatnonzero(values & (context.devices != () or calls.without_work(waited)))
     ns = waited.length_within(calls.start[chosen], calls.end[chosen])
     chosen, ns = chosen[ns > 0], ns[ns > 0]
-    if not len(ns) or ns.sum() < _MIN_SHARE * case.span_ns:
+    if not len(ns) or ns.sum() < _MIN_SHARE * context.span_ns:
         return None
-    evidence = _of_calls(case, chosen, ns)
+    evidence = _of_calls(context, chosen, ns)
     made = evidence[0].what in _MAKES_TENSORS
     return Advice(
         rule="python_values",
@@ -186,23 +189,25 @@ def python_values(case: RuleContext) -> Advice | None:
     )
 
 
-def _of_values(case: RuleContext) -> Intervals:
+def _of_values(context: RuleContext) -> Intervals:
     """Return when no op worked, or a GPU had nothing to do but for the host's work."""
-    if not case.devices:
-        return _of_process(case, OPS)
-    times = (union(case.idle(device, each) for each in (HOST, LAUNCH)) for device in case.devices)
+    if not context.devices:
+        return _of_process(context, OPS)
+    times = (
+        union(context.idle(device, each) for each in (HOST, LAUNCH)) for device in context.devices
+    )
     return max(times, key=lambda each: each.total, default=EMPTY)
 
 
 def _of_calls(
-    case: RuleContext, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
+    context: RuleContext, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
 ) -> tuple[Evidence, ...]:
     """Group calls by op and line and add up their times; the largest group comes first."""
-    names = case.calls.name if case.calls is not None else []
+    names = context.calls.name if context.calls is not None else []
     data = pa.table(
         {
             "op": [names[index] for index in chosen.tolist()],
-            "line": pa.array([case.call_lines[index] for index in chosen.tolist()], pa.string()),
+            "line": pa.array([context.call_lines[index] for index in chosen.tolist()], pa.string()),
             "detail": [""] * len(chosen) if details is None else details,
             "ns": ns,
         }

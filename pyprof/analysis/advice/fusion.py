@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     about="fusion",
     needs=(KERNELS,),
 )
-def unfused_optimizer(case: RuleContext) -> Advice | None:
+def unfused_optimizer(context: RuleContext) -> Advice | None:
     """Find element-wise kernels of the optimizer that work on one parameter after the other."""
-    rows, won = fusible(case, case.is_one("dir", "optim") & ~_clips(case))
-    return case.advice(
+    rows, won = fusible(context, context.is_one("dir", "optim") & ~_clips(context))
+    return context.advice(
         "unfused_optimizer",
         "the optimizer launches several kernels per parameter",
         "fused=True (or foreach=True) in torch.optim's constructors",
         rows,
-        case.most(rows, won),
+        context.most(rows, won),
     )
 
 
-def _clips(case: RuleContext) -> Mask:
+def _clips(context: RuleContext) -> Mask:
     """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin, by their stacks."""
-    trace = case.table.records.dictionary("trace")
+    trace = context.table.records.dictionary("trace")
     clips = [any("clip_grad.py" in frame for frame in frames or ()) for frames in trace.values]
     return np.asarray(np.array([*clips, False])[trace.index])
 
@@ -48,9 +48,9 @@ def _clips(case: RuleContext) -> Mask:
 _OF_MANY = ("AccumulateGrad", "_foreach_")
 
 
-def _of_many(case: RuleContext) -> Mask:
+def _of_many(context: RuleContext) -> Mask:
     """Find what ops do that go through tensors which have nothing to do with each other."""
-    names = case.texts["op"]
+    names = context.texts["op"]
     of_many = [
         any(part in (name or "") for part in _OF_MANY) for name in names.dictionary.to_pylist()
     ]
@@ -65,24 +65,26 @@ def _of_many(case: RuleContext) -> Mask:
     about="fusion",
     needs=(KERNELS,),
 )
-def unfused_pointwise(case: RuleContext) -> Advice | None:
+def unfused_pointwise(context: RuleContext) -> Advice | None:
     """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
-    wanted = case.chosen & ~_of_many(case) & ~many_tensors(case)
-    rows, chain = pointwise_chains(case, wanted, _again(case))
-    ns, moved = case.ns[rows], case.table.costs.bytes[rows].astype(float)
-    fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, bandwidths(case)[rows])
+    wanted = context.chosen & ~_of_many(context) & ~many_tensors(context)
+    rows, chain = pointwise_chains(context, wanted, _again(context))
+    ns, moved = context.ns[rows], context.table.costs.bytes[rows].astype(float)
+    fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, bandwidths(context)[rows])
     won = ns * (1 - fused / np.maximum(np.bincount(chain, ns), 1))[chain]
     gains = won > 0
-    return case.advice(
+    return context.advice(
         "unfused_pointwise",
         "consecutive point-wise kernels, norms and copies each move their tensors",
         "let torch.compile have these ops, too (TORCH_LOGS=graph_breaks says why it left them), or"
         " use a fused op (bias + GELU, norm + residual)"
-        if case.compiled
+        if context.compiled
         else "fuse element-wise ops by torch.compile, or use a fused op (bias + GELU, norm +"
         " residual)",
         rows[gains],
-        case.predicted(rows[gains], won[gains], "--fuse pointwise", "model = torch.compile(model)"),
+        context.predicted(
+            rows[gains], won[gains], "--fuse pointwise", "model = torch.compile(model)"
+        ),
         elsewhere="fuse element-wise kernels into one (CuPy: @cupy.fuse; JAX: jax.jit)",
     )
 
@@ -94,39 +96,39 @@ def unfused_pointwise(case: RuleContext) -> Advice | None:
     about="fusion",
     needs=(KERNELS, PEAKS),
 )
-def eager_attention(case: RuleContext) -> Advice | None:
+def eager_attention(context: RuleContext) -> Advice | None:
     """Find attention in separate kernels: two products, and everything between them.
 
     In float32 fused kernels are no faster, so the advice includes a change of type.
     """
-    calls = [call for call in attention_calls(case) if suits(call)]
+    calls = [call for call in attention_calls(context) if suits(call)]
     if not calls:
         return None
-    dtypes = [dtype_of(case, call) for call in calls]
+    dtypes = [dtype_of(context, call) for call in calls]
     casts = any(dtype not in HALF for dtype in dtypes)
     fused = [
-        fused_ns(case, call, dtype if dtype in HALF else "bfloat16")
+        fused_ns(context, call, dtype if dtype in HALF else "bfloat16")
         for call, dtype in zip(calls, dtypes, strict=True)
     ]
     rows = np.concatenate([np.array(call.rows, np.int64) for call in calls])
     call_of = np.repeat(np.arange(len(calls)), [len(call.rows) for call in calls])
-    now = np.bincount(call_of, case.ns[rows])
-    won = case.ns[rows] * (1 - np.array(fused) / np.maximum(now, 1))[call_of]
+    now = np.bincount(call_of, context.ns[rows])
+    won = context.ns[rows] * (1 - np.array(fused) / np.maximum(now, 1))[call_of]
     code = "torch.nn.functional.scaled_dot_product_attention(q, k, v)"
     autocast = "with torch.autocast('cuda', torch.bfloat16): "
     softmaxes = np.array([call.softmax for call in calls])
-    if set(case.texts["op"].take(softmaxes).to_pylist()) == {"scaled_dot_product_attention"}:
+    if set(context.texts["op"].take(softmaxes).to_pylist()) == {"scaled_dot_product_attention"}:
         action, code = _FELL_BACK, f"with {_FLASH}: {code}"
-    elif casts and (case.devices or not case.cpus):
+    elif casts and (context.devices or not context.cpus):
         action = f"call {code}, in bfloat16: fused kernels are no faster in float32"
     else:
         action = f"call {code}"
-    return case.advice(
+    return context.advice(
         "eager_attention",
         "attention runs as separate kernels: products, softmax and what is between them",
         action,
         rows,
-        case.predicted(rows, won, "--fuse attention", autocast * casts + code),
+        context.predicted(rows, won, "--fuse attention", autocast * casts + code),
         elsewhere="use a fused attention kernel, in half precision",
     )
 
@@ -139,18 +141,18 @@ _FELL_BACK = (
 )
 
 
-def _again(case: RuleContext) -> Mask:
+def _again(context: RuleContext) -> Mask:
     """Find what repeats, as a new call, what the row before did on its stream: by one line, one op.
 
-    It may be a loop over tensors. By the place in `case.by_stream`.
+    It may be a loop over tensors. By the place in `context.by_stream`.
     """
-    order, _ = case.by_stream
-    number = case.table.records.numpy("opId")[order]
+    order, _ = context.by_stream
+    number = context.table.records.numpy("opId")[order]
     again = (np.diff(number) != 0) | (number[1:] < 0)
     op, line = (
-        np.asarray(pc.fill_null(case.texts[name].indices, -1))[order] for name in ("op", "line")
+        np.asarray(pc.fill_null(context.texts[name].indices, -1))[order] for name in ("op", "line")
     )
-    kernel = case.table.records.dictionary("kLongName").index[order]
+    kernel = context.table.records.dictionary("kLongName").index[order]
     what = np.where(op < 0, -2 - kernel, op)
     same = again & (np.diff(what) == 0) & (np.diff(line) == 0)
     return np.asarray(np.r_[False, same][: len(order)])
@@ -161,13 +163,13 @@ def _again(case: RuleContext) -> Mask:
     about="recomputation",
     needs=(OPS,),
 )
-def recomputation(case: RuleContext) -> Advice | None:
+def recomputation(context: RuleContext) -> Advice | None:
     """Find activation checkpointing: forward ops that the backward pass calls again."""
-    rows = np.flatnonzero(case.chosen & (case.table.records.numpy("recomputed") == 1))
-    return case.advice(
+    rows = np.flatnonzero(context.chosen & (context.table.records.numpy("recomputed") == 1))
+    return context.advice(
         "recomputation",
         "the backward pass repeats forward work (activation checkpointing)",
         "if memory allows, checkpoint fewer layers, or only cheap ops (selective checkpointing)",
         rows,
-        case.most(rows, case.ns[rows]),
+        context.most(rows, context.ns[rows]),
     )

@@ -30,21 +30,21 @@ _MEMORY = LIMITS.index("memory")
     about="thread blocks",
     needs=(GPU, SMS, OPS),
 )
-def tail(case: RuleContext) -> Advice | None:
+def tail(context: RuleContext) -> Advice | None:
     """Find products whose last wave of blocks fills less of the GPU than the others."""
-    waves = case.table.occupancy.waves
+    waves = context.table.occupancy.waves
     with np.errstate(invalid="ignore"):
         filled = waves / np.ceil(waves)
-        few = (waves > 1) & (waves < _MAX_WAVES) & (filled < _FILLED) & (case.ns >= LAUNCH_NS)
-        few &= case.table.roofline.share < filled
-    limited = case.table.roofline.limit == _MEMORY
-    rows = np.flatnonzero(case.family(*FAMILIES) & few & ~limited & ~case.persistent)
-    return case.advice(
+        few = (waves > 1) & (waves < _MAX_WAVES) & (filled < _FILLED) & (context.ns >= LAUNCH_NS)
+        few &= context.table.roofline.share < filled
+    limited = context.table.roofline.limit == _MEMORY
+    rows = np.flatnonzero(context.family(*FAMILIES) & few & ~limited & ~context.persistent)
+    return context.advice(
         "tail",
         "the last wave of thread blocks leaves most of the GPU idle",
         "choose sizes, or a tile, whose blocks fill whole waves; see the columns occ and waves",
         rows,
-        case.most(rows, case.ns[rows] * (1 - filled[rows])),
+        context.most(rows, context.ns[rows] * (1 - filled[rows])),
         detail=[f"{count:.2f} waves" for count in waves[rows].tolist()],
     )
 
@@ -58,19 +58,19 @@ _EXCESS = 1.5
     about="DRAM traffic",
     needs=(GPU, COUNTERS, COSTS),
 )
-def excess_traffic(case: RuleContext) -> Advice | None:
+def excess_traffic(context: RuleContext) -> Advice | None:
     """Find kernels that memory limits, and that move much more than they need, by counters."""
-    if not case.table.measured.any:
+    if not context.table.measured.any:
         return None
-    ratio = excess(case.table)
+    ratio = excess(context.table)
     with np.errstate(invalid="ignore"):
-        much = (ratio >= _EXCESS) & (case.table.roofline.limit == _MEMORY)
-    rows = np.flatnonzero(case.chosen & much)
-    return case.advice(
+        much = (ratio >= _EXCESS) & (context.table.roofline.limit == _MEMORY)
+    rows = np.flatnonzero(context.chosen & much)
+    return context.advice(
         "excess_traffic",
         "kernels move more bytes than their ops need, by counters",
         "use contiguous inputs, tiles that reuse data in cache, or a fused implementation",
         rows,
-        case.most(rows, case.ns[rows] * (1 - 1 / ratio[rows])),
+        context.most(rows, context.ns[rows] * (1 - 1 / ratio[rows])),
         detail=[f"{times:.1f} times the least" for times in ratio[rows].tolist()],
     )

@@ -39,28 +39,30 @@ _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
     about="data loading",
     needs=(TIMES, CAPTURE),
 )
-def data_loading(case: RuleContext) -> Advice | None:
+def data_loading(context: RuleContext) -> Advice | None:
     """Find ranges that name data loading, and how long the GPUs idled inside them.
 
     Their line is the dataset's or collate_fn's; else the line that ran after the longest wait.
     """
-    devices = case.devices or case.cpus
-    if case.capture is None or not devices:
+    devices = context.devices or context.cpus
+    if context.capture is None or not devices:
         return None
     idle = [(_waiting(device), device.gaps) for device in devices]
     evidence, most = [], 0
-    for name, loading in case.loading.items():
-        waits = [(case.inside(waited & loading), gaps) for waited, gaps in idle]
+    for name, loading in context.loading.items():
+        waits = [(context.inside(waited & loading), gaps) for waited, gaps in idle]
         waited, gaps = max(waits, key=lambda wait: wait[0].total)
         if waited.total:
             longest = int(np.argmax(waited.length_within(gaps.start, gaps.end)))
-            line = case.loading_line(name) or case.texts["line"][int(gaps.row[longest])].as_py()
+            line = (
+                context.loading_line(name) or context.texts["line"][int(gaps.row[longest])].as_py()
+            )
             what = plain_layer(unnumbered(name))
             evidence.append(
                 Evidence(
                     what=what,
                     line=line,
-                    count=case.data_loading_counts(name, waited),
+                    count=context.data_loading_counts(name, waited),
                     total_ns=waited.total,
                 )
             )
@@ -70,10 +72,10 @@ def data_loading(case: RuleContext) -> Advice | None:
     return Advice(
         rule="data_loading",
         title="the GPU waits for the next batch"
-        if case.devices
+        if context.devices
         else "the loop waits for the next batch",
         action="use more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
-        f" decode and augment ahead of time{' or on the GPU' if case.devices else ''}",
+        f" decode and augment ahead of time{' or on the GPU' if context.devices else ''}",
         gain_ns=most,
         evidence=tuple(sorted(evidence, key=lambda entry: -entry.total_ns)),
         rows=np.zeros(0, np.int64),
@@ -97,25 +99,25 @@ def _waiting(device: DeviceTime) -> Intervals:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def host_work(case: RuleContext) -> Advice | None:
+def host_work(context: RuleContext) -> Advice | None:
     """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
-    _, rows, idle_ns = idle_for(case, HOST)
+    _, rows, idle_ns = idle_for(context, HOST)
     first = ahead = ""
-    if _mainly(idle_ns, np.isin(rows, _after_loading(case))):
+    if _mainly(idle_ns, np.isin(rows, _after_loading(context))):
         first = ahead = (
             "capture after warm-up, or look at later --steps: code is compiled or loaded"
             " meanwhile; if it goes on, "
         )
-    elif _mainly(idle_ns, _to_device(case)[rows]):
+    elif _mainly(idle_ns, _to_device(context)[rows]):
         ahead = "prepare ahead what is copied to the GPU, on another thread, or make it there; "
         first = ahead.replace("on another thread", "as DataLoader workers do")
-    return case.advice(
+    return context.advice(
         "host_work",
         "the GPU waits while the host does something other than launching",
         f"{first}a CPU profiler (py-spy, pyinstrument) shows what Python does while the GPU waits;"
         " the work below came late",
         rows,
-        case.most(rows, idle_ns),
+        context.most(rows, idle_ns),
         weight=idle_ns,
         elsewhere=f"{ahead}a CPU profiler (perf, or py-spy for Python) shows what the host does"
         " while the GPU waits; the work below came late",
@@ -127,25 +129,25 @@ _LOADS_CODE = "(?:Module|Library)Load"
 """Within the names of calls that load compiled code: cuModuleLoadDataEx, hipModuleLoad."""
 
 
-def _to_device(case: RuleContext) -> Mask:
-    name = case.table.records.dictionary("kLongName")
+def _to_device(context: RuleContext) -> Mask:
+    name = context.table.records.dictionary("kLongName")
     is_copy = [*(bool(_TO_DEVICE.search(text)) for text in name.values), False]
-    return np.array(is_copy)[name.index] & case.kind(schema.MEMCPY)
+    return np.array(is_copy)[name.index] & context.kind(schema.MEMCPY)
 
 
 def _mainly(ns: NDArray[np.float64], some: Mask) -> bool:
     return bool(ns[some].sum() > ns.sum() / 2)
 
 
-def _after_loading(case: RuleContext) -> Int64Array:
+def _after_loading(context: RuleContext) -> Int64Array:
     """Rows after gaps in which compiled code was loaded."""
     nothing = np.zeros(0, np.int64)
-    if case.capture is None:
+    if context.capture is None:
         return nothing
     loads = partial(pc.match_substring_regex, pattern=_LOADS_CODE)
-    calls = case.capture.calls
+    calls = context.capture.calls
     began = np.sort(ints(calls.filter(where(calls.column("name"), loads)).column("start")))
-    gaps = [device.gaps for device in case.devices]
+    gaps = [device.gaps for device in context.devices]
     some = [np.searchsorted(began, g.end) > np.searchsorted(began, g.start) for g in gaps]
     return np.concatenate([nothing, *(g.row[a] for g, a in zip(gaps, some, strict=True))])
 
@@ -156,17 +158,17 @@ def _after_loading(case: RuleContext) -> Int64Array:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def launch_bound(case: RuleContext) -> Advice | None:
+def launch_bound(context: RuleContext) -> Advice | None:
     """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
-    _, rows, idle_ns = idle_for(case, LAUNCH)
-    eager = ~case.replays[rows]
+    _, rows, idle_ns = idle_for(context, LAUNCH)
+    eager = ~context.replays[rows]
     rows, idle_ns = rows[eager], idle_ns[eager]
-    return case.advice(
+    return context.advice(
         "launch_bound",
         "the GPU waits for the host to launch short kernels",
         "use CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops",
         rows,
-        case.most(rows, idle_ns),
+        context.most(rows, idle_ns),
         weight=idle_ns,
         elsewhere="use CUDA graphs, larger batches or fused kernels",
     )
@@ -177,16 +179,16 @@ def launch_bound(case: RuleContext) -> Advice | None:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def synchronisation(case: RuleContext) -> Advice | None:
+def synchronisation(context: RuleContext) -> Advice | None:
     """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
-    rows, _, idle_ns = idle_for(case, SYNC)
-    return case.advice(
+    rows, _, idle_ns = idle_for(context, SYNC)
+    return context.advice(
         "synchronisation",
         "the host waits for the GPU, which then runs out of work",
         "keep .item(), .cpu(), print and comparisons of tensors out of the step;"
         " below is the work that was waited for",
         rows,
-        case.most(rows, idle_ns),
+        context.most(rows, idle_ns),
         weight=idle_ns,
         elsewhere="keep waits for the GPU, and small copies from it, out of the loop; below is the"
         " work that was waited for",
@@ -199,15 +201,15 @@ def synchronisation(case: RuleContext) -> Advice | None:
     about="idle time",
     needs=(GPU, TIMES),
 )
-def kernel_loading(case: RuleContext) -> Advice | None:
+def kernel_loading(context: RuleContext) -> Advice | None:
     """Find gaps in which kernels were loaded; the evidence is what was launched first."""
-    _, rows, idle_ns = idle_for(case, LOAD)
-    return case.advice(
+    _, rows, idle_ns = idle_for(context, LOAD)
+    return context.advice(
         "kernel_loading",
         "single launches take over 1 ms: kernel loading, or the profiler writing",
         "capture after warm-up, or look at later --steps: loading happens once",
         rows,
-        case.most(rows, idle_ns),
+        context.most(rows, idle_ns),
         weight=idle_ns,
     )
 
@@ -222,17 +224,17 @@ _LATE_NS = 1_000_000
     about="idle time",
     needs=(GPU, TIMES),
 )
-def late_start(case: RuleContext) -> Advice | None:
+def late_start(context: RuleContext) -> Advice | None:
     """Find queued work that began late on an idle GPU: what it waited for was not recorded."""
-    _, rows, idle_ns = idle_for(case, QUEUE)
+    _, rows, idle_ns = idle_for(context, QUEUE)
     late = idle_ns >= _LATE_NS
     rows, idle_ns = rows[late], idle_ns[late]
-    return case.advice(
+    return context.advice(
         "late_start",
         "work that was queued begins over 1 ms late, though the GPU runs nothing that was recorded",
         "begin the recording earlier, or look at later --steps: it may wait for work that was"
         " launched before the recording, another process's, or start-up",
         rows,
-        case.most(rows, idle_ns),
+        context.most(rows, idle_ns),
         weight=idle_ns,
     )

@@ -33,16 +33,16 @@ _CUDNN = re.compile("cudnn", re.IGNORECASE)
     about="layouts",
     needs=(KERNELS,),
 )
-def channels_last(case: RuleContext) -> Advice | None:
+def channels_last(context: RuleContext) -> Advice | None:
     """Find kernels that only rearrange the tensors of convolutions: all their time could go."""
-    of_convolution = case.family("conv") | (case.without_op & case.named(_CUDNN))
-    rows = np.flatnonzero(of_convolution & case.named(_BETWEEN_LAYOUTS))
-    return case.advice(
+    of_convolution = context.family("conv") | (context.without_op & context.named(_CUDNN))
+    rows = np.flatnonzero(of_convolution & context.named(_BETWEEN_LAYOUTS))
+    return context.advice(
         "channels_last",
         "tensors are rearranged around convolutions",
         "use model.to(memory_format=torch.channels_last), and the same for the input",
         rows,
-        case.most(rows, case.ns[rows]),
+        context.most(rows, context.ns[rows]),
         elsewhere="keep tensors in the layout NHWC (channels last)",
     )
 
@@ -58,13 +58,13 @@ _MUCH = 0.05
     about="layouts",
     needs=(OPS,),
 )
-def contiguous_copies(case: RuleContext) -> Advice | None:
+def contiguous_copies(context: RuleContext) -> Advice | None:
     """Find copies that only change a tensor's layout in memory: all their time could go."""
-    rows = np.flatnonzero(case.is_op(_TO_CONTIGUOUS))
-    gain_ns = case.most(rows, case.ns[rows])
-    if gain_ns is None or gain_ns < _MUCH * case.span_ns:
+    rows = np.flatnonzero(context.is_op(_TO_CONTIGUOUS))
+    gain_ns = context.most(rows, context.ns[rows])
+    if gain_ns is None or gain_ns < _MUCH * context.span_ns:
         return None
-    return case.advice(
+    return context.advice(
         "contiguous_copies",
         "tensors are copied only to become contiguous",
         "leave out .contiguous(): nearly all ops take strided tensors (.reshape() copies only if it"
@@ -86,25 +86,25 @@ _ALMOST_ALL = 0.9
     about="thread blocks",
     needs=(GPU, SMS),
 )
-def low_occupancy(case: RuleContext) -> Advice | None:
+def low_occupancy(context: RuleContext) -> Advice | None:
     """Find kernels with fewer blocks than the GPU has SMs that are long enough to matter.
 
     With every SM at work they would take as many times less as SMs stand idle, at best.
     """
-    records = case.table.records
+    records = context.table.records
     grid, gpu = records.dictionary("grid"), records.dictionary("gpu")
     blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])
-    sms = np.array([case.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
+    sms = np.array([context.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
     filled = blocks[grid.index] / np.maximum(sms[gpu.index], 1)
-    few = (filled > 0) & (filled < _ALMOST_ALL) & (case.ns >= LAUNCH_NS) & (sms[gpu.index] > 0)
-    by_design = (activity_classes(records) == COMMUNICATION) | case.persistent
-    rows = np.flatnonzero(case.chosen & few & ~by_design)
-    return case.advice(
+    few = (filled > 0) & (filled < _ALMOST_ALL) & (context.ns >= LAUNCH_NS) & (sms[gpu.index] > 0)
+    by_design = (activity_classes(records) == COMMUNICATION) | context.persistent
+    rows = np.flatnonzero(context.chosen & few & ~by_design)
+    return context.advice(
         "low_occupancy",
         "kernels have fewer thread blocks than the GPU has SMs",
         "use larger batches, batched or grouped ops instead of loops, or parallel streams",
         rows,
-        case.most(rows, case.ns[rows] * (1 - filled[rows])),
+        context.most(rows, context.ns[rows] * (1 - filled[rows])),
     )
 
 
@@ -119,29 +119,29 @@ _GOOD = 0.6
     about="distance from the peaks",
     needs=(KERNELS, OPS, COSTS, PEAKS),
 )
-def under_roof(case: RuleContext) -> Advice | None:
+def under_roof(context: RuleContext) -> Advice | None:
     """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""
-    share = case.table.roofline.share
-    limit = case.table.bound
+    share = context.table.roofline.share
+    limit = context.table.bound
     bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
     with np.errstate(invalid="ignore"):
-        far = case.chosen & bound.take(limit.index) & (share < _FAR) & (case.ns >= LAUNCH_NS)
-    off = case.reason_startswith("TF32: off")  # which has a rule of its own
-    rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~off)
-    gain_ns = case.ns[rows] * (1 - share[rows] / _GOOD)
-    if gain_ns[case.family("attention")[rows]].sum() > gain_ns.sum() / 2:
+        far = context.chosen & bound.take(limit.index) & (share < _FAR) & (context.ns >= LAUNCH_NS)
+    off = context.reason_startswith("TF32: off")  # which has a rule of its own
+    rows = np.flatnonzero(far & context.kind(schema.KERNEL) & ~off)
+    gain_ns = context.ns[rows] * (1 - share[rows] / _GOOD)
+    if gain_ns[context.family("attention")[rows]].sum() > gain_ns.sum() / 2:
         action = "try attention's other backends (torch.nn.attention.sdpa_kernel, flash-attn)"
-    elif case.compiled:
+    elif context.compiled:
         action = "use contiguous inputs, a fused or vendor implementation, or"
         action += " torch.compile(mode='max-autotune')"
     else:
         action = "use torch.compile, contiguous inputs, or a fused or vendor implementation"
         action += " of the op"
-    return case.advice(
+    return context.advice(
         "under_roof",
         "kernels are far below the GPU's peaks",
         action,
         rows,
-        case.most(rows, gain_ns),
+        context.most(rows, gain_ns),
         elsewhere="use contiguous inputs, or a fused or vendor implementation of the op",
     )

@@ -39,13 +39,13 @@ _FEW_FLOPS = 2e6
 """The same for a product: some 20 us of one core."""
 
 
-def taken_ns(case: RuleContext) -> Floats:
+def taken_ns(context: RuleContext) -> Floats:
     """Return the time of each row with the pause before it in which its op was dispatched."""
-    ns = np.where(case.chosen, case.ns, 0.0)
+    ns = np.where(context.chosen, context.ns, 0.0)
     for devices, cause in (
-        (case.cpus, DISPATCH), (case.cpus, IN_OPS), (case.devices, LAUNCH),
+        (context.cpus, DISPATCH), (context.cpus, IN_OPS), (context.devices, LAUNCH),
     ):  # fmt: skip
-        _, rows, idle_ns = idle_for(case, cause, devices)
+        _, rows, idle_ns = idle_for(context, cause, devices)
         np.add.at(ns, rows, idle_ns)
     return ns
 
@@ -67,20 +67,22 @@ class Sites(NamedTuple):
         return np.append(self.calls, 0.0)[self.of_row]
 
 
-def find_sites(case: RuleContext) -> Sites:
+def find_sites(context: RuleContext) -> Sites:
     """Group the chosen rows by the place that calls their ops.
 
     Backward rows are of the site of their forward call, whose calls count: one has many nodes.
     """
-    table, records = case.table, case.table.records
-    op, line = _op_and_line(case)
+    table, records = context.table, context.table.records
+    op, line = _op_and_line(context)
     layer = table.own_or_forward("layer")
     paths: dict[tuple[str, ...], int] = {}
     number = [paths.setdefault(tuple(path or ()), len(paths)) for path in layer.values]
     layer_of_row = np.array([*number, MISSING])[layer.index]
     step = table.steps.of_row if table.steps is not None else np.full(records.rows, MISSING)
-    wanted = case.chosen & (op >= 0) & (line >= 0) & ~case.is_one("dir", "optim", "comm", "copy")
-    wanted &= ~_loading(case)
+    wanted = (
+        context.chosen & (op >= 0) & (line >= 0) & ~context.is_one("dir", "optim", "comm", "copy")
+    )
+    wanted &= ~_loading(context)
     if steps_known := bool((step[wanted] >= 0).any()):
         wanted &= step >= 0
     rows = np.flatnonzero(wanted)
@@ -89,7 +91,7 @@ def find_sites(case: RuleContext) -> Sites:
     if not len(rows):
         return Sites(of_row, np.zeros(0), steps_known=steps_known, has_layers=has_layers)
     of_row[rows] = number_combinations(op[rows], line[rows], layer_of_row[rows])
-    forward, count = rows[~case.is_one("dir", "bprop")[rows]], int(of_row.max()) + 1
+    forward, count = rows[~context.is_one("dir", "bprop")[rows]], int(of_row.max()) + 1
     calls = np.bincount(of_row[_distinct(forward, of_row, table.named_call)], minlength=count)
     backward = np.bincount(of_row[_distinct(rows, of_row, table.named_call)], minlength=count)
     repeats = np.where(calls > 0, calls, backward).astype(float)  # a view has no rows of its own
@@ -108,30 +110,30 @@ def _distinct(rows: Int64Array, site: IntArray, what: IntArray) -> Int64Array:
     return rows[combinations(site[rows], what[rows])[0]] if len(rows) else rows
 
 
-def _op_and_line(case: RuleContext) -> tuple[IntArray, IntArray]:
+def _op_and_line(context: RuleContext) -> tuple[IntArray, IntArray]:
     op, line = (
-        pc.fill_null(case.texts[name].indices, MISSING).to_numpy() for name in ("op", "line")
+        pc.fill_null(context.texts[name].indices, MISSING).to_numpy() for name in ("op", "line")
     )
     return op, line
 
 
-def _loading(case: RuleContext) -> Mask:
+def _loading(context: RuleContext) -> Mask:
     """Mark the rows that began while data were loaded."""
-    loading = union(case.loading.values()) if case.loading else None
+    loading = union(context.loading.values()) if context.loading else None
     if loading is None or not len(loading):
-        return np.zeros(case.table.records.rows, bool)
-    start = case.table.records.numpy("start")
+        return np.zeros(context.table.records.rows, bool)
+    start = context.table.records.numpy("start")
     index = np.searchsorted(loading.start, start, side="right") - 1
     return np.asarray((index >= 0) & (start < loading.end[np.maximum(index, 0)]))
 
 
-def overhead(case: RuleContext) -> Floats:
+def overhead(context: RuleContext) -> Floats:
     """Return the share of each row's time that its call costs, whatever its tensors' sizes."""
-    costs = case.table.costs
+    costs = context.table.costs
     sizes = np.array([_size(work.call) for work in costs.work])[costs.work_of]
     of_size = np.where(sizes > 0, np.minimum(1, _FEW_ELEMENTS / np.maximum(sizes, 1)), 0.0)
-    on_gpu = np.minimum(1, LAUNCH_NS / np.maximum(case.ns, 1))
-    return np.where(case.kind(schema.CPU), of_size, on_gpu)
+    on_gpu = np.minimum(1, LAUNCH_NS / np.maximum(context.ns, 1))
+    return np.where(context.kind(schema.CPU), of_size, on_gpu)
 
 
 def _size(call: Call | None) -> int:
@@ -168,26 +170,28 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     about="loops",
     needs=(OPS,),
 )
-def python_loop(case: RuleContext) -> Advice | None:
+def python_loop(context: RuleContext) -> Advice | None:
     """Find small ops that one line calls many times a step; most of their call cost can go."""
-    sites = find_sites(case)
+    sites = find_sites(context)
     repeats = sites.repeats()
     many = repeats >= (_MANY if sites.steps_known and sites.has_layers else _VERY_MANY)
-    told_elsewhere = (case.is_op(INDEXING) & case.is_one("dir", "bprop")) | case.is_op(JOINS)
-    rows = np.flatnonzero(many & _marked(case) & ~told_elsewhere)
-    grown, _ = _growing(case)
-    lines = case.texts["line"].indices
+    told_elsewhere = (context.is_op(INDEXING) & context.is_one("dir", "bprop")) | context.is_op(
+        JOINS
+    )
+    rows = np.flatnonzero(many & _marked(context) & ~told_elsewhere)
+    grown, _ = _growing(context)
+    lines = context.texts["line"].indices
     if len(grown) and np.isin(lines.take(grown), lines.take(rows)).any():
         return None
-    own_ns = case.ns[rows]
-    pause_ns = taken_ns(case)[rows] - own_ns
-    ns = (pause_ns + own_ns * overhead(case)[rows]) * (1 - 1 / repeats[rows])
+    own_ns = context.ns[rows]
+    pause_ns = taken_ns(context)[rows] - own_ns
+    ns = (pause_ns + own_ns * overhead(context)[rows]) * (1 - 1 / repeats[rows])
     rows, ns = rows[ns > 0], ns[ns > 0]
-    gain_ns = case.most(rows, ns)
-    if gain_ns is None or gain_ns < _MIN_LOOP * case.span_ns:
+    gain_ns = context.most(rows, ns)
+    if gain_ns is None or gain_ns < _MIN_LOOP * context.span_ns:
         return None
     most = max(repeats[rows], default=0.0)
-    return case.advice(
+    return context.advice(
         "python_loop",
         f"a Python loop calls small ops, up to {most:,.0f} times"
         f"{' a step' if sites.steps_known else ''} from one line",
@@ -200,11 +204,11 @@ def python_loop(case: RuleContext) -> Advice | None:
     )
 
 
-def _marked(case: RuleContext) -> Mask:
+def _marked(context: RuleContext) -> Mask:
     """Mark the rows of ops that pyprof.init() marked, which records their modules, too."""
-    costs = case.table.costs
+    costs = context.table.costs
     marked = np.array([_is_marked(work.call) for work in costs.work], bool)[costs.work_of]
-    number = number_combinations(*_op_and_line(case))
+    number = number_combinations(*_op_and_line(context))
     return np.asarray(np.isin(number, number[marked]))
 
 
@@ -224,13 +228,13 @@ _MIN_GROWTH = 8
     about="loops",
     needs=(OPS,),
 )
-def growing_cat(case: RuleContext) -> Advice | None:
+def growing_cat(context: RuleContext) -> Advice | None:
     """Find ops that join ever larger tensors: all is copied again for what is new."""
-    rows, ns = _growing(case)
-    gain_ns = case.most(rows, ns)
-    if gain_ns is None or gain_ns < MIN_SHARE * case.span_ns:
+    rows, ns = _growing(context)
+    gain_ns = context.most(rows, ns)
+    if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
         return None
-    return case.advice(
+    return context.advice(
         "growing_cat",
         "a tensor grows by cat, which copies all of it each time",
         "parts.append(new) in the loop and whole = torch.cat(parts) once behind it; or a buffer of"
@@ -241,19 +245,21 @@ def growing_cat(case: RuleContext) -> Advice | None:
     )
 
 
-def _growing(case: RuleContext) -> tuple[Int64Array, Floats]:
+def _growing(context: RuleContext) -> tuple[Int64Array, Floats]:
     """Find the calls that join ever larger tensors, and the time that copies what is not new."""
-    sites = find_sites(case).of_row
-    candidates = np.flatnonzero(case.is_op(JOINS) & (sites >= 0) & ~case.is_one("dir", "bprop"))
-    order = candidates[np.lexsort((case.starts[candidates], sites[candidates]))]
-    size, site = case.elements[order], sites[order]
+    sites = find_sites(context).of_row
+    candidates = np.flatnonzero(
+        context.is_op(JOINS) & (sites >= 0) & ~context.is_one("dir", "bprop")
+    )
+    order = candidates[np.lexsort((context.starts[candidates], sites[candidates]))]
+    size, site = context.elements[order], sites[order]
     first = np.append(True, (np.diff(site) != 0) | (np.diff(size) <= 0))[: len(order)]
     run = np.cumsum(first) - 1
     long = (np.bincount(run, minlength=1) >= _MIN_GROWTH)[run] if len(run) else first
     new = np.where(first, size, np.diff(size, prepend=0))
     share = 1 - np.minimum(new / np.maximum(size, 1), 1)
     rows, share = order[long], share[long]
-    return rows, taken_ns(case)[rows] * share
+    return rows, taken_ns(context)[rows] * share
 
 
 _MAKERS = frozenset(
@@ -282,9 +288,9 @@ _AFTERWARDS = 12
     about="loops",
     needs=(OPS,),
 )
-def repeated_constant(case: RuleContext) -> Advice | None:
+def repeated_constant(context: RuleContext) -> Advice | None:
     """Find tensors made of numbers alone, alike in each step, and what is made of them alone."""
-    calls = _calls(case)
+    calls = _calls(context)
     by_key: dict[tuple[Call | None, int], list[list[int]]] = {}
     for index in np.flatnonzero(calls.is_maker).tolist():
         chain = _made_of(calls, index)
@@ -294,11 +300,11 @@ def repeated_constant(case: RuleContext) -> Advice | None:
     repeated = [chains for chains in by_key.values() if len(chains) >= _REPEATED]
     members = [index for chains in repeated for chain in chains[1:] for index in chain]
     rows = np.flatnonzero(np.isin(calls.of_row, members))
-    ns = taken_ns(case)[rows]
-    gain_ns = case.most(rows, ns)
-    if gain_ns is None or gain_ns < MIN_SHARE * case.span_ns:
+    ns = taken_ns(context)[rows]
+    gain_ns = context.most(rows, ns)
+    if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
         return None
-    return case.advice(
+    return context.advice(
         "repeated_constant",
         "the same constant is made again in each step",
         "make it once: self.register_buffer('mask', torch.ones(n, n).triu(1).bool(),"
@@ -313,7 +319,7 @@ def repeated_constant(case: RuleContext) -> Advice | None:
 class _Calls(NamedTuple):
     """The forward op calls of each process, in the order of their first rows."""
 
-    case: RuleContext
+    context: RuleContext
     rows: Int64Array
     """The first row of each."""
     of_row: Int64Array
@@ -324,7 +330,7 @@ class _Calls(NamedTuple):
     is_maker: Mask
 
     def call(self, place: int) -> Call | None:
-        costs = self.case.table.costs
+        costs = self.context.table.costs
         work: AttributedCall = costs.work[costs.work_of[self.rows[place]]]
         return work.call
 
@@ -337,15 +343,19 @@ class _Calls(NamedTuple):
         return [*tensors(call)] if call is not None else []
 
 
-def _calls(case: RuleContext) -> _Calls:
-    table = case.table
-    forward = case.chosen & ~case.is_one("dir", "bprop", "optim", "comm", "copy") & ~_loading(case)
+def _calls(context: RuleContext) -> _Calls:
+    table = context.table
+    forward = (
+        context.chosen
+        & ~context.is_one("dir", "bprop", "optim", "comm", "copy")
+        & ~_loading(context)
+    )
     rows = np.flatnonzero(forward)
-    rows = rows[np.lexsort((case.starts[rows], table.records.numpy("pid")[rows]))]
+    rows = rows[np.lexsort((context.starts[rows], table.records.numpy("pid")[rows]))]
     first, number = combinations(table.named_call[rows])
     of_row = np.full(table.records.rows, MISSING, np.int64)
     of_row[rows] = number
-    line = pc.fill_null(case.texts["line"].indices, MISSING).to_numpy()[rows[first]]
+    line = pc.fill_null(context.texts["line"].indices, MISSING).to_numpy()[rows[first]]
     costs = table.costs
     makes = np.array([
         work.call is not None and work.call.op in _MAKERS and not any(tensors(work.call))
@@ -358,7 +368,7 @@ def _calls(case: RuleContext) -> _Calls:
         for frames in trace.values
     ]
     return _Calls(
-        case,
+        context,
         rows[first],
         of_row,
         line,
@@ -443,11 +453,11 @@ _TARGET = 64
     about="loops",
     needs=(OPS,),
 )
-def tiny_batches(case: RuleContext) -> Advice | None:
+def tiny_batches(context: RuleContext) -> Advice | None:
     """Find steps whose products work on a few rows of a batch, so that calls cost most."""
-    costs = case.table.costs
-    rows = np.flatnonzero(case.family(*FAMILIES) & ~case.is_one("dir", "bprop", "optim"))
-    if not len(rows) or not (case.cpus or case.is_one("dir", "bprop").any()):
+    costs = context.table.costs
+    rows = np.flatnonzero(context.family(*FAMILIES) & ~context.is_one("dir", "bprop", "optim"))
+    if not len(rows) or not (context.cpus or context.is_one("dir", "bprop").any()):
         return None
     works = [costs.work[each] for each in costs.work_of[rows].tolist()]
     first = [next(tensors(work.call), None) if work.call is not None else None for work in works]
@@ -455,17 +465,17 @@ def tiny_batches(case: RuleContext) -> Advice | None:
     size = np.array([each.numel if each else 0 for each in first])
     small = (size > 0) & ((size <= _FEW_ELEMENTS) | (costs.flops[rows] <= _FEW_FLOPS))
     few = (batch > 0) & (batch <= _SMALL_BATCH) & small
-    if few.mean() < _MAJORITY or (find_sites(case).repeats()[rows] >= _MANY).any():
+    if few.mean() < _MAJORITY or (find_sites(context).repeats()[rows] >= _MANY).any():
         return None
-    busy = taken_ns(case)
+    busy = taken_ns(context)
     # a step's time is the time of its calls: a batch larger by this factor takes as long
     typical = float(np.median(batch[few]))
-    all_rows = np.flatnonzero(case.chosen & ~_loading(case))
+    all_rows = np.flatnonzero(context.chosen & ~_loading(context))
     ns = busy[all_rows] * (1 - typical / _TARGET)
-    gain_ns = case.most(all_rows, ns)
-    if gain_ns is None or gain_ns < MIN_SHARE * case.span_ns:
+    gain_ns = context.most(all_rows, ns)
+    if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
         return None
-    return case.advice(
+    return context.advice(
         "tiny_batches",
         f"each step works on a batch of {typical:.0f}: calls cost more than their work",
         f"larger batches, as DataLoader(data, batch_size={_TARGET}) or x = data[i : i + {_TARGET}];"

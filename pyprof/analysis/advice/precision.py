@@ -39,27 +39,27 @@ _NAMED = "by the kernel's name"
     about="Tensor Cores",
     needs=(GPU, PEAKS),
 )
-def half_precision(case: RuleContext) -> Advice | None:
+def half_precision(context: RuleContext) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
-    number, classified = case.table.classified
+    number, classified = context.table.classified
     missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in classified], bool)
-    named = _by_name(case, HALF) & case.device_has("float16")
-    candidates = np.flatnonzero((case.family(*FAMILIES) & missed[number]) | named)
-    texts = [*case.why.values, ""]
+    named = _by_name(context, HALF) & context.device_has("float16")
+    candidates = np.flatnonzero((context.family(*FAMILIES) & missed[number]) | named)
+    texts = [*context.why.values, ""]
     reasons = [
         _NAMED if is_named else texts[index]
         for index, is_named in zip(
-            case.why.index[candidates].tolist(), named[candidates].tolist(), strict=True
+            context.why.index[candidates].tolist(), named[candidates].tolist(), strict=True
         )
     ]
     keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
     rows = candidates[keep]
-    return case.advice(
+    return context.advice(
         "half_precision",
         "half-precision products run without Tensor Cores",
         "pad their sizes to multiples of 8, or update cuBLAS and cuDNN; see the reason for each",
         rows,
-        case.most(rows, _on_tensor_cores(case, rows, "float16")),
+        context.most(rows, _on_tensor_cores(context, rows, "float16")),
         detail=[reason for reason, is_kept in zip(reasons, keep.tolist(), strict=True) if is_kept],
     )
 
@@ -71,22 +71,24 @@ def half_precision(case: RuleContext) -> Advice | None:
     about="Tensor Cores",
     needs=(GPU, PEAKS),
 )
-def tf32(case: RuleContext) -> Advice | None:
+def tf32(context: RuleContext) -> Advice | None:
     """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32.
 
     Where no op is known, the kernel's name is evidence.
     """
-    named = _by_name(case, {"float32"})
-    rows = np.flatnonzero((case.reason_startswith("TF32: off") | named) & case.device_has("tf32"))
-    return case.advice(
+    named = _by_name(context, {"float32"})
+    rows = np.flatnonzero(
+        (context.reason_startswith("TF32: off") | named) & context.device_has("tf32")
+    )
+    return context.advice(
         "tf32",
         "float32 matrix products and convolutions run without Tensor Cores",
         "torch.set_float32_matmul_precision('high') for products,"
         " torch.backends.cudnn.allow_tf32 = True for convolutions; or autocast to bfloat16",
         rows,
-        case.predicted(
+        context.predicted(
             rows,
-            _on_tensor_cores(case, rows, "tf32"),
+            _on_tensor_cores(context, rows, "tf32"),
             "--dtype tf32",
             "torch.set_float32_matmul_precision('high')",
         ),
@@ -102,37 +104,39 @@ def tf32(case: RuleContext) -> Advice | None:
     about="Tensor Cores",
     needs=(GPU, PEAKS),
 )
-def mixed_precision(case: RuleContext) -> Advice | None:
+def mixed_precision(context: RuleContext) -> Advice | None:
     """Find float32 products on CUDA cores of a GPU whose Tensor Cores take no float32: Volta."""
-    products = case.without_op | case.family(*FAMILIES)
-    named = _by_name(case, {"float32"}, among=products)
-    has_half = case.device_has("float16") & ~case.device_has("tf32")
-    rows = np.flatnonzero((case.reason_startswith("dtype: float32 needs TF32") | named) & has_half)
-    gain_ns = case.faster(rows, "float16", narrower=_NARROWER)
-    unknown = case.at_higher_peak(rows, "float16")
-    return case.advice(
+    products = context.without_op | context.family(*FAMILIES)
+    named = _by_name(context, {"float32"}, among=products)
+    has_half = context.device_has("float16") & ~context.device_has("tf32")
+    rows = np.flatnonzero(
+        (context.reason_startswith("dtype: float32 needs TF32") | named) & has_half
+    )
+    gain_ns = context.faster(rows, "float16", narrower=_NARROWER)
+    unknown = context.at_higher_peak(rows, "float16")
+    return context.advice(
         "mixed_precision",
         "float32 matrix products and convolutions run without Tensor Cores",
         "use float16: torch.autocast('cuda', torch.float16), in training with torch.amp.GradScaler",
         rows,
-        case.most(rows, np.where(np.isnan(gain_ns), unknown, gain_ns)),
+        context.most(rows, np.where(np.isnan(gain_ns), unknown, gain_ns)),
         elsewhere="use float16, which the Tensor Cores of this GPU take",
     )
 
 
-def _on_tensor_cores(case: RuleContext, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
-    ns = case.faster(rows, dtype)
-    return np.where(np.isnan(ns), case.at_higher_peak(rows, dtype), ns)
+def _on_tensor_cores(context: RuleContext, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
+    ns = context.faster(rows, dtype)
+    return np.where(np.isnan(ns), context.at_higher_peak(rows, dtype), ns)
 
 
-def _by_name(case: RuleContext, dtypes: Collection[str], among: Mask | None = None) -> Mask:
+def _by_name(context: RuleContext, dtypes: Collection[str], among: Mask | None = None) -> Mask:
     """Find kernels named after a product of a type on CUDA cores; by default without an op."""
-    number, classified = case.table.classified
+    number, classified = context.table.classified
     is_product = [
         each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
         for each in classified
     ]
-    rows = case.without_op if among is None else case.chosen & among
+    rows = context.without_op if among is None else context.chosen & among
     return np.asarray(rows & np.array(is_product, bool)[number])
 
 
@@ -149,28 +153,28 @@ _BY_VECTOR = re.compile(r"gemv|dot_kernel|axpy", re.IGNORECASE)
     "a copy or a conversion, whose type says nothing of what is computed",
     about="float64",
 )
-def double_precision(case: RuleContext) -> Advice | None:
+def double_precision(context: RuleContext) -> Advice | None:
     """Find ops on float64; float32 has half the bytes, and its own peak."""
-    number, classified = case.table.classified
+    number, classified = context.table.classified
     by_name = np.array([each.dtype == "float64" for each in classified], bool)[number]
-    costs = case.table.costs
+    costs = context.table.costs
     known = np.array([work.call is not None for work in costs.work], bool)[costs.work_of]
     by_input = np.array([_has_doubles(work) for work in costs.work], bool)[costs.work_of]
-    is_double = np.where(known, by_input, by_name & (case.elements > _MAX_SMALL))
-    computes = (case.kind(schema.KERNEL) | case.kind(schema.CPU)) & ~case.family("copy")
+    is_double = np.where(known, by_input, by_name & (context.elements > _MAX_SMALL))
+    computes = (context.kind(schema.KERNEL) | context.kind(schema.CPU)) & ~context.family("copy")
     rows = np.flatnonzero(computes & is_double)
-    ns = case.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
+    ns = context.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
     # half the bytes and, on a CPU, twice as many numbers an instruction; a GPU may gain more
-    by_bytes = case.ns[rows] * (1 - 1 / _NARROWER)
-    by_peak = case.at_higher_peak(rows, "float32", tensor_core=False)
-    unknown = np.where(case.named(_BY_VECTOR)[rows], by_bytes, np.fmax(by_bytes, by_peak))
-    return case.advice(
+    by_bytes = context.ns[rows] * (1 - 1 / _NARROWER)
+    by_peak = context.at_higher_peak(rows, "float32", tensor_core=False)
+    unknown = np.where(context.named(_BY_VECTOR)[rows], by_bytes, np.fmax(by_bytes, by_peak))
+    return context.advice(
         "double_precision",
         "computation is in float64",
-        f"if float32 suffices: .float() where data come in{_sources(case, rows)}, for NumPy's"
+        f"if float32 suffices: .float() where data come in{_sources(context, rows)}, for NumPy's"
         " arrays are float64 and torch.from_numpy keeps that; see also torch.set_default_dtype",
         rows,
-        case.most(rows, np.where(np.isnan(ns), unknown, ns)),
+        context.most(rows, np.where(np.isnan(ns), unknown, ns)),
         elsewhere="if float32 suffices: dtype=float32 where arrays are made (float64 is default)",
     )
 
@@ -178,13 +182,13 @@ def double_precision(case: RuleContext) -> Advice | None:
 _MAX_SOURCES = 3
 
 
-def _sources(case: RuleContext, rows: Int64Array) -> str:
+def _sources(context: RuleContext, rows: Int64Array) -> str:
     """Return the lines from which float64 may come, in brackets; "" if unknown."""
-    if not len(rows) or case.calls is None:
+    if not len(rows) or context.calls is None:
         return ""
     lines = dict.fromkeys(
         f"{name} at {line.rpartition('/')[2]}"
-        for name, line in zip(case.calls.name, case.call_lines, strict=True)
+        for name, line in zip(context.calls.name, context.call_lines, strict=True)
         if name in ("from_numpy", "double") and line
     )
     return f" ({', '.join([*lines][:_MAX_SOURCES])})" if lines else ""

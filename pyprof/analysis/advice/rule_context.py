@@ -79,7 +79,7 @@ class RuleContext:
         self._by_end: dict[tuple[int, int], tuple[Int64Array, Int64Array]] = {}
 
     def narrowed(self, rows: Mask, within: Intervals, *, once: bool) -> RuleContext:
-        """Return the same case with fewer rows and a part of the time; what is known is shared.
+        """Return the same context with fewer rows and a part of the time; what is known is shared.
 
         `once`: they are those of start-up, warm-up or what follows the loop.
         """
@@ -464,18 +464,18 @@ def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...
 
 
 def idle_for(
-    case: RuleContext, cause: str, devices: Sequence[DeviceTime] | None = None
+    context: RuleContext, cause: str, devices: Sequence[DeviceTime] | None = None
 ) -> tuple[Int64Array, Int64Array, NDArray[np.float64]]:
     """Return the row before and the row after each gap of a cause, and its time for that cause.
 
     On all GPUs unless `devices` are given.
     """
     before, after, time = [], [], []
-    for device in case.devices if devices is None else devices:
+    for device in context.devices if devices is None else devices:
         gaps = device.gaps
-        ns = case.idle(device, cause).length_within(gaps.start, gaps.end)
+        ns = context.idle(device, cause).length_within(gaps.start, gaps.end)
         some = ns > 0
-        before.append(_ended(case, device.pid, device.device, gaps.start[some]))
+        before.append(_ended(context, device.pid, device.device, gaps.start[some]))
         after.append(gaps.row[some])
         time.append(ns[some].astype(float))
     nothing = np.zeros(0, np.int64)
@@ -486,46 +486,46 @@ def idle_for(
     )
 
 
-def _ended(case: RuleContext, pid: int, device: int, instant: Int64Array) -> Int64Array:
+def _ended(context: RuleContext, pid: int, device: int, instant: Int64Array) -> Int64Array:
     """Find the last row of a device that had ended by each instant."""
     if not len(instant):
         return instant
-    rows, end = case.by_end(pid, device)
+    rows, end = context.by_end(pid, device)
     index = np.searchsorted(end, instant, side="right") - 1
     return rows[np.maximum(index, 0)]
 
 
-def fusible(case: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
+def fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
     """Find rows in runs of at least two, and what fusing each could save.
 
     A run is consecutive element-wise work of one size on one stream. One kernel that reads and
     writes once takes about as long as the longest of them: the time of the others is saved.
     """
-    single = wanted & case.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~many_tensors(case)
-    order, one_stream = case.by_stream
-    size, single = case.elements[order], single[order]
+    single = wanted & context.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~many_tensors(context)
+    order, one_stream = context.by_stream
+    size, single = context.elements[order], single[order]
     same = one_stream & (size[1:] == size[:-1]) & (size[1:] > 0) & single[1:] & single[:-1]
     run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
     inside = (np.bincount(run) > 1)[run]
     rows, run = order[inside], run[inside]
-    ns = case.ns[rows]
+    ns = context.ns[rows]
     longest = np.zeros(int(run.max(initial=-1)) + 1)
     np.maximum.at(longest, run, ns)
     total = np.bincount(run, weights=ns)
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
 
 
-def many_tensors(case: RuleContext) -> Mask:
+def many_tensors(context: RuleContext) -> Mask:
     """Find kernels that work on many tensors at once, or are fused already."""
-    name = case.table.records.dictionary("kLongName")
+    name = context.table.records.dictionary("kLongName")
     fused = ("multi_tensor", "fused", "foreach", "triton_")
     is_fused = [any(part in text.lower() for part in fused) for text in name.values]
     return np.asarray(np.array([*is_fused, False]).take(name.index))
 
 
-def _elements(case: RuleContext) -> Int64Array:
+def _elements(context: RuleContext) -> Int64Array:
     """The elements of each row's largest input; estimated from its grid if sizes are unknown."""
-    records = case.table.records
+    records = context.table.records
     sizes, grid, block = (records.dictionary(name) for name in ("sizes", "grid", "block"))
     elements_of = np.array(
         [*(max((int(np.prod(one)) for one in value or ()), default=0) for value in sizes.values), 0]
@@ -536,15 +536,15 @@ def _elements(case: RuleContext) -> Int64Array:
     return np.where(elements_of[sizes.index] > 0, elements_of[sizes.index], launched)
 
 
-def _persistent(case: RuleContext) -> Mask:
+def _persistent(context: RuleContext) -> Mask:
     """Find kernels whose number of blocks does not follow the size of what they work on."""
-    records = case.table.records
+    records = context.table.records
     name, grid, sizes = (records.dictionary(each) for each in ("kLongName", "grid", "sizes"))
     rows = np.flatnonzero((grid.index >= 0) & (name.index >= 0))
-    sized = rows[(sizes.index[rows] >= 0) & (case.elements[rows] > 0)]
+    sized = rows[(sizes.index[rows] >= 0) & (context.elements[rows] > 0)]
     count = len(name.values)
     grids = _distinct(name.index[rows], grid.index[rows], count)
-    elements = _distinct(name.index[sized], case.elements[sized], count)
+    elements = _distinct(name.index[sized], context.elements[sized], count)
     by_name = np.array([bool(_PERSISTENT.search(split(text).path)) for text in name.values], bool)
     is_persistent = by_name | ((grids == 1) & (elements >= _SIZES_OF_ONE_GRID))
     return np.asarray(np.append(is_persistent, np.False_)[name.index])

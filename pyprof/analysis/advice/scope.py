@@ -44,9 +44,9 @@ class Scope:
         return {reason: names for reason, names in unseen.items() if names}
 
 
-def find_scope(case: RuleContext) -> Scope:
+def find_scope(context: RuleContext) -> Scope:
     """Check which rules had what they need, for most of the time."""
-    reasons = {need: check(case) for need, check in _CHECKS.items()}
+    reasons = {need: check(context) for need, check in _CHECKS.items()}
     looked_at: dict[str, None] = {}
     missing: dict[str, str] = {}
     for about, needs in subjects().values():
@@ -67,75 +67,77 @@ def find_scope(case: RuleContext) -> Scope:
 _SILENT = "nothing is amiss: this is for others"
 
 
-def _gpu(case: RuleContext) -> str | None:
-    return None if _share(case, ~case.kind(schema.CPU)) > 0 else _SILENT
+def _gpu(context: RuleContext) -> str | None:
+    return None if _share(context, ~context.kind(schema.CPU)) > 0 else _SILENT
 
 
-def _kernels(case: RuleContext) -> str | None:
-    return None if _gpu(case) is None else "judged on a GPU only"
+def _kernels(context: RuleContext) -> str | None:
+    return None if _gpu(context) is None else "judged on a GPU only"
 
 
-def _cpu(case: RuleContext) -> str | None:
-    return None if _share(case, case.kind(schema.CPU)) > 0 else _SILENT
+def _cpu(context: RuleContext) -> str | None:
+    return None if _share(context, context.kind(schema.CPU)) > 0 else _SILENT
 
 
-def _times(case: RuleContext) -> str | None:
-    if "start" not in case.table.records.columns:
+def _times(context: RuleContext) -> str | None:
+    if "start" not in context.table.records.columns:
         return "the file has no times"
-    if case.timeline is None:
+    if context.timeline is None:
         return _SILENT  # between rows that --where chose there is no idle time
-    if case.capture is not None and case.capture.tool == "ncu":
+    if context.capture is not None and context.capture.tool == "ncu":
         return "ncu runs each kernel alone"
-    return "launches blocked (CUDA_LAUNCH_BLOCKING=1)" if case.timeline.blocking else None
+    return "launches blocked (CUDA_LAUNCH_BLOCKING=1)" if context.timeline.blocking else None
 
 
-def _capture(case: RuleContext) -> str | None:
-    if case.capture is None:
+def _capture(context: RuleContext) -> str | None:
+    if context.capture is None:
         return _SILENT  # records of `pyprof parse`
-    return None if case.capture.ranges.num_rows else "no ranges were recorded"
+    return None if context.capture.ranges.num_rows else "no ranges were recorded"
 
 
-def _ops(case: RuleContext) -> str | None:
-    return _mostly(case, case.without_op, "the op is unknown for {} of {} time")
+def _ops(context: RuleContext) -> str | None:
+    return _mostly(context, context.without_op, "the op is unknown for {} of {} time")
 
 
-def _costs(case: RuleContext) -> str | None:
-    costs = case.table.costs
+def _costs(context: RuleContext) -> str | None:
+    costs = context.table.costs
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
-    return _mostly(case, unknown, "FLOPs or bytes are unknown for {} of {} time")
+    return _mostly(context, unknown, "FLOPs or bytes are unknown for {} of {} time")
 
 
-def _peaks(case: RuleContext) -> str | None:
-    number, classified = case.table.classified
+def _peaks(context: RuleContext) -> str | None:
+    number, classified = context.table.classified
     unknown = [each.flops_peak is None and each.bandwidth_peak is None for each in classified]
     return _mostly(
-        case, np.array(unknown, bool)[number], "the GPU's peaks are unknown: name it with --gpu"
+        context, np.array(unknown, bool)[number], "the GPU's peaks are unknown: name it with --gpu"
     )
 
 
-def _sms(case: RuleContext) -> str | None:
-    gpu = case.table.records.dictionary("gpu")
-    unknown = [not case.table.device_of(name).sm_count for name in (*gpu.values, None)]
-    return _mostly(case, np.array(unknown, bool)[gpu.index], "the GPU's number of SMs is unknown")
+def _sms(context: RuleContext) -> str | None:
+    gpu = context.table.records.dictionary("gpu")
+    unknown = [not context.table.device_of(name).sm_count for name in (*gpu.values, None)]
+    return _mostly(
+        context, np.array(unknown, bool)[gpu.index], "the GPU's number of SMs is unknown"
+    )
 
 
-def _counters(case: RuleContext) -> str | None:
-    return None if case.table.measured.any else _SILENT
+def _counters(context: RuleContext) -> str | None:
+    return None if context.table.measured.any else _SILENT
 
 
-def _mostly(case: RuleContext, unknown: Mask, reason: str) -> str | None:
+def _mostly(context: RuleContext, unknown: Mask, reason: str) -> str | None:
     """Return the reason if it is that of most of the time."""
     # copies and fills need no op
-    work = case.kind(schema.KERNEL) | case.kind(schema.GRAPH) | case.kind(schema.CPU)
-    share = _share(case, unknown & work) / (_share(case, work) or 1)
+    work = context.kind(schema.KERNEL) | context.kind(schema.GRAPH) | context.kind(schema.CPU)
+    share = _share(context, unknown & work) / (_share(context, work) or 1)
     if share <= _MAX_MISSING:
         return None
-    return reason.format(f"{100 * share:.0f} %", "CPU" if _gpu(case) == _SILENT else "kernel")
+    return reason.format(f"{100 * share:.0f} %", "CPU" if _gpu(context) == _SILENT else "kernel")
 
 
-def _share(case: RuleContext, rows: Mask) -> float:
-    total = case.ns[case.chosen].sum()
-    return float(case.ns[case.chosen & rows].sum() / total) if total else 0.0
+def _share(context: RuleContext, rows: Mask) -> float:
+    total = context.ns[context.chosen].sum()
+    return float(context.ns[context.chosen & rows].sum() / total) if total else 0.0
 
 
 _CHECKS: Mapping[str, Callable[[RuleContext], str | None]] = {

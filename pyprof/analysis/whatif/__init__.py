@@ -67,14 +67,14 @@ def predictions(
     Several that are possible together are predicted together, too, last. Raises ValueError for a
     change that no rule has.
     """
-    case = RuleContext(table)
+    context = RuleContext(table)
     wanted = _rules(changes)
     if any(peaks is not None and not is_cuda(peaks.name) for peaks in table.devices.values):
         return (), tuple(Refusal(name, _OTHER_VENDOR) for name in wanted)
-    given = {name: rule(unchanged(case)) for name, rule in wanted.items()}
+    given = {name: rule(unchanged(context)) for name, rule in wanted.items()}
     predicted = [each for each in given.values() if isinstance(each, Prediction)]
     predicted.sort(key=lambda each: each.kernels_ns.expected)
-    together = _together(unchanged(case), wanted, predicted)
+    together = _together(unchanged(context), wanted, predicted)
     if together is not None:
         predicted.append(together)
     return tuple(predicted), tuple(each for each in given.values() if isinstance(each, Refusal))

@@ -28,11 +28,11 @@ CHANGE = "--fuse attention"
 
 def predict(kernels: Kernels) -> Prediction | Refusal:
     """Replace each call by a kernel that moves its ends once, at a share of the roof."""
-    case = kernels.case
-    calls = attention_calls(case)
+    context = kernels.context
+    calls = attention_calls(context)
     if not calls:
         return Refusal(CHANGE, "no softmax lies between two products of its size")
-    dtypes = [kernels.dtype or dtype_of(case, call) for call in calls]
+    dtypes = [kernels.dtype or dtype_of(context, call) for call in calls]
     half = [(call, dtype) for call, dtype in zip(calls, dtypes, strict=True) if dtype in HALF]
     if not half:
         return Refusal(CHANGE, "fused attention was not faster in float32; add --dtype bf16")
@@ -42,7 +42,7 @@ def predict(kernels: Kernels) -> Prediction | Refusal:
             CHANGE, f"all {len(calls)} calls have fewer than {MIN_QUERIES} queries"
             f" or heads under {MIN_WIDTH}",
         )  # fmt: skip
-    fused = np.array([fused_ns(case, call, dtype) for call, dtype in suited])
+    fused = np.array([fused_ns(context, call, dtype) for call, dtype in suited])
     if np.isnan(fused).any():
         return Refusal(CHANGE, "the GPU's peaks are unknown")
     rows = np.concatenate([np.array(call.rows, np.int64) for call, _ in suited])

@@ -42,10 +42,10 @@ def rule(text: str) -> Callable[[Kernels], Prediction | Refusal]:
 
 def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusal:
     """Multiply the time of all but the optimizer and communication, which know no batch."""
-    case = kernels.case
-    follows = case.chosen & ~case.is_one("dir", "optim", "comm")
-    blocks = _blocks_per_sm(case)
-    filled = follows & ((np.minimum(blocks, blocks * factor) >= FILLED) | case.persistent)
+    context = kernels.context
+    follows = context.chosen & ~context.is_one("dir", "optim", "comm")
+    blocks = _blocks_per_sm(context)
+    filled = follows & ((np.minimum(blocks, blocks * factor) >= FILLED) | context.persistent)
     ns = kernels.ns
     share = ns[filled].sum() / max(ns[follows].sum(), 1)
     if share < _MIN_FILLED:
@@ -67,14 +67,14 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusa
     )
 
 
-def _blocks_per_sm(case: RuleContext) -> NDArray[np.float64]:
+def _blocks_per_sm(context: RuleContext) -> NDArray[np.float64]:
     """Return the thread blocks of each row by the SMs of its GPU; NaN if unknown."""
-    records = case.table.records
+    records = context.table.records
     grid, gpu = records.dictionary("grid"), records.dictionary("gpu")
     blocks = np.array(
         [*(float(np.prod(value)) if value else np.nan for value in grid.values), np.nan]
     )
     sms = np.array(
-        [case.table.device_of(name).sm_count or np.nan for name in (*gpu.values, None)], float
+        [context.table.device_of(name).sm_count or np.nan for name in (*gpu.values, None)], float
     )
     return np.asarray(blocks[grid.index] / sms[gpu.index])

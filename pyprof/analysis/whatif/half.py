@@ -50,22 +50,22 @@ def rule(short: str) -> Callable[[Kernels], Prediction | Refusal]:
 
 def predict(kernels: Kernels, short: str) -> Prediction | Refusal:
     """Predict products, attention and kernels that move bytes; others stay as they are."""
-    case, dtype, change = kernels.case, TYPES[short], change_of(short)
-    number, classified = case.table.classified
+    context, dtype, change = kernels.context, TYPES[short], change_of(short)
+    number, classified = context.table.classified
     is_float = np.array([entry.dtype in _FLOAT32 for entry in classified], bool)[number]
-    wanted = is_float & case.device_has(dtype) & ~case.is_one("dir", "optim", "comm")
+    wanted = is_float & context.device_has(dtype) & ~context.is_one("dir", "optim", "comm")
     if not wanted.any():
         return Refusal(change, f"no float32 kernels on a GPU with Tensor Cores for {dtype}")
     tensor_core = np.array([entry.dtype == "tf32" for entry in classified], bool)[number]
-    conv = wanted & case.role(Role.CONV) & tensor_core
-    products = np.flatnonzero(wanted & case.role(Role.GEMM, Role.CONV) & ~conv)
-    fused = np.flatnonzero(wanted & case.role(Role.ATTENTION))
+    conv = wanted & context.role(Role.CONV) & tensor_core
+    products = np.flatnonzero(wanted & context.role(Role.GEMM, Role.CONV) & ~conv)
+    fused = np.flatnonzero(wanted & context.role(Role.ATTENTION))
     after = kernels.ns.copy()
-    after[products] -= np.maximum(case.faster(products, dtype, narrower=_NARROWER), 0)
+    after[products] -= np.maximum(context.faster(products, dtype, narrower=_NARROWER), 0)
     after[fused] = np.fmin(_attention_ns(kernels, fused, dtype), after[fused])
     after[conv] *= _TENSOR_CORE_CONV
     for role, share in SHARES.items():
-        after[wanted & case.role(role)] *= share
+        after[wanted & context.role(role)] *= share
     unknown = np.isnan(after)
     if kernels.ns[unknown].sum() > (1 - _MIN_KNOWN) * kernels.ns[wanted].sum():
         return Refusal(change, "FLOPs or bytes of too many products are unknown")
@@ -90,7 +90,7 @@ def predict(kernels: Kernels, short: str) -> Prediction | Refusal:
 
 def _attention_ns(kernels: Kernels, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
     """Return the time of fused attention at the share of the roof that it reaches; or NaN."""
-    table = kernels.case.table
+    table = kernels.context.table
     peaks = [table.devices.at(row) for row in rows.tolist()]
     flops = [rate.value if p and (rate := p.flops(dtype, True)) else np.nan for p in peaks]  # noqa: FBT003 - of Tensor Cores
     bandwidth = [p.bandwidth.value if p and p.bandwidth else np.nan for p in peaks]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Kernels:
     """All rows after the changes made so far."""
 
-    case: RuleContext
+    context: RuleContext
     ns: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -47,21 +47,21 @@ class Kernels:
     def span(self) -> Span:
         """Sums of all rows."""
         return Span(
-            now=round(float(self.case.ns.sum())),
+            now=round(float(self.context.ns.sum())),
             low=round(float(self.low.sum())),
             expected=round(float(self.ns.sum())),
             high=round(float(self.high.sum())),
         )
 
 
-def unchanged(case: RuleContext) -> Kernels:
+def unchanged(context: RuleContext) -> Kernels:
     """Return the rows of a capture as recorded."""
-    moved = case.table.costs.bytes.astype(float)
+    moved = context.table.costs.bytes.astype(float)
     return Kernels(
-        case=case,
-        ns=case.ns,
-        low=case.ns,
-        high=case.ns,
+        context=context,
+        ns=context.ns,
+        low=context.ns,
+        high=context.ns,
         bytes=np.where(moved >= 0, moved, np.nan),
-        attention=np.zeros(len(case.ns), bool),
+        attention=np.zeros(len(context.ns), bool),
     )

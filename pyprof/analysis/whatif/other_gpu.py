@@ -72,8 +72,8 @@ def predict(kernels: Kernels, name: str) -> Prediction | Refusal:
     Kernels of unknown cost change as the others do together; copies from and to the host and
     communication stay.
     """
-    change, target, computed = f"{OPTION} {name}", board(name), _computed(kernels.case)
-    boards = _boards(kernels.case, computed) if isinstance(target, Board) else target
+    change, target, computed = f"{OPTION} {name}", board(name), _computed(kernels.context)
+    boards = _boards(kernels.context, computed) if isinstance(target, Board) else target
     if isinstance(boards, str) or isinstance(target, str):
         return Refusal(change, str(boards))
     if kernels.dtype is not None:
@@ -133,9 +133,9 @@ def outcomes_of(*boards: Board) -> str:
     return STAND_IN if any(each.is_stand_in for each in boards) else OPTION
 
 
-def _boards(case: RuleContext, rows: Mask) -> Mapping[int, Board] | str:
+def _boards(context: RuleContext, rows: Mask) -> Mapping[int, Board] | str:
     """Return the GPUs of the capture by their places in its column, or why there is one without."""
-    gpu = case.table.records.dictionary("gpu")
+    gpu = context.table.records.dictionary("gpu")
     boards = {}
     for index in np.unique(gpu.index[rows]).tolist():
         name = gpu.values[index] if index >= 0 else None
@@ -158,18 +158,20 @@ def _assumption(*boards: Board) -> str:
     return "; ".join([text, *dict.fromkeys(stand_ins)])
 
 
-def _computed(case: RuleContext) -> Mask:
+def _computed(context: RuleContext) -> Mask:
     """Find what a GPU computes: neither communication nor copies between it and the host."""
-    on_device = case.named(_ON_DEVICE)
-    return np.asarray(case.chosen & ((activity_classes(case.table.records) == COMPUTE) | on_device))
+    on_device = context.named(_ON_DEVICE)
+    return np.asarray(
+        context.chosen & ((activity_classes(context.table.records) == COMPUTE) | on_device)
+    )
 
 
 def _ratios(kernels: Kernels, boards: Mapping[int, Board], target: Board) -> NDArray[np.float64]:
     """Return each row's time there by its time here; NaN without a measured family or a cost."""
-    costs, gpu = kernels.case.table.costs, kernels.case.table.records.dictionary("gpu").index
+    costs, gpu = kernels.context.table.costs, kernels.context.table.records.dictionary("gpu").index
     flops = np.where(costs.flops >= 0, costs.flops, np.nan)
     ratio = np.full(len(kernels.ns), np.nan)
-    for family, rows in _families(kernels.case).items():
+    for family, rows in _families(kernels.context).items():
         for index, here in boards.items():
             some = rows & (gpu == index)
             work = flops[some] if family in _PRODUCTS else 0.0
@@ -177,23 +179,28 @@ def _ratios(kernels: Kernels, boards: Mapping[int, Board], target: Board) -> NDA
     return ratio
 
 
-def _families(case: RuleContext) -> dict[str, Mask]:
+def _families(context: RuleContext) -> dict[str, Mask]:
     """Find the rows of each calibrated family."""
-    number, classified = case.table.classified
+    number, classified = context.table.classified
     dtype = np.array([entry.dtype or "" for entry in classified])[number]
     wide = ~np.isin(dtype, [*HALF])
-    params = case.table.costs.params
-    batched = np.array([*(_batch(each) > 1 for each in params), False])[case.table.costs.params_of]
+    params = context.table.costs.params
+    batched = np.array([*(_batch(each) > 1 for each in params), False])[
+        context.table.costs.params_of
+    ]
     products = (
-        case.role(Role.GEMM) & case.family("gemm") & (dtype == DTYPE) & ~case.table.costs.helper
+        context.role(Role.GEMM)
+        & context.family("gemm")
+        & (dtype == DTYPE)
+        & ~context.table.costs.helper
     )
-    fused = case.role(Role.TRITON) & ~case.family("gemm", "conv", "attention")
+    fused = context.role(Role.TRITON) & ~context.family("gemm", "conv", "attention")
     return {
         "gemm": products & ~batched,
         "bmm": products & batched,
-        "softmax": case.role(Role.SOFTMAX) & wide,
-        "norm": case.role(Role.NORM) & wide,
-        "pointwise": (case.role(*_MEMORY) | fused) & wide,
+        "softmax": context.role(Role.SOFTMAX) & wide,
+        "norm": context.role(Role.NORM) & wide,
+        "pointwise": (context.role(*_MEMORY) | fused) & wide,
     }
 
 

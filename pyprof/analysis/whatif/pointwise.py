@@ -19,15 +19,15 @@ _MIN_KNOWN = 0.8
 
 def predict(kernels: Kernels) -> Prediction | Refusal:
     """Predict the time of chains whose outer inputs and outputs are moved once."""
-    case = kernels.case
-    rows, chain = pointwise_chains(case, ~kernels.attention)
+    context = kernels.context
+    rows, chain = pointwise_chains(context, ~kernels.attention)
     if not len(rows):
         return Refusal(CHANGE, "no two point-wise kernels follow one another on a stream")
     moved, ns = kernels.bytes[rows], kernels.ns[rows]
     known = np.isfinite(moved)
     if ns[known].sum() < _MIN_KNOWN * ns.sum():
         return Refusal(CHANGE, "the bytes of too many point-wise kernels are unknown")
-    bandwidth = bandwidths(case)[rows]
+    bandwidth = bandwidths(context)[rows]
     if np.isnan(bandwidth).any():
         return Refusal(CHANGE, "the GPU's bandwidth is unknown")
     fused = chain_ns(ns, moved, chain, bandwidth)

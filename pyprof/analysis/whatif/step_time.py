@@ -62,7 +62,7 @@ class StepTime:
 
     def _subtracted(self, kernels: Kernels, ns: NDArray[np.float64]) -> float:
         rows = self.recorded.row[self.critical]
-        saved = float((kernels.case.ns[rows] - ns[rows]).sum())
+        saved = float((kernels.context.ns[rows] - ns[rows]).sum())
         steps = self.steps or 1
         return max(self.now_ns - saved / steps, float(ns[rows].sum()) / steps)
 

@@ -17,11 +17,11 @@ CHANGE = "--dtype tf32"
 
 def predict(kernels: Kernels) -> Prediction | Refusal:
     """Predict products at the share of TF32's peak that they reach of float32's."""
-    case = kernels.case
-    rows = np.flatnonzero(case.reason_startswith("TF32: off") & case.device_has("tf32"))
+    context = kernels.context
+    rows = np.flatnonzero(context.reason_startswith("TF32: off") & context.device_has("tf32"))
     if not len(rows):
         return Refusal(CHANGE, "no float32 products without Tensor Cores on a GPU that has TF32")
-    gains = case.faster(rows, "tf32")
+    gains = context.faster(rows, "tf32")
     known = np.isfinite(gains)
     if not known.any():
         return Refusal(CHANGE, "FLOPs or bytes of the products are unknown")
