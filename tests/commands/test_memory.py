@@ -157,6 +157,10 @@ def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
     shown = run("memory", tmp_path).stdout
     assert shown.startswith("Memory of rank 1, cuda:0: 1 event")
     assert "Peaks of memory" in shown
+    target = tmp_path / "stacks.collapsed"
+    assert run("memory", tmp_path, "-o", target).code == 0
+    roots = [line.partition(";")[0] for line in target.read_text().splitlines()]
+    assert roots == ["rank 0, cuda:0", "rank 1, cuda:0"]
 
 
 def test_a_file_without_memory_is_refused(tmp_path: Path) -> None:

@@ -48,3 +48,20 @@ def test_layers_directions_and_projections_are_recognised(
     gates = _KINDS[kind.partition("_")[0]][1] * STEPS * BATCH * HIDDEN * count
     assert written_bytes(call) == sum(t.nbytes for t in out)
     assert ops.cost(call).flops == counted.get_total_flops() + gates
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", "lstm"), ("GRU", "gru"), ("RNN", "rnn")])
+def test_a_cell_without_a_batch_costs_what_a_batch_of_one_costs(kind: str, gates: str) -> None:
+    """And the products have the FLOPs of torch's counter."""
+    cell = getattr(torch.nn, f"{kind}Cell")(8, HIDDEN)
+    states = 2 if kind == "LSTM" else 1
+    found = {}
+    for shape in ((), (1,), (BATCH,)):
+        x, hidden = torch.randn(*shape, 8), [torch.zeros(*shape, HIDDEN)] * states
+        with FlopCounterMode(display=False) as counter:
+            cell(x, tuple(hidden) if states == 2 else hidden[0])
+        cost: Any = ops.cost(python_call(f"{kind}Cell", "forward", x, *hidden))
+        products = cost.flops - hidden[0].numel() * _KINDS[gates][1]
+        assert products == counter.get_total_flops()
+        found[shape] = cost.flops, cost.bytes
+    assert found[()] == found[(1,)]
