@@ -1,8 +1,9 @@
 """Embeddings and bags of them: rows of a table selected, or added up bag by bag.
 
-No arithmetic except the additions of bags and of gradients. Bytes: indices and offsets, the rows
-that are picked (at most the table), the result; backward the whole table's gradient, which is
-dense, or a row for each index if a sparse one is asked for.
+No arithmetic except the additions of bags and of gradients, and products with weights of samples.
+Bytes: indices, offsets and weights, the rows that are picked (at most the table), the result;
+backward the whole table's gradient, which is dense, or a row for each index if a sparse one is
+requested.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _TABLE = f16(100, 8)
 _IDS = i64(4, 5)
 _FLAT = i64(6)
 _STARTS = i64(2)
+_WEIGHTS = f16(6)
+_OPTIONS = "Tensor? per_sample_weights, bool include_last_offset"
 
 
 # 20 ids of 8 bytes; 20 rows of 8 read and written of 2 bytes: 160 + 320 + 320
@@ -106,7 +109,9 @@ def _bags(a: Args) -> tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]:
     ids, table, offsets = a.tensor("input"), a.tensor("weight"), a.optional("offsets")
     width = size(table, -1)
     count = size(ids if offsets is None else offsets, 0)
-    places = (ids, *a.present("offsets"))
+    if offsets is not None and a.flag("include_last_offset", default=False):
+        count -= 1
+    places = (ids, *a.present("offsets", "per_sample_weights"))
     return table, places, like(table, (ids.numel, width)), like(table, (count, width))
 
 
@@ -116,51 +121,77 @@ def _bags(a: Args) -> tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]:
     "torch.nn.functional.embedding_bag",
     signature=(
         "Index input, Tensor weight, Index? offsets, float max_norm, float norm_type, "
-        "bool scale_grad_by_freq, str mode, bool sparse"
+        f"bool scale_grad_by_freq, str mode, bool sparse, {_OPTIONS}"
     ),
     example=Example((_FLAT, _TABLE, _STARTS), flops=48, bytes=192),
 )
 @op(
     *("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"),
     signature=(
-        "Tensor weight, Index input, Index? offsets, bool scale_grad_by_freq, int mode, bool sparse"
+        "Tensor weight, Index input, Index? offsets, bool scale_grad_by_freq, int mode, "
+        f"bool sparse, {_OPTIONS}"
     ),
-    example=Example((_TABLE, _FLAT, _STARTS), flops=48, bytes=192),
+    # 48 products more, and 6 weights of 2 bytes
+    example=Example((_TABLE, _FLAT, _STARTS, False, 0, False, _WEIGHTS), flops=96, bytes=204),
 )
 def embedding_bag(a: Args) -> Work:
-    """The rows of each bag are added."""
+    """The rows of each bag are added, each times its weight if there are weights."""
     table, places, rows, sums = _bags(a)
-    return Work(rows.numel, (*places, picked(table, rows.numel)), (sums,))
+    each = 2 if a.given("per_sample_weights") else 1
+    return Work(each * rows.numel, (*places, picked(table, rows.numel)), (sums,))
 
 
 # the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
-# gradient 800 written of 2 bytes
+# gradient 800 written of 2 bytes; with weights 48 products, too, and for the gradients of the
+# weights 96 operations: 6 weights and 48 of the table read, 6 written
 @op("torch.nn.functional.embedding_bag", direction=BPROP, flops=48, bytes=1696)
-@op(*("embedding_bag", "_embedding_bag"), direction=BPROP, flops=48, bytes=1696)
+@op(*("embedding_bag", "_embedding_bag"), direction=BPROP, flops=192, bytes=1816)
 def embedding_bag_backward(a: Args) -> Work:
     """Each bag's gradient is added to the rows that were in it."""
     table, places, rows, sums = _bags(a)
+    weights = a.present("per_sample_weights")
+    reads, flops = (*places, sums), 0
+    if weights:
+        reads, flops = (*reads, picked(table, rows.numel)), 3 * rows.numel
     if _asks_for_sparse(a):
-        return Work(0, (*places, sums), (like(a.tensor("input")), rows))
-    return Work(rows.numel, (*places, sums), (like(table),))
+        return Work(flops, reads, (*weights, like(a.tensor("input")), rows))
+    return Work(flops + rows.numel, reads, (*weights, like(table)))
 
 
-# the same, where each row's bag is known: 48 additions; 6 indices and 6 bags of 8 bytes, go 16
-# read, the table's gradient 800 written of 2 bytes
+# the same, where each row's bag is known: 48 additions and 48 products; 6 indices and 6 bags of 8
+# bytes, go 16 and 6 weights read, the table's gradient 800 written of 2 bytes
 @op(
     "aten::_embedding_bag_dense_backward",
     signature=(
         "Tensor grad, Index indices, Index offset2bag, any bag_size, any maximum_indices,"
-        "int num_weights"
+        "int num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights"
     ),
-    example=Example((f16(2, 8), _FLAT, _FLAT, None, None, 100), flops=48, bytes=1728),
+    example=Example(
+        (f16(2, 8), _FLAT, _FLAT, None, None, 100, False, 0, _WEIGHTS), flops=96, bytes=1740
+    ),
 )
 def embedding_bag_dense_backward(a: Args) -> Work:
     """The same as ATen's own op."""
     go, ids = a.tensor("grad"), a.tensor("indices")
     width = size(go, -1)
-    reads = (go, ids, a.tensor("offset2bag"))
+    reads = (go, ids, a.tensor("offset2bag"), *a.present("per_sample_weights"))
+    flops = (len(reads) - 2) * ids.numel * width
     if not a.known("num_weights"):
-        return Work(ids.numel * width, reads, extra_bytes=None, why="num_weights not recorded")
+        return Work(flops, reads, extra_bytes=None, why="num_weights not recorded")
     table = fresh((a.integer("num_weights", 0), width), go.dtype)
-    return Work(ids.numel * width, reads, (table,))
+    return Work(flops, reads, (table,))
+
+
+# a product and a sum for each of 48; 6 indices and 2 offsets of 8 bytes, go 16 and 48 of the table
+# read, 6 written of 2 bytes
+@op(
+    "aten::_embedding_bag_per_sample_weights_backward",
+    signature="Tensor grad, Tensor weight, Index indices, Index offsets",
+    example=Example((f16(2, 8), _TABLE, _FLAT, _STARTS), flops=96, bytes=204),
+)
+def embedding_bag_weights_backward(a: Args) -> Work:
+    """The gradient of each sample's weight: its row times its bag's gradient."""
+    go, table, ids = a.tensor("grad"), a.tensor("weight"), a.tensor("indices")
+    count = ids.numel * size(table, -1)
+    reads = (go, picked(table, count), ids, a.tensor("offsets"))
+    return Work(2 * count, reads, (like(go, ids.shape),))
