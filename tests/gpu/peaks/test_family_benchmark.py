@@ -27,6 +27,8 @@ def test_each_family_has_the_median_of_its_shapes() -> None:
     assert found["gemm float32"] == pytest.approx(
         max(2 * 128 * 32 * 32 / 8.1e12, 4 * (2 * 128 * 32 + 32 * 32) / 320e9) / 1e-3, rel=0.05
     )
+    batched = 2 * (2 * 32 * 2 + 32 * 32)  # elements of the shape in the middle
+    assert found["bmm float32"] == pytest.approx(batched * 4 / 320e9 / 1e-3, rel=0.05)
     assert found["softmax float32"] == pytest.approx(2 * 256 * 32 * 4 / 320e9 / 1e-3, rel=0.05)
     assert torch.get_float32_matmul_precision() == before
 

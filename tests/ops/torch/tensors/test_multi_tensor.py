@@ -26,3 +26,18 @@ def test_apexs_kernels_by_hand(name: str, lists: int, flops: int, moved: int) ->
     """FLOPs per element, and how often each of 30 elements of 4 bytes is moved."""
     cost = ops.cost(Call("amp_C", f"multi_tensor_{name}", (65536, i32(1), (PARTS,) * lists)))
     assert (cost.flops, cost.bytes) == (30 * flops, 30 * 4 * moved)
+
+
+@pytest.mark.parametrize(
+    ("name", "lists", "each"),
+    [
+        ("_fused_adam_", 4, 32),  # moments 3 + 4, a root 20, a division and eps 2, the step 3
+        ("_fused_adamw_", 4, 33),  # and the decay
+        ("_fused_adagrad_", 3, 26),  # g g, its sum; a root 20, eps, a division, the step 2
+        ("_fused_sgd_", 3, 4),
+    ],
+)
+def test_fused_optimizers_by_hand(name: str, lists: int, each: int) -> None:
+    """FLOPs per element."""
+    cost = ops.cost(Call("aten", name, (PARTS,) * lists))
+    assert cost.flops == 30 * each
