@@ -170,20 +170,34 @@ def _gradient(a: Args, flops: int | None) -> Work:
     return Work(flops, (go,), (x,), no_flops="" if flops is not None else _NO_ANTIALIAS)
 
 
+# --- grid sampling --------------------------------------------------------------------------------
+_GRID = f16(2, 8, 8, 2)
+_AT_POSITIONS = "Tensor input, Tensor grid, any mode"
+
+
+def _taps(a: Args, rank: int) -> int | None:
+    """Return the neighbours of a position; None if the mode is unknown."""
+    mode = a.value("mode", 0) if a.known("mode") else None
+    return {0: 2**rank, 1: 1, 2: 16, "bilinear": 2**rank, "nearest": 1, "bicubic": 16}.get(mode)
+
+
 # 2 * 3 * 8 * 8 = 384 outputs of 7; 96 and the grid's 256 read, 384 written of 2 bytes
 @op(
     *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler"),
-    signature="Tensor input, Tensor grid",
-    example=Example((_X, f16(2, 8, 8, 2)), flops=2688, bytes=1472, mod=NN),
+    signature=_AT_POSITIONS,
+    example=Example((_X, _GRID), flops=2688, bytes=1472, mod=NN),
     batch=("input", "grid"),
 )
 def grid_sample(a: Args) -> Work:
-    """Each output is a bilinear sum at a position of the grid."""
+    """Each output is a weighted sum of the neighbours of a position of the grid."""
     x, grid = a.tensor("input"), a.tensor("grid")
     # batch, channel, place
     require(len(x.shape) == len(grid.shape) and has_rank(x, 3, or_more=True))
     out = like(x, (*x.shape[:2], *grid.shape[1:-1]))
-    return Work((2 ** (len(x.shape) - 1) - 1) * out.numel, (x, grid), (out,))
+    taps = _taps(a, len(x.shape) - 2)
+    if taps is None:
+        return Work(None, (x, grid), (out,), no_flops="mode not recorded")
+    return Work((2 * taps - 1 if taps > 1 else 0) * out.numel, (x, grid), (out,))
 
 
 # each of 384 is weighted and added at 4 places (8) and its place's gradient found (8): 16; go 384,
@@ -197,15 +211,33 @@ def grid_sample(a: Args) -> Work:
 )
 @op(
     *("aten::grid_sampler_2d_backward", "aten::grid_sampler_3d_backward"),
-    signature="Tensor grad_output, Tensor input, Tensor grid",
-    example=Example((f16(2, 3, 8, 8), _X, f16(2, 8, 8, 2)), flops=6144, bytes=2176),
+    signature=(
+        "Tensor grad_output, Tensor input, Tensor grid, any mode, any padding_mode,"
+        "any align_corners, any output_mask"
+    ),
+    # bicubic, of the grid alone: 32; the input's 96 are not written
+    example=Example(
+        (f16(2, 3, 8, 8), _X, _GRID, 2, 0, False, (False, True)), flops=12288, bytes=1984
+    ),
+)
+@op(
+    "aten::cudnn_grid_sampler_backward",
+    signature="Tensor input, Tensor grid, Tensor grad_output",
+    example=Example((_X, _GRID, f16(2, 3, 8, 8)), flops=6144, bytes=2176),
 )
 def grid_sample_backward(a: Args) -> Work:
-    """The gradients of input and grid."""
+    """The gradients of input and grid, or those that the mask asks for."""
     forward = grid_sample(a)
     x, grid = forward.reads
-    go = a.optional("grad_output") or forward.writes[0]
-    return Work(2 ** len(x.shape) * go.numel, (go, x, grid), (like(x), like(grid)))
+    go, mask = a.optional("grad_output") or forward.writes[0], a.values.get("output_mask")
+    wanted = mask if isinstance(mask, tuple) and len(mask) == len(forward.reads) else (True, True)
+    writes = tuple(like(t) for t, one in zip(forward.reads, wanted, strict=True) if one)
+    taps = _taps(a, len(x.shape) - 2)
+    if taps is None:
+        return Work(None, (go, x, grid), writes, no_flops=forward.no_flops)
+    each = (2 * taps, 2 * taps) if taps > 1 else (1, 0)  # the nearest does not move with the grid
+    flops = sum(count for count, one in zip(each, wanted, strict=True) if one) * go.numel
+    return Work(flops, (go, x, grid), writes)
 
 
 # --- padding ------------------------------------------------------------------------------------
