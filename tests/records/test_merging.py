@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyprof.records.merging import (
     known_in_both,
     merge_sums,
+    merge_tables,
     merge_unique,
     merged_by,
     same_or_none,
@@ -92,3 +93,13 @@ def test_a_type_without_a_rule_is_refused(value: object) -> None:
     """A flag could hold if either does or if both do: its field has to say which."""
     with pytest.raises(TypeError, match="no rule for merging"):
         merge_sums(value, value)
+
+
+def test_numbers_of_equal_keys_are_added() -> None:
+    """Integers and floats; each combination of the other columns has one row."""
+    one = pa.table({"op": ["mm", "relu"], "dir": ["fprop"] * 2, "ns": [3, 5], "share": [0.5, 0.25]})
+    other = pa.table({"op": ["relu"], "dir": ["fprop"], "ns": [7], "share": [0.5]})
+    assert merge_tables(one, other).sort_by("op").to_pylist() == [
+        {"op": "mm", "dir": "fprop", "ns": 3, "share": 0.5},
+        {"op": "relu", "dir": "fprop", "ns": 12, "share": 0.75},
+    ]

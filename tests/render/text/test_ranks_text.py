@@ -130,3 +130,11 @@ def test_with_all_ranks_nothing_is_missing() -> None:
     rows = _reduces({1: 300}, (0, 1), "0", "[0, 1]")
     assert compare_ranks(gathered(rows)).absent == ()
     assert compare_ranks(gathered(_reduces({}, (3,)))).absent == ()
+
+
+@pytest.mark.parametrize(("late_us", "listed"), [(2, 1), (4, 2)])
+def test_stragglers_that_cost_next_to_nothing_are_not_listed(late_us: int, listed: int) -> None:
+    """Those that cost less than 1 % of what the worst one costs."""
+    rows = [*_reduces({1: 300}, range(3)), *_reduces({2: late_us}, range(3), "1", "[0, 1, 2]")]
+    lines = report_lines(compare_ranks(gathered(rows)), 16)
+    assert sum(line.startswith("rank ") for line in lines) == listed
