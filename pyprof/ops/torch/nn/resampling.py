@@ -84,8 +84,8 @@ _MODES = {
     "upsample_bicubic2d": "bicubic",
 }
 _ANTIALIASED = tuple(f"_upsample_{mode}2d_aa" for mode in ("bilinear", "bicubic", "lanczos"))
-_SIGNATURE = "Tensor input, any size, any align_corners, any scale_factor"
-_BACKWARD = "Tensor grad_output, any output_size, any input_size"
+_UPSAMPLE = "Tensor input, any size, any align_corners, any scale_factor"
+_UPSAMPLE_BACKWARD = "Tensor grad_output, any output_size, any input_size"
 
 
 @op(
@@ -98,7 +98,7 @@ _BACKWARD = "Tensor grad_output, any output_size, any input_size"
 )
 @op(
     *(f"aten::{name}" for name in _MODES if "nearest" not in name),
-    signature=_SIGNATURE,
+    signature=_UPSAMPLE,
     # as above
     example=Example(
         (_X, (8, 8), False, 2.0, 2.0), flops=2688, bytes=960, op="upsample_bilinear2d", mod="aten"
@@ -122,7 +122,7 @@ def _resized(a: Args) -> tuple[Tensor, Tensor]:
 # 96 read, 384 written of 2 bytes
 @op(
     *(f"aten::{name}" for name in _ANTIALIASED),
-    signature=_SIGNATURE,
+    signature=_UPSAMPLE,
     example=Example((_X, (8, 8), False, None), flops=None, bytes=960),
 )
 def antialiased(a: Args) -> Work:
@@ -134,7 +134,7 @@ def antialiased(a: Args) -> Work:
 # as above, from the incoming gradient of 384 to one of 96
 @op(
     *(f"aten::{name}_backward" for name in _MODES),
-    signature=_BACKWARD,
+    signature=_UPSAMPLE_BACKWARD,
     example=Example(
         (f16(2, 3, 8, 8), (8, 8), (2, 3, 4, 4), False, 2.0, 2.0),
         flops=3072,
@@ -147,21 +147,21 @@ def upsample_backward(a: Args) -> Work:
     """Each incoming gradient is spread over the neighbours."""
     go = a.tensor("grad_output")
     flops = (_each(_MODES[a.op.removesuffix("_backward")]) + 1) * go.numel
-    return _gradient(a, flops)
+    return _resize_gradient(a, flops)
 
 
 # 384 read, 96 written of 2 bytes
 @op(
     *(f"aten::{name}_backward" for name in _ANTIALIASED),
-    signature=_BACKWARD,
+    signature=_UPSAMPLE_BACKWARD,
     example=Example((f16(2, 3, 8, 8), (8, 8), (2, 3, 4, 4), False), flops=None, bytes=960),
 )
 def antialiased_backward(a: Args) -> Work:
     """Each incoming gradient is spread over the pixels below its filter."""
-    return _gradient(a, None)
+    return _resize_gradient(a, None)
 
 
-def _gradient(a: Args, flops: int | None) -> Work:
+def _resize_gradient(a: Args, flops: int | None) -> Work:
     go = a.tensor("grad_output")
     size = a.value("input_size") if a.known("input_size") else None
     if not isinstance(size, tuple):
@@ -172,7 +172,6 @@ def _gradient(a: Args, flops: int | None) -> Work:
 
 # --- grid sampling --------------------------------------------------------------------------------
 _GRID = f16(2, 8, 8, 2)
-_AT_POSITIONS = "Tensor input, Tensor grid, any mode"
 
 
 def _taps(a: Args, rank: int) -> int | None:
@@ -184,7 +183,7 @@ def _taps(a: Args, rank: int) -> int | None:
 # 2 * 3 * 8 * 8 = 384 outputs of 7; 96 and the grid's 256 read, 384 written of 2 bytes
 @op(
     *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler"),
-    signature=_AT_POSITIONS,
+    signature="Tensor input, Tensor grid, any mode",
     example=Example((_X, _GRID), flops=2688, bytes=1472, mod=NN),
     batch=("input", "grid"),
 )

@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 
-torch: Any = pytest.importorskip("torch")
-
 from pyprof import ops
 from tests.ops.contract import contract_of
-from tests.ops.torch_calls import python_call
 
 test_formulas_keep_the_contract = contract_of("torch.nn.image_columns")
 
@@ -26,6 +23,9 @@ WINDOWS = [
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_bytes_are_those_of_torchs_tensors(window: dict[str, Any]) -> None:
     """With padding, dilation and strides; both directions of a copy have the same size."""
+    torch: Any = pytest.importorskip("torch")
+    from tests.ops.torch_calls import python_call  # noqa: PLC0415 - needs torch
+
     image = torch.zeros(IMAGE)
     columns = torch.nn.functional.unfold(image, **window)
     moved = (image.numel() + columns.numel()) * 4
