@@ -64,6 +64,9 @@ FORWARD: dict[str, int | None] = {
     "torch.quantile(x, 0.5)": 3,  # sorted for nothing; one interpolation
     "F.embedding_bag(ids, table)": 16 * 10 * 32,
     "F.embedding_bag(ids, table, mode='sum')": 16 * 10 * 32,
+    "F.embedding_bag(ids, table, mode='sum', per_sample_weights=torch.ones(16, 10) * one)": (
+        2 * 16 * 10 * 32 + 160
+    ),
     # Factorisations, by LAPACK Working Note 41: without lower orders.
     "torch.logdet(spd)": 2 * 32**3 // 3,
     "torch.linalg.qr(m)": 2 * (2 * 32**3 - 2 * 32**3 // 3 - 1),  # rounded twice
@@ -127,6 +130,9 @@ BACKWARD: dict[str, int | None] = {
     "F.pdist(x)": 4 * (64 * 63 // 2) * 48,
     # Bags' bounds become an index a row: ones added up, less one, a running sum.
     "F.embedding_bag(ids, table, mode='sum')": 16 * 10 * 32 + 16 + 161 + 1,
+    "F.embedding_bag(ids, table, mode='sum', per_sample_weights=torch.ones(16, 10) * one)": (
+        4 * 16 * 10 * 32 + 2 * 160 + 16 + 161 + 1
+    ),
     # Places and sizes that depend on the data, or that profilers do not tell.
     "x[b]": None,
     "torch.matrix_exp(m)": None,

@@ -112,7 +112,6 @@ _RESULT = {
     "upsample_bilinear2d": 7,
     "upsample_trilinear3d": 15,
     "upsample_bicubic2d": 31,
-    "grid_sampler_2d": 7,
 }
 """Operations an element of the (first) result."""
 
@@ -137,7 +136,6 @@ _OPERAND = {
     "upsample_bilinear2d_backward": 8,
     "upsample_trilinear3d_backward": 16,
     "upsample_bicubic2d_backward": 32,
-    "grid_sampler_2d_backward": 16,
     "native_layer_norm_backward": 10,
     "native_group_norm_backward": 10,
     "native_batch_norm_backward": 10,
@@ -356,14 +354,39 @@ def _adaptive_backward(op: _Op) -> int:
     return _size(op.args[1])
 
 
-@_counts("_embedding_bag_forward_only")
+@_counts("_embedding_bag _embedding_bag_forward_only")
 def _bags(op: _Op) -> int:
-    return _size(op.args[1]) * _width(op.args[0])
+    weighted = op.arg(6, "per_sample_weights") is not None
+    return (1 + weighted) * _size(op.args[1]) * _width(op.args[0])
 
 
 @_counts("_embedding_bag_backward")
 def _bags_backward(op: _Op) -> int:
-    return _size(op.args[1]) * _width(op.args[0])
+    weighted = op.arg(10, "per_sample_weights") is not None
+    return (1 + weighted) * _size(op.args[1]) * _width(op.args[0])
+
+
+@_counts("_embedding_bag_per_sample_weights_backward")
+def _weights_of_bags_backward(op: _Op) -> int:
+    return 2 * _size(op.args[2]) * _width(op.args[1])
+
+
+_NEIGHBOURS = (4, 1, 16)
+"""Of a position in two dimensions, by the number of the mode: linear, nearest, cubic."""
+
+
+@_counts("grid_sampler_2d")
+def _grid(op: _Op) -> int:
+    neighbours = _NEIGHBOURS[op.args[2]]
+    return (2 * neighbours - 1 if neighbours > 1 else 0) * _size(op.first)
+
+
+@_counts("grid_sampler_2d_backward")
+def _grid_backward(op: _Op) -> int:
+    neighbours = _NEIGHBOURS[op.args[3]]
+    of_input, of_grid = op.args[6]
+    each = 2 * neighbours * (of_input + of_grid) if neighbours > 1 else of_input
+    return int(each) * _size(op.args[0])
 
 
 @_counts("linalg_qr")
