@@ -48,7 +48,7 @@ def real(paths: Iterable[Path]) -> list[ParameterSet]:
     return [
         pytest.param(
             path,
-            marks=pytest.mark.slow if _is_large(path) else (),
+            marks=pytest.mark.long if _is_large(path) else (),
             id=f"{path.parent.name}-{path.name}",
         )
         for path in sorted(paths)
@@ -73,6 +73,21 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Make `long` what `few` leaves out of a test's parameters; those kept are evenly spaced."""
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("long"):
+            families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for family in families.values():
+        (count,) = next(family[0].iter_markers("few")).args
+        kept = {len(family) * place // count for place in range(count)}
+        for place, item in enumerate(family):
+            if place not in kept:
+                item.add_marker(pytest.mark.long)
 
 
 def pytest_collection_finish() -> None:

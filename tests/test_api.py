@@ -39,6 +39,7 @@ def _without_warnings(answer: Answer | dict[str, Any]) -> dict[str, Any]:
     return {**content, "warnings": []}
 
 
+@pytest.mark.slow
 def test_summary_equals_the_commands_json(net: Path) -> None:
     """For all rows, and for chosen steps and rows."""
     everything = ("--top", "1000", "--json")
@@ -53,6 +54,7 @@ def test_summary_equals_the_commands_json(net: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_diff_equals_the_commands_json(net: Path, tmp_path: Path) -> None:
     """With rows matched by the given keys."""
     slower = capture(tmp_path / "slower.sqlite", steps=4, slower=3)
@@ -125,6 +127,7 @@ def test_dir_lists_the_public_names_and_help_documents_them() -> None:
     assert "importlib" not in text
 
 
+@pytest.mark.slow
 def test_without_torch_all_names_exist_and_raise_when_called() -> None:
     """`hasattr`, completion and help work, without loading torch or pandas."""
     done = python("-c", """if True:

@@ -142,6 +142,7 @@ def test_the_suffix_csv_selects_csv(command: str, capture: Path, tmp_path: Path)
     assert run("prof", "-w", "90", capture, "-o", tmp_path / "x.csv").code == 2
 
 
+@pytest.mark.slow
 def test_text_is_written_to_text_suffixes(capture: Path, tmp_path: Path) -> None:
     """None, .txt and .log."""
     for name in ("net", "net.txt", "net.log"):
@@ -200,6 +201,7 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     assert "Error: " in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
 @pytest.mark.parametrize("command", READING)
 def test_a_closed_pipe_ends_quietly(command: str, tmp_path: Path) -> None:
@@ -221,6 +223,7 @@ def test_a_closed_pipe_ends_quietly(command: str, tmp_path: Path) -> None:
     assert (first.endswith(b"\n"), complaint, process.wait()) == (True, b"", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no disk that is always full")
 @pytest.mark.parametrize("command", ["prof", "summary"])
 @pytest.mark.parametrize(
@@ -250,6 +253,7 @@ def test_a_help_text_on_a_full_disk_exits_with_1(arguments: str) -> None:
     assert (done.returncode, done.stderr) == (1, "pyprof: stdout: No space left on device\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 elsewhere")
 @pytest.mark.parametrize("arguments", [["prof", "NAME"], ["capture", "-o", "NAME", "x.py"]])
 def test_a_name_that_is_no_utf8_is_an_error(arguments: list[str], tmp_path: Path) -> None:
@@ -326,6 +330,7 @@ def _record(tmp_path: Path, count: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_capture_without_a_command_is_summarised(tmp_path: Path) -> None:
     """Options may follow the file as they would follow the command."""
     path = _record(tmp_path, 40)

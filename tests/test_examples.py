@@ -39,6 +39,7 @@ def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
     return () if name in FAST else (pytest.mark.long,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "listens"),
     [

@@ -15,6 +15,7 @@ def net(tmp_path: Path) -> Path:
     return capture(tmp_path / "net.sqlite", steps=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("former", "now"),
     [
@@ -61,6 +62,7 @@ def test_a_missing_value_is_an_error() -> None:
     assert former_options.rewritten("prof", "--peak-flops", ["x", "--peak-flops"]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "former", "now"),
     [
@@ -84,6 +86,7 @@ def test_a_device_to_measure_is_the_value_of_measure() -> None:
         assert (words, note) == (["--measure", "--measure", "cpu"], "--device is now --measure cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("former", "content"),
     [("--graph-captures", '{"traceEvents": []}'), ("--model-config", '{"hidden_size": 8}')],

@@ -46,6 +46,7 @@ def small(tmp_path: Path) -> Path:
     return capture(tmp_path / "net.sqlite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".sqlite", ".dict", ".parquet"])
 def test_every_kind_of_file_has_the_documented_frame(small: Path, suffix: str) -> None:
     """A capture and its parsed file load as the same frame."""

@@ -43,6 +43,7 @@ for command in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_help_loads_nothing_heavy() -> None:
     """For the group and for each command."""
     done = python("-c", HELP, "", *names())
@@ -56,6 +57,7 @@ print(*{"sqlite3", "pyarrow.parquet", *others} & {*sys.modules})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["parse", "prof", "summary"])
 def test_a_json_trace_loads_nothing_that_it_does_not_need(tmp_path: Path, command: str) -> None:
     """Other modules take longer to load than a small trace to read."""
@@ -86,6 +88,7 @@ assert not gc.get_freeze_count()
 """
 
 
+@pytest.mark.slow
 def test_a_prepared_process_skips_slow_set_up() -> None:
     """Arrow's allocators, pandas except for frames, a last garbage collection."""
     said = python("-c", PREPARED).stdout.splitlines()
@@ -100,6 +103,7 @@ with Processes(1) as executor:
 """
 
 
+@pytest.mark.slow
 def test_a_worker_is_set_up_as_the_command_is() -> None:
     """Pandas is hidden from Arrow in workers, too."""
     pytest.importorskip("pandas")

@@ -112,6 +112,8 @@ def test_a_long_text_takes_linear_time(look: Callable[[str], object]) -> None:
         look(text)
 
 
+@pytest.mark.few(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("look", _LOOKS_AT_KERNELS.values(), ids=_LOOKS_AT_KERNELS)
 def test_a_long_name_of_a_kernel_is_looked_at_in_part(look: Callable[[str], object]) -> None:
     """Its beginning is enough; kernels have far more patterns than ranges."""
@@ -119,6 +121,7 @@ def test_a_long_name_of_a_kernel_is_looked_at_in_part(look: Callable[[str], obje
         look(unit * (_CHARS // len(unit)) + _END)
 
 
+@pytest.mark.slow
 def test_long_names_in_a_capture(tmp_path: Path) -> None:
     """From the file to the rows, and again from the parsed file."""
     texts = [unit * (_CHARS // len(unit)) for unit in ("-", " ", "a", "##", "_")]

@@ -28,6 +28,7 @@ def _replays(tmp_path: Path, ranks: int) -> list[Path]:
     return paths
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
@@ -62,6 +63,7 @@ def test_workers_use_graph_captures(tmp_path: Path) -> None:
     assert (done.code, done.stdout.split()[1:]) == (0, ["mm", "relu"] * 2)
 
 
+@pytest.mark.slow
 def test_parts_of_a_dataset_are_made_again_with_other_graph_captures(tmp_path: Path) -> None:
     """Rows parsed without them differ."""
     _replays(tmp_path, 2)

@@ -109,6 +109,7 @@ def _suffix(name: str) -> str:
     return {"parse": ".parquet", "roofline": ".html", "export": ".csv"}.get(name, ".txt")
 
 
+@pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
 def test_no_command_replaces_a_capture(name: str, net: Path, tmp_path: Path) -> None:
@@ -124,6 +125,7 @@ def test_no_command_replaces_a_capture(name: str, net: Path, tmp_path: Path) -> 
     assert run(*arguments, "-o", target).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "suffix",
     few([s for form in export.FORMATS for s in form.suffixes], ".prof", ".pt.trace.json", ".csv"),
@@ -178,6 +180,7 @@ def test_a_capture_made_meanwhile_stays(net: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
 @pytest.mark.parametrize(
     "line",
@@ -303,6 +306,7 @@ def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path
         assert (tmp_path / LINKS[to]).read_text().startswith('"Idx"')
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

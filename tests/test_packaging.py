@@ -48,6 +48,7 @@ def test_the_wheel_holds_the_package_and_its_data(wheel: zipfile.ZipFile) -> Non
     assert sorted(Path(name).name for name in pages) == sorted(f"{name}.1" for name in commands)
 
 
+@pytest.mark.slow
 def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
     """`pyprof` is installed as a command."""
     about = {name.partition(".dist-info/")[2]: name for name in wheel.namelist()}
@@ -139,6 +140,7 @@ def test_the_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) 
     assert not check.check([str(sdist), str(again)], strict=True)
 
 
+@pytest.mark.slow
 def test_the_wheel_runs_by_itself(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     """Unpacked anywhere, without this tree, it parses and reports."""
     wheel.extractall(tmp_path / "site")  # noqa: S202 - ours

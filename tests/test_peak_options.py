@@ -28,6 +28,7 @@ def net(tmp_path: Path) -> Path:
     return capture(tmp_path / "net.sqlite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", few(COMMANDS, "summary"))
 def test_every_report_uses_the_given_peak(command: str, net: Path) -> None:
     """Another peak gives another report."""

@@ -49,6 +49,8 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
     return shown.decode().removesuffix("end")
 
 
+@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.usefixtures("net")
 @pytest.mark.parametrize(("arguments", "names"), STAGES.items(), ids=lambda value: value[0])
 def test_stages_are_named_on_a_bar(
@@ -70,6 +72,7 @@ def test_no_bar_with_quiet_or_for_short_work(quiet: bool, monkeypatch: pytest.Mo
     assert on_a_terminal(monkeypatch, "summary", *["-q"] * quiet, "net.sqlite") == ""
 
 
+@pytest.mark.slow
 def test_no_bar_in_a_file(
     net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,7 @@ VISIBLE |= {*range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 
 """Format characters that are signs of scripts, shorthand and music, and neither hide nor turn."""
 
 
+@pytest.mark.slow
 def test_control_and_format_characters_are_replaced() -> None:
     """All of Unicode's, except for visible ones; nothing else is touched."""
     shown = sanitize.single_line(ALL)
@@ -49,6 +50,7 @@ def test_control_and_format_characters_are_replaced() -> None:
         assert (after == before) == (expected or before == " "), hex(ord(before))
 
 
+@pytest.mark.slow
 def test_arrow_and_python_match_the_same_characters() -> None:
     """Tables replace whole columns at a time."""
     texts = pa.array(list(ALL))

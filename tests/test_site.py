@@ -62,6 +62,7 @@ def test_man_pages_are_valid_roff(tmp_path: Path) -> None:
     assert re.search(r"^ +pyprof prof -w 150 net\.dict$", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_page_of_commands_has_their_help() -> None:
     """Each command with all its options."""
     page = _module("command_pages").markdown()
@@ -78,6 +79,7 @@ def test_the_page_of_commands_has_their_help() -> None:
 INSTALL = (DOCS / "README.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="wheels of other systems differ in size")
 def test_size_of_an_installation_is_that_of_its_largest_packages() -> None:
     """Within a third, as versions differ."""

@@ -28,6 +28,7 @@ def _by_hand(device: built.Device) -> FreeSpace:
     return FreeSpace(sum(runs), len(runs), max(runs, default=0))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_free_pieces_are_the_gaps_between_blocks(tmp_path: Path, seed: int) -> None:
     """Sizes are rounded up as by the allocator."""
@@ -45,6 +46,7 @@ def test_free_pieces_are_the_gaps_between_blocks(tmp_path: Path, seed: int) -> N
 _SIZES = (300, 5000, 900_000, MIB + 1, 3 * MIB // 2, 7 * MIB, 11 * MIB + 5, 31 * MIB)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(0, 10**9))
 def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
@@ -78,6 +80,7 @@ def test_segments_that_came_later_do_not_count(tmp_path: Path) -> None:
     assert recorded.free_space(2) == FreeSpace((1 << 12) - 512, 1, (1 << 12) - 512)
 
 
+@pytest.mark.slow
 def test_pieces_end_where_segments_do(tmp_path: Path) -> None:
     """Two adjacent segments are two pieces: no block spans both."""
     taken = built.snapshot(built.Device(segment_bytes=1 << 12))

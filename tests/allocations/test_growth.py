@@ -27,6 +27,7 @@ def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> No
     assert found.held[-1] - found.held[1] == leak.bytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kept", "leaks"),
     [
@@ -74,6 +75,7 @@ def _noisy(rng: Random, steps: int, leak: int) -> Growth | None:
     )
 
 
+@pytest.mark.slow
 def test_leak_under_noise_is_a_fit_over_steps() -> None:
     """200 kB a step are found if steps differ by up to 1 MB; noise alone is no leak."""
     rng = Random(5)  # noqa: S311 - no secret

@@ -74,6 +74,7 @@ def test_blocks_that_wait_for_a_stream_stay_occupied(seed: int, forget: bool) ->
     assert history.active_in(history.active_peak) == expected.peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_levels_of_real_snapshots_equal_brute_force(path: Path) -> None:
     """Start, level after each event and peak."""
@@ -103,6 +104,7 @@ def test_frees_that_were_not_recorded() -> None:
     assert made.lost == 1
 
 
+@pytest.mark.slow
 def test_devices_are_separate(tmp_path: Path) -> None:
     """Each has its own events and segments; both use the same addresses."""
     one, other = built.training(), built.Device(number=1)

@@ -10,6 +10,7 @@ from tests.allocations import built
 from tests.commands import refused, run
 
 
+@pytest.mark.slow
 def test_stacks_are_compared_in_full(tmp_path: Path) -> None:
     """Even if their ends are the same; equal stacks are one."""
     outer, inner, middle, one, other = built.frames(*map(built.user, range(5)))
@@ -24,6 +25,7 @@ def test_stacks_are_compared_in_full(tmp_path: Path) -> None:
     assert len(set(read.events[0].stack.tolist())) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "value"),
     [
@@ -41,6 +43,7 @@ def test_impossible_values_are_refused(tmp_path: Path, where: str, value: object
     refused("memory", path)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("where", "value"),
     [

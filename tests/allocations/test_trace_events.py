@@ -103,6 +103,7 @@ def test_events_equal_those_found_by_brute_force(parts: list[bytes]) -> None:
     assert [text[slice(*span)] for span in trace_events._spans(text)] == _tried(text)
 
 
+@pytest.mark.slow
 def test_repeated_names_take_no_extra_time() -> None:
     """Brute force takes 10 s for them."""
     name = b'"[memory]"'

@@ -53,6 +53,7 @@ def test_sums_per_function_equal_those_of_torch(trained: tuple[Path, dict[str, i
     assert any(expected.values())
 
 
+@pytest.mark.slow
 def test_levels_equal_what_the_allocator_counts(trained: tuple[Path, dict[str, int]]) -> None:
     """After each event, as in the event itself."""
     path, _ = trained
@@ -99,6 +100,7 @@ for precision in ("float32", "autocast", "bfloat16"):
 """
 
 
+@pytest.mark.slow
 def test_predicted_peaks_in_16_bits_are_those_of_torch(tmp_path: Path) -> None:
     """Within the interval; a bfloat16 model gets no such advice.
 

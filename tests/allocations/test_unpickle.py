@@ -43,6 +43,7 @@ def test_nothing_is_executed(tmp_path: Path, protocol: int) -> None:
     assert not made.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -72,6 +73,7 @@ def test_hostile_pickles_end_in_one_line(tmp_path: Path, hostile: bytes) -> None
     refused("memory", path)
 
 
+@pytest.mark.slow
 def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
     """References to one list take two bytes each; numbers of segments are limited, too."""
     taken = built.snapshot(built.training())
@@ -84,6 +86,7 @@ def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
         assert "impossible values" in refused("memory", path)
 
 
+@pytest.mark.slow
 def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
     """A list of frames that all events share is read once, however long."""
     taken = built.snapshot(built.training(steps=50))
@@ -108,6 +111,7 @@ def test_a_cycle_inside_a_snapshot_is_refused(tmp_path: Path) -> None:
     refused("memory", path)
 
 
+@pytest.mark.slow
 def test_a_truncated_snapshot_is_refused(tmp_path: Path) -> None:
     whole = pickle.dumps(built.snapshot(built.training()))
     path = tmp_path / "x.pickle"
@@ -152,6 +156,7 @@ def _columns(data: bytes, *, early: bool) -> dict[str, list[int]]:
     return {name: column.tolist() for name, column in out.arrays}
 
 
+@pytest.mark.slow
 def test_streamed_events_equal_those_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stacks of blocks stay."""
     one, other = built.training(400, leak=100), built.training(300)
@@ -168,6 +173,7 @@ def test_streamed_events_equal_those_read_at_once(monkeypatch: pytest.MonkeyPatc
     assert max(expected["blocks.stack"]) >= 0
 
 
+@pytest.mark.slow
 def test_sums_cannot_overflow(tmp_path: Path) -> None:
     """The total size is limited, too."""
     device = built.Device()

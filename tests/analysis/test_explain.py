@@ -67,6 +67,7 @@ def test_calls_that_were_not_chosen_say_why(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_it_agrees_with_the_columns_on_every_row(capture: Path) -> None:
     """The last stage's shares are what `-c flops,bytes` prints."""
     costs = load(str(capture)).table.costs

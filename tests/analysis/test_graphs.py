@@ -50,6 +50,7 @@ def read(folder: Path, work: list[Work], *ranges: Range) -> tuple[Records, Captu
     return parse(capture), capture
 
 
+@pytest.mark.slow
 def test_a_replay_is_a_step_not_its_kernels(tmp_path: Path) -> None:
     """Equal kernels within one replay, launched at one instant, are no steps of 0 ns."""
     repeated = [replace(w, name="same") for w in replays(6)]
@@ -115,6 +116,7 @@ def test_a_replay_is_one_call(tmp_path: Path) -> None:
         assert host_api.calls(records, known).kind_of_call.tolist() == [launch] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["a.sqlite", "a.dict"])
 def test_a_trace_has_each_launch_once(tmp_path: Path, source: str) -> None:
     """An exported trace has one call per replay, for all of its kernels."""
@@ -134,6 +136,7 @@ def test_a_late_replay_is_not_launch_bound(tmp_path: Path) -> None:
         assert "launch_bound" not in named
 
 
+@pytest.mark.slow
 def test_the_summary_counts_how_ops_were_found(tmp_path: Path) -> None:
     """If not all by their launch; the shares are of GPU time."""
     eager = Work("gemm", (200, 300), (22, 24), corr=99)
@@ -156,6 +159,7 @@ def test_layers_and_lines_have_the_time_of_all_replays(tmp_path: Path) -> None:
     assert net.split()[-1] == "12"
 
 
+@pytest.mark.slow
 def test_a_graphed_run_is_compared_with_an_eager_one(tmp_path: Path) -> None:
     """Op by op: time, FLOPs and layer are the same; differences are listed."""
     layer, mm, add = CAPTURED

@@ -42,6 +42,7 @@ def test_the_library_follows_from_kernel_names(
 OF_PYTORCH = re.compile(r"torch|DataLoader|pyprof\.|empty_cache|\.item\(\)|FSDP")
 
 
+@pytest.mark.slow
 def test_a_program_of_an_unknown_library_gets_no_advice_for_pytorch(tmp_path: Path) -> None:
     """Neither advice nor verdict names PyTorch's functions, as they do for PyTorch."""
     path = tmp_path / "net.sqlite"
@@ -54,6 +55,7 @@ def test_a_program_of_an_unknown_library_gets_no_advice_for_pytorch(tmp_path: Pa
         assert bool(OF_PYTORCH.search(" ".join(texts))) == named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "capture", ["nsys2021.2-rtx6000-no-nvtx/net.sqlite", "rocpd-mi300x-bmm/results.db",
                 "nsys2022.2-a100-duplicate-api-rows/net.sqlite",

@@ -39,6 +39,7 @@ def rows(*arguments: str | Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(done.stdout)))
 
 
+@pytest.mark.slow
 def test_rows_of_all_ranks_follow_each_other(ranks: Path) -> None:
     """Every row of every file comes out once, with its rank and otherwise unchanged."""
     names = ",".join(name for name in COLUMNS if name not in ("rank", "eff", "idx", "opid"))
@@ -90,6 +91,8 @@ def test_an_op_call_that_is_guessed_ends_with_its_rank(tmp_path: Path) -> None:
     assert pyprof.load(tmp_path / "*.dict")["opid"].tolist() == [0, 0, 1, 1]
 
 
+@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["op", "layer", "kernel", "rank"])
 def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
     """Counts, sums and extremes equal those of the rows."""
@@ -104,6 +107,7 @@ def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
         assert (int(group["Min(ns)"]), int(group["Max(ns)"])) == (min(durations), max(durations))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     few(["prof --csv -c rank,idx,op,sil,flops,eff", "prof --csv --by op",
@@ -117,6 +121,7 @@ def test_the_number_of_workers_changes_nothing(arguments: str, ranks: Path) -> N
     assert (two.code, two.stdout, two.stderr) == (0, here.stdout, here.stderr)
 
 
+@pytest.mark.slow
 def test_sorting_and_the_first_rows_are_of_the_whole_set(ranks: Path) -> None:
     """As if all rows were in one file."""
     durations = sorted((int(row["Sil(ns)"]) for row in rows("-c", "sil", ranks)), reverse=True)
@@ -124,6 +129,7 @@ def test_sorting_and_the_first_rows_are_of_the_whole_set(ranks: Path) -> None:
     assert [int(row["Sil(ns)"]) for row in found] == durations[:5]
 
 
+@pytest.mark.slow
 def test_the_summary_has_each_rank_and_the_slowest_steps(ranks: Path) -> None:
     """Three GPUs next to each other."""
     done = run("summary", ranks)
@@ -132,6 +138,7 @@ def test_the_summary_has_each_rank_and_the_slowest_steps(ranks: Path) -> None:
         assert f"rank {rank}, GPU 0" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_comparison_is_the_same_on_any_number_of_workers(ranks: Path) -> None:
     target, few = ranks.parent / "diff.csv", ranks / "*[01].sqlite"
     written = []
@@ -164,6 +171,7 @@ def test_a_frame_holds_all_ranks(ranks: Path) -> None:
         pd.testing.assert_frame_equal(other, whole)
 
 
+@pytest.mark.slow
 def test_a_corrupt_capture_is_named_and_skipped(ranks: Path) -> None:
     """The others are reported; with --strict, none is."""
     (ranks / "net-rank1.sqlite").write_bytes(b"SQLite format 3\0" + bytes(50))

@@ -32,6 +32,7 @@ def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_rows_are_without_a_time_and_say_why(capture: Path) -> None:
     """Empty in CSV, `-` in text, <NA> in the frame; one warning."""
     done = run("prof", "--csv", "-c", "idx,sil,end,tflops,eff,why", capture)
@@ -49,6 +50,7 @@ def test_rows_are_without_a_time_and_say_why(capture: Path) -> None:
     assert frame["sil"].sum() == TOTAL_NS
 
 
+@pytest.mark.slow
 def test_groups_count_them_and_add_up_the_others(capture: Path) -> None:
     """Mean and minimum are of known times; a group without any has none."""
     rows = csv.DictReader(io.StringIO(run("prof", "--csv", "--by", "kernel", capture).stdout))
@@ -71,6 +73,7 @@ def test_nvprofs_tables_add_up_the_others(capture: Path) -> None:
     assert "-" in run("prof", "--summary", "nvprof", capture).stdout
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "command",
     [
@@ -92,6 +95,7 @@ def test_every_report_is_made(
         assert f" {name}" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Path) -> None:
     """All kernels are there; their lengths add up to the known time."""
     target = tmp_path / "x.pt.trace.json"
@@ -102,6 +106,7 @@ def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Pat
     assert min(event["ts"] for event in events) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["start", "end"])
 def test_the_sentinel_of_a_missing_time_is_a_missing_time(name: str, tmp_path: Path) -> None:
     """The minimum of 64 bits, which no capture and no sum of times can hold."""
@@ -119,6 +124,7 @@ def test_the_sentinel_of_a_missing_time_is_a_missing_time(name: str, tmp_path: P
     assert pyprof.load(path)["sil"].isna().sum() == 1
 
 
+@pytest.mark.slow
 def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
     """Busy time is the sum of the rows that have one."""
     path = damage.nsys(tmp_path / "net.sqlite", TRUTH)
@@ -130,6 +136,7 @@ def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
     assert int((end - start).sum()) == TOTAL_NS
 
 
+@pytest.mark.slow
 def test_two_sides_are_compared(capture: Path, tmp_path: Path) -> None:
     """A run with rows without a time, with itself: nothing differs."""
     done = run("diff", capture, capture)

@@ -93,6 +93,7 @@ def test_every_kind_is_documented() -> None:
     assert [kind for kind in answers.kinds() if f"`{kind}`" not in page] == []
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", answers.kinds())
 def test_an_answer_that_lacks_a_field_is_not_valid(kind: str) -> None:
     assert not validator().is_valid({**answers.envelope(answers.kinds()[kind])})

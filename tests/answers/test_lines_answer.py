@@ -8,6 +8,7 @@ from tests.analysis.captured import capture
 from tests.answers.checked import ask
 
 
+@pytest.mark.slow
 def test_lines_add_up(tmp_path: Path) -> None:
     """Self times and unknown time are the total; the slowest line comes first."""
     answer = ask("lines", capture(tmp_path / "a.sqlite"))

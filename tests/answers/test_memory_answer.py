@@ -9,6 +9,7 @@ from tests.answers.checked import ask, checked
 from tests.commands import run
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_snapshots_with_and_without_times(tmp_path: Path) -> None:
     """And of traces; invalid Unicode in names does no harm."""
     device = built.training(5, leak=64 * 1024)
@@ -27,6 +28,7 @@ def test_memory_is_that_of_snapshots_with_and_without_times(tmp_path: Path) -> N
     assert (untimed["began_ns"], untimed["span_ns"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_two_snapshots_are_compared_as_json(tmp_path: Path) -> None:
     """With all figures of the text, and devices in only one of them."""
     second = built.Device(number=1)

@@ -52,6 +52,7 @@ def test_every_row_has_its_number_and_reason(tmp_path: Path) -> None:
     assert again == nobody
 
 
+@pytest.mark.slow
 def test_groups_by_column_and_by_op_and_shape(tmp_path: Path) -> None:
     """Those that --top leaves out are counted."""
     a = capture(tmp_path / "a.sqlite")
@@ -67,6 +68,7 @@ def test_a_capture_without_rows_has_an_answer(tmp_path: Path) -> None:
     assert ask("prof", capture(tmp_path / "a.sqlite"), "--where", "sil>1e9")["rows"] == []
 
 
+@pytest.mark.slow
 def test_row_numbers_continue_over_several_captures(tmp_path: Path) -> None:
     """`idx` goes on from rank to rank."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite") for n in (0, 1)]
@@ -96,6 +98,7 @@ def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
     assert one == every[1]
 
 
+@pytest.mark.slow
 def test_a_row_is_explained(tmp_path: Path) -> None:
     a = capture(tmp_path / "a.sqlite")
     answer = ask("prof", a, "--explain", "1")
@@ -116,6 +119,7 @@ def test_tables_of_nvprof(tmp_path: Path) -> None:
         assert sum(shares) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_output_forms_exclude_each_other(tmp_path: Path) -> None:
     """--json, --csv and -w; -o x.json asks for JSON, too."""
     a = capture(tmp_path / "a.sqlite")

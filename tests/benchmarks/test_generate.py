@@ -56,6 +56,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return Run(truth, ranks, _records(path), _table(path, "dir,op,layer,line,kernel,flops"))
 
 
+@pytest.mark.few(2)
 def test_every_generated_activity_comes_out_once(run: Run) -> None:
     """With every nanosecond, in GPU-start order."""
     kernels = [record for record in run.records if record["kind"] == "kernel"]
@@ -71,12 +72,14 @@ def test_every_generated_activity_comes_out_once(run: Run) -> None:
     assert starts == sorted(starts)
 
 
+@pytest.mark.few(2)
 def test_generated_linears_have_their_flops(run: Run) -> None:
     """Forward and backward, shared among kernels without loss."""
     flops = sum(int(row["FLOPs"]) for row in run.rows if row["Op"] == "linear")
     assert flops == run.truth["linear_flops"]
 
 
+@pytest.mark.few(2)
 def test_every_kernel_finds_its_op(run: Run) -> None:
     """Leaked and unrelated ranges hide no op; a backward kernel has its forward call's layer."""
     found = Counter(
@@ -103,6 +106,7 @@ def test_the_same_options_write_the_same_rows(tmp_path: Path) -> None:
     assert contents[0] == contents[1]
 
 
+@pytest.mark.slow
 def test_ranks_repeat_their_correlation_ids(tmp_path: Path) -> None:
     """As real processes do."""
     generate(tmp_path / "net.sqlite", "--kernels", "1", "--ranks", "2")

@@ -92,6 +92,7 @@ sys.exit([process.exitcode for process in processes[:2]] != [3, 4])
 """
 
 
+@pytest.mark.slow
 def test_a_forked_process_writes_its_own_file(capture: Capture, tmp_path: Path) -> None:
     """However it ends, and whether or not the script waits for it."""
     outcome = capture(FORK)

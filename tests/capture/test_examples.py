@@ -117,6 +117,7 @@ def in_a_process(output: Path, *launcher: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_row_of_an_example_is_attributed(captured: Captured, name: str) -> None:
     """Op, direction, a line of the example, shapes and FLOPs; layers as named."""
@@ -182,6 +183,7 @@ def counted() -> Iterator[list[int]]:
         yield totals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few([*FAST, "resnet_amp", "inference", "jit"], *FAST))
 def test_flops_of_products_equal_torchs_counter(captured: Captured, name: str) -> None:
     """In the same range."""
@@ -192,7 +194,7 @@ def test_flops_of_products_equal_torchs_counter(captured: Captured, name: str) -
     assert [products["flops"].sum()] == totals
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_rank_writes_a_file_with_the_reduction(captured: Captured) -> None:
     """Of all gradients."""
     for rank in range(RANKS):

@@ -44,6 +44,7 @@ def ops(frame: pd.DataFrame) -> list[str]:
     return [op for op in frame["op"] if op != "ones"]
 
 
+@pytest.mark.slow
 def test_a_block_is_recorded_and_read() -> None:
     """Rows, lines and layers of the block alone, once it has ended."""
     model = torch.nn.Sequential(torch.nn.Linear(8, 4))
@@ -71,6 +72,7 @@ def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
     assert p.path.name == "net-1.pt.trace.json.gz"
 
 
+@pytest.mark.slow
 def test_another_tools_capture_is_not_replaced(tmp_path: Path) -> None:
     """It could not be taken again; ours is replaced, and nothing else is left."""
     with pyprof.profile("x") as p:
@@ -85,6 +87,7 @@ def test_another_tools_capture_is_not_replaced(tmp_path: Path) -> None:
     assert len(pyprof.load(ours[0])) == len(p.frame)
 
 
+@pytest.mark.slow
 def test_the_capture_is_gone_with_its_object() -> None:
     """Temporary files do not pile up."""
     with pyprof.profile("x") as p:
@@ -95,6 +98,7 @@ def test_the_capture_is_gone_with_its_object() -> None:
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_an_exception_passes_and_what_ran_is_kept() -> None:
     """What a block raises is the user's; it is recorded until there."""
     p = pyprof.profile("x")
@@ -103,6 +107,7 @@ def test_an_exception_passes_and_what_ran_is_kept() -> None:
     assert ops(p.frame) == ["exp"]
 
 
+@pytest.mark.slow
 def test_an_object_records_again() -> None:
     """The second block replaces the first."""
     p = pyprof.profile("x")
@@ -136,6 +141,7 @@ def test_a_block_within_a_block_is_a_layer_of_it() -> None:
         _ = inner.frame
 
 
+@pytest.mark.slow
 def test_a_range_within_a_block_narrows_it() -> None:
     """As in a captured script, `pyprof.profile()` limits the recording."""
     with pyprof.profile("x") as p:
@@ -192,6 +198,7 @@ def test_beside_another_profiler_the_block_runs() -> None:
         _ = p.frame
 
 
+@pytest.mark.slow
 def test_a_profiler_inside_the_block_is_named() -> None:
     """Its recording is part of the block, with a message."""
     with pyprof.profile("x") as p:
@@ -244,6 +251,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 def test_a_capture_of_the_script_takes_the_block_for_its_range(tmp_path: Path) -> None:
     """The profiler outside records it, with the name as a layer; the script itself has no rows."""
     (tmp_path / "block.py").write_text(SCRIPT)
@@ -254,6 +262,7 @@ def test_a_capture_of_the_script_takes_the_block_for_its_range(tmp_path: Path) -
     assert (ops(frame), set(frame["module"])) == (["exp"], {"the block"})
 
 
+@pytest.mark.slow
 def test_a_script_records_too(tmp_path: Path) -> None:
     """Without a notebook or a capture; nothing is written to stderr."""
     (tmp_path / "block.py").write_text(SCRIPT.replace("p.frame", "print(len(p.frame))"))

@@ -27,6 +27,7 @@ def changes(*arguments: str | Path) -> dict[str, dict[str, str]]:
     return {row["op"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
 
 
+@pytest.mark.slow
 def test_a_slower_op_is_shown(pair: tuple[Path, Path]) -> None:
     """Both times, the difference, and its fraction of the first."""
     relu = changes(*pair)["relu"]
@@ -36,6 +37,7 @@ def test_a_slower_op_is_shown(pair: tuple[Path, Path]) -> None:
     assert relu["layer"] == "net:net.first"
 
 
+@pytest.mark.slow
 def test_another_kernel_for_the_same_op_is_the_same(tmp_path: Path) -> None:
     """Rows are matched by op, not by the kernel that a library chose."""
     product = [Range(op("mm", 4, 4), (5, 30))]
@@ -46,6 +48,7 @@ def test_another_kernel_for_the_same_op_is_the_same(tmp_path: Path) -> None:
     assert {row["status"] for row in changes(*files).values()} == {"same"}
 
 
+@pytest.mark.slow
 def test_added_and_removed_ops_are_shown(tmp_path: Path) -> None:
     """Their time in the other capture is unknown, not 0."""
     work = [Work(call=(10, 20))]
@@ -56,6 +59,7 @@ def test_added_and_removed_ops_are_shown(tmp_path: Path) -> None:
     assert (found["gelu"]["status"], found["gelu"]["a_ns"]) == ("new", "")
 
 
+@pytest.mark.slow
 def test_captures_of_different_length_compare_per_step(tmp_path: Path) -> None:
     """Three and five steps of the same work are equal; the totals are not."""
     a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
@@ -65,6 +69,7 @@ def test_captures_of_different_length_compare_per_step(tmp_path: Path) -> None:
     assert "per step: A has 3, B 5" in done.stdout
 
 
+@pytest.mark.slow
 def test_work_outside_of_steps_is_not_divided_by_them(tmp_path: Path) -> None:
     """Setup takes as long for three steps as for five."""
     found = []
@@ -81,6 +86,7 @@ def test_work_outside_of_steps_is_not_divided_by_them(tmp_path: Path) -> None:
     assert run("diff", *found, "--fail-if", "time>0", "--fail-if", "time<0").code == 0
 
 
+@pytest.mark.slow
 def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
     """With `annotate("step 3")` around steps the loop is the layer: steps are samples of one op."""
     files = []
@@ -102,6 +108,7 @@ def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
     assert [(row["op"], row["layer"], row["a_calls"]) for row in rows] == [("relu", "step", "4")]
 
 
+@pytest.mark.slow
 def test_chosen_steps_are_of_both_captures(tmp_path: Path) -> None:
     """Calls are those of the chosen steps."""
     a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
@@ -109,6 +116,7 @@ def test_chosen_steps_are_of_both_captures(tmp_path: Path) -> None:
     assert (relu["a_calls"], relu["b_calls"], relu["status"]) == ("4", "8", "same")
 
 
+@pytest.mark.slow
 def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
     """Exit code 3, limit and change on stderr; the comparison is still written."""
     done = run("diff", *pair, "--fail-if", "time>+3%", "--fail-if", "kernels>0")
@@ -126,6 +134,7 @@ def test_a_capture_that_cannot_be_read_is_no_regression(
     assert run("diff", pair[0], tmp_path / "none.sqlite", "--fail-if", "time>3%").code == 1
 
 
+@pytest.mark.slow
 def test_different_gpus_are_named(tmp_path: Path) -> None:
     """For captures and parsed files, also in Markdown."""
     a = capture(tmp_path / "a.sqlite")
@@ -140,12 +149,14 @@ def test_different_gpus_are_named(tmp_path: Path) -> None:
     assert "different GPUs" in (tmp_path / "x.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_kept_limit_passes(pair: tuple[Path, Path]) -> None:
     """Growth below the limit is allowed; so is becoming faster."""
     assert run("diff", *pair, "--fail-if", "time>+20%").code == 0
     assert run("diff", *reversed(pair), "--fail-if", "time>+3%").code == 0
 
 
+@pytest.mark.slow
 def test_a_limit_that_cannot_be_checked_fails(captures: Path) -> None:
     """Records without times have no idle time."""
     source = captures / "nvprof-v100-apex" / "net.dict"
@@ -154,6 +165,7 @@ def test_a_limit_that_cannot_be_checked_fails(captures: Path) -> None:
     assert "cannot be checked" in done.stderr
 
 
+@pytest.mark.slow
 def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
     """One capture has the bytes of nearly all rows, the other those of two copies."""
     a = captures / "kineto-h100-vit-inference" / "trace.json.gz"
@@ -188,6 +200,7 @@ def test_limits_are_parsed(text: str, value: float, *, relative: bool) -> None:
     assert limit.relative == relative
 
 
+@pytest.mark.slow
 def test_limits_beyond_noise_say_what_is_slower(tmp_path: Path) -> None:
     """The step, and the costliest op beyond the limit; exit code 3."""
     a = noisy(tmp_path / "a.sqlite", times(1, 8, 0.01))
@@ -206,6 +219,7 @@ def test_limits_beyond_noise_say_what_is_slower(tmp_path: Path) -> None:
     assert failed == said[:1]
 
 
+@pytest.mark.slow
 def test_limits_see_new_ops(tmp_path: Path) -> None:
     """If they take more than 1 % of the time, and more than noise."""
     taken = times(1, 8, 0.01)

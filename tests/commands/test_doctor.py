@@ -86,6 +86,7 @@ def test_a_file_that_is_no_capture_is_refused(tmp_path: Path) -> None:
     assert "notes.txt" in result.stderr
 
 
+@pytest.mark.few(3)
 @pytest.mark.slow
 @pytest.mark.skipif(not CAPTURES.exists(), reason="the captures are not here")
 @pytest.mark.parametrize(

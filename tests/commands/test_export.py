@@ -42,6 +42,8 @@ def test_each_module_is_a_format() -> None:
         assert form.description
 
 
+@pytest.mark.few(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_each_suffix_writes_a_file(tmp_path: Path, suffix: str) -> None:
     """Also from records, which hold less than a capture."""

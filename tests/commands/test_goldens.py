@@ -71,6 +71,7 @@ def test_the_whole_diff_is_as_expected(pair: Pair, form: str, tmp_path: Path) ->
     check(beside(__file__, f"diff-{pair.name}-{form}"), target.read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
     """Rows add up to the GPU time of each capture's steps, and changes to the difference."""
     done = run("diff", "-q", "--csv", pair.a, pair.b)
@@ -83,6 +84,7 @@ def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
     assert change == pytest.approx(b - a)
 
 
+@pytest.mark.slow
 def test_two_ranks_of_one_run_differ_by_chance(captures: Path, tmp_path: Path) -> None:
     """The op that waits for the other rank differs most, but its waits vary more."""
     done = run("diff", "-q", "--csv", *ranks(captures, tmp_path))
@@ -91,6 +93,8 @@ def test_two_ranks_of_one_run_differ_by_chance(captures: Path, tmp_path: Path) -
     assert (next(iter(status)), status["FlashAttnFunc"]) == ("AllToAll4D", "same")
 
 
+@pytest.mark.few(2)
+@pytest.mark.slow
 def test_a_capture_does_not_differ_from_itself(pair: Pair) -> None:
     """Every row is the same, changes are 0, and a limit of 0 holds."""
     done = run("diff", "-q", "--csv", pair.a, pair.a, "--fail-if", "time>0")
@@ -102,6 +106,7 @@ def test_a_capture_does_not_differ_from_itself(pair: Pair) -> None:
     assert shown.endswith("no op changed by more than 1 %\n")
 
 
+@pytest.mark.slow
 def test_the_whole_markdown_is_as_expected(pair: Pair, tmp_path: Path) -> None:
     """In each table of all groups, calls add up to the records."""
     target = tmp_path / "net.md"

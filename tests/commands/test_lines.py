@@ -52,6 +52,7 @@ def test_a_file_without_lines_says_what_records_them() -> None:
     )
 
 
+@pytest.mark.slow
 def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
     """Only the numbers of the lines are shown."""
     empty = tmp_path / "empty"
@@ -60,6 +61,8 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
     check(beside(__file__, "lines-no-source"), done.stdout)
 
 
+@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "file"),
     [("a100-markers", "nsys2024.2-a100-pyprof-markers/net.sqlite"),
@@ -93,6 +96,7 @@ def test_a_source_that_is_no_python_still_has_times(content: bytes, project: Pat
     assert "0.488" in done.stdout
 
 
+@pytest.mark.slow
 def test_blocking_launches_are_warned_of(tmp_path: Path) -> None:
     """CUDA_LAUNCH_BLOCKING=1 prevents overlap; -q omits the warning."""
     work = [Work((n * 10 + 2, n * 10 + 6), (n * 10, n * 10 + 8)) for n in range(9)]

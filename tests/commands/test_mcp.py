@@ -237,6 +237,7 @@ def test_with_a_root_files_in_it_are_read(tmp_path: Path) -> None:
     assert "must be" in _error("summary", root, file=net, limit=0)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_capture_is_not_shown(tmp_path: Path) -> None:
     """Whatever a client names: errors quote nothing from it."""
     for name, content in (

@@ -136,6 +136,7 @@ def test_groups_add_up(path: Path) -> None:
     assert sum(float(row["Share(%)"]) for row in rows) == pytest.approx(100)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "key",
     [
@@ -149,6 +150,8 @@ def test_every_key_groups_all_rows(key: str, path: Path) -> None:
     assert sum(int(row["Total(ns)"]) for row in rows) == 500
 
 
+@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", ["op,dir", "kernel, line", "rank,op,kernel", "op,op"])
 def test_several_keys_group_rows_equal_in_all(keys: str, path: Path) -> None:
     """Compared with counting the rows of two captures."""
@@ -170,6 +173,7 @@ def test_conflicting_keys_are_a_usage_error(keys: str, path: Path) -> None:
     assert (done.code, done.stdout) == (2, "")
 
 
+@pytest.mark.slow
 def test_no_match_is_reported(path: Path) -> None:
     """And not that the cost of 100 % of nothing is known."""
     done = run("prof", "--where", "op=nonsense and sil>5", path)
@@ -178,6 +182,7 @@ def test_no_match_is_reported(path: Path) -> None:
     assert "cost known for" in run("prof", "--where", "sil>5", path).stderr
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_and_limited(path: Path) -> None:
     """The largest first; COL- the smallest first; --top keeps the first."""
     assert column(table("--sort", "sil", path), "Sil(ns)") == ["300", "100", "50", "40", "10"]
@@ -191,6 +196,7 @@ def test_rows_are_sorted_and_limited(path: Path) -> None:
     assert (done.code, done.stdout) == (2, "")
 
 
+@pytest.mark.slow
 def test_the_share_of_known_costs_is_on_stderr(path: Path) -> None:
     """With the reasons for the rest; -q omits it."""
     done = run("prof", path)
@@ -257,6 +263,7 @@ def test_an_invalid_percentage_is_a_usage_error(percent: str, path: Path) -> Non
     assert "is not a number from 0 to 100, such as 95" in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_peaks_can_be_given(path: Path) -> None:
     """Rates and the name in --gpu replace the peaks that eff is relative to, exactly."""
     flops, moved = 2 * 64**3 / 300e-9, 24576 / 300e-9
@@ -271,6 +278,7 @@ def test_peaks_can_be_given(path: Path) -> None:
     assert float(slow["Eff(%)"]) > float(fast["Eff(%)"]) > 0
 
 
+@pytest.mark.slow
 @given(names=st.lists(strategies.TEXT, min_size=1, max_size=3))
 def test_csv_parses_back_to_the_rows(names: list[str]) -> None:
     """With --raw, quotes, commas and line ends in layers and kernels are kept."""
@@ -287,6 +295,7 @@ def test_csv_parses_back_to_the_rows(names: list[str]) -> None:
     assert rows[1:] == [[str(n), name, name] for n, name in enumerate(names)]
 
 
+@pytest.mark.slow
 def test_every_field_is_quoted(path: Path) -> None:
     """As before, by RFC 4180, numbers and empty fields too."""
     for line in run("prof", "--csv", "-c", "idx,op,flops", path).stdout.splitlines():

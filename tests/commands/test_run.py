@@ -40,6 +40,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_it_ends_with_the_summary(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With both steps, the model's ops and their calls; the capture is kept and named."""
     monkeypatch.chdir(script.parent)
@@ -119,8 +120,8 @@ def test_every_row_says_where(script: Path) -> None:
         assert forward["sizes"][0] == [16, 64]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(machine.find_nsys() is None, reason="no nsys here")
-@pytest.mark.slow
 def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The installed nsys captures the markers; without a GPU a message says so."""
     name = str(script.parent / "net")

@@ -48,6 +48,7 @@ def net(tmp_path: Path) -> Path:
     return nsys_db(tmp_path / "net.sqlite", work, ranges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["op", "layer", "line"])
 def test_the_whole_summary_of_a_small_capture_is_as_expected(by: str, tmp_path: Path) -> None:
     """For each way to list GPU time."""
@@ -59,6 +60,7 @@ def test_the_whole_summary_of_a_small_capture_is_as_expected(by: str, tmp_path: 
     check(beside(__file__, f"summary-small-{by}"), done.stdout)
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_the_whole_summary_of_a_real_capture_is_as_expected(name: str, captures: Path) -> None:
@@ -68,6 +70,7 @@ def test_the_whole_summary_of_a_real_capture_is_as_expected(name: str, captures:
     check(beside(__file__, f"summary-{name}"), done.stdout)
 
 
+@pytest.mark.slow
 def test_chosen_steps_alone_are_shown(net: Path) -> None:
     """`--steps 3:` counts the rows of two of five steps."""
     loaded = source.load(str(net))
@@ -78,6 +81,7 @@ def test_chosen_steps_alone_are_shown(net: Path) -> None:
     assert "shown: 3 to 4" in run("summary", "-q", "--steps", "3:", net).stdout
 
 
+@pytest.mark.slow
 def test_the_modelled_share_is_that_of_the_chosen_steps(net: Path) -> None:
     """Ten rows in five steps have no marker, two of them in one step."""
     unknown = {"--steps=0:": "unknown for 10 rows", "--steps=3": "unknown for 2 rows"}
@@ -93,6 +97,7 @@ def test_a_missing_step_is_a_usage_error(text: str, net: Path) -> None:
     assert "--steps" in done.stderr
 
 
+@pytest.mark.slow
 def test_output_goes_to_a_file_without_colours(net: Path) -> None:
     """`-o` writes the file; stdout is empty."""
     target = net.parent / "summary.txt"
@@ -102,6 +107,7 @@ def test_output_goes_to_a_file_without_colours(net: Path) -> None:
     assert target.read_text().startswith("GPU")
 
 
+@pytest.mark.slow
 def test_quiet_leaves_out_warnings(captures: Path) -> None:
     """Warnings go to stderr, unless -q."""
     path = captures / REAL["a100-cudagraph"]
@@ -134,6 +140,7 @@ def test_windows_are_listed_and_pauses_do_not_count(tmp_path: Path) -> None:
     assert "Windows   2; 8.00 ms between them left out" in run("summary", net).stdout
 
 
+@pytest.mark.slow
 def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
     """The step's time and its ops' times are over the same steps, without warm-up."""
     found = answered(source.load(str(_net_with_warm_up(tmp_path / "net.sqlite"))))
@@ -162,6 +169,7 @@ def _net_with_warm_up(path: Path) -> Path:
     return nsys_db(path, work, marks)
 
 
+@pytest.mark.slow
 def test_times_per_step_of_ranks_are_added(tmp_path: Path) -> None:
     folder = tmp_path / "ranks"
     folder.mkdir()
@@ -172,6 +180,8 @@ def test_times_per_step_of_ranks_are_added(tmp_path: Path) -> None:
     assert "Times are of all 2 GPUs together." in said
 
 
+@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["op", "layer", "line", "host"])
 def test_lines_of_built_summaries_are_100_characters_at_most(by: str, tmp_path: Path) -> None:
     """However long names, deep layers, many GPUs or large numbers are."""
@@ -205,6 +215,7 @@ def test_one_word_for_each_direction(tmp_path: Path) -> None:
         assert "prop" not in said
 
 
+@pytest.mark.slow
 def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
     """An evaluation counts in the total time but in no step."""
     with_steps = summarise(source.load(str(_net_with_warm_up(tmp_path / "a.sqlite"))))
@@ -235,6 +246,7 @@ def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -
     assert max(map(len, said.splitlines())) <= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", ["kernel=add", "step=2", "sil>1e9"])
 def test_a_summary_of_chosen_rows(condition: str, net: Path) -> None:
     """`--where` as in `prof`: the same rows, without idle time."""

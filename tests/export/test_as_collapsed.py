@@ -47,6 +47,7 @@ def test_a_name_breaks_no_line(hostile: str, tmp_path: Path) -> None:
     assert sorted(weights.values()) == [50, 200, 200, 300]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "nvprof-v100-apex/net.dict"]
 )
@@ -77,6 +78,7 @@ def test_lines_are_called_after_their_functions(tmp_path: Path) -> None:
     assert [*named] == [f"forward ({script}:3);relu"]
 
 
+@pytest.mark.slow
 def test_ranks_add_up(tmp_path: Path) -> None:
     """Equal stacks of several captures are one line."""
     (tmp_path / "ranks").mkdir()

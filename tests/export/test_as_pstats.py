@@ -50,6 +50,7 @@ def test_calls_are_pieces_of_gpu_work(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
     """With --source; outside of functions by its text. Otherwise no source is read."""
     script = tmp_path / "net.py"
@@ -66,6 +67,7 @@ def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
         assert {line: name for file, line, name in stats if file == str(script)} == expected
 
 
+@pytest.mark.slow
 def test_self_times_add_up_to_the_gpu_time(captures: Path, tmp_path: Path) -> None:
     """None is lost or counted twice."""
     source = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
@@ -77,6 +79,7 @@ def test_self_times_add_up_to_the_gpu_time(captures: Path, tmp_path: Path) -> No
     assert stats[ROOT][3] * 1e9 == pytest.approx(sum(durations))
 
 
+@pytest.mark.slow
 def test_snakeviz_opens_it(captures: Path, tmp_path: Path) -> None:
     """It finds rows and a call tree."""
     snakeviz = pytest.importorskip("snakeviz.stats")
@@ -88,6 +91,7 @@ def test_snakeviz_opens_it(captures: Path, tmp_path: Path) -> None:
     assert "language-model.py:319(language-model.py:319)" in snakeviz.json_stats(loaded)
 
 
+@pytest.mark.slow
 def test_stacks_add_up(ranks: Path, tmp_path: Path) -> None:
     """Calls and times of each frame are those of all ranks."""
     whole = marshal.loads(quietly(ranks, tmp_path / "all.prof"))  # noqa: S302 - our own

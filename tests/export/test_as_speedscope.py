@@ -35,6 +35,7 @@ def test_a_stream_is_a_profile_with_its_idle_time(tmp_path: Path) -> None:
     assert first["endValue"] == sum(first["weights"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "nvprof-v100-apex/net.dict"]
 )

@@ -12,6 +12,7 @@ from tests.commands import run
 from tests.export.exported import events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nsys2026.2-h100x2-fsdp", "nsys2024.2-a100-pyprof-markers"])
 def test_flows_lead_from_a_call_to_a_kernel(captures: Path, tmp_path: Path, name: str) -> None:
     """From the start of an API call to that of a slice on a stream."""

@@ -58,6 +58,7 @@ def test_layers_and_ops_stand_above_their_kernels(tmp_path: Path) -> None:
     assert [e["name"] for e in of(found, "gpu_op")] == ["relu", "relu", "exp"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nsys2026.2-h100x2-fsdp", "nsys2024.2-a100-pyprof-markers"])
 def test_projected_slices_nest(captures: Path, tmp_path: Path, name: str) -> None:
     """On a track of layers and ops no slice ends after one that encloses its start."""

@@ -28,6 +28,7 @@ def small() -> list[Seed]:
     return [*{seed.kind: seed for seed in seeds() if seed.is_built}.values()]
 
 
+@pytest.mark.slow
 def test_seeds_are_sound(small: list[Seed], tmp_path: Path) -> None:
     """Undamaged they fulfil all rules; every kind can be damaged."""
     assert {seed.kind for seed in small} == set(DAMAGE)
@@ -90,6 +91,7 @@ def _kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "word"),
     [

@@ -96,6 +96,7 @@ def test_one_of_several_repetitions_was_profiled(tmp_path: Path) -> None:
     assert "6 kernels take the counters of ones alike" in said
 
 
+@pytest.mark.slow
 def test_profiling_that_began_later(tmp_path: Path) -> None:
     """With --launch-skip the first profiled kernel is not the first of its name."""
     names = [*"aabacbabacabbbac"]
@@ -166,6 +167,7 @@ def test_a_file_without_sizes(tmp_path: Path) -> None:
     assert "as totals" not in done.stderr
 
 
+@pytest.mark.slow
 def test_each_device_by_itself(tmp_path: Path) -> None:
     """The n-th on a device matches the n-th there; if only one was profiled, all match it."""
     work = [replace(piece, device=at % 2) for at, piece in enumerate(_work([*"aaaa"]))]
@@ -200,6 +202,7 @@ def test_copies_have_no_counters(tmp_path: Path) -> None:
     assert dram == ["100", ""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 def test_parsed_files_keep_counters(suffix: str, tmp_path: Path) -> None:
     """And reports show them."""
@@ -243,6 +246,7 @@ def test_a_file_without_counters_is_refused(make: object, words: str, tmp_path: 
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_damaged_record_has_no_counters(tmp_path: Path) -> None:
     capture = nsys_db(tmp_path / "net.sqlite", _work([*"abcd"]))
     run("parse", "-q", capture, "-o", tmp_path / "net.dict")

@@ -58,6 +58,7 @@ def expected(captures_of_a_run: Path, tmp_path_factory: pytest.TempPathFactory) 
     return _files(folder)
 
 
+@pytest.mark.slow
 def test_a_cluster_writes_what_one_process_writes(
     address: str, captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -252,6 +253,7 @@ def test_a_scheduler_that_ends_mid_run_is_an_error(tmp_path: Path) -> None:
         ending.join()
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
     """With a message."""
     with cluster(0) as own, open_executor(own):

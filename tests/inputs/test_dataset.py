@@ -66,6 +66,7 @@ def _cut(folder: Path, rank: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, before it knew pandas 3.1
 def test_pyarrow_pandas_and_dask_read_it(folder: Path, out: Path) -> None:
     """The rank is in the folder's name; every row is there once."""
@@ -78,6 +79,7 @@ def test_pyarrow_pandas_and_dask_read_it(folder: Path, out: Path) -> None:
     assert dict(frames.read_parquet(out).compute()["rank"].astype(int).value_counts()) == ROWS
 
 
+@pytest.mark.slow
 def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path) -> None:
     """All columns but the rank, row for row, as in `parse -o FILE.parquet`."""
     _write(folder, out)
@@ -101,6 +103,7 @@ def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers:
     assert _files(other) == expected
 
 
+@pytest.mark.slow
 def test_rows_are_written_group_by_group(
     folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +113,7 @@ def test_rows_are_written_group_by_group(
     assert pq.read_metadata(dataset.part(str(out), 2)).num_row_groups == 3
 
 
+@pytest.mark.slow
 def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
     """Each row of the capture is in that of its process."""
     capture = tmp_path / "net.sqlite"
@@ -124,6 +128,7 @@ def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
     assert both == sorted(str(row) for row in whole.to_pylist())
 
 
+@pytest.mark.slow
 def test_the_real_two_rank_export(captures: Path, out: Path) -> None:
     """Device 0 is rank 0, device 1 is rank 1; counts equal the file's."""
     _write(captures / "nsys2026.2-h100x2-fsdp", out)
@@ -132,6 +137,7 @@ def test_the_real_two_rank_export(captures: Path, out: Path) -> None:
         assert (len(part), set(part["device"].to_pylist())) == (rows, {rank})
 
 
+@pytest.mark.slow
 def test_existing_ranks_are_not_written_again(folder: Path, out: Path) -> None:
     """Only those that are missing, damaged, or of a changed capture."""
     _write(folder, out)
@@ -148,12 +154,14 @@ def test_existing_ranks_are_not_written_again(folder: Path, out: Path) -> None:
     assert pq.read_metadata(places[2]).num_rows == 1
 
 
+@pytest.mark.slow
 def test_kernels_only_is_another_dataset(folder: Path, out: Path) -> None:
     _write(folder, out)
     assert "already" not in _write(folder, out, "--kernels-only").stderr
     assert set(pd.read_parquet(out)["kind"]) == {"kernel"}
 
 
+@pytest.mark.slow
 def test_a_corrupt_capture_is_named_and_left_out(folder: Path, out: Path) -> None:
     """An earlier part of its rank is removed, too."""
     _write(folder, out)
@@ -200,6 +208,7 @@ def test_leftovers_of_an_ended_process_are_removed(folder: Path, out: Path) -> N
     assert not half.parent.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file by itself")
 def test_files_of_a_running_process_stay(folder: Path, out: Path) -> None:
     """Two runs into one folder do not remove each other's half-written files."""
@@ -290,6 +299,7 @@ def test_many_captures_need_a_folder(folder: Path) -> None:
         assert (done.code, done.stdout, "name a folder" in done.stderr) == (2, "", True)
 
 
+@pytest.mark.slow
 def test_captures_at_urls(folder: Path, out: Path) -> None:
     """They are read through copies, and recognised in a second run."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
@@ -302,6 +312,7 @@ def test_captures_at_urls(folder: Path, out: Path) -> None:
     assert "; 3 of them already finished" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["file", "local"])
 def test_a_file_url_is_a_path(folder: Path, out: Path, scheme: str) -> None:
     """Its file appears when it is whole, its folder is made."""
@@ -333,6 +344,7 @@ def test_a_full_disk_for_copies_ends_the_run(
     assert [*memory.find("/out")] == []
 
 
+@pytest.mark.slow
 def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
     """It equals a local one; existing parts are not written again."""
     memory = pytest.importorskip("fsspec").filesystem("memory")

@@ -35,6 +35,8 @@ def test_results_come_in_order(executor: Executor) -> None:
     assert list(executor.gather(handles)) == [1 / number for number in range(1, 8)]
 
 
+@pytest.mark.few(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("leaves", "tree"),
     [
@@ -81,6 +83,7 @@ def test_unreadable_captures_are_named_and_left_out(
     ]
 
 
+@pytest.mark.slow
 def test_nothing_read_is_an_error(executor: Executor) -> None:
     with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again \(and 2 more\)"):
         executor.map(work.even, [1, 3, 5], "")
@@ -101,6 +104,7 @@ def test_other_errors_stop_everything(executor: Executor) -> None:
         executor.map(work.unwritable, range(3), "")
 
 
+@pytest.mark.slow
 def test_workers_are_other_processes() -> None:
     """At most as many as requested."""
     with open_executor(2) as executor:
@@ -117,6 +121,7 @@ def test_workers_share_the_cores() -> None:
         assert list(executor.gather(shares)) == [1] * workers
 
 
+@pytest.mark.slow
 def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two captures have all cores, however many workers were requested."""
     monkeypatch.setattr(threads, "available", lambda: 8)
@@ -138,6 +143,7 @@ def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Pat
         assert len(executor.map(work.spelt, range(4), "")) == 4
 
 
+@pytest.mark.slow
 def test_workers_that_begin_load_what_they_need() -> None:
     """The module of the command's work, and the readers."""
     code = (
@@ -160,6 +166,7 @@ def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
     assert [process.exitcode for process in begun] == [-signal.SIGTERM] * 2
 
 
+@pytest.mark.slow
 def test_more_captures_have_more_workers() -> None:
     """A second set may be larger than the first."""
     before = multiprocessing.active_children()
@@ -221,6 +228,7 @@ def test_a_capture_that_kills_workers_is_left_out(capsys: pytest.CaptureFixture[
         executor.map(work.ends_always, range(6), "")
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_told_what_to_do(tmp_path: Path) -> None:
     """Once, after multiprocessing's own long message."""
     script = tmp_path / "script.py"
@@ -274,6 +282,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("quiet", [False, True])
 def test_progress_is_shown(

@@ -42,6 +42,7 @@ def _said(code: str, *arguments: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "how"),
     [
@@ -62,6 +63,7 @@ def test_copies_begin_with_what_is_loaded() -> None:
     assert _said("print(*mapped(eval, [sys.argv[1]] * 3, loaded='wave'))", loaded) == ["True"] * 3
 
 
+@pytest.mark.slow
 def test_threads_started_by_loading_prevent_copies(tmp_path: Path) -> None:
     """There may be threads only after the module was loaded."""
     (tmp_path / "threading_work.py").write_text(

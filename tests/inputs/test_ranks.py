@@ -115,6 +115,7 @@ def test_no_file_is_read_for_a_rank_that_it_cannot_tell(
     assert looked == ["net.capture"]
 
 
+@pytest.mark.slow
 def test_two_ranks_in_a_file_count_as_two(folder: Path) -> None:
     for name in ("node0", "node1", "node10", "node2"):
         generate(folder / f"{name}.sqlite", "--ranks", "2", "--kernels", "4")
@@ -213,6 +214,7 @@ def test_records_say_their_rank(folder: Path, suffix: str) -> None:
     assert identify(str(path)) == Identity(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", ["2147483648", "9" * 20, "9" * 200])
 def test_a_number_that_is_no_rank(digits: str, folder: Path) -> None:
     """No job has so many; the capture takes a free rank."""

@@ -40,6 +40,7 @@ def test_ranks_of_a_capture_are_its_processes(folder: Path) -> None:
     assert _ranks(folder) == [Counter({0: 2, 1: 3}), Counter({2: 2, 3: 3})]
 
 
+@pytest.mark.slow
 def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> None:
     """Every other column is the capture's."""
     run("parse", folder, "-o", f"{tmp_path / 'out'}/")
@@ -56,6 +57,7 @@ def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> Non
     assert part.to_pylist() == of_rank
 
 
+@pytest.mark.slow
 def test_a_capture_of_one_rank(tmp_path: Path) -> None:
     """All of its rows, and those of its parsed file."""
     capture = nsys_db(tmp_path / "net.rank6.sqlite", [Work()] * 3)
@@ -104,6 +106,7 @@ def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: 
     assert told == stages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [False, True])
 def test_summaries_skip_texts_that_they_do_not_show(tmp_path: Path, *, host: bool) -> None:
     """What they show is the same."""
@@ -128,6 +131,7 @@ def test_one_file_needs_no_worker(folder: Path) -> None:
     assert len(map_reduce([str(folder / "node0.sqlite")], _ranks_of_rows, _joined, unused)) == 5
 
 
+@pytest.mark.slow
 def test_unusable_input_is_one_error(folder: Path) -> None:
     """An empty folder, an invalid file, an unknown device: alone or in a set."""
     (folder / "none").mkdir()

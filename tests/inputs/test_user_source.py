@@ -75,6 +75,7 @@ OUTSIDE: dict[str, Callable[[Path, Path], object]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("way", OUTSIDE)
 @pytest.mark.parametrize(
     "given",
@@ -87,6 +88,7 @@ def test_no_path_leads_out_of_the_folder(way: str, given: list[str], home: Path)
     assert PRIVATE.encode() not in Path("net.prof").read_bytes()
 
 
+@pytest.mark.slow
 def test_source_of_the_current_folder_is_shown_on_stdout_only(home: Path) -> None:
     """Files, which may be sent to others, need `--source`."""
     net = naming("train.py", home / "project" / "other.py", "/somewhere/else/deep/model.py")
@@ -116,6 +118,7 @@ def _targets() -> list[tuple[str, str]]:
     return [(name, suffix) for name in written for suffix in suffixes.get(name, [".txt"])]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("name", "suffix"),
     [

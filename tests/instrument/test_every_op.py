@@ -102,6 +102,7 @@ NOT_IN_THE_TABLES: dict[Any, tuple[Any, ...]] = {
 """Functions that torch's tables have no samples of, and their arguments."""
 
 
+@pytest.mark.slow
 def test_ops_of_torchs_own_tables(recorder: Recorder) -> None:
     """Each has equal results with and without init(), and one marker at depth 0."""
     entries = [(info, sample) for info in op_infos() if (sample := first_sample(info)) is not None]

@@ -40,6 +40,7 @@ class Two(nn.Module):
         return self.decoder(self.encoder(x))
 
 
+@pytest.mark.slow
 def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) -> None:
     """Also through lists, which are never called."""
     Two()(torch.ones(1, 2))
@@ -52,6 +53,7 @@ def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) ->
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_layers_nest_as_calls_do(listening: Recorder) -> None:
     """A layer's depth is that of its call; a container of torch has one trace for all."""
     Two()(torch.ones(1, 2))
@@ -62,6 +64,7 @@ def test_layers_nest_as_calls_do(listening: Recorder) -> None:
     assert depth["layer:encoder.rest.1.0"] == 4
 
 
+@pytest.mark.slow
 def test_a_container_of_torch_has_one_trace_for_all_inside(listening: Recorder) -> None:
     """No line of the user's is between."""
     net = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
@@ -73,6 +76,7 @@ def test_a_container_of_torch_has_one_trace_for_all_inside(listening: Recorder) 
     assert kinds == [layer, trace, layer, op, layer, op]
 
 
+@pytest.mark.slow
 def test_modules_in_a_shared_container_have_a_name_per_parent(listening: Recorder) -> None:
     """The same child has one name under each parent of its parent."""
     shared = nn.Sequential(nn.Identity())
@@ -102,6 +106,7 @@ def test_a_module_that_nobody_holds_goes_by_its_class(listening: Recorder) -> No
     assert listening.layers == ["GELU", "Calls", "Sigmoid"]
 
 
+@pytest.mark.slow
 def test_an_exception_closes_every_layer(listening: Recorder) -> None:
     """Whatever is raised inside, even if no hook sees it."""
 
@@ -117,6 +122,7 @@ def test_an_exception_closes_every_layer(listening: Recorder) -> None:
     assert listening.layers[-1] == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "args"),
     [
@@ -143,6 +149,7 @@ def test_recurrent_modules_have_module_and_op_markers(
     assert len(call.args) == len(args)
 
 
+@pytest.mark.slow
 def test_keyword_inputs_of_recurrent_modules_keep_their_names(listening: Recorder) -> None:
     module, x = nn.LSTM(3, 4), torch.ones(5, 2, 3)
     listening.clear()
@@ -169,6 +176,7 @@ def test_a_module_with_a_reused_id_has_its_own_name(listening: Recorder) -> None
     assert listening.layers == ["Makes", *names] * 3 + names * 3
 
 
+@pytest.mark.slow
 def test_names_are_dropped_with_their_modules() -> None:
     """And with those of the modules inside."""
     known, net = Names(), nn.Sequential(nn.ReLU())
@@ -181,6 +189,7 @@ def test_names_are_dropped_with_their_modules() -> None:
     assert (known.outermost, outer.inside) == ({}, {})
 
 
+@pytest.mark.slow
 def test_modules_that_cannot_be_hashed_or_compared(listening: Recorder) -> None:
     """Names are looked up by identity."""
 

@@ -46,6 +46,8 @@ def train(kind: type[torch.optim.Optimizer]) -> list[torch.Tensor]:
     return [p.detach() for p in params]
 
 
+@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["first built before", "first built after"])
 def test_every_optimizer_of_torch(when: str, recorder: Recorder) -> None:
     """It can be built, has a marker of its own, and steps to the same weights."""
@@ -136,6 +138,7 @@ def test_torchs_own_hooks_stay(recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
+@pytest.mark.slow
 def test_schedulers_and_scalers_work(listening: Recorder) -> None:
     """They wrap or read `step` on an instance."""
     optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)

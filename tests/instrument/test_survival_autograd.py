@@ -91,6 +91,7 @@ def test_grad_modes_are_kept(scope: Callable[[], Any], listening: Recorder) -> N
     assert "sigmoid" in listening.ops
 
 
+@pytest.mark.slow
 def test_autocast_is_kept(listening: Recorder) -> None:
     """Results are the same, and markers have the arguments of the call."""
     with torch.autocast("cpu", torch.bfloat16):
@@ -100,6 +101,7 @@ def test_autocast_is_kept(listening: Recorder) -> None:
     assert weight == marker.Tensor((4, 3), "float32")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # its own use of it
 def test_transforms(recorder: Recorder) -> None:
     """vmap, grad, jvp, jacrev and functional_call return the same; a batched tensor looks whole."""
@@ -155,6 +157,7 @@ def test_custom_autograd_functions(listening: Recorder) -> None:
     assert {"__mul__", "mul"} <= set(listening.ops)
 
 
+@pytest.mark.slow
 def test_meta_and_fake_tensors(listening: Recorder) -> None:
     """Both work; fake ones, which launch nothing, have no markers."""
     result = F.conv2d(torch.ones(1, 3, 8, 8, device="meta"), torch.ones(4, 3, 3, 3, device="meta"))
@@ -245,6 +248,7 @@ def test_function_modes_see_the_same_functions(recorder: Recorder) -> None:
     assert recorder.ops == ["zeros", "relu", "add"]
 
 
+@pytest.mark.slow
 def test_default_devices(recorder: Recorder) -> None:
     """`with torch.device(...)` applies to factories, first used before init or after it."""
     pyprof.init(force=True)
@@ -283,6 +287,7 @@ def test_nested_sparse_and_quantized_tensors(listening: Recorder) -> None:
     assert any("'class': 'NestedTensor'" in text for text in listening.texts)
 
 
+@pytest.mark.slow
 def test_a_model_that_keeps_a_function_is_pickled(recorder: Recorder) -> None:
     """By the function's name, which is still valid."""
     layer = nn.TransformerEncoderLayer(4, 1, 4, activation=F.silu)
@@ -297,6 +302,7 @@ def test_a_model_that_keeps_a_function_is_pickled(recorder: Recorder) -> None:
     assert pickle.loads(pickled).activation is F.leaky_relu  # noqa: S301 - our own
 
 
+@pytest.mark.slow
 def test_copies_and_pickles_of_modules(listening: Recorder) -> None:
     """Called modules are copied, pickled and saved without anything of ours."""
     net = nn.Sequential(nn.Linear(3, 3), nn.TransformerEncoderLayer(3, 1, 4))

@@ -125,6 +125,7 @@ def test_compiled_modules(when: str, recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
+@pytest.mark.slow
 def test_dynamic_shapes_stay_dynamic(listening: Recorder) -> None:
     """Describing fake tensors fixes no size: one compilation is enough."""
     function, counter = compiled(lambda x: F.relu(x).sum(0) * x.shape[0])
@@ -166,6 +167,7 @@ def scriptable(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return torch.cat([y, y.add(1)]).softmax(0) + torch.einsum("ij->ij", [torch.cat([y, y])])
 
 
+@pytest.mark.slow
 @BEFORE_OR_AFTER
 def test_jit_script_functions(when: str, recorder: Recorder) -> None:
     """torch.jit.script compiles and runs as before."""
@@ -195,6 +197,8 @@ class Recurrent(nn.Module):
         return self.lstm(x)[0]
 
 
+@pytest.mark.few(1)
+@pytest.mark.slow
 @BEFORE_OR_AFTER
 def test_jit_script_modules(when: str, recorder: Recorder) -> None:
     """With submodules and recurrent ones; saved and loaded."""
@@ -215,6 +219,7 @@ def test_jit_script_modules(when: str, recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
+@pytest.mark.slow
 @BEFORE_OR_AFTER
 def test_jit_trace(when: str, recorder: Recorder) -> None:
     """The same nodes are recorded: reading a shape would add one."""
@@ -234,6 +239,8 @@ def test_jit_trace(when: str, recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
+@pytest.mark.few(1)
+@pytest.mark.slow
 @BEFORE_OR_AFTER
 def test_make_fx(when: str, recorder: Recorder) -> None:
     """It records the same ATen ops, with real, fake and symbolic tracing."""
@@ -253,6 +260,7 @@ def test_make_fx(when: str, recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
+@pytest.mark.slow
 @BEFORE_OR_AFTER
 def test_symbolic_trace(when: str, recorder: Recorder) -> None:
     """torch.fx writes the same code: functions as functions, methods as methods."""

@@ -48,6 +48,7 @@ def test_data_loader_workers(context: str, listening: Recorder) -> None:
     assert listening.depth == 0
 
 
+@pytest.mark.slow
 def test_threads_have_ranges_of_their_own(listening: Recorder) -> None:
     """Many threads call ops and modules at once: each closes its own ranges."""
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
@@ -93,6 +94,7 @@ def test_init_and_stop_while_others_run(recorder: Recorder) -> None:
     assert set(recorder.depths.values()) <= {0}
 
 
+@pytest.mark.slow
 def test_data_parallel(listening: Recorder) -> None:
     """Without GPUs it calls the module itself, with equal results."""
     net = nn.Linear(3, 3)
@@ -100,6 +102,7 @@ def test_data_parallel(listening: Recorder) -> None:
     assert "linear" in listening.ops
 
 
+@pytest.mark.slow
 def test_replicas_are_named_like_their_original(listening: Recorder) -> None:
     """DataParallel copies the module for each GPU, each on a thread of its own."""
     net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
@@ -220,6 +223,7 @@ DTENSOR = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
 def test_distributed_tensors(tmp_path: Path) -> None:
     """A DTensor works, and its markers have the class."""

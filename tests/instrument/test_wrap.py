@@ -59,6 +59,7 @@ def test_functions_of_autograd(first: str, recorder: Recorder) -> None:
     assert found == [("Double", "forward"), ("Double", "backward")]
 
 
+@pytest.mark.slow
 def test_methods_and_class_methods(listening: Recorder) -> None:
     """`self` and `cls` are passed; class methods stay class methods."""
     pyprof.wrap(Adds, "forward")
@@ -152,6 +153,7 @@ WAYS: dict[str, Callable[[], Callable[[], object]]] = {
 """Calls whose work no op's marker shows; prepared first."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # TorchScript is old
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("way", WAYS)
@@ -175,6 +177,7 @@ def test_without_stacks_there_is_no_trace(recorder: Recorder) -> None:
     assert recorder.traces == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recorder")
 def test_an_exception_closes_the_range_and_stop_restores_the_function() -> None:
     homes = [torch.autograd, Function, torch._C.ScriptFunction, torch._C.ScriptMethod]

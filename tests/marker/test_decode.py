@@ -33,6 +33,7 @@ def test_inf_and_nan_round_trip(value: float) -> None:
     assert decoded == value or (math.isnan(decoded) and math.isnan(value))
 
 
+@pytest.mark.slow
 @given(call=strategies.CALL, cut=st.integers(0, 400))
 def test_an_op_marker_cut_short_keeps_its_name_or_is_none(call: Call, cut: int) -> None:
     """The op of a truncated text is known; `whole` is false as arguments may be missing."""
@@ -202,6 +203,7 @@ def test_fields_are_found_in_any_order(text: str) -> None:
     assert (found.seq, found.op_id) == (last.get("seq"), last.get("op_id"))
 
 
+@pytest.mark.slow
 def test_deeply_nested_lists_are_no_marker() -> None:
     """However they are written, nothing recurses into them."""
     for depth in (70, 900, 50_000):

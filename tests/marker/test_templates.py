@@ -89,6 +89,7 @@ def test_null_stays_null() -> None:
     assert (found[0].as_py(), found[1].as_py()["seq"]) == (None, 3)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("path", real([*CAPTURES.glob("*/net.sq*"), *CAPTURES.glob("*/*.json.gz")]))
 def test_templates_of_real_captures_equal_their_texts(path: Path) -> None:
     """Templates and sequence numbers are those of each whole text."""

@@ -129,6 +129,7 @@ def _made_of_known_ops(info: Any) -> bool:  # noqa: ANN401 - torch's own
     return all(ops.find(call) is not None for call in calls)
 
 
+@pytest.mark.slow
 def test_every_op_that_torch_samples_has_a_formula_or_is_made_of_such_ops() -> None:
     """To mend: a formula in the module of its family in pyprof/ops/torch, or a word in the list."""
     missing = {

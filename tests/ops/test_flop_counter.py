@@ -55,6 +55,7 @@ def _ours(call: Call) -> tuple[int | None, int | None]:
     return ops.cost(call).flops, ops.cost(call, "bprop").flops
 
 
+@pytest.mark.slow
 @FEW
 @given(lead=st.lists(SIZES, max_size=3), k=SIZES, m=SIZES, bias=st.booleans())
 def test_linear(lead: list[int], k: int, m: int, bias: bool) -> None:  # noqa: FBT001 - drawn
@@ -65,6 +66,7 @@ def test_linear(lead: list[int], k: int, m: int, bias: bool) -> None:  # noqa: F
     assert _ours(call) == _counted(F.linear, x, w, b)
 
 
+@pytest.mark.slow
 @FEW
 @given(
     first=st.lists(SIZES, max_size=2), second=st.lists(SIZES, max_size=2), m=SIZES, n=SIZES, k=SIZES
@@ -79,6 +81,7 @@ def test_matmul_broadcasts(first: list[int], second: list[int], m: int, n: int, 
     assert _ours(python_call("torch", "matmul", x, y)) == _counted(torch.matmul, x, y)
 
 
+@pytest.mark.slow
 @FEW
 @given(m=SIZES, n=SIZES, k=SIZES, b=SIZES)
 def test_mm_addmm_bmm_baddbmm_mv(m: int, n: int, k: int, b: int) -> None:
@@ -97,6 +100,7 @@ def test_mm_addmm_bmm_baddbmm_mv(m: int, n: int, k: int, b: int) -> None:
         assert _ours(python_call(mod, name, *args)) == _counted(function, *args), name
 
 
+@pytest.mark.slow
 @FEW
 @given(sizes=st.lists(SIZES, min_size=3, max_size=6), power=st.integers(2, 9))
 def test_chains_and_powers(sizes: list[int], power: int) -> None:
@@ -109,6 +113,7 @@ def test_chains_and_powers(sizes: list[int], power: int) -> None:
     assert _ours(call) == _counted(torch.matrix_power, square, power)
 
 
+@pytest.mark.slow
 @FEW
 @given(m=MATRIX, n=MATRIX, k=MATRIX, b=MATRIX)
 def test_inner_and_tensordot(m: int, n: int, k: int, b: int) -> None:
@@ -120,6 +125,7 @@ def test_inner_and_tensordot(m: int, n: int, k: int, b: int) -> None:
     assert _ours(call) == _counted(torch.tensordot, left, right, dims=2)
 
 
+@pytest.mark.slow
 @FEW
 @given(n=st.integers(2, 7), k=SIZES, tall=st.integers(0, 3), b=st.integers(1, 3))
 def test_products_in_the_backward_of_linear_algebra(n: int, k: int, tall: int, b: int) -> None:
@@ -158,6 +164,7 @@ def test_einsum_of_two_operands(equation: str) -> None:
     assert _ours(call) == _counted(torch.einsum, equation, *operands)
 
 
+@pytest.mark.slow
 @FEW
 @given(
     rank=st.integers(1, 3),

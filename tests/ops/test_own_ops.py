@@ -59,6 +59,7 @@ def test_the_worked_example_of_the_page_passes(package: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_kernels_of_the_op_have_its_cost(package: Path) -> None:
     """In a report, by name and arguments."""
     net = _capture(package)

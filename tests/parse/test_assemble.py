@@ -73,6 +73,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in record_lines(parse_file(path))]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", FILES)
 def test_every_row_comes_out_once(name: str) -> None:
     """Each line is one row of one table, and each row one line."""
@@ -98,6 +99,8 @@ def test_durations_add_up_and_lines_are_in_gpu_order(name: str) -> None:
     assert starts == sorted(starts)
 
 
+@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_kernels_only_leaves_the_kernels(name: str) -> None:
     """As the original did: the same kernels in the same order, and nothing else."""
@@ -111,6 +114,7 @@ def test_kernels_only_leaves_the_kernels(name: str) -> None:
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", FILES)
 def test_names_are_never_empty_and_old_keys_come_first(name: str) -> None:
     """KShortName is never empty; every line has the 19 old keys in order."""
@@ -122,6 +126,7 @@ def test_names_are_never_empty_and_old_keys_come_first(name: str) -> None:
         assert absent <= {"tid", "stream"}  # only what the capture does not hold
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", [name for name in FILES if "fsdp" not in name and "registered" not in name]
 )
@@ -159,6 +164,7 @@ def test_duplicate_api_rows_do_not_double_kernels() -> None:
     assert len({line["corrId"] for line in kernels}) == 5
 
 
+@pytest.mark.slow
 def test_graph_time_is_shown_and_warned_of() -> None:
     """7,811 ms of GPU time exist only as graph launches: rows of kind graph hold it."""
     path = _path("nsys2024.6-a100-cudagraph/net.sqlite")
@@ -170,6 +176,7 @@ def test_graph_time_is_shown_and_warned_of() -> None:
     assert sum(line["kDuration"] for line in graphs) // 10_000 == 781_114
 
 
+@pytest.mark.slow
 def test_lines_are_python_and_json_alike() -> None:
     """Each line of a real capture gives the same dict to `ast.literal_eval` and to `json.loads`."""
     records = parse_file(_path("nsys2024.2-a100-pyprof-markers/net.sqlite"))
@@ -177,6 +184,7 @@ def test_lines_are_python_and_json_alike() -> None:
         assert ast.literal_eval(line) == json.loads(line)
 
 
+@pytest.mark.slow
 def test_leaked_ranges_hide_nothing() -> None:
     """702 unclosed `__getattr__` ranges around every kernel are never an op: the real op is found.
 
@@ -209,6 +217,7 @@ def test_registered_strings_name_ranges() -> None:
     assert all(found)
 
 
+@pytest.mark.slow
 def test_ranks_in_one_file_keep_their_launches_apart() -> None:
     """Correlation ids of the two processes collide: a kernel's launch is in its own process."""
     records = parse_file(_path("nsys2026.2-h100x2-fsdp/net.sqlite")).table()

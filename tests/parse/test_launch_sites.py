@@ -88,6 +88,7 @@ def test_a_captured_kernel_has_the_op_of_its_capture(tmp_path: Path) -> None:
     assert len({line["opId"] for line in found}) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "api", ["cudaGraphLaunch_v10000", "cudaGraphLaunch_ptsz_v10000", "cuGraphLaunch",
             "hipGraphLaunch"]
@@ -106,6 +107,7 @@ def test_a_replay_takes_no_op_or_layer_from_around_its_launch(tmp_path: Path, ap
     assert "--cuda-graph-trace=node" in why
 
 
+@pytest.mark.slow
 def test_the_launch_of_a_whole_graph_has_the_layers_around_it(tmp_path: Path) -> None:
     """Only layers outside of all ops: the graph did not run the ops around its launch."""
     at, call = (1100, 1200), (1000, 1010)

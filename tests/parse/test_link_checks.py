@@ -73,6 +73,7 @@ def test_correlation_ids_off_by_one_beside_copies(table: str, by: int, tmp_path:
     assert "correlation ids are inconsistent" in said
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(15_000, 10**7), min_size=12, max_size=30))
 def test_correlation_ids_off_by_one_among_kernels(gaps: list[int]) -> None:
@@ -97,6 +98,7 @@ def test_kernels_long_before_the_next_launch_have_the_ids_of_others(tmp_path: Pa
     assert "after the call with the next id" in said
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(st.lists(st.integers(15_000, 10**6), min_size=6, max_size=20), st.sampled_from([-1, 1]))
 def test_ids_moved_among_kernels_alone(gaps: list[int], by: int) -> None:
@@ -117,6 +119,7 @@ def test_ids_moved_among_kernels_alone(gaps: list[int], by: int) -> None:
     assert "launched earlier" in said
 
 
+@pytest.mark.slow
 def test_copies_with_the_ids_of_launches(tmp_path: Path) -> None:
     """A call that launches a kernel copies nothing."""
     path = whole(tmp_path / "net.sqlite")
@@ -127,6 +130,7 @@ def test_copies_with_the_ids_of_launches(tmp_path: Path) -> None:
     assert f"{STEPS} copies and fills have the id of a call that launches kernels" in said
 
 
+@pytest.mark.slow
 def test_streams_that_run_at_once_have_no_order(tmp_path: Path) -> None:
     """Only within one stream does work run in launch order."""
     path = whole(tmp_path / "net.sqlite")
@@ -162,6 +166,7 @@ def test_ranges_on_another_clock_are_dropped(by_ns: int, words: str, tmp_path: P
     assert words in said
 
 
+@pytest.mark.slow
 def test_ranges_that_begin_while_their_thread_waits_are_on_another_clock(tmp_path: Path) -> None:
     """If hardly any launch is inside a range, a long call shows it."""
     path = whole(tmp_path / "net.sqlite", [40_000] * STEPS + [10**7] + [40_000] * STEPS)
@@ -201,6 +206,7 @@ SHIFTED = ("nsys2022.2", "nsys2024.2", "user-ranges", "nsys2025.3", "nsys2026.2"
            "resnet", "sam-inductor", "vit-inference")  # fmt: skip
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("path", real(path for path in FILES if path.is_file()))
 def test_shifted_ranges_of_a_real_capture_are_dropped(path: Path) -> None:
@@ -227,6 +233,7 @@ def test_ranges_that_launch_nothing_are_warned_of(tmp_path: Path) -> None:
     assert f"none of {3 * STEPS} launches is in any of the {3 * STEPS} ops" in said
 
 
+@pytest.mark.slow
 def test_a_call_with_a_wrong_end_is_no_evidence_against_ranges(tmp_path: Path) -> None:
     """Other calls begin inside it, too, so its own end must be wrong."""
     path = whole(tmp_path / "net.sqlite")
@@ -244,6 +251,7 @@ def test_calls_that_were_lost_are_counted(tmp_path: Path) -> None:
     assert f"{STEPS} of {2 * STEPS} kernels have no API call" in said
 
 
+@pytest.mark.slow
 def test_kernels_launched_before_the_capture_lost_no_call(tmp_path: Path) -> None:
     """That holds for the first ones of a stream."""
     path = whole(tmp_path / "net.sqlite", copies=False)
@@ -251,6 +259,7 @@ def test_kernels_launched_before_the_capture_lost_no_call(tmp_path: Path) -> Non
     assert attributed(path) == (STEPS, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [f"DELETE FROM {_API}", f"UPDATE {_KERNEL} SET correlationId = 'x'"],  # noqa: S608
@@ -263,6 +272,7 @@ def test_kernels_without_any_launch_call_are_warned_of(change: str, tmp_path: Pa
     assert f"none of {2 * STEPS} kernels has the correlation id" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", CAPTURES)
 def test_ranges_without_an_end_are_dropped(tool: str, tmp_path: Path) -> None:
     """Otherwise each would contain all that follows, and every kernel would have an op."""
@@ -374,6 +384,7 @@ def test_lost_strings_are_warned_of(tmp_path: Path) -> None:
     assert f"{2 * STEPS} of {2 * STEPS} ranges have no text" in texts
 
 
+@pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("path", real(path for path in FILES if path.is_file()))
 def test_a_real_capture_has_no_warnings(path: Path) -> None:

@@ -41,6 +41,7 @@ def warnings(path: Path, work: Iterable[Work]) -> list[str]:
     return [said for said in parse_file(path / "net.sqlite").warnings if "launche" in said]
 
 
+@pytest.mark.slow
 def test_lost_kernels_are_counted(tmp_path: Path) -> None:
     """Every command says how many of how many are missing, and why; so does its JSON."""
     (said,) = warnings(tmp_path, without(launched(), range(3, 33, 3)))
@@ -77,6 +78,7 @@ FITTING = {
 }  # fmt: skip
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("work", FITTING.values(), ids=FITTING.keys())
 def test_a_few_launches_without_kernels_are_no_loss(tmp_path: Path, work: Sequence[Work]) -> None:
     """They have other reasons."""
@@ -96,6 +98,7 @@ def test_each_process_ends_for_itself(tmp_path: Path) -> None:
     assert warnings(tmp_path, [*launched(), *short]) == []
 
 
+@pytest.mark.slow
 def test_all_kernels_are_lost(tmp_path: Path) -> None:
     """The launches remain, so the script did use the GPU, and the message says so."""
     path = nsys_db(tmp_path / "net.sqlite", without(launched(), range(COUNT)), [Range("a", (0, 9))])

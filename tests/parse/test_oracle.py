@@ -77,6 +77,7 @@ def _rows(text: str) -> list[tuple[str, ...]]:
     return [tuple("" if row[name] == "na" else row[name] for name in HEADERS) for row in rows]
 
 
+@pytest.mark.slow
 def test_the_report_of_the_authors_dict_is_the_authors_report() -> None:
     """`prof --csv` of the old net.dict equals lm.csv in nine columns, row by row."""
     done = run("prof", "--csv", "-c", COLUMNS, FOLDER / "net.dict")
@@ -84,6 +85,7 @@ def test_the_report_of_the_authors_dict_is_the_authors_report() -> None:
     assert _rows(done.stdout) == _rows((FOLDER / "lm.csv").read_text())
 
 
+@pytest.mark.slow
 def test_the_report_of_the_capture_differs_where_the_original_missed_a_forward_call(
     ours: list[dict[str, Any]],
 ) -> None:
@@ -111,6 +113,7 @@ def test_the_report_of_the_capture_differs_where_the_original_missed_a_forward_c
         assert ours[n]["fwdOp"] == ["multi_head_attention_forward", "chunk"]
 
 
+@pytest.mark.slow
 def test_the_report_gives_a_row_for_each_of_the_160(theirs: list[dict[str, Any]]) -> None:
     """The original died at row 144, `add_(x, alpha, y)`; that row has its cost."""
     done = run("prof", "--csv", "-c", "idx,op,flops,bytes,params", FOLDER / "net.dict")

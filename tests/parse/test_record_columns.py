@@ -63,6 +63,8 @@ def test_the_innermost_trace_wins(tmp_path: Path) -> None:
     assert line["trace"] == ["a.py:1", "b.py:2"]
 
 
+@pytest.mark.few(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -91,6 +93,8 @@ def test_ranges_of_others_are_never_ops(text: str, tmp_path: Path) -> None:
 _NN = "/usr/lib/python3/site-packages/torch/nn"
 
 
+@pytest.mark.few(6)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
@@ -164,6 +168,7 @@ def test_ops_without_gradients_within_an_update_are_part_of_it(
     assert ways == ["optim", expected, "optim", "fprop", "optim"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgs)", "ncclKernel_Broadcast"]
 )
@@ -187,6 +192,7 @@ def test_a_kernel_without_a_launch_is_kept_with_fewer_keys(tmp_path: Path) -> No
     assert (line["op"], line["layer"], line["trace"], line["dir"]) == ([], [], [], "")
 
 
+@pytest.mark.slow
 def test_a_range_counts_on_its_own_thread_and_process_only(tmp_path: Path) -> None:
     """The same time on another thread, or the same thread id in another process, does not count."""
     ranges = around(MM, tid=12) + around(LINEAR, pid=2)
@@ -197,6 +203,7 @@ def test_a_range_counts_on_its_own_thread_and_process_only(tmp_path: Path) -> No
     assert line["op"] == ["linear"]
 
 
+@pytest.mark.slow
 def test_equal_correlation_ids_of_two_processes_are_two_launches(tmp_path: Path) -> None:
     """Each kernel finds the call of its own process."""
     work = [Work("a", pid=1, call=(100, 110), corr=5), Work("b", pid=2, call=(300, 310), corr=5)]
@@ -216,6 +223,7 @@ def test_a_driver_call_inside_a_runtime_call_is_not_the_launch(tmp_path: Path) -
     assert line["launch"] == [100, 110]
 
 
+@pytest.mark.slow
 def test_a_leaked_op_does_not_claim_what_came_after_it(tmp_path: Path) -> None:
     """An op that was never closed, while one inside it was, is dropped; open layers stay."""
     ranges = [Range(encode_layer("net"), (1, None)), Range(LINEAR, (5, None)), Range(MM, (95, 115))]
@@ -231,6 +239,7 @@ def test_an_op_cut_off_by_the_end_of_the_capture_counts(tmp_path: Path) -> None:
     assert line["op"] == ["mm"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2**63, -(2**63) - 1, 10**40])
 def test_sizes_beyond_an_int64_are_unknown(size: int, tmp_path: Path) -> None:
     """No tensor has them; the op stays, without sizes."""

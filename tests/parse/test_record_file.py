@@ -117,6 +117,7 @@ def test_stdin_without_records_says_so(text: str) -> None:
     assert "stdin" in done.stderr
 
 
+@pytest.mark.slow
 def test_stdin_is_read_if_no_file_is_named() -> None:
     """`pyprof parse | pyprof prof`, old lines and new."""
     for text in (OLD, '{"kShortName": "gemm", "kDuration": 10, "kLongName": "gemm"}\n'):
@@ -218,6 +219,7 @@ def test_warnings_of_python_are_suppressed(put: str, tmp_path: Path) -> None:
     assert (done.code, done.stderr.count("\n"), told) == (1, 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 def test_a_file_that_changes_while_it_is_read(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -238,6 +240,7 @@ def test_a_file_that_changes_while_it_is_read(
     assert "changed while it was read" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 @pytest.mark.parametrize("launch", [[], [1], [1, 2, 3]])
 def test_a_launch_is_a_start_and_an_end(launch: list[int], suffix: str, tmp_path: Path) -> None:
@@ -255,6 +258,7 @@ def test_a_launch_is_a_start_and_an_end(launch: list[int], suffix: str, tmp_path
     assert "launch is not a start and an end; parse the capture again" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[None], [[None]], [[8], [4, None]]])
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 def test_a_null_in_a_list_ends_in_one_line(

@@ -57,6 +57,7 @@ def test_the_clean_up_of_c_libraries_is_not_waited_for(start: list[str], tmp_pat
     assert _run(_ABORTS, tmp_path, [sys.executable, "-c", ""]).returncode < 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a compiler")
 def test_a_lingering_thread_of_a_library_does_not_abort(tmp_path: Path) -> None:
     """C++ aborts if a thread was not joined: "without an active exception"."""

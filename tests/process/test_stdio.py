@@ -37,6 +37,7 @@ def gone(*arguments: str | Path) -> int:
         os.close(writer)
 
 
+@pytest.mark.slow
 def test_a_reader_of_stderr_that_goes_away_ends_nothing(net: Path, tmp_path: Path) -> None:
     """`2> >(true)`: the notes are lost, but the file is written."""
     target = tmp_path / "out.csv"
@@ -44,6 +45,7 @@ def test_a_reader_of_stderr_that_goes_away_ends_nothing(net: Path, tmp_path: Pat
     assert len(target.read_text().splitlines()) == 6
 
 
+@pytest.mark.slow
 def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
     """1 for unusable input and 2 for wrong usage."""
     assert gone("prof", tmp_path / "none.sqlite") == 1
@@ -68,6 +70,7 @@ def test_streams_that_the_shell_closed(closed: str, more: str, net: Path, tmp_pa
     assert (tmp_path / "out.csv").read_text().startswith('"Idx",')
 
 
+@pytest.mark.slow
 def test_a_closed_stdin_is_an_error() -> None:
     done = subprocess.run(
         ["sh", "-c", f"{PYPROF} prof - <&-"], env=environment(), capture_output=True, text=True,
@@ -116,6 +119,7 @@ def test_a_pipe_is_no_capture(name: str, tmp_path: Path) -> None:
         assert "is a pipe or a device; save it to a file" in said
 
 
+@pytest.mark.slow
 def test_a_set_is_exported_to_a_name_of_the_maximum_length(net: Path, tmp_path: Path) -> None:
     """Its parts are in a folder next to it."""
     (tmp_path / "out").mkdir()

@@ -92,6 +92,7 @@ def test_equal_kernels_share_by_time(tmp_path: Path) -> None:
     assert found.flops.tolist() == [whole * 3 // 4, whole // 4]
 
 
+@pytest.mark.slow
 def test_an_unknown_op_has_no_cost_and_a_reason(tmp_path: Path) -> None:
     """The cost is empty, never 0; the reason is in `why`."""
     call = Call("mylib", "mystery", (Tensor((2, 3), HALF),))
@@ -115,6 +116,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_real_op_calls_are_charged_once(name: str) -> None:
     """The kernels of a call, or those and a memset, add up to its cost."""
@@ -174,6 +176,7 @@ BACKWARD = encode_seq(
 PICKED = _op("aten::embedding", TABLE, IDS, dtypes=("float32", "int64"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("outer", "inner", "fill", "moved"),
     [
@@ -231,6 +234,7 @@ CONV2D = encode_op(
 FILTERED, SHIFTED = 4 * (2 * 4 * 64 + 6 * 4 * 9), 4 * (6 + 2 * 6 * 36)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "kernels", "moved"),
     [
@@ -263,6 +267,7 @@ def _moved(folder: Path, ranges: list[Range], kernels: tuple[str, ...]) -> list[
     return [None if size != size else int(size) for size in rows.bytes.astype(float)]  # noqa: PLR0124 - nan
 
 
+@pytest.mark.slow
 def test_the_gradient_of_a_bias_is_a_sum_of_its_own(tmp_path: Path) -> None:
     """The incoming gradient is read and the bias's written; the products have the rest."""
     linear = Call(
@@ -288,6 +293,7 @@ WGRAD = "sm80_xmma_wgrad_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesiz
 LAYOUT = "void cudnn::ops::nchwToNhwcKernel<float, float>(int)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mask", "kernels", "flops", "moved"),
     [

@@ -72,6 +72,7 @@ def _folder(captures: Path, pair: str) -> Path:
     return captures / f"kineto-mi300x-{pair}-graph"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_replayed_kernel_is_tied(captures: Path, pair: str) -> None:
     """Op, layer, line, grid and `via` are known for all of them; each comes out once."""
@@ -84,6 +85,7 @@ def test_every_replayed_kernel_is_tied(captures: Path, pair: str) -> None:
         assert all(row[key] for row in rows), key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS)
 def test_times_and_costs_are_those_of_tracelens(captures: Path, pair: str) -> None:
     """For each op: the number of calls, the time, and FLOPs and bytes per call."""
@@ -143,6 +145,7 @@ def _least_mib(row: dict[str, str], mib: float) -> float:
     return right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pair", "share"), [("vllm-piecewise", 0.12), ("sglang-decode", 0.63)])
 def test_more_of_the_time_has_a_cost(captures: Path, pair: str, share: float) -> None:
     """Every op with a formula has its cost; without the captures it was below 5 % of the time."""

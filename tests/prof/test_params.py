@@ -59,6 +59,7 @@ def test_groups_of_several_captures_are_those_of_one(tmp_path: Path) -> None:
     assert [{**row} for row in apart] == [{**row} for row in together]
 
 
+@pytest.mark.slow
 def test_groups_can_be_sorted_and_limited(tmp_path: Path) -> None:
     path = _net(tmp_path / "a.sqlite", (_mm(64), (100,)), (_mm(128), (90,)))
     (first,) = table("--by", "params", "--sort", "tflops", "--top", "1", path)
@@ -67,6 +68,7 @@ def test_groups_can_be_sorted_and_limited(tmp_path: Path) -> None:
     assert run("prof", "--by", "params", "-w", "160", path).code == 0
 
 
+@pytest.mark.slow
 def test_all_rows_of_a_real_capture_are_in_one_group(captures: Path) -> None:
     """Time and FLOPs add up to those of the rows."""
     path = captures / "kineto-h100-vit-inference" / "trace.json.gz"

@@ -25,6 +25,7 @@ def resnet50(captures: Path) -> pd.DataFrame:
     return rows
 
 
+@pytest.mark.slow
 def test_a_relu_in_place_reads_and_writes_once(resnet50: pd.DataFrame) -> None:
     """It runs as clamp_min(x, 0, out=x): x is no second operand; no row is far above its peak."""
     relu = resnet50[(resnet50.op == "relu_") & (resnet50.dir == "fprop")]
@@ -49,6 +50,7 @@ def apex(captures: Path) -> pd.DataFrame:
     return rows
 
 
+@pytest.mark.slow
 def test_a_dense_gradient_is_written_once_by_the_fill_that_zeroes_it(apex: pd.DataFrame) -> None:
     """The kernel of the loss writes 700 of 700 x 33278 elements, that of embedding a few rows."""
     loss = apex[(apex.op == "cross_entropy") & apex.seq.eq("128") & (apex.dir != "fprop")]
@@ -87,6 +89,7 @@ def test_a_convolutions_output_size_is_that_of_its_backward_node(
     assert Counter(found.itertuples(index=False, name=None)) == wanted
 
 
+@pytest.mark.slow
 def test_a_batch_norm_trains_if_its_kernel_computes_statistics(resnet50: pd.DataFrame) -> None:
     """The trace has no flag; bn_fw_tr computes statistics: 4 more FLOPs an element, 8 in all."""
     norm = resnet50[(resnet50.op == "batch_norm") & (resnet50.dir == "fprop")]

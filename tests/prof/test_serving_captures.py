@@ -30,6 +30,7 @@ def _known(rows: pd.DataFrame) -> float:
     return float(rows.sil[known].sum() / rows.sil.sum())
 
 
+@pytest.mark.slow
 def test_a_decode_step_of_sglang(captures: Path) -> None:
     """All but three kernels without an op, and a copy that converts a list."""
     rows = pyprof.load(captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz")

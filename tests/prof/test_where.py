@@ -27,6 +27,7 @@ def net(tmp_path: Path) -> Path:
     return nsys_db(tmp_path / "a.sqlite", work, ranges)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("expressions", "rows"),
     [
@@ -58,6 +59,7 @@ def test_rows_that_fulfil_all_conditions_are_shown(
     assert "".join(column(table("-c", "idx", *options, net), "Idx")) == rows
 
 
+@pytest.mark.slow
 def test_groups_hold_only_the_selected_rows(net: Path) -> None:
     """Their costs are unchanged: a call is not cheaper if one of its kernels is hidden."""
     rows = table("--by", "op", "--where", "op~.", net)

@@ -102,6 +102,7 @@ def test_parse_recognises_its_own_records(data: bytes, tmp_path: Path) -> None:
     _check(run("parse", path), path, ["output of pyprof parse", "the other commands read"])
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)
 def test_parse_says_what_it_is_and_writes_nothing(
     make: Callable[[Path], Path], words: list[str], tmp_path: Path

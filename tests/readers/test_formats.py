@@ -34,6 +34,7 @@ def test_formats_of_tools_come_first() -> None:
     assert names == sorted(names, key=str.swapcase)
 
 
+@pytest.mark.slow
 def test_every_reader_is_fuzzed(tmp_path: Path) -> None:
     """Except reports, which need a program to export them."""
     path, left = tmp_path / "capture", {*READERS} - {nsys_report}

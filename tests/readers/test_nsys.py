@@ -33,6 +33,7 @@ def rows(found: pa.Table, *names: str) -> list[tuple[object, ...]]:
     return sorted((tuple(row.values()) for row in found.select(names).to_pylist()), key=repr)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_every_layout_gives_the_same_capture(layout: Layout, tmp_path: Path) -> None:
     """Versions differ in spelling, not in activities, calls and ranges."""

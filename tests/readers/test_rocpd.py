@@ -57,6 +57,7 @@ def test_read_returns_every_row_of_both_schemas(version: int, tmp_path: Path) ->
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_file(), reason="the shared captures are not here")
 def test_launches_of_a_real_file_are_those_of_its_views() -> None:
     """301 dispatches of an MI300X, joined in SQL with the views that rocprofv3 defines."""

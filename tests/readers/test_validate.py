@@ -1,6 +1,5 @@
 """Impossible times and duplicate rows, planted in captures of every format."""
 
-import os
 import random
 import tempfile
 from pathlib import Path
@@ -20,7 +19,7 @@ from tests.commands import refused, run
 from tests.damage import CAPTURES, SPAN_DAMAGES, TRUTHS, Truth
 
 TOOLS = [*CAPTURES, "dict"]
-FEW = settings(max_examples=4 if "CI" in os.environ else 1, deadline=None)
+FEW = settings(max_examples=1, deadline=None)
 
 
 def write(folder: Path, tool: str, truth: Truth) -> Path:
@@ -48,6 +47,7 @@ def load(path: Path, tool: str) -> Records:
     return records
 
 
+@pytest.mark.slow
 @FEW
 @given(TRUTHS)
 @pytest.mark.parametrize("tool", TOOLS)
@@ -60,6 +60,8 @@ def test_a_sound_capture_has_no_warning(tool: str, truth: Truth) -> None:
     assert records.numpy("kDuration").sum() == truth.total_ns()
 
 
+@pytest.mark.few(9)
+@pytest.mark.slow
 @FEW
 @given(TRUTHS, st.data())
 @pytest.mark.parametrize(("tool", "name"), SPAN_DAMAGES)
@@ -80,6 +82,7 @@ def test_impossible_times_are_in_no_sum(
     assert f"{len(wrong)} of {len(every)} rows of GPU work have impossible times" in said
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(("tool", "name"), SPAN_DAMAGES)
 def test_a_capture_without_a_valid_time_is_refused(tool: str, name: str, tmp_path: Path) -> None:
     """One line, exit code 1."""
@@ -90,6 +93,7 @@ def test_a_capture_without_a_valid_time_is_refused(tool: str, name: str, tmp_pat
     assert "none of its 5 rows" in said or "kDuration" in said
 
 
+@pytest.mark.slow
 @FEW
 @given(TRUTHS)
 @pytest.mark.parametrize("tool", TOOLS)
@@ -152,6 +156,7 @@ def test_equal_starts_or_ends_of_a_whole_stream_are_no_times(
             parse_file(path)
 
 
+@pytest.mark.slow
 @FEW
 @given(TRUTHS, st.data(), st.sampled_from([10**10, 2**40, 2**45]))
 @pytest.mark.parametrize("tool", CAPTURES)
@@ -186,6 +191,7 @@ def test_a_kernel_that_ends_after_the_next_is_warned_of(
     assert records.numpy("kDuration").sum() == Truth(tuple(longer)).total_ns()
 
 
+@pytest.mark.slow
 @FEW
 @given(TRUTHS, st.data())
 @pytest.mark.parametrize("tool", CAPTURES)
@@ -199,6 +205,7 @@ def test_a_small_overlap_is_valid(tool: str, truth: Truth, data: st.DataObject) 
     assert records.warnings == ()
 
 
+@pytest.mark.slow
 @FEW
 @given(TRUTHS, st.integers(1, 20), st.booleans())
 @pytest.mark.parametrize("tool", TOOLS)

@@ -49,6 +49,7 @@ def written(records: Records) -> list[str]:
     return file.getvalue().decode().split("\n")[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hold", [plain, dictionary])
 @given(rows=ROWS)
 def test_a_line_is_a_literal_and_json_of_the_same_value(
@@ -149,6 +150,7 @@ def test_numbers_missing_at_a_fixed_period(every: int) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_batch_come_out_in_order() -> None:
     """Batches are formatted in parallel and written in order; progress counts every row."""
     rows = dict_lines._ROWS * 3 + 17
@@ -165,6 +167,7 @@ WORK = [Work(f"k{n}", at=(1000 + n, 1001 + n), call=(10 * n, 10 * n + 2)) for n 
 RANGES = [Range('layer:a"b\\', (0, 99)), Range("{'traceMarker': ['é\u2028.py:1']}", (0, 98))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".dict", ".jsonl", ".parquet"])
 def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -> None:
     """`pyprof prof` of a capture, its dict lines and its Parquet, byte for byte."""
@@ -175,6 +178,7 @@ def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -
     assert run(*options, target).stdout == run(*options, capture).stdout != ""
 
 
+@pytest.mark.slow
 def test_stdout_and_a_file_hold_the_same(tmp_path: Path) -> None:
     """Dict lines are the default on stdout, with nothing else."""
     capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)

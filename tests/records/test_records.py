@@ -35,6 +35,7 @@ def test_combined_ids_of_narrow_columns_do_not_overflow(rows: list[tuple[int, in
     assert number_combinations(*columns).tolist() == expected
 
 
+@pytest.mark.slow
 def test_combined_ids_of_many_values_do_not_overflow() -> None:
     """Nor do those of values too far apart for one combined id."""
     columns = np.random.default_rng(0).integers(0, 100_000, (2, 300_000)) << 40

@@ -41,11 +41,13 @@ def test_the_failure_of_a_script_is_described(
     assert (done.code, done.error) == (code, error)
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     done = _perform(tmp_path, "import time\ntime.sleep(1000)", limit_s=0.6)
     assert (done.code, done.error) == (124, "ended after 1 s: it takes too long")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_the_script_started_ends_with_it(tmp_path: Path) -> None:
     """Such as loader workers of a script that is ended after some steps."""

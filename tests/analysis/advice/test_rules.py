@@ -728,6 +728,7 @@ def test_idle_time_counts_for_one_rule() -> None:
     assert host == (111 - 110 + 4000 - 2000) * US
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("case", CASES)
 def test_advice_is_of_the_chosen_rows_alone(case: str) -> None:
     """As chosen with `--where`, without idle time; without rows there is none."""

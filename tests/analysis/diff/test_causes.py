@@ -20,6 +20,7 @@ def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:
     return {change["key"]["op"]: change["causes"] for change in changes if change["causes"]}
 
 
+@pytest.mark.slow
 def test_another_kernel_is_a_cause(tmp_path: Path) -> None:
     """For the op that changed, and for no other."""
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
@@ -42,6 +43,7 @@ def test_causes_are_in_every_form(suffix: str, tmp_path: Path) -> None:
     assert ("From A to B" in text) is (suffix == "html")
 
 
+@pytest.mark.slow
 def test_another_shape_is_a_cause(tmp_path: Path) -> None:
     """If matched by shape, a removed and an added shape belong together; else it is one change."""
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
@@ -51,6 +53,7 @@ def test_another_shape_is_a_cause(tmp_path: Path) -> None:
     assert _causes(a, b, "--by", "op") == {"gelu": [cause]}
 
 
+@pytest.mark.slow
 def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None:
     """Two shapes of one op changed, in another order, and one is new."""
     before, after = [(64, 10), (7, 300)], [(7, 320), (9, 9), (64, 11)]
@@ -72,6 +75,7 @@ def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None
     assert run("diff", *files).stdout.count("other shape") == 2
 
 
+@pytest.mark.slow
 def test_a_change_without_a_cause_names_none(tmp_path: Path) -> None:
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2))
@@ -80,6 +84,7 @@ def test_a_change_without_a_cause_names_none(tmp_path: Path) -> None:
     assert _causes(a, b) == {}
 
 
+@pytest.mark.slow
 def test_one_factor_for_all_ops_is_a_cause(tmp_path: Path) -> None:
     """Such as another clock; it is inferred, and marked so."""
     names = [f"op{n}" for n in range(8)]
@@ -122,6 +127,7 @@ def test_a_change_of_most_ops_is_one_sentence(
     assert " ".join(run("diff", a, b).stdout.split()).count("other ") == cause.count("other ")
 
 
+@pytest.mark.slow
 def test_changes_of_a_few_ops_have_no_common_cause(tmp_path: Path) -> None:
     """Nor do factors that differ much."""
     a = _everywhere(tmp_path / "a.sqlite")
@@ -155,6 +161,7 @@ def test_autotuning_in_one_capture_is_a_cause(tmp_path: Path) -> None:
     assert _causes(files[0], files[1]) == {"conv2d": ["autotuning: kernels are tried in A only"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["op,shape,dtype,layer", "layer", "kernel"])
 def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:
     """It begins at A's time and ends at B's, and each stage continues the one before."""
@@ -169,6 +176,7 @@ def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:
     assert all(stage["from_ns"] + stage["change_ns"] == stage["to_ns"] for stage in stages)
 
 
+@pytest.mark.slow
 def test_many_small_changes_are_one_stage(tmp_path: Path) -> None:
     """So the way is short and complete."""
     names = [f"op{n}" for n in range(12)]

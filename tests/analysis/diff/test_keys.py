@@ -33,6 +33,7 @@ def test_an_op_has_its_shape_and_type(texts: dict[str, list[str | None]]) -> Non
     assert (texts["shape"][row], texts["dtype"][row]) == ("16x8", "float32")
 
 
+@pytest.mark.slow
 def test_a_step_is_matched_by_its_loop(texts: dict[str, list[str | None]]) -> None:
     """Step numbers would never match."""
     layers = {name for path in texts["layer"] if path for name in path.split(":")}
@@ -58,6 +59,7 @@ def _capture(path: Path, layers: Sequence[str], times_ns: Sequence[int], *, mark
     return nsys_db(path, work, ranges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_renamed_layer_is_the_same(tmp_path: Path, *, marked: bool) -> None:
     """With equal time it is no change; with more, it is one change, not two; limits see it."""
@@ -78,6 +80,7 @@ def test_a_renamed_layer_is_the_same(tmp_path: Path, *, marked: bool) -> None:
     assert run("diff", a, b, "--fail-if", "op>15%").code == 0
 
 
+@pytest.mark.slow
 def test_a_layer_in_both_is_not_renamed(tmp_path: Path) -> None:
     """And an unchanged one keeps its key."""
     a = _capture(tmp_path / "a.sqlite", ["x", "y"], [50_000, 90_000], marked=True)

@@ -47,6 +47,7 @@ def _estimates(values: Floats, resolution: float = 0) -> Estimates:
     return noise.estimates(thing, sample, values.ravel(), (seeds, steps), resolution)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("draw", [_normal, _skewed, _with_slow_steps, _rounded])
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
 def test_no_shift_is_not_significant(draw: object, counts: tuple[int, int]) -> None:
@@ -110,6 +111,7 @@ DRIFTS = [
 ]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("draw", "count"),
     [pytest.param(draw, n, id=f"{name}, {n}") for name, draw, counts in DRIFTS for n in counts],
@@ -140,6 +142,7 @@ def test_samples_without_variance_are_certain() -> None:
     assert noise.welch(*coarse)[1] > 0.9
 
 
+@pytest.mark.slow
 def test_many_ops_without_a_change_have_no_significant_one() -> None:
     """None of 200 ops of any size, in 95 % of seeds."""
     rng = np.random.default_rng(7)
@@ -192,6 +195,7 @@ def _statuses(answer: dict[str, object]) -> dict[str, str]:
     return {change["key"]["op"]: change["status"] for change in answer["changes"]}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_planted_slowdown_is_the_only_one(seed: int, tmp_path: Path) -> None:
     """One op takes 10 % longer with noise of 2 %; it stands out from the others."""
@@ -219,6 +223,7 @@ def test_noise_alone_is_no_change(tmp_path: Path) -> None:
     assert codes == {0, 3}
 
 
+@pytest.mark.slow
 def test_noise_is_unknown_for_one_step(tmp_path: Path) -> None:
     """A limit on size still applies; one on significance cannot be checked."""
     a = noisy(tmp_path / "a.sqlite", times(1, 1, 0.0))
@@ -248,6 +253,7 @@ def test_ranks_are_the_samples_of_a_single_step(tmp_path: Path) -> None:
     assert answer["metrics"]["time_ns"]["change"] == pytest.approx(5 * 60_000, rel=0.1)
 
 
+@pytest.mark.slow
 def test_warm_up_is_left_out(tmp_path: Path) -> None:
     """A first step of ten times the length is in no mean, as in the summary."""
     taken = times(3, 6, 0.01)

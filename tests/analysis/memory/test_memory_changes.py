@@ -35,6 +35,7 @@ def _step(batch: int = 4, *, fused: bool = False) -> built.Device:
     return device
 
 
+@pytest.mark.slow
 def test_a_fused_optimizers_peak_is_that_of_its_own_run(tmp_path: Path) -> None:
     """In which the optimizer allocates nothing."""
     device = _analysed(tmp_path, _step())
@@ -43,6 +44,7 @@ def test_a_fused_optimizers_peak_is_that_of_its_own_run(tmp_path: Path) -> None:
     assert change.saved_bytes == device.peak_bytes - change.peak_bytes == 12 * MB
 
 
+@pytest.mark.slow
 def test_half_the_batch_has_half_the_activations(tmp_path: Path) -> None:
     device = _analysed(tmp_path, _step(fused=True))
     changes = {change.change: change.peak_bytes for change in device.changes}
@@ -112,6 +114,7 @@ def _analysed_snapshot(taken: dict[str, Any]) -> peaks.DeviceMemory:
     return peaks.highest_first([read.Recorded(Path("x.pickle"), devices)])[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(_LAYERS, st.booleans())
 def test_peak_in_16_bits_is_within_the_predicted_interval(
@@ -211,6 +214,7 @@ def _forward(device: built.Device, number: int, inside: int) -> list[int]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", range(3))
 def test_a_checkpointed_layers_peak_is_that_of_its_own_run(tmp_path: Path, layer: int) -> None:
     """In which the layer is checkpointed."""
@@ -225,6 +229,7 @@ def test_a_checkpointed_layers_peak_is_that_of_its_own_run(tmp_path: Path, layer
     assert found[f"net.{layer}"].recomputed_ns is None
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layers", [2, 3, 8])
 @pytest.mark.parametrize("inside", [1, 5, 40])
 def test_all_blocks_checkpointed_at_once(tmp_path: Path, layers: int, inside: int) -> None:

@@ -29,6 +29,7 @@ def test_groups_have_their_memory(tmp_path: Path, key: str) -> None:
     assert rows
 
 
+@pytest.mark.slow
 def test_other_tables_have_no_memory(tmp_path: Path) -> None:
     """Such as those by other keys."""
     net = capture(tmp_path / "net.sqlite")
@@ -39,6 +40,7 @@ def test_other_tables_have_no_memory(tmp_path: Path) -> None:
     assert "Alloc" in run("prof", "--by", "op", net).stdout
 
 
+@pytest.mark.slow
 def test_a_layer_that_groups_share_is_unknown(tmp_path: Path) -> None:
     """Memory is only known for the innermost layer."""
     net = capture(tmp_path / "net.sqlite")
@@ -56,6 +58,7 @@ def test_a_layer_that_groups_share_is_unknown(tmp_path: Path) -> None:
         assert (row["Alloc(B)"] == "") == (inner.count(name) > 1)
 
 
+@pytest.mark.slow
 def test_columns_of_memory_are_chosen_and_sorted_by(tmp_path: Path) -> None:
     """Like others: the largest first, in text, CSV and JSON."""
     path = timed_trace(tmp_path / "net.json", (2, 500), (30, 1000), (90, -500))

@@ -37,6 +37,7 @@ def test_sums_agree(trained: peaks.DeviceMemory) -> None:
     _sums_agree(trained)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_sums_of_real_snapshots_agree(path: Path) -> None:
     _sums_agree(_analysed(path))

@@ -57,6 +57,7 @@ def test_guessed_steps_are_marked_so(h100: RankComparison) -> None:
     assert h100.origins == ("repetition of 119 kernels (guessed: may be layers of a step)",)
 
 
+@pytest.mark.slow
 def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
     """Ranks are not compared by what repeats in a tenth of the time."""
     said = []
@@ -90,6 +91,7 @@ def test_the_times_of_a_rank_are_those_of_the_summary(h100: RankComparison) -> N
         assert one.busy_ns + one.idle_ns == one.span_ns
 
 
+@pytest.mark.slow
 def test_one_rank_alone_waits_for_nobody() -> None:
     """Its own times are shown, the rest is unknown."""
     if not V100.exists():
@@ -146,6 +148,7 @@ def _nsys(folder: Path, rank: int) -> Path:
     return nsys_db(folder / f"net.rank{rank}.sqlite", work, ranges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [_trace, _nsys])
 def test_groups_and_sizes_in_a_capture_give_bus_bandwidth(
     write: Callable[[Path, int], Path], tmp_path: Path
@@ -167,6 +170,7 @@ def test_groups_and_sizes_in_a_capture_give_bus_bandwidth(
     assert found.stragglers[0].cost_ns == 4 * (3 + 1) * 300_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["sqlite", "parquet", "parts"])
 def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
     """Also in a parsed file, and in a dataset's file for each rank.
@@ -198,6 +202,7 @@ def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
     assert "one clock: the 2 ranks are in one capture" in run("ranks", "-q", parsed[form]).stdout
 
 
+@pytest.mark.slow
 def test_a_pause_between_windows_changes_nothing(tmp_path: Path) -> None:
     """Two windows of six collectives, a microsecond or seconds apart, on two hosts."""
     tables = []

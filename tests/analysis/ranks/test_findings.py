@@ -55,6 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(folder, truth, _measured(folder))
 
 
+@pytest.mark.slow
 def test_the_straggler_is_found_and_what_it_costs(run: Run) -> None:
     """1 ms a step more than the others, who each wait that long."""
     (found,) = ranks_text.stragglers(run.found)
@@ -66,6 +67,7 @@ def test_the_straggler_is_found_and_what_it_costs(run: Run) -> None:
     assert found.last == found.of == run.truth["collectives"]
 
 
+@pytest.mark.slow
 def test_the_slow_link_is_found_and_how_slow_it_is(run: Run) -> None:
     """One of 16 pairs takes three times as long; nothing else is called slow."""
     (slow,) = run.found.slow
@@ -77,6 +79,7 @@ def test_the_slow_link_is_found_and_how_slow_it_is(run: Run) -> None:
     assert slow.usual_ns == pytest.approx(run.truth["transfer_ns"], abs=run.truth["leave_ns"])
 
 
+@pytest.mark.slow
 def test_clocks_are_right_within_the_residual(run: Run) -> None:
     """Hosts are up to a second apart; ranks leave within microseconds."""
     for rank, clock in run.found.clocks.items():
@@ -86,6 +89,7 @@ def test_clocks_are_right_within_the_residual(run: Run) -> None:
     assert sorted(run.found.clocks) == [rank for rank in range(RANKS) if rank != CORRUPT]
 
 
+@pytest.mark.slow
 def test_waiting_equals_that_by_the_true_clocks(run: Run) -> None:
     """Read with sqlite3 and added up in lists."""
     came: dict[tuple[Any, int], dict[int, int]] = defaultdict(dict)
@@ -171,7 +175,7 @@ def test_markers_give_the_same_groups_as_nccl(tmp_path: Path) -> None:
     assert {group.name for group in other.groups} == {*map(str, range(9))}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_group_names_the_findings_are_the_same(tmp_path: Path) -> None:
     """As in most captures of nsys: groups are found from who leaves together."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--told", "nowhere")

@@ -100,6 +100,7 @@ def ranks(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_bubbles_exposure_and_experts(ranks: Path) -> None:
     """As planted: bubbles of 100 and 300 us, 100 of 200 us hidden, three times the tokens."""
     out = ranks / "found.json"
@@ -123,6 +124,7 @@ def test_the_text_has_roles_bubbles_and_both_findings(ranks: Path) -> None:
     assert "Experts are unevenly used: rank 3 receives 2.00 times" in text
 
 
+@pytest.mark.slow
 def test_without_stages_there_is_no_column_of_bubbles(ranks: Path) -> None:
     """Nor a table if roles are unknown."""
     unsaid = {"PIPELINE_MODEL_PARALLEL_GROUP": "", "EXPERT_MODEL_PARALLEL_GROUP": "",

@@ -122,6 +122,7 @@ def test_transfers_and_bandwidths_are_those_of_the_bytes_sent(run: Run) -> None:
         assert speed.bus_rate == pytest.approx((speed.algorithm_rate or 0) * factor)
 
 
+@pytest.mark.slow
 def test_a_rank_that_crashed_or_came_later_is_named(run: Run) -> None:
     """Nothing of it is lost; what its partner did alone is unmatched."""
     alone = {one.rank for one in run.found.unmatched}

@@ -12,6 +12,7 @@ from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pause", "second"), [(0, 200), (1_000_000, 170)])
 def test_exposed_communication_of_a_step_after_a_pause(
     pause: int, second: int, tmp_path: Path
@@ -34,6 +35,7 @@ def test_exposed_communication_of_a_step_after_a_pause(
     assert steps.column("exposed_ns").to_pylist() == [20, 70]
 
 
+@pytest.mark.slow
 def test_warnings_that_captures_share_are_shown_once(tmp_path: Path) -> None:
     for rank in range(3):
         nsys_db(tmp_path / f"net.rank{rank}.sqlite", [Work()], [])

@@ -30,6 +30,7 @@ def _run(collectives: int, kind: str, *, batches: bool) -> RankTables:
     return gathered(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [False, True])
 def test_the_outcome_does_not_grow_with_collectives(batches: bool) -> None:  # noqa: FBT001 - pytest's
     """The same with enough of them to fill each table, and with four times as many."""

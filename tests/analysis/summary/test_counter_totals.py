@@ -30,6 +30,7 @@ def test_explain_compares_with_counters(tmp_path: Path) -> None:
     assert "6. Compare" not in run("prof", "--explain", "1", capture).stdout
 
 
+@pytest.mark.slow
 def test_groups_have_traffic(tmp_path: Path) -> None:
     """`--by` adds up measured traffic, if there is any."""
     counters, capture = (
@@ -81,6 +82,7 @@ def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> 
     assert said.strip() in page.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("other", "a_token"), [(8, 2 * 0.002 / 8), (9, None)])
 def test_energy_of_a_token_of_several_ranks(
     other: int, a_token: float | None, tmp_path: Path
@@ -105,6 +107,7 @@ def test_energy_of_a_token_of_several_ranks(
     assert measured["energy_token_j"] == (a_token and pytest.approx(a_token))
 
 
+@pytest.mark.slow
 def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
     """A kernel with too few samples has unknown power, and so has the total."""
     events = []
@@ -122,6 +125,7 @@ def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
     assert (measured["energy_j"], measured["energy_known_share"]) == (0.006, 0.75)
 
 
+@pytest.mark.slow
 def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
     """Shares of the time, and the two comparisons, are over all ranks."""
     paths = []
@@ -138,6 +142,7 @@ def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
     assert both.counters.known_share("clock", both.time_ns) == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_names_that_are_wrong_in_several_ranks_count_once(tmp_path: Path) -> None:
     """Their calls add up."""
     silent: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}
@@ -148,6 +153,7 @@ def test_names_that_are_wrong_in_several_ranks_count_once(tmp_path: Path) -> Non
     assert f"by counters, in {2 * product.STEPS} calls" in text
 
 
+@pytest.mark.slow
 def test_totals_add_up(tmp_path: Path) -> None:
     """Over two captures."""
     counters, capture = (

@@ -74,6 +74,7 @@ def _threads_and_recursion(torch: Any) -> None:  # noqa: ANN401 - torch
     torch.fft.rfft(x.detach()).abs().var(unbiased=False).sqrt().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run_ops", [_forward_and_backward, _threads_and_recursion])
 def test_host_times_equal_key_averages_of_torch(run_ops: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a function
     """Count, self_cpu_time_total and cpu_time_total of every op on the CPU, to the ns."""
@@ -109,6 +110,7 @@ def _source(*ranges: built.Range, work: tuple[built.Work, ...] = ()) -> Source:
     return Source(Table(built.records(captured)), captured)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.sampled_from("abc")),
                 min_size=1, max_size=12))  # fmt: skip
 def test_self_times_add_up_to_the_time_in_ops(parts: list[tuple[int, int, str]]) -> None:
@@ -253,6 +255,7 @@ def test_ops_without_kernels_are_groups_too(net: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_counted_twice(net: Path, tmp_path: Path) -> None:
     """Rows and GPU time are those of the table without host times; ranks add up."""
     plain = run("prof", "--csv", "--by", "op", net).stdout.splitlines()[1:]
@@ -281,6 +284,7 @@ def test_parsed_files_have_no_host_time(net: Path, tmp_path: Path) -> None:
     assert "what the host spent in ops is unknown: only captures with ranges of ops" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_capture_without_ranges_has_no_host_time(tmp_path: Path) -> None:
     """Neither driver calls nor kernels show which op they belong to."""
     no_ranges = nsys_db(tmp_path / "a.sqlite", [Work("gemm", (20, 30), (5, 9))])

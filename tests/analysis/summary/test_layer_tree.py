@@ -50,6 +50,7 @@ def test_paths_extend_those_around_them(layers: list[str], expected: tuple[str, 
 _PATHS = st.sampled_from(["", "a", "a.b", "a.b.c", "a.d", "b", "b.a"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(_PATHS, st.integers(1, 50)), min_size=1, max_size=12), st.data())
 def test_totals_equal_those_of_the_rows(rows: list[tuple[str, int]], data: st.DataObject) -> None:
     """The root has all chosen rows' time, each node its own and its children's."""

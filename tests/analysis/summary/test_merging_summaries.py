@@ -43,6 +43,7 @@ def _content(value: Any) -> Any:  # noqa: ANN401 - of JSON
     return round(value, 9) if isinstance(value, float) else value
 
 
+@pytest.mark.slow
 @given(st.permutations(range(4)), st.integers(1, 3))
 def test_merging_is_commutative_and_associative(
     sums: list[SummarySums], order: Sequence[int], split: int

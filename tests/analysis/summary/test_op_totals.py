@@ -162,6 +162,7 @@ def test_a_call_counts_for_each_group_that_it_has_rows_in() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file", ["nvprof-v100-apex/net.sql", "nvprof-v100-apex/net.dict",
              "nsys2026.2-h100x2-fsdp/net.sqlite"],

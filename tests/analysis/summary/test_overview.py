@@ -72,6 +72,7 @@ def test_summaries_of_real_captures_add_up(pair: tuple[str, str], captures: Path
     check([str(captures / file) for file in pair])
 
 
+@pytest.mark.slow
 def test_ranks_of_a_training_add_up(tmp_path: Path) -> None:
     """Three ranks with the same steps, one slower."""
     files = [
@@ -144,6 +145,7 @@ def _optimized() -> schema.Capture:
     return built.capture(work, ranges=[*ranges, trace((0, 400), "/src/train.py:7")])
 
 
+@pytest.mark.slow
 def test_captures_add_up_in_every_order() -> None:
     """With steps of several kinds, numbers and certainty, and without any."""
     nets = {
@@ -165,6 +167,7 @@ def test_captures_add_up_in_every_order() -> None:
         check_orders([found[name] for name in some])
 
 
+@pytest.mark.slow
 def test_chosen_steps_add_up_in_every_order() -> None:
     """`2:` is more steps of the capture that has more."""
     nets = (built.training(4), built.training(6), _optimized())
@@ -174,6 +177,7 @@ def test_chosen_steps_add_up_in_every_order() -> None:
     assert (steps.first, steps.last) == (2, 5)
 
 
+@pytest.mark.slow
 def test_times_per_step_are_of_the_captures_with_the_surest_steps() -> None:
     """The time of ops in a step is that of the captures with the surest steps."""
     marked, optimized = _sums(built.training(4), 1e13), _sums(_optimized(), 1e13)

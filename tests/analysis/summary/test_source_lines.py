@@ -50,6 +50,7 @@ def test_user_lines_leave_out_installed_libraries(
     assert user_lines(frames) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file", ["nvprof-v100-apex/net.sql", "nvprof-v100-apex/net.dict",
              "nsys2024.2-a100-pyprof-markers/net.sqlite"],

@@ -52,6 +52,7 @@ def test_chosen_steps_are_all_that_is_measured(tmp_path: Path) -> None:
     assert (use.step_count, use.span_ns, use.busy_ns) == (2, 10_000, 2_000)
 
 
+@pytest.mark.slow
 def test_two_ranks_have_the_mean_of_both(tmp_path: Path) -> None:
     sums = []
     for rank, took in enumerate((2000, 4000)):

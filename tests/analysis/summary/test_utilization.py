@@ -143,6 +143,7 @@ def test_unknown_shares_have_a_reason(net: schema.Capture, override: Override, w
     assert (found.mfu is None) == (found.hfu is None) == bool(why)
 
 
+@pytest.mark.slow
 def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
     """Without a choice, the whole capture is."""
     rounds = [replace(work, name=f"{SGEMM_A100}_{n % 3}") for n, work in enumerate(_work(12))]

@@ -326,6 +326,7 @@ def _with_first(first: int) -> Steps:
     return find_steps(parse(net), net)
 
 
+@pytest.mark.slow
 def test_slow_leading_steps_are_warm_up() -> None:
     """A first step of more than 1.5 times the median is not in the median."""
     assert (_with_first(1000).warm_up, _with_first(1000).median_ns) == (1, 100)
@@ -451,6 +452,7 @@ def test_repetitions_within_one_graph_launch_are_no_steps() -> None:
     assert not len(find_steps(parse(net), net))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sglang-decode", "vllm-piecewise"])
 def test_real_serving_engines_have_one_step(captures: Path, name: str) -> None:
     """In captures of one execution, with 36 and 24 layers."""

@@ -96,6 +96,7 @@ def _instants(work: list[Work], sort: int) -> set[int]:
     }
 
 
+@pytest.mark.slow
 @given(_WORK)
 def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
     """Busy time, each kind of work, exposed and overlapped time, by brute force."""
@@ -109,6 +110,7 @@ def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
     assert device.overlap_ns == len(twice)
 
 
+@pytest.mark.slow
 @given(_WORK)
 def test_busy_and_idle_time_are_the_span(work: list[Work]) -> None:
     """Also: the causes add up to the idle time, and the parts to the busy time."""
@@ -119,6 +121,7 @@ def test_busy_and_idle_time_are_the_span(work: list[Work]) -> None:
     assert parts == device.busy_ns
 
 
+@pytest.mark.slow
 @given(st.lists(_WORK, min_size=2, max_size=3))
 def test_the_pause_between_two_windows_is_no_idle_time(parts: list[list[Work]]) -> None:
     """A window lasts from its first instant of work to its last."""
@@ -195,6 +198,7 @@ def test_records_without_times_have_no_timeline() -> None:
     assert timeline(Records(whole.rows, columns)) is None
 
 
+@pytest.mark.slow
 def test_two_real_ranks_agree_with_brute_force(captures: Path) -> None:
     """Time of each kind and of overlaps on two H100s, by walking over all changes."""
     net = read(captures / "nsys2026.2-h100x2-fsdp" / "net.sqlite")
@@ -251,6 +255,7 @@ def test_idle_causes_of_real_captures_add_up(folder: str, captures: Path) -> Non
         assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
 
 
+@pytest.mark.slow
 def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
     """TraceLens's figures for a torch.profiler trace, to 2 ns: busy, idle, copies."""
     folder = captures / "kineto-h100-vit-inference"
@@ -362,6 +367,7 @@ def test_time_is_that_of_the_windows(files: dict[str, Path], form: str) -> None:
     assert [*found.steps.duration_ns] == [first, 100 * US] * 3
 
 
+@pytest.mark.slow
 @FORMS
 def test_rows_have_their_window(files: dict[str, Path], form: str) -> None:
     """There is no gap before a window's first row; the others add up to the idle time."""
@@ -394,6 +400,7 @@ def test_ranks_of_parsed_files_are_those_of_the_capture(files: dict[str, Path], 
     assert facts.steps.column("duration_ns").to_pylist() == [85 * US, 100 * US] * 3
 
 
+@pytest.mark.slow
 @FORMS
 def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
     """A strip is as long as its step or its window."""
@@ -410,6 +417,7 @@ def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_capture_and_its_parsed_file_have_no_differences(files: dict[str, Path]) -> None:
     """By `pyprof diff`."""
     for form in ("dict", "parquet", "dataset"):
@@ -421,6 +429,7 @@ def test_a_capture_and_its_parsed_file_have_no_differences(files: dict[str, Path
         assert found.per_step == (6, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["dict", "parquet"])
 def test_all_forms_show_the_same_rows(files: dict[str, Path], form: str) -> None:
     columns = ("prof", "--csv", "-c", "idx,window,gap,queue,start,sil,layer,dir")

@@ -85,6 +85,7 @@ def test_groups_of_rows_have_the_memory_of_the_same_name(
     assert compared > 0
 
 
+@pytest.mark.slow
 def test_memory_is_recorded_only_on_request(capture: Callable[..., Outcome]) -> None:
     """It costs time and memory."""
     outcome = capture()

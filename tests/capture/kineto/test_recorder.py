@@ -67,6 +67,7 @@ def test_a_profiler_that_fails_leaves_the_script_alone(
     assert [note for note in outcome.notes if "failed" in note] == [lost]
 
 
+@pytest.mark.slow
 def test_steps_that_end_while_it_warms_up(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

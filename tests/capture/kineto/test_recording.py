@@ -46,6 +46,7 @@ nvtx.range_pop()
 """
 
 
+@pytest.mark.slow
 def test_several_ranges_are_windows_of_one_file(capture: Capture) -> None:
     """What lies between them is not recorded."""
     outcome = capture(WINDOWS)
@@ -55,6 +56,7 @@ def test_several_ranges_are_windows_of_one_file(capture: Capture) -> None:
     assert any("in 2 windows" in note for note in outcome.notes)
 
 
+@pytest.mark.slow
 def test_steps_of_inference(capture: Capture) -> None:
     """Without an optimizer pyprof.step() counts."""
     text = """
@@ -66,6 +68,7 @@ for step in range(5):
     assert rows(texts(capture(text, steps=StepsToRecord(2, 0, 1))), "aten::addmm") == [3]
 
 
+@pytest.mark.slow
 def test_ops_of_all_threads_are_recorded(capture: Capture) -> None:
     """With their lines, or a message says that they are not."""
     outcome = capture(THREADS)

@@ -41,6 +41,7 @@ for op in (torch.sin, torch.tanh):
 """
 
 
+@pytest.mark.slow
 def test_script_with_its_own_profiler(capture: Capture) -> None:
     """It works as before; its recording is part of the capture, with a message."""
     text = """
@@ -57,6 +58,7 @@ sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
     assert {"aten::tanh", "aten::sin"} <= {marker.decode_seq(t).name for t in texts(outcome)}
 
 
+@pytest.mark.slow
 def test_steps_of_the_scripts_own_profiler(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +76,7 @@ def test_steps_of_the_scripts_own_profiler(
     assert not any(marker.decode_trace(text) for text in theirs)
 
 
+@pytest.mark.slow
 def test_a_profiler_that_is_stopped_twice(capture: Capture) -> None:
     """That would end ours, and torch would crash later. Both continue."""
     outcome = capture("""
@@ -103,6 +106,7 @@ sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
     assert capture(text.replace("INIT", init)).code == int(asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("export", ["pass", "profiler.export_chrome_trace(sys.argv[0] + '.json')"])
 @pytest.mark.parametrize("profiler", ["profiler.profile()", "autograd.profiler.profile()"])
 def test_a_script_with_only_its_own_profiler_is_captured(

@@ -35,6 +35,7 @@ from tests.capture.kineto.captured import TRAIN, WAIT_FOR_THE_GUARD, WINDOWS, Ca
 from tests.known import known
 
 
+@pytest.mark.slow
 def test_a_whole_run_has_all_steps(capture: Capture) -> None:
     """With markers, layers and lines, in a valid gzip file."""
     outcome = capture(TRAIN, whole=True)
@@ -73,6 +74,7 @@ with pyprof.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2,
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "options", "steps"),
     [
@@ -180,6 +182,7 @@ def test_without_anything_captured_there_is_no_file(
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -196,6 +199,7 @@ def test_a_range_that_is_only_mentioned_changes_nothing(capture: Capture, text: 
     assert any("which started no range" in note for note in outcome.notes)
 
 
+@pytest.mark.slow
 def test_a_range_after_too_much(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """What had filled the memory before the range is dropped, and the range is recorded."""
     grown = iter([0, *[1 << 60] * 1000])
@@ -302,6 +306,7 @@ def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
         capture(TRAIN, whole=True)
 
 
+@pytest.mark.slow
 def test_without_init_stacks_and_modules_give_lines_and_layers(capture: Capture) -> None:
     found = texts(capture(TRAIN, whole=True, instrument=False))
     assert not any("'mod': 'torch'" in text for text in found)
@@ -309,6 +314,7 @@ def test_without_init_stacks_and_modules_give_lines_and_layers(capture: Capture)
     assert any("train.py" in text for text in found)
 
 
+@pytest.mark.slow
 def test_ops_on_nested_tensors_cost_what_they_move(capture: Capture) -> None:
     """Their sizes are not recorded, but those of the calls inside are."""
     outcome = capture(
@@ -320,6 +326,7 @@ def test_ops_on_nested_tensors_cost_what_they_move(capture: Capture) -> None:
     assert copied == 2 * 4 * (5 + 9) * 8
 
 
+@pytest.mark.slow
 def test_forked_workers(capture: Capture) -> None:
     """A DataLoader's workers neither write a capture nor disturb the script's."""
     text = """
@@ -355,6 +362,7 @@ with pyprof.annotate('say "it\\'s" \\\\ Übung'):
     assert header["torch_version"] == torch.__version__
 
 
+@pytest.mark.slow
 def test_environment_and_warning_filters_are_unchanged(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,6 +379,7 @@ with open({str(seen)!r}, "w") as file:
     assert json.loads(seen.read_text()) == before
 
 
+@pytest.mark.slow
 def test_a_traceback_is_that_of_the_script(
     capture: Capture, capsys: pytest.CaptureFixture[str]
 ) -> None:

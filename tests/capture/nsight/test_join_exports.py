@@ -74,6 +74,8 @@ def test_samples_are_shifted_like_kernels(tmp_path: Path) -> None:
     assert times == [1000, 2000, BEGINS[1] + 1000, BEGINS[1] + 2000]
 
 
+@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_joined_windows_equal_one_capture(tmp_path: Path, layout: str) -> None:
     """Of the same work, stopped and started again in between."""

@@ -19,6 +19,7 @@ from tests.capture.nsight.conftest import Run
 from tests.capture.stand_in import RANGE, seen
 
 
+@pytest.mark.slow
 def test_flags(run: Run, tmp_path: Path) -> None:
     """CUDA, NVTX and the libraries, in the script's range, without ending the script."""
     result = run("--tool", "nsys", text=RANGE)
@@ -38,6 +39,7 @@ def test_flags(run: Run, tmp_path: Path) -> None:
     assert seen(tmp_path)[-4:] == [str(tmp_path / "train.py"), "--lr", "-o", "--"]
 
 
+@pytest.mark.slow
 def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
     result = run()
     assert f"{tmp_path / 'net.sqlite'}" in result.stderr
@@ -54,6 +56,7 @@ def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[s
     assert asked == (["--cuda-memory-usage=true", place] if options else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "text"),
     [(["--all"], RANGE), ([], "print('no range')"), ([], "# torch.cuda.profiler.start()")],
@@ -89,6 +92,7 @@ def test_graph_nodes(
     assert ("--cuda-graph-trace=node" in seen(tmp_path)) == asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
@@ -109,6 +113,7 @@ def test_graphs_that_were_captured_before(
     assert (said or "") in result.stderr
 
 
+@pytest.mark.slow
 def test_exit_code_and_file(run: Run) -> None:
     """The script's code is returned even if nsys returns 0; the file is kept."""
     result = run("--tool", "nsys", text="import sys; sys.exit(5)")
@@ -116,6 +121,7 @@ def test_exit_code_and_file(run: Run) -> None:
     assert "net.sqlite" in result.stderr
 
 
+@pytest.mark.slow
 def test_any_file_name_works(run: Run, tmp_path: Path) -> None:
     """GPU work is found even if the name has characters special in a URI."""
     result = run("--tool", "nsys", "--all", "-o", str(tmp_path / "100% #1?"))
@@ -123,6 +129,7 @@ def test_any_file_name_works(run: Run, tmp_path: Path) -> None:
     assert "no GPU work" not in result.stderr
 
 
+@pytest.mark.slow
 def test_kernels_that_nsys_did_not_record(run: Run, tmp_path: Path) -> None:
     """Launches without any kernel: the script used the GPU, but nsys could not trace it."""
     run("--tool", "nsys", writes="")
@@ -134,6 +141,7 @@ def test_kernels_that_nsys_did_not_record(run: Run, tmp_path: Path) -> None:
     assert "nothing ran on the GPU" not in result.stderr
 
 
+@pytest.mark.slow
 def test_no_gpu_work(run: Run) -> None:
     """A database without GPU work has a message with what works, and no exit code of success."""
     result = run("--tool", "nsys", "--all", writes="sqlite")

@@ -50,6 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return capture_it
 
 
+@pytest.mark.slow
 def test_it_traces_kernels_copies_calls_and_markers(run: Run, tmp_path: Path) -> None:
     """The script follows with its own arguments; the database is moved to the output."""
     result = run("--tool", "rocprofv3")

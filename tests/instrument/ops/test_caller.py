@@ -80,6 +80,7 @@ def _blamed(case: Callable[[], object]) -> list[tuple[str, int, str]]:
     return [(each.filename, each.lineno, str(each.message)) for each in caught]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("case", CASES)
 def test_a_warning_names_the_users_line(
     case: Callable[[], object], request: pytest.FixtureRequest

@@ -40,6 +40,8 @@ def wrapper(name: str) -> Any:
     return getattr(homes[home], attribute)
 
 
+@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORIGINALS)
 def test_a_wrapper_equals_the_original(name: str, listening: Recorder) -> None:
     """Tables keyed by function work, whether filled before init() or after it."""
@@ -54,6 +56,7 @@ def test_a_wrapper_equals_the_original(name: str, listening: Recorder) -> None:
     assert listening.depth == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORIGINALS)
 def test_a_wrapper_looks_like_the_original(name: str, listening: Recorder) -> None:
     """Type tests, name, docstring, signature and source."""
@@ -85,6 +88,7 @@ def test_a_wrapper_is_copied_and_pickled_by_name(name: str, recorder: Recorder) 
     assert recorder.depth == 0
 
 
+@pytest.mark.slow
 def test_a_builtin_on_a_class_does_not_become_a_method(listening: Recorder) -> None:
     """torch.relu as a class attribute is called without self, as before; F.relu with it."""
 
@@ -109,6 +113,7 @@ def test_attributes_are_set_on_the_original(recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
+@pytest.mark.slow
 def test_a_wrapper_kept_after_stop_only_calls_through(recorder: Recorder) -> None:
     """References taken while instrumented go on working and push nothing."""
     pyprof.init(force=True)

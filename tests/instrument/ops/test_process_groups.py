@@ -135,6 +135,7 @@ def test_a_marker_has_the_group_and_the_size(name: str, told: list[Any]) -> None
         assert said.get("dtype") == (None if given is None else "float32")
 
 
+@pytest.mark.slow
 def test_groups_are_named_as_in_torch_s_own_traces(told: list[Any]) -> None:
     found, groups, inner = told
     if not groups:
@@ -186,6 +187,7 @@ ENDS = """
 """
 
 
+@pytest.mark.slow
 def test_groups_are_not_kept_alive(tmp_path: Path) -> None:
     """Each is queried once; for an invalid one torch's own error is shown."""
     for out in run(tmp_path, SETUP + ENDS, 0, 1):
@@ -216,7 +218,7 @@ COMPILED = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_compiled_collectives_are_unchanged(tmp_path: Path) -> None:
     """Wrapped ones go into graphs like torch's, and return the same."""
     (out,) = run(tmp_path, SETUP + COMPILED, 0)
@@ -237,8 +239,8 @@ TRAINS = """
 SAID = {"group": "0", "ranks": "[0, 1]", "size": 2}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not installed")
-@pytest.mark.slow
 def test_nsys_captures_hold_the_groups(tmp_path: Path) -> None:
     """Those of both ranks, under the real nsys."""
     nsys = "nsys profile -t nvtx -s none --cpuctxsw=none -f true --export sqlite -o"

@@ -25,6 +25,7 @@ def test_a_with_block_is_a_layer(listening: Recorder) -> None:
     assert listening.depth == 0
 
 
+@pytest.mark.slow
 def test_blocks_nest_and_can_be_used_again(listening: Recorder) -> None:
     """One annotate object may be entered many times, even inside itself."""
     scope = pyprof.annotate("again")

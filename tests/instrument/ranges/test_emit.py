@@ -50,6 +50,7 @@ def test_the_last_resort_takes_ranges() -> None:
     sink.pop()
 
 
+@pytest.mark.slow
 def test_ranges_reach_torch_profiler(tmp_path: Path) -> None:
     """emit="profiler": markers are annotations in its trace, only made while it records."""
     pyprof.init(emit="profiler")
@@ -74,6 +75,7 @@ def test_ranges_reach_torch_profiler(tmp_path: Path) -> None:
     assert "aten::add" in names
 
 
+@pytest.mark.slow
 def test_a_profiler_that_starts_and_stops_inside_a_layer() -> None:
     """Ranges opened unrecorded are closed unrecorded, and vice versa."""
     pyprof.init(emit="profiler")

@@ -19,6 +19,7 @@ def test_an_exception_passes_and_closes_its_range(listening: Recorder) -> None:
     assert listening.depth == 0
 
 
+@pytest.mark.slow
 def test_init_and_stop_inside_a_block(recorder: Recorder) -> None:
     """Ranges are balanced whatever is switched while a block is open."""
     with pyprof.annotate("before"):

@@ -187,6 +187,7 @@ def test_an_op_inside_an_op_repeats_no_trace(listening: Recorder) -> None:
     assert marker.classify(listening.texts[-2]) is marker.Kind.TRACE
 
 
+@pytest.mark.slow
 def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
     """Arguments of the module are released when it returns."""
 
@@ -232,6 +233,7 @@ def test_a_generator_is_seen_where_it_was_called_last() -> None:
         assert marker.decode_functions(way())[-3:] == (way.__name__, "endless", "traced")
 
 
+@pytest.mark.slow
 def test_cached_stacks_equal_walked_ones() -> None:
     """Whatever calls what, in any order."""
     random = Random(5)  # noqa: S311 - to be the same each time

@@ -30,6 +30,7 @@ def backward(folder: Path, *ranges: Range, name: str = "gemm") -> dict[str, Any]
     return line
 
 
+@pytest.mark.slow
 def test_accumulating_a_gradient_has_the_layer_of_the_node_before(tmp_path: Path) -> None:
     """The engine accumulates right after the node that made the gradient; the op is another."""
     line = backward(tmp_path, *NODE, *around(*ACCUMULATE, at=300, tid=12))
@@ -38,6 +39,7 @@ def test_accumulating_a_gradient_has_the_layer_of_the_node_before(tmp_path: Path
     assert not line.get("fwdOp")
 
 
+@pytest.mark.slow
 def test_nodes_of_sequence_number_0_find_their_forward_op(tmp_path: Path) -> None:
     """As others do: the node, the engine's range alone, and later accumulation."""
     engine, node = f"{EVALUATE}MulBackward0, seq = 0", "MulBackward0, seq = 0"
@@ -59,6 +61,7 @@ def test_nodes_of_sequence_number_0_find_their_forward_op(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tid", [11, 13])
 def test_a_node_of_another_thread_made_nothing_here(tmp_path: Path, tid: int) -> None:
     """Each thread of the engine has its own queue."""
@@ -67,6 +70,7 @@ def test_a_node_of_another_thread_made_nothing_here(tmp_path: Path, tid: int) ->
     assert not line.get("fwdLayer")
 
 
+@pytest.mark.slow
 def test_a_collective_has_no_layer_of_a_parameter(tmp_path: Path) -> None:
     """It starts in the hook of one parameter, but reduces many."""
     ranges = [*NODE, *around(*ACCUMULATE, at=300, tid=12)]
@@ -100,6 +104,7 @@ def test_the_reducer_works_in_the_backward_pass(tmp_path: Path, reducer: str) ->
 CUSTOM = "torch::autograd::CppNode<SplitLookupFunction_rowwise_adagrad_Op>"
 
 
+@pytest.mark.slow
 def test_a_node_without_a_known_forward_op_keeps_its_own_name(tmp_path: Path) -> None:
     """An op that made no node has the next one's number: it gives the layer, but not the op."""
     check = around(encode_layer("emb"), USED, "fbgemm::bounds_check_indices, seq = 6", at=150)
@@ -128,6 +133,7 @@ def test_a_node_finds_the_op_of_its_name(node: str, forward: str, tmp_path: Path
     assert backward(tmp_path, *ranges)["fwdOp"] == [forward.rpartition("::")[2]]
 
 
+@pytest.mark.slow
 def test_a_compiled_graphs_backward_takes_no_op_of_its_forward(tmp_path: Path) -> None:
     """The whole graph is one autograd function, so no op or size inside corresponds."""
     sizes = "op_id = 1, sizes = [[9, 9]]"
@@ -180,6 +186,7 @@ def test_a_scripted_graphs_backward_takes_only_its_layer(tmp_path: Path) -> None
     assert ways == [("fprop", ["linear"], ["attend"]), ("bprop", ["matmul", "mm"], [])]
 
 
+@pytest.mark.slow
 def test_a_compiled_backward_pass_has_a_direction_without_numbers(tmp_path: Path) -> None:
     """A range with sizes is one of PyTorch's own."""
     ranges = around("CompiledFunctionBackward, sizes = [[9, 9]]", MUL, at=300, tid=12)

@@ -92,6 +92,7 @@ def _lines(folder: Path, ranges: list[Range]) -> list[dict[str, Any]]:
 BOTH = pytest.mark.parametrize("kind", [_not_reentrant, _reentrant])
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_recomputed_op_is_the_op_of_its_kernels(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
     """Not the op whose node asked for it, nor one around it."""

@@ -62,6 +62,7 @@ def _estimate(
     return sample_regression.rates(samples.value, shares, whole_numbers=whole_numbers)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 30), st.integers(1, 3))
 def test_short_kernels_are_separated(seed: int, streams: int) -> None:
     """Without noise each kind's contribution is found, though every sample mixes many kinds."""
@@ -90,6 +91,7 @@ def test_both_ways_to_sum_products_agree(
             assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [1, 2])
 def test_errors_are_standard_errors(streams: int) -> None:
     """Calls differ and values are rounded: about 68 % are within one error, nearly all in three."""

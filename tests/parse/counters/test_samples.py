@@ -108,6 +108,7 @@ def test_power_and_clock_that_change_are_those_of_their_time(tmp_path: Path) -> 
     assert max(clock[half + 10 :]) == pytest.approx(1410, rel=0.01)
 
 
+@pytest.mark.slow
 def test_energy_of_chosen_steps_is_theirs(tmp_path: Path) -> None:
     path, work = _rising_power(tmp_path / "a.json")
     for steps, watts in (("0:2", 200), ("2:4", 350)):

@@ -82,6 +82,7 @@ def _expected(steps: list[tuple[str, list[Replay]]]) -> list[str]:
 FEW = settings(max_examples=settings().max_examples // 3)  # each writes files, and reads them
 
 
+@pytest.mark.slow
 @FEW
 @given(recorded())
 def test_every_replayed_kernel_has_the_op_of_its_capture(
@@ -95,6 +96,7 @@ def test_every_replayed_kernel_has_the_op_of_its_capture(
         assert {row["via"] for row in rows} == {"graph capture"}
 
 
+@pytest.mark.slow
 @FEW
 @given(recorded(), st.data())
 def test_lost_rows_make_no_op_wrong(
@@ -119,6 +121,7 @@ def test_lost_rows_make_no_op_wrong(
         assert all(found in {None, right} for found, right in zip(rows, expected, strict=True))
 
 
+@pytest.mark.slow
 @FEW
 @given(recorded(), st.sampled_from(["hip", "cuda", "cuda with ids"]), st.data())
 def test_without_steps_no_op_is_wrong(
@@ -151,6 +154,7 @@ def long_graph(draw: st.DrawFn) -> tuple[list[Node], list[int]]:
     return nodes, draw(orders(nodes))
 
 
+@pytest.mark.slow
 @FEW
 @given(long_graph(), st.sampled_from(["hip", "cuda", "cuda with ids"]), st.data())
 def test_a_long_graph_that_lost_a_few_has_no_wrong_op(

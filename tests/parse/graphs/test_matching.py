@@ -73,6 +73,7 @@ def _times(made: Scenario) -> dict[tuple[int, Planted], int]:
     return most
 
 
+@pytest.mark.slow
 @FEWER
 @given(RANDOM)
 def test_no_op_is_wrong_where_rows_are_missing(tmp_path: Path, random: Random) -> None:
@@ -96,6 +97,7 @@ def test_no_op_is_wrong_where_rows_are_missing(tmp_path: Path, random: Random) -
         assert size in {None, made.truth[start].size}
 
 
+@pytest.mark.long
 @FEWER
 @given(RANDOM)
 def test_no_op_is_wrong_in_exports_without_original_nodes(tmp_path: Path, random: Random) -> None:

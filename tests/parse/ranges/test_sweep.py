@@ -15,12 +15,15 @@ def _nested(path: Path, depth: int) -> Path:
     return nsys_db(path, [Work(call=call, at=(20 * depth, 20 * depth + 7))], ranges)
 
 
+@pytest.mark.slow
 def test_a_kernel_in_many_layers_has_them_all(tmp_path: Path) -> None:
     """As long as the rows together do not list too many."""
     (layers,) = parse_file(_nested(tmp_path / "net.sqlite", 3000)).arrow("layer").to_pylist()
     assert layers == [f"l{n}" for n in range(3000)]
 
 
+@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["summary"], ["summary", "--by", "layer"], ["prof", "--by", "layer"], ["lines"]]
 )
@@ -31,12 +34,14 @@ def test_reports_take_any_depth(command: list[str], tmp_path: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) < 40_000
 
 
+@pytest.mark.slow
 def test_the_page_takes_any_depth(tmp_path: Path) -> None:
     """Its tree of modules, too."""
     done = run("report", _nested(tmp_path / "net.sqlite", 2000), "-o", tmp_path / "net.html")
     assert done.code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["aten::op{}, seq = {}", "layer:op{}"])
 def test_too_many_ranges_that_never_end_are_dropped(form: str, tmp_path: Path) -> None:
     """More than can nest: nothing is tied to them, and a warning says so."""

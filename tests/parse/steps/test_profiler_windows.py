@@ -176,6 +176,7 @@ def _steps(folder: Path, ranges: list[tuple[int, int]], launches: list[int]) -> 
     return found
 
 
+@pytest.mark.slow
 @given(
     lengths=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5),
     launches=st.lists(st.integers(0, 99), min_size=1, max_size=6, unique=True).map(sorted),

@@ -92,6 +92,7 @@ def test_each_call_takes_the_tokens_of_its_own_step(trace: Path) -> None:
     assert rows[1]["Why"] == "lengths of the requests are in no range around the step"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["net.dict", "net.parquet"])
 def test_records_keep_the_step(name: str, trace: Path, tmp_path: Path) -> None:
     """A parsed file gives the same costs as its capture; rows outside of steps have no step."""
@@ -154,6 +155,7 @@ def test_every_report_takes_a_model(command: str, trace: Path, tmp_path: Path) -
     assert (done.code, done.stderr, target.exists()) == (0, "", True)
 
 
+@pytest.mark.slow
 def test_comparisons_and_lines_take_a_model_too(tmp_path: Path) -> None:
     """FLOPs can be compared only where they are known: otherwise exit code 1."""
     config, experts = _config(tmp_path), tmp_path / "experts.json"

@@ -65,6 +65,7 @@ def _calls(path: Path, rows: list[dict[str, Any]]) -> list[int]:
 EQUAL = [_row("equal", kernel, 70) for kernel in (APPLY, FIRST, SECOND)]
 
 
+@pytest.mark.slow
 def test_kernels_of_one_call_are_one_call(tmp_path: Path) -> None:
     """Its cost is charged once; repeated kernel names mean another call."""
     assert _calls(tmp_path / "net.dict", EQUAL) == [0, 0, 0]
@@ -103,6 +104,7 @@ def test_other_texts_numbers_lines_threads_and_ranks_are_other_calls(tmp_path: P
     assert _calls(tmp_path / "net.dict", [EQUAL[0], *other]) == list(range(6))
 
 
+@pytest.mark.slow
 def test_a_node_of_autograd_is_one_call(tmp_path: Path) -> None:
     """However many kernels run in it; so is the forward op that took its number.
 
@@ -116,6 +118,7 @@ def test_a_node_of_autograd_is_one_call(tmp_path: Path) -> None:
     assert _calls(tmp_path / "net.dict", [*before, *forward, *backward]) == [0, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.slow
 def test_calls_found_in_the_original_file_are_those_of_its_capture(captures: Path) -> None:
     """The original's own file, against the database that it was made from."""
     folder = captures / "nvprof-v100-apex"
@@ -246,7 +249,7 @@ def test_an_unknown_part_leaves_the_rest_unknown_with_a_reason(tmp_path: Path) -
     assert rows.why.tolist() == [reason, *[f"inside it: {reason}"] * 2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_gradient_of_a_real_capture_moves_its_own_bytes(captures: Path) -> None:
     """Counted from shapes in the trace's own nodes: input, output and weight, each once."""
     path = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"

@@ -89,6 +89,7 @@ def test_a_call_is_charged_once(tmp_path: Path, what: Called, flops: int) -> Non
     assert _load(tmp_path, what).flops.sum() == flops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_durations_do_not_change_costs(tmp_path: Path, seed: int) -> None:
     """Rows and their FLOPs and bytes are the same, however long each op took."""
@@ -100,6 +101,7 @@ def test_durations_do_not_change_costs(tmp_path: Path, seed: int) -> None:
     assert uneven[columns].equals(even[columns])
 
 
+@pytest.mark.slow
 def test_flops_are_charged_to_the_ops_that_compute(tmp_path: Path) -> None:
     """In proportion to what each op costs on its own: products have nearly all, copies none."""
     rows = _load(tmp_path, ATTENTION)

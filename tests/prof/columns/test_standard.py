@@ -66,6 +66,7 @@ def test_peak_is_that_of_the_unit_and_the_type(
     assert row.ai == pytest.approx(row.flops / row.bytes)
 
 
+@pytest.mark.slow
 def test_float16_sums_have_their_own_peak_where_the_card_doubles_it(tmp_path: Path) -> None:
     """An RTX 4090 runs h16816 (float16 sum) at twice the rate of s16816 (float32 sum)."""
     override = Override(gpu="NVIDIA GeForce RTX 4090")
@@ -110,6 +111,7 @@ def test_no_percentage_for_an_unknown_card(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_batch_of_one_is_no_vector(tmp_path: Path) -> None:
     """A convolution's N is its batch: the reason names the channels, of which 64 are aligned."""
     kernel = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32"
@@ -142,6 +144,7 @@ def _eff(path: Path, *options: str) -> tuple[Any, str]:
     return float(eff), peak
 
 
+@pytest.mark.slow
 def test_peaks_are_given_as_people_write_them(tmp_path: Path) -> None:
     """1e15 FLOP/s is 1000T and 1 PFLOP/s; the column says that the user set it."""
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
@@ -151,6 +154,7 @@ def test_peaks_are_given_as_people_write_them(tmp_path: Path) -> None:
     assert all("given" in peak for _, peak in found)
 
 
+@pytest.mark.slow
 def test_a_given_bandwidth_takes_precedence_over_the_card(tmp_path: Path) -> None:
     """3 * 4 MiB in 100 us are 126 GB/s: 12.6 % of 1 TB/s."""
     text = encode_op(Call("torch", "mul", (Tensor((1 << 20,), "float32"),) * 2))
@@ -161,6 +165,7 @@ def test_a_given_bandwidth_takes_precedence_over_the_card(tmp_path: Path) -> Non
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_given_clock_scales_the_peak(tmp_path: Path) -> None:
     """At half the clock the peak is half, and the column says where it comes from."""
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))

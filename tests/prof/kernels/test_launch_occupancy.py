@@ -130,6 +130,7 @@ def test_waves_and_share() -> None:
     assert np.isnan(wave_counts(np.array([1080, 8]), blocks, None)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["kineto-h100-vit-inference", "kineto-a100-sam-inductor", "kineto-v100-resnet-ddp",

@@ -41,6 +41,7 @@ def test_the_type_of_a_kernels_data(name: str, dtype: str | None) -> None:
     assert data_type(name) == dtype
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "sizes", "kernels", "flops", "moved"),
     [

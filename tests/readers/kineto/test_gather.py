@@ -36,6 +36,7 @@ def capture(name: str) -> schema.Capture:
     return kineto.read(CAPTURES / name / "trace.json.gz")
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_all_gpu_events_are_rows(name: str) -> None:
@@ -78,6 +79,7 @@ def test_ranges_nest(name: str) -> None:
         ends.append(row["end"])
 
 
+@pytest.mark.slow
 def test_backward_finds_forward_thread() -> None:
     """Every backward op of the DDP trace refers to the thread of the forward pass."""
     found = capture("kineto-v100-resnet-ddp")
@@ -88,6 +90,7 @@ def test_backward_finds_forward_thread() -> None:
     assert {threads[row["thread"]] for row in rows} == {1262}
 
 
+@pytest.mark.slow
 def test_shapes_of_the_vit() -> None:
     """The text of each op of the ViT has dtypes and strides."""
     found = [marker.decode_seq(t) for t in texts(capture(NAMES[0]).ranges)]

@@ -51,6 +51,7 @@ def test_gpu_timeline_as_tracelens() -> None:
     assert span / 1e6 == pytest.approx(expected["total_time"], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_lines_on_backward_rows_of_2021() -> None:
     """The 2021 trace has stacks on forward ops only; backward rows find them by number."""
     rows = [row for row in records("kineto-v100-resnet50-2021") if row["dir"] == "bprop"]

@@ -246,6 +246,7 @@ _PIECE = st.binary(max_size=8) | st.sampled_from(
 _CUT = st.tuples(st.floats(0, 1), st.integers(0, 300), _PIECE)
 
 
+@pytest.mark.slow
 @given(form=st.sampled_from(sorted(FORMS)), cuts=st.lists(_CUT, min_size=1, max_size=8))
 def test_damage_ends_in_one_line(
     form: str, cuts: list[tuple[float, int, bytes]], tmp_path_factory: pytest.TempPathFactory

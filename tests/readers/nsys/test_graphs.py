@@ -65,6 +65,7 @@ def test_a_kernel_goes_back_to_the_captured_node(tmp_path: Path) -> None:
     assert {line["via"] for line in lines} == {"graph node"}
 
 
+@pytest.mark.slow
 def test_copies_and_sets_of_graphs_too(tmp_path: Path) -> None:
     """Memcpy and memset nodes are resolved like kernel nodes."""
     work = [
@@ -76,6 +77,7 @@ def test_copies_and_sets_of_graphs_too(tmp_path: Path) -> None:
     assert [line["kind"] for line in lines] == ["memcpy", "memset"]
 
 
+@pytest.mark.slow
 def test_ids_are_those_of_a_process(tmp_path: Path) -> None:
     """Two processes may have nodes of one id with different ops."""
     work = launch(1000, 1) + launch(2000, 1, pid=2)
@@ -91,6 +93,7 @@ def test_the_thread_is_that_of_the_capture(tmp_path: Path) -> None:
     assert ops(parsed(tmp_path, launch(1000, 1), [Node(1, 15, tid=99)], ranges=ranges)) == ["mul"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "nodes",
     [
@@ -110,6 +113,7 @@ def test_a_graph_captured_before_the_recording_has_no_op(tmp_path: Path, nodes: 
     assert not any("via" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_repeated_id_is_that_of_the_latest_node_before(tmp_path: Path) -> None:
     """Ids may restart after a pause; rows may be duplicated."""
     nodes = [Node(1, 15), Node(1, 15), Node(11, 22, of=1), Node(1, 35), Node(11, 45, of=1)]
@@ -120,6 +124,7 @@ def test_a_repeated_id_is_that_of_the_latest_node_before(tmp_path: Path) -> None
     assert ops(parsed(tmp_path, early, nodes, ranges=ranges)) == ["add", "mul"]
 
 
+@pytest.mark.slow
 def test_old_exports(tmp_path: Path) -> None:
     """In 2022 nodes were among the graphs' events; other exports lack the original nodes.
 

@@ -29,6 +29,7 @@ def _measured(path: Path) -> list[dict[str, Any] | None]:
     return [None if text is None else json.loads(text) for text in column]
 
 
+@pytest.mark.slow
 def test_counters_are_in_our_names_and_units(tmp_path: Path) -> None:
     """KiB become bytes, cycles a clock; a counter that lacks a part is unknown."""
     path = rocpd_db(tmp_path / "net.db", WORK, counters=COUNTERS)
@@ -58,6 +59,7 @@ def test_rows_of_several_parts_of_the_chip_are_summed_or_averaged(tmp_path: Path
     ]
 
 
+@pytest.mark.slow
 def test_without_counters_there_is_no_warning(tmp_path: Path) -> None:
     path = rocpd_db(tmp_path / "net.db", WORK)
     assert _measured(path) == [None, None]

@@ -58,6 +58,7 @@ def _taken(path: Path) -> list[tuple[object, ...]]:
 # --- what exporters write -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(rows=_ROWS, page_bytes=st.sampled_from([512, 1024, 4096, 65536]))
 def test_rows_are_those_of_sqlite(
@@ -107,6 +108,7 @@ def test_a_file_with_overflow_and_interior_pages(
     assert _taken(path) == _asked(path)
 
 
+@pytest.mark.slow
 def test_the_chunk_size_does_not_change_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[object, ...]]
 ) -> None:
@@ -191,6 +193,7 @@ def good(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]
     return _made(path, rows[:200], f"PRAGMA page_size = {_PAGE_BYTES}")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(flips=st.lists(_FLIP, min_size=1, max_size=5), end=st.none() | st.integers(1024, 60_000))
 def test_damage_is_never_read_as_something_else(

@@ -183,6 +183,7 @@ def _with_a_page_twice(path: Path, table: str) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [readers.read, readers.identity])
 def test_more_rows_than_the_file_has_room_for(
     ask: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -73,6 +73,7 @@ def strip(found: Content) -> Strip:
     return drawn
 
 
+@pytest.mark.slow
 def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
     """The same rows as alone, with its GPU's name, not shifted by its host's clock."""
     files = [

@@ -43,6 +43,7 @@ def test_every_row_has_its_fact(tmp_path: Path) -> None:
     assert pc.sum(found.combinations.column("ns")).as_py() == table.duration_ns[chosen].sum()
 
 
+@pytest.mark.slow
 def test_facts_of_two_captures_add_up(tmp_path: Path) -> None:
     """Common ones are there once, with the time of both."""
     one, other = (found(capture(tmp_path / f"{rank}.sqlite", slower=rank)) for rank in (1, 2))

@@ -43,6 +43,7 @@ def test_modules_are_below_their_parents(tmp_path: Path) -> None:
     assert shown["net.first"] == (2, 300, 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nsys2024.2-a100-pyprof-markers", "nsys2026.2-h100x2-fsdp"])
 def test_ops_stand_in_for_modules(captures: Path, name: str) -> None:
     """Without layers, the levels are direction, op and kernel; the root is all GPU time."""

@@ -28,6 +28,7 @@ def test_folders_are_left_out(sentence: str, expected: str) -> None:
     assert without_folders(sentence) == expected
 
 
+@pytest.mark.slow
 def test_each_gpu_adds_up_to_the_headline(captures: Path) -> None:
     """Busy and idle time of the cards are the sums over GPUs, and of the causes."""
     found = summarise_page(source.load(str(captures / "nsys2026.2-h100x2-fsdp/net.sqlite")))

@@ -191,6 +191,7 @@ def rendered_cells(markdown: str) -> list[str]:
     return [html.unescape(cell) for cell in found]
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_a_cell_reads_as_its_text(text: str) -> None:
     """No text becomes markup, another cell or HTML."""

@@ -40,6 +40,7 @@ def _called_through(path: Path) -> Path:
     return _dict(path, capture(work, ranges=ranges))
 
 
+@pytest.mark.slow
 def test_lines_that_only_call_are_counted(tmp_path: Path) -> None:
     """Speeding up `main` itself is no use; -v lists them with their total."""
     net = _called_through(tmp_path / "net.dict")
@@ -50,6 +51,7 @@ def test_lines_that_only_call_are_counted(tmp_path: Path) -> None:
     assert "   9      2    1.50  100.0       0" in full
 
 
+@pytest.mark.slow
 def test_functions_that_only_call_are_left_out_of_the_source(tmp_path: Path) -> None:
     """In a file that has lines with self time."""
     net = _called_through(tmp_path / "net.dict")
@@ -64,6 +66,7 @@ def test_functions_that_only_call_are_left_out_of_the_source(tmp_path: Path) -> 
     assert "def main" in full
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "kineto-h100-vit-inference/trace.json.gz"]
 )

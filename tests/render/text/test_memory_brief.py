@@ -21,6 +21,7 @@ def trace_of_memory(path: Path, *, recorded: bool) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["net.json", "net.json.gz"])
 def test_a_summary_names_the_peak_of_a_trace(tmp_path: Path, name: str) -> None:
     """If memory was recorded, by the trace's header."""

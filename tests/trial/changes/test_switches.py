@@ -13,6 +13,7 @@ from pyprof.trial.change import changes
 from tests.trial.built import run_child, training
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["tf32", "cudnn-benchmark", "pin-memory"])
 def test_without_a_gpu_they_are_refused(tmp_path: Path, change: str) -> None:

@@ -20,6 +20,7 @@ def test_every_fact_describes_itself(name: str) -> None:
     assert first.endswith("."), f"{file}: the docstring's first line is to be a sentence"
 
 
+@pytest.mark.slow
 def test_a_fact_of_two_captures_is_of_the_kernels_of_both(tmp_path: Path) -> None:
     """The mean of 100, 100, 300 and 50 ns, beside 200, 200, 300 and 50 ns."""
     sums = [

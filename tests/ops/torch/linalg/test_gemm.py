@@ -138,6 +138,7 @@ def test_torchs_own_trace_of_sparse_products(tmp_path: Path) -> None:
     assert (rows.why == _REASON).sum() >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
 def test_sparse_products_equal_brute_force(layout: str) -> None:
     """A multiply-add for each non-zero element and column, counted in torch's tensors."""

@@ -30,6 +30,7 @@ def _figure(page: str, name: str) -> dict[str, Any]:
     return figure
 
 
+@pytest.mark.slow
 def test_a_trace_with_memory_events(tmp_path: Path) -> None:
     """The peak is that of all other reports; folders are left out."""
     trace = trace_of_memory(tmp_path / "net.json", recorded=True)
@@ -50,6 +51,7 @@ def test_a_trace_with_memory_events(tmp_path: Path) -> None:
     assert 'id="title-memory"' not in _page(tmp_path / "y.html", silent)
 
 
+@pytest.mark.slow
 def test_a_snapshot_beside_or_by_name(tmp_path: Path) -> None:
     """One with another clock than the capture has its own axis."""
     net = capture(tmp_path / "net.sqlite")

@@ -5,6 +5,7 @@ import pytest
 from tests.render.page.parts.conftest import Made
 
 
+@pytest.mark.slow
 def test_each_op_with_a_cost_is_a_point(made: Made) -> None:
     """20 FLOPs of exp an element on 128 of them in 300 ns; a copy has no point."""
     part = made["roofline"]

@@ -10,7 +10,7 @@ from tests.commands import run
 from tests.render.page import shown_parts
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_phases_of_serving_are_those_of_the_summary(captures: Path) -> None:
     """With tokens and rate, formatted alike."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"

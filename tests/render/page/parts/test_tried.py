@@ -50,11 +50,13 @@ def test_captures_of_a_trial_show_its_answer(tmp_path: Path, trial: Try, name: s
     assert change["bar"]["low"] + change["bar"]["length"] < 50
 
 
+@pytest.mark.slow
 def test_other_captures_next_to_a_trial_do_not(tmp_path: Path, trial: Try) -> None:
     del trial
     assert _tried(capture(tmp_path / "other.sqlite", steps=2)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"baseline": {"capture": "a.sqlite"}, "changes": []}']
 )

@@ -138,6 +138,7 @@ def test_groups_by_line_fit_80_columns(captures: Path) -> None:
     assert ["conv2d", "4663063609344"] in [line.split()[::7] for line in groups.splitlines()]
 
 
+@pytest.mark.slow
 def test_start_times_of_nvprof_differ(captures: Path) -> None:
     """Nanoseconds since 1970 have 19 digits, all shown."""
     path = captures / "nvprof-v100-apex" / "net.sql"

@@ -68,6 +68,8 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, width: int, *arguments: object)
     return shown.getvalue().decode().replace("\r\n", "\n").splitlines()
 
 
+@pytest.mark.few(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [20, 40, 80, 100, 200])
 @pytest.mark.parametrize("by", [(), ("--by", "op"), ("--by", "kernel")])
 def test_no_line_is_wider_than_the_terminal(
@@ -103,6 +105,7 @@ def test_columns_without_room_are_named(net: Path, monkeypatch: pytest.MonkeyPat
     assert re.search(r"no room for .*Why; widen the terminal, or use --full", said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [("-w", "120"), ("-c", "idx,op,kernel,sil"), ("--csv",), ("--csv", "--by", "op")]
 )
@@ -114,6 +117,7 @@ def test_a_requested_form_is_the_same_on_a_terminal(
     assert on_terminal(monkeypatch, 100, "prof", "-q", *options, net) == piped.splitlines()
 
 
+@pytest.mark.slow
 def test_a_pipe_and_a_file_get_the_original_s_columns(net: Path, tmp_path: Path) -> None:
     """Fields separated by blanks, exact numbers, full names."""
     piped = run("prof", "-q", net).stdout

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, cut_start, filled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "count"),
     [("", 0), ("gemm", 4), ("\u6838\u5fc3", 4), ("\uff21", 2), ("e\u0301", 1), ("\uac00", 2),
