@@ -29,7 +29,7 @@ class Leak(NamedTuple):
     bytes_per_step: float
     """The slope of a straight line fitted to what it holds at the ends."""
     blocks: int
-    """How many more it holds."""
+    """Number of blocks that were added between those ends."""
 
 
 class Growth(NamedTuple):

@@ -149,7 +149,7 @@ class History:
 
     @cached_property
     def change(self) -> Int64Array:
-        """What each event added to what the program holds, bytes."""
+        """Bytes that each event added to those that the program holds."""
         return self._change(self.blocks.released)
 
     @cached_property

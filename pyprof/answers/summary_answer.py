@@ -142,7 +142,7 @@ class ServingPhase:
     phase: str
     """prefill, decode or mixed."""
     steps: int
-    """How many."""
+    """Number of steps."""
     time_ns: int
     """Their time."""
     tokens: int | None

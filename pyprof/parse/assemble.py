@@ -81,7 +81,7 @@ class _Work(NamedTuple):
     leaf: Int64Array
     """Per activity: the innermost range around its site; MISSING if unknown."""
     ranges_fit: bool
-    """No sign that ranges and calls belong to different clocks or threads."""
+    """Nothing suggests that ranges and calls belong to different clocks or threads."""
     doubts: tuple[str, ...]
     """What is wrong with all this, in sentences for the user."""
 
@@ -109,7 +109,7 @@ def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
 
 
 def doubts(capture: Capture) -> tuple[str, ...]:
-    """Say what is wrong with what ties work to ops, as records that are made of it would."""
+    """Return the warnings about links from work to ops that the capture's records would have."""
     return _trace_causes(capture).doubts
 
 

@@ -312,7 +312,7 @@ def with_memory(
     allocated: Sequence[int | None],
     share: Sequence[float | None],
 ) -> tuple[list[Column], pa.Table]:
-    """Put beside groups what each allocated, bytes, and its share of the peak, %."""
+    """Add to each group what it allocated, in bytes, and its share of the peak, in %."""
     values = {"alloc": pa.array(allocated, pa.int64()), "peak_share": pa.array(share, pa.float64())}
     for name, column in values.items():
         groups = groups.append_column(name, column)

@@ -194,7 +194,7 @@ def _at_once(
 
 
 def _longest(duration: Int64Array, possible: Mask) -> Int64Array:
-    """Return the few rows that are each longer than all shorter ones together."""
+    """Return the rows that are each longer than all shorter ones together."""
     time = np.where(possible, duration, 0)
     total_ns = int(time.sum())
     if (_TOP + 1) * int(time.max(initial=0)) < total_ns:

@@ -77,7 +77,7 @@ def test_row_numbers_continue_over_several_captures(tmp_path: Path) -> None:
     assert answer["row_count"] == 10
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
     """One row, with its own cost."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite", slower=n + 1) for n in (0, 1)]

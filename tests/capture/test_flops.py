@@ -60,6 +60,7 @@ COUNTED = {"conv2d", "linear", "matmul", "bmm", "mm", "addmm", "__matmul__"}
 """What torch's counter counts, by the names that PyProf gives it."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [LENET, TRANSFORMER, RESIDUAL], ids=["lenet", "attention", "conv"])
 def test_flops_of_a_captured_step_equal_the_counters(tmp_path: Path, text: str) -> None:

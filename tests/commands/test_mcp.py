@@ -391,7 +391,7 @@ def test_an_old_sdk_is_reported_as_too_old(monkeypatch: pytest.MonkeyPatch) -> N
     "name",
     [
         "nsys2024.2-a100-pyprof-markers/net.sqlite",
-        pytest.param("kineto-v100-resnet50-2021/trace.json.gz", marks=pytest.mark.slow),
+        pytest.param("kineto-v100-resnet50-2021/trace.json.gz", marks=pytest.mark.long),
         pytest.param("kineto-a100-sam-eager/trace.json.gz", marks=pytest.mark.long),
     ],
 )

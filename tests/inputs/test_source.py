@@ -77,6 +77,7 @@ def _joined(a: list[int | None], b: list[int | None]) -> list[int | None]:
     return a + b
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> None:

@@ -60,7 +60,7 @@ def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
     assert whole.sil.min() > 2 * attention[attention.flops.isna()].sil.max()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:
     """By step and by phase, as stated by its range and shown in the summary."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"

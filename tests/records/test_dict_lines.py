@@ -49,6 +49,7 @@ def written(records: Records) -> list[str]:
     return file.getvalue().decode().split("\n")[:-1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("hold", [plain, dictionary])
 @given(rows=ROWS)

@@ -161,7 +161,7 @@ def _large_host_copies(context: RuleContext) -> Mask:
 
 
 def _named(context: RuleContext, pattern: re.Pattern[str]) -> Mask:
-    """Whether the name of each row has the pattern."""
+    """Whether the name of each row matches the pattern."""
     name = context.table.records.dictionary("kLongName")
     return np.array([*(bool(pattern.search(text)) for text in name.values), False])[name.index]
 

@@ -49,7 +49,7 @@ _OF_MANY = ("AccumulateGrad", "_foreach_")
 
 
 def _of_many(context: RuleContext) -> Mask:
-    """Find what ops do that go through tensors which have nothing to do with each other."""
+    """Return a mask of what belongs to ops on lists of unrelated tensors."""
     names = context.texts["op"]
     of_many = [
         any(part in (name or "") for part in _OF_MANY) for name in names.dictionary.to_pylist()

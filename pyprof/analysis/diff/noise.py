@@ -74,7 +74,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """What some things take, by samples, one entry each."""
+    """Estimates of what several things take, from samples; one entry for each."""
 
     value: Floats
     variance: Floats
@@ -82,7 +82,7 @@ class Estimates:
     weight: float
     """The variance of the value is `variance` times this by `samples`."""
     samples: int
-    """How many each rests on."""
+    """Number of samples of each."""
     freedom: Floats
     """Degrees of freedom of `variance`."""
 

@@ -108,7 +108,7 @@ def samples(
 
 
 def _few(texts: pa.Array) -> pa.DictionaryArray:
-    """Number texts in as few bits as these take: there is a number for each step."""
+    """Encode texts with the smallest type of index: there is one for each step."""
     encoded = texts.dictionary_encode()
     kind = pa.from_numpy_dtype(np.min_scalar_type(-len(encoded.dictionary) - 1))
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind), encoded.dictionary)

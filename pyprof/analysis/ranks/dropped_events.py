@@ -94,7 +94,7 @@ class _Pair:
         self._same = same
 
     def common(self, one: int, other: int) -> int:
-        """Count those that lie side by side from two places on."""
+        """Return the number of pairs if one side begins at `one` and the other at `other`."""
         return max(min(len(self._ends[0]) - one, len(self._ends[1]) - other), 0)
 
     def matching_run(self, one: int, other: int) -> int:

@@ -39,7 +39,7 @@ MAX_WALK = 192
 MAX_FRAMES = 48
 """User frames written out, the innermost ones."""
 _MAX_INSPECTED = 4
-"""So few frames are inspected as fast as notes are written: those of a module's call."""
+"""Up to here, inspecting frames is as fast as writing notes: a call of a module has so many."""
 _MAX_STACKS = 8192
 """Cached stacks; the cache is cleared when full."""
 

@@ -220,7 +220,7 @@ def bitsandbytes(a: Args) -> Work:
     example=Example((_X, u8(6, 5), _BIAS, None, 5), flops=240, bytes=128),
 )
 def stated_outputs(a: Args) -> Work:
-    """A packed weight whose number of outputs the call states."""
+    """Cost a product with a packed weight whose number of outputs is an argument."""
     return stored_product(a, a.integer("n", 0) or size(a.tensor("weight"), 0))
 
 

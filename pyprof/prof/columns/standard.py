@@ -109,7 +109,7 @@ def _kernel(table: Table) -> pa.Array:
 
 @column("params", "Params", TEXT, 0)
 def _params(table: Table) -> pa.Array:
-    """What its op's cost was computed from."""
+    """The arguments that its op's cost was computed from."""
     return values.params(table.costs)
 
 

@@ -97,7 +97,7 @@ _CALL_STACK_FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
 
 
 def dtype(name: object) -> str:
-    """Return torch's name of a C++ element type; "" if it is none."""
+    """Return torch's name of a C++ element type; "" if it is not one."""
     return DTYPES.get(str(name).removeprefix("c10::"), "")
 
 

@@ -234,7 +234,7 @@ def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
 
 
 def _longest(duration_ns: np.ndarray, group: int) -> list[int | None]:
-    """The longest of each few steps; None if a rank has none of them."""
+    """Return the longest of every `group` steps; None where a rank has none of them."""
     starts = np.arange(0, len(duration_ns), max(group, 1))
     longest = np.fmax.reduceat(duration_ns, starts)
     return [None if np.isnan(ns) else int(ns) for ns in longest.tolist()]

@@ -305,7 +305,7 @@ class _Texts:
         self.of_row = gathered.facts.of_row
 
     def places(self, facts: IntArray) -> Int64Array:
-        """Number some facts."""
+        """Return the places of facts in the page's list; those that are new are added."""
         for fact in np.unique(facts[self._number[facts] < 0]).tolist():
             self._number[fact] = len(self._order)
             self._order.append(fact)

@@ -80,7 +80,7 @@ class DeviceRows:
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """What a strip is cut from, small enough to send. Each capture is on its own clock."""
+    """What strips are cut from, small enough to send. Each capture has its own clock."""
 
     devices: tuple[DeviceRows, ...]
     """At most _MAX_DEVICES."""

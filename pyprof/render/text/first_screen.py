@@ -197,7 +197,7 @@ def _place(op: OpTime) -> str:
 
 
 _MIN_TEXT = 24
-"""Cells that a text keeps, where it has as many."""
+"""Cells that a longer text keeps at least."""
 _WHOLE_TEXT, _SPARE = 40, 5
 """Cells that it keeps before columns from this rank on, which matter less."""
 

@@ -30,6 +30,7 @@ def _run(collectives: int, kind: str, *, batches: bool) -> RankTables:
     return gathered(rows)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("batches", [False, True])
 def test_the_outcome_does_not_grow_with_collectives(batches: bool) -> None:  # noqa: FBT001 - pytest's

@@ -53,6 +53,7 @@ def test_slow_drift_cancels_between_the_baselines_around_a_change() -> None:
     assert found.ratio.mid == pytest.approx(1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.01, 0.1])
 def test_about_one_in_twenty_changes_without_effect_seems_to_have_one(

@@ -135,7 +135,7 @@ def test_a_marker_has_the_group_and_the_size(name: str, told: list[Any]) -> None
         assert said.get("dtype") == (None if given is None else "float32")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_groups_are_named_as_in_torch_s_own_traces(told: list[Any]) -> None:
     found, groups, inner = told
     if not groups:

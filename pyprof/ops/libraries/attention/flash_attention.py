@@ -255,7 +255,7 @@ def flash_backward(a: Args) -> Work:
     ),
 )
 def of_images(a: Args) -> Work:
-    """Attention of a model's part for images, no key left out: of one image, or equal ones."""
+    """Attention in a vision encoder, without a mask: of one image, or of images of equal size."""
     starts = a.optional("cum_seq_q")
     one = starts is None or starts.shape == (2,)
     given = a.replaced(cum_seq_q=None, is_causal=False) if one else a

@@ -280,7 +280,7 @@ def ctc_loss(a: Args) -> Work:
     example=Example((*_CALL, 0, False), flops=5220, bytes=496),
 )
 def ctc_loss_op(a: Args) -> Work:
-    """As ATen's own op, with the recursion's table."""
+    """ATen's own op, which also returns the table of the recursion."""
     x, labels = a.tensor("log_probs"), a.tensor("targets")
     samples = _samples(x)
     work = _forward(a, (fresh((samples,), x.dtype),))

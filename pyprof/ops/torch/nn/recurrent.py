@@ -167,7 +167,7 @@ _CELL = f16(2, 4)
 
 
 def _cell(a: Args) -> Work:
-    """A cell's weights that are not among the args follow in size from its input and state."""
+    """Cost a cell; weights that are not among its arguments have the sizes of input and state."""
     x = a.tensor("input")
     tensors = a.tensors("hx")
     if not tensors:

@@ -198,7 +198,7 @@ def is_long_timed(text: bytes | Raw) -> bool:
 
 
 def fields(text: bytes) -> dict[str, Raw] | None:
-    """Split a JSON object into its fields; None if it is none."""
+    """Split a JSON object into its fields; None if it is not one."""
     try:
         return _FIELDS.decode(text)
     except FAILURES:
