@@ -1,7 +1,7 @@
 """Which of many small mistakes in pyprof/ the tests find: mutation testing of a seeded sample.
 
     python benchmarks/mutants.py [--root CHECKOUT] [--count 300] [--seed 1] [--jobs 1]
-        [--seconds 20] [--only 'pyprof/parse/*'] [--list]
+        [--seconds 20] [--marks 'not long'] [--only 'pyprof/parse/*'] [--list]
 
 Each mutant changes one comparison, condition, operator or constant. Tests likely to find it run
 first: those at the mirrored path, then those of its room that import the module, then the rest of
@@ -170,8 +170,8 @@ class Failures:
 class Judge:
     """Runs the tests for mutants, one after another, in a copy of the checkout."""
 
-    def __init__(self, root: Path, folder: Path, seconds: int) -> None:
-        self.root, self.seconds = folder / "checkout", seconds
+    def __init__(self, root: Path, folder: Path, seconds: int, marks: str) -> None:
+        self.root, self.seconds, self.marks = folder / "checkout", seconds, marks
         shutil.copytree(root, self.root, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
         (folder / "shared").symlink_to(root.parent / "shared")
         self.passes: dict[str, bool] = {}
@@ -234,7 +234,8 @@ class Judge:
         os.chdir(self.root)
         sys.path[0] = os.environ["PYTHONPATH"] = str(self.root)
         sys.dont_write_bytecode = False  # modules are imported for every mutant
-        options = ["-xq", "-pno:cacheprovider", "-pno:randomly", "--hypothesis-seed=0"]
+        options = ["-xq", "-m", self.marks, "-pno:cacheprovider", "-pno:randomly"]
+        options += ["--hypothesis-seed=0"]
         options += ["-Wignore::pytest.PytestAssertRewriteWarning"]  # of what is imported already
         options += [f"--deselect={test}" for test, passes in self.passes.items() if not passes]
         code = pytest.main([*options, *tests], plugins=[Failures(pipe)])
@@ -249,6 +250,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument(
+        "--marks", default="not slow and not long", help="which tests, as pytest -m takes them"
+    )
     parser.add_argument("--only", default="*", help="pattern of paths, such as pyprof/parse/*")
     parser.add_argument("--list", action="store_true", help="print the mutants")
     options = parser.parse_args()
@@ -267,7 +271,7 @@ def main() -> None:
     for job in range(options.jobs):
         if not os.fork():
             os.close(reading)
-            judge = Judge(root, Path(folder, str(job)), options.seconds)
+            judge = Judge(root, Path(folder, str(job)), options.seconds, options.marks)
             for mutant in drawn[job :: options.jobs]:
                 os.write(writing, f"{judge.verdict(mutant)}  {mutant.description}\n".encode())
             os._exit(0)

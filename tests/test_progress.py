@@ -72,7 +72,6 @@ def test_no_bar_with_quiet_or_for_short_work(quiet: bool, monkeypatch: pytest.Mo
     assert on_a_terminal(monkeypatch, "summary", *["-q"] * quiet, "net.sqlite") == ""
 
 
-@pytest.mark.slow
 def test_no_bar_in_a_file(
     net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,7 +62,6 @@ def test_man_pages_are_valid_roff(tmp_path: Path) -> None:
     assert re.search(r"^ +pyprof prof -w 150 net\.dict$", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.slow
 def test_the_page_of_commands_has_their_help() -> None:
     """Each command with all its options."""
     page = _module("command_pages").markdown()

@@ -80,7 +80,6 @@ def test_segments_that_came_later_do_not_count(tmp_path: Path) -> None:
     assert recorded.free_space(2) == FreeSpace((1 << 12) - 512, 1, (1 << 12) - 512)
 
 
-@pytest.mark.slow
 def test_pieces_end_where_segments_do(tmp_path: Path) -> None:
     """Two adjacent segments are two pieces: no block spans both."""
     taken = built.snapshot(built.Device(segment_bytes=1 << 12))

@@ -10,7 +10,6 @@ from tests.allocations import built
 from tests.commands import refused, run
 
 
-@pytest.mark.slow
 def test_stacks_are_compared_in_full(tmp_path: Path) -> None:
     """Even if their ends are the same; equal stacks are one."""
     outer, inner, middle, one, other = built.frames(*map(built.user, range(5)))

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from pyprof.allocations import snapshot_device
+import numpy as np
+
+from pyprof.allocations import read, snapshot_device
 from tests.allocations import built, traces
 from tests.commands import refused
 
@@ -37,3 +39,16 @@ def test_devices_are_those_with_an_event_or_a_segment() -> None:
     assert snapshot_device.device_numbers(built.parsed(taken)) == [1]
     taken["segments"] = [built.Device().segment()]
     assert snapshot_device.device_numbers(built.parsed(taken)) == [0, 1]
+
+
+def test_a_call_stack_has_the_frames_of_python_alone(tmp_path: Path) -> None:
+    """The outermost first; None without any."""
+    device = built.Device()
+    device.alloc(1, built.ENGINE, built.user(4, "forward"), built.user(9))
+    device.alloc(2, built.NODE, built.ENGINE)
+    (recorded,) = read.read(built.write(tmp_path / "x.pickle", device)).devices
+    rows = np.argsort(recorded.history.blocks.bytes)
+    assert recorded.call_stacks(rows).at(np.arange(2)) == [
+        "main (/home/user/train.py:9)\nforward (/home/user/train.py:4)",
+        None,
+    ]

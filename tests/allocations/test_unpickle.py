@@ -73,7 +73,6 @@ def test_hostile_pickles_end_in_one_line(tmp_path: Path, hostile: bytes) -> None
     refused("memory", path)
 
 
-@pytest.mark.slow
 def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
     """References to one list take two bytes each; numbers of segments are limited, too."""
     taken = built.snapshot(built.training())
@@ -86,7 +85,6 @@ def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
         assert "impossible values" in refused("memory", path)
 
 
-@pytest.mark.slow
 def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
     """A list of frames that all events share is read once, however long."""
     taken = built.snapshot(built.training(steps=50))

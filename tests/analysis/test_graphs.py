@@ -50,7 +50,6 @@ def read(folder: Path, work: list[Work], *ranges: Range) -> tuple[Records, Captu
     return parse(capture), capture
 
 
-@pytest.mark.slow
 def test_a_replay_is_a_step_not_its_kernels(tmp_path: Path) -> None:
     """Equal kernels within one replay, launched at one instant, are no steps of 0 ns."""
     repeated = [replace(w, name="same") for w in replays(6)]

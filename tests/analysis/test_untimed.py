@@ -50,7 +50,6 @@ def test_rows_are_without_a_time_and_say_why(capture: Path) -> None:
     assert frame["sil"].sum() == TOTAL_NS
 
 
-@pytest.mark.slow
 def test_groups_count_them_and_add_up_the_others(capture: Path) -> None:
     """Mean and minimum are of known times; a group without any has none."""
     rows = csv.DictReader(io.StringIO(run("prof", "--csv", "--by", "kernel", capture).stdout))
@@ -95,7 +94,6 @@ def test_every_report_is_made(
         assert f" {name}" not in done.stdout
 
 
-@pytest.mark.slow
 def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Path) -> None:
     """All kernels are there; their lengths add up to the known time."""
     target = tmp_path / "x.pt.trace.json"
@@ -124,7 +122,6 @@ def test_the_sentinel_of_a_missing_time_is_a_missing_time(name: str, tmp_path: P
     assert pyprof.load(path)["sil"].isna().sum() == 1
 
 
-@pytest.mark.slow
 def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
     """Busy time is the sum of the rows that have one."""
     path = damage.nsys(tmp_path / "net.sqlite", TRUTH)

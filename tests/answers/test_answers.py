@@ -43,7 +43,6 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.slow
 @given(JSON)
 def test_whatever_an_answer_holds_is_strict_json(value: object) -> None:
     """Any value of these types is written, and read without extensions."""

@@ -28,7 +28,6 @@ def test_doctor_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert checked((tmp_path / "x.json").read_bytes()) == answer
 
 
-@pytest.mark.slow
 def test_doctor_of_a_capture(tmp_path: Path) -> None:
     """Its content, and each pitfall as an entry."""
     a = nsys_db(tmp_path / "a.sqlite", [Work(call=(10, 20))])

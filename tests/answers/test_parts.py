@@ -27,7 +27,6 @@ def test_figures_of_chosen_rows_say_so(tmp_path: Path) -> None:
     assert ask("prof", a, *asked)["where"] == "op=relu and sil>50"
 
 
-@pytest.mark.slow
 def test_launches_that_blocked_are_noted(tmp_path: Path) -> None:
     work = [Work("k", (100 * n + 20, 100 * n + 60), (100 * n, 100 * n + 80)) for n in range(1, 21)]
     (note,) = ask("summary", nsys_db(tmp_path / "blocked.sqlite", work))["notes"]

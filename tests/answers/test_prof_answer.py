@@ -98,7 +98,6 @@ def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
     assert one == every[1]
 
 
-@pytest.mark.slow
 def test_a_row_is_explained(tmp_path: Path) -> None:
     a = capture(tmp_path / "a.sqlite")
     answer = ask("prof", a, "--explain", "1")
@@ -119,7 +118,6 @@ def test_tables_of_nvprof(tmp_path: Path) -> None:
         assert sum(shares) == pytest.approx(1)
 
 
-@pytest.mark.slow
 def test_output_forms_exclude_each_other(tmp_path: Path) -> None:
     """--json, --csv and -w; -o x.json asks for JSON, too."""
     a = capture(tmp_path / "a.sqlite")

@@ -106,7 +106,6 @@ def test_the_same_options_write_the_same_rows(tmp_path: Path) -> None:
     assert contents[0] == contents[1]
 
 
-@pytest.mark.slow
 def test_ranks_repeat_their_correlation_ids(tmp_path: Path) -> None:
     """As real processes do."""
     generate(tmp_path / "net.sqlite", "--kernels", "1", "--ranks", "2")

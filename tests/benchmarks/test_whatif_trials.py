@@ -50,7 +50,6 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module
     return importlib.import_module("whatif_trials")
 
 
-@pytest.mark.slow
 def test_each_predicted_change_is_compared(trial: Path, trials: Any) -> None:  # noqa: ANN401 - as above
     """Products take 19.5 of 156 parts in TF32; records alone predict no step."""
     kernels, *told = trials.outcomes(trial)

@@ -141,7 +141,6 @@ def test_a_block_within_a_block_is_a_layer_of_it() -> None:
         _ = inner.frame
 
 
-@pytest.mark.slow
 def test_a_range_within_a_block_narrows_it() -> None:
     """As in a captured script, `pyprof.profile()` limits the recording."""
     with pyprof.profile("x") as p:

@@ -27,7 +27,6 @@ def changes(*arguments: str | Path) -> dict[str, dict[str, str]]:
     return {row["op"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
 
 
-@pytest.mark.slow
 def test_a_slower_op_is_shown(pair: tuple[Path, Path]) -> None:
     """Both times, the difference, and its fraction of the first."""
     relu = changes(*pair)["relu"]
@@ -37,7 +36,6 @@ def test_a_slower_op_is_shown(pair: tuple[Path, Path]) -> None:
     assert relu["layer"] == "net:net.first"
 
 
-@pytest.mark.slow
 def test_another_kernel_for_the_same_op_is_the_same(tmp_path: Path) -> None:
     """Rows are matched by op, not by the kernel that a library chose."""
     product = [Range(op("mm", 4, 4), (5, 30))]
@@ -86,7 +84,6 @@ def test_work_outside_of_steps_is_not_divided_by_them(tmp_path: Path) -> None:
     assert run("diff", *found, "--fail-if", "time>0", "--fail-if", "time<0").code == 0
 
 
-@pytest.mark.slow
 def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
     """With `annotate("step 3")` around steps the loop is the layer: steps are samples of one op."""
     files = []
@@ -116,7 +113,6 @@ def test_chosen_steps_are_of_both_captures(tmp_path: Path) -> None:
     assert (relu["a_calls"], relu["b_calls"], relu["status"]) == ("4", "8", "same")
 
 
-@pytest.mark.slow
 def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
     """Exit code 3, limit and change on stderr; the comparison is still written."""
     done = run("diff", *pair, "--fail-if", "time>+3%", "--fail-if", "kernels>0")

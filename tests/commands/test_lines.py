@@ -52,7 +52,6 @@ def test_a_file_without_lines_says_what_records_them() -> None:
     )
 
 
-@pytest.mark.slow
 def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
     """Only the numbers of the lines are shown."""
     empty = tmp_path / "empty"

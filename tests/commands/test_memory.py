@@ -125,7 +125,6 @@ def test_long_names_fit_a_page_s_width(tmp_path: Path) -> None:
     assert done.stdout.count("100 GB") >= 3
 
 
-@pytest.mark.slow
 def test_json_has_the_whole_answer(snapshot: Path, tmp_path: Path) -> None:
     """On stdout with --json, in a file by its suffix; unknown is null."""
     target = tmp_path / "x.json"
@@ -139,7 +138,6 @@ def test_json_has_the_whole_answer(snapshot: Path, tmp_path: Path) -> None:
     assert device["growth"]["leaks"][0]["line"] == "/home/user/train.py:11"
 
 
-@pytest.mark.slow
 def test_csv_has_the_blocks_of_the_peak(snapshot: Path, tmp_path: Path) -> None:
     """One row per block; they add up to the peak."""
     target = tmp_path / "x.csv"
@@ -220,7 +218,6 @@ def test_real_snapshots_are_shown(path: Path) -> None:
     assert "At the peak by line" in done.stdout
 
 
-@pytest.mark.slow
 def test_equal_blocks_are_one_row_and_unknown_tables_one_sentence(tmp_path: Path) -> None:
     """Without stacks there is no table by line, op or category."""
     device = built.Device()

@@ -196,7 +196,6 @@ def test_rows_are_sorted_and_limited(path: Path) -> None:
     assert (done.code, done.stdout) == (2, "")
 
 
-@pytest.mark.slow
 def test_the_share_of_known_costs_is_on_stderr(path: Path) -> None:
     """With the reasons for the rest; -q omits it."""
     done = run("prof", path)
@@ -295,7 +294,6 @@ def test_csv_parses_back_to_the_rows(names: list[str]) -> None:
     assert rows[1:] == [[str(n), name, name] for n, name in enumerate(names)]
 
 
-@pytest.mark.slow
 def test_every_field_is_quoted(path: Path) -> None:
     """As before, by RFC 4180, numbers and empty fields too."""
     for line in run("prof", "--csv", "-c", "idx,op,flops", path).stdout.splitlines():

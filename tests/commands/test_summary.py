@@ -97,7 +97,6 @@ def test_a_missing_step_is_a_usage_error(text: str, net: Path) -> None:
     assert "--steps" in done.stderr
 
 
-@pytest.mark.slow
 def test_output_goes_to_a_file_without_colours(net: Path) -> None:
     """`-o` writes the file; stdout is empty."""
     target = net.parent / "summary.txt"

@@ -72,7 +72,6 @@ def test_advised_changes_are_tried_and_then_combined(
     assert both.capture is not None
 
 
-@pytest.mark.slow
 def test_named_changes_are_combined_on_request(
     perform: Callable[..., Try],
 ) -> None:

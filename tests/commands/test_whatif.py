@@ -20,7 +20,6 @@ def net(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_every_change_is_predicted_or_refused(net: Path) -> None:
     """Without options, each rule once."""
     done = run("whatif", "--json", net)

@@ -167,7 +167,6 @@ def test_a_file_without_sizes(tmp_path: Path) -> None:
     assert "as totals" not in done.stderr
 
 
-@pytest.mark.slow
 def test_each_device_by_itself(tmp_path: Path) -> None:
     """The n-th on a device matches the n-th there; if only one was profiled, all match it."""
     work = [replace(piece, device=at % 2) for at, piece in enumerate(_work([*"aaaa"]))]
@@ -246,7 +245,6 @@ def test_a_file_without_counters_is_refused(make: object, words: str, tmp_path: 
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_a_damaged_record_has_no_counters(tmp_path: Path) -> None:
     capture = nsys_db(tmp_path / "net.sqlite", _work([*"abcd"]))
     run("parse", "-q", capture, "-o", tmp_path / "net.dict")

@@ -57,7 +57,6 @@ def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> Non
     assert part.to_pylist() == of_rank
 
 
-@pytest.mark.slow
 def test_a_capture_of_one_rank(tmp_path: Path) -> None:
     """All of its rows, and those of its parsed file."""
     capture = nsys_db(tmp_path / "net.rank6.sqlite", [Work()] * 3)
@@ -132,7 +131,6 @@ def test_one_file_needs_no_worker(folder: Path) -> None:
     assert len(map_reduce([str(folder / "node0.sqlite")], _ranks_of_rows, _joined, unused)) == 5
 
 
-@pytest.mark.slow
 def test_unusable_input_is_one_error(folder: Path) -> None:
     """An empty folder, an invalid file, an unknown device: alone or in a set."""
     (folder / "none").mkdir()

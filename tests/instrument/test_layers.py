@@ -40,7 +40,6 @@ class Two(nn.Module):
         return self.decoder(self.encoder(x))
 
 
-@pytest.mark.slow
 def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) -> None:
     """Also through lists, which are never called."""
     Two()(torch.ones(1, 2))
@@ -64,7 +63,6 @@ def test_layers_nest_as_calls_do(listening: Recorder) -> None:
     assert depth["layer:encoder.rest.1.0"] == 4
 
 
-@pytest.mark.slow
 def test_a_container_of_torch_has_one_trace_for_all_inside(listening: Recorder) -> None:
     """No line of the user's is between."""
     net = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
@@ -76,7 +74,6 @@ def test_a_container_of_torch_has_one_trace_for_all_inside(listening: Recorder) 
     assert kinds == [layer, trace, layer, op, layer, op]
 
 
-@pytest.mark.slow
 def test_modules_in_a_shared_container_have_a_name_per_parent(listening: Recorder) -> None:
     """The same child has one name under each parent of its parent."""
     shared = nn.Sequential(nn.Identity())
@@ -189,7 +186,6 @@ def test_names_are_dropped_with_their_modules() -> None:
     assert (known.outermost, outer.inside) == ({}, {})
 
 
-@pytest.mark.slow
 def test_modules_that_cannot_be_hashed_or_compared(listening: Recorder) -> None:
     """Names are looked up by identity."""
 

@@ -53,7 +53,6 @@ def test_each_batch_names_the_line_of_its_dataset(
     assert all(frame.startswith(__file__) for frame in (stacks[0][-2], stacks[0][-1]))
 
 
-@pytest.mark.slow
 def test_collate_fn_has_a_line_of_its_own(listening: Recorder) -> None:
     """Inside that of the dataset."""
     batches = [batch.tolist() for batch in DataLoader(Squares(), batch_size=2, collate_fn=join)]

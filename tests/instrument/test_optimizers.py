@@ -138,7 +138,6 @@ def test_torchs_own_hooks_stay(recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
-@pytest.mark.slow
 def test_schedulers_and_scalers_work(listening: Recorder) -> None:
     """They wrap or read `step` on an instance."""
     optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)

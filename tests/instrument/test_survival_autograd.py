@@ -91,7 +91,6 @@ def test_grad_modes_are_kept(scope: Callable[[], Any], listening: Recorder) -> N
     assert "sigmoid" in listening.ops
 
 
-@pytest.mark.slow
 def test_autocast_is_kept(listening: Recorder) -> None:
     """Results are the same, and markers have the arguments of the call."""
     with torch.autocast("cpu", torch.bfloat16):
@@ -157,7 +156,6 @@ def test_custom_autograd_functions(listening: Recorder) -> None:
     assert {"__mul__", "mul"} <= set(listening.ops)
 
 
-@pytest.mark.slow
 def test_meta_and_fake_tensors(listening: Recorder) -> None:
     """Both work; fake ones, which launch nothing, have no markers."""
     result = F.conv2d(torch.ones(1, 3, 8, 8, device="meta"), torch.ones(4, 3, 3, 3, device="meta"))

@@ -260,7 +260,6 @@ def test_make_fx(when: str, recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
-@pytest.mark.slow
 @BEFORE_OR_AFTER
 def test_symbolic_trace(when: str, recorder: Recorder) -> None:
     """torch.fx writes the same code: functions as functions, methods as methods."""

@@ -102,7 +102,6 @@ def test_data_parallel(listening: Recorder) -> None:
     assert "linear" in listening.ops
 
 
-@pytest.mark.slow
 def test_replicas_are_named_like_their_original(listening: Recorder) -> None:
     """DataParallel copies the module for each GPU, each on a thread of its own."""
     net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())

@@ -33,7 +33,6 @@ def test_inf_and_nan_round_trip(value: float) -> None:
     assert decoded == value or (math.isnan(decoded) and math.isnan(value))
 
 
-@pytest.mark.slow
 @given(call=strategies.CALL, cut=st.integers(0, 400))
 def test_an_op_marker_cut_short_keeps_its_name_or_is_none(call: Call, cut: int) -> None:
     """The op of a truncated text is known; `whole` is false as arguments may be missing."""

@@ -155,7 +155,6 @@ SHAPES = st.lists(st.integers(1, 5), min_size=0, max_size=4)
 DTYPES = st.sampled_from(["float32", "float16", "bfloat16", "float64", "int64", "int32", "bool"])
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(shape=SHAPES, keep=st.integers(0, 15), dtype=DTYPES, name=st.sampled_from(["add", "mul"]))
 def test_pointwise_bytes_are_elements_times_their_size(
@@ -171,7 +170,6 @@ def test_pointwise_bytes_are_elements_times_their_size(
     assert found.flops == out.numel()
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(n=st.integers(1, 4), c=st.integers(1, 8), k=st.integers(1, 8), side=st.integers(1, 6))
 def test_a_1x1_convolution_is_a_matrix_product(n: int, c: int, k: int, side: int) -> None:

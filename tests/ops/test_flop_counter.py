@@ -55,7 +55,6 @@ def _ours(call: Call) -> tuple[int | None, int | None]:
     return ops.cost(call).flops, ops.cost(call, "bprop").flops
 
 
-@pytest.mark.slow
 @FEW
 @given(lead=st.lists(SIZES, max_size=3), k=SIZES, m=SIZES, bias=st.booleans())
 def test_linear(lead: list[int], k: int, m: int, bias: bool) -> None:  # noqa: FBT001 - drawn
@@ -66,7 +65,6 @@ def test_linear(lead: list[int], k: int, m: int, bias: bool) -> None:  # noqa: F
     assert _ours(call) == _counted(F.linear, x, w, b)
 
 
-@pytest.mark.slow
 @FEW
 @given(
     first=st.lists(SIZES, max_size=2), second=st.lists(SIZES, max_size=2), m=SIZES, n=SIZES, k=SIZES
@@ -164,7 +162,6 @@ def test_einsum_of_two_operands(equation: str) -> None:
     assert _ours(call) == _counted(torch.einsum, equation, *operands)
 
 
-@pytest.mark.slow
 @FEW
 @given(
     rank=st.integers(1, 3),

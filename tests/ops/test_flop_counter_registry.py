@@ -253,7 +253,6 @@ def test_ops_that_cannot_run_here_have_the_flops_of_the_counters_formula(
     assert _ours(packet, args) == _COUNTER.flop_registry[packet](*args, out_val=out)
 
 
-@pytest.mark.slow
 @FEW
 @given(data=st.data(), value=st.booleans())
 def test_flex_attention_has_the_flops_of_the_counters_formula(data: Any, value: bool) -> None:  # noqa: ANN401, FBT001 - drawn

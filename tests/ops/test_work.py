@@ -14,7 +14,6 @@ from tests.known import known
 SHAPES = st.lists(st.integers(1, 5), min_size=0, max_size=4)
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(shape=SHAPES, keep=st.integers(0, 15))
 def test_broadcasting_never_exceeds_the_full_size(shape: list[int], keep: int) -> None:

@@ -164,7 +164,6 @@ def test_duplicate_api_rows_do_not_double_kernels() -> None:
     assert len({line["corrId"] for line in kernels}) == 5
 
 
-@pytest.mark.slow
 def test_graph_time_is_shown_and_warned_of() -> None:
     """7,811 ms of GPU time exist only as graph launches: rows of kind graph hold it."""
     path = _path("nsys2024.6-a100-cudagraph/net.sqlite")
@@ -184,7 +183,6 @@ def test_lines_are_python_and_json_alike() -> None:
         assert ast.literal_eval(line) == json.loads(line)
 
 
-@pytest.mark.slow
 def test_leaked_ranges_hide_nothing() -> None:
     """702 unclosed `__getattr__` ranges around every kernel are never an op: the real op is found.
 
@@ -217,7 +215,6 @@ def test_registered_strings_name_ranges() -> None:
     assert all(found)
 
 
-@pytest.mark.slow
 def test_ranks_in_one_file_keep_their_launches_apart() -> None:
     """Correlation ids of the two processes collide: a kernel's launch is in its own process."""
     records = parse_file(_path("nsys2026.2-h100x2-fsdp/net.sqlite")).table()

@@ -68,7 +68,6 @@ def test_tensors_filled_in_a_pass_are_forward(calls: tuple[Called, ...], tmp_pat
     assert set(directions(tmp_path, *calls)) == {"fprop"}
 
 
-@pytest.mark.slow
 def test_a_real_script_has_the_first_values_that_its_stacks_show(tmp_path: Path) -> None:
     """A model is made and trained while torch.profiler records, with stacks and without."""
     torch = pytest.importorskip("torch")

@@ -119,7 +119,6 @@ def test_ids_moved_among_kernels_alone(gaps: list[int], by: int) -> None:
     assert "launched earlier" in said
 
 
-@pytest.mark.slow
 def test_copies_with_the_ids_of_launches(tmp_path: Path) -> None:
     """A call that launches a kernel copies nothing."""
     path = whole(tmp_path / "net.sqlite")
@@ -130,7 +129,6 @@ def test_copies_with_the_ids_of_launches(tmp_path: Path) -> None:
     assert f"{STEPS} copies and fills have the id of a call that launches kernels" in said
 
 
-@pytest.mark.slow
 def test_streams_that_run_at_once_have_no_order(tmp_path: Path) -> None:
     """Only within one stream does work run in launch order."""
     path = whole(tmp_path / "net.sqlite")
@@ -233,7 +231,6 @@ def test_ranges_that_launch_nothing_are_warned_of(tmp_path: Path) -> None:
     assert f"none of {3 * STEPS} launches is in any of the {3 * STEPS} ops" in said
 
 
-@pytest.mark.slow
 def test_a_call_with_a_wrong_end_is_no_evidence_against_ranges(tmp_path: Path) -> None:
     """Other calls begin inside it, too, so its own end must be wrong."""
     path = whole(tmp_path / "net.sqlite")
@@ -251,7 +248,6 @@ def test_calls_that_were_lost_are_counted(tmp_path: Path) -> None:
     assert f"{STEPS} of {2 * STEPS} kernels have no API call" in said
 
 
-@pytest.mark.slow
 def test_kernels_launched_before_the_capture_lost_no_call(tmp_path: Path) -> None:
     """That holds for the first ones of a stream."""
     path = whole(tmp_path / "net.sqlite", copies=False)

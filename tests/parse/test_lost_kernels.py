@@ -98,7 +98,6 @@ def test_each_process_ends_for_itself(tmp_path: Path) -> None:
     assert warnings(tmp_path, [*launched(), *short]) == []
 
 
-@pytest.mark.slow
 def test_all_kernels_are_lost(tmp_path: Path) -> None:
     """The launches remain, so the script did use the GPU, and the message says so."""
     path = nsys_db(tmp_path / "net.sqlite", without(launched(), range(COUNT)), [Range("a", (0, 9))])

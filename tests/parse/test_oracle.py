@@ -113,7 +113,6 @@ def test_the_report_of_the_capture_differs_where_the_original_missed_a_forward_c
         assert ours[n]["fwdOp"] == ["multi_head_attention_forward", "chunk"]
 
 
-@pytest.mark.slow
 def test_the_report_gives_a_row_for_each_of_the_160(theirs: list[dict[str, Any]]) -> None:
     """The original died at row 144, `add_(x, alpha, y)`; that row has its cost."""
     done = run("prof", "--csv", "-c", "idx,op,flops,bytes,params", FOLDER / "net.dict")

@@ -192,7 +192,6 @@ def test_a_kernel_without_a_launch_is_kept_with_fewer_keys(tmp_path: Path) -> No
     assert (line["op"], line["layer"], line["trace"], line["dir"]) == ([], [], [], "")
 
 
-@pytest.mark.slow
 def test_a_range_counts_on_its_own_thread_and_process_only(tmp_path: Path) -> None:
     """The same time on another thread, or the same thread id in another process, does not count."""
     ranges = around(MM, tid=12) + around(LINEAR, pid=2)
@@ -203,7 +202,6 @@ def test_a_range_counts_on_its_own_thread_and_process_only(tmp_path: Path) -> No
     assert line["op"] == ["linear"]
 
 
-@pytest.mark.slow
 def test_equal_correlation_ids_of_two_processes_are_two_launches(tmp_path: Path) -> None:
     """Each kernel finds the call of its own process."""
     work = [Work("a", pid=1, call=(100, 110), corr=5), Work("b", pid=2, call=(300, 310), corr=5)]
@@ -223,7 +221,6 @@ def test_a_driver_call_inside_a_runtime_call_is_not_the_launch(tmp_path: Path) -
     assert line["launch"] == [100, 110]
 
 
-@pytest.mark.slow
 def test_a_leaked_op_does_not_claim_what_came_after_it(tmp_path: Path) -> None:
     """An op that was never closed, while one inside it was, is dropped; open layers stay."""
     ranges = [Range(encode_layer("net"), (1, None)), Range(LINEAR, (5, None)), Range(MM, (95, 115))]

@@ -117,7 +117,6 @@ def test_stdin_without_records_says_so(text: str) -> None:
     assert "stdin" in done.stderr
 
 
-@pytest.mark.slow
 def test_stdin_is_read_if_no_file_is_named() -> None:
     """`pyprof parse | pyprof prof`, old lines and new."""
     for text in (OLD, '{"kShortName": "gemm", "kDuration": 10, "kLongName": "gemm"}\n'):

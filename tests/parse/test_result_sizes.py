@@ -58,7 +58,6 @@ def test_other_views_leave_the_result_unknown(view: tuple[str, ...], tmp_path: P
     assert rows.why[0] == "indices not recorded"
 
 
-@pytest.mark.slow
 def test_a_view_of_another_tensor_leaves_the_result_unknown(tmp_path: Path) -> None:
     """Only a view of the source counts, and only directly inside the op."""
     index = _op("aten::index", 10, 10, [100, 8], "")

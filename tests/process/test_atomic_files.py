@@ -37,7 +37,6 @@ def _aged(folder: Path) -> list[Path]:
     return files
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     """A file and a folder, of the same output only."""

@@ -92,7 +92,6 @@ def test_equal_kernels_share_by_time(tmp_path: Path) -> None:
     assert found.flops.tolist() == [whole * 3 // 4, whole // 4]
 
 
-@pytest.mark.slow
 def test_an_unknown_op_has_no_cost_and_a_reason(tmp_path: Path) -> None:
     """The cost is empty, never 0; the reason is in `why`."""
     call = Call("mylib", "mystery", (Tensor((2, 3), HALF),))
@@ -267,7 +266,6 @@ def _moved(folder: Path, ranges: list[Range], kernels: tuple[str, ...]) -> list[
     return [None if size != size else int(size) for size in rows.bytes.astype(float)]  # noqa: PLR0124 - nan
 
 
-@pytest.mark.slow
 def test_the_gradient_of_a_bias_is_a_sum_of_its_own(tmp_path: Path) -> None:
     """The incoming gradient is read and the bias's written; the products have the rest."""
     linear = Call(

@@ -148,7 +148,6 @@ def test_names_of_real_roofs_cover_no_point(
     check(frame(chart.points, chart.roofs, *size), chart.points, radii, chart.roofs)
 
 
-@pytest.mark.slow
 def test_a_point_where_a_name_would_be_moves_it() -> None:
     """The name is at the right end unless a large point is there."""
     roof = Roof(1e14, 1e12, "a roof with a name of some length")

@@ -47,7 +47,6 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     assert (done.code, done.error) == (124, "ended after 1 s: it takes too long")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_the_script_started_ends_with_it(tmp_path: Path) -> None:
     """Such as loader workers of a script that is ended after some steps."""

@@ -118,7 +118,6 @@ def test_once_and_per_step_stay_separate_in_several_captures() -> None:
     assert merge_sums(found, other).entries[-1].once
 
 
-@pytest.mark.slow
 def test_a_slow_first_step_repeats_no_advice_of_the_loop() -> None:
     """Even if it lost most, for the same cause; what came before it is listed."""
     work, ranges = _steps(NAMES[:2])

@@ -33,7 +33,6 @@ def test_an_op_has_its_shape_and_type(texts: dict[str, list[str | None]]) -> Non
     assert (texts["shape"][row], texts["dtype"][row]) == ("16x8", "float32")
 
 
-@pytest.mark.slow
 def test_a_step_is_matched_by_its_loop(texts: dict[str, list[str | None]]) -> None:
     """Step numbers would never match."""
     layers = {name for path in texts["layer"] if path for name in path.split(":")}

@@ -35,7 +35,6 @@ def _step(batch: int = 4, *, fused: bool = False) -> built.Device:
     return device
 
 
-@pytest.mark.slow
 def test_a_fused_optimizers_peak_is_that_of_its_own_run(tmp_path: Path) -> None:
     """In which the optimizer allocates nothing."""
     device = _analysed(tmp_path, _step())
@@ -44,7 +43,6 @@ def test_a_fused_optimizers_peak_is_that_of_its_own_run(tmp_path: Path) -> None:
     assert change.saved_bytes == device.peak_bytes - change.peak_bytes == 12 * MB
 
 
-@pytest.mark.slow
 def test_half_the_batch_has_half_the_activations(tmp_path: Path) -> None:
     device = _analysed(tmp_path, _step(fused=True))
     changes = {change.change: change.peak_bytes for change in device.changes}

@@ -57,7 +57,6 @@ def test_guessed_steps_are_marked_so(h100: RankComparison) -> None:
     assert h100.origins == ("repetition of 119 kernels (guessed: may be layers of a step)",)
 
 
-@pytest.mark.slow
 def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
     """Ranks are not compared by what repeats in a tenth of the time."""
     said = []

@@ -124,7 +124,6 @@ def test_the_text_has_roles_bubbles_and_both_findings(ranks: Path) -> None:
     assert "Experts are unevenly used: rank 3 receives 2.00 times" in text
 
 
-@pytest.mark.slow
 def test_without_stages_there_is_no_column_of_bubbles(ranks: Path) -> None:
     """Nor a table if roles are unknown."""
     unsaid = {"PIPELINE_MODEL_PARALLEL_GROUP": "", "EXPERT_MODEL_PARALLEL_GROUP": "",

@@ -30,7 +30,6 @@ def test_explain_compares_with_counters(tmp_path: Path) -> None:
     assert "6. Compare" not in run("prof", "--explain", "1", capture).stdout
 
 
-@pytest.mark.slow
 def test_groups_have_traffic(tmp_path: Path) -> None:
     """`--by` adds up measured traffic, if there is any."""
     counters, capture = (
@@ -153,7 +152,6 @@ def test_names_that_are_wrong_in_several_ranks_count_once(tmp_path: Path) -> Non
     assert f"by counters, in {2 * product.STEPS} calls" in text
 
 
-@pytest.mark.slow
 def test_totals_add_up(tmp_path: Path) -> None:
     """Over two captures."""
     counters, capture = (

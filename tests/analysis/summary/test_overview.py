@@ -177,7 +177,6 @@ def test_chosen_steps_add_up_in_every_order() -> None:
     assert (steps.first, steps.last) == (2, 5)
 
 
-@pytest.mark.slow
 def test_times_per_step_are_of_the_captures_with_the_surest_steps() -> None:
     """The time of ops in a step is that of the captures with the surest steps."""
     marked, optimized = _sums(built.training(4), 1e13), _sums(_optimized(), 1e13)

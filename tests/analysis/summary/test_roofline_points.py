@@ -47,7 +47,6 @@ def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Ch
     return roofline_points.summarise_roofline(source.load(str(path), override)).chart(limit)
 
 
-@pytest.mark.slow
 def test_a_point_is_the_rate_of_the_rows_that_it_stands_for(net: Path) -> None:
     """Intensity and rate are ratios of sums; shares add up to the summary's."""
     chart = _chart(net)
@@ -71,7 +70,6 @@ def test_a_point_under_its_roof_is_no_more_than_the_eff_of_its_rows(net: Path) -
         assert point.flops_per_s <= min(roof.flops_per_s, point.intensity * roof.bytes_per_s)
 
 
-@pytest.mark.slow
 def test_a_point_has_its_line_and_efficiency(net: Path) -> None:
     """The line with most of its time; prof's efficiency of its rows, weighted by time."""
     table = source.load(str(net)).table
@@ -95,7 +93,6 @@ def test_a_point_has_its_line_and_efficiency(net: Path) -> None:
         assert tip["efficiency"].endswith(" %")
 
 
-@pytest.mark.slow
 def test_the_longest_come_first_and_are_kept(net: Path) -> None:
     """--top N leaves the N of most time."""
     every = _chart(net).points

@@ -67,7 +67,6 @@ def bound(answer: Summary) -> Statement:
     return found
 
 
-@pytest.mark.slow
 def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) -> None:
     found = bound(replace(answer, step=use(busy=2e6, launch=6e6, host=2e6), advice=(LAUNCHES,)))
     assert found.text == "GPU idle 80 % of a 10.0 ms step: the host launches too slowly (6.00 ms)."
@@ -75,14 +74,12 @@ def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) ->
     assert found.evidence == ROWS
 
 
-@pytest.mark.slow
 def test_a_file_without_waits_for_the_gpu_says_so(answer: Summary) -> None:
     unsure = replace(use(busy=2e6, launch=8e6), waits_known=False)
     found = bound(replace(answer, step=unsure, advice=(LAUNCHES,)))
     assert found.text.endswith("(8.00 ms); this file lacks waits for the GPU, which count as such.")
 
 
-@pytest.mark.slow
 def test_without_advice_the_rows_that_came_late_are_the_evidence(answer: Summary) -> None:
     (device,) = answer.devices or ()
     device = replace(device, idle_by_cause_ns={"queue": 80})
@@ -91,7 +88,6 @@ def test_without_advice_the_rows_that_came_late_are_the_evidence(answer: Summary
     assert [(each.what, each.row_ids) for each in found.evidence] == [("idle: queue", (5, 3))]
 
 
-@pytest.mark.slow
 def test_a_gpu_that_is_mainly_busy_is_not_called_idle(answer: Summary) -> None:
     found = bound(replace(answer, step=use(busy=6e6, launch=4e6), advice=(LAUNCHES,)))
     assert found.text == (
@@ -113,13 +109,11 @@ def test_the_article_fits_the_number_as_it_is_read(
     assert words in bound(replace(answer, step=use(busy=span_ns, span=span_ns))).text
 
 
-@pytest.mark.slow
 def test_a_second_cause_is_named_if_it_takes_half_as_long(answer: Summary) -> None:
     found = bound(replace(answer, step=use(busy=2e6, launch=5e6, host=3e6), advice=(LAUNCHES,)))
     assert found.text.endswith("(5.00 ms); the host does something other than launching (3.00 ms).")
 
 
-@pytest.mark.slow
 def test_little_idle_time_is_no_bottleneck(answer: Summary) -> None:
     found = bound(replace(answer, step=use(busy=9e6, launch=1e6)))
     assert found.subject == "kernels"
@@ -162,7 +156,6 @@ def test_overlapped_work_is_no_bottleneck(answer: Summary, what: str) -> None:
     assert found.subject == "kernels"
 
 
-@pytest.mark.slow
 def test_kernels_are_bound_by_what_bounds_most_of_their_time(answer: Summary) -> None:
     ops = (_op("mm", 0.7, "compute"), _op("relu", 0.3, "memory"))
     found = bound(replace(answer, step=use(busy=10e6), ops=ops))
@@ -194,7 +187,6 @@ def test_with_blocking_launches_idle_time_is_not_mentioned(tmp_path: Path) -> No
     assert answered(load(str(nsys_db(tmp_path / "a.sqlite", work)))).step is None
 
 
-@pytest.mark.slow
 def test_a_step_lasts_from_the_gpus_end_of_the_one_before(tmp_path: Path) -> None:
     """The first step, which is slower, is not included."""
     starts = [0, 40_000, 50_000, 60_000, 70_000]
@@ -219,14 +211,12 @@ def test_the_top_line_is_named_with_its_rows(answer: Summary) -> None:
     assert all(each.row_ids for each in found.evidence)
 
 
-@pytest.mark.slow
 def test_without_lines_the_top_op_is_named(answer: Summary) -> None:
     found = about("top", replace(answer, lines=(), ops=(_op("mm", 0.7, None, line=None),)))
     assert found is not None
     assert found.text == "Top op mm: 70 % of GPU time."
 
 
-@pytest.mark.slow
 def test_without_ops_the_kernel_and_its_range_are_named(answer: Summary) -> None:
     op = replace(_op("", 0.7, None, line=None), op=None, kernel="sgemm", range="attention")
     found = about("top", replace(answer, lines=(), ops=(op,)))
@@ -247,7 +237,6 @@ def test_a_copy_is_not_called_a_kernel(answer: Summary, name: str, words: str) -
     assert found.text.startswith(words)
 
 
-@pytest.mark.slow
 def test_the_largest_gain_of_the_loop_has_its_share(answer: Summary) -> None:
     once = replace(LAUNCHES, rule="allocation", gain_ns=9_000_000, gain_step_ns=None, once=True)
     found = about("gain", replace(answer, advice=(LAUNCHES, once)))
@@ -277,7 +266,6 @@ def test_a_gpu_without_a_name_is_asked_for(answer: Summary) -> None:
     assert "--gpu NAME" in found.text
 
 
-@pytest.mark.slow
 def test_a_named_gpu_is_not_asked_for(answer: Summary) -> None:
     known = KnownCost("GPU", 100, 1.0, 1.0, ())
     assert answer.peaks
@@ -295,7 +283,6 @@ def test_costs_unknown_for_much_of_the_time_have_a_remedy(answer: Summary) -> No
     assert (found.share, found.evidence[0].count) == (0.8, 3)
 
 
-@pytest.mark.slow
 def test_for_other_libraries_no_call_of_pyprof_is_proposed(answer: Summary) -> None:
     unknown = (UnknownCost("only ranges, no op", 80, 3),)
     cupy = replace(answer, library="CuPy", known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown))
@@ -306,7 +293,6 @@ def test_for_other_libraries_no_call_of_pyprof_is_proposed(answer: Summary) -> N
     )
 
 
-@pytest.mark.slow
 def test_without_work_there_is_no_verdict(answer: Summary) -> None:
     assert verdict(replace(answer, known_cost=KnownCost("GPU", 0, 0.0, None, ()))) == ()
 
@@ -335,7 +321,6 @@ def test_guessed_steps_with_little_of_the_time_are_no_reference(tmp_path: Path) 
     assert bound(answer).text.startswith("GPU idle 100 % of 1.00 s: the host does something other")
 
 
-@pytest.mark.slow
 def test_a_one_time_gain_comes_with_the_largest_recurring_one(answer: Summary) -> None:
     once = replace(LAUNCHES, rule="x", action="load less", once=True, gain_ns=9_000_000,
                    gain_step_ns=None, gain_share=0.9)  # fmt: skip

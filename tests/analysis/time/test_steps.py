@@ -326,7 +326,6 @@ def _with_first(first: int) -> Steps:
     return find_steps(parse(net), net)
 
 
-@pytest.mark.slow
 def test_slow_leading_steps_are_warm_up() -> None:
     """A first step of more than 1.5 times the median is not in the median."""
     assert (_with_first(1000).warm_up, _with_first(1000).median_ns) == (1, 100)

@@ -96,7 +96,6 @@ def _instants(work: list[Work], sort: int) -> set[int]:
     }
 
 
-@pytest.mark.slow
 @given(_WORK)
 def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
     """Busy time, each kind of work, exposed and overlapped time, by brute force."""
@@ -255,7 +254,6 @@ def test_idle_causes_of_real_captures_add_up(folder: str, captures: Path) -> Non
         assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
 
 
-@pytest.mark.slow
 def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
     """TraceLens's figures for a torch.profiler trace, to 2 ns: busy, idle, copies."""
     folder = captures / "kineto-h100-vit-inference"

@@ -68,7 +68,6 @@ def test_a_kernel_waits_for_another_stream() -> None:
     assert _spans(_recorded([first, second]), 0.5)[1] == pytest.approx(150, rel=0.02)
 
 
-@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(1, 90), st.integers(0, 200)), min_size=1, max_size=30))
 def test_an_unchanged_capture_takes_the_same_time(steps: list[tuple[int, int]]) -> None:
     """Kernels begin 10 us after their launch, or as the one before ends."""

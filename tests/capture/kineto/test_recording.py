@@ -56,7 +56,6 @@ def test_several_ranges_are_windows_of_one_file(capture: Capture) -> None:
     assert any("in 2 windows" in note for note in outcome.notes)
 
 
-@pytest.mark.slow
 def test_steps_of_inference(capture: Capture) -> None:
     """Without an optimizer pyprof.step() counts."""
     text = """
@@ -68,7 +67,6 @@ for step in range(5):
     assert rows(texts(capture(text, steps=StepsToRecord(2, 0, 1))), "aten::addmm") == [3]
 
 
-@pytest.mark.slow
 def test_ops_of_all_threads_are_recorded(capture: Capture) -> None:
     """With their lines, or a message says that they are not."""
     outcome = capture(THREADS)

@@ -41,7 +41,6 @@ for op in (torch.sin, torch.tanh):
 """
 
 
-@pytest.mark.slow
 def test_script_with_its_own_profiler(capture: Capture) -> None:
     """It works as before; its recording is part of the capture, with a message."""
     text = """
@@ -58,7 +57,6 @@ sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
     assert {"aten::tanh", "aten::sin"} <= {marker.decode_seq(t).name for t in texts(outcome)}
 
 
-@pytest.mark.slow
 def test_steps_of_the_scripts_own_profiler(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -306,7 +306,6 @@ def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
         capture(TRAIN, whole=True)
 
 
-@pytest.mark.slow
 def test_without_init_stacks_and_modules_give_lines_and_layers(capture: Capture) -> None:
     found = texts(capture(TRAIN, whole=True, instrument=False))
     assert not any("'mod': 'torch'" in text for text in found)
@@ -314,7 +313,6 @@ def test_without_init_stacks_and_modules_give_lines_and_layers(capture: Capture)
     assert any("train.py" in text for text in found)
 
 
-@pytest.mark.slow
 def test_ops_on_nested_tensors_cost_what_they_move(capture: Capture) -> None:
     """Their sizes are not recorded, but those of the calls inside are."""
     outcome = capture(
@@ -379,7 +377,6 @@ with open({str(seen)!r}, "w") as file:
     assert json.loads(seen.read_text()) == before
 
 
-@pytest.mark.slow
 def test_a_traceback_is_that_of_the_script(
     capture: Capture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,7 +88,6 @@ def test_a_wrapper_is_copied_and_pickled_by_name(name: str, recorder: Recorder) 
     assert recorder.depth == 0
 
 
-@pytest.mark.slow
 def test_a_builtin_on_a_class_does_not_become_a_method(listening: Recorder) -> None:
     """torch.relu as a class attribute is called without self, as before; F.relu with it."""
 

@@ -233,7 +233,6 @@ def test_a_generator_is_seen_where_it_was_called_last() -> None:
         assert marker.decode_functions(way())[-3:] == (way.__name__, "endless", "traced")
 
 
-@pytest.mark.slow
 def test_cached_stacks_equal_walked_ones() -> None:
     """Whatever calls what, in any order."""
     random = Random(5)  # noqa: S311 - to be the same each time

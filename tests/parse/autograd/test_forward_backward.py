@@ -30,7 +30,6 @@ def backward(folder: Path, *ranges: Range, name: str = "gemm") -> dict[str, Any]
     return line
 
 
-@pytest.mark.slow
 def test_accumulating_a_gradient_has_the_layer_of_the_node_before(tmp_path: Path) -> None:
     """The engine accumulates right after the node that made the gradient; the op is another."""
     line = backward(tmp_path, *NODE, *around(*ACCUMULATE, at=300, tid=12))
@@ -39,7 +38,6 @@ def test_accumulating_a_gradient_has_the_layer_of_the_node_before(tmp_path: Path
     assert not line.get("fwdOp")
 
 
-@pytest.mark.slow
 def test_nodes_of_sequence_number_0_find_their_forward_op(tmp_path: Path) -> None:
     """As others do: the node, the engine's range alone, and later accumulation."""
     engine, node = f"{EVALUATE}MulBackward0, seq = 0", "MulBackward0, seq = 0"
@@ -70,7 +68,6 @@ def test_a_node_of_another_thread_made_nothing_here(tmp_path: Path, tid: int) ->
     assert not line.get("fwdLayer")
 
 
-@pytest.mark.slow
 def test_a_collective_has_no_layer_of_a_parameter(tmp_path: Path) -> None:
     """It starts in the hook of one parameter, but reduces many."""
     ranges = [*NODE, *around(*ACCUMULATE, at=300, tid=12)]
@@ -133,7 +130,6 @@ def test_a_node_finds_the_op_of_its_name(node: str, forward: str, tmp_path: Path
     assert backward(tmp_path, *ranges)["fwdOp"] == [forward.rpartition("::")[2]]
 
 
-@pytest.mark.slow
 def test_a_compiled_graphs_backward_takes_no_op_of_its_forward(tmp_path: Path) -> None:
     """The whole graph is one autograd function, so no op or size inside corresponds."""
     sizes = "op_id = 1, sizes = [[9, 9]]"
@@ -186,7 +182,6 @@ def test_a_scripted_graphs_backward_takes_only_its_layer(tmp_path: Path) -> None
     assert ways == [("fprop", ["linear"], ["attend"]), ("bprop", ["matmul", "mm"], [])]
 
 
-@pytest.mark.slow
 def test_a_compiled_backward_pass_has_a_direction_without_numbers(tmp_path: Path) -> None:
     """A range with sizes is one of PyTorch's own."""
     ranges = around("CompiledFunctionBackward, sizes = [[9, 9]]", MUL, at=300, tid=12)

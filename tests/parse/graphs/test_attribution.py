@@ -154,7 +154,6 @@ def long_graph(draw: st.DrawFn) -> tuple[list[Node], list[int]]:
     return nodes, draw(orders(nodes))
 
 
-@pytest.mark.slow
 @FEW
 @given(long_graph(), st.sampled_from(["hip", "cuda", "cuda with ids"]), st.data())
 def test_a_long_graph_that_lost_a_few_has_no_wrong_op(

@@ -25,7 +25,6 @@ def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:
     assert (line["op"], line["layer"]) == (["mm"], ["request"])
 
 
-@pytest.mark.slow
 def test_of_too_many_open_start_end_ranges_the_last_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,7 +42,6 @@ ENGINE = "autograd::engine::evaluate_function: MmBackward0, op_id = 9"
 NODE = "MmBackward0, seq = 7, op_id = 10"
 
 
-@pytest.mark.slow
 def test_ranges_of_the_user_are_layers(tmp_path: Path) -> None:
     """For kernels without an op, too; their direction follows from a name, if any."""
     (line,) = parsed(tmp_path, around("model (forward)", "layer_3", "attention"))
@@ -93,7 +91,6 @@ def test_ranges_in_the_domain_of_a_library_are_no_layers(tmp_path: Path, layout:
     assert parse_file(path).arrow("layer").to_pylist() == [["solver"]]
 
 
-@pytest.mark.slow
 def test_backward_kernels_have_the_range_of_their_forward_op(tmp_path: Path) -> None:
     """The autograd thread itself is not inside it."""
     ranges = [
@@ -139,7 +136,6 @@ def test_a_users_range_named_backward_is_no_op(tmp_path: Path, text: str) -> Non
     )
 
 
-@pytest.mark.slow
 def test_autograds_thread_is_in_the_range_in_which_its_caller_waits(tmp_path: Path) -> None:
     """Whatever its name: autograd's own ranges show who its caller is."""
     engine = around(ENGINE, NODE, "aten::mm, op_id = 11", at=400, tid=12)
@@ -151,7 +147,6 @@ def test_autograds_thread_is_in_the_range_in_which_its_caller_waits(tmp_path: Pa
     assert line["layer"] == []
 
 
-@pytest.mark.slow
 def test_a_thread_that_runs_forward_ops_too_is_not_autograds(tmp_path: Path) -> None:
     """It may be a script's own, such as a pipeline stage."""
     both = [*around(ENGINE, NODE, at=400, tid=12), *around("aten::mm, op_id = 1", at=600, tid=12)]
@@ -188,7 +183,6 @@ def test_a_checkpoints_recomputed_forward_is_backward(tmp_path: Path) -> None:
     assert line["dir"] == "optim"
 
 
-@pytest.mark.slow
 def test_start_end_ranges_are_layers_too(tmp_path: Path) -> None:
     """Outside of the nested ones; those of libraries are none."""
     free = [

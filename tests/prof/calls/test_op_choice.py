@@ -101,7 +101,6 @@ def test_durations_do_not_change_costs(tmp_path: Path, seed: int) -> None:
     assert uneven[columns].equals(even[columns])
 
 
-@pytest.mark.slow
 def test_flops_are_charged_to_the_ops_that_compute(tmp_path: Path) -> None:
     """In proportion to what each op costs on its own: products have nearly all, copies none."""
     rows = _load(tmp_path, ATTENTION)

@@ -111,7 +111,6 @@ def test_no_percentage_for_an_unknown_card(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
-@pytest.mark.slow
 def test_a_batch_of_one_is_no_vector(tmp_path: Path) -> None:
     """A convolution's N is its batch: the reason names the channels, of which 64 are aligned."""
     kernel = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32"
@@ -165,7 +164,6 @@ def test_a_given_bandwidth_takes_precedence_over_the_card(tmp_path: Path) -> Non
         )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_a_given_clock_scales_the_peak(tmp_path: Path) -> None:
     """At half the clock the peak is half, and the column says where it comes from."""
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))

@@ -84,7 +84,6 @@ def test_both_gradients_of_one_node_may_be_tried() -> None:
     assert _last_run([1, 2], [1, 3]) is None
 
 
-@pytest.mark.slow
 def test_a_convolution_of_two_kernels_is_no_benchmark(tmp_path: Path) -> None:
     """Each call has the same kernels: nothing is marked, and they share the FLOPs."""
     pair = (CHOSEN, OTHER)
@@ -113,7 +112,6 @@ def test_a_later_call_by_another_kernel_decides_nothing(tmp_path: Path) -> None:
     assert not any(_marked(_load(tmp_path, (_conv(), (*TRIALS, CHOSEN)), (_conv(), (OTHER,)))))
 
 
-@pytest.mark.slow
 def test_a_burst_after_the_steady_calls_is_not_judged_by_them(tmp_path: Path) -> None:
     """Nothing comes after the last call to compare it with."""
     rows = _load(tmp_path, (_conv(), (CHOSEN,)), (_conv(), (*TRIALS, CHOSEN)))

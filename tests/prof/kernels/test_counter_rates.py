@@ -29,7 +29,6 @@ def test_efficiency_is_relative_to_the_clock_during_the_kernel(tmp_path: Path) -
     assert "the SM clock was 705 MHz" in run("doctor", capture).stdout
 
 
-@pytest.mark.slow
 def test_samples_of_this_run_are_kept_beside_counters_of_another(tmp_path: Path) -> None:
     """Traffic is of ncu's run; clock and power, thus efficiency and energy, of this one."""
     metrics = nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))})

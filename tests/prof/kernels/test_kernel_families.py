@@ -79,7 +79,6 @@ def test_every_family_and_role_has_a_word() -> None:
     assert {*Role} - {*OF_ROLES} == {Role.SETUP, Role.OTHER}
 
 
-@pytest.mark.slow
 def test_the_op_takes_precedence_over_the_kernels_name(tmp_path: Path) -> None:
     """All kernels of a convolution belong to it, but NCCL's are communication."""
     ranges = [

@@ -90,7 +90,6 @@ def test_backward_finds_forward_thread() -> None:
     assert {threads[row["thread"]] for row in rows} == {1262}
 
 
-@pytest.mark.slow
 def test_shapes_of_the_vit() -> None:
     """The text of each op of the ViT has dtypes and strides."""
     found = [marker.decode_seq(t) for t in texts(capture(NAMES[0]).ranges)]

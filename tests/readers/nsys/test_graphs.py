@@ -65,7 +65,6 @@ def test_a_kernel_goes_back_to_the_captured_node(tmp_path: Path) -> None:
     assert {line["via"] for line in lines} == {"graph node"}
 
 
-@pytest.mark.slow
 def test_copies_and_sets_of_graphs_too(tmp_path: Path) -> None:
     """Memcpy and memset nodes are resolved like kernel nodes."""
     work = [

@@ -164,7 +164,6 @@ def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
     assert "1.00 ms is outside" in warning
 
 
-@pytest.mark.slow
 def test_the_begin_of_the_session_is_read(tmp_path: Path) -> None:
     """Times count from it; without its table, or if that is empty, it is unknown."""
     path = nsys_db(tmp_path / "net.sqlite", [Work()])
@@ -177,7 +176,6 @@ def test_the_begin_of_the_session_is_read(tmp_path: Path) -> None:
     assert readers.read(path).began_ns == 1713889498851521398
 
 
-@pytest.mark.slow
 def test_metrics_are_known_by_type_and_id(tmp_path: Path) -> None:
     """Another GPU may have other metrics with the same ids."""
     work = planted.work_of(steps=300)
@@ -189,7 +187,6 @@ def test_metrics_are_known_by_type_and_id(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_metrics_of_a_gpu_by_its_number_in_cuda(tmp_path: Path) -> None:
     """Nsys numbers all GPUs of the machine, kernels those that the process sees."""
     work = [replace(piece, device=2) for piece in planted.work_of(steps=300)]

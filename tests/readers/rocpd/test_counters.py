@@ -59,7 +59,6 @@ def test_rows_of_several_parts_of_the_chip_are_summed_or_averaged(tmp_path: Path
     ]
 
 
-@pytest.mark.slow
 def test_without_counters_there_is_no_warning(tmp_path: Path) -> None:
     path = rocpd_db(tmp_path / "net.db", WORK)
     assert _measured(path) == [None, None]

@@ -95,7 +95,6 @@ def _messages(documents: list[str | None]) -> list[str | None]:
     return listed
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.text(st.characters(codec="utf-8"))),
     st.sampled_from([(",", ":"), (", ", ": ")]),

@@ -98,7 +98,6 @@ def test_a_merged_box_lists_its_parts(tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
 
-@pytest.mark.slow
 def test_a_merged_box_keeps_its_largest_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

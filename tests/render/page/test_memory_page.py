@@ -60,6 +60,7 @@ def test_the_peak_is_marked_at_its_height(tmp_path: Path) -> None:
     )
     held = {group.name: group.bytes for group in device.by["category"]}
     assert of_category == pytest.approx(held["gradients"] / device.peak_bytes)
+    assert "train.py:10" in {dict(tip).get("line") for tip in tree["tip"]}
 
 
 def test_times_are_the_timeline_s_if_the_peak_is_in_it(tmp_path: Path) -> None:

@@ -50,7 +50,6 @@ def _gain(share: float | None, ns: int | None = 1_000_000, *, once: bool = False
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_sections_are_in_one_order(answer: Summary) -> None:
     shown = "\n".join(_lines([*first_screen(answer, "op", 15, None), *about(answer)]))
     marks = [answer.verdict[0].text[:20], "What to do", "Op  ", "Time (us)", "GPU       "]
@@ -74,7 +73,6 @@ def test_the_table_of_ops_is_no_wider_than_the_terminal(
     assert all("50.0" in line for line in lines[1:4])
 
 
-@pytest.mark.slow
 def test_on_160_columns_no_usual_name_is_truncated(
     answer: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,13 +85,11 @@ def test_on_160_columns_no_usual_name_is_truncated(
     assert "modeling_language_model.py:1234" in lines[1]
 
 
-@pytest.mark.slow
 def test_columns_without_known_values_are_left_out(answer: Summary) -> None:
     header, *_ = _lines(ops_and_lines(replace(answer, ops=(_op("mm"),)), 15))
     assert header.split() == ["Op", "Calls", "ms/step", "%"]
 
 
-@pytest.mark.slow
 def test_the_direction_is_shown_unless_all_is_forward(answer: Summary) -> None:
     """Inference is; a copy is called so next to the op's name."""
     both = (_op("conv2d"), _op("conv2d", dir="copy"))
@@ -106,7 +102,6 @@ def test_the_direction_is_shown_unless_all_is_forward(answer: Summary) -> None:
     assert last.split()[:2] == ["conv2d", "backward"]
 
 
-@pytest.mark.slow
 def test_times_below_a_millisecond_are_in_microseconds(answer: Summary) -> None:
     """So that all have three significant digits."""
     ops = tuple(_op("mm", time_ns=ns) for ns in (98_700, 4_380, 0))
@@ -115,7 +110,6 @@ def test_times_below_a_millisecond_are_in_microseconds(answer: Summary) -> None:
     assert [row.split()[2] for row in rows] == ["98.7", "4.38", "0"]
 
 
-@pytest.mark.slow
 def test_rates_give_way_to_whole_names(answer: Summary, monkeypatch: pytest.MonkeyPatch) -> None:
     """The op's name matters more than its FLOP/s; its efficiency more than a long name."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -127,14 +121,12 @@ def test_rates_give_way_to_whole_names(answer: Summary, monkeypatch: pytest.Monk
     assert "GB/s" not in header
 
 
-@pytest.mark.slow
 def test_work_without_an_op_is_shown_with_the_users_range(answer: Summary) -> None:
     op = replace(_op("", range="attention"), op=None, dir=None, kernel="sgemm")
     row = _lines(ops_and_lines(replace(answer, ops=(op,)), 15))[1]
     assert row.split() == ["sgemm", "1", "1.00", "50.0", "in", "attention"]
 
 
-@pytest.mark.slow
 def test_gains_are_in_time_and_percent_of_a_step(answer: Summary) -> None:
     lines = _lines(what_to_do(replace(answer, advice=(_gain(0.5),))))
     assert lines[0] == "What to do (gain per step; gains overlap)"
@@ -157,7 +149,6 @@ def test_a_predicted_gain_is_an_interval_with_its_validation(answer: Summary) ->
     assert "compile()" in full
 
 
-@pytest.mark.slow
 def test_small_gains_are_left_to_the_full_text(answer: Summary) -> None:
     some = replace(answer, advice=(_gain(0.5), _gain(0.001), *[_gain(0.2)] * 6))
     lines = _lines(what_to_do(some))
@@ -167,13 +158,11 @@ def test_small_gains_are_left_to_the_full_text(answer: Summary) -> None:
     assert sum("title of" in line for line in full) == 8
 
 
-@pytest.mark.slow
 def test_an_unknown_gain_is_called_so(answer: Summary) -> None:
     lines = _lines(what_to_do(replace(answer, advice=(_gain(None, None),))))
     assert lines[1].split()[:2] == ["unknown", "-"]
 
 
-@pytest.mark.slow
 def test_without_gains_the_text_says_what_was_checked(answer: Summary) -> None:
     nothing = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"), verdict=())
     assert _lines(what_to_do(nothing))[0] == (
@@ -181,7 +170,6 @@ def test_without_gains_the_text_says_what_was_checked(answer: Summary) -> None:
     )
 
 
-@pytest.mark.slow
 def test_idle_time_without_advice_is_mentioned(answer: Summary) -> None:
     """If the verdict is that the GPU idles, idle time has to stand out."""
     bound = replace(answer.verdict[0], subject="queue")
@@ -192,7 +180,6 @@ def test_idle_time_without_advice_is_mentioned(answer: Summary) -> None:
     )
 
 
-@pytest.mark.slow
 def test_without_rows_only_the_choice_is_shown(answer: Summary) -> None:
     none = replace(answer, chosen=ChosenRows("op=none", 0, 9, 0, 900))
     said = " ".join(" ".join(_lines(first_screen(none, "op", 15, None))).split())
@@ -201,7 +188,6 @@ def test_without_rows_only_the_choice_is_shown(answer: Summary) -> None:
     assert _lines(about(none)) == []
 
 
-@pytest.mark.slow
 def test_in_full_the_verdict_has_its_evidence(answer: Summary) -> None:
     full = _lines(verdict(answer, full=True))
     first = answer.verdict[0].evidence[0]

@@ -51,7 +51,6 @@ def test_lines_that_only_call_are_counted(tmp_path: Path) -> None:
     assert "   9      2    1.50  100.0       0" in full
 
 
-@pytest.mark.slow
 def test_functions_that_only_call_are_left_out_of_the_source(tmp_path: Path) -> None:
     """In a file that has lines with self time."""
     net = _called_through(tmp_path / "net.dict")

@@ -1,5 +1,23 @@
-"""Formulas of `fourier`, by their worked examples and foreign arguments."""
+"""Formulas of `fourier`, by their worked examples and foreign arguments; frames against torch."""
 
+import pytest
+
+from pyprof import ops
+from pyprof.marker import Call
+from pyprof.ops.examples import f32
 from tests.ops.contract import contract_of
 
 test_formulas_keep_the_contract = contract_of("torch.tensors.fourier")
+
+
+@pytest.mark.parametrize("hop", [None, 7, 16])
+def test_frames_are_those_of_torch(hop: int | None) -> None:
+    """Each has the same FLOPs; by default they are a quarter of their length apart."""
+    torch = pytest.importorskip("torch")
+    result = torch.stft(torch.ones(200), 64, hop, window=torch.ones(64), return_complex=True)
+    one, *several = (
+        ops.cost(Call("torch", "stft", (f32(length), 64, apart, 64, f32(64), False))).flops
+        for length, apart in ((64, 64), (200 + 64, hop))
+    )
+    assert one is not None
+    assert several == [result.shape[-1] * one]

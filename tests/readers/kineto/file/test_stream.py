@@ -44,7 +44,6 @@ def test_a_file_of_many_blocks_has_each_event_once(
     assert not any("ends before" in warning for warning in capture.warnings)
 
 
-@pytest.mark.slow
 def test_compressed_blocks_without_output_are_read_past(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,6 @@ def test_steps_have_the_mfu_of_the_json(captures: Path) -> None:
     assert f"steps {slowest} (182 ms, MFU {100 * steps['mfu'][slowest]:.1f} %)" in said
 
 
-@pytest.mark.slow
 def test_guessed_steps_are_marked_so(tmp_path: Path) -> None:
     """In the head, on the card and beside the figure: layers may be what repeats."""
     net = nsys_db(
