@@ -102,6 +102,7 @@ def test_over_stdio_as_an_agent_does(tmp_path: Path) -> None:
     assert [row["idx"] for row in rows.structured_content["rows"]] == [1, 3]
 
 
+@pytest.mark.slow
 def test_every_tool_returns_the_answer_of_its_command(tmp_path: Path) -> None:
     """With what was truncated."""
     a, b = capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=1.5)

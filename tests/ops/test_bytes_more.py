@@ -85,6 +85,7 @@ def _calls() -> Iterator[tuple[str, Call, list[Any]]]:
                 yield info.name, python_call(mod, name, *args, **sample.kwargs), result
 
 
+@pytest.mark.slow
 def test_bytes_written_by_python_calls_are_those_of_their_results() -> None:
     """Every op of torch's own samples with a formula, except views."""
     wrong: dict[str, str] = {}

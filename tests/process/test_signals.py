@@ -59,6 +59,7 @@ def test_a_partial_file_is_removed(
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("command", READING)
 def test_every_command_ends_at_once_and_leaves_nothing(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -56,6 +56,7 @@ REPORTS = [
 ]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
 def test_no_shared_report_holds_the_machines_secrets(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

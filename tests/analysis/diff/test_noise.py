@@ -239,6 +239,7 @@ def test_noise_is_unknown_for_one_step(tmp_path: Path) -> None:
     assert (done.code, "cannot be checked: A and B have one step only" in done.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_ranks_are_the_samples_of_a_single_step(tmp_path: Path) -> None:
     sides = []
     for side, factor in enumerate((1.0, 1.3)):

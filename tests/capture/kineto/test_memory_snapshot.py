@@ -114,6 +114,7 @@ class _Gpu:
         Path(name).write_bytes(pickle.dumps(built.snapshot(built.training())))
 
 
+@pytest.mark.slow
 def test_a_snapshot_lies_beside_the_trace(
     capture: Callable[..., Outcome],
     monkeypatch: pytest.MonkeyPatch,

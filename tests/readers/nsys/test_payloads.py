@@ -66,6 +66,7 @@ NSYS = {
 }  # fmt: skip
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("ranges", "expected"), NSYS.values(), ids=NSYS)
 def test_a_kernel_has_the_communicator_of_nccls_payload(
     ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path

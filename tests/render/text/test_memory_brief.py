@@ -79,6 +79,7 @@ def test_equal_snapshots_have_no_differences(tmp_path: Path) -> None:
     assert run("diff", path, other, "--steps", "1:").code == 2
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("limit", "code", "said"),
     [
