@@ -54,7 +54,7 @@ def test_every_command_takes_graph_captures(
         assert done.stdout.split()[1:] == ["mm", "relu"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_use_graph_captures(tmp_path: Path) -> None:
     """In processes of their own."""
     _replays(tmp_path, 2)

@@ -154,7 +154,7 @@ def _columns(data: bytes, *, early: bool) -> dict[str, list[int]]:
     return {name: column.tolist() for name, column in out.arrays}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_streamed_events_equal_those_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stacks of blocks stay."""
     one, other = built.training(400, leak=100), built.training(300)

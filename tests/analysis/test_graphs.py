@@ -158,7 +158,7 @@ def test_layers_and_lines_have_the_time_of_all_replays(tmp_path: Path) -> None:
     assert net.split()[-1] == "12"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_graphed_run_is_compared_with_an_eager_one(tmp_path: Path) -> None:
     """Op by op: time, FLOPs and layer are the same; differences are listed."""
     layer, mm, add = CAPTURED

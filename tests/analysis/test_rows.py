@@ -39,7 +39,7 @@ def rows(*arguments: str | Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(done.stdout)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_of_all_ranks_follow_each_other(ranks: Path) -> None:
     """Every row of every file comes out once, with its rank and otherwise unchanged."""
     names = ",".join(name for name in COLUMNS if name not in ("rank", "eff", "idx", "opid"))
@@ -121,7 +121,7 @@ def test_the_number_of_workers_changes_nothing(arguments: str, ranks: Path) -> N
     assert (two.code, two.stdout, two.stderr) == (0, here.stdout, here.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sorting_and_the_first_rows_are_of_the_whole_set(ranks: Path) -> None:
     """As if all rows were in one file."""
     durations = sorted((int(row["Sil(ns)"]) for row in rows("-c", "sil", ranks)), reverse=True)
@@ -138,7 +138,7 @@ def test_the_summary_has_each_rank_and_the_slowest_steps(ranks: Path) -> None:
         assert f"rank {rank}, GPU 0" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_comparison_is_the_same_on_any_number_of_workers(ranks: Path) -> None:
     target, few = ranks.parent / "diff.csv", ranks / "*[01].sqlite"
     written = []
@@ -149,7 +149,7 @@ def test_a_comparison_is_the_same_on_any_number_of_workers(ranks: Path) -> None:
     assert written[0] == written[1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_sets_are_compared(ranks: Path) -> None:
     """A run with itself has no change; with one of its ranks, more of everything."""
     done = run("diff", "--fail-if", "time>+1%", ranks, ranks)

@@ -9,7 +9,7 @@ from tests.answers.checked import ask
 from tests.builders import Work, nsys_db
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_figures_of_chosen_rows_say_so(tmp_path: Path) -> None:
     """With the conditions and the share of the time; null if all rows count."""
     a = capture(tmp_path / "a.sqlite", steps=4)

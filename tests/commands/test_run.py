@@ -70,7 +70,7 @@ def test_a_folder_that_takes_no_capture(script: Path, monkeypatch: pytest.Monkey
     assert [path.name for path in script.parent.iterdir()] == ["train.py"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_summary_of_processes(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If child processes did all the work, theirs is summarised."""
     monkeypatch.chdir(script.parent)

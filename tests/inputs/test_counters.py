@@ -96,7 +96,7 @@ def test_one_of_several_repetitions_was_profiled(tmp_path: Path) -> None:
     assert "6 kernels take the counters of ones alike" in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_profiling_that_began_later(tmp_path: Path) -> None:
     """With --launch-skip the first profiled kernel is not the first of its name."""
     names = [*"aabacbabacabbbac"]
@@ -219,7 +219,7 @@ def test_load_has_the_option_too(tmp_path: Path) -> None:
     assert frame["dram"].tolist() == [100]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_captures_of_a_set_have_counters_on_any_worker(tmp_path: Path) -> None:
     paths = [nsys_db(tmp_path / f"net.rank{rank}.sqlite", _work(["a"])) for rank in range(2)]
     counters = ncu_csv(tmp_path / "ncu.csv", _profiled(["a"]))

@@ -58,7 +58,7 @@ def expected(captures_of_a_run: Path, tmp_path_factory: pytest.TempPathFactory) 
     return _files(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_writes_what_one_process_writes(
     address: str, captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -66,7 +66,7 @@ def _cut(folder: Path, rank: int) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, before it knew pandas 3.1
 def test_pyarrow_pandas_and_dask_read_it(folder: Path, out: Path) -> None:
     """The rank is in the folder's name; every row is there once."""
@@ -90,6 +90,7 @@ def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path)
         assert pq.ParquetFile(dataset.part(str(out), rank)).read().equals(expected)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("workers", ["1", "2", pytest.param("3", marks=pytest.mark.slow)])
 def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers: str) -> None:
@@ -234,7 +235,7 @@ def test_a_failing_write_leaves_nothing(
     assert not out.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
 def test_ctrl_c_leaves_only_whole_files(folder: Path, out: Path, tmp_path: Path) -> None:
     """No traceback; sent to all processes while they read, as by a terminal."""

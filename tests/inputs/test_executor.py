@@ -166,7 +166,7 @@ def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
     assert [process.exitcode for process in begun] == [-signal.SIGTERM] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_more_captures_have_more_workers() -> None:
     """A second set may be larger than the first."""
     before = multiprocessing.active_children()

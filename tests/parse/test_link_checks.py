@@ -73,7 +73,7 @@ def test_correlation_ids_off_by_one_beside_copies(table: str, by: int, tmp_path:
     assert "correlation ids are inconsistent" in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(15_000, 10**7), min_size=12, max_size=30))
 def test_correlation_ids_off_by_one_among_kernels(gaps: list[int]) -> None:

@@ -79,7 +79,7 @@ def test_the_slow_link_is_found_and_how_slow_it_is(run: Run) -> None:
     assert slow.usual_ns == pytest.approx(run.truth["transfer_ns"], abs=run.truth["leave_ns"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_clocks_are_right_within_the_residual(run: Run) -> None:
     """Hosts are up to a second apart; ranks leave within microseconds."""
     for rank, clock in run.found.clocks.items():

@@ -72,7 +72,7 @@ def test_summaries_of_real_captures_add_up(pair: tuple[str, str], captures: Path
     check([str(captures / file) for file in pair])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ranks_of_a_training_add_up(tmp_path: Path) -> None:
     """Three ranks with the same steps, one slower."""
     files = [

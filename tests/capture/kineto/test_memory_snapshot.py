@@ -140,7 +140,7 @@ def test_a_snapshot_lies_beside_the_trace(
         assert read.read(path).devices[0].history.peak > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_snapshot_of_an_earlier_run_is_set_aside(
     capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,7 @@ def _estimate(
     return sample_regression.rates(samples.value, shares, whole_numbers=whole_numbers)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(st.integers(0, 1 << 30), st.integers(1, 3))
 def test_short_kernels_are_separated(seed: int, streams: int) -> None:
     """Without noise each kind's contribution is found, though every sample mixes many kinds."""

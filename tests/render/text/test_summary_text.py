@@ -13,7 +13,7 @@ from tests.analysis.captured import capture
 from tests.commands import run
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_more_gpus_than_columns_have_a_line_each(tmp_path: Path) -> None:
     """Twelve ranks make a table of twelve lines."""
     first = capture(tmp_path / "net-rank0.sqlite", steps=4)
