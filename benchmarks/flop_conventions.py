@@ -85,7 +85,6 @@ FORWARD: dict[str, int | None] = {
     "each(lambda w, a: F.conv2d(a[None], w).sum())(w2, img)": 2 * (2 * 2 * 16 * 100 * 8 * 9)
     + 2 * 16 * 100,
     # What depends on the data is not known.
-    "x[b]": None,
     "torch.poisson(p)": None,
     # Markers say how much is stored.
     "torch.sparse.mm(sparse, m)": 2 * 32 * 32,
@@ -134,7 +133,6 @@ BACKWARD: dict[str, int | None] = {
         4 * 16 * 10 * 32 + 2 * 160 + 16 + 161 + 1
     ),
     # Places and sizes that depend on the data, or that profilers do not tell.
-    "x[b]": None,
     "torch.matrix_exp(m)": None,
     "torch.linalg.lstsq(spd, rhs).solution": None,
 }
