@@ -84,6 +84,10 @@ FORWARD: dict[str, int | None] = {
     # flop_counter multiplies a filter's gradient by the groups.
     "each(lambda w, a: F.conv2d(a[None], w).sum())(w2, img)": 2 * (2 * 2 * 16 * 100 * 8 * 9)
     + 2 * 16 * 100,
+    # Neither scaled nor shifted.
+    "x.normal_()": 40 * 64 * 48,
+    # A sum with autograd's tensor of zeros is a copy, and a product with it nothing at all.
+    "torch.func.hessian(lambda a: (a ** 3).sum())(row)": 5 * 48**2 + 9 * 48,
     # What depends on the data is not known.
     "torch.poisson(p)": None,
     # Markers say how much is stored.
