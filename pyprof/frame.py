@@ -95,7 +95,7 @@ def paths_of(given: Paths, function: str) -> list[str]:
 
 
 def loaded_paths(frame: pd.DataFrame, function: str) -> list[str]:
-    """Return the paths that `load` read for a frame; raises ValueError if its rows changed."""
+    """Return the paths of a frame; raises ValueError if its rows are not those of `load`."""
     loaded = frame.attrs.get(_LOADED)
     if loaded is None or loaded["rows"] != len(frame):
         raise ValueError(

@@ -191,7 +191,7 @@ def _iterations(a: Args, most: int) -> int:
     """Return the size of the iteration space, the product of the numbers after the tensors.
 
     Sizes of dynamic shapes may stand among them, and old traces hold none: never more than `most`.
-    Of CPU kernels, only such sizes follow the tensors.
+    In kernels for the CPU, only sizes of dynamic shapes follow the tensors.
     """
     if not a.op.startswith("triton_"):
         return most

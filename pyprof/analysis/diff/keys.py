@@ -145,7 +145,7 @@ _WORD = re.compile(r"[0-9]{1,9}|[^0-9.:/]+")
 
 
 def _pairs(gone: Sequence[Key], new: Sequence[Key], at: int) -> Iterator[tuple[Key, Key]]:
-    """Pair the names with the longest common endings; where those are equal, in their order."""
+    """Pair the names whose beginnings and ends have most in common; among equals, in order."""
     if len(gone) * len(new) > _MAX_PAIRS:
         yield from zip(gone, new, strict=False) if len(gone) == len(new) else ()
         return

@@ -167,7 +167,7 @@ _CELL = f16(2, 4)
 
 
 def _cell(a: Args) -> Work:
-    """Cost a cell; weights that are not among its arguments have the sizes of input and state."""
+    """Cost a cell; input and state tell the sizes of weights that are not among its arguments."""
     x = a.tensor("input")
     tensors = a.tensors("hx")
     if not tensors:
