@@ -59,7 +59,7 @@ def _is_large(path: Path) -> bool:
     return path.suffix == ".gz" and path.exists() and path.stat().st_size > LARGE_BYTES
 
 
-def few(values: Iterable[str], *kept: str) -> list[ParameterSet]:
+def long_except(values: Iterable[str], *kept: str) -> list[ParameterSet]:
     """Make parameters of texts; those that are kept show most of what the others, long ones, do."""
     return [pytest.param(text, marks=() if text in kept else pytest.mark.long) for text in values]
 
@@ -77,12 +77,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make `long` what `few` leaves out of a test's parameters; those kept are evenly spaced."""
-    families: dict[str, list[pytest.Item]] = {}
+    """Make `long` what `few` leaves out of a test's parameters; those kept are evenly spaced.
+
+    Whatever the order in which tests run, which may be random, the same ones are kept.
+    """
+    families: dict[str, list[pytest.Function]] = {}
     for item in items:
         if item.get_closest_marker("few") and not item.get_closest_marker("long"):
+            assert isinstance(item, pytest.Function)
             families.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for family in families.values():
+        family.sort(key=lambda item: (*item.callspec.indices.values(), item.nodeid))
         (count,) = next(family[0].iter_markers("few")).args
         kept = {len(family) * place // count for place in range(count)}
         for place, item in enumerate(family):

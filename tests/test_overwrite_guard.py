@@ -20,7 +20,7 @@ from pyprof.__main__ import main, names
 from pyprof.errors import PyprofError
 from tests.analysis.captured import capture
 from tests.commands import refused, run
-from tests.conftest import few
+from tests.conftest import long_except
 from tests.known import known
 from tests.programs import TOP, environment
 from tests.readers.kineto_json import kernel, text
@@ -128,7 +128,9 @@ def test_no_command_replaces_a_capture(name: str, net: Path, tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "suffix",
-    few([s for form in export.FORMATS for s in form.suffixes], ".prof", ".pt.trace.json", ".csv"),
+    long_except(
+        [s for form in export.FORMATS for s in form.suffixes], ".prof", ".pt.trace.json", ".csv"
+    ),
 )
 def test_exported_files_are_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
     """Even a timeline, which can be read as a capture."""

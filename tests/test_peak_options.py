@@ -7,7 +7,7 @@ import pytest
 
 from tests.analysis.captured import capture
 from tests.commands import refused, run
-from tests.conftest import few
+from tests.conftest import long_except
 
 COMMANDS = {
     # command: what it writes, and its other options
@@ -29,7 +29,7 @@ def net(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", few(COMMANDS, "summary"))
+@pytest.mark.parametrize("command", long_except(COMMANDS, "summary"))
 def test_every_report_uses_the_given_peak(command: str, net: Path) -> None:
     """Another peak gives another report."""
     name, *more = COMMANDS[command]

@@ -17,7 +17,7 @@ from tests.analysis import captures
 from tests.analysis.captured import capture
 from tests.analysis.captures import Work, records
 from tests.commands import refused, run
-from tests.conftest import few
+from tests.conftest import long_except
 
 RANKS = 3
 pytestmark = pytest.mark.usefixtures("two_workers")
@@ -110,7 +110,7 @@ def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
-    few(["prof --csv -c rank,idx,op,sil,flops,eff", "prof --csv --by op",
+    long_except(["prof --csv -c rank,idx,op,sil,flops,eff", "prof --csv --by op",
          "prof --csv -c rank,sil --sort flops --top 5", "summary", "summary --by layer",
          "summary --steps 1:3"], "prof --csv --by op", "summary"),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 import pyprof
 from tests import damage
 from tests.commands import run
-from tests.conftest import few
+from tests.conftest import long_except
 from tests.damage import Truth
 
 TRUTH = Truth(tuple((10**9 + n * 50_000, 10**9 + n * 50_000 + 9_000 + n) for n in range(9)))
@@ -20,7 +20,7 @@ WRONG = (2, 5, 8)
 TOTAL_NS = TRUTH.total_ns(WRONG)
 
 
-@pytest.fixture(params=few(["sqlite", "parquet"], "parquet"))
+@pytest.fixture(params=long_except(["sqlite", "parquet"], "parquet"))
 def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a capture of nine kernels of three names, one name of them without any time."""
     path = damage.nsys(tmp_path / "net.sqlite", TRUTH)

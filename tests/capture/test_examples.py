@@ -21,7 +21,7 @@ from pyprof.capture.kineto import torch_profiler
 from pyprof.capture.request import Request
 from pyprof.capture.script import Target
 from tests import forks
-from tests.conftest import few
+from tests.conftest import long_except
 from tests.known import known
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ UNCOUNTED = {"operators": {"__getitem__"}}
 
 FAST = ("lenet", "transformer", "simple", "custom_module", "operators")
 """They show what the others do, some of which are slow to capture."""
-TRAINING = few(["lenet", "transformer", "resnet_amp", "simple", "imagenet", "ddp"], *FAST)
+TRAINING = long_except(["lenet", "transformer", "resnet_amp", "simple", "imagenet", "ddp"], *FAST)
 RANKS = 2
 EXAMPLES = [
-    *few([*(name for name in LOOSE if name != "compiled"), *NO_MODULES], *FAST),
+    *long_except([*(name for name in LOOSE if name != "compiled"), *NO_MODULES], *FAST),
     pytest.param("compiled", marks=pytest.mark.long),
 ]
 
@@ -184,7 +184,7 @@ def counted() -> Iterator[list[int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", few([*FAST, "resnet_amp", "inference", "jit"], *FAST))
+@pytest.mark.parametrize("name", long_except([*FAST, "resnet_amp", "inference", "jit"], *FAST))
 def test_flops_of_products_equal_torchs_counter(captured: Captured, name: str) -> None:
     """In the same range."""
     rows = captured(name)

@@ -18,7 +18,7 @@ from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.executor import Executor, open_executor
 from pyprof.inputs.processes import _uninterrupted
 from pyprof.process import threads
-from tests.conftest import few
+from tests.conftest import long_except
 from tests.inputs import work
 from tests.programs import environment, python
 
@@ -244,8 +244,10 @@ def test_a_script_without_a_main_guard_is_told_what_to_do(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="as above")
-@pytest.mark.parametrize("loaded", few(["", "tests.inputs.work"], "tests.inputs.work"))
-@pytest.mark.parametrize("last", few(["SIGINT", "SIGTERM", "SIGKILL"], "SIGTERM", "SIGKILL"))
+@pytest.mark.parametrize("loaded", long_except(["", "tests.inputs.work"], "tests.inputs.work"))
+@pytest.mark.parametrize(
+    "last", long_except(["SIGINT", "SIGTERM", "SIGKILL"], "SIGTERM", "SIGKILL")
+)
 def test_no_worker_outlives_the_command(tmp_path: Path, last: str, loaded: str) -> None:
     """It is killed mid-work by a signal to itself alone: busy workers end, too.
 

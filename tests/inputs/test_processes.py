@@ -8,7 +8,7 @@ import pytest
 
 from pyprof.__main__ import main, names
 from tests.analysis.captured import capture
-from tests.conftest import few
+from tests.conftest import long_except
 from tests.programs import python
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
@@ -128,7 +128,7 @@ def test_every_command_with_workers_is_tried_below() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", few(_WITH_WORKERS, "diff", "parse"))
+@pytest.mark.parametrize("name", long_except(_WITH_WORKERS, "diff", "parse"))
 def test_commands_have_one_thread_until_workers_begin(name: str, tmp_path: Path) -> None:
     """Nothing that they load or do before prevents forking."""
     captures = tmp_path / "captures"
