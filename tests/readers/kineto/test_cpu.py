@@ -301,6 +301,25 @@ def test_a_product_with_zeros_of_forward_mode_is_no_row(tmp_path: Path) -> None:
     assert (_work(capture), capture.traced_ops) == (["aten::mm"], 1)
 
 
+def test_a_sum_with_zeros_of_forward_mode_is_a_copy(tmp_path: Path) -> None:
+    """The meta device tells the shape; then the other operand is copied, and that takes time."""
+    unreal = call(
+        "to", [X], call("_to_copy", [X], call("empty_strided", []), call("copy_", [X, X]))
+    )
+    copied = call("_to_copy", [X], call("empty_strided", []), call("copy_", [X, X]))
+    shape = call("prims::add", [X, X], PERMUTED)
+    inner = call("add", [X, X], unreal, call("expand", [X]), shape, call("expand", [X]), copied)
+    zeros = call("_efficientzerotensor", [[]])
+    capture = _read(tmp_path, call("mul", [X, X], zeros, call("add", [X, X], inner)))
+    assert (_work(capture), capture.traced_ops) == (["aten::copy_"], 2)
+    copies, shape = (
+        [range_["start"] for range_ in capture.ranges.to_pylist() if name in range_["text"]]
+        for name in ("aten::copy_", "prims::add")
+    )
+    assert copies[0] < shape[0] < copies[1]
+    assert capture.activities["start"].to_pylist() == copies[1:]
+
+
 def test_an_op_with_a_saved_result_is_no_row(tmp_path: Path) -> None:
     """Selective checkpointing returns the saved result, and nothing runs."""
     assert _work(_read(tmp_path, call("addmm", [X, X], DETACH, _mode()), REAL_MM)) == ["aten::mm"]
