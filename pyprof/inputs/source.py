@@ -97,7 +97,7 @@ def _opened(
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
         records, capture = _read(str(path), begin, host=host, raw=raw)
-    if not raw and "seqTemplate" in records.columns:  # which encodes those of PyTorch's own ranges
+    if not raw and "seqTemplate" in records.columns:  # which replaces the raw texts
         kept = {name: each for name, each in records.columns.items() if name not in parquet.RAW}
         records = replace(records, columns=kept)
     if settings.counters():
@@ -115,7 +115,7 @@ def _read(
     begin("reading")
     path = Path(file)
     if record_file.is_records(file) or not readers.is_capture(path):
-        return record_file.load(file, raw=False), None
+        return record_file.load(file, raw=raw), None
     if not host:
         return parse_file(path, raw=raw), None
     return parse_with_host(path, begin, raw=raw)

@@ -19,33 +19,37 @@ MM = (
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     """Return a product of two kernels, and a kernel outside all ranges."""
-    path = tmp_path / "net.sqlite"
-    nsys_db(
-        path,
-        [Work("ampere_sgemm_64x32_nn", (1000, 1100), (110, 120)),
-         Work("splitKreduce_kernel", (1200, 1300), (130, 140)),
-         Work("mine", (1400, 1500), (400, 410))],
-        [Range(MM, (100, 200))],
-    )  # fmt: skip
-    return path
+    work = [
+        Work("ampere_sgemm_64x32_nn", (1000, 1100), (110, 120)),
+        Work("splitKreduce_kernel", (1200, 1300), (130, 140)),
+        Work("mine", (1400, 1500), (400, 410)),
+    ]
+    return nsys_db(tmp_path / "net.sqlite", work, [Range(MM, (100, 200))])
 
 
 def test_every_stage_is_shown(capture: Path) -> None:
-    """In order, with the figures of the columns."""
     done = run("prof", "--explain", "1", capture)
     lines = done.stdout.splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [*SECTIONS]
     assert "  torch.mm(float32[64, 32], float32[32, 16]): usable" in lines
     assert "  the whole op call: 65,536 FLOPs, 14,336 bytes" in lines
-    assert [line.split(",")[-1] for line in lines if ": ampere" in line or ": splitK" in line] == [
-        " does the arithmetic",
-        " auxiliary",
-    ]
+    roles = [line.split(",")[-1] for line in lines if ": ampere" in line or ": splitK" in line]
+    assert roles == [" does the arithmetic", " auxiliary"]
     assert "  this row: 65,536 FLOPs, 14,336 bytes" in lines
 
 
+def test_a_parquet_file_explains_what_its_capture_does(tmp_path: Path) -> None:
+    """The raw texts of PyTorch's own ranges are read only if something shows them."""
+    ranges = [Range("aten::mm, seq = 7, sizes = [[64, 32], [32, 16]]", (100, 200))]
+    work = [Work("ampere_sgemm_64x32_nn", (1000, 1100), (110, 120))]
+    path = nsys_db(tmp_path / "net.sqlite", work, ranges)
+    run("parse", path, "-o", tmp_path / "net.parquet")
+    explained = run("prof", "--explain", "1", tmp_path / "net.parquet")
+    assert "    aten::mm, seq = 7, sizes = [[64, 32], [32, 16]]" in explained.stdout.splitlines()
+    assert explained.stdout == run("prof", "--explain", "1", path).stdout
+
+
 def test_a_kernel_outside_all_ranges(capture: Path) -> None:
-    """No op is chosen, and the text says so."""
     lines = run("prof", "--explain", "3", capture).stdout.splitlines()
     assert "  chosen: none (no marker)" in lines
     assert "  this row: unknown FLOPs, unknown bytes" in lines
@@ -53,12 +57,9 @@ def test_a_kernel_outside_all_ranges(capture: Path) -> None:
 
 def test_calls_that_were_not_chosen_say_why(tmp_path: Path) -> None:
     """From the innermost outwards, up to the first with a known cost."""
-    path = tmp_path / "net.sqlite"
-    ranges = [
-        Range(MM, (100, 200)),
-        Range("{'mod': 'mine', 'op': 'unheard_of', 'args': []}", (105, 190)),
-    ]
-    nsys_db(path, [Work("ampere_sgemm_64x32_nn", (1000, 1100), (110, 120))], ranges)
+    unheard = Range("{'mod': 'mine', 'op': 'unheard_of', 'args': []}", (105, 190))
+    work = [Work("ampere_sgemm_64x32_nn", (1000, 1100), (110, 120))]
+    path = nsys_db(tmp_path / "net.sqlite", work, [Range(MM, (100, 200)), unheard])
     lines = run("prof", "--explain", "1", path).stdout.splitlines()
     chosen = lines.index("  chosen: mm")
     assert lines[chosen - 2 : chosen] == [
@@ -69,7 +70,6 @@ def test_calls_that_were_not_chosen_say_why(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_it_agrees_with_the_columns_on_every_row(capture: Path) -> None:
-    """The last stage's shares are what `-c flops,bytes` prints."""
     costs = load(str(capture)).table.costs
     for row, (flops, moved) in enumerate(zip(costs.flops, costs.bytes, strict=True), 1):
         line = f"  this row: {_spelt(flops)} FLOPs, {_spelt(moved)} bytes"
@@ -89,13 +89,11 @@ def _spelt(value: int) -> str:
 def test_a_missing_row_is_refused_with_those_that_exist(
     arguments: list[str], code: int, error: str, capture: Path
 ) -> None:
-    """One line that says which rows there are."""
     done = run("prof", *arguments, capture)
     assert (done.code, done.stdout) == (code, "")
     assert error in done.stderr
 
 
 def test_several_files_are_a_usage_error(capture: Path) -> None:
-    """The row could be in any of them."""
     done = run("prof", "--explain", "1", capture, capture)
     assert (done.code, "--explain takes one file" in done.stderr) == (2, True)
