@@ -277,11 +277,11 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     meta &= ~_traced_around(real, nested.op)
     # Forward-mode AD makes a tangent of zeros without data; the op beside it has a real primal.
     dual = _around(named(_ZEROS), nested.op) & ~_traced_around(meta, nested.op)
-    # A sum with such a tangent copies the other operand, once the meta device has told the shape.
-    told = np.full(len(meta) + 1, np.iinfo(np.int64).max)
-    told[nested.op[meta]] = ranges.start[meta]
-    told[-1] = np.iinfo(np.int64).max  # outside of any op
-    copies = named(_COPY) & (told[nested.op] < ranges.start)
+    # A sum with such a tangent copies the other operand, once the meta device has found the shape.
+    shape_start = np.full(len(meta) + 1, np.iinfo(np.int64).max)
+    shape_start[nested.op[meta]] = ranges.start[meta]
+    shape_start[-1] = np.iinfo(np.int64).max  # outside of any op
+    copies = named(_COPY) & (shape_start[nested.op] < ranges.start)
     if copies.any():
         around_copies = np.append(_traced_around(copies, nested.op), [False])
         meta |= of_aten & ~copies & around_copies[nested.op]
