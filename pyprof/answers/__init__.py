@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION = 1
-"""Version of the schema: fields are only added within it, not renamed, removed or redefined."""
+"""Version of the schema: within it, fields are only added, never renamed, removed or redefined."""
 
 _T = TypeVar("_T")
 _KINDS: dict[str, type] = {}
@@ -39,7 +39,7 @@ _KIND_OF: dict[type, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are written one by one, however many; the last field of an answer."""
+    """Rows, however many, that are written one by one; the last field of an answer."""
 
     tables: Iterable[pa.Table]
     """Tables of values that are valid JSON, or floats."""
@@ -49,17 +49,17 @@ _JSON = "json"
 
 
 def not_in_json(**default: Any) -> Any:  # noqa: ANN401 - as `dataclasses.field`
-    """A field for views alone; `default` and `default_factory` as those of `field`."""
+    """Declare a field for views alone; `default` and `default_factory` are as in `field`."""
     return field(metadata={_JSON: False}, **default)
 
 
 def json_fields(cls: type) -> list[Field[Any]]:
-    """The fields of a dataclass that its JSON has."""
+    """Return the fields of a dataclass that are in its JSON."""
     return [each for each in fields(cls) if each.metadata.get(_JSON, True)]
 
 
 def answer(kind: str) -> Callable[[type[_T]], type[_T]]:
-    """Register a dataclass as what is answered to a command."""
+    """Register a dataclass as the answer of a command."""
 
     def register(cls: type[_T]) -> type[_T]:
         if kind in _KINDS:
@@ -71,14 +71,14 @@ def answer(kind: str) -> Callable[[type[_T]], type[_T]]:
 
 
 def kinds() -> Mapping[str, type]:
-    """All classes of answers, by kind."""
+    """Return the classes of all answers, by kind."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     return dict(sorted(_KINDS.items()))
 
 
 def kind_of(given: object) -> str:
-    """The kind of an answer: its command."""
+    """Return the kind of an answer: the name of its command."""
     return _KIND_OF[type(given)]
 
 
@@ -90,12 +90,12 @@ def write(target: str, given: object, warnings: Sequence[str] = ()) -> None:
 
 
 def document(given: object, warnings: Sequence[str] = ()) -> bytes:
-    """An answer as JSON; see `chunks`."""
+    """Format an answer as JSON; see `chunks`."""
     return b"".join(chunks(given, warnings))
 
 
 def chunks(given: object, warnings: Sequence[str] = ()) -> Iterator[bytes]:
-    """An answer as UTF-8 of JSON (RFC 8259), part by part.
+    """Format an answer as JSON (RFC 8259) in UTF-8, part by part.
 
     NaN and infinity become null; a lone surrogate becomes U+FFFD.
     """
@@ -115,7 +115,7 @@ def chunks(given: object, warnings: Sequence[str] = ()) -> Iterator[bytes]:
 
 
 def envelope(cls: type, warnings: Sequence[str] = ()) -> dict[str, object]:
-    """What every answer begins with."""
+    """Return the members with which the JSON of every answer begins."""
     as_given = overwrite_guard.current().restore_user_paths
     return {
         "schema_version": VERSION,
@@ -129,14 +129,14 @@ _BATCH_ROWS = 1 << 14
 
 
 def row_lines(tables: Iterable[pa.Table]) -> Iterator[bytes]:
-    """Each row of Arrow tables as an object in one line; null, NaN and infinity are null."""
+    """Format each row of Arrow tables as an object on one line; null, NaN and infinity are null."""
     for rows in tables:
         for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
             yield from map(orjson.dumps, batch.to_pylist())
 
 
 def dumps(value: object) -> bytes:
-    """Write a value of `plain`, indented."""
+    """Format a value of `plain` as indented JSON."""
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2)
     except TypeError:  # an integer beyond 64 bits
@@ -144,7 +144,7 @@ def dumps(value: object) -> bytes:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - of any type
-    """Convert dataclasses, mappings, sequences, NumPy's values and texts to what JSON has."""
+    """Convert dataclasses, mappings, sequences, NumPy values and strings to JSON types."""
     for types, make in _LEAVES:
         if isinstance(value, types):
             return make(value)
@@ -160,7 +160,7 @@ def _finite(value: float) -> float | None:
 
 
 def text(value: str) -> str:
-    """Valid Unicode: paired surrogates become the character they stand for, others U+FFFD."""
+    """Make text valid Unicode: paired surrogates become their character, others U+FFFD."""
     if value.isascii():
         return value
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

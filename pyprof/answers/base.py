@@ -1,4 +1,4 @@
-"""What every answer can be shown as: a dict, tables as DataFrames, HTML in a notebook."""
+"""What every answer can become: a dict, DataFrames of its tables, HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN_ROWS = 10
 
 HTML_VIEWS: dict[type, Callable[[Any], str]] = {}
-"""Views of answers in a notebook that show more than their tables; views register themselves."""
+"""Notebook views of answers that show more than their tables; views register themselves."""
 
 
 class Answer:
@@ -55,7 +55,7 @@ class Answer:
 
 
 def _rows(value: object, name: str = "") -> Iterator[tuple[str, Sequence[object]]]:
-    """Yield the sequences of dataclasses in an answer, and in what it holds."""
+    """Yield the sequences of dataclasses in an answer and in its parts."""
     if isinstance(value, (tuple, list)) and value and is_dataclass(value[0]):
         yield name, value
         for index, each in enumerate(value):
@@ -66,7 +66,7 @@ def _rows(value: object, name: str = "") -> Iterator[tuple[str, Sequence[object]
 
 
 def _columns(cls: type) -> dict[str, list[str]]:
-    """Return the columns of an answer's own tables."""
+    """Return the columns of the tables of an answer itself."""
     hints = get_type_hints(cls, localns={"Mapping": Mapping, "Sequence": Sequence})
     row_types = {each.name: get_args(hints[each.name])[:1] for each in json_fields(cls)}
     return {

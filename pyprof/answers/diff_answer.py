@@ -1,4 +1,4 @@
-"""`pyprof diff --json`: what changed, how sure that is, and what may be behind it."""
+"""`pyprof diff --json`: what changed, how certain that is, and likely causes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class NoiseBasis:
     """What intervals and significance rest on."""
 
     samples: Literal["steps", "ranks"] | None
-    """What is sampled; null: `why`."""
+    """What the samples are, such as steps; null if noise is unknown: see `why`."""
     a_count: int
-    """Samples of A; 0 if noise is unknown."""
+    """Number of samples of A; 0 if noise is unknown."""
     b_count: int
-    """Samples of B; 0 if noise is unknown."""
+    """Number of samples of B; 0 if noise is unknown."""
     why: str
-    """Why noise is unknown; empty if it is not. Noise between runs is always unknown."""
+    """Why noise is unknown; empty if it is known. Noise between runs is always unknown."""
     method: str
     """How the intervals are computed."""
     level_share: float
@@ -49,75 +49,75 @@ class NoiseBasis:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A total of both sides: per step or of the whole captures, see `per_step`."""
+    """A total in A and in B: per step or of the whole captures, see `per_step`."""
 
     a: float | None
-    """Its value in A, in the unit of its name; null if A does not hold it. So are all but `p`."""
+    """Its value in A, in the unit that its name ends with; null if A does not record it."""
     b: float | None
-    """Its value in B; null if B does not hold it."""
+    """Its value in B; null if B does not record it."""
     change: float | None
-    """B less A; null if either is, or they know it for different shares of their rows."""
+    """B minus A; null if either is null, or covers another share of the rows than the other."""
     change_share: float | None
-    """The change relative to A; null where `change` is, or A is 0."""
+    """The change relative to A; null if `change` is null or A is 0."""
     low: float | None
-    """Lower end of the interval of `change`; null if noise is unknown, or it is of no sample."""
+    """Lower end of the interval of `change`; null if noise is unknown or nothing was sampled."""
     high: float | None
-    """Upper end; null as `low`."""
+    """Upper end; null if `low` is."""
     p: float | None
-    """Probability of such a change by chance; null as `low`."""
+    """Probability of such a change by chance; null if `low` is."""
     significant: bool | None
-    """More than chance; null as `low`."""
+    """Whether the change is more than chance; null if `low` is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """An op, or what else was matched, in both sides."""
+    """What was matched, an op by default, in A and in B."""
 
     key: Mapping[str, str | None]
-    """What it was matched by; null where rows have none."""
+    """Its values of the matched keys; null where its rows have no value."""
     status: Literal["faster", "slower", "same", "new", "gone", "not significant"]
-    """same: by at most 1 %; not significant: by more, but perhaps by chance."""
+    """"same": changed by at most 1 %; "not significant": by more, but perhaps by chance."""
     a_ns: float | None
-    """Time in A, per step or of the capture; null: it is new."""
+    """Time in A, per step or in the whole capture; null if it is new."""
     b_ns: float | None
-    """Time in B; null: it is gone."""
+    """Time in B; null if it is gone."""
     change_ns: float
-    """B less A."""
+    """B minus A."""
     change_share: float | None
-    """The change relative to A; null if it is new, or took no time in A."""
+    """The change relative to A; null if it is new or took no time in A."""
     low_ns: float | None
     """Lower end of the interval of `change_ns`; null if noise is unknown."""
     high_ns: float | None
     """Upper end; null if noise is unknown."""
     p: float | None
-    """Probability of such a change by chance, corrected for their number; null if noise
+    """Probability of such a change by chance, corrected for the number of changes; null if noise
     is unknown."""
     significant: bool | None
-    """More than chance; null if noise is unknown."""
+    """Whether the change is more than chance; null if noise is unknown."""
     a_calls: int | None
-    """Op calls in A, of all counted steps; null: it is new."""
+    """Op calls in all counted steps of A; null if it is new."""
     b_calls: int | None
-    """Op calls in B; null: it is gone."""
+    """Op calls in B; null if it is gone."""
     a_rows: int | None
-    """Kernels, copies and fills in A; null: it is new."""
+    """Kernels, copies and fills in A; null if it is new."""
     b_rows: int | None
-    """Rows in B; null if it is gone."""
+    """Kernels, copies and fills in B; null if it is gone."""
     causes: tuple[str, ...]
     """What else is different: kernel, shape, type, autotuning."""
     a_key: Mapping[str, str | None] | None
-    """What it was matched by in A, if its layer has another name there; null: `key`."""
+    """Its key in A, if its layer has another name there; null if it is the same as `key`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of the way from A's time to B's."""
+    """A bar of the waterfall from A's time to B's."""
 
     name: str | None
-    """The op, over all its shapes and layers; null: nothing names it."""
+    """The op, or the value of the first key, over all shapes and layers; null if rows have none."""
     op_count: int
-    """How many ops it sums; more than 1: all others."""
+    """Number of ops summed; more than 1 in the last bar, which sums all other ops."""
     change_ns: float
-    """What B takes more."""
+    """How much more time B takes."""
     from_ns: float
     """The time before it."""
     to_ns: float
@@ -126,16 +126,16 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """How many steps numbers are means of."""
+    """The steps over which numbers are averaged."""
 
     a_count: int
-    """Steps of A."""
+    """Number of steps of A."""
     b_count: int
-    """Steps of B."""
+    """Number of steps of B."""
     a_share: float
-    """The share of A's time in them; the rest is not compared."""
+    """The share of A's time in these steps; the rest is not compared."""
     b_share: float
-    """The share of B's time in them."""
+    """The share of B's time in these steps."""
 
 
 @answer("diff")
@@ -144,36 +144,36 @@ class Diff(Answer):
     """Captures A and B compared."""
 
     processor: str
-    """Whose time it is: GPU, or CPU in captures without one."""
+    """What the times are of: GPU, or CPU in captures without one."""
     a_gpus: tuple[str, ...]
-    """GPUs that A names."""
+    """Names of the GPUs of A."""
     b_gpus: tuple[str, ...]
-    """GPUs that B names."""
+    """Names of the GPUs of B."""
     per_step: StepCounts | None
-    """Numbers are means over this many steps after warm-up; null: they are totals."""
+    """The steps after warm-up that numbers are means of; null if they are totals."""
     why_totals: str
     """Why numbers are totals: no comparable steps, or guessed ones that hold little of the time;
     empty if they are per step."""
     matched_by: tuple[str, ...]
-    """Keys that both know."""
+    """The keys that changes are matched by: those that both captures have."""
     noise: NoiseBasis
-    """What intervals rest on."""
+    """The samples behind the intervals."""
     metrics: Mapping[str, Measure]
     """time_ns, busy_ns, idle_ns, step_ns (median), kernels_count, flops, bytes."""
     causes: tuple[str, ...]
-    """What may be behind many changes at once: another GPU, another clock."""
+    """Possible common causes of many changes, such as another GPU or another clock."""
     waterfall: tuple[Stage, ...]
-    """The way from A's summed time to B's, the largest changes first, then all others."""
+    """A waterfall from A's summed time to B's: the largest changes first, then all others."""
     changes: tuple[Change, ...]
     """The largest first."""
     changes_left_out: int
-    """How many more there are."""
+    """Number of changes left out by --top."""
     failed: tuple[str, ...]
-    """Limits of --fail-if that are exceeded, or cannot be checked, with what happened."""
+    """Conditions of --fail-if that are exceeded or cannot be checked, each with the reason."""
 
 
 def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = None) -> Diff:
-    """Make the answer; `top` changes, all for None."""
+    """Build the answer with `top` changes, or all if None."""
     changes = comparison.changes[:top]
     return Diff(
         processor=comparison.processor,

@@ -1,4 +1,4 @@
-"""`pyprof doctor --json`: what a machine lacks, or what a capture hides."""
+"""`pyprof doctor --json`: what a machine lacks, or what a capture hides or distorts."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureContent:
-    """What a capture holds."""
+    """What was recorded in a capture."""
 
     name: str
-    """As the user wrote it."""
+    """Its path, as the user wrote it."""
     tool: str
-    """What wrote it."""
+    """The tool that wrote it."""
     tool_version: str | None
-    """Its version; null if not recorded."""
+    """The version of that tool; null if not recorded."""
     activity_count: int
-    """Kernels, copies, fills, launches of graphs."""
+    """Number of kernels, copies, fills and graph launches."""
     call_count: int
-    """API calls."""
+    """Number of API calls."""
     range_count: int
-    """Ranges."""
+    """Number of ranges."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineFinding:
-    """One thing that was looked at on this machine."""
+    """The result of one check of this machine."""
 
     state: str
     """ok, note or bad."""
     text: str
-    """What is the case."""
+    """What was found."""
     remedy: str
-    """What to do, if possible a command; empty if nothing is."""
+    """What to do, a command if possible; empty if there is nothing to do."""
 
 
 @answer("doctor")
@@ -52,21 +52,21 @@ class Doctor(Answer):
     """What this machine lacks for captures, or what a capture hides or distorts."""
 
     capture: CaptureContent | None
-    """The capture; null if the machine was examined."""
+    """What the capture holds; null if the machine was examined."""
     pitfalls: tuple[str, ...]
-    """What the capture hides or distorts, each with what to do; empty: nothing is known."""
+    """What the capture hides or distorts, each with a remedy; empty if nothing was found."""
     machine: tuple[MachineFinding, ...]
-    """What was found on this machine; empty if a capture was examined."""
+    """The checks of this machine; empty if a capture was examined."""
 
 
 def of_machine(findings: Iterable[Finding]) -> Doctor:
-    """Make the answer from what was found on this machine."""
+    """Build the answer about this machine."""
     found_here = (MachineFinding(each.state.value, each.text, each.remedy) for each in findings)
     return Doctor(None, (), tuple(found_here))
 
 
 def of_capture(capture: Capture, name: str, pitfalls: Sequence[str]) -> Doctor:
-    """Make the answer of a capture."""
+    """Build the answer about a capture."""
     content = CaptureContent(
         name=sanitize.redact_credentials(name),
         tool=capture.tool,

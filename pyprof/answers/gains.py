@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class Gain(NamedTuple):
-    """An interval where it is predicted, else `up to 2.33 ms`."""
+    """A gain in words: an interval if it was predicted, else `up to 2.33 ms`."""
 
     time: str
-    """Time gained per step, if there are steps; "unknown" without a bound."""
+    """Time gained, per step if there are steps; "unknown" without a bound."""
     share: str
-    """Share of a step, or of everything without steps; "" if unknown."""
+    """Share of a step, or of the whole capture without steps; "" if unknown."""
     per_step: bool
 
     @property
     def words(self) -> str:
-        """Both as one phrase: `up to 2.33 ms a step (26 %)`."""
+        """Time and share as one phrase: `up to 2.33 ms a step (26 %)`."""
         share = f" ({self.share})" if self.share else ""
         return f"{self.time}{' a step' if self.per_step else ''}{share}"
 
 
 def gain_of(entry: Suggestion) -> Gain:
-    """Spell a gain: predicted `1.20 to 1.41 ms` and `12 to 14 %`, else the upper bound."""
+    """Format a gain: `1.20 to 1.41 ms` and `12 to 14 %` if predicted, else the upper bound."""
     bound = entry.gain_ns
     if bound is None:
         return Gain("unknown", "", per_step=False)
@@ -45,7 +45,7 @@ def gain_of(entry: Suggestion) -> Gain:
 
 
 def _interval(low: str, high: str) -> str:
-    """Join two quantities, the unit once: `1.20 to 1.41 ms`."""
+    """Format an interval with its unit once: `1.20 to 1.41 ms`."""
     number, _, unit = low.partition(" ")
     if low == high:
         return low
@@ -53,5 +53,5 @@ def _interval(low: str, high: str) -> str:
 
 
 def likely_ns(entry: Suggestion) -> int:
-    """The gain as far as is known: expected, else at most, else 0."""
+    """The expected gain; the upper bound if none was predicted; 0 if unknown."""
     return entry.predicted.expected_ns if entry.predicted else entry.gain_ns or 0

@@ -18,7 +18,7 @@ from pyprof import answers
 from pyprof.prof.columns import json_columns
 
 FILE = "schema.json"
-"""The schema as it is shipped, beside this module; `make docs` writes it."""
+"""The file of the shipped schema, beside this module; `make docs` writes it."""
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -33,7 +33,7 @@ _WORDS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def schema() -> dict[str, Any]:
-    """The schema of any answer: one of `$defs`, chosen by `kind`."""
+    """Build the schema of any answer: one of `$defs`, chosen by `kind`."""
     definitions: dict[str, Any] = {}
     kinds = answers.kinds()
     for kind, cls in kinds.items():
@@ -53,12 +53,12 @@ def schema() -> dict[str, Any]:
 
 
 def spelt() -> str:
-    """The schema as the text of its file."""
+    """Format the schema as the text of its file."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def shipped() -> dict[str, Any]:
-    """The schema that is shipped."""
+    """Read the shipped schema."""
     content = (resources.files(__package__) / FILE).read_text("utf-8")
     parsed: dict[str, Any] = json.loads(content)
     return parsed
@@ -67,7 +67,7 @@ def shipped() -> dict[str, Any]:
 def _object(
     cls: type, definitions: dict[str, Any], head: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Describe a dataclass; every field is always there."""
+    """Describe a dataclass, all of whose fields are required."""
     names = {"Mapping": collections.abc.Mapping, "Sequence": collections.abc.Sequence}
     hints = typing.get_type_hints(cls, localns=names)
     said = docstrings(cls)
@@ -84,7 +84,7 @@ def _object(
 
 
 def _form(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type
-    """Describe what a type becomes in JSON."""
+    """Describe the JSON form of a type."""
     if hint in _PLAIN:
         return {"type": _PLAIN[hint]}
     if hint is answers.Rows:
@@ -122,7 +122,7 @@ def _generic(
 
 
 def _row() -> dict[str, Any]:
-    """Describe a row of `prof`: any of the columns, as they are asked for."""
+    """Describe a row of `prof`, which has the columns that were asked for."""
     return {
         "type": "object",
         "description": "A row of prof, or a group of rows; null: unknown, `why` gives the reason.",
@@ -134,7 +134,7 @@ def _row() -> dict[str, Any]:
 
 
 def docstrings(cls: type) -> dict[str, str]:
-    """The docstring below each field of a class, and of the classes that it extends."""
+    """Return the docstring below each field of a class and of its base classes."""
     said: dict[str, str] = {}
     for each in reversed([one for one in cls.__mro__ if is_dataclass(one)]):
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body

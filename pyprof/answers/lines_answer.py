@@ -20,19 +20,19 @@ class LineTime:
     line: str
     """`file:number`, as in the column `line` of prof."""
     file: str
-    """As the capture has it."""
+    """Path of the file as recorded in the capture."""
     number: int
-    """From 1."""
+    """Line number, from 1."""
     calls: int
-    """Op calls that the line and what it calls made, forward and backward."""
+    """Op calls made by the line and by what it calls, forward and backward."""
     time_ns: int
-    """GPU time of the line and what it calls."""
+    """GPU time of the line and of what it calls."""
     own_ns: int
-    """GPU time without calls into other lines of the user's."""
+    """GPU time without that of other lines of the user's code that it calls."""
     share: float
-    """`own_ns` by the summed GPU time; with `unknown_ns`, these add up to 1."""
+    """`own_ns` as a share of `total_ns`; all shares and that of `unknown_ns` add up to 1."""
     source: str | None
-    """The line's text; null without --source, or where no file there matches."""
+    """Source text of the line; null without --source, or if no file there matches."""
 
 
 @answer("lines")
@@ -41,15 +41,15 @@ class Lines(Answer):
     """Source lines with their GPU time."""
 
     chosen: ChosenRows | None
-    """The rows that --where chose, which all figures are of; null without --where."""
+    """The rows that --where chose, to which all figures refer; null without --where."""
     processor: str
-    """Whose time it is: GPU, NPU or the like; CPU in a capture without one."""
+    """What the times are of: GPU, NPU or the like; CPU in a capture without one."""
     total_ns: int
     """Summed time of all rows; the lines' `own_ns` and `unknown_ns` add up to it."""
     unknown_ns: int
-    """Time of rows without a recorded stack, or with no line of the user's in it."""
+    """Time of rows without a recorded stack, or with no line of the user's code in it."""
     lines: tuple[LineTime, ...]
-    """The most time of its own first."""
+    """Sorted by `own_ns`, the largest first."""
     advice: tuple[Suggestion, ...]
     """Potential gains at these lines, the largest first."""
     warnings: tuple[str, ...] = not_in_json(default=())
@@ -57,13 +57,13 @@ class Lines(Answer):
 
     @property
     def slowest(self) -> list[LineTime]:
-        """The lines that launched work themselves, the most time first."""
+        """Return the lines that launched work themselves, those with the most time first."""
         own = [line for line in self.lines if line.own_ns]
         return sorted(own, key=lambda line: (-line.own_ns, line.file, line.number))
 
     @property
     def files(self) -> list[FileTime]:
-        """The lines of each file in their order, the file with the most time of its own first."""
+        """Group the lines by file, in their order; the file with the most time comes first."""
         by_file: dict[str, list[LineTime]] = {}
         for line in sorted(self.lines, key=lambda line: line.number):
             by_file.setdefault(line.file, []).append(line)
@@ -75,12 +75,12 @@ class FileTime(NamedTuple):
     """The timed lines of one file."""
 
     path: str
-    """As the capture has it."""
+    """Path of the file as recorded in the capture."""
     lines: tuple[LineTime, ...]
 
     @property
     def own_ns(self) -> int:
-        """GPU time that the file's lines launched themselves."""
+        """GPU time of the work that the lines of the file launched themselves."""
         return sum(line.own_ns for line in self.lines)
 
 

@@ -1,4 +1,4 @@
-"""What filled the memory (`pyprof memory --json`), and what holds more, or less (`pyprof diff`)."""
+"""What filled the memory (`pyprof memory --json`), and what changed (`pyprof diff`)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _KEYS = ("category", "layer", "line", "op", "direction")
 @answer("memory")
 @dataclass(frozen=True, slots=True)
 class Memory(Answer):
-    """What filled the memory: the peaks and what made them up, growth, running out of it."""
+    """What filled the memory: peaks and their contents, growth, and out-of-memory errors."""
 
     devices: tuple[DeviceMemory, ...]
-    """Each device of each file, the one that peaks highest first."""
+    """Each device of each file, the one with the highest peak first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryMeasure:
-    """A level in both."""
+    """A level of memory in A and in B."""
 
     a_bytes: float | None
-    """Its value in A; null if A does not hold it."""
+    """Its value in A; null if A does not record it."""
     b_bytes: float | None
-    """Its value in B; null if B does not hold it."""
+    """Its value in B; null if B does not record it."""
     change_bytes: float | None
-    """B less A; null if either is."""
+    """B minus A; null if either is null."""
     change_share: float | None
-    """The change relative to A; null where `change_bytes` is, or A is 0."""
+    """The change relative to A; null if `change_bytes` is null or A is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class DeviceMemoryChange:
     """A device in both snapshots."""
 
     a_device: str
-    """As torch names it in A."""
+    """Its name in A, such as `cuda:0`."""
     b_device: str
-    """As torch names it in B."""
+    """Its name in B, such as `cuda:0`."""
     metrics: Mapping[str, MemoryMeasure]
-    """peak, reserved (at the peak), start and end."""
+    """The levels: peak, reserved (at the peak), start and end."""
     by: Mapping[str, tuple[HeldChange, ...]]
     """What holds more or less at the peaks, by category, layer, line, op and direction; the largest
     change first, without what holds the same."""
@@ -64,15 +64,15 @@ class MemoryDiff(Answer):
     devices: tuple[DeviceMemoryChange, ...]
     """Devices of both, the highest peak of A first."""
     only_a: tuple[str, ...]
-    """Devices that B has not."""
+    """Devices that are not in B."""
     only_b: tuple[str, ...]
-    """Devices that A has not."""
+    """Devices that are not in A."""
     failed: tuple[str, ...]
-    """Limits of --fail-if that are exceeded, or cannot be checked, with what happened."""
+    """Conditions of --fail-if that are exceeded or cannot be checked, each with the reason."""
 
 
 def memory_diff(comparison: MemoryComparison, failed: Sequence[str] = ()) -> MemoryDiff:
-    """Make the answer."""
+    """Build the answer."""
     devices = tuple(map(_device, comparison.pairs))
     return MemoryDiff(devices, comparison.only_a, comparison.only_b, tuple(failed))
 

@@ -1,4 +1,4 @@
-"""What answers are made of: known costs, advice, the verdict of a summary and what it rests on."""
+"""Parts of answers: known costs, advice, and the verdict of a summary with its evidence."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCost:
-    """Rows whose cost is unknown for one reason."""
+    """Rows whose cost is unknown for the same reason."""
 
     reason: str
-    """Why."""
+    """The reason."""
     time_ns: int
     """Their summed time."""
     rows: int
-    """How many."""
+    """Number of these rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCost:
-    """How much of the time has a known cost."""
+    """How much of the time is that of rows with a known cost."""
 
     processor: str
-    """Whose time it is: GPU, NPU or the like; CPU in a capture without one."""
+    """What the times are of: GPU, NPU or the like; CPU in a capture without one."""
     total_ns: int
     """Summed time of all rows; rows of several streams may overlap."""
     known_share: float
-    """Share of that time whose cost is known."""
+    """Share of that time in rows with a known cost."""
     kernel_known_share: float | None
-    """The same of kernels alone, without copies and fills; null without kernels."""
+    """The same share of kernels alone, without copies and fills; null without kernels."""
     unknown: tuple[UnknownCost, ...]
-    """The rest by reason, the most time first."""
+    """The rows of unknown cost by reason, the most time first."""
 
 
 def known_cost(coverage: Coverage) -> KnownCost:
-    """How much is known, and why the rest is not."""
+    """Build the part of an answer that says how much is known, and why the rest is not."""
     unknown = [UnknownCost(reason, *sums) for reason, sums in coverage.unknown.items()]
     unknown.sort(key=lambda entry: (-entry.time_ns, entry.reason))
     of_kernels = coverage.kernel_percent
@@ -54,18 +54,18 @@ def known_cost(coverage: Coverage) -> KnownCost:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRows:
-    """The rows that --where chose; all other figures of the answer are of these alone."""
+    """The rows that --where chose; all other figures of the answer refer to these alone."""
 
     where: str
-    """The conditions."""
+    """The conditions, as given."""
     row_count: int
-    """How many rows fulfil them."""
+    """Number of rows that meet them."""
     all_row_count: int
-    """How many rows there are, of the chosen steps if --steps is given."""
+    """Number of all rows, or of those of the chosen steps if --steps is given."""
     time_ns: int
     """Summed time of the chosen rows."""
     all_time_ns: int
-    """Summed time of all these rows."""
+    """Summed time of all `rows`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,29 +73,29 @@ class Finding:
     """Equal rows that are evidence for advice."""
 
     what: str
-    """An op, else a kernel or a range."""
+    """The op; a kernel or a range if there is no op."""
     line: str | None
     """Source line; null if no stack was recorded, or none of its frames is the user's."""
     detail: str
-    """What is wrong with them, where that differs from row to row; else empty."""
+    """What is wrong with them, if that differs from row to row; else empty."""
     count: int
-    """How many rows, or ranges, they are."""
+    """Number of these rows or ranges."""
     time_ns: int
     """The sum of their times."""
     row_ids: tuple[int, ...]
-    """`idx` of the rows of `prof` among them that take most time, at most 10; none for ranges."""
+    """`idx` in `prof` of the longest of these rows, at most 10; none for ranges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedGain:
-    """The time of kernels that a change saves, by a rule that was tried on real changes."""
+    """The kernel time that a change saves, by a rule that was tested on real changes."""
 
     low_ns: int
-    """The least that is likely, of one GPU, as `gain_ns`."""
+    """The smallest likely gain, of one GPU like `gain_ns`."""
     expected_ns: int
-    """By the rule's formula."""
+    """The gain by the rule's formula."""
     high_ns: int
-    """The most that is likely."""
+    """The largest likely gain."""
     validation: str
     """The data that the rule was tested on, and its error there."""
     code: str
@@ -109,27 +109,27 @@ class Suggestion:
     rule: str
     """Name of the rule, which stays the same from release to release."""
     title: str
-    """What is the case."""
+    """What was found."""
     action: str
     """What to do."""
     gain_ns: int | None
-    """The most time that one GPU could gain; gains overlap. null if no bound is known."""
+    """The most time that one GPU could gain; null if no bound is known. Gains overlap."""
     gain_step_ns: float | None
-    """The same in a mean step; null without steps, too, and for what happens once."""
+    """The same in a mean step; also null without steps, and for what happens once."""
     gain_share: float | None
     """The same as a share of a mean step, where steps are known (of `lines`: of the loop's time);
     else, and for what happens once, of the whole capture's time; null if no bound is known."""
     predicted: PredictedGain | None
-    """The gain as an interval; null if no rule was tried: there is the upper bound alone."""
+    """The gain as an interval; null if only the upper bound is known."""
     evidence: tuple[Finding, ...]
-    """What it rests on, the most time first."""
+    """The rows that it is based on, the most time first."""
     once: bool
-    """The gain is in start-up, warm-up or after the loop: once a run, not in every step."""
+    """Whether the gain is made once a run (in start-up, say), not in every step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One line of the verdict, with what proves it."""
+    """One sentence of the verdict, with its evidence."""
 
     about: str
     """bound: what bounds the work; top: the line, or op, with most GPU time; gain: the largest
@@ -140,35 +140,35 @@ class Statement:
     text: str
     """The sentence."""
     time_ns: float | None
-    """The time that it speaks of, in a mean step if there are steps; null if none."""
+    """The time that the sentence states, in a mean step if there are steps; null if none."""
     share: float | None
     """The same as a share of the step, or of the GPU time for top and missing; null if unknown."""
     evidence: tuple[Finding, ...]
-    """What proves it, the most time first; never empty."""
+    """The evidence, the most time first; never empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepUse:
-    """What a GPU does in a mean step, or without steps in the whole capture: means over GPUs."""
+    """What a GPU does in a mean step, or in the whole capture without steps; means over GPUs."""
 
     step_count: int | None
-    """How many steps it is a mean of; null without steps."""
+    """Number of steps that it is a mean of; null without steps."""
     gpu_count: int
-    """How many GPUs, each as one process used it."""
+    """Number of GPUs; one that several processes use counts once for each."""
     waits_known: bool
     """Whether calls that wait for the GPU are known; else their time counts as launch or host."""
     span_ns: float
     """The time of the step on the GPU, or from its first start to its last end, without pauses."""
     busy_ns: float
-    """When anything ran."""
+    """Time in which anything ran."""
     compute_ns: float
-    """When kernels ran, but those of collectives."""
+    """Time in which kernels other than collectives ran."""
     exposed_communication_ns: float
-    """When collectives ran and nothing computed."""
+    """Time in which collectives ran and nothing computed."""
     exposed_copy_ns: float
-    """When copies ran and nothing else."""
+    """Time in which copies ran and nothing else."""
     idle_by_cause_ns: Mapping[str, float]
-    """When nothing ran, by cause."""
+    """Time in which nothing ran, by cause."""
     late_row_ids: Mapping[str, tuple[int, ...]]
     """`idx` of the rows that began after the longest waits for a cause, at most 3; empty for causes
     that are not the main one of any GPU."""

@@ -1,4 +1,4 @@
-"""`pyprof peaks`: peak rates by card, of the table of cards and as measured on this machine."""
+"""`pyprof peaks`: peak rates of the known cards, and those measured on this machine."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class CardPeaks:
     """The peaks of one device."""
 
     gpu: str
-    """Its name."""
+    """Name of the card or device."""
     basis: str
-    """datasheet, or measured on this machine."""
+    """"datasheet" or "measured on this machine"."""
     compute_capability: str | None
-    """As 9.0; null for other makers' cards, and for measured peaks."""
+    """Compute capability, such as 9.0; null for cards not by NVIDIA and for measured peaks."""
     sm_count: int | None
-    """SMs, or compute units; null for measured peaks."""
+    """Number of SMs or compute units; null for measured peaks."""
     tflops: Mapping[str, float]
-    """Dense TFLOP/s, of integers TOP/s, by type; `tensor`: on Tensor Cores or matrix cores."""
+    """Dense TFLOP/s by type (TOP/s for integers); `tensor`: on Tensor Cores or matrix cores."""
     memory_gbs: float
     """Memory bandwidth, GB/s."""
     sources: tuple[str, ...]
-    """Where the figures are from."""
+    """The source of the figures."""
     doubts: tuple[str, ...]
-    """Where sources disagree."""
+    """Caveats, such as that sources disagree."""
 
 
 @answer("peaks")
 @dataclass(frozen=True, slots=True)
 class Peaks(Answer):
-    """Peak rates that efficiency is relative to."""
+    """The peak rates to which efficiency is relative."""
 
     devices: tuple[CardPeaks, ...]
     """All known cards, or those that match the given name."""
@@ -70,7 +70,7 @@ def card_rows() -> list[CardPeaks]:
 
 
 def measured_rows(ceilings: Iterable[Ceilings]) -> list[CardPeaks]:
-    """Return what was measured, in the units of the table."""
+    """Return the measured peaks, in the units of the table."""
     return [
         CardPeaks(
             gpu=ceiling.device,
@@ -87,7 +87,7 @@ def measured_rows(ceilings: Iterable[Ceilings]) -> list[CardPeaks]:
 
 
 def find(name: str | None, measured: Sequence[CardPeaks]) -> list[CardPeaks]:
-    """Return the rows of a device's name, or of a part of one; all rows for None.
+    """Return the rows of a device by its name or words of it; all rows if `name` is None.
 
     Raises PyprofError if there is none.
     """

@@ -11,16 +11,16 @@ from pyprof.answers.parts import KnownCost
 
 @dataclass(frozen=True, slots=True)
 class ColumnMeaning:
-    """A column of the rows."""
+    """The meaning of a column of `rows`."""
 
     key: str
-    """Its name in `rows`: with the unit."""
+    """Its name in `rows`, which ends with the unit."""
     column: str
     """Its name for -c, --where and --sort."""
     unit: str
-    """Its unit; empty for texts and counts."""
+    """Its unit; empty for text and counts."""
     meaning: str
-    """What it holds; empty for measures of groups, whose names explain them."""
+    """What it contains; empty for measures of groups, whose names explain them."""
 
 
 @answer("prof")
@@ -29,19 +29,19 @@ class Prof(Answer):
     """Rows of kernels, copies and fills, or groups of them."""
 
     known_cost: KnownCost
-    """How much of the time of the chosen rows has a known cost, and why the rest has none."""
+    """How much of the time is that of rows with a known cost, and why the rest is not."""
     where: str | None
-    """The conditions of --where that chose them; null without --where: all rows are."""
+    """The conditions of --where that chose the rows; null without --where."""
     by: str | None
-    """The columns that rows are grouped by, joined by commas; null: they are not grouped."""
+    """The columns that rows are grouped by, separated by commas; null if they are not grouped."""
     row_count: int
-    """Rows of the captures, chosen or not."""
+    """Number of rows in the captures, whether chosen or not."""
     rows_left_out: int
-    """Chosen rows, or groups, that --top left out."""
+    """Number of chosen rows or groups that --top left out."""
     columns: tuple[ColumnMeaning, ...]
     """The columns of `rows`, in their order."""
     rows: Rows
-    """Each row, or group, as an object; in one line of the document. `idx` identifies a row."""
+    """Each row or group as an object, on one line of the document. `idx` identifies a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ class Section:
     """A stage of costing."""
 
     title: str
-    """Which."""
+    """The name of the stage."""
     lines: tuple[str, ...]
-    """What it saw, and what it decided."""
+    """What the stage was given and what it decided."""
 
 
 @answer("explain")
 @dataclass(frozen=True, slots=True)
 class Explanation(Answer):
-    """How a row came to its numbers: `prof --explain ROW`."""
+    """How the numbers of a row were computed: `prof --explain ROW`."""
 
     row_id: int
     """`idx` of the row."""
@@ -71,24 +71,24 @@ SECTIONS = ("GPU activities", "CPU ops", "API calls")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvprofLine:
-    """A line of nvprof's tables."""
+    """A row of nvprof's tables."""
 
     section: str
     """GPU activities, CPU ops or API calls."""
     name: str
     """Kernel, copy, op or call."""
     share: float | None
-    """Share of the section's time; null if none of it is known."""
+    """Share of the section's time; null if that is unknown."""
     total_ns: int | None
-    """Summed time; null if none of its calls has a possible time. So are the others."""
+    """Summed time; null if no call has a valid time."""
     calls: int
-    """How many."""
+    """Number of calls, or of runs of the kernel or copy."""
     mean_ns: float | None
-    """Mean; null as `total_ns`."""
+    """Mean; null if `total_ns` is."""
     min_ns: int | None
-    """Shortest; null as `total_ns`."""
+    """Shortest; null if `total_ns` is."""
     max_ns: int | None
-    """Longest; null as `total_ns`."""
+    """Longest; null if `total_ns` is."""
 
 
 @answer("nvprof")
@@ -97,4 +97,4 @@ class NvprofTables(Answer):
     """nvprof's two tables: `prof --summary nvprof`."""
 
     lines: tuple[NvprofLine, ...]
-    """Section by section, the most time first."""
+    """Sorted by section, then by time, the most first."""

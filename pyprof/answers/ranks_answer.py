@@ -1,4 +1,4 @@
-"""`pyprof ranks --json`: all of its tables."""
+"""`pyprof ranks --json`: all tables of the command."""
 
 from __future__ import annotations
 
@@ -28,51 +28,51 @@ class RankUse(RankTime):
     """Equal for ranks of one clock; null if the rank shares no collectives with others. So are
     the other fields of the clock."""
     clock_against_rank: int | None
-    """The rank whose clock it is converted to; null as `clock`."""
+    """The rank to whose clock its times are converted; null if `clock` is."""
     clock_offset_ns: int | None
-    """What its clock shows more; null as `clock`."""
+    """How far its clock is ahead of the reference; null if `clock` is."""
     clock_drift: float | None
-    """What it gains, ns per ns; null as `clock`."""
+    """How fast its clock gains on the reference, ns per ns; null if `clock` is."""
     clock_residual_ns: int | None
-    """Smaller differences to other ranks mean nothing; null as `clock`."""
+    """Uncertainty of its clock: smaller differences mean nothing; null if `clock` is."""
     clock_collectives: int | None
-    """Collectives that it was aligned on; null as `clock`."""
+    """Number of collectives by which its clock was aligned; null if `clock` is."""
     clock_sure: bool | None
-    """Whether all ranks leave these at once; null as `clock`."""
+    """Whether all ranks leave these collectives at once; null if `clock` is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateCost:
-    """The collectives of one sort, in one group, to which a rank came last."""
+    """The collectives of one kind in one process group to which a rank came last."""
 
     rank: int
     """The rank."""
     group: str
     """The process group."""
     members: str
-    """Its ranks, with blanks between them."""
+    """The ranks of the group, separated by blanks."""
     kind: str | None
-    """all_reduce and so on; null if unknown."""
+    """Kind of collective, such as all_reduce; null if unknown."""
     algorithm: str | None
-    """RING, TREE; null if the kernel's name does not show it."""
+    """Algorithm, RING or TREE; null if the kernel's name does not show it."""
     bytes: int | None
-    """Algorithm bytes of a rank; null if the capture does not hold them."""
+    """Algorithm bytes of a rank; null if not recorded."""
     mixed: bool
-    """Sizes differ; `bytes` is then their mean."""
+    """Whether sizes differ; `bytes` is then their mean."""
     last: int
-    """How many."""
+    """Number of these collectives."""
     cost_ns: int
-    """What all others together waited in them."""
+    """Time that all other ranks together waited in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TogetherCost:
-    """Ranks that came last within the residual of each other."""
+    """Ranks that came last together: within the uncertainty of their clocks."""
 
     ranks: str
-    """The ranks, with blanks between them."""
+    """The ranks, separated by blanks."""
     cost_ns: int
-    """What all others together waited for them."""
+    """Time that all other ranks together waited for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,34 +80,35 @@ class GroupSpeed:
     """The collectives of one kind, algorithm and size in a process group."""
 
     kind: str | None
-    """all_reduce and so on; null if unknown."""
+    """Kind of collective, such as all_reduce; null if unknown."""
     algorithm: str | None
-    """RING, TREE; null if the kernel's name does not show it."""
+    """Algorithm, RING or TREE; null if the kernel's name does not show it."""
     bytes: int | None
-    """Algorithm bytes of a rank; null if the capture does not hold them."""
+    """Algorithm bytes of a rank; null if not recorded."""
     mixed: bool
-    """Sizes differ; `bytes` is then their mean."""
+    """Whether sizes differ; `bytes` is then their mean."""
     ranks: int | None
-    """Ranks in the group; null if unknown."""
+    """Number of ranks in the group; null if unknown."""
     calls: int
-    """How many."""
+    """Number of these collectives."""
     wait_ns: float
-    """Mean wait of a rank for the last to come."""
+    """Mean time that a rank waits for the last one."""
     transfer_ns: float | None
-    """Median transfer; null if it is below the clocks' residual, or a member is missing."""
+    """Median transfer time; null if it is below the uncertainty of the clocks, or if a rank of the
+    group has no capture."""
     transfer_total_ns: int | None
-    """Transfer in all; null as `transfer_ns`."""
+    """Total transfer time; null if `transfer_ns` is."""
     algorithm_bytes_per_s: float | None
-    """Algorithm bandwidth; null if bytes or transfer are."""
+    """Algorithm bandwidth; null if `bytes` or `transfer_ns` is."""
     bus_bytes_per_s: float | None
     """Bus bandwidth, with the factors of nccl-tests; null if bytes, transfer, kind or the number
     of ranks are."""
     group: str
     """The process group."""
     named: bool
-    """The captures name it; else it is inferred."""
+    """Whether the captures name the group; else it is inferred."""
     members: str
-    """Its ranks, with blanks between them."""
+    """The ranks of the group, separated by blanks."""
     times_like_groups: float | None
     """Transfer by the median of like groups; null if it is not slow, or there are none."""
 
@@ -119,31 +120,31 @@ class LayerSpread:
     layer: str
     """The layer."""
     mean_ns: float
-    """Mean of the ranks that have it."""
+    """Mean time over the ranks that have the layer."""
     most_ns: int
-    """The largest."""
+    """Time on the slowest rank."""
     rank: int
-    """Whose that is."""
+    """The slowest rank."""
     ranks: int
-    """How many ranks have it."""
+    """Number of ranks that have the layer."""
     imbalance: float | None
-    """Largest by mean; null if no rank spent time."""
+    """Largest time divided by the mean; null if no rank spent time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankMemory:
-    """How high the memory of a device peaks."""
+    """The memory peak of a device."""
 
     rank: int | None
     """The rank; null if unknown."""
     device: str
-    """As torch names it."""
+    """Name of the device in torch, such as `cuda:0`."""
     peak_bytes: int
-    """The most that was held at a time."""
+    """Most memory allocated at a time."""
     peak_reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device then; null if unknown."""
+    """Memory that the allocator had reserved on the device at the peak; null if unknown."""
     end_bytes: int
-    """What was held at the end."""
+    """Memory allocated at the end."""
 
 
 @answer("ranks")
@@ -154,33 +155,33 @@ class Ranks(Answer):
     ranks: tuple[RankUse, ...]
     """Each GPU of each rank."""
     stragglers: tuple[StragglerCost, ...]
-    """Each rank, the most expensive first."""
+    """Ranks by the time that others waited for them, the most first."""
     late: tuple[LateCost, ...]
-    """Collectives to which ranks came last."""
+    """Kinds of collectives to which ranks came last."""
     together: tuple[TogetherCost, ...]
-    """Sets of ranks that came last together, the most expensive."""
+    """Sets of ranks that came last together and for which others waited most."""
     steps: tuple[StepCost, ...]
-    """The same step by step."""
+    """What the ranks that came last cost the others in each step."""
     groups: tuple[GroupSpeed, ...]
-    """Process groups, by kind, algorithm and size of their collectives."""
+    """Speed of process groups by kind, algorithm and size of their collectives."""
     parallelism: tuple[AxisUse, ...]
     """Process groups by purpose."""
     layers: tuple[LayerSpread, ...]
-    """Uneven layers first."""
+    """Time of layers across ranks, the most uneven first."""
     unmatched: tuple[UnmatchedCount, ...]
-    """Collectives about which nothing is known."""
+    """Number of collectives that only one rank has, by rank, group and reason."""
     waited_for_several_ns: int
-    """Waiting for several ranks that came last together, in all."""
+    """Total time of waiting for several ranks that came last together."""
     left_before_the_last_came: int
-    """Collectives that some rank left before the last had come; they are left out."""
+    """Number of collectives that a rank left before the last rank came; they are left out."""
     left_out: tuple[str, ...]
     """Captures that could not be read."""
     missing_ranks: tuple[int, ...]
-    """Ranks without a capture, by the groups and numbers of the others."""
+    """Ranks without a capture, inferred from the groups and numbers of the others."""
     waiting_for_missing_ranks: tuple[int, ...]
     """Ranks that may come last because they waited for one without a capture."""
     memory: tuple[RankMemory, ...]
-    """How high memory peaks on each device whose memory was recorded, the highest first."""
+    """Memory peak of each device whose memory was recorded, the highest first."""
 
 
 _ROWS: dict[str, type] = {
@@ -191,7 +192,7 @@ _ROWS: dict[str, type] = {
 
 
 def ranks(job: RankComparison, memory: Sequence[DeviceMemory] = ()) -> Ranks:
-    """Make the answer of the tables that CSV has, too."""
+    """Build the answer from the tables that `--csv` also writes."""
     tables: dict[str, Any] = {
         name: tuple(
             _ROWS[name](**dict(zip(table.columns, row, strict=True))) for row in table.rows(job)

@@ -1,11 +1,11 @@
-"""What to do about a cost that is not known, by the reason why."""
+"""What to do about an unknown cost, by its reason."""
 
 from __future__ import annotations
 
 import re
 
 NO_REMEDY = "none: "
-"""How a remedy begins that is none."""
+"""Start of a remedy that says nothing can be done."""
 
 _MODEL_CONFIG = "give --with config.json, the model's configuration"
 _RULES = (
@@ -37,14 +37,14 @@ _SAID = re.compile(r": ((?:capture|call|give|use|name) .*)")
 
 
 def explained(reason: str) -> tuple[str, str]:
-    """Return a reason, and what makes the cost known the next time."""
+    """Return a reason with what would make the cost known in the next capture."""
     if (said := _SAID.search(reason)) is not None:
         return reason[: said.start()], _IN_FULL.get(said[1], said[1])
     return reason, next((text for pattern, text in _COMPILED if pattern.search(reason)), _ELSE)
 
 
 def around_each_step(library: str | None) -> str:
-    """Return what makes steps known, in a program of this library, `SummarySums.library`."""
+    """Return how a program that uses this library (`SummarySums.library`) can mark its steps."""
     if library == "PyTorch":
         return "pyprof.annotate('step') around each"
     return "a range 'step' (NVTX, ROCTx) around each"

@@ -10,10 +10,10 @@ from pyprof.answers.base import Answer
 from pyprof.answers.parts import ChosenRows, KnownCost, Statement, StepUse, Suggestion
 
 NO_LAYER = "(outside all layers)"
-"""The name in `layers` of the rows of no layer."""
+"""The entry of `layers` for rows outside all layers."""
 
 MIN_COVERED = 0.8
-"""Guessed steps with less of the GPU time are some part of the program, not its loop."""
+"""Guessed steps with a smaller share of the GPU time are not the program's loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,31 +21,31 @@ class StepTimes:
     """The steps of the loop."""
 
     count: int
-    """How many were found; 0 if none were."""
+    """Number of steps found; 0 if none were."""
     origin: str
     """What marks them: ranges, the optimizer's steps, repetition; empty if none were found."""
     guessed: bool
-    """They are only repetition of kernels: a step may be a layer."""
+    """Whether steps are guessed from repeated kernels: one may be a layer."""
     warm_up_count: int
-    """Leading steps that are much slower; no mean includes them unless --steps does."""
+    """Number of leading steps that are much slower; means include them only if --steps does."""
     covered_share: float | None
     """Share of the summed GPU time that is in steps; null without steps. Guessed steps with less
     than 80 % are not averaged over."""
     first: int | None
-    """The first step that means are of, from 0; null without such steps."""
+    """The first step that means include, from 0; null if there are no means."""
     last: int | None
-    """The last of them; null likewise."""
+    """The last step that means include; null if `first` is."""
     mean_ns: float | None
-    """Mean time of these; null likewise."""
+    """Mean time of the steps from `first` to `last`; null if `first` is."""
     median_ns: float | None
-    """Median time after warm-up; null if no steps were found."""
+    """Median time of the steps after warm-up; null if no steps were found."""
     duration_ns: tuple[int, ...]
     """Time of every step, in order."""
     mfu: tuple[float | None, ...]
     """Model FLOPs utilization of every step; null if the peak, or the FLOPs of more than 20 % of
     its GPU time, are unknown, and where steps are guessed."""
     hfu: tuple[float | None, ...]
-    """The same with recomputed work; null likewise."""
+    """Hardware FLOPs utilization of every step, which counts recomputed work; null if `mfu` is."""
     mbu: tuple[float | None, ...]
     """Bytes of every decode step over what the memory could move; null for other steps, and where
     the peak, or the bytes of more than 20 % of its GPU time, are unknown."""
@@ -58,81 +58,81 @@ class StepTimes:
 
     @property
     def averaged_count(self) -> int | None:
-        """How many steps means are of; None without such steps."""
+        """Number of steps that means include; None if there are no means."""
         return None if self.first is None or self.last is None else self.last - self.first + 1
 
     @property
     def shown(self) -> range:
-        """The chosen steps, else all."""
+        """Return the range of the chosen steps, or of all."""
         if self.are_chosen and self.first is not None and self.last is not None:
             return range(self.first, self.last + 1)
         return range(self.count)
 
     @property
     def kind(self) -> str:
-        """The origin without what differs between the steps of two processes."""
+        """Return the origin without the details that differ between two processes."""
         return self.origin.partition(" ")[0]
 
     @property
     def described_origin(self) -> str:
-        """What marks them, for people; of a guess, that it is one."""
+        """Describe what marks the steps, and whether they are a guess."""
         return describe_origin(self.origin, self.covered_share or 0.0, guessed=self.guessed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUse:
-    """What one GPU, as one process used it, spent its time on."""
+    """How one GPU spent its time, as one process used it."""
 
     rank: int | None
-    """Rank of the process; null if the capture names none."""
+    """Rank of the process; null if not recorded."""
     device: int | None
-    """Number of the GPU; null if the capture has none."""
+    """Number of the GPU; null if not recorded."""
     processor: str
     """GPU, NPU or the like; CPU in a capture without one."""
     span_ns: int
-    """From the first start to the last end, without pauses of the profiler."""
+    """Time from the first start to the last end, without pauses of the profiler."""
     busy_ns: int
-    """When anything ran; `busy_ns` + `idle_ns` = `span_ns`."""
+    """Time in which anything ran; `busy_ns` + `idle_ns` = `span_ns`."""
     idle_ns: int
-    """When nothing ran."""
+    """Time in which nothing ran."""
     compute_ns: int
-    """When kernels ran, but those of collectives."""
+    """Time in which kernels other than collectives ran."""
     communication_ns: int
-    """When collectives ran."""
+    """Time in which collectives ran."""
     exposed_communication_ns: int
-    """When collectives ran and nothing computed."""
+    """Time in which collectives ran and nothing computed."""
     copy_ns: int
-    """When copies or fills ran."""
+    """Time in which copies or fills ran."""
     exposed_copy_ns: int
-    """When copies ran and nothing else."""
+    """Time in which copies ran and nothing else."""
     overlap_ns: int
-    """When at least two of computing, communication and copies ran at once."""
+    """Time in which at least two of compute, communication and copies ran at once."""
     idle_by_cause_ns: Mapping[str, int]
     """Idle time by cause; adds up to `idle_ns`. docs/summary.md explains the causes."""
     windows: int
-    """Parts of the run that were recorded."""
+    """Number of recorded parts of the run."""
     paused_ns: int
-    """Between them, while the profiler was paused."""
+    """Time between these parts, while the profiler was paused."""
     pid: int = not_in_json(default=-1)
     """Process id of the process that used the GPU."""
 
     @property
     def on_cpu(self) -> bool:
-        """Whether this is no GPU: ops that a capture without one timed on the CPU."""
+        """Whether this is the CPU, whose ops were timed in a capture without a GPU."""
         return self.processor == "CPU"
 
 
 @dataclass(frozen=True, slots=True)
 class PartTime:
-    """A part of the step: forward, backward and so on, or a phase of serving."""
+    """GPU time of a part of the step, such as forward, or of a phase of serving."""
 
     part: str | None
     """Its name; null if unknown."""
     time_ns: int
-    """Summed GPU time; of all parts, that of all rows."""
+    """Summed GPU time; the parts add up to the time of all rows."""
     mfu: float | None
-    """Model FLOPs over what the peak allows in that time; null if the peak, or the FLOPs of more
-    than 20 % of the time, are unknown."""
+    """Model FLOPs divided by what the peak allows in that time; null if the peak, or the FLOPs of
+    more than 20 % of the time, are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,42 +142,42 @@ class ServingPhase:
     phase: str
     """prefill, decode or mixed."""
     steps: int
-    """Number of steps."""
+    """Number of these steps."""
     time_ns: int
-    """Their time."""
+    """Their summed time."""
     tokens: int | None
-    """Tokens that they worked on; null if not every step's range states it."""
+    """Tokens that they worked on; null if the range of a step does not state it."""
     tokens_per_s: float | None
-    """Tokens over time; null as `tokens`."""
+    """Tokens per second; null if `tokens` is."""
     padding_share: float | None
-    """Share of the computed tokens that fill up graphs; null if steps do not state both."""
+    """Share of the computed tokens that only pad CUDA graphs; null if steps do not state both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakUse:
-    """How near the model's work came to the peaks."""
+    """How close the model's work came to the peaks."""
 
     mfu: float | None
-    """Model FLOPs utilization; null: `why`."""
+    """Model FLOPs utilization; null if unknown: see `why`."""
     hfu: float | None
-    """Hardware FLOPs utilization, which counts recomputed work; null: `why`."""
+    """Hardware FLOPs utilization, which counts recomputed work; null if unknown: see `why`."""
     why: str
-    """Why MFU and HFU are unknown; empty if they are not."""
+    """Why MFU and HFU are unknown; empty if they are known."""
     model_flops: int
-    """FLOPs as far as they are known, without recomputed work."""
+    """Known FLOPs, without recomputed work."""
     hardware_flops: int
-    """FLOPs as far as they are known."""
+    """Known FLOPs."""
     peak_flops_per_s: float | None
     """The peak of one GPU; null if it is unknown."""
     peak_flops_label: str
-    """Which peak."""
+    """Which peak that is, and its source."""
     mbu: float | None
     """Bytes of decode steps over what the memory could move; null without decode steps, or where
     the peak or the bytes of more than 20 % of their time are unknown."""
     peak_bytes_per_s: float | None
-    """The peak bandwidth of one GPU; null if it is unknown, or nothing is decoded."""
+    """The peak bandwidth of one GPU; null if it is unknown or nothing is decoded."""
     peak_bytes_label: str = not_in_json(default="")
-    """Which bandwidth."""
+    """Which bandwidth that is, and its source."""
     known_share: float = not_in_json(default=1.0)
     """Share of the compute time whose FLOPs are known."""
 
@@ -187,30 +187,30 @@ class OpTime:
     """An op in one direction, called on one line."""
 
     op: str | None
-    """Its name; null if nothing names it, then `kernel` does."""
+    """Its name; null if unknown: then `kernel` identifies it."""
     dir: str | None
-    """fprop, bprop, optim, comm, copy; null if unknown."""
+    """fprop, bprop, optim, comm or copy; null if unknown."""
     line: str | None
     """Source line; null if no stack was recorded."""
     kernel: str
-    """The kernel with most of the time."""
+    """The kernel that took most of the time."""
     calls: int
-    """Op calls."""
+    """Number of op calls."""
     kernels: int
-    """Kernels, copies and fills."""
+    """Number of kernels, copies and fills."""
     time_ns: int
-    """Summed time on the GPU."""
+    """Summed GPU time."""
     step_ns: float | None
-    """Mean in a step; null if none are averaged over."""
+    """Mean GPU time in a step; null if there are no means."""
     share: float
     """Share of the summed GPU time."""
     flops_per_s: float | None
-    """Over the rows of known FLOPs; null: `why`."""
+    """FLOP rate of the rows with known FLOPs; null if unknown: see `why`."""
     bytes_per_s: float | None
-    """Over the rows of known bytes; null: `why`."""
+    """Byte rate of the rows with known bytes; null if unknown: see `why`."""
     efficiency: float | None
-    """Share of the roofline, over the rows of known cost and peak; null: `why`, or no known
-    peak."""
+    """Share of the roofline, of the rows with known cost and peak; null if unknown: see `why`, or
+    no peak is known."""
     bound: str | None
     """compute, memory or latency, of most of the time; null where efficiency is unknown."""
     tc: str | None
@@ -218,44 +218,44 @@ class OpTime:
     why: str | None
     """Why the cost of some rows is unknown, for most of their time; null if all are known."""
     above_peak: str | None
-    """What explains that it is far above the roofline; null: it is not."""
+    """Why it is far above the roofline; null if it is not."""
     range: str | None
     """The user's innermost range around it, with N for numbers in its name; null if its op or line
     is known, or there is no range."""
     row_ids: tuple[int, ...]
-    """`idx` of the rows of `prof` that take most of its time, at most 3; empty for short ops."""
+    """`idx` in `prof` of the rows that take most of its time, at most 3; empty for short ops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTime:
-    """A module or another layer."""
+    """GPU time of a module or another layer."""
 
     path: tuple[str, ...]
-    """Names from the outermost to its own; empty for the root."""
+    """Names of the layers around it, the outermost first, and its own; empty for the root."""
     time_ns: int
-    """Summed GPU time of all inside."""
+    """Summed GPU time of everything inside."""
     own_ns: int
-    """Without the layers inside."""
+    """GPU time without the layers inside."""
     step_ns: float | None
-    """Mean of `time_ns` in a step; null if none are averaged over."""
+    """Mean of `time_ns` in a step; null if there are no means."""
     own_step_ns: float | None
-    """Mean of `own_ns` in a step; null if none are averaged over."""
+    """Mean of `own_ns` in a step; null if there are no means."""
     rows: int
-    """Kernels, copies and fills inside."""
+    """Number of kernels, copies and fills inside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineTotal:
-    """A source line: what it launched itself."""
+    """GPU time that a source line launched itself."""
 
     line: str | None
-    """`file:number`; null for rows of no known line."""
+    """`file:number`; null for the rows whose line is unknown."""
     calls: int
-    """Op calls."""
+    """Number of op calls."""
     time_ns: int
     """Summed GPU time."""
     step_ns: float | None
-    """Mean in a step; null if none are averaged over."""
+    """Mean GPU time in a step; null if there are no means."""
     share: float
     """Share of the summed GPU time."""
     ops: tuple[str, ...]
@@ -264,56 +264,56 @@ class LineTotal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOp:
-    """What the host spent in an op."""
+    """Host time of an op."""
 
     op: str | None
-    """Its name; null for none."""
+    """Its name; null if it has none."""
     calls: int
-    """How often it was called."""
+    """Number of calls."""
     self_ns: int
-    """Time in it, without ops called inside."""
+    """Host time in the op, without the ops that it calls."""
     total_ns: int
-    """Time in it, with them."""
+    """Host time in the op, including the ops that it calls."""
     line: str | None
-    """Source line of most of its own time; null if no stack was recorded around that."""
+    """Source line that took most of `self_ns`; null if no stack was recorded there."""
     launches: int = not_in_json(default=0)
-    """Kernels, copies and fills that its calls launched, whatever op they count for."""
+    """Number of kernels, copies and fills that its calls launched, whichever op they count for."""
     line_count: int = not_in_json(default=1)
     """Number of lines that called it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredOp:
-    """What counters measured of an op's kernels."""
+    """Counters of the kernels of an op."""
 
     op: str | None
-    """Its name; null if it is not known."""
+    """Its name; null if unknown."""
     dir: str | None
-    """Part of the step; null if not known."""
+    """Part of the step; null if unknown."""
     kernel: str | None
-    """The kernel, where the op is not known; else null."""
+    """The kernel, if the op is unknown; else null."""
     kernel_count: int
-    """How many kernels were measured."""
+    """Number of measured kernels."""
     time_ns: int
-    """Their time."""
+    """Their summed time."""
     dram_bytes: float | None
-    """DRAM traffic; null if it was not measured. So are those that follow."""
+    """DRAM traffic; null if not measured."""
     dram_bytes_per_s: float | None
-    """The same, over the time of the kernels that have it; null likewise."""
+    """DRAM traffic per second of the kernels for which it was measured; null if none."""
     excess: float | None
-    """Traffic over the least that the op needs; null likewise."""
+    """DRAM traffic divided by the least that the op needs; null if either is unknown."""
     l2_hit_share: float | None
-    """Hit rate of the L2 cache, a mean over time, as those that follow; null likewise."""
+    """Hit rate of the L2 cache, a mean over time; null if not measured."""
     tensor_share: float | None
-    """Activity of Tensor Cores; null likewise."""
+    """Activity of Tensor Cores, a mean over time; null if not measured."""
     theoretical_occupancy_share: float | None
-    """Occupancy that the launch allows; null likewise."""
+    """Occupancy that the launch allows, a mean over time; null if not measured."""
     occupancy_share: float | None
-    """Occupancy that was achieved; null likewise."""
+    """Achieved occupancy, a mean over time; null if not measured."""
     clock_hz: float | None
-    """SM clock; null likewise."""
+    """SM clock, a mean over time; null if not measured."""
     energy_j: float | None
-    """Energy while they ran; null likewise."""
+    """Energy while the kernels ran; null if not measured."""
     means: Mapping[str, float | None] = not_in_json(default_factory=dict)
     """The means by the column of prof, in its unit: percent, MHz."""
 
@@ -323,13 +323,13 @@ class DevicePower:
     """What a device drew over the time in which it was sampled."""
 
     rank: int | None
-    """Rank in a distributed job; null if there is none."""
+    """Rank in a distributed job; null outside of one."""
     device: int
     """Number of the device."""
     energy_j: float
-    """Energy."""
+    """Energy over that time."""
     mean_w: float
-    """Power on average."""
+    """Mean power."""
     most_w: float
     """Highest power."""
     sampled_s: float = not_in_json(default=0.0)
@@ -338,62 +338,62 @@ class DevicePower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What counters measured, of all kernels that have them."""
+    """Counters of all kernels for which they were recorded."""
 
     sources_ns: Mapping[str, int]
-    """GPU time of the kernels, by what measured them."""
+    """GPU time of the measured kernels, by the tool that measured them."""
     kernel_count: int
-    """How many kernels."""
+    """Number of measured kernels."""
     dram_bytes: float | None
-    """DRAM traffic; null if it was not measured. So are the others."""
+    """DRAM traffic; null if not measured."""
     energy_j: float | None
-    """Energy while they ran, as far as it is known; null likewise."""
+    """Energy while they ran, of the kernels for which it is known; null if not measured."""
     energy_known_share: float
     """Share of all kernels' GPU time for which the energy is known."""
     energy_step_j: float | None
-    """The same of the mean step; null without steps, too."""
+    """Energy of the mean step; null if not measured, or without steps."""
     energy_token_j: float | None
-    """The same for each token; null if the number of tokens is unknown."""
+    """Energy per token; null if not measured, or if the number of tokens is unknown."""
     excess: float | None
-    """Traffic over the least that the ops need, where both are known; else null."""
+    """DRAM traffic divided by the least that the ops need, where both are known; else null."""
     tensor_share: float | None
-    """How active Tensor Cores were, a mean over time; null likewise."""
+    """Activity of Tensor Cores, a mean over time; null if not measured."""
     clock_hz: float | None
-    """SM clock, a mean over time; null likewise."""
+    """SM clock, a mean over time; null if not measured."""
     throttled: str | None
-    """That the clock was below the peak's, and what limited it; null if not, or unknown."""
+    """A sentence, if the clock was below that of the peak, with what limited it; else null."""
     contradictions: tuple[str, ...]
-    """Kernels whose counters contradict their names about Tensor Cores."""
+    """Number of kernels whose counters contradict their names about Tensor Cores."""
     power: tuple[DevicePower, ...]
-    """Power of the devices whose power was sampled."""
+    """Power of each device for which it was sampled."""
     ops: tuple[MeasuredOp, ...]
-    """The ops that take most time, as many as --top; without an op, by kernel."""
+    """The ops that take the most time, as many as --top; kernels without an op, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPeak:
-    """The peak of the device that peaks highest; `pyprof memory` shows more."""
+    """Memory at the highest peak of any device; `pyprof memory` shows more."""
 
     device: str
-    """As torch names it."""
+    """Name of the device in torch, such as `cuda:0`."""
     rank: int | None
     """Rank of the process; null if unknown."""
     peak_bytes: int
-    """The most that was held at a time."""
+    """Most memory allocated at a time."""
     peak_time_ns: int | None
-    """Since the first event; null before it, or where no times are known."""
+    """Time of the peak since the first event; null if it is before that event, or without times."""
     peak_reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device then; null if unknown."""
+    """Memory that the allocator had reserved on the device at the peak; null if unknown."""
     categories_bytes: Mapping[str, int]
-    """What the peak was for; what is unknown is under the empty name."""
+    """Memory at the peak by category; unknown memory is under the empty name."""
     lines_bytes: Mapping[str, int]
-    """Lines that hold most of it, as many as --top; under the empty name, what no line is known
-    of."""
+    """Memory at the peak by line, the largest, as many as --top; memory of unknown lines is under
+    the empty name."""
     growing_line: str | None
     """The line that grows most from step to step; null if none does, or its line or the steps
     are unknown."""
     growth_bytes_per_step: float | None
-    """By how much; null if nothing grows, or fewer than four steps are known."""
+    """Growth per step; null if nothing grows, or fewer than four steps are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,13 +403,13 @@ class Fact:
     name: str
     """Name of the module in `pyprof/analysis/summary/facts/` that computes it."""
     label: str
-    """What stands before it in text."""
+    """Its label in the text output."""
     value: float
     """The number."""
     unit: str
     """ns, bytes, share (of 1) or count."""
     meaning: str
-    """What the number is, in a sentence."""
+    """A sentence that explains the number."""
 
 
 def describe_origin(origin: str, covered_share: float, *, guessed: bool) -> str:
@@ -434,21 +434,21 @@ class Summary(Answer):
     library: str | None
     """The library that the program uses: `PyTorch`, `CuPy`; null if no op or kernel shows it."""
     gpus: tuple[str | None, ...]
-    """Names of the devices; null for one that the capture does not name, `cpu` without a GPU."""
+    """Names of the devices; null if not recorded, `cpu` without a GPU."""
     peaks: tuple[str, ...]
-    """The peaks that efficiency is relative to; empty if no device is known."""
+    """The peaks to which efficiency is relative; empty if no device is known."""
     chosen: ChosenRows | None
-    """The rows that --where chose, which all figures are of; null without --where."""
+    """The rows that --where chose, to which all figures refer; null without --where."""
     notes: tuple[str, ...]
     """What distorts times: launches that blocked, GPUs left out, waits that the file lacks."""
     known_cost: KnownCost
-    """How much of the GPU time has a known cost."""
+    """How much of the GPU time is that of rows with a known cost."""
     found_by_ns: Mapping[str, int]
-    """GPU time by how ops were found; under the empty name, where none was."""
+    """GPU time by how the op of a row was found; rows without an op are under the empty name."""
     steps: StepTimes
-    """The steps of the loop; those of a set of captures are side by side."""
+    """The steps of the loop; those of several captures are side by side."""
     devices: tuple[DeviceUse, ...] | None
-    """Where each GPU's time went; null if the records hold no times."""
+    """How each GPU spent its time; null if the records hold no times."""
     parts: tuple[PartTime, ...]
     """GPU time by part of the step."""
     families_ns: Mapping[str, int]
@@ -460,40 +460,40 @@ class Summary(Answer):
     ops: tuple[OpTime, ...]
     """The most expensive ops, as many as --top."""
     ops_left_out: int
-    """How many more there are."""
+    """Number of further ops."""
     lines: tuple[LineTotal, ...]
     """The most expensive lines, as many as --top."""
     lines_left_out: int
-    """How many more there are."""
+    """Number of further lines."""
     layers: tuple[LayerTime, ...]
     """Every layer, or the first levels, each before those inside it, the most expensive first."""
     host_ops: tuple[HostOp, ...] | None
     """The ops in which the host spends most, as many as --top; null if not recorded."""
     host_ops_why: str | None
-    """Why that is null."""
+    """Why `host_ops` is null."""
     measured: Measured | None
     """What counters measured; null without counters."""
     facts: tuple[Fact, ...]
-    """Further numbers, as far as they are known."""
+    """Further numbers, those that are known."""
     memory: MemoryPeak | None
     """The highest peak of memory; null where memory was not recorded."""
     advice: tuple[Suggestion, ...]
     """Potential gains, the largest first; one-time gains come last."""
     advice_looked_at: tuple[str, ...]
-    """What advice was looked for in."""
+    """What was examined for advice."""
     advice_missing: Mapping[str, tuple[str, ...]]
-    """What advice could not be looked for in, by the reason."""
+    """What could not be examined for advice, by the reason."""
     warnings: tuple[str, ...] = not_in_json(default=())
     """What the captures hide or distort, and what is uncertain about the peaks."""
 
     @property
     def processor(self) -> str:
-        """Whose time it is: GPU, NPU or the like; CPU in a capture without one."""
+        """Return what the times are of: GPU, NPU or the like; CPU in a capture without one."""
         return self.known_cost.processor
 
 
 def first_rows(answer: Summary, top: int | None, depth: int | None) -> Summary:
-    """The answer with the first `top` rows of each list, and the layers down to `depth`."""
+    """Return the answer with the first `top` rows of each list and the layers down to `depth`."""
     ops, lines, measured, memory = answer.ops, answer.lines, answer.measured, answer.memory
     return replace(
         answer,

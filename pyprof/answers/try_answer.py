@@ -1,4 +1,4 @@
-"""`pyprof try --json`: what came of each change to a script that stays as it is."""
+"""`pyprof try --json`: the effect of each change to a script whose file stays as it is."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialBaseline:
-    """The script without a change."""
+    """The script without any change."""
 
     device: str
-    """GPU, or CPU with torch's threads."""
+    """The GPU, or the CPU with the number of torch's threads."""
     unit: Literal["step", "run"]
-    """What times are of: the steps of the script, or whole runs where it has none."""
+    """What was timed: steps of the script, or whole runs if it has none."""
     steps_of: str | None
-    """What ends a step: pyprof.step(), an optimizer, calls of a module; null: whole runs."""
+    """What ends a step: pyprof.step(), an optimizer, or calls of a module; null for whole runs."""
     step_count: int
-    """Steps timed in each run, warm-up included; 0: whole runs."""
+    """Number of steps timed in each run, including warm-up; 0 for whole runs."""
     run_count: int
-    """Runs without a change."""
+    """Number of runs without a change."""
     time_ns: float
     """Median over runs of the median step, or of whole runs."""
     spread_share: float | None
-    """Standard deviation of that over runs, relative; null of a single run."""
+    """Relative standard deviation of that over runs; null for a single run."""
     busy: bool
-    """Runs vary so much that something else must be using the machine."""
+    """Whether runs vary so much that something else must be using the machine."""
     peak_memory_bytes: int | None
-    """On the GPU, else resident in the process; null if unknown."""
+    """Peak memory on the GPU, else of the process (resident); null if unknown."""
     loss_count: int
-    """Losses whose backward() was called; 0: none was."""
+    """Number of losses whose backward() was called."""
     loss_noise: float | None
-    """Largest relative difference of a loss between runs, 0 if they repeat exactly; null of a
+    """Largest relative difference of a loss between runs, 0 if they repeat exactly; null for a
     single run or without losses."""
     capture: str | None
-    """Capture of a profiled run; null if there is none."""
+    """Path of the capture of a profiled run; null if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeRatio:
-    """Ratio of times with and without a change: a 95 % interval."""
+    """Ratio of the time with a change to that without it, with its 95 % interval."""
 
     low: float
     """Lower end."""
@@ -63,18 +63,18 @@ class TimeRatio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossCheck:
-    """Losses with a change beside those without it."""
+    """Losses with a change, compared with those without it."""
 
     count: int
-    """How many were compared."""
+    """Number of compared losses."""
     within_noise: bool | None
     """Whether they differ by no more than they do without the change; null if that is unknown."""
     largest_relative_difference: float | None
-    """Largest difference of any loss; null without losses, or if one is not finite."""
+    """Largest difference of a loss; null without losses, or if one is not finite."""
     last: float | None
     """The last loss with the change; null without losses, or if not finite."""
     last_baseline: float | None
-    """The last loss without it; null as `last`."""
+    """The last loss without it; null if `last` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class KernelChange:
     op: str | None
     """Its name; null if unknown."""
     status: str
-    """faster, slower, new, gone, not significant."""
+    """faster, slower, new, gone or not significant."""
     before_ns: float | None
-    """Time without the change, per step or of the capture; null: it is new."""
+    """Time without the change, per step or in the whole capture; null if it is new."""
     after_ns: float | None
-    """Time with it; null: it is gone."""
+    """Time with the change; null if it is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,54 +96,54 @@ class TriedChange:
     """The outcome of a change, or of several together."""
 
     change: str
-    """As --change takes it; several are joined by " + "."""
+    """The change as --change takes it; several are joined by " + "."""
     verdict: Literal["faster", "slower", "no difference", "refused", "failed"]
     """By time alone; failed: the script raises, or a loss is not finite."""
     why: str
-    """Reason of a refusal, a failure or of no difference; empty for the others."""
+    """Reason for a refusal, a failure or no difference; else empty."""
     time_ratio: TimeRatio | None
-    """A ratio below 1 is faster; null if it was refused or failed."""
+    """Ratio of times, below 1 if faster; null if the change was refused or failed."""
     predicted_ratio: float | None
     """Ratio of kernel times with and without it, predicted by `pyprof whatif` from the profiled run
     without it; null if no rule applies.
     """
     time_ns: float | None
-    """Median step, or whole run, with the change; null if there was none."""
+    """Median time of a step, or of whole runs, with the change; null if none was timed."""
     peak_memory_ratio: float | None
-    """Peak memory with it by that without it; null if unknown."""
+    """Peak memory with the change divided by that without it; null if unknown."""
     loss: LossCheck
-    """Its effect on losses."""
+    """The effect on losses."""
     notes: tuple[str, ...]
-    """What else was seen, such as graph breaks."""
+    """Other observations, such as graph breaks."""
     kernels: tuple[KernelChange, ...]
-    """Ops that changed most, by the profiled runs; empty without these."""
+    """The ops that changed most between the profiled runs; empty without such runs."""
     capture: str | None
-    """Capture of a profiled run; null if there is none."""
+    """Path of the capture of a profiled run; null if there is none."""
     code: str
-    """Lines to write into one's own code."""
+    """Lines to add to the script to keep the change."""
 
 
 @answer("try")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """A script run with and without changes, in turn."""
+    """A script that was run with and without changes, alternately."""
 
     script: str
     """The script or module, with its arguments."""
     folder: str
-    """Where captures, raw times (runs.jsonl) and this document (try.json) are."""
+    """Folder of the captures, raw times (runs.jsonl) and this document (try.json)."""
     complete: bool
-    """False if it was interrupted: some runs are missing."""
+    """False if the trial was interrupted, so that runs are missing."""
     baseline: TrialBaseline
-    """The script without a change."""
+    """The script without any change."""
     changes: tuple[TriedChange, ...]
-    """In the order of --change; what helped together comes last."""
+    """The changes in the order of --change; last, those that helped, together."""
     not_tried: tuple[str, ...] = ()
-    """Advice on the script that none of the changes follows; empty where --change names them."""
+    """Advice about the script that no tried change follows; empty if --change was given."""
 
 
 def trial_baseline(measured: Baseline, capture: str | None) -> TrialBaseline:
-    """Make that part of the answer."""
+    """Build the baseline of the answer."""
     return TrialBaseline(
         device=measured.device,
         unit="step" if measured.steps_of else "run",
@@ -167,7 +167,7 @@ def tried_change(
     kernels: Sequence[OpChange],
     predicted: float | None,
 ) -> TriedChange:
-    """Make the part of the answer about a change."""
+    """Build the part of the answer about a change."""
     ratio, loss = finding.timing and finding.timing.ratio, finding.loss
     return TriedChange(
         change=label(finding.variant),
@@ -200,7 +200,7 @@ def tried_change(
 
 
 def from_json(document: Mapping[str, Any]) -> Try | None:
-    """Return the answer that a try.json holds; None if something else is in it."""
+    """Return the answer in a try.json; None if the document is something else."""
     try:
         changes = tuple(_change(each) for each in document["changes"])
         base = _filled(TrialBaseline, document["baseline"])

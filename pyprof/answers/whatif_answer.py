@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedTime:
-    """Summed time now, and after a change, ns."""
+    """Summed time in ns, now and after a change."""
 
     now: int
-    """As recorded."""
+    """The recorded time."""
     low: int
-    """The shortest that is likely."""
+    """The shortest likely time."""
     expected: int
-    """By the rule's formula."""
+    """The time by the rule's formula."""
     high: int
-    """The longest that is likely."""
+    """The longest likely time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedChange:
-    """A change and what it would do."""
+    """A change and its predicted effect."""
 
     change: str
     """The option that asks for it."""
     kernels_ns: PredictedTime
     """Summed time of all rows."""
     step_ns: PredictedTime | None
-    """Time of a mean step, of the whole capture where no steps are known; null: not predicted."""
+    """Time of a mean step, or of the whole capture without steps; null if not predicted."""
     step_why: str | None
-    """Why the time of a step is not predicted; null if it is."""
+    """Why `step_ns` is not predicted; null if it is."""
     rows: int
-    """How many rows would change."""
+    """Number of rows that would change."""
     formula: str
     """How the expected time is computed."""
     assumption: str
-    """What must hold."""
+    """What must hold for the prediction."""
     validation: str
     """The data that the rule was tested on, and its error there."""
     code: str
@@ -52,7 +52,7 @@ class PredictedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpperBound:
-    """A change that was not tried on real pairs of captures: what it could gain at most."""
+    """The most that a change could gain which was not tested on real pairs of captures."""
 
     change: str
     """The option that asks for it."""
@@ -61,9 +61,9 @@ class UpperBound:
     gain_step_ns: float | None
     """The same in a mean step; null without steps."""
     rows: int
-    """How many rows it rests on."""
+    """Number of rows that it is based on."""
     title: str
-    """What is the case."""
+    """What was found."""
     code: str
     """The change in the program."""
 
@@ -81,14 +81,14 @@ class RefusedChange:
 @answer("whatif")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf(Answer):
-    """What changes would gain."""
+    """What changes to a program would gain."""
 
     steps: int | None
-    """How many steps `step_ns` is the mean of; null: it is of the whole capture, or nowhere."""
+    """Number of steps that `step_ns` is a mean of; null if it is of the whole capture, or null."""
     changes: tuple[PredictedChange, ...]
-    """Each by itself, the largest gain first."""
+    """The changes, each by itself, the largest gain first."""
     bounds: tuple[UpperBound, ...]
-    """Changes for which only the most that they could gain is known, the largest first."""
+    """Changes of which only an upper bound of the gain is known, the largest first."""
     refused: tuple[RefusedChange, ...]
     """Changes that no rule can predict here."""
 
