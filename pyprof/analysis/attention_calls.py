@@ -1,6 +1,6 @@
 """Attention of separate kernels: product, softmax, product, found by the sizes of their tensors.
 
-A router of experts has a softmax after a product, too, but multiplies by no narrow values after it.
+A router of experts also has a softmax after a product, but no product with narrow values after it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 MAX_WIDTH = 256
 """Maximum width of a head in fused kernels; a router of experts multiplies wider matrices."""
 ROOF_SHARE = 0.17
-"""Share of the roofline that fused kernels reach on cards that nobody measured: 0.15 to 0.31 in
+"""Share of the roofline that fused kernels reach on cards that were not measured: 0.15 to 0.31 in
 captures, near the low end in those of the back-test.
 """
 MIN_QUERIES, MIN_WIDTH = 64, 32
-"""Below, no fused kernel was seen to be faster."""
+"""Below these, no fused kernel was seen to be faster."""
 _BYTES = 2
 """Bytes of an element; in float32 fused kernels were not faster."""
 _MAX_DISTANCE = 24
@@ -51,7 +51,7 @@ class AttentionCall(NamedTuple):
     """One softmax between two products."""
 
     softmax: int
-    """Its row."""
+    """The row of the softmax."""
     rows: tuple[int, ...]
     """All rows that a fused kernel replaces."""
     batch: int
@@ -83,13 +83,13 @@ def suits(call: AttentionCall) -> bool:
 
 
 def dtype_of(context: RuleContext, call: AttentionCall) -> str | None:
-    """Return the type of its products; None if unknown."""
+    """Return the type of a call's products; None if unknown."""
     number, classified = context.table.classified
     return classified[int(number[call.rows[0]])].dtype
 
 
 def fused_ns(context: RuleContext, call: AttentionCall, dtype: str) -> float:
-    """Return the time of a kernel that moves the ends once, at a share of the roof; or NaN."""
+    """Return a fused kernel's time at a share of the roof, moving each tensor once; or NaN."""
     peaks = context.table.devices.at(call.softmax)
     flops = peaks.flops(dtype, tensor_core=True) if peaks else None
     if peaks is None or flops is None or peaks.bandwidth is None:

@@ -1,4 +1,4 @@
-"""What rules of prediction were tried on, and their errors: results of `benchmarks/whatif.py`.
+"""What prediction rules were tested on, and their errors: results of `benchmarks/whatif.py`.
 
 The file beside this one is written by that script; intervals and texts follow from it.
 """
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MIN_OUTCOMES = 20
-"""Outcomes from which on a tenth of them means something."""
+"""Minimum number of outcomes for a statement about nine in ten."""
 RESULTS = Path(__file__).with_name("back_test.json")
 
 
 class Interval(NamedTuple):
-    """Quantiles, 5 % and 95 %, of real by expected time of the rows that a change affects."""
+    """The 5 % and 95 % quantiles of real over expected time of the rows that a change affects."""
 
     low: float
     high: float

@@ -37,7 +37,7 @@ _TERA, _GIGA = 1e12, 1e9
 
 @dataclass
 class _Row:
-    """A row and the stages of costing, each gone through once."""
+    """A row and the stages of costing, each computed once."""
 
     table: Table
     index: int
@@ -96,7 +96,7 @@ def sections(table: Table, row: int) -> Iterator[tuple[str, Iterator[str]]]:
 
 
 MEASURED = "6. Compare with counters"
-"""The section that there is only where something was measured."""
+"""Title of the section that exists only if something was measured."""
 
 
 def _recorded(row: _Row) -> Iterator[str]:
@@ -206,7 +206,7 @@ _MEASURED = {
     "power": "power",
     "energy": "energy",
 }
-"""Columns, and what their values are."""
+"""Columns, with labels for their values."""
 
 SECTIONS: dict[str, Callable[[_Row], Iterator[str]]] = {
     "What is recorded": _recorded,

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pyprof.prof.where import Condition
 
 OF_STEPS = frozenset({"step", "phase"})
-"""Columns for which steps have to be looked for."""
+"""Columns that need the steps to be found first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtered:
-    """The conditions, and their share of all rows, or of those of the chosen steps."""
+    """The conditions, and what they leave of all rows, or of those of the chosen steps."""
 
     text: str = merged_by(first)
     rows: int
@@ -34,7 +34,7 @@ class Filtered:
 
     @property
     def chosen(self) -> ChosenRows:
-        """The same in an answer."""
+        """The same numbers for an answer."""
         return ChosenRows(self.text, self.rows, self.all_rows, self.time_ns, self.all_ns)
 
 

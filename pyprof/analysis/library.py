@@ -1,4 +1,4 @@
-"""Which library's program was captured: what helps one of PyTorch's helps no other."""
+"""Which library the captured program uses: what helps a PyTorch program helps no other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OTHERS = (
 def library_of(table: Table) -> str | None:
     """Return the library that ops and kernel names point to: `PyTorch`, `CuPy`; else None.
 
-    One op of PyTorch's, or one kernel, is enough for PyTorch: programs also mix them.
+    A single op or kernel of PyTorch is enough for PyTorch: programs also mix libraries.
     """
     op = table.numbered("op")
     names = _names(table)
@@ -33,7 +33,7 @@ def library_of(table: Table) -> str | None:
 
 
 def is_compiled(table: Table) -> bool:
-    """Whether torch.compile wrote some of the kernels."""
+    """Whether torch.compile generated some of the kernels."""
     return any(map(INDUCTOR.search, _names(table)))
 
 

@@ -1,6 +1,6 @@
 """nvprof's two tables, from any capture: where GPU time went, and where API time went.
 
-Of a capture without a GPU the first is of the ops on the CPU.
+For a capture without a GPU, the first lists the ops on the CPU.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def nvprof_tables(source: str, *, quiet: bool = False) -> NvprofTables:
-    """Tabulate a capture; of records, which hold no API calls, the GPU activities alone.
+    """Tabulate a capture; for records, which hold no API calls, only the GPU activities.
 
-    Says so on stderr, unless `quiet`.
+    Warns on stderr that API calls are missing, unless `quiet`.
     """
     path = Path(source)
     if source == STDIN or not readers.is_capture(path):

@@ -1,4 +1,4 @@
-"""What a capture hides or distorts, in words: one function per pitfall, found by being decorated.
+"""What a capture hides or distorts, in words: one function per pitfall, registered by a decorator.
 
 Each takes the Capture and yields sentences; none if the capture does not show it.
 """
@@ -30,17 +30,17 @@ Pitfall: TypeAlias = Callable[[schema.Capture], Iterator[str]]
 PITFALLS: list[Pitfall] = []
 
 _MIN_KERNELS = 20
-"""Minimum number of kernels from which a habit can be inferred."""
+"""Minimum number of kernels to infer that launches block."""
 _NEARLY_ALL = 0.95
 _MIN_ALLOCATIONS = 10
-"""Driver allocations in a captured range from which on it was still warming up."""
+"""With this many driver allocations, a captured range includes warm-up."""
 _OVERLAP = 1.01
-"""The sum of kernel times over the time in which they ran, from which on some ran at once."""
+"""Ratio of summed kernel times to the time in which any ran, above which streams overlap."""
 _HUGE_ROWS = 20_000_000
 
 
 def pitfall(function: Pitfall) -> Pitfall:
-    """Have a function asked about every capture."""
+    """Register a function that is called for every capture."""
     PITFALLS.append(function)
     return function
 
@@ -91,7 +91,7 @@ def early(capture: schema.Capture) -> Iterator[str]:
 @pitfall
 def unlinked(capture: schema.Capture) -> Iterator[str]:
     """Without emit_nvtx nothing ties a backward kernel to its forward op."""
-    if capture.tool == "ncu":  # which records none
+    if capture.tool == "ncu":  # it records no ranges
         return
     if not capture.ranges.num_rows:
         if not any("ranges" in warning for warning in capture.warnings):

@@ -1,7 +1,7 @@
 """Chains of point-wise kernels on a stream, and their time as one kernel each.
 
-A compiler makes one kernel of such a chain: norms, reductions, softmax, copies and fills belong to
-it, too. What lies between is what it does not fuse: products, convolutions, indexing, collectives.
+A compiler fuses such a chain into one kernel. Norms, reductions, softmax, copies and fills belong
+to it, too. Between chains is what it does not fuse: products, convolutions, indexing, collectives.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def chain_ns(
     """
     moving = moved / (_BANDWIDTH_SHARE * bandwidth) * NS_PER_S
     moving = np.where(np.isfinite(moving), moving, ns)
-    # What a row reads of the row before falls away, twice: one writes it and the next reads it.
-    # It is at most half of what either of the two moves.
+    # What a row reads of the previous one's output is saved twice: one writes it, the next reads
+    # it. It is at most half of what either of the two moves.
     kept = np.where(np.diff(chain) == 0, np.minimum(moving[1:], moving[:-1]), 0.0)
     fused = np.bincount(chain, moving - np.r_[0.0, kept])
     return np.asarray(np.maximum(fused, _SHORTEST_NS))

@@ -35,7 +35,7 @@ _BATCH_ROWS = 1 << 16
 
 
 def columns(names: str | None, usual: Sequence[str] = (), by: str | None = None) -> tuple[str, ...]:
-    """Read the names of `-c`; by default the usual ones, or those of groups.
+    """Parse the names of `-c`; by default the usual ones, or () for groups.
 
     `usual` defaults to those of `prof` in a pipe. Raises click.BadParameter for an unknown name.
     """
@@ -65,7 +65,7 @@ _USUAL_IN_JSON = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff
 
 
 def columns_for_json(names: str | None) -> tuple[str, ...]:
-    """Read the names of `-c`, `idx` first and `why` last."""
+    """Parse the names of `-c`, with `idx` first and `why` last."""
     return tuple(dict.fromkeys(("idx", *columns(names or _USUAL_IN_JSON), "why")))
 
 
@@ -104,9 +104,9 @@ class Query:
 
     @property
     def numbered(self) -> tuple[Condition, ...]:
-        """The conditions on numbers that run on from capture to capture: known once all are read.
+        """The conditions on numbers that continue across captures: known once all are read.
 
-        Groups have none: what is grouped is chosen in each capture by itself.
+        Groups have none: the rows to group are chosen in each capture by itself.
         """
         return tuple(one for one in self.where if one.name in _RENUMBERED and self.by is None)
 
@@ -146,7 +146,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a capture, or several, answer."""
+    """The answer of one capture, or of several."""
 
     data: pa.Table
     """Rows with the requested columns and the one to sort by; or groups."""
@@ -207,11 +207,11 @@ def summarise_rows(source: Source, asked: Query) -> Answer:
 
 OP = "op"
 PARAMS = "params"
-"""What rows are grouped by that differ in op, direction or shape."""
+"""The value of `by` that groups rows by op, direction and shape."""
 
 
 def merge_answers(a: Answer, b: Answer, asked: Query) -> Answer:
-    """Make two answers one; rows and op calls of the second are numbered on."""
+    """Merge two answers; the numbers of rows and op calls continue in the second."""
     if asked.by is not None:
         merge = params.merge_groups if asked.by == PARAMS else group.merge_groups
         data = merge(a.data, b.data)
@@ -253,7 +253,7 @@ _NS, _WHY, _KERNEL = "time of rows", "reason of rows", "kernels"
 
 
 def apply_global_conditions(answer: Answer, asked: Query) -> Answer:
-    """Choose by numbers that run on, when all captures have been read."""
+    """Apply the conditions on numbers that continue, when all captures have been read."""
     if not asked.numbered:
         return answer
     data = answer.data.combine_chunks()
@@ -291,7 +291,7 @@ def _first(data: pa.Table, asked: Query) -> pa.Table:
 
 
 class WithMemory(Protocol):
-    """Puts memory beside groups."""
+    """Adds columns of memory to groups."""
 
     def __call__(
         self, columns: list[Column], groups: pa.Table, key: str

@@ -36,7 +36,7 @@ __all__ = [
 _MIN_SHARE = 0.001
 """Advice that saves less than this share of the time is not worth a line."""
 _MIN_ONCE = 0.01
-"""The same for what happens once, of all the time."""
+"""The same for what happens once, as a share of the whole span."""
 
 
 class Review(NamedTuple):
@@ -47,9 +47,9 @@ class Review(NamedTuple):
 
 
 def summed(entries: Iterable[Advice], table: Table, chosen_steps: int | None = None) -> AdviceSums:
-    """The advice without what belongs to the table alone.
+    """Strip advice of its rows, which refer to the table, so that it can be sent and merged.
 
-    `chosen_steps` is how many steps it is about, if these were chosen.
+    `chosen_steps`: the number of steps that it covers, if the user chose them.
     """
     return AdviceSums(
         tuple(
@@ -69,9 +69,9 @@ def advise(
 ) -> list[Advice]:
     """Apply every rule to all rows, or those chosen; the largest gain comes first.
 
-    With `steps`, what happens once, before, after or while the loop warms up, is told apart and
-    comes last. Before that stands advice whose gain is unknown. Rules without their evidence stay
-    silent.
+    With `steps`, advice on what happens once (before or after the loop, or while it warms up) is
+    separate and comes last. Before it comes advice whose gain is unknown. Rules that lack their
+    evidence stay silent.
     """
     return review(table, timeline, capture, rows, steps).advice
 
@@ -95,10 +95,10 @@ def _advise(context: RuleContext, steps: Steps | None) -> list[Advice]:
     steady = context.narrowed(loop.rows, loop.time, once=False)
     count = _step_count(steps)
     entries = _apply(steady, _MIN_SHARE, count)
-    if count is None:  # no loop to speak of: its time is no measure
+    if count is None:  # the steps hold too little: compare with the whole span
         entries = [replace(entry, of_ns=context.span_ns) for entry in entries]
     gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
-    # a first step lacks what every step lacks: advice says so already
+    # what a rule finds in the loop, it finds in the warm-up steps, too: no second advice
     all_steps = with_first_steps(loop, steps) if steps is not None else loop
     once = (
         replace(entry, once=True, title=f"once, not in every step: {entry.title}")

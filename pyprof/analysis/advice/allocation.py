@@ -1,4 +1,4 @@
-"""Advice on what moves and allocates memory while work waits for it."""
+"""Advice on memory allocations and copies that hold work up."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def allocation(context: RuleContext) -> Advice | None:
 def blocking_copies(context: RuleContext) -> Advice | None:
     """Find gaps in which a copy's call had not returned; the evidence is what came next.
 
-    What the copies themselves took on the GPU is no gap: `pageable_copies` has that.
+    While the copies themselves run, there is no gap: `pageable_copies` covers that time.
     """
     _, rows, idle_ns = idle_for(context, COPY)
     return context.advice(
@@ -68,9 +68,10 @@ def blocking_copies(context: RuleContext) -> Advice | None:
 
 _STAGED_BYTES = 65536
 """Up to this, CUDA stages a pageable copy and returns at once (CUDA API reference, "API
-synchronization behavior"); and what `.item()` copies is no matter of memory kinds."""
+synchronization behavior"). The few bytes of `.item()` are below it, too."""
 _MAX_BLOCKED = 0.5
-"""A copy from pinned memory goes on without its call, which returns in some microseconds."""
+"""Maximum share of a copy's time during which its call may block the host: from pinned memory, the
+call returns within microseconds, while the copy goes on."""
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Advice on what autograd costs: unneeded gradients, parts taken of large tensors."""
+"""Advice on what autograd costs: unneeded gradients, indexing of large tensors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
 
 _MAX_OF_FORWARD = 0.4
-"""What gradients cost of a forward pass at most: 0.05 for a large MLP, 0.25 for a small one, 0.4
-for convolutions (torch 2.13 on a CPU, against torch.no_grad())."""
+"""Maximum share of a forward pass that gradients cost: 0.05 for a large MLP, 0.25 for a small one,
+0.4 for convolutions (torch 2.13 on a CPU, against torch.no_grad())."""
 _AGAIN = 2
-"""Forward passes without a backward pass: the last of a capture may be cut."""
+"""Minimum number of unused forward passes: the capture may end before the last one is used."""
 
 
 @rule(
@@ -36,14 +36,14 @@ _AGAIN = 2
     needs=(OPS,),
 )
 def unused_gradients(context: RuleContext) -> Advice | None:
-    """Find forward passes that record what a backward pass needs, without one."""
+    """Find forward passes that record what a backward pass needs, although none follows."""
     recorded = _recorded(context)
     rows, used = recorded.rows, recorded.used
     if not len(rows):
         return None
     product = context.family(*FAMILIES)[rows]
     unused = rows[product & ~used]
-    # the forward pass at a capture's end has its backward pass behind it
+    # the backward pass of the last forward pass may lie beyond the end of the capture
     sites = find_sites(context).of_row[unused]
     unused, sites = unused[sites != MISSING], sites[sites != MISSING]
     calls = combinations(sites, context.table.named_call[unused])[0]
@@ -68,7 +68,7 @@ def unused_gradients(context: RuleContext) -> Advice | None:
 
 
 class _Recorded(NamedTuple):
-    """Forward rows whose op made nodes of the graph, by thread in order of time."""
+    """Forward rows whose op made nodes of autograd's graph, by thread and in order of time."""
 
     rows: Int64Array
     used: Mask
@@ -76,7 +76,7 @@ class _Recorded(NamedTuple):
 
 
 def _recorded(context: RuleContext) -> _Recorded:
-    """Find calls after which the number of the next node, which PyTorch states, is higher."""
+    """Find calls after which the number of the next node, which PyTorch records, is higher."""
     records = context.table.records
     seq = _last(records.arrow("seqId"))
     backward = context.is_one("dir", "bprop")
@@ -119,7 +119,7 @@ _MIN_SHARE = 0.1
     needs=(OPS,),
 )
 def indexing_backward(context: RuleContext) -> Advice | None:
-    """Find parts taken of tensors whose backward pass, which fills whole ones, takes much time."""
+    """Find indexing whose backward pass, which fills a tensor as large as the whole, takes long."""
     rows = np.flatnonzero(context.is_op(INDEXING) & context.is_one("dir", "bprop"))
     ns = taken_ns(context)[rows]
     gain_ns = context.most(rows, ns)

@@ -1,4 +1,4 @@
-"""Collectives that nothing is computed beside."""
+"""Advice on collectives that run while nothing is computed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
 
 _MIN_SHARE = 0.05
-"""Every script passes some time between ops, and so does the profiler."""
+"""Minimum share of the time: every script, and the profiler, spends some between ops."""
 
 
 @rule(
@@ -98,13 +98,13 @@ def _around(context: RuleContext, cause: str, name: str, title: str, action: str
 
 _MIN_CALL_SHARE = 0.5
 _LONG_NS = 50_000_000
-"""A shorter pause that hardly ever comes back may be the machine's."""
+"""A shorter pause that rarely recurs may be due to the machine, not to the script."""
 
 
 def _again(context: RuleContext, order: Int64Array, following: Int64Array, ns: Int64Array) -> Mask:
-    """Find pauses that come before most calls of a line's op, or are long.
+    """Mark pauses that precede at least half of the calls of one op on one line, or are long.
 
-    The first of several calls does not count: it loads and imports things once.
+    The first of several calls does not count: things are loaded and imported then.
     """
     names = context.calls.name if context.calls is not None else []
     numbers: dict[tuple[str, str | None], int] = {}
@@ -123,7 +123,7 @@ _NEXT = 3
 
 
 def _with_line(context: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:
-    """Return the calls at these places, or one of the next few where theirs has no line."""
+    """Return the calls at these places, or one of the next few if a call has no line."""
     known = np.append([line is not None for line in context.call_lines], False)
     chosen = order[place]
     for after in range(1, _NEXT):
@@ -133,7 +133,7 @@ def _with_line(context: RuleContext, order: Int64Array, place: Int64Array) -> In
 
 
 def _after(context: RuleContext, call: int) -> str:
-    """Say what came before a pause."""
+    """Name the call before a pause, and its line; "" without a line."""
     name, line = (
         context.calls.name[call] if context.calls is not None else "",
         context.call_lines[call],
@@ -190,7 +190,7 @@ def python_values(context: RuleContext) -> Advice | None:
 
 
 def _of_values(context: RuleContext) -> Intervals:
-    """Return when no op worked, or a GPU had nothing to do but for the host's work."""
+    """Return the time inside op calls without work; with GPUs, the idle time due to the host."""
     if not context.devices:
         return _of_process(context, OPS)
     times = (

@@ -1,4 +1,4 @@
-"""What an advice is, and the evidence that it rests on."""
+"""Advice, and the evidence that it rests on."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Evidence:
     """Equal rows that are evidence for advice."""
 
     what: str
-    """The op and its line's place in words: an op's name, else a kernel's or a range's."""
+    """Name of the op, else of the kernel or the range."""
     line: str | None
     """Source line, where known."""
     count: int
     total_ns: int
     detail: str = ""
-    """What is wrong with them, where it differs from row to row."""
+    """What sets these rows apart from others of the same op and line; "" if nothing does."""
     row_ids: tuple[int, ...] = ()
-    """`idx` of the rows that stand for most time, `MAX_IDS` at most; none for ranges."""
+    """`idx` of the rows with most time, at most `MAX_IDS`; none if the evidence is not rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Advice:
     rule: str
     """Name of the rule: its function."""
     title: str
-    """What is the case."""
+    """What was found."""
     action: str
     """What to do."""
     gain_ns: int | None
@@ -47,7 +47,7 @@ class Advice:
     evidence: tuple[Evidence, ...]
     """The most time first."""
     rows: NDArray[np.int64]
-    """The rows of the table that it rests on, from 0; empty if it rests on ranges."""
+    """Rows of the table that it rests on, from 0; empty if the evidence is not rows."""
     predicted: PredictedGain | None = None
     """The gain as an interval, where the rule was tried on real changes."""
     of_ns: int = 0
@@ -59,5 +59,5 @@ class Advice:
 
     @property
     def likely_ns(self) -> int:
-        """The gain as far as is known: expected, else at most, else 0."""
+        """The expected gain; without one, the upper bound; 0 if unknown."""
         return self.predicted.expected_ns if self.predicted else self.gain_ns or 0

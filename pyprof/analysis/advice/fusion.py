@@ -49,7 +49,7 @@ _OF_MANY = ("AccumulateGrad", "_foreach_")
 
 
 def _of_many(context: RuleContext) -> Mask:
-    """Return a mask of what belongs to ops on lists of unrelated tensors."""
+    """Mark the rows of ops on lists of unrelated tensors."""
     names = context.texts["op"]
     of_many = [
         any(part in (name or "") for part in _OF_MANY) for name in names.dictionary.to_pylist()
@@ -142,9 +142,10 @@ _FELL_BACK = (
 
 
 def _again(context: RuleContext) -> Mask:
-    """Find what repeats, as a new call, what the row before did on its stream: by one line, one op.
+    """Mark rows that repeat, in a new call, the op and line of the row before.
 
-    It may be a loop over tensors. By the place in `context.by_stream`.
+    They may be a loop over tensors. The mask is in the order of `context.by_stream`. Where no op is
+    known, the kernel stands for it.
     """
     order, _ = context.by_stream
     number = context.table.records.numpy("opId")[order]

@@ -59,7 +59,7 @@ _EXCESS = 1.5
     needs=(GPU, COUNTERS, COSTS),
 )
 def excess_traffic(context: RuleContext) -> Advice | None:
-    """Find kernels that memory limits, and that move much more than they need, by counters."""
+    """Find memory-bound kernels that, by counters, move many more bytes than their ops need."""
     if not context.table.measured.any:
         return None
     ratio = excess(context.table)

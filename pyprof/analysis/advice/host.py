@@ -83,9 +83,10 @@ def data_loading(context: RuleContext) -> Advice | None:
 
 
 def _waiting(device: DeviceTime) -> Intervals:
-    """Return when a range of data loading holds the loop up.
+    """Return the time in which a range of data loading would hold the loop up.
 
-    A GPU must be idle. On a CPU any such range does, whether its ops compute or not.
+    On a GPU, that is idle time, except for the causes in `_WITH_OWN_RULE`; on a CPU it is all the
+    time, whether ops compute or not.
     """
     if device.on_cpu:
         span = union_of(np.array([device.start_ns]), np.array([device.end_ns]))

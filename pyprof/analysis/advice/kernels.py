@@ -24,7 +24,7 @@ _BETWEEN_LAYOUTS = re.compile(
 )
 """Layout transposes of cuDNN and MIOpen. Other preparation is part of the convolution itself."""
 _CUDNN = re.compile("cudnn", re.IGNORECASE)
-"""Its kernels serve convolutions even if no op is known."""
+"""cuDNN's kernels count as those of convolutions even if no op is known."""
 
 
 @rule(
@@ -76,7 +76,7 @@ def contiguous_copies(context: RuleContext) -> Advice | None:
 
 
 _ALMOST_ALL = 0.9
-"""From this share of the SMs on, the others are kept free, or left over by the size of clusters."""
+"""If at least this share of the SMs has a block, the rest is kept free, or fits no cluster."""
 
 
 @rule(
@@ -87,9 +87,9 @@ _ALMOST_ALL = 0.9
     needs=(GPU, SMS),
 )
 def low_occupancy(context: RuleContext) -> Advice | None:
-    """Find kernels with fewer blocks than the GPU has SMs that are long enough to matter.
+    """Find kernels with fewer blocks than the GPU has SMs, if they are long enough to matter.
 
-    With every SM at work they would take as many times less as SMs stand idle, at best.
+    At best, with every SM at work, their time shrinks to the share of SMs that work now.
     """
     records = context.table.records
     grid, gpu = records.dictionary("grid"), records.dictionary("gpu")
@@ -120,13 +120,16 @@ _GOOD = 0.6
     needs=(KERNELS, OPS, COSTS, PEAKS),
 )
 def under_roof(context: RuleContext) -> Advice | None:
-    """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""
+    """Find kernels below 30 % of their roofline, neither tiny nor short of blocks.
+
+    The gain is what they would save at 60 %.
+    """
     share = context.table.roofline.share
     limit = context.table.bound
     bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
     with np.errstate(invalid="ignore"):
         far = context.chosen & bound.take(limit.index) & (share < _FAR) & (context.ns >= LAUNCH_NS)
-    off = context.reason_startswith("TF32: off")  # which has a rule of its own
+    off = context.reason_startswith("TF32: off")  # these have the rule `tf32`
     rows = np.flatnonzero(far & context.kind(schema.KERNEL) & ~off)
     gain_ns = context.ns[rows] * (1 - share[rows] / _GOOD)
     if gain_ns[context.family("attention")[rows]].sum() > gain_ns.sum() / 2:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyprof.prof.calls.attributed_call import AttributedCall
 
 MIN_SHARE = 0.05
-"""What takes less of the time is part of every script."""
+"""Minimum share of the time: every script spends less than this on such things."""
 _FEW_ELEMENTS = 4096
 """Up to this many elements, an op takes as long as for one: its call costs more than its work."""
 _FEW_FLOPS = 2e6
@@ -40,7 +40,7 @@ _FEW_FLOPS = 2e6
 
 
 def taken_ns(context: RuleContext) -> Floats:
-    """Return the time of each row with the pause before it in which its op was dispatched."""
+    """Return the time of each row, plus the pause before it in which its op was dispatched."""
     ns = np.where(context.chosen, context.ns, 0.0)
     for devices, cause in (
         (context.cpus, DISPATCH), (context.cpus, IN_OPS), (context.devices, LAUNCH),
@@ -51,11 +51,11 @@ def taken_ns(context: RuleContext) -> Floats:
 
 
 class Sites(NamedTuple):
-    """Rows by the place that calls their ops: the op, its line and its layer."""
+    """Rows by call site: the op, its line and its layer."""
 
     of_row: IntArray
-    """MISSING of rows without an op or a line, of the optimizer, of data loading, and outside
-    steps."""
+    """The site of each row; MISSING without an op or a line, outside steps, and for the optimizer,
+    communication, copies and data loading."""
     calls: Floats
     """How often a step calls each site's op, on average; 0 where most steps do not."""
     steps_known: bool
@@ -68,9 +68,10 @@ class Sites(NamedTuple):
 
 
 def find_sites(context: RuleContext) -> Sites:
-    """Group the chosen rows by the place that calls their ops.
+    """Group the chosen rows by call site.
 
-    Backward rows are of the site of their forward call, whose calls count: one has many nodes.
+    Backward rows belong to the site of their forward call. Forward calls are counted, if they have
+    rows, because one may have many backward nodes.
     """
     table, records = context.table, context.table.records
     op, line = _op_and_line(context)
@@ -94,7 +95,7 @@ def find_sites(context: RuleContext) -> Sites:
     forward, count = rows[~context.is_one("dir", "bprop")[rows]], int(of_row.max()) + 1
     calls = np.bincount(of_row[_distinct(forward, of_row, table.named_call)], minlength=count)
     backward = np.bincount(of_row[_distinct(rows, of_row, table.named_call)], minlength=count)
-    repeats = np.where(calls > 0, calls, backward).astype(float)  # a view has no rows of its own
+    repeats = np.where(calls > 0, calls, backward).astype(float)  # a view has backward rows only
     if steps_known:
         steps = np.bincount(of_row[_distinct(rows, of_row, step)], minlength=count)
         repeats = np.where(steps >= _IN_STEPS * len(np.unique(step[rows])), repeats / steps, 0.0)
@@ -102,11 +103,11 @@ def find_sites(context: RuleContext) -> Sites:
 
 
 _IN_STEPS = 0.5
-"""Share of the steps in which a site of theirs occurs: a validation loop is in a few."""
+"""Minimum share of the steps in which a site occurs: a validation loop is in a few only."""
 
 
 def _distinct(rows: Int64Array, site: IntArray, what: IntArray) -> Int64Array:
-    """Return the first row of each combination of a site and what it belongs to."""
+    """Return the first row of each combination of `site` and `what`."""
     return rows[combinations(site[rows], what[rows])[0]] if len(rows) else rows
 
 
@@ -128,7 +129,7 @@ def _loading(context: RuleContext) -> Mask:
 
 
 def overhead(context: RuleContext) -> Floats:
-    """Return the share of each row's time that its call costs, whatever its tensors' sizes."""
+    """Return the share of each row's time that its call would cost even with tiny tensors."""
     costs = context.table.costs
     sizes = np.array([_size(work.call) for work in costs.work])[costs.work_of]
     of_size = np.where(sizes > 0, np.minimum(1, _FEW_ELEMENTS / np.maximum(sizes, 1)), 0.0)
@@ -137,7 +138,7 @@ def overhead(context: RuleContext) -> Floats:
 
 
 def _size(call: Call | None) -> int:
-    """Return the elements that an op works on: of a product, its first operand's; 0 if unknown."""
+    """Return the size of an op's largest input, or of a product's first operand; 0 if unknown."""
     inputs = [each.numel for each in tensors(call)] if call is not None else []
     if not inputs:
         return 0
@@ -147,12 +148,12 @@ def _size(call: Call | None) -> int:
 _PRODUCTS = frozenset(
     {"linear", "addmm", "mm", "matmul", "__matmul__", "bmm", "mv", "dot", "conv1d", "conv2d"}
 )
-"""Ops whose other operand is mostly a weight, which a larger batch shares."""
+"""Ops whose other operand is usually a weight, which a larger batch shares."""
 
 _MANY = 8
 _MIN_LOOP = 0.01
 _VERY_MANY = 64
-"""The same where no steps are known: less may be the loop over steps itself."""
+"""Replaces `_MANY` where steps or layers are unknown: fewer calls may be the loop over steps."""
 INDEXING = frozenset(
     {"__getitem__", "index", "select", "index_select", "gather", "take", "narrow", "slice",
      "take_along_dim", "embedding"}
@@ -205,7 +206,7 @@ def python_loop(context: RuleContext) -> Advice | None:
 
 
 def _marked(context: RuleContext) -> Mask:
-    """Mark the rows of ops that pyprof.init() marked, which records their modules, too."""
+    """Mark rows whose op and line pyprof.init() has marked: it records their modules, too."""
     costs = context.table.costs
     marked = np.array([_is_marked(work.call) for work in costs.work], bool)[costs.work_of]
     number = number_combinations(*_op_and_line(context))
@@ -213,7 +214,7 @@ def _marked(context: RuleContext) -> Mask:
 
 
 def _is_marked(call: Call | None) -> bool:
-    """Whether a call is by a name of PyTorch's in Python, or a recurrent module's."""
+    """Whether a call is of a PyTorch function in Python, or of a recurrent module's forward."""
     return call is not None and (call.mod.startswith(("torch", "Tensor")) or call.op == "forward")
 
 
@@ -229,7 +230,7 @@ _MIN_GROWTH = 8
     needs=(OPS,),
 )
 def growing_cat(context: RuleContext) -> Advice | None:
-    """Find ops that join ever larger tensors: all is copied again for what is new."""
+    """Find ops that join ever larger tensors: each call copies all earlier parts again."""
     rows, ns = _growing(context)
     gain_ns = context.most(rows, ns)
     if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
@@ -246,7 +247,7 @@ def growing_cat(context: RuleContext) -> Advice | None:
 
 
 def _growing(context: RuleContext) -> tuple[Int64Array, Floats]:
-    """Find the calls that join ever larger tensors, and the time that copies what is not new."""
+    """Find the calls that join ever larger tensors, and the time each spends on earlier parts."""
     sites = find_sites(context).of_row
     candidates = np.flatnonzero(
         context.is_op(JOINS) & (sites >= 0) & ~context.is_one("dir", "bprop")
@@ -277,7 +278,7 @@ _MASKS = frozenset(
 _REPEATED = 3
 """How often the same thing must be made to count as repeated."""
 _AFTERWARDS = 12
-"""Calls after a constant is made among which the one that uses it is searched."""
+"""Number of calls, from the one that makes a constant on, that are searched for its uses."""
 
 
 @rule(
@@ -289,7 +290,7 @@ _AFTERWARDS = 12
     needs=(OPS,),
 )
 def repeated_constant(context: RuleContext) -> Advice | None:
-    """Find tensors made of numbers alone, alike in each step, and what is made of them alone."""
+    """Find constants that are made repeatedly, and the ops that compute from them alone."""
     calls = _calls(context)
     by_key: dict[tuple[Call | None, int], list[list[int]]] = {}
     for index in np.flatnonzero(calls.is_maker).tolist():
@@ -323,7 +324,7 @@ class _Calls(NamedTuple):
     rows: Int64Array
     """The first row of each."""
     of_row: Int64Array
-    """The call of each row; MISSING of others."""
+    """The call of each row; MISSING for rows of no such call."""
     line: IntArray
     function: IntArray
     """Number of the stack around the function that makes the call; MISSING outside functions."""
@@ -418,7 +419,7 @@ def _elements_made(op: str, inputs: list[Tensor]) -> int:
         return sum(each.numel for each in inputs)
     try:
         shape: tuple[int, ...] = np.broadcast_shapes(*(each.shape for each in inputs))
-    except ValueError:  # a product
+    except ValueError:  # the inputs of a product
         return 0
     return math.prod(shape)
 
@@ -454,7 +455,7 @@ _TARGET = 64
     needs=(OPS,),
 )
 def tiny_batches(context: RuleContext) -> Advice | None:
-    """Find steps whose products work on a few rows of a batch, so that calls cost most."""
+    """Find steps whose products work on small batches, so that calls cost more than their work."""
     costs = context.table.costs
     rows = np.flatnonzero(context.family(*FAMILIES) & ~context.is_one("dir", "bprop", "optim"))
     if not len(rows) or not (context.cpus or context.is_one("dir", "bprop").any()):
@@ -468,7 +469,7 @@ def tiny_batches(context: RuleContext) -> Advice | None:
     if few.mean() < _MAJORITY or (find_sites(context).repeats()[rows] >= _MANY).any():
         return None
     busy = taken_ns(context)
-    # a step's time is the time of its calls: a batch larger by this factor takes as long
+    # calls take a step's time: one with a batch of `_TARGET` would take as long
     typical = float(np.median(batch[few]))
     all_rows = np.flatnonzero(context.chosen & ~_loading(context))
     ns = busy[all_rows] * (1 - typical / _TARGET)

@@ -105,7 +105,7 @@ def tf32(context: RuleContext) -> Advice | None:
     needs=(GPU, PEAKS),
 )
 def mixed_precision(context: RuleContext) -> Advice | None:
-    """Find float32 products on CUDA cores of a GPU whose Tensor Cores take no float32: Volta."""
+    """Find float32 products on CUDA cores of GPUs with Tensor Cores but no TF32: Volta, Turing."""
     products = context.without_op | context.family(*FAMILIES)
     named = _by_name(context, {"float32"}, among=products)
     has_half = context.device_has("float16") & ~context.device_has("tf32")
@@ -130,7 +130,7 @@ def _on_tensor_cores(context: RuleContext, rows: Int64Array, dtype: str) -> NDAr
 
 
 def _by_name(context: RuleContext, dtypes: Collection[str], among: Mask | None = None) -> Mask:
-    """Find kernels named after a product of a type on CUDA cores; by default without an op."""
+    """Find kernels that are, by name, products on CUDA cores; by default, those without an op."""
     number, classified = context.table.classified
     is_product = [
         each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
@@ -164,7 +164,7 @@ def double_precision(context: RuleContext) -> Advice | None:
     computes = (context.kind(schema.KERNEL) | context.kind(schema.CPU)) & ~context.family("copy")
     rows = np.flatnonzero(computes & is_double)
     ns = context.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
-    # half the bytes and, on a CPU, twice as many numbers an instruction; a GPU may gain more
+    # half the bytes and, on a CPU, twice as many numbers per instruction; a GPU may gain more
     by_bytes = context.ns[rows] * (1 - 1 / _NARROWER)
     by_peak = context.at_higher_peak(rows, "float32", tensor_core=False)
     unknown = np.where(context.named(_BY_VECTOR)[rows], by_bytes, np.fmax(by_bytes, by_peak))
@@ -195,6 +195,6 @@ def _sources(context: RuleContext, rows: Int64Array) -> str:
 
 
 def _has_doubles(work: AttributedCall) -> bool:
-    """Check whether an op call takes many numbers of float64."""
+    """Whether an op call has a large float64 input."""
     inputs = tensors(work.call) if work.call is not None else ()
     return any(each.dtype == "float64" and math.prod(each.shape) > _MAX_SMALL for each in inputs)

@@ -1,4 +1,4 @@
-"""The register of rules, which stand in the modules of this folder by subject."""
+"""The registry of rules, which the modules of this package define, by subject."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {}
 
 
 def rule(*refuted_by: str, about: str, needs: Sequence[str] = ()) -> Callable[[Rule], Rule]:
-    """Register a rule under its name; it returns None if there is no evidence.
+    """Register a rule under its name; the rule returns None if there is no evidence.
 
-    `refuted_by` says what only looks like evidence, or what would make the advice untrue: the rule
-    then finds nothing. `about` names what it looks at, and `needs` what it cannot do without, of
-    `pyprof.analysis.advice.scope`.
+    `refuted_by` lists what only looks like evidence, or would make the advice untrue: the rule then
+    finds nothing. `about` is what the rule looks at; `needs` is what it cannot do without, as
+    constants of `pyprof.analysis.advice.scope`.
     """
 
     def register(function: Rule) -> Rule:
@@ -63,7 +63,7 @@ def rules() -> dict[str, Rule]:
 
 @dataclass(frozen=True, slots=True)
 class AdviceSums:
-    """Advice on a capture, small enough to send; that on several captures makes one."""
+    """Advice on one capture, or on several merged ones; small enough to send."""
 
     entries: tuple[Advice, ...]
     """Advice, without its rows."""
@@ -83,7 +83,7 @@ class AdviceSums:
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
-        """The advice as an answer has it."""
+        """The advice in the form of an answer."""
         return tuple(
             Suggestion(
                 rule=entry.rule,

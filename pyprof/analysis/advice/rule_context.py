@@ -53,17 +53,17 @@ _PERSISTENT = re.compile(
     r"|(?:ln|rmsnorm)_(?:fwd|bwd)_(?:tuned_|general_)?kernel",  # Apex, Transformer Engine
     re.IGNORECASE,
 )
-"""Kernels whose blocks go from tile to tile, as many blocks as their author wants SMs."""
+"""Kernels whose blocks go from tile to tile; their number is that of the SMs they are meant for."""
 _SIZES_OF_ONE_GRID = 3
-"""Minimum number of input sizes for which a kernel with always the same grid counts as persistent,
-too. (Two may be products that only differ in K, which needs no more blocks.)
+"""A kernel that has the same grid for at least this many input sizes counts as persistent, too.
+(Two may be products that only differ in K, which needs no more blocks.)
 """
 _ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
 _EVIDENCE = ("op", "line", "kernel")
 
 
 class RuleContext:
-    """A capture under the eyes of the rules. Masks are over all rows of the table."""
+    """What the rules query about a capture. Masks are over all rows of the table."""
 
     def __init__(
         self,
@@ -79,26 +79,26 @@ class RuleContext:
         self._by_end: dict[tuple[int, int], tuple[Int64Array, Int64Array]] = {}
 
     def narrowed(self, rows: Mask, within: Intervals, *, once: bool) -> RuleContext:
-        """Return the same context with fewer rows and a part of the time; what is known is shared.
+        """Return a context of some rows and a part of the time; it shares values computed so far.
 
-        `once`: they are those of start-up, warm-up or what follows the loop.
+        `once`: the rows are those of start-up, warm-up or what follows the loop.
         """
         part = copy.copy(self)
         part.chosen, part.within, part.once = self.chosen & rows, within, once
         return part
 
     def inside(self, time: Intervals) -> Intervals:
-        """Keep what lies in the part of the time that is looked at."""
+        """Keep what lies in the part of the time to which the context is narrowed."""
         return time if self.within is None else time & self.within
 
     @cached_property
     def ns(self) -> NDArray[np.float64]:
-        """Time on the GPU of each row."""
+        """The duration of each row."""
         return self.table.duration_ns.astype(float)
 
     @cached_property
     def of_pytorch(self) -> bool:
-        """Whether the program is known as one of PyTorch's."""
+        """Whether the program is known to use PyTorch."""
         return library_of(self.table) == PYTORCH
 
     @cached_property
@@ -108,7 +108,7 @@ class RuleContext:
 
     @cached_property
     def devices(self) -> tuple[DeviceTime, ...]:
-        """The GPUs' timelines; none if the records hold no times, or a capture no GPU."""
+        """The GPUs' timelines; empty if no times, or no work of a GPU, were recorded."""
         devices = self.timeline.devices if self.timeline is not None else ()
         return tuple(device for device in devices if not device.on_cpu)
 
@@ -120,7 +120,7 @@ class RuleContext:
 
     @property
     def span_ns(self) -> int:
-        """The longest span of a GPU; without times, the summed time."""
+        """The longest span of a GPU, or of a process on the CPU; without times, the summed time."""
         spans = [
             device.span_ns
             if self.within is None
@@ -131,7 +131,7 @@ class RuleContext:
 
     @cached_property
     def lane(self) -> Int64Array:
-        """Number each row's GPU, as one process used it."""
+        """The number of each row's lane, which is a GPU as used by one process."""
         records = self.table.records
         device = records.numpy("device") + 1  # 0: not known
         keys = records.numpy("pid") * (int(device.max(initial=0)) + 1) + device
@@ -158,13 +158,13 @@ class RuleContext:
         return np.asarray(self.chosen & has_role.take(name.index))
 
     def named(self, pattern: re.Pattern[str]) -> Mask:
-        """Find kernels whose path, which is the name without its arguments, has this in it."""
+        """Find kernels whose path (the name without its arguments) matches a pattern."""
         name = self.table.records.dictionary("kLongName")
         matches = np.array([*(bool(pattern.search(split(t).path)) for t in name.values), False])
         return np.asarray(self.chosen & matches.take(name.index))
 
     def family(self, *families: str) -> Mask:
-        """Find rows that work for an op of these families."""
+        """Find rows whose op call is of one of these families."""
         costs = self.table.costs
         of_family = np.array([family(work) in families for work in costs.work], bool)
         return np.asarray(self.chosen & of_family.take(costs.work_of))
@@ -201,7 +201,7 @@ class RuleContext:
         )
 
     def reason_startswith(self, start: str) -> Mask:
-        """Find rows whose `why` begins so."""
+        """Find rows whose `why` begins with this text."""
         begins = [*(text.startswith(start) for text in self.why.values), False]
         return np.asarray(self.chosen & np.array(begins).take(self.why.index))
 
@@ -225,11 +225,11 @@ class RuleContext:
 
     @cached_property
     def loading(self) -> Mapping[str, Intervals]:
-        """When the program was in ranges that name data loading, by their names."""
+        """When the program was in ranges of data loading, by their names."""
         return {name: union_of(start, end) for name, (start, end) in self._loading.items()}
 
     def data_loading_counts(self, name: str, waited: Intervals) -> int:
-        """Count the ranges of this name in which a GPU waited at these times."""
+        """Count the ranges of this name that overlap these waits."""
         return int(np.count_nonzero(waited.length_within(*self._loading[name])))
 
     def loading_line(self, name: str) -> str | None:
@@ -247,19 +247,19 @@ class RuleContext:
 
     @cached_property
     def calls(self) -> OpCalls | None:
-        """The outermost calls of ops; None without a capture, or ranges of ops in it."""
+        """The outermost calls of ops; None without a capture, or if it has no ranges of ops."""
         calls = cpu_idle.outermost_calls(self.capture) if self.capture is not None else None
         return calls if calls is not None and len(calls.name) else None
 
     @cached_property
     def call_lines(self) -> list[str | None]:
-        """The source line of each of these calls."""
+        """The source line of each of `calls`."""
         if self.capture is None or self.calls is None:
             return []
         return cpu_idle.lines(self.capture, self.calls)
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:
-        """Return when a GPU idled for a cause; time that is also waited for data counts as such."""
+        """Return when a device idled for a cause; on GPUs, HOST and LAUNCH leave out loading."""
         waited = self.inside(device.idle[cause])
         if device.on_cpu or cause not in (HOST, LAUNCH):
             return waited
@@ -285,7 +285,7 @@ class RuleContext:
 
     @cached_property
     def by_stream(self) -> tuple[Int64Array, Mask]:
-        """Rows in the order in which each stream began them; which are one stream with the next."""
+        """Rows ordered by stream and start; and which of them are on one stream with the next."""
         records = self.table.records
         keys = [records.numpy(name) for name in ("start", "stream", "device", "pid")]
         order = np.lexsort(keys)
@@ -296,7 +296,7 @@ class RuleContext:
 
     @cached_property
     def elements(self) -> Int64Array:
-        """The elements of each row's largest input; by its grid where sizes are not known."""
+        """The elements of each row's largest input; estimated by its grid if unknown."""
         return _elements(self)
 
     def by_end(self, pid: int, device: int) -> tuple[Int64Array, Int64Array]:
@@ -329,9 +329,10 @@ class RuleContext:
     def predicted(
         self, rows: Int64Array, ns: NDArray[np.float64], change: str, code: str
     ) -> PredictedGain | int | None:
-        """Return as an interval what `most` sums, by the errors of a change that was tried.
+        """Return the result of `most` as an interval, from the errors of a change that was tried.
 
-        It was on NVIDIA GPUs: of rows on a CPU, another vendor's or an unknown GPU, its upper end.
+        It was tried on NVIDIA GPUs: if any row ran elsewhere, or on an unknown GPU, only the upper
+        end is returned.
         """
         expected = self.most(rows, ns)
         if not expected:
@@ -358,8 +359,8 @@ class RuleContext:
     ) -> NDArray[np.float64]:
         """Return the time that rows would save in `dtype`, ns, by default on Tensor Cores.
 
-        At the share of the roofline that they reach now; NaN if unknown. `narrower`: the factor by
-        which bytes shrink.
+        They are assumed to reach the same share of the roofline as now; NaN if unknown. `narrower`:
+        the factor by which bytes shrink.
         """
         table, costs = self.table, self.table.costs
         peaks = table.devices
@@ -379,7 +380,7 @@ class RuleContext:
     def at_higher_peak(
         self, rows: Int64Array, dtype: str, *, tensor_core: bool = True
     ) -> NDArray[np.float64]:
-        """Return the most that rows could save, ns, at their share of the peak of `dtype` instead.
+        """Return the most that rows could save, ns, at the same share of the peak of `dtype`.
 
         For kernels of unknown cost: memory-bound ones save less. NaN without peaks.
         """
@@ -455,7 +456,7 @@ class RuleContext:
 
 
 def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...], tuple[int, ...]]:
-    """The numbers of the rows of each group with most time, the slowest first."""
+    """The row numbers of each group, those with most time first, at most `MAX_IDS`."""
     ordered = data.sort_by([("ns", "descending"), ("row", "ascending")])
     grouped = ordered.group_by(keys, use_threads=False).aggregate([("row", "list")])
     firsts = pc.list_slice(grouped.column("row_list"), 0, MAX_IDS).to_pylist()

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
     *("gpu", "kernels", "cpu", "times", "capture", "ops", "costs", "peaks", "sms", "counters"),
 )
-"""What a rule may need: GPU for what a CPU cannot have, KERNELS where it lacks a rule alone."""
+"""What a rule may need. Without a GPU, subjects that need GPU are ignored, and those that need
+KERNELS are reported as missing."""
 
 _MAX_MISSING = 0.5
 """The share of the time above which missing data is reported."""
@@ -126,7 +127,7 @@ def _counters(context: RuleContext) -> str | None:
 
 
 def _mostly(context: RuleContext, unknown: Mask, reason: str) -> str | None:
-    """Return the reason if it is that of most of the time."""
+    """Return the reason if it applies to most of the time, else None."""
     # copies and fills need no op
     work = context.kind(schema.KERNEL) | context.kind(schema.GRAPH) | context.kind(schema.CPU)
     share = _share(context, unknown & work) / (_share(context, work) or 1)

@@ -1,1 +1,1 @@
-"""Two captures side by side: what is compared, how it is matched, and how it is shown."""
+"""Two captures compared: how rows are matched, what changed, and how sure that is."""

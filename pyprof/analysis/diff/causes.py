@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pyprof.analysis.diff.side import Key, Side
 
 _MUCH = 0.1
-"""Part of an op's time from which a kernel, a shape or autotuning counts."""
+"""Minimum share of an op's time for a kernel, a shape, a type or autotuning to count."""
 _NAMED = 2
-"""Kernels, shapes and types that are named; of more, how many there are."""
+"""Maximum number of kernels, shapes, types or layers that are named; the rest is counted."""
 _MAJORITY, _NEARLY_ALL = 0.5, 0.8
 """Shares of the time."""
 _SPREAD, _SPREAD_OF_CHANGE = 0.02, 0.5
 _MIN_OPS = 5
-"""So many ops, by factors that differ by so little, have one cause."""
+"""At least this many ops, whose factors differ by less than the spread, have one cause."""
 
 _Traits = dict[str, dict[str | None, float]]
 """Time in ns, by trait and its value."""
@@ -88,7 +88,7 @@ def _main(times: Mapping[str | None, float]) -> list[str]:
 
 
 def _spelt(values: Sequence[str], than: Sequence[str]) -> str:
-    """Name what only one side has; all, where that is nothing."""
+    """Name the values that `than` lacks; all of them if it lacks none."""
     own = [value for value in values if value not in than] or [*values]
     more = f" and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
     return ", ".join(own[:_NAMED]) + more
@@ -98,7 +98,7 @@ _APART = ("shape", "dtype")
 
 
 def _others(comparison: Comparison) -> Mapping[int, Change]:
-    """The removed counterpart of what is new, and the other way round."""
+    """The removed counterpart of each new change, by its `id`, and the other way round."""
     indices = [at for at, name in enumerate(comparison.keys) if name in _APART]
     if not indices:
         return {}
@@ -165,7 +165,7 @@ def _of_all(comparison: Comparison, a: Side, b: Side) -> Iterator[str]:
 
 
 def _common_factor(comparison: Comparison) -> Iterator[str]:
-    """Find that nearly all ops take the same factor longer by the same kernels."""
+    """Report if the time of nearly all ops changed by one factor, with the same kernels."""
     same = [
         change for change in comparison.changes if change.a_ns and change.b_ns and not change.causes
     ]
@@ -185,7 +185,7 @@ def _common_factor(comparison: Comparison) -> Iterator[str]:
 
 
 def _common(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Find what is different for most of A's time: each kind, and a sentence about it."""
+    """Yield each trait that differs for most of A's time, with a sentence about it."""
     total_ns = sum(change.a_ns for change in comparison.changes)
     for name in TRAITS:
         begin = f"other {name}: "
@@ -213,7 +213,7 @@ def _same_dtypes(causes: Sequence[tuple[str, float]]) -> str:
 
 
 def _same_sizes(causes: Sequence[tuple[str, float]]) -> str:
-    """Name the size that is another one in nearly all shapes, as that of a batch."""
+    """Name the size that differs in nearly all shapes, such as that of a batch."""
     sizes = [
         (f"{x} in A, {y} in B", ns)
         for cause, ns in causes

@@ -27,7 +27,7 @@ UNCLEAR: Status = "not significant"
 """The status of a change that may be chance."""
 
 SAME_BELOW = 0.01
-"""A relative difference up to this is none."""
+"""A relative difference up to this counts as none."""
 
 HELD = 0.8
 """Guessed steps that hold a smaller share of a capture's time do not represent it."""
@@ -91,12 +91,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Both captures."""
+    """What a comparison of two captures found."""
 
     keys: tuple[str, ...]
     """What ops were matched by."""
     per_step: tuple[int, int] | None
-    """Numbers of steps that everything is divided by; None: totals are compared."""
+    """The number of steps by which each side is divided; None: totals are compared."""
     why_totals: str
     """Why totals are compared; "" if steps are."""
     held: tuple[float, float] | None
@@ -105,9 +105,9 @@ class Comparison:
     changes: list[Change]
     """The largest difference first."""
     processor: str
-    """Whose time it is."""
+    """What the compared time was spent on: GPU, CPU or the like."""
     gpus: tuple[tuple[str, ...], tuple[str, ...]]
-    """The GPUs of each that its capture names."""
+    """The GPUs that each capture names."""
     noise: Noise
     causes: tuple[str, ...] = ()
     """Possible causes of many changes at once, in words."""
@@ -116,7 +116,7 @@ class Comparison:
 
     @property
     def devices(self) -> str | None:
-        """Note that the two ran on different GPUs; None if that is unknown."""
+        """A note that the two ran on different GPUs; None if they did not, or if it is unknown."""
         a, b = (", ".join(sorted(names)) for names in self.gpus)
         if not a or not b or a == b:
             return None
@@ -136,8 +136,8 @@ class Comparison:
 def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
     """Compare two captures, or two sets of captures, summed up with the same options.
 
-    Per step, for what runs in steps, if both have steps of the same origin, since they may then
-    differ in length; else in total. Relative differences up to `same_below` count as equal.
+    They are compared per step if both have steps that were found in the same way, since they may
+    then differ in length; else in total. Relative differences up to `same_below` count as equal.
     """
     per_step, why_totals = _per_step(a, b)
     counted = [side.inside if per_step and side.inside else side.whole for side in (a, b)]
@@ -167,9 +167,9 @@ def _named(side: Side) -> tuple[str, ...]:
 
 
 def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
-    """Divide only by steps that mean the same: found in the same way in both.
+    """Return both step counts if steps were found in the same way; else None, and why.
 
-    Guessed ones must also hold nearly all time of both, and what changed: else the reason why not.
+    Guessed steps must also hold nearly all time of both, and what changed.
     """
     alike = a.steps.kind == b.steps.kind != ""
     counts = a.step_count, b.step_count
@@ -195,12 +195,12 @@ def _held(side: Side) -> float:
 
 
 def held_text(held: tuple[float, float]) -> str:
-    """Format which share of the time steps hold."""
+    """Format the share of each capture's time that is in steps."""
     return f"{100 * held[0]:.0f} % of A's time, {100 * held[1]:.0f} % of B's"
 
 
 def _noise(a: Side, b: Side, per_step: tuple[int, int] | None, why_totals: str) -> Noise:
-    """Choose what the samples are."""
+    """Choose steps or ranks as the samples; if neither will do, say why."""
     if per_step and min(per_step) > 1:
         return Noise(STEPS, per_step)
     ranks = (a.samples.ranks, b.samples.ranks)
@@ -217,7 +217,7 @@ _UNITS = {"time": "ns", "busy": "ns", "idle": "ns", "step": "ns", "kernels": "",
           "bytes": "bytes", "dram": "bytes", "energy": "j", "clock": "hz",
           "tensor": "%"}  # fmt: skip
 METRICS = tuple(_UNITS)
-"""What can be limited."""
+"""Metrics that `--fail-if` can limit."""
 
 
 def _metrics(sides: Sequence[Measured]) -> dict[str, Metric]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 COUNTED = ("dram", "energy", "clock", "tensor")
-"""Metrics by counters."""
+"""Metrics that hardware counters measure."""
 
 
 class Measured:
@@ -46,26 +46,26 @@ class Measured:
         return {key: sums.calls / count for key, sums in self.rows.items()}
 
     def rename(self, renames: Mapping[Key, Key]) -> None:
-        """Use the other capture's keys for some."""
+        """Replace some keys by those of the other capture."""
         self._renames = renames
         self.rows = {renames.get(key, key): sums for key, sums in self.rows.items()}
 
     def _inside(self, sums: pa.Table) -> pa.Table:
-        """Leave of the samples those of the steps that all captures of the side count."""
+        """Keep the samples of the steps that all captures of the side count."""
         number = sums.column("step").to_numpy()
         inside = (number >= self.first) & (number < self.first + self.side.step_count)
         return sums if inside.all() else sums.filter(inside)
 
     @property
     def _sampled(self) -> tuple[pa.Table, str, str, int]:
-        """The table of samples, its columns of sample and of time, and the number of samples."""
+        """The table of samples, the names of its sample and time columns, and the sample count."""
         if self.basis.unit == RANKS:
             name = "step_ns" if self.stepped else "ns"
             return self.side.samples.by_rank, "rank", name, self.side.samples.ranks
         return self._by_step, "step", "ns", self.side.step_count
 
     def times(self, place: Mapping[Key, int]) -> Floats:
-        """Return the time of each key by its index; for steps, the mean."""
+        """Return the time of each key, by its index; the mean per step if steps are compared."""
         if not self.stepped:
             times = np.zeros(len(place))
             for key, sums in self.rows.items():
@@ -97,7 +97,7 @@ class Measured:
         keys, of_key, number, values = self._by_key[sample]
         indices = [place.get(self._renames.get(key, key), -1) for key in keys]
         index = np.array(indices, np.int64)[of_key]
-        compared = index >= 0  # of all rows, some are in no step
+        compared = index >= 0  # keys that occur outside of steps only are not compared
         first = self.first if sample == "step" else 0
         return index[compared], number[compared] - first, values[compared]
 
@@ -108,7 +108,7 @@ class Measured:
         return self.side.steps.duration_ns[first:last].astype(float)
 
     def metric(self, name: str) -> float | None:
-        """Return a metric; None if unknown, as the FLOPs of copies alone."""
+        """Return a metric; None if unknown, such as FLOPs if there are only copies."""
         if name == "step":
             dismissed = self.side.steps.guessed and not self.stepped
             return float(np.median(self.durations)) if self.side.counted and not dismissed else None
@@ -151,7 +151,7 @@ class Measured:
     def metric_estimate(self, name: str) -> Estimates | None:
         """Estimate a metric from the samples; None if they do not have it."""
         if name in COUNTED:
-            return None  # they are not measured step by step
+            return None  # counters are not read step by step
         if self.basis.unit == STEPS and name not in ("busy", "idle"):
             values = self.durations if name == "step" else self._values(name)
             estimate = self._of_one(values, of_time=name in ("time", "step"))
@@ -181,7 +181,7 @@ def _by_key(
 
 
 def _keyed(table: pa.Table, names: Sequence[str]) -> tuple[IntArray, list[Key]]:
-    """Number the keys of rows as they come: that of each row, and the keys."""
+    """Number the distinct keys; return the number of each row, and the keys."""
     columns = [table.column(name).combine_chunks() for name in names]
     if not columns:
         return np.zeros(table.num_rows, np.int64), [()]

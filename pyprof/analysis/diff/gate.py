@@ -1,7 +1,7 @@
-"""Limits on what may change, as `--fail-if` writes them.
+"""Limits on changes, in the syntax of `--fail-if`.
 
-Of size: `time>+3%`, `kernels>0`, `step>5ms`. Of size and more than noise: `slower>5%`, of the step,
-and `op>10%`, of any op. More than noise, however small: `significant`.
+`time>+3%`, `kernels>0` and `step>5ms` limit the size of a change. `slower>5%` (of the step) and
+`op>10%` (of any op) do so for changes beyond noise. `significant` allows no slowdown beyond noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNITS = {"%": 0.01, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1.0}
 
 
 class Check(Protocol):
-    """What must not be."""
+    """A limit that a comparison may violate."""
 
     def increase(self, comparison: Comparison) -> float | None:
         """Return how much the limited value changed; None if unknown."""
@@ -38,7 +38,7 @@ class Check(Protocol):
 
 
 class HasMetrics(Protocol):
-    """What compares numbers of two captures."""
+    """A comparison of numbers of two captures."""
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -47,7 +47,7 @@ class HasMetrics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A change of a metric that must not be."""
+    """A limit on the change of a metric."""
 
     text: str
     name: str
@@ -84,9 +84,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """The step, or without steps the GPU time, must not take longer by more than noise.
+    """A limit on how much longer a step takes beyond noise; without steps, the summed time.
 
-    Where noise is unknown, size alone decides, unless `strict`: then nothing can be checked.
+    If noise is unknown, size alone decides, unless `strict`: then nothing can be checked.
     """
 
     text: str
@@ -121,7 +121,7 @@ def _main(comparison: Comparison) -> Metric:
 
 @dataclass(frozen=True, slots=True)
 class OpSlowdown:
-    """No op must take longer by more than this and more than noise, where that is known."""
+    """A limit on how much longer any op takes, beyond noise where that is known."""
 
     text: str
     value: float
@@ -166,7 +166,7 @@ class SlowerOp:
 
     @property
     def how(self) -> str:
-        """The growth in percent."""
+        """The increase in percent, or that the op is new."""
         if not self.a_ns:
             return "new"
         return change(self.delta_ns / self.a_ns) + (", other shapes or types" if self.other else "")
@@ -175,8 +175,8 @@ class SlowerOp:
 def slower_ops(comparison: Comparison) -> list[SlowerOp]:
     """List the ops that take longer in B, beyond noise where that is known.
 
-    An op with other shapes or types in B replaces all that are gone. A new op counts if it takes
-    more than 1 % of A's time.
+    New and removed entries of an op that differ only in shape or type are taken together. An op
+    that is only new counts if it takes more than 1 % of A's time.
     """
     slower = [
         SlowerOp(_named(entry.key), entry.a_ns, entry.b_ns)
@@ -194,7 +194,7 @@ def slower_ops(comparison: Comparison) -> list[SlowerOp]:
 
 
 def _replaced(comparison: Comparison) -> dict[Key, list[Change]]:
-    """Group what is new or gone by all but its shape and type."""
+    """Group new and removed entries by their keys without shape and type."""
     indices = [at for at, name in enumerate(comparison.keys) if name not in {"shape", "dtype"}]
     grouped: dict[Key, list[Change]] = {}
     for entry in comparison.changes:

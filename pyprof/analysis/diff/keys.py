@@ -39,7 +39,7 @@ def _op(table: Table) -> pa.DictionaryArray:
 
 
 def _numbered(texts: pa.Array, number: IntArray) -> pa.DictionaryArray:
-    """The text of each row, by its index among some that may be equal."""
+    """Dictionary-encode the text of each row; `number` is its index in `texts`."""
     distinct = texts.dictionary_encode()
     return pa.DictionaryArray.from_arrays(
         distinct.indices.take(pa.array(number)), distinct.dictionary
@@ -70,7 +70,7 @@ def _of_lists(table: Table, name: str, spell: Callable[[Any], str]) -> pa.Dictio
 
 
 def _layer(table: Table) -> pa.DictionaryArray:
-    """Name the layers; of a range around a step the loop, for each step would match no other."""
+    """Name the layers; a step's range gets the name of its loop, so that steps match each other."""
     return spelt(table.own_or_forward("layer"), _path)
 
 
@@ -98,7 +98,7 @@ _MAX_PAIRS = 10_000
 _MAX_WORDS = 64
 """Maximum words of a name; of a longer one the beginning counts."""
 _SAME_CALLS = 0.1
-"""Calls may differ by this share, as a capture ends within a step."""
+"""Calls may differ by this share, since a capture may end within a step."""
 
 
 def renamed_layers(

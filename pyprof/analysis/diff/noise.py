@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array
 
 LEVEL = 0.95
-"""Confidence level of the intervals; a change is significant if p is below 1 less this."""
+"""Confidence level of the intervals; a change is significant if p is below 1 - `LEVEL`."""
 Unit: TypeAlias = Literal["steps", "ranks"]
 STEPS: Literal["steps"] = "steps"
 RANKS: Literal["ranks"] = "ranks"
@@ -53,8 +53,8 @@ _MIN_EFFECTIVE = 1.3
 _MIN_FREEDOM = 1.0
 """Samples that all resemble their neighbours leave a change in doubt, whatever its size."""
 _MEDIAN = np.sqrt(np.pi / 2)
-"""The standard error of a median by that of the mean, for normal noise; for noise with outliers,
-which make the mean's larger, it is too much: on the safe side."""
+"""Ratio of a median's standard error to that of the mean, for normal noise. Outliers raise
+the mean's, so that the ratio is then too large: on the safe side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Estimates:
     variance: Floats
     """Variance of a sample; larger where samples that resemble their neighbours count for less."""
     weight: float
-    """The variance of the value is `variance` times this by `samples`."""
+    """The variance of `value` is `variance * weight / samples`."""
     samples: int
     """Number of samples of each."""
     freedom: Floats
@@ -138,8 +138,9 @@ def _long_run(means: Floats, samples: int, resolution: float) -> tuple[Floats, F
     """Return the variance of the mean of batches of samples, times their number, and its freedom.
 
     Both follow from the correlation of neighbours (AR(1)): the samples are worth `effective`
-    independent ones. As the mean is their own, what few samples show is too small: the correlation
-    by about (1 + 3 r) / count (Marriott and Pope 1954), the variance by 1 / effective.
+    independent ones. As their own mean is subtracted, few samples underestimate both: the
+    correlation by about (1 + 3 r) / count (Marriott and Pope 1954), the variance by a share of
+    1 / effective.
     """
     count = means.shape[1]
     off = means - means.mean(axis=1, keepdims=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
 TRAITS = ("kernel", "shape", "dtype")
-"""What may be another in the other capture, for the same key."""
+"""What may differ between the captures for the same key."""
 _TRAIT = "{} of rows"
 TRIED = "tried"
 _NS = {"ns": "sum"}
@@ -34,7 +34,7 @@ _OF_STEPS = {"rows": "sum", "flops": "sum", "bytes": "sum"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Sums of time, in ns, by keys and by what samples are."""
+    """Sums of time, in ns, by key and step, by key and rank, and by key and traits."""
 
     by_step: pa.Table
     """Rows of the counted steps: keys, `step`, `ns`; added up over ranks. As there are many, keys
@@ -48,10 +48,10 @@ class Samples:
     """Keys, traits, whether rows were `tried` by autotuning, and the time of all rows (`ns`)."""
     ranks: int
     resolution_ns: int
-    """What times are multiples of: to what the clock rounds."""
+    """The resolution of the clock, of which times are multiples."""
 
     def plus(self, other: Samples, stepped: Sequence[Samples]) -> Samples:
-        """Add other ranks; steps are those of `stepped`, one of the two or both."""
+        """Add other ranks; sums by step come from `stepped`, one of the two or both."""
         by_step, of_steps = stepped[0].by_step, stepped[0].steps
         for each in stepped[1:]:
             by_step = _added(by_step, each.by_step, _NS)
@@ -108,14 +108,14 @@ def samples(
 
 
 def _few(texts: pa.Array) -> pa.DictionaryArray:
-    """Encode texts with the smallest type of index: there is one for each step."""
+    """Encode texts with the smallest index type: indices are repeated for each step."""
     encoded = texts.dictionary_encode()
     kind = pa.from_numpy_dtype(np.min_scalar_type(-len(encoded.dictionary) - 1))
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind), encoded.dictionary)
 
 
 _COARSEST_NS = 1000
-"""Old traces of torch have whole microseconds; what else equal times have in common is no clock."""
+"""Old traces of torch have whole microseconds; a larger divisor is chance, not the clock."""
 
 
 def _resolution_ns(table: Table, chosen: Mask) -> int:
@@ -144,7 +144,7 @@ def _sums(
     chosen: Mask,
     **values: Int64Array | Floats,
 ) -> pa.Table:
-    """Sum values of rows by their key and one number more."""
+    """Sum values of rows by their key and one more number."""
     ((name, number),) = other.items()
     taken = np.flatnonzero(chosen)
     first, group = combinations(code[taken], number[taken])
@@ -188,5 +188,5 @@ def _traits(
 
 
 def trait(name: str) -> str:
-    """Name the column of a trait, which may be a key, too."""
+    """Name the column of a trait; the plain name may be that of a key."""
     return _TRAIT.format(name)

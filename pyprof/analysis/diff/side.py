@@ -55,27 +55,27 @@ _SUMS = {"calls": "sum", "rows": "sum", "ns": "sum"}
 
 @dataclass(frozen=True, slots=True)
 class MatchedRows:
-    """All rows by some keys, small enough to send."""
+    """Sums of all rows by some keys, small enough to send."""
 
     sums: pa.Table
     """The keys, then `calls`, `rows` and `ns`."""
     known: frozenset[str] = merged_by(operator.or_)
-    """The keys that a row has."""
+    """The keys that at least one row has."""
 
     def by(self, names: Sequence[str]) -> dict[Key, Sum]:
         """Return the sums by some of the keys.
 
-        A call that holds ops with several values of one that is left out counts once for each.
+        A call whose rows have several values of a key that is left out counts once for each.
         """
         return {
             tuple(row[name] for name in names): Sum(row["calls"], row["rows"], row["ns"])
             for row in add_up(self.sums, names, _SUMS).to_pylist()
-            if row["rows"]  # by no key at all, no rows are a group, too
+            if row["rows"]  # grouped by no keys, an empty table still has one group
         }
 
 
 def known_in_both(a: MatchedRows, b: MatchedRows, names: Sequence[str]) -> tuple[str, ...]:
-    """Leave out the keys that one of the captures knows of no row: they would match nothing."""
+    """Return the keys that rows of both captures have: others would match nothing."""
     return tuple(name for name in names if name in a.known & b.known)
 
 
@@ -110,15 +110,15 @@ class Sums:
     """As far as they are known. So are `bytes`."""
     bytes: float
     known: Mapping[str, int]
-    """Number of rows for which they are known."""
+    """Number of rows whose `flops`, or `bytes`, are known."""
     counters: CounterTotals | None = None
-    """What was measured of them."""
+    """What hardware counters measured for these rows."""
 
     @staticmethod
     def from_rows(
         table: Table, timed: Timeline | None, keys: Sequence[str], rows: NDArray[np.bool_] | None
     ) -> Sums:
-        """Add up all rows, or those chosen; `timed` is the time of each."""
+        """Add up all rows, or those chosen; `timed` is their timeline."""
         devices = timed.devices if timed else ()
         summed = np.ones(table.records.rows, bool) if rows is None else rows
         costs = {name: getattr(table.costs, name)[summed] for name in _COSTS}
@@ -136,7 +136,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What is compared, in total and by steps."""
+    """One side of a comparison, in total and by step."""
 
     gpus: tuple[str | None, ...]
     keys: tuple[str, ...]
@@ -175,7 +175,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     table, records = source.table, source.table.records
     loop_steps = steps.find_steps(records, source.capture)
     picked = steps.chosen_bounds(loop_steps, chosen)
-    counted = picked or loop_steps.steady  # `compare` asks how much they hold
+    counted = picked or loop_steps.steady  # `compare` checks how much of the time they hold
     rows = loop_steps.rows(counted)
     timed = timeline(records, source.capture, rows)
     summed = in_total = Sums.from_rows(table, timed, keys, rows)
@@ -211,8 +211,8 @@ def _clocks(source: Source) -> tuple[tuple[str, float], ...]:
 def merge_sides(a: Side, b: Side) -> Side:
     """Sum up two sets of captures from the sums of each.
 
-    As in `merge_steps`, steps of another kind, an evaluation beside the training say, do not
-    count.
+    As in `merge_steps`, if the steps are of different kinds (say, of a training and an evaluation
+    beside it), only the surer kind counts.
     """
     alike = a.steps.certainty == b.steps.certainty
     main = max((a, b), key=lambda side: side.steps.certainty)

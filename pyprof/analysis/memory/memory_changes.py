@@ -1,6 +1,6 @@
 """What would move the peak: the level without some blocks, or with smaller ones, at every moment.
 
-Each change is reckoned over the whole recording, not at the peak alone: another moment may be next.
+Each change applies to the whole recording, not to the peak alone: the new peak may be elsewhere.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CheckpointedLayer:
     saved_bytes: int
     """How much lower that is."""
     recomputed_flops: float | None
-    """FLOPs of its forward pass in a step, to be done again; null if they are unknown."""
+    """FLOPs of its forward pass in a step, as far as known; null if none are known."""
     recomputed_ns: float | None
     """Their time; null without a trace of the same run."""
 
@@ -108,7 +108,7 @@ def _is(codes: Int64Array, names: tuple[str, ...], name: str) -> Mask:
 def _change(
     history: History, change: str, chosen: Mask, share: float, assumes: str
 ) -> PossibleChange:
-    """Reckon with the chosen blocks smaller by a share."""
+    """Predict the peak with the chosen blocks smaller by a share."""
     less = (history.level_of(chosen) * share).astype(np.int64)
     start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum() * share)
     peak = max(int((history.level - less).max(initial=0)), history.start - start)
@@ -209,7 +209,7 @@ def _copies(history: History, weights: Mask, gradients: Mask) -> Floats | None:
 
 
 def _across(history: History) -> Mask:
-    """Find the gradients that are live while the forward pass allocates what the peak holds."""
+    """Find the gradients that are live at the peak, if the peak is in a forward pass."""
     category, direction = history.labels["category"], history.labels["direction"]
     gradients = _is(category.codes, category.names, "gradients")
     forward = history.blocks.allocated[_is(direction.codes, direction.names, "forward")]
@@ -219,9 +219,9 @@ def _across(history: History) -> Mask:
 
 
 def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedLayer, ...]:
-    """Reckon with each layer that holds activations at the peak checkpointed, most saved first.
+    """Predict what checkpointing layers that hold activations at the peak saves, most first.
 
-    Also with all blocks of a list at once, such as `h.0` to `h.11`, and with all lists.
+    That is each layer, all blocks of a list at once, such as `h.0` to `h.11`, and all lists.
     """
     layer, category = history.labels["layer"], history.labels["category"]
     activations = _is(category.codes, category.names, "activations")
@@ -239,7 +239,7 @@ def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedL
 
 
 def _lists(names: Sequence[str], held: Int64Array) -> dict[str, list[str]]:
-    """Group the blocks that hold activations by the list of modules they are of, by its path."""
+    """Group blocks that hold activations by the path of the list of modules they belong to."""
     lists: dict[str, dict[str, None]] = {}
     for name, size in zip(names, held.tolist(), strict=False):
         parts = name.split(".")
@@ -272,7 +272,7 @@ def _outer(name: str) -> Iterator[str]:
 def _checkpoint(
     history: History, name: str, paths: Sequence[str], activations: Mask, work: LayerWork | None
 ) -> CheckpointedLayer:
-    """Let the activations of layers live only in the layer's own forward and backward pass."""
+    """Predict the peak if layers keep activations only during their own passes."""
     blocks = history.blocks
     freed = np.zeros(len(blocks), bool)
     change = np.zeros(len(history.time_ns) + 1, np.int64)
@@ -310,10 +310,10 @@ def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[
 
 
 def _between_passes(history: History, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return what a checkpointed layer does not keep, and the change of that by event, bytes.
+    """Return blocks that a checkpointed layer does not keep, and the change in free bytes by event.
 
-    It is free from the end of a forward pass to the beginning of its backward pass, which is when
-    its first block is released. The last block of a pass is the input of the next layer.
+    They are free from the end of a forward pass to the beginning of its backward pass, which is
+    when the pass's first block is released. Its last block is kept: the next layer's input.
     """
     blocks, change = history.blocks, np.zeros(len(history.time_ns) + 1, np.int64)
     if not len(rows):
@@ -332,7 +332,7 @@ def _between_passes(history: History, rows: Int64Array) -> tuple[Int64Array, Int
 
 
 def _again(paths: Sequence[str], work: LayerWork | None) -> tuple[float | None, float | None]:
-    """Sum what the forward passes of layers do in a step; None for what is unknown of any."""
+    """Sum what the forward passes of layers do in a step; None for what is unknown for any."""
     if work is None:
         return None, None
     flops, times_ns = zip(*map(work.forward, paths), strict=True)

@@ -40,7 +40,7 @@ def with_memory(asked: Query, paths: Sequence[str]) -> WithMemory | None:
 
 
 def unknown(columns: list[Column], groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:
-    """Add empty columns."""
+    """Add columns of memory without values."""
     del key
     nothing = [None] * groups.num_rows
     return group.with_memory(columns, groups, nothing, nothing)
@@ -51,12 +51,12 @@ def _added(
 ) -> tuple[list[Column], pa.Table]:
     """Add what groups allocate and hold at the peak.
 
-    A group that allocates nothing has 0. If memory knows a layer by name only, and several groups
-    share that name, they have null.
+    A group that allocates nothing has 0. Memory is recorded by the innermost layer's name: groups
+    that share that name have null.
     """
     by_name = {each.name: each for each in device.by[key]}
     names = groups.column(key).to_pylist()
-    if key == "layer":  # these have those around them before them, memory the innermost alone
+    if key == "layer":  # names of groups include outer layers, those of memory do not
         names = [name and name.rpartition(":")[2] for name in names]
     shared = {name for name, count in Counter(names).items() if count > 1}
     of_rows = [None if name in shared else by_name.get(name) for name in names]

@@ -76,9 +76,9 @@ class MemoryComparison:
     pairs: tuple[ComparedMemory, ...]
     """The highest peak of A first."""
     only_a: tuple[str, ...]
-    """Devices that B has not."""
+    """Devices that B lacks."""
     only_b: tuple[str, ...]
-    """Devices that A has not."""
+    """Devices that A lacks."""
 
 
 def compare(a: Sequence[DeviceMemory], b: Sequence[DeviceMemory]) -> MemoryComparison:
@@ -101,7 +101,7 @@ _FIELDS = {
     "end": "end_bytes",
 }
 METRICS = tuple(_FIELDS)
-"""What can be limited: of `pyprof memory` the peak, what was reserved then, both ends."""
+"""What can be limited: the peak, memory reserved then, and what is held at start and end."""
 
 _UNITS = {"%": 0.01, "": 1, "B": 1, **{f"{prefix}B": 1000**power for power, prefix in
           enumerate("kMGT", 1)}, **{f"{prefix}iB": 1024**power for power, prefix in

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
 
 _COLUMN = {"op": "op", "line": "line", "layer": "module"}
-"""Columns of rows by what memory is grouped by."""
+"""The column of rows for each key that memory is grouped by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _texts(values: pa.Array) -> _Texts:
 def beside(
     by: Mapping[str, Sequence[HeldMemory]], source: Source
 ) -> dict[str, tuple[TimedMemory, ...]]:
-    """Lay memory and time side by side, by op, line and layer; what holds most first."""
+    """Join memory and time, by op, line and layer; what holds most first."""
     table = source.table
     return {
         key: _joined(by[key], _texts(COLUMNS[column].held(table)), table.duration_ns.astype(float))

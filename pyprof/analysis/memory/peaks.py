@@ -224,7 +224,7 @@ def highest_first(
 
     @cache
     def work() -> LayerWork | None:
-        """Sum up all rows, if any memory was recorded."""
+        """Sum up the rows of the trace, once, and only if there is a device."""
         return None if source is None else LayerWork(source)
 
     devices = [
@@ -238,7 +238,7 @@ def highest_first(
 def all_held(
     recordings: Iterable[Recorded], at: Moment | None = None
 ) -> Iterator[tuple[int | None, str, HeldBlock]]:
-    """Return every block that is live at a device's peak, or at a moment, with rank and device."""
+    """Yield every block that is live at a device's peak, or at a moment, with rank and device."""
     for recorded in recordings:
         for device in recorded.devices:
             history = device.history
@@ -331,7 +331,7 @@ def _device(
 
 
 def _since(history: History) -> Int64Array | None:
-    """Times since the first event, never running back; None if any is unknown."""
+    """Times since the first event, never decreasing; None if any is unknown."""
     time_ns = history.time_ns
     if not len(time_ns) or (time_ns == MISSING).any():
         return None
@@ -519,9 +519,9 @@ def _timeline(
 
 
 def _shown(history: History, since: Int64Array | None, window: Window | None) -> tuple[int, int]:
-    """The first state to show and the one behind the last: all, or those of a window.
+    """The first state to show and the one after the last; all unless a window holds the peak.
 
-    What holds when the window begins is the first.
+    The state in which a window begins is its first.
     """
     count = len(history.time_ns)
     if since is None or window is None or history.peak < 0:

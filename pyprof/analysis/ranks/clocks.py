@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SHARE = 95
 """The residual is this percentile of the differences."""
 _DRIFT_MAX = 5e-4
-"""A computer's clock does not go wrong by more; what looks so is something else."""
+"""A computer's clock drifts by no more than this; a larger drift is something else."""
 _DRIFT_FROM = 12
 """With fewer differences than this, drift may be chance."""
 _RESIDUAL_FROM = 5
@@ -46,9 +46,9 @@ class Clock:
     """The rank whose clock it is converted to: the first of the ranks joined by collectives."""
     _: KW_ONLY
     offset_ns: int = 0
-    """What its clock shows more, at `since_ns`."""
+    """How far it is ahead of the clock of `against`, at `since_ns`."""
     drift: float = 0.0
-    """What it gains more, ns per ns; 0.0 if it may be chance."""
+    """What it gains on that clock, ns per ns; 0.0 if it may be chance."""
     since_ns: int = 0
     collectives: int = 0
     """How many of them it was aligned on; 0 for one that was not moved."""
@@ -109,7 +109,7 @@ def _join(
     first: int,
     clock_of: dict[int, Clock],
 ) -> None:
-    """Put the clocks that collectives join with one on that, through the fullest groups first."""
+    """Align clocks with `first`, directly or through others, the fullest groups first."""
     joined, done = [first], set[int]()
     while joined:
         near = {place for number in joined for place in places_of[number]} - done
@@ -121,7 +121,7 @@ def _join(
 def _ends(
     columns: Collectives, matrices: Sequence[CollectiveMatrix], numbers: Mapping[int, int]
 ) -> Sequence[_Ends]:
-    """The ends of collectives that no rank leaves early; of all, if there are no such."""
+    """The ends of collectives that no rank leaves early; if there are none, of all collectives."""
     what = columns.signatures
     holding = what.kind_is(*SYNCHRONISING)
     for usable, sure in ((holding, True), (np.ones_like(holding), False)):
@@ -197,7 +197,7 @@ def _clock(own: IntArray, reference: IntArray, clock: Clock) -> Clock:
 
 
 def _with_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mapping[int, Clock]:
-    """Find how far each rank's ends lie from the middle of groups that have other clocks, too."""
+    """Add residuals: how far each rank's ends lie from the medians of groups of several clocks."""
     left: dict[int, list[IntArray]] = {}
     for one in ends:
         if len(set(one.clocks)) > 1:

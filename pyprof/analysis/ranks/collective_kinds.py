@@ -211,8 +211,8 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
     for index, tool, params, one, inside in zip(
         name.index.tolist(), tool_fields, _params_of_ops(records), stream, ranges, strict=True
     ):
-        # choose the kind: the tool knows it, else the kernel's name; but all runs as send and
-        # receive. The kind of a group of sends and receives follows from the range around it.
+        # The kind is that which the tool recorded, else that of the kernel's name. If it is
+        # unknown, or sends and receives, as which other kinds may run, the range around it counts.
         tool_name = tool.get("name")
         tool_kind = ops.kind(tool_name) if isinstance(tool_name, str) else None
         first = named[index] if tool_kind is None else tool_kind

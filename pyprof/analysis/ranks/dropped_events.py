@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 
 _APART_NS = 100_000
-"""Clock drift and leaving change the distance by less from one collective to the next."""
+"""Between consecutive collectives, drift and leaving times change the distance by less."""
 _AHEAD, _WRONG = 8, 4
 """Number of collectives in a window, and how many must be wrong: a single late end is no loss."""
 _FURTHEST = 64
 """How many may be lost at once."""
 _MIN_RUN = 3
-"""So many that fit are no chance."""
+"""This many in a row do not fit by chance."""
 
 
 def realign(
     columns: Collectives, reference: IntArray, rows: IntArray, placed: Alignment
 ) -> Alignment:
-    """Align rows with others, some of which were lost; unchanged if none seem to be.
+    """Align rows with the reference if either lost collectives; else return `placed`.
 
-    Rows that the other has lost are left out.
+    `placed` is also returned if nothing fits. Rows that the reference lost are left out.
     """
     pair = _Pair(columns, reference, rows)
     at_once = [] if placed is UNALIGNED else [int(placed.at[0])]
@@ -78,7 +78,7 @@ def _realigned(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
 
 
 def _sides(start: int) -> tuple[int, int]:
-    """The first row of either that lies beside one of the other's."""
+    """The first row of each that lies beside a row of the other, at this shift."""
     return max(start, 0), max(-start, 0)
 
 
@@ -98,12 +98,12 @@ class _Pair:
         return max(min(len(self._ends[0]) - one, len(self._ends[1]) - other), 0)
 
     def matching_run(self, one: int, other: int) -> int:
-        """Count those of them that seem to be the same, up to where most are not."""
+        """Count the pairs from there on that seem to be the same, up to where most are not."""
         if not (count := self.common(one, other)):
             return 0
         apart, wrong = self._apart(one, other, count)
         wrong[1:] |= np.abs(np.diff(apart)) > _APART_NS
-        ahead = np.convolve(wrong, np.ones(_AHEAD, int))[_AHEAD - 1 :]  # from each on
+        ahead = np.convolve(wrong, np.ones(_AHEAD, int))[_AHEAD - 1 :]  # wrong ones in each window
         left = np.minimum(np.arange(count, 0, -1), _AHEAD)
         lasting = np.flatnonzero(wrong & (ahead >= np.minimum(_WRONG, left)))
         return int(lasting[0]) if len(lasting) else count

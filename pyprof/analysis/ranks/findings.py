@@ -90,7 +90,7 @@ class RankComparison:
     missing: tuple[str, ...]
     """Captures that could not be read."""
     absent: tuple[int, ...]
-    """Ranks without a capture, as far as the other captures mention them."""
+    """Ranks without a capture, as far as they follow from the other captures."""
     waiting_for_absent: tuple[int, ...]
     """Ranks that may come late because they waited for one of these."""
     warnings: tuple[str, ...]
@@ -113,7 +113,7 @@ class RankComparison:
 
 
 def compare_ranks(rank_tables: RankTables, missing: Sequence[str] = ()) -> RankComparison:
-    """Match, align and compare."""
+    """Match collectives, align clocks, and compare the ranks."""
     columns = Collectives.from_tables(rank_tables)
     matched = match(columns)
     aligned = clocks(columns, matched.matrices, _clock_numbers(rank_tables))

@@ -46,7 +46,7 @@ class GroupSpeed:
     transfer_ns: float | None
     """The median; None if every transfer is below the clocks' residual."""
     total_ns: int | None
-    """Transfer in all."""
+    """Total transfer time."""
     total_bytes: int | None
     """Algorithm bytes that a rank sends in all calls; None if unknown."""
 
@@ -78,11 +78,11 @@ class SlowGroup:
     speed: GroupSpeed
     usual_ns: float
     like: int
-    """How many others there are."""
+    """How many similar groups it is compared with."""
 
     @property
     def times(self) -> float:
-        """How many times as long it takes."""
+        """How many times as long as usual it takes."""
         return (self.speed.transfer_ns or 0.0) / self.usual_ns
 
     @property
@@ -92,7 +92,7 @@ class SlowGroup:
 
     @property
     def label(self) -> str:
-        """Name the ranks, for people."""
+        """The ranks, formatted for people."""
         return spans(self.speed.groups[0].ranks.tolist())
 
 
@@ -118,7 +118,7 @@ def _group_speed(one: Waits, key: CollectiveKey, chosen: IntArray) -> GroupSpeed
 
 
 def join_alike(speeds: Iterable[GroupSpeed]) -> list[GroupSpeed]:
-    """Put groups of as many ranks together, the one with most transfer and waiting first."""
+    """Join the speeds of similar groups, those with most transfer and waiting first."""
     speeds_by_likeness: dict[tuple[object, ...], list[GroupSpeed]] = {}
     for speed in speeds:
         speeds_by_likeness.setdefault(speed.like, []).append(speed)
@@ -154,7 +154,7 @@ def _joined(same: Sequence[GroupSpeed]) -> GroupSpeed:
 
 
 def slow_groups(speeds: Iterable[GroupSpeed]) -> list[SlowGroup]:
-    """Compare each group with others of as many ranks; the one that loses most time first."""
+    """Find groups that are slower than similar ones, the one that loses most time first."""
     speeds_by_likeness: dict[tuple[object, ...], list[GroupSpeed]] = {}
     for speed in speeds:
         if speed.transfer_ns is not None and speed.key.kind is not None and not speed.key.mixed:

@@ -70,12 +70,12 @@ class UnmatchedCount:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """All groups of two ranks and more, and what is in none."""
+    """All groups of two ranks and more, and the collectives that are in none."""
 
     matrices: tuple[CollectiveMatrix, ...]
     unmatched: tuple[UnmatchedCount, ...]
     absent: tuple[int, ...] = ()
-    """Ranks without a capture that must exist by the other ranks' groups or numbers."""
+    """Ranks without a capture that must exist, judging by the other ranks' groups or numbers."""
     waiting_for_absent: tuple[int, ...] = ()
     """Ranks that may wait for one of these while others do not: who is late is unknown."""
 
@@ -136,9 +136,9 @@ def _absent(columns: Collectives) -> tuple[int, ...]:
 def _waiting_for_absent(
     columns: Collectives, matrices: list[CollectiveMatrix], alone: list[IntArray]
 ) -> tuple[int, ...]:
-    """Return the ranks of a group some of whose members have no capture.
+    """Return the ranks of groups that have members without a capture.
 
-    In a group that all captured ranks are in, all of them wait alike.
+    A group that includes all captured ranks is left out: there, all of them wait alike.
     """
     captured = len(np.unique(columns.signatures.rank))
     ranks = {
@@ -166,7 +166,7 @@ def _absent_members(columns: Collectives, one: int) -> list[int]:
 
 
 def _lanes(what: Signatures) -> IntArray:
-    """Number communicators: what is equal on two ranks, or is on one, is in order."""
+    """Number communicators: the same on all ranks if named, else one per rank and stream."""
     unnamed = what.group < 0
     one_rank = np.where(unnamed, what.rank, MISSING)
     stream = np.where(unnamed, what.stream, MISSING)
@@ -190,7 +190,7 @@ def _all_take_part(what: Signatures, one: int, ranks: int) -> bool:
 def _size(what: Signatures, one: int) -> int:
     """The number of ranks in a collective, as far as known.
 
-    Of sends and receives some captures name the two that take part, not the whole group.
+    For sends and receives, some captures list the two ranks that take part, not the whole group.
     """
     if what.kind_is(SEND_RECV)[one] and what.members[one] >= 0:
         return len(_NUMBER.findall(what.lists[what.members[one]]))
@@ -203,7 +203,7 @@ _MAX_RANKS = 1 << 20
 
 
 def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Alignment]]:
-    """Put the streams of one group side by side; those that fit nowhere, beside each other."""
+    """Align the streams of one group; those that fit no other begin a bundle of their own."""
     bundles: list[list[Alignment]] = []
     for rows in sorted(streams, key=len, reverse=True):  # a complete stream is the reference
         fits = ((_beside(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
@@ -220,7 +220,7 @@ def _beside(columns: Collectives, reference: IntArray, rows: IntArray) -> Alignm
 
 
 _VARIANTS = 8
-"""Ranks of a group do the same in the same order; maximum number of exceptions examined."""
+"""Maximum number of bundles tried; ranks of a group normally do the same in the same order."""
 
 
 def _collective_matrix(columns: Collectives, bundle: list[Alignment]) -> CollectiveMatrix:
@@ -256,7 +256,7 @@ def _why(columns: Collectives, alone: IntArray, group: list[IntArray]) -> str:
 
 
 def _edges(matrices: list[CollectiveMatrix]) -> Iterable[UnmatchedCount]:
-    """Report collectives that are missing since some ranks' captures begin late or end early."""
+    """Report collectives of one rank alone: the others' captures begin later or end earlier."""
     for matrix in matrices:
         seen = (matrix.rows != MISSING).sum(axis=0)
         for rank, row in zip(matrix.group.ranks.tolist(), matrix.rows, strict=True):
@@ -266,7 +266,7 @@ def _edges(matrices: list[CollectiveMatrix]) -> Iterable[UnmatchedCount]:
 
 
 def spans(ranks: list[int]) -> str:
-    """Spell rising ranks: `0 to 7`, `0 8 16`, `0 and 1`."""
+    """Format rising ranks: `ranks 0 to 7`, `ranks 0 8 16`, `ranks 0 and 1`."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if len(ranks) == 2:  # noqa: PLR2004 - a pair

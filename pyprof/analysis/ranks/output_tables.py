@@ -134,7 +134,7 @@ TABLES: Mapping[str, OutputTable] = {
 
 
 def as_csv(job: RankComparison, name: str) -> bytes:
-    """Write one table, times in ns, unknown empty; without rows, the header alone."""
+    """Format one table as CSV: times in ns, unknown values empty; without rows, only the header."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(TABLES[name].columns)

@@ -163,7 +163,7 @@ def _reduces(columns: Collectives, entries: IntArray) -> bool:
 
 
 def _by_layout(groups: Sequence[Group]) -> list[Role]:
-    """Roles of groups that cross: of neighbours tensor parallel, of the others data parallel.
+    """Infer roles of groups that cross: neighbours are tensor parallel, others data parallel.
 
     All launchers place ranks like that, since neighbours have the fastest links. Empty unless there
     are exactly these two kinds, each with every rank once.

@@ -49,7 +49,7 @@ def tables_of_process(capture: Capture, pid: int) -> Capture:
 
 
 def measure_ranks(member: RankedCapture) -> RankTables:
-    """Read a capture, or what parse wrote from one, and keep the facts of each of its ranks.
+    """Read a capture, or what `parse` wrote of one, and build the tables of its ranks.
 
     Raises PyprofError if it cannot be used.
     """
@@ -80,7 +80,7 @@ def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Ca
 def tables_of_rank(
     rank: int, source: str, records: Records, capture: Capture | None, clock: str
 ) -> RankTables:
-    """Measure one rank."""
+    """Build the tables of one rank; raises CaptureError without GPU work or times."""
     rank_timeline = timeline(records, capture)
     rank_steps = drop_unlikely(find_steps(records, capture))
     if not records.rows:

@@ -94,7 +94,7 @@ class Late:
 def stragglers(
     waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]
 ) -> list[StragglerCost]:
-    """Total every rank, most expensive first."""
+    """Total what each rank cost the others, and waited itself; the most expensive first."""
     own = own_times(steps)
     excess = dict(zip(own, _over_others(np.array([*own.values()])), strict=True))
     last, of, cost, waited = (dict.fromkeys(ranks, 0) for _ in range(4))
@@ -199,7 +199,7 @@ def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
 
 
 _KEPT = 100
-"""Sets of ranks that are named: there may be as many as collectives, and each of all ranks."""
+"""Maximum number of sets that are returned; there may be one per collective, each of many ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +210,13 @@ class LayerLoad:
     mean_ns: float
     most_ns: int
     rank: int
-    """The one with most."""
+    """The rank with most."""
     ranks: int
     """Number of ranks that have it."""
 
     @property
     def imbalance(self) -> float | None:
-        """Most by mean: 1 is even. None if no rank spent time."""
+        """Most divided by the mean; 1 is even. None if no rank spent time."""
         return self.most_ns / self.mean_ns if self.mean_ns else None
 
 

@@ -21,18 +21,19 @@ _ROUGHLY_NS = 4 * TOGETHER_NS
 _LOOKED_AT, _LIKEST = 17, 4
 """Number of ends by which the likeliest bundles are chosen; number of bundles checked closely."""
 _TRIED, _MAX = 16, 256
-"""With how many others, the nearest in number, a stream left alone is compared; for how many."""
+"""How many bundles of similar length a stream left alone is compared with; how many streams."""
 _MIN_COLLECTIVES = 4
 """Fewer collectives fit somewhere by chance."""
 
 
 def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[list[Alignment]]:
-    """Bundle the streams of ranks whose collectives end after the same times as the first one's."""
+    """Group streams of different ranks whose collectives end at the same intervals."""
     of_length: dict[int, list[IntArray]] = {}
     for rows in streams:
         of_length.setdefault(len(rows), []).append(rows)
     bundles = [bundle for same in of_length.values() for bundle in _of_as_many(columns, same)]
-    # Merge a stream left alone into the bundle nearest in number: its capture has fewer, or more.
+    # Merge a stream left alone into a bundle of similar length: its capture may have fewer
+    # collectives, or more.
     length = np.array([len(bundle[0].rows) for bundle in bundles])
     alone = [place for place, bundle in enumerate(bundles) if len(bundle) == 1]
     for place_ in alone[:_MAX]:
@@ -51,7 +52,7 @@ def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[li
 
 
 def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Alignment]]:
-    """Bundle streams with as many collectives: they begin with the same one, if they are alike."""
+    """Bundle streams of equal length: those that fit begin with the same collective."""
     few = np.linspace(0, len(streams[0]) - 1, _LOOKED_AT).astype(np.int64)
     looks = np.stack([columns.end_ns[rows[few]] for rows in streams])
     bundles: list[list[Alignment]] = []
@@ -88,7 +89,7 @@ def _medians(ends: IntArray) -> IntArray:
 
 
 def _near(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alignment:
-    """Align a rank's rows with those of others."""
+    """Align rows with a bundle; UNALIGNED if their rank is in it, or collectives are too few."""
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
         return UNALIGNED
     reference = bundle[0].rows
@@ -97,28 +98,28 @@ def _near(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alig
 
 
 _COMPARED = 512
-"""Number of collectives compared; more would not change the result."""
+"""Maximum number of collectives compared; more would not change the result."""
 _MIN_MATCHING = 64
-"""Consecutive collectives that identify a position; of few, half of them."""
+"""Number of consecutive collectives that identify a position; if there are few, half of them."""
 _FAR_NS = 1e6
-"""A time that differs by more is wrong, no matter how much."""
+"""Differences count up to this; a time that differs by more is wrong anyway."""
 _CERTAIN_NS = 5_000
-"""Nobody leaves closer together by chance."""
+"""Ranks do not leave closer together than this by chance."""
 _SURER = 0.5
-"""How much better a shifted alignment must fit than the one by equal numbers."""
+"""A shifted alignment must have less than this share of the unshifted one's spread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Rows of a rank beside those of the first."""
+    """Rows of a rank aligned with those of the first rank."""
 
     rows: IntArray
     at: IntArray
-    """The number of the first rank's row that each lies beside; rising, also below 0."""
+    """The number of the first rank's row that each is aligned with; rising, may be below 0."""
     spread_ns: float
     """The median distance between the two ranks' ends, without the common offset."""
     left_out: int = 0
-    """Rows that the first rank's capture lacks among its own."""
+    """Number of rows that the first rank's capture lacks in its middle."""
 
 
 UNALIGNED: Final = Alignment(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
@@ -132,7 +133,7 @@ def first(rows: IntArray) -> Alignment:
 def place(columns: Collectives, reference: IntArray, rows: IntArray) -> Alignment:
     """Find the shift at which kinds are equal and end times agree; UNALIGNED if none fits.
 
-    A clock's offset moves all ends alike, so that it does not matter.
+    A clock's offset moves all ends alike, so it does not matter.
     """
     even = fit(columns, reference, rows, 0)
     if len(reference) == len(rows) and even.spread_ns <= _CERTAIN_NS:
@@ -158,7 +159,7 @@ def fit(columns: Collectives, reference: IntArray, rows: IntArray, shift: int = 
 
 
 def min_overlap(reference: IntArray, rows: IntArray) -> int:
-    """Return the least overlap of two sequences."""
+    """Return the minimum overlap with which two sequences may be aligned."""
     return min((min(len(reference), len(rows)) + 1) // 2, _MIN_MATCHING)
 
 

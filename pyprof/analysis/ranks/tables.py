@@ -75,7 +75,7 @@ SIGNATURES = pa.schema(
         "description": _TEXT,  # what the process group is for, as described by its creator
         "total_ns": pa.int64(),  # of all its kernels on the rank, overlaps counted once
         "exposed_ns": pa.int64(),  # of that, while nothing was computed
-        "received_bytes": pa.int64(),  # by all calls; null: unknown of any
+        "received_bytes": pa.int64(),  # by all calls; null: unknown for any
     }
 )
 """One row per kind of collective of a rank; training repeats itself, so they are few."""
@@ -111,7 +111,7 @@ def table(columns: pa.Schema, rank: int, length: int, **values: object) -> pa.Ta
 
 
 _EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
-"""Every rank gives as many bytes; of others, ranks' pieces may differ."""
+"""Every rank contributes the same number of bytes; in other kinds, ranks' pieces may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class Collectives:
 
     @classmethod
     def from_tables(cls, facts: RankTables) -> Collectives:
-        """Take the collectives, in the order of the ranks, whatever that of the captures."""
+        """Take the collectives in the order of ranks, whatever the order of the captures."""
         table = facts.collectives
         rank = _ints(table.column("rank"))
         if (np.diff(rank) < 0).any():
@@ -210,7 +210,7 @@ class Collectives:
 
 
 def _numbered_on(rank: IntArray, signature: IntArray, owners: IntArray) -> IntArray:
-    """Number signatures over all ranks, where each rank counts its own."""
+    """Number signatures over all ranks; in `signature`, each rank counts its own."""
     order = np.argsort(owners, kind="stable")
     first = np.searchsorted(owners[order], np.arange(int(owners.max(initial=-1)) + 1))
     if not len(rank):
@@ -223,7 +223,7 @@ def _ints(column: pa.ChunkedArray) -> IntArray:
 
 
 def dictionary(column: pa.ChunkedArray) -> tuple[IntArray, Sequence[str]]:
-    """Number texts; in the order of the texts, so that the order of captures decides nothing."""
+    """Number texts in sorted order, so that the order of captures has no effect."""
     unified = column.unify_dictionaries()
     if not unified.num_chunks:
         return np.zeros(0, np.int32), []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _CELLS = 1 << 20
-"""Ranks times collectives that are worked on at a time: memory does not grow with a group's."""
+"""Ranks times collectives processed at a time, so that memory does not grow with the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Waits:
     signature: IntArray
     """[collective]: its kind, from the first rank that has it."""
     bytes: IntArray
-    """[collective]: algorithm bytes, the mean over ranks; MISSING if any is."""
+    """[collective]: algorithm bytes, the mean over ranks; MISSING if unknown for any."""
     even: NDArray[np.bool_]
-    """[collective]: whether all ranks have as many."""
+    """[collective]: whether these bytes are the same on all ranks."""
     step: IntArray
-    """[collective]: of the first rank that has it."""
+    """[collective]: its step, from the first rank that has it."""
     last: IntArray
     """[collective]: the rank that came last; MISSING where several came last together."""
     wait_ns: IntArray
@@ -65,7 +65,7 @@ class Waits:
 def waits(
     columns: Collectives, matrices: Sequence[CollectiveMatrix], clocks: Mapping[int, Clock]
 ) -> tuple[Waits, ...]:
-    """Split the collectives by group; a group with one aligned rank has none."""
+    """Find the waits of each group; groups without two ranks on one clock have none."""
     waits_of_groups = (_waits(columns, matrix, clocks) for matrix in matrices)
     return tuple(one for one in waits_of_groups if one is not None)
 
@@ -114,12 +114,12 @@ def _part(
     at = arrived.max(axis=0)
     doubt = _doubt(clock, last)
     # No rank leaves before the last has come: if one does, these are not one collective, or one
-    # that only some wait in, as a broadcast.
+    # in which only some wait, such as a broadcast.
     possible = ((at <= end + doubt) | ~there).all(axis=0)
     wait = np.where(there & possible, at - start, 0)
     latest = there & (at - start <= doubt)
     wait[wait <= doubt] = 0
-    moved = np.median(end - at, axis=0).astype(np.int64)  # of times since 1970, floats lose ns
+    moved = np.median(end - at, axis=0).astype(np.int64)  # floats of times since 1970 would lose ns
     transfer_known = complete & there.all(axis=0) & possible & (moved > np.median(doubt, axis=0))
     lead = rows[there.argmax(axis=0), np.arange(rows.shape[1])]
     signature = columns.signature[lead]
@@ -142,7 +142,7 @@ def _part(
 
 
 def _doubt(clock: Sequence[Clock], last: IntArray) -> IntArray:
-    """The difference between each rank and the last one, per collective, that counts as none."""
+    """The largest difference between each rank and the last that counts as none, by collective."""
     residual = np.array([one.residual_ns for one in clock])
     number = np.array([one.number for one in clock])
     apart = residual[:, np.newaxis] + residual[last]

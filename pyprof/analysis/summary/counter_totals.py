@@ -56,16 +56,16 @@ class Sums:
 
     @property
     def rows(self) -> int:
-        """Kernels that were measured."""
+        """Number of measured kernels."""
         return int(self.values["rows"])
 
     @property
     def time_ns(self) -> int:
-        """Their time."""
+        """Summed time of the measured kernels."""
         return int(self.values["ns"])
 
     def mean(self, name: str) -> float | None:
-        """Return a mean over the time of the rows that have it."""
+        """Return the time-weighted mean of a column over the rows that have a value."""
         return _ratio(self.values[name], self.values[f"{name}_ns"])
 
     @property
@@ -75,7 +75,7 @@ class Sums:
 
     @property
     def dram_bytes_per_s(self) -> float | None:
-        """The same over the time of the rows that have it."""
+        """Measured DRAM traffic per second, over the time of the rows that have it."""
         rate = _ratio(self.values["dram"], self.values["dram_ns"])
         return None if rate is None else rate * 1e9
 
@@ -86,7 +86,7 @@ class Sums:
 
     @property
     def energy_j(self) -> float | None:
-        """Energy while they ran."""
+        """Energy while the measured kernels ran."""
         return float(self.values["energy"]) if self.values["energy_ns"] else None
 
     @property
@@ -96,12 +96,12 @@ class Sums:
 
     @property
     def clock_share(self) -> float | None:
-        """The clock that was measured in this run, as a share of that of the peak."""
+        """The clock measured in this run, as a share of the clock that the peak holds at."""
         return _ratio(self.values["clock_share"], self.values["clock_share_ns"])
 
     @property
     def clock_of_share(self) -> float | None:
-        """The clock that share refers to, MHz."""
+        """Mean measured clock of the rows that `clock_share` covers, MHz."""
         return _ratio(self.values["clock_of_share"], self.values["clock_share_ns"])
 
 
@@ -118,7 +118,7 @@ class CallTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CounterTotals:
-    """What was measured, small enough to send; captures add up."""
+    """Sums of what was measured, small enough to send; those of several captures add up."""
 
     ops: pa.Table
     """By op and direction; without an op by kernel."""
@@ -139,7 +139,7 @@ class CounterTotals:
         return Sums({name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS})
 
     def known_share(self, name: str, whole_ns: int) -> float:
-        """The share of the time of all rows in rows where a sum is known."""
+        """The share of the time of all rows for which the sum `name` is known."""
         return float(self.total.values[f"{name}_ns"]) / max(whole_ns, 1)
 
     @property
@@ -227,7 +227,7 @@ def _floats(column: pa.Array) -> Floats:
 
 
 def _sum(values: Floats, where: Floats | None = None) -> Floats:
-    """Let what is not known add nothing; count only rows where something else is known, too."""
+    """Replace unknown values by 0, and those of rows where `where` is unknown."""
     is_finite = np.isfinite(values) if where is None else np.isfinite(values) & np.isfinite(where)
     return np.where(is_finite, values, 0.0)
 
@@ -262,10 +262,10 @@ def disagreements(table: Table, chosen: Mask) -> Mapping[tuple[str, bool], CallT
 def measured(
     totals: CounterTotals, whole_ns: int, steps: int | None, tokens: int | None
 ) -> Measured:
-    """The totals as the answer has them.
+    """Convert the totals for the answer.
 
-    `whole_ns` is the time of all rows, measured or not; the mean step is one of `steps`, which
-    worked on `tokens`.
+    `whole_ns` is the time of all rows, measured or not. The mean step is the mean of `steps`
+    steps, which together worked on `tokens`.
     """
     total, step_j = totals.total, totals.total.energy_step_j
     return Measured(

@@ -61,15 +61,15 @@ class Power:
 
     @property
     def name(self) -> str:
-        """Which it is."""
+        """The device, with its rank if known, for people."""
         return f"GPU {self.device}" if self.rank is None else f"rank {self.rank}, GPU {self.device}"
 
 
 def device_power(capture: Capture, records: Records, chosen: Mask | None = None) -> Iterator[Power]:
-    """Sum up the power of each sampled device; devices that ran nothing count only if none did.
+    """Sum up the power of each sampled device that ran something, or of all if none did.
 
-    With `chosen` rows, as of some steps: from their first start to their last end. Several ranks
-    of a machine may each have sampled all of its devices.
+    With `chosen` rows, such as those of some steps, only from their first start to their last end.
+    Several ranks of a machine may each have sampled all of its devices.
     """
     samples, bounds = capture.samples, None
     if chosen is not None and not chosen.all():

@@ -1,8 +1,9 @@
-"""What the host spent in each op: its calls, its own time, and that of ops called inside, too.
+"""Host time by op: its calls, its own time, and its time with the ops called inside.
 
 This needs a capture: records only hold what ran on the GPU. Ops go by their own names at any depth,
-as in `key_averages()` of torch.profiler: `linear` is a call, and the `addmm` inside it is one. A
-range alone in one of the same name is the same call; so is PyTorch's own range in a marker.
+as in `key_averages()` of torch.profiler: `linear` is a call, and the `addmm` inside it is another.
+A range that is alone inside one of the same name is the same call; so is PyTorch's own range inside
+a marker of the same name.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ WHY_UNKNOWN = "only captures with ranges of ops tell it"
 """Why the host's time is unknown."""
 
 _ENGINE = "evaluate_function: "
-"""Before the names of nodes: what autograd's engine does around them."""
+"""Prefix of the names of autograd's nodes, for what the engine does around them."""
 _OPS = (Kind.OP, Kind.SEQ, Kind.OPTIMIZER)
 _RANK = np.full(len(Kind), MISSING, np.int8)
 for _place, _kind in enumerate((Kind.STEP, Kind.USER, Kind.OP, Kind.OPTIMIZER, Kind.SEQ)):
-    _RANK[_kind] = _place  # of ranges with equal bounds: which encloses which
+    _RANK[_kind] = _place  # of ranges with equal bounds, the lower encloses the higher
 
 
 class _Ranges(NamedTuple):
@@ -59,15 +60,15 @@ class _Ranges(NamedTuple):
     nest: Nest
     kind: IntArray
     name: IntArray
-    """Number of the op's name; MISSING for what is no op."""
+    """Index of the op's name in `names`; MISSING for a range that is no op."""
     names: list[str]
     line: IntArray
-    """Number of the line that called it; MISSING without a stack."""
+    """Index in `lines` of the line that called it; MISSING if unknown."""
     lines: list[str]
 
 
 def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table | None:
-    """Total the calls of each op, or those that began in a span; None if no ranges name any.
+    """Total the calls of each op, or those that began in a span; None if no range names an op.
 
     Returns what `SUMS` names for each `op` and `line` that called it, small enough to send;
     `launches` counts the rows that these calls launched, even if a row counts for another op.
@@ -90,7 +91,7 @@ def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None)
     once = np.where(_again(ranges), MISSING, cell)
     length = nest.end - nest.start
     count = len(first) + 1  # the last is MISSING
-    own = np.append(length, 0)  # the last is around those at the top
+    own = np.append(length, 0)  # the last is the parent, -1, of those at the top
     np.subtract.at(own, nest.parent, length)
     own = own[:-1]
     sums = (
@@ -178,7 +179,7 @@ def op_ranges(capture: Capture) -> _Ranges:
 
 
 def _lines(statements: list[Statement], stacks: Int64Array) -> tuple[IntArray, list[str]]:
-    """Number the lines of the user's that stacks end with; MISSING for what names none."""
+    """Number the user's lines that stacks end with; MISSING for a stack without one."""
     numbers: dict[str, int] = {}
     line_of_template = np.full(len(statements) + 1, MISSING, np.int32)
     for index in stacks.tolist():
@@ -189,14 +190,14 @@ def _lines(statements: list[Statement], stacks: Int64Array) -> tuple[IntArray, l
 
 
 def _ranks(op_id: Int64Array, rank: IntArray) -> Int64Array:
-    """Rank ranges by what they are, then by their ids, which rise inward."""
+    """Rank ranges by their kind, then by their ids, which rise inward."""
     tiebreak = np.empty(len(rank), np.int64)
     tiebreak[np.lexsort((op_id, rank))] = np.arange(len(rank))
     return tiebreak
 
 
 def _name(said: Statement) -> str | None:
-    """Name an op as the column `op` does; None for what is none."""
+    """Name an op as the column `op` does; None if the range names no op."""
     if said.kind == Kind.SEQ:
         name = op_name(*mod_and_op(said.node))
         return name if said.node == said.name else f"{_ENGINE}{name}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 256
 """Levels of the tree; the names of deeper ones are joined."""
 _BETWEEN = "\0"
-"""Between the names of a path in the tables of sums."""
+"""Separates the names of a path in the tables of sums."""
 
 
 def layer_sums(
@@ -28,10 +28,10 @@ def layer_sums(
 ) -> tuple[pa.Table, pa.Table | None]:
     """Sum up all rows, or those chosen, by the path of their layer.
 
-    The first table has time (`ns`), rows and, above 0 if a layer has this path and not only a part
-    of the names of others, `layers`. The second has the time in the mean step, `step_ns`, to which
-    each row adds its `per_step`; None without that. A backward row counts for the layer of its
-    forward call.
+    The first table has time (`ns`), `rows`, and `layers`, which is above 0 if a layer has exactly
+    this path, and 0 if it is only a part of the paths of others. The second has the time in the
+    mean step, `step_ns`, to which each row adds its `per_step`; None without that. A backward row
+    counts for the layer of its forward call.
     """
     layer = table.own_or_forward("layer")
     chosen = np.ones(len(layer), bool) if rows is None else rows
@@ -78,7 +78,7 @@ def layer_path(layers: list[str]) -> tuple[str, ...]:
 
 
 def _added(layers: list[str]) -> list[list[str]]:
-    """The names that each layer adds to those of the one around it; nothing for none."""
+    """The names that each layer adds to those of the one around it; [] if there are none."""
     added: list[list[str]] = []
     around = ""
     for layer in layers:
@@ -127,7 +127,7 @@ class _Node:
     ) -> Iterator[tuple[tuple[str, ...], _Node]]:
         """This node and those below, each before its children, with their paths.
 
-        A node that is no layer and has one below it alone is part of the name of that one.
+        A node that is no layer and has a single child becomes a part of the child's name.
         """
         if not self.is_layer and len(self.below) == 1:
             ((below, child),) = self.below.items()

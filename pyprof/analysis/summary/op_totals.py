@@ -58,11 +58,11 @@ def sums(table: Table, names: Sequence[str], rows: Mask | None = None) -> pa.Tab
 
 
 def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
-    """What `_SUMS` names of each row, one after the other."""
+    """Yield the columns that `_SUMS` names, with a value for each row."""
     yield "calls", np.broadcast_to(np.int64(1), len(table.duration_ns))
     yield "ns", table.duration_ns
     for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
-        # As floats: the FLOPs of some thousand ranks are more than 63 bits hold.
+        # As floats: the FLOPs of some thousand ranks do not fit into 63 bits.
         yield name, np.maximum(cost, 0).astype(float)
         yield f"{name}_ns", table.duration_ns * with_helpers(table, cost >= 0)
 
@@ -107,7 +107,7 @@ class OpSums:
     amounts: pa.Table
     """By `_KEYS`: calls, rows, their time (`ns`), and what `_amounts` adds up."""
     times: pa.Table
-    """Time by `_KEYS` and by each value of what `_LARGEST` names."""
+    """Time by `_KEYS` and by the values of the columns that `_LARGEST` names."""
     longest: LongestRows
     """By the values of `_KEYS`."""
 
@@ -125,7 +125,7 @@ def op_sums(
         name: DictionaryColumn(text.index[chosen], text.values) for name, text in _texts(table)
     }
     ns = table.duration_ns[chosen]
-    names = [name for name in (*_KEYS, *_LARGEST) if name != "unnamed"]  # the kernel's name has it
+    names = [name for name in (*_KEYS, *_LARGEST) if name != "unnamed"]  # given by op, kernel
     first, cell = combinations(*(texts[name].index for name in names))
     cells = {name: text.take(first) for name, text in texts.items()}
     first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
@@ -156,7 +156,7 @@ def op_sums(
 
 
 def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
-    """Each op in one direction on one line, the longest first; `steps` as of `op_sums`."""
+    """Each op in one direction on one line, the longest first; `steps` is from `op_sums`."""
     whole_ns = max(pc.sum(sums.amounts.column("ns")).as_py() or 0, 1)
     largest = _largest_values(sums.times)
     step_ns: dict[tuple[str | None, ...], float] = {}
@@ -230,7 +230,7 @@ def _largest(time: Mapping[str, int]) -> str | None:
 
 
 def line_totals(ops: Sequence[OpTime]) -> tuple[LineTotal, ...]:
-    """Total ops, the longest first, by their lines, the longest first."""
+    """Total ops, which come longest first, by line; the line with most time comes first."""
     ops_by_line: dict[str | None, list[OpTime]] = {}
     for op in ops:
         ops_by_line.setdefault(op.line, []).append(op)
@@ -260,7 +260,7 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "kernel", name
     yield "unnamed", _where(op.index < 0, name)
     line = encode(table.numbered("line"))
-    # The innermost layer of each row; numbers in it, but for those of a module's path, are N.
+    # The innermost layer of each row; except in a module's path, numbers in it become N.
     layer = table.own_or_forward("layer")
     indices: dict[str, int] = {}
     place_of = [
@@ -291,7 +291,7 @@ def _where(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:
 
 
 def _amounts(table: Table) -> Iterator[tuple[str, Floats]]:
-    """What is added up of each row, one after the other; 0 if it is not known."""
+    """Yield the columns to add up, with a value for each row: 0 if it is unknown."""
     costs, ns = table.costs, table.duration_ns.astype(float)
     yield "flops", np.maximum(costs.flops, 0).astype(float)
     yield "flops_ns", ns * (costs.flops >= 0)
@@ -306,7 +306,7 @@ def _amounts(table: Table) -> Iterator[tuple[str, Floats]]:
 
 
 def with_helpers(table: Table, known: Mask) -> Mask:
-    """Count helpers among the known rows, if their call is: their time is part of the op's."""
+    """Add the helper kernels of known op calls to the known rows: the op's time includes theirs."""
     costs = table.costs
     is_known = np.zeros(int(costs.call.max(initial=-1)) + 1, bool)
     is_known[costs.call[_kernel(table) & ~costs.helper & known]] = True
@@ -333,7 +333,7 @@ class LongestRows:
     """The longest rows of groups, small enough to send."""
 
     rows: Mapping[Key, tuple[tuple[int, int], ...]]
-    """Time, ns, and `idx` of each, by what the group has in common; the longest first."""
+    """Time (ns) and `idx` of each row, by the key of its group; the longest first."""
     row_count: int
     """Number of rows of the capture: rows of the next one are numbered from there on."""
 
@@ -346,7 +346,7 @@ class LongestRows:
         return LongestRows(rows, self.row_count + other.row_count)
 
     def row_ids(self, key: Key) -> tuple[int, ...]:
-        """The `idx` of a group's rows; empty for a short group."""
+        """The `idx` of a group's longest rows; empty if the group takes too little time."""
         return tuple(idx for _, idx in self.rows.get(key, ()))
 
 

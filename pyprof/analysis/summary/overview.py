@@ -77,7 +77,7 @@ def overview(
 ) -> Overview:
     """Choose all rows of a capture, the steps that `chosen` (`3:`) names, or rows `asked` for.
 
-    Raises click.BadParameter if it names none.
+    Raises click.BadParameter if `chosen` names no step.
     """
     steps = find_steps(source.table.records, source.capture)
     source.table.steps = of_rows(steps)
@@ -117,7 +117,7 @@ MAX_PEAKS = 4
 def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
     """The peaks in words, with the time of the rows that are measured against each.
 
-    Those of memory have infinite time, so that they come first.
+    Memory peaks have infinite time, so that they come first.
     """
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     number, classified = table.classified
@@ -140,7 +140,7 @@ def _format(rate: float, digits: int) -> str:
 def _by_text(
     source: Source, rows: Mask | None, column: str, texts: Sequence[str]
 ) -> Mapping[str, int]:
-    """Sum GPU time by the texts of a column, in their order, and, last, of rows without one."""
+    """Sum GPU time by the texts of a column, in their order; rows without one come last."""
     part = source.table.records.dictionary(column)
     ns = source.table.duration_ns
     chosen = np.ones(len(ns), bool) if rows is None else rows
@@ -213,7 +213,7 @@ def _device_sums(times: Timeline) -> DeviceSums:
 
 
 def _outermost(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The steps chosen of two captures: of one that has more, `3:` names more."""
+    """Span the chosen steps of two captures: `3:` names more of them in the longer capture."""
     return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
 
 
@@ -229,18 +229,18 @@ class LoopSums:
     use: UseSums | None
     """What the GPUs did in them; None if unknown."""
     op_steps: pa.Table | None
-    """As `op_sums` returns it. So is `layer_steps`, as `layer_sums` does; None without steps."""
+    """As `op_sums` returns it, and `layer_steps` as `layer_sums` does; None without steps."""
     layer_steps: pa.Table | None
 
     @property
     def averaged(self) -> tuple[int, int] | None:
-        """The steps that means are of: the first, and the one after the last."""
+        """The steps that means are taken over: the first, and the one after the last."""
         return self.chosen or self.steps.averaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarySums:
-    """What a summary is made of: sums over the rows of a capture, or of several. Times in ns.
+    """What a summary is made from: sums over the rows of a capture, or of several. Times in ns.
 
     Small enough to send; `merge_sums` adds those of two captures.
     """
@@ -252,8 +252,8 @@ class SummarySums:
     peaks: Mapping[str, float]
     """As `_peaks` returns them."""
     loops: Mapping[tuple[bool, int], LoopSums]
-    """By `Steps.certainty`. If it differs from capture to capture, as that of a training and an
-    evaluation beside it, the surest steps count alone: all other work is in no step."""
+    """By `Steps.certainty`. If it differs between captures, as between a training and an
+    evaluation beside it, only the surest steps count: all other work is in no step."""
     token_count: int | None = merged_by(same_or_none)
     """How many tokens the averaged steps worked on; None if not all steps state it, or if ranks
     differ.
@@ -261,7 +261,7 @@ class SummarySums:
     devices: DeviceSums | None
     """None if the records hold no times."""
     parts: Mapping[str, PhaseWork]
-    """GPU time and FLOPs by part of the step; "" if it is unknown. Time adds up to all rows'."""
+    """GPU time and FLOPs by part of the step; "" if unknown. Times add up to that of all rows."""
     families: Mapping[str, int]
     """GPU time by family of ops."""
     coverage: Coverage
@@ -289,7 +289,7 @@ def summarise(
 ) -> SummarySums:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
 
-    Raises click.BadParameter if it names none.
+    Raises click.BadParameter if `chosen` names no step.
     """
     return sum_up(source, overview(source, chosen, asked))
 
@@ -298,7 +298,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
     """Sum up the rows of an overview."""
     table, rows, steps, picked = source.table, view.rows, view.steps, view.chosen
     in_step = per_step(table, steps, picked)
-    loops = None if picked else steps  # who names steps means all that is in them
+    loops = None if picked else steps  # in chosen steps, one-time work counts, too
     review = advice.review(table, view.timeline, source.capture, rows, loops)
     use = _NOT_OF_ALL if view.kept else utilization(table, steps, picked, view.timeline)
     ops, op_steps = op_sums(table, rows, in_step)
@@ -339,7 +339,7 @@ _NOT_OF_ALL = Utilization(left_out="it is of all work; leave out --where")
 
 
 def summary(sums: SummarySums, memory: Sequence[DeviceMemory] = ()) -> Summary:
-    """Make the answer, whole; of `memory` it has the first device."""
+    """Make the complete answer, with the first device of `memory`."""
     answer = _without_verdict(sums, memory)
     return replace(answer, verdict=verdict(answer))
 

@@ -26,7 +26,7 @@ _UNKNOWN = ServingStep("")
 
 
 def said(loop_steps: Steps) -> tuple[ServingStep, ...]:
-    """What a serving engine's range states of each step; () without such ranges."""
+    """What a serving engine's range states about each step; () without such ranges."""
     return _stated(loop_steps.texts)
 
 

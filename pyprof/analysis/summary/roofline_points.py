@@ -39,7 +39,7 @@ _SUMS = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One op by one kernel."""
+    """One op as one kernel computes it."""
 
     op: str | None
     dir: str | None
@@ -48,18 +48,18 @@ class Point:
     line: str | None
     """The source line with most of its time."""
     lines: int
-    """How many there are."""
+    """Number of its source lines."""
     efficiency: float | None
-    """Share of the roofline, weighed by time, as of ops."""
+    """Share of the roofline, weighted by time, as for ops."""
     intensity: float
-    """FLOP a byte."""
+    """FLOPs per byte."""
     flops_per_s: float
     share: float
     """Share of the summed GPU time, 0 to 1."""
     time: str
     rate: str
     measured: float | None = None
-    """Its intensity by the DRAM traffic that counters measured, FLOP a byte."""
+    """Intensity by the DRAM traffic that counters measured, FLOPs per byte."""
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ def _ops(table: Table, chosen: Mask) -> pa.Table:
 
 
 def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
-    """The values that `_SUMS` names of each row, in that order."""
+    """Yield the columns that `_SUMS` names, in that order, with a value for each row."""
     costs, share = table.costs, table.roofline.share
     yield "ns", table.duration_ns
     yield "flops", costs.flops.astype(float)
@@ -142,7 +142,7 @@ def _added(weights: Iterable[tuple[Roof, float]]) -> dict[Roof, float]:
 
 
 def points(achieved: Achieved, limit: int) -> list[Point]:
-    """Return the ops, the longest first."""
+    """Return at most `limit` ops by kernel, the longest first."""
     order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
     total_ns = max(achieved.whole_ns, 1)
     lines = _lines(achieved.ops)
@@ -163,7 +163,7 @@ def _lines(ops: pa.Table) -> dict[tuple[str | None, ...], list[str | None]]:
 
 
 def colours(points: Sequence[Point]) -> dict[str, str]:
-    """Return the colours of what bounds these points."""
+    """Return the colour of each bound that occurs among these points."""
     used = {point.bound or UNKNOWN_BOUND for point in points}
     return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
 
@@ -190,7 +190,7 @@ def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> P
 
 
 def roofs(achieved: Achieved, limit: int) -> list[Roof]:
-    """Return the peaks that the rows are measured against, those of most time first."""
+    """Return the peaks that the rows are measured against, those with most time first."""
     ordered = sorted(achieved.roofs, key=lambda roof: (-achieved.roofs[roof], roof.label))
     by_peaks: dict[tuple[float, float], Roof] = {}
     for roof in ordered:
@@ -203,15 +203,15 @@ _MAX_ROOFS = 4
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One roofline; at least one point."""
+    """One roofline, with at least one point."""
 
     title: str
     points: list[Point]
     """The longest first."""
     roofs: list[Roof]
-    """The longest first; none for an unknown device."""
+    """Those with most time first; none for an unknown device."""
     processor: str = GPU
-    """Whose time it is."""
+    """The kind of processor whose time it is."""
 
     @property
     def summary(self) -> str:
@@ -232,7 +232,7 @@ class RooflineSums:
 
     gpus: tuple[str | None, ...] = merged_by(merge_unique)
     asked: str | None = merged_by(first)
-    """The device whose peaks are used for theirs."""
+    """The device whose peaks are used instead of those of `gpus`."""
     achieved: Achieved
     warnings: tuple[str, ...] = merged_by(merge_unique)
 
@@ -254,7 +254,7 @@ class RooflineSums:
 def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSums:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
-    Raises click.BadParameter if it names none.
+    Raises click.BadParameter if `chosen` names no step.
     """
     table = source.table
     op_work = achieved(table, chosen_rows(source, chosen))

@@ -45,7 +45,7 @@ class LineSums:
     total_ns: int
     """The sum of `unknown_ns` and the lines' own times."""
     processor: str = merged_by(processor_of_both)
-    """Whose time it is."""
+    """The kind of processor whose time it is."""
 
 
 def source_lines(table: Table, rows: Mask | None = None) -> LineSums:
@@ -82,7 +82,7 @@ def source_lines(table: Table, rows: Mask | None = None) -> LineSums:
 def _calls_by_line(
     trace: IntArray, call: IntArray, of_trace: Sequence[Sequence[int]], count: int
 ) -> list[int]:
-    """Count the calls of each line, one with rows of several stacks once."""
+    """Count the calls of each line; a call with rows of several stacks counts once."""
     first, _ = combinations(trace, call)
     lengths = np.array([len(lines) for lines in of_trace])
     begins = np.cumsum(lengths) - lengths
@@ -125,11 +125,11 @@ def line_times(sums: LineSums) -> tuple[LineTime, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesSums:
-    """What the answer is made of, small enough to send; several captures make one."""
+    """What the answer is made from, small enough to send; several captures make one."""
 
     lines: LineSums
     advice: AdviceSums
-    """All of the time."""
+    """All advice; `lines_answer` drops what names no line."""
     warnings: tuple[str, ...] = merged_by(merge_unique)
     kept: Filtered | None
     """What `--where` left."""
@@ -140,7 +140,7 @@ def summarise_lines(
 ) -> LinesSums:
     """Look at a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
 
-    Raises click.BadParameter if it names none.
+    Raises click.BadParameter if `chosen` names no step.
     """
     steps = find_steps(source.table.records, source.capture)
     picked = chosen_bounds(steps, chosen)

@@ -1,4 +1,4 @@
-"""Python stack, op and kernel of each row as one stack of frames, each distinct one once."""
+"""Python stack, op and kernel of each row as one stack of frames, each distinct stack once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def stacks(table: Table) -> Stacks:
     kernel = table.records.dictionary("kShortName")
     parts = (trace.index, named["mod"][0], named["op"][0], kernel.index)
     first, key = combinations(*parts)
-    together = np.lexsort([part[first] for part in reversed(parts)])  # those of one line, one op
+    together = np.lexsort([part[first] for part in reversed(parts)])  # groups lines, then ops
     number_of_stack: dict[Stack, int] = {}
     index = np.zeros(len(first), np.int64)
     for number, row in zip(together.tolist(), first[together].tolist(), strict=True):
@@ -85,7 +85,7 @@ def sums(table: Table) -> StackSums:
 
 
 def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
-    """Number a text column's values; null is the last of the list, at -1."""
+    """Number a text column's values; null is -1, the last entry of the list."""
     coded = values.dictionary_encode()
     if hasattr(coded, "combine_chunks"):
         coded = coded.combine_chunks()

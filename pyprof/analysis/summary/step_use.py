@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseSums:
-    """Times of GPUs, ns: sums over the GPUs, and over the steps that are averaged over."""
+    """Times of GPUs in ns, summed over the GPUs and over the averaged steps."""
 
     waits_known: bool = merged_by(operator.and_)
     """Whether calls that wait for the GPU are known; else their time counts as launch or host."""
@@ -41,7 +41,7 @@ class UseSums:
     idle_ns: Mapping[str, int]
     """By cause."""
     late: LongestRows
-    """The rows that began after the longest waits, by `(cause,)`, for the main cause of a GPU."""
+    """The rows that began after the longest waits, by `(cause,)`, for each GPU's main cause."""
 
 
 def use_sums(
@@ -49,8 +49,8 @@ def use_sums(
 ) -> UseSums | None:
     """Sum up what each GPU did in the averaged steps; without steps, in all of its time.
 
-    `timeline` is of the chosen steps alone, if some are `chosen`. None if nothing is known of idle
-    time: the records hold no times, launches blocked, or the profiler ran each kernel alone.
+    `timeline` is of the chosen steps alone, if some are `chosen`. None if idle time is unknown:
+    the records hold no times, launches blocked, or the profiler ran each kernel alone.
     """
     alone = source.capture is not None and source.capture.tool == "ncu"
     if timeline is None or timeline.blocking or alone or not timeline.devices:
@@ -81,7 +81,7 @@ def use_sums(
 
 
 def _time_of(source: Source, steps: Steps, averaged: tuple[int, int]) -> Intervals | None:
-    """The time of these steps on the GPU; None if no row is in any."""
+    """The time of these steps on the GPU; None if no row is in a step."""
     bounds = bounds_on_gpu(source.table.records, steps.of_row, len(steps))
     if bounds is None:
         return None
@@ -90,7 +90,7 @@ def _time_of(source: Source, steps: Steps, averaged: tuple[int, int]) -> Interva
 
 
 _MAIN = 0.5
-"""Guessed steps of a smaller part of the time are not what the program takes its time for."""
+"""Guessed steps that cover a smaller share of the time are not the program's main work."""
 
 
 def _is_main(within: Intervals | None, timeline: Timeline) -> bool:
@@ -105,7 +105,7 @@ def _at_work(device: DeviceTime) -> Intervals:
 
 
 def _device(device: DeviceTime, within: Intervals | None) -> Mapping[str, int] | None:
-    """The times of one GPU; None if it was not at work then."""
+    """The times of one GPU inside `within`; None if none of its span is."""
     sets = {
         "span": _at_work(device),
         "busy": device.busy,

@@ -81,7 +81,7 @@ class Utilization:
     """FLOPs and bytes of some work, and the time in which GPUs did it; sums, which add up."""
 
     model_flops: int = 0
-    """Without forward work that the backward pass did again."""
+    """Without forward work that the backward pass recomputed."""
     hardware_flops: int = 0
     wall_ns: int = 0
     """Elapsed time, added up over GPUs."""
@@ -90,18 +90,18 @@ class Utilization:
     flops_known_ns: int = 0
     """Part of `compute_ns` whose FLOPs are known."""
     flops_by_peak: Mapping[Rate, float] = field(default_factory=dict)
-    """FLOPs by the peak of one GPU for their type, and the units that they were done on."""
+    """FLOPs by the peak of one GPU for their type and the units that executed them."""
     decode_bytes: int = 0
     decode_wall_ns: int = 0
     decode_busy_ns: int = 0
     bytes_known_ns: int = 0
     """The part of `decode_busy_ns` with known bytes."""
     bytes_by_bandwidth: Mapping[Rate, float] = field(default_factory=dict)
-    """Bytes of decode steps by the bandwidth of the memory of one GPU."""
+    """Bytes of decode steps by the memory bandwidth of one GPU."""
     steps: StepWork | None = field(default=None, compare=False)
     """None for guessed steps, and without steps."""
     left_out: str = merged_by(lambda a, b: a or b, default="")
-    """Why nothing was measured, if so."""
+    """Why nothing was measured; "" if something was."""
 
     @property
     def peak_flops(self) -> float | None:
@@ -139,12 +139,12 @@ class Utilization:
 
     @property
     def hfu(self) -> float | None:
-        """The same of all FLOPs that were done."""
+        """All executed FLOPs over what the peak allows; None if unknown, as `mfu`."""
         return self._share(self.hardware_flops)
 
     @property
     def why(self) -> str:
-        """Say why MFU and HFU are not known; "" where they are."""
+        """Say why MFU and HFU are unknown; "" if they are known."""
         if self.left_out:
             return self.left_out
         if self.known < MIN_KNOWN:
@@ -165,7 +165,7 @@ class Utilization:
         return self.decode_bytes * _NANO / self.decode_wall_ns / self.peak_bandwidth
 
     def of_step(self, step: int, duration_ns: int) -> StepShares:
-        """Compare a step with the same peaks; it may be known where the mean of all is not."""
+        """Compare a step with the same peaks; its shares may be known even if the mean is not."""
         if self.steps is None:
             return StepShares()
         return self.steps.shares(step, duration_ns, self.peak_flops, self.peak_bandwidth)
@@ -199,7 +199,7 @@ class PhaseWork:
     """Part of `compute_ns` whose FLOPs are known."""
 
     def mfu(self, peak_flops: float | None) -> float | None:
-        """Return the share of a peak; None if that, or the FLOPs of much work, are not known."""
+        """Return the share of a peak; None if it, or the FLOPs of much of the work, are unknown."""
         known = self.flops_known_ns >= MIN_KNOWN * self.compute_ns
         if peak_flops is None or not known or not self.busy_ns:
             return None
@@ -207,12 +207,12 @@ class PhaseWork:
 
 
 def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
-    """Sum up the work of rows, or those chosen, by the part of the step that they belong to."""
+    """Sum up the work of all rows, or those chosen, by the part of the step they belong to."""
     phase = step_rows.phases(table)
     names = [*dict.fromkeys([*parts, ""])]
     index = {name: number for number, name in enumerate(names)}
     place_of = [index.get(name or "", len(names)) for name in (*phase.values, None)]
-    part = np.array(place_of).take(phase.index)  # of other names: the last
+    part = np.array(place_of).take(phase.index)  # the last index: other names
     flops, duration = table.costs.flops, table.duration_ns
     known, computing = flops != MISSING, _computing(table)
     counted = known & (table.records.numpy("recomputed") != 1)
@@ -232,7 +232,7 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
 def utilization(
     table: Table, loop_steps: Steps, chosen: tuple[int, int] | None, timed: Timeline | None
 ) -> Utilization:
-    """Measure the chosen steps, else those after warm-up; everything if these are guessed."""
+    """Measure the chosen steps, else those after warm-up; everything if none are sure."""
     averaged = chosen or (None if loop_steps.guessed else loop_steps.steady)
     if averaged is None:
         rows = np.ones(table.records.rows, bool)
@@ -279,7 +279,7 @@ def _work_of_steps(table: Table, loop_steps: Steps, decoding: Int64Array, gpus: 
 
 
 def _gpus(table: Table, rows: Mask) -> int:
-    """Count the GPUs, or processes on one, that some rows ran on."""
+    """Count the GPUs that some rows ran on, each once for every process that used it."""
     keys = (table.records.numpy(name)[rows] for name in ("device", "pid"))
     return int(number_combinations(*keys).max(initial=-1)) + 1
 

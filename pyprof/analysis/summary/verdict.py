@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _IDLE = 0.25
 """From this share of the step on, idle time is what bounds it."""
 _MAINLY = 0.5
-"""Below this share the device is busy in the first place."""
+"""Below this share of idle time, the verdict first says how busy the device is."""
 _EXPOSED = 0.15
-"""The same of communication, or copies, that nothing overlaps."""
+"""From this share of the step on, communication or copies that nothing overlaps bound it."""
 _SECOND = 0.5
 """A second cause of idle time is named if it is at least this share of the first."""
 _MIN_GAIN = 0.01
@@ -36,7 +36,7 @@ _MIN_RECURRING = 0.05
 _MUCH_UNKNOWN = 0.2
 """Costs that are unknown for less of the time are no obstacle."""
 _KNOWN = 0.5
-"""The share of the time for which something must be known to hold for the whole."""
+"""Minimum share of the time with a known bound for a statement about the whole."""
 _MAX_MISSING = 2
 _MAX_FINDINGS = 5
 
@@ -148,7 +148,7 @@ def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:
 
 
 def _idle_evidence(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, ...]:
-    """What the advice on a cause rests on, else the idle time; with rows that came late."""
+    """The evidence of the advice on a cause, else the idle time; with rows that began late."""
     evidence = _evidence_of(answer, cause) or _device_findings(answer, use, cause)
     if evidence and not any(each.row_ids for each in evidence):  # ranges alone
         late = use.late_row_ids.get("host" if cause == "loading" else cause, ())
@@ -284,7 +284,7 @@ def _first_clause(action: str) -> str:
 
 
 def _largest_again(answer: Summary) -> Suggestion | None:
-    """The largest gain that is no one-off, if it is no small one."""
+    """The largest gain that recurs; None if all of these are small."""
     gains = [
         each for each in answer.advice if (each.gain_share or 0) >= _MIN_RECURRING and not each.once
     ]
@@ -345,7 +345,7 @@ def _evidence_of(answer: Summary, cause: str) -> tuple[Finding, ...]:
 
 
 def _device_findings(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, ...]:
-    """The idle time itself, where no advice names its rows, with what began late."""
+    """The idle time itself, with the rows that began late, for a cause without advice."""
     devices = [each for each in answer.devices or () if each.idle_by_cause_ns.get(cause)]
     time_ns = sum(each.idle_by_cause_ns[cause] for each in devices)
     row_ids = use.late_row_ids.get(cause, ())

@@ -1,4 +1,4 @@
-"""What passes between ops that were timed on the CPU: loading, ops without work, Python.
+"""What happens between ops that were timed on the CPU: loading, ops without work, Python.
 
 Each instant has one cause, so that causes add up to the idle time.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpCalls:
-    """Calls of ops that lie in no other op's."""
+    """Calls of ops that are not inside another op's call."""
 
     thread: IntArray
     start: Int64Array
@@ -38,7 +38,7 @@ class OpCalls:
     name: list[str]
 
     def without_work(self, free: Intervals) -> Mask:
-        """Find calls during which no op worked, as views and `.item()`."""
+        """Mask of the calls during which no op worked, such as views and `.item()`."""
         length = self.end - self.start
         return np.asarray((free.length_within(self.start, self.end) == length) & (length > 0))
 
@@ -48,7 +48,7 @@ def outermost_calls(capture: Capture) -> OpCalls:
     ranges = op_ranges(capture)
     nest, named = ranges.nest, ranges.name != MISSING
     inside = np.zeros(len(named), bool)
-    for _, rows in [*nesting.by_value(nest.depth)][1:]:  # each level from that above it
+    for _, rows in [*nesting.by_value(nest.depth)][1:]:  # each level from the one above it
         inside[rows] = inside[nest.parent[rows]] | named[nest.parent[rows]]
     rows = np.flatnonzero(named & ~inside)
     names = [ranges.names[number] for number in ranges.name[rows].tolist()]
@@ -108,7 +108,7 @@ _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|bat
 
 
 def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]:
-    """Return starts and ends of the ranges whose names are those of data loading."""
+    """Return starts and ends, by name, of the ranges whose names suggest data loading."""
     is_named = partial(pc.match_substring_regex, pattern=_LOADING)
     ranges = capture.ranges
     ranges = ranges.filter(where(ranges.column("text"), is_named))
@@ -119,7 +119,7 @@ def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]
     return {
         name: (start[index == code], end[index == code])
         for code, name in names.items()
-        if classify(name) in _NAMES  # no stack, or op, of a file so called
+        if classify(name) in _NAMES  # not a stack or an op in a file of such a name
     }
 
 

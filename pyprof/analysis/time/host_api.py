@@ -27,7 +27,7 @@ launches = launch_bounds
 
 SYNC, COPY, ALLOC, LOAD, LAUNCH = "sync", "copy", "alloc", "load", "launch"
 CALL_KINDS = (SYNC, COPY, ALLOC, LOAD, LAUNCH)
-"""What a call can be; of calls that overlap on several threads, the first explains the wait."""
+"""Kinds of calls; of calls that overlap on several threads, the first kind explains the wait."""
 
 _NAMES = (
     (SYNC, re.compile(r"Synchronize")),
@@ -57,18 +57,18 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """API calls of the sorts above, in order of their start."""
+    """API calls of the kinds above, in order of their start."""
 
     pid: Int64Array
     start: Int64Array
     end: Int64Array
     kind_of_call: IntArray
-    """Index into SORTS."""
+    """Index into CALL_KINDS."""
     complete: bool
     """False if only launches are known, not synchronisation."""
 
     def hosts(self) -> Mapping[int, Host]:
-        """Return the sets of each process that made some call."""
+        """Return, for each process with calls, when it was inside them."""
         host_of_process = {}
         for pid, rows in by_value(self.pid):
             sets = {}
@@ -117,7 +117,7 @@ def _captured(capture: Capture) -> Calls:
 
 
 def launch_kinds(records: Records) -> IntArray:
-    """Return what the call that launched each row does to the host, as an index into SORTS."""
+    """Return the kind of the call that launched each row, as an index into CALL_KINDS."""
     begin, end = launches(records)
     kind, replayed = records.dictionary("kind"), records.numpy("replay") >= 0
     copy, kernel = (
@@ -149,7 +149,7 @@ def _ordered(
 
 
 def called_itself(records: Records) -> Mask:
-    """Mask of the rows with a call of their own, or first in a graph's replay."""
+    """Mask of the rows with a launching call of their own, and of the first of each replay."""
     replay = records.numpy("replay")
     once = replay < 0
     rows = np.flatnonzero(~once)

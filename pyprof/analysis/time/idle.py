@@ -1,4 +1,4 @@
-"""Why a GPU had nothing to do: what the host was at while it should have launched.
+"""Why a GPU had nothing to do: what the host did while it should have launched.
 
 Each instant of idle time has one cause, so that causes add up to the idle time.
 """
@@ -28,7 +28,7 @@ CAUSES = (LAUNCH, SYNC, COPY, ALLOC, LOAD, HOST, QUEUE, GRAPH, UNKNOWN)
 LOADING, OPS, DISPATCH = "loading", "ops", "dispatch"
 
 CPU_CAUSES = (LOADING, OPS, DISPATCH, HOST)
-"""What time between ops that were timed on the CPU can be for."""
+"""Causes of the time between ops that were timed on the CPU."""
 
 DISPATCH_NS = 100_000
 """Up to this long between two API calls, the host is taken to be dispatching the next op; beyond,
@@ -44,21 +44,21 @@ class Gaps:
     row: Int64Array
     """The row that began where the gap ended."""
     launch_start: Int64Array
-    """Start of the API call that launched it, -1 where not known."""
+    """Start of the API call that launched the row; -1 if unknown."""
     launch_end: Int64Array
     launch_kind: IntArray
-    """What that call does to the host: an index into SORTS."""
+    """Kind of that call: an index into CALL_KINDS."""
     in_replay: Mask
-    """Between two pieces of work of one replay of a graph: the host has no part in it."""
+    """Whether the gap is inside one replay of a graph, in which the host has no part."""
 
 
 def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
     """Split idle time by cause; the sets are disjoint and together are the gaps.
 
-    Before the call that launched the row which ended a gap, it is what the host did until then:
-    inside a call, that call; between calls, dispatching an op (short) or something else (long);
-    after a synchronisation, the host catching up. Then it is the call itself, until it returns, and
-    from then on the GPU's own delay. Within a replay of a graph it is the graph's.
+    Until the call that launched the row which ended a gap, the cause is what the host did: inside a
+    call, that call; between calls, dispatching an op (short) or something else (long); after a
+    synchronisation, the host catching up. Then it is the call itself, until it returns, and from
+    then on the GPU's own delay. Within a replay of a graph, the cause is the graph.
     """
     known, (begin, end) = gaps.launch_start >= 0, (gaps.launch_start, gaps.launch_end)
     inside = gaps.in_replay
@@ -80,7 +80,7 @@ def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
 
 
 def _host(rest: Intervals, host: Host) -> dict[str, Intervals]:
-    """Split the time in which nothing was launched by what the host did."""
+    """Split the time before late launches by what the host did then."""
     idle_by_cause = {}
     for cause, inside in host.inside.items():
         idle_by_cause[cause] = rest & inside

@@ -54,7 +54,7 @@ class Intervals:
         return Intervals(low[keep], high[keep])
 
     def near(self, start: int, end: int) -> Intervals:
-        """Leave out what ends before, or begins after, two instants; without looking at it all."""
+        """Drop the intervals that end before `start` or begin after `end`, by binary search."""
         low, high = np.searchsorted(self.end, start), np.searchsorted(self.start, end, "right")
         return Intervals(self.start[low:high], self.end[low:high])
 

@@ -23,11 +23,11 @@ _CANDIDATES = 50
 
 
 def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array, Int64Array] | None:
-    """Find what repeats, with its starts and ends in ns by launch; None if nothing does.
+    """Find what repeats: its name, and its starts and ends in ns by launch; None if nothing does.
 
     Only the kernels of the busiest device and stream are compared, in the order of their launch.
     What a CUDA graph replays is one launch, whether recorded as one row or kernel by kernel: it
-    repeats as a whole. A round that is cut by the profiler's pause is left out.
+    repeats as a whole. A repetition that a pause of the profiler cuts is left out.
     """
     rows = _busiest(records)
     rows = rows[np.argsort(launched[rows], kind="stable")]
@@ -54,7 +54,7 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     edges = np.append(moment, moment[-1] + 1)[cuts]
     window = records.numpy("window", 0)[rows]
     uncut = window[cuts[:-1]] == window[cuts[1:] - 1]
-    uncut &= edges[:-1] < edges[1:]  # what one graph launch repeats are layers of a step
+    uncut &= edges[:-1] < edges[1:]  # repetitions within one graph launch are layers of a step
     if uncut.sum() < _TIMES:
         return None
     kernels = int(np.median(np.add.reduceat(size, cuts[:-1])))
@@ -85,7 +85,7 @@ def _codes(name: Int64Array, first: Int64Array) -> Int64Array:
 
 
 _BASE = 0x9E3779B97F4A7C15
-"""Odd: products with its powers, of 64 bits, differ as what is multiplied does."""
+"""Odd, so that multiplying by its powers in 64 bits keeps different numbers different."""
 
 
 def _period(code: Int64Array, least: int = 2) -> int | None:

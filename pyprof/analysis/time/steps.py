@@ -1,6 +1,6 @@
 """The steps of a training or inference loop: where each begins, and which rows are its.
 
-Found from the ranges that mark them, by the capture or by what parse found in it, else from the
+Found from the ranges that mark them, in the capture or else in the records, else from the
 optimizer's rows, else from the kernels' own repetition.
 """
 
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 
 def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
-    """Let a step end with the last launch of each run of the optimizer's rows.
+    """Find the steps that end with the last launch of each run of the optimizer's rows.
 
-    Runs without a backward pass between them are of one step: clipping, updates, averages.
+    Runs without a backward pass between them belong to one step: clipping, updates, averages.
     """
     kernels = records.dictionary("kind")
     work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
@@ -59,7 +59,7 @@ def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
     if backward.any():
         passes = np.cumsum(backward[rows])[last]
         last = last[np.append(np.diff(passes) > 0, True)] if len(last) else last
-    if len(last) < 2:  # noqa: PLR2004 - a single one tells no period
+    if len(last) < 2:  # noqa: PLR2004 - a single one shows no period
         return None
     end = launch_ns[rows[last]] + 1
     runs = Bounds("Optimizer.step", np.append(int(launch_ns.min()), end[:-1]), end)
@@ -69,16 +69,16 @@ def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
 _WARM_UP = 1.5
 """A leading step that takes this many times the median is warm-up."""
 _KINDS = ("", "repetition", "Optimizer.step", "ranges", "pyprof.step")
-"""What marks steps, by its first word: the surest last."""
+"""The first words of `origin`, the surest last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """What was found. Times in ns on the capture's clock."""
+    """The steps that were found. Times in ns on the capture's clock."""
 
     origin: str
-    """Where from, for people: `pyprof.step`, `ranges "step N"`, `Optimizer.step`,
-    `repetition of 118 kernels`; "" for none."""
+    """What steps were found from, for people: `pyprof.step`, `ranges "step N"`, `Optimizer.step`,
+    `repetition of 118 kernels`; "" without steps."""
     start_ns: Int64Array
     """When the host began each step; for repetition, when it launched the first row."""
     end_ns: Int64Array
@@ -90,7 +90,7 @@ class Steps:
     texts: tuple[str, ...] = ()
     """Text of the range around each step; () without ranges."""
     inside_ns: int = 0
-    """Summed GPU time of the rows in steps; of all rows, `all_ns`."""
+    """Summed GPU time of the rows in steps; `all_ns` is that of all rows."""
     all_ns: int = 0
 
     @property
@@ -110,7 +110,7 @@ class Steps:
 
     @property
     def certainty(self) -> tuple[bool, int]:
-        """Rank ways to find steps, those without means per step last; equal for two alike."""
+        """Sort key of how sure the steps are; those without means per step are lowest."""
         return self.averaged is not None, _KINDS.index(self.kind) if self.kind in _KINDS else 0
 
     def __len__(self) -> int:
@@ -122,14 +122,14 @@ class Steps:
         return self.origin.partition(" ")[0]
 
     def rows(self, chosen: tuple[int, int] | None) -> NDArray[np.bool_] | None:
-        """Find the rows of the steps from the first to before the last; None (all) for None."""
+        """Mask of the rows in the chosen steps; None, which stands for all rows, for None."""
         if chosen is None:
             return None
         return np.asarray((self.of_row >= chosen[0]) & (self.of_row < chosen[1]))
 
     @property
     def warm_up(self) -> int:
-        """Count the leading steps that take much longer than the median; half of them at most."""
+        """Count the leading steps that take much longer than the median; at most half of all."""
         if not len(self):
             return 0
         slow = self.duration_ns > _WARM_UP * np.median(self.duration_ns)
@@ -143,7 +143,7 @@ class Steps:
 
     @property
     def averaged(self) -> tuple[int, int] | None:
-        """The steps that times per step are means of, unless others are chosen.
+        """The steps over which times per step are averaged, unless others are chosen.
 
         None for guessed steps that explain little of the time: they are not those of the loop, and
         nearly all work would take 0 ms a step.
@@ -151,7 +151,7 @@ class Steps:
         return None if self.guessed and not self.covers_most else self.steady
 
     def mean_ns(self, chosen: tuple[int, int]) -> float:
-        """Return the mean of the steps from the first to before the last."""
+        """Return the mean duration of the chosen steps, ns."""
         return float(np.mean(self.duration_ns[chosen[0] : chosen[1]]))
 
     @property
@@ -166,9 +166,9 @@ def without_rows(steps: Steps) -> Steps:
 
 
 def choose(text: str, count: int) -> tuple[int, int]:
-    """Read `3:`, `3:7`, `:7`, `-2:` or `3` as the steps from the first to before the last.
+    """Read `3:`, `3:7`, `:7`, `-2:` or `3` as the first step and the one after the last.
 
-    Raises ValueError, with what to write instead, where it names none of `count` steps.
+    Raises ValueError, with what to write instead, if it names none of `count` steps.
     """
     first, colon, last = text.partition(":")
     if not count:
@@ -203,7 +203,7 @@ def chosen_rows(source: Source, text: str | None) -> Mask | None:
 
 
 def find_steps(records: Records, capture: Capture | None = None) -> Steps:
-    """Find the steps; of length 0 if nothing shows any.
+    """Find the steps; of length 0 if nothing marks or suggests any.
 
     Each process steps on its own, on its own host's clock; its nth step is the nth of all.
     """
@@ -250,10 +250,10 @@ def _side_by_side(records: Records, steps_of_process: Sequence[tuple[Int64Array,
 
 
 def merge_steps(a: Steps, b: Steps) -> Steps:
-    """Make the steps of two processes one, the same in either order. No rows are in them.
+    """Merge the steps of two processes, the same in either order; the result has no rows.
 
-    Each takes as long as in the slower process. If they are of different kinds, as of a training
-    and an evaluation beside it, the surer kind counts alone.
+    Each step takes as long as in the slower process. If the steps are of different kinds, as of a
+    training and an evaluation beside it, only the surer kind counts.
     """
     first, second = sorted((a, b), key=_identity, reverse=True)
     if first.certainty != second.certainty:
@@ -278,7 +278,7 @@ def _identity(steps: Steps) -> tuple[Any, ...]:
 
 
 def drop_unlikely(steps: Steps) -> Steps:
-    """Leave no steps if they are only a guess that explains little of the time."""
+    """Drop all steps if they are only a guess that explains little of the time."""
     return steps if steps.averaged else _none(len(steps.of_row))
 
 
@@ -314,7 +314,7 @@ def _measured(records: Records, bounds: Bounds, of_row: Int64Array) -> Steps:
 
 
 def on_gpu(records: Records, of_row: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
-    """Measure each step from the GPU's end of the one before to its own, without pauses."""
+    """Measure each step on the GPU, from the end of the previous one to its own, without pauses."""
     bounds = bounds_on_gpu(records, of_row, len(start))
     if bounds is None:
         return end - start

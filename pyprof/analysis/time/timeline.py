@@ -42,7 +42,7 @@ class Stream:
 
     @property
     def device_label(self) -> str:
-        """Spell the device for people; the process only where there are several."""
+        """Name the device for people; with the process only if there are several."""
         name = "CPU ops" if self.cpu else self.processor
         name += "" if self.cpu or self.device is None else f" {self.device}"
         named = self.several_processes and self.pid is not None
@@ -50,13 +50,13 @@ class Stream:
 
     @property
     def label(self) -> str:
-        """Spell device and stream for people."""
+        """Name device and stream for people."""
         has_number = self.stream is not None and not self.cpu
         return f"{self.device_label}, stream {self.stream}" if has_number else self.device_label
 
 
 def streams(records: Records) -> list[Stream]:
-    """List the streams, by process, device and number; None if the records lack them."""
+    """List the streams by process, device and number, which are None if the records lack them."""
     keys = [records.numpy(name, MISSING) for name in ("pid", "device", "stream")]
     if not records.rows:
         return []
@@ -88,12 +88,12 @@ def in_order(records: Records, stream: Stream) -> NDArray[np.int64]:
     return stream.rows[np.lexsort((end, start))]
 
 
-# Sums of durations lie where streams overlap: everything here is the length of a set of time.
+# Sums of durations mislead if streams overlap: everything here is the length of a set of time.
 COMPUTE, COMMUNICATION, COPY = range(3)
 """What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""
 
 BLOCKING = "launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's"
-"""The warning for the user of such a capture."""
+"""The warning about a capture in which launches blocked."""
 
 _BLOCKED = 0.95
 """From this share of kernels on that end inside their launching call, launches are blocking."""
@@ -157,7 +157,7 @@ class DeviceTime:
 
     @property
     def overlap_ns(self) -> int:
-        """Time in which work of at least two of the three sorts ran."""
+        """Time in which work of at least two of the three kinds ran."""
         with_compute = self.compute & (self.communication | self.copy)
         return (with_compute | (self.communication & self.copy)).total
 
@@ -168,7 +168,7 @@ class Timeline:
 
     devices: tuple[DeviceTime, ...]
     api_known: bool
-    """False where synchronising calls are not known, so that their time counts as the host's."""
+    """False if synchronising calls are unknown, so that their time counts as the host's."""
     blocking: bool
     """Launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's."""
     left_out: int
@@ -176,7 +176,7 @@ class Timeline:
 
 
 _MAX_GPUS = 1024
-"""GPUs that are looked at, each as one process used it; no machine has as many."""
+"""Maximum number of GPUs looked at, each as one process used it; no machine has as many."""
 
 
 def activity_classes(records: Records) -> IntArray:
@@ -191,10 +191,10 @@ def activity_classes(records: Records) -> IntArray:
 def timeline(
     records: Records, capture: Capture | None = None, rows: Mask | None = None
 ) -> Timeline | None:
-    """Analyse all rows, or some that follow each other; None if the records hold no times.
+    """Analyse all rows, or some consecutive ones; None if the records hold no times.
 
-    The span of some rows begins where the work before them on their device ended, so that waiting
-    for their first is theirs; in each window of the capture, if there are several.
+    The span of some rows begins where the work before them on their device ended, so that it
+    includes the wait for their first; in each window of the capture, if there are several.
     """
     if "start" not in records.columns or not records.rows:
         return None
@@ -303,18 +303,18 @@ def _blocking(columns: _Columns) -> bool:
 
 
 class Recorded(NamedTuple):
-    """What some rows add to it. Times in ns."""
+    """When some rows were recorded. Times in ns."""
 
     start_ns: int
     end_ns: int
     paused: Intervals
-    """In between; empty if there is one window, or work of one ran on into the next."""
+    """Time between windows; empty if there is one, or if work of one ran on into the next."""
     windows: int
-    """How many the rows are from."""
+    """Number of windows that the rows are from."""
 
 
 def recorded(chosen: Mask, window: Int64Array, start: Int64Array, end: Int64Array) -> Recorded:
-    """Measure windows from the window, start and end of rows; at least one of them is chosen.
+    """Measure windows from the window, start and end of rows; at least one row must be chosen.
 
     A window begins where the work before its first chosen row ended, or with that row.
     """

@@ -1,4 +1,4 @@
-"""Whether a change leaves the losses as they were, by how well they repeat without it."""
+"""Whether a change leaves the losses as they were, judged by how well they repeat without it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats
 
 _NOISE_FACTOR = 2.0
-"""Two or three runs show part of the noise only."""
+"""Two or three runs show only a part of the noise."""
 _TINY = 1e-30
 
 
@@ -24,7 +24,7 @@ class LossComparison:
     count: int
     """How many were compared."""
     within_noise: bool | None
-    """None without losses, or where one run alone shows no noise."""
+    """None without losses, or if a single run without the change shows no noise."""
     largest_relative_difference: float | None
     """Largest difference of any loss; None without losses, or if one is not finite."""
     last: tuple[float, float] | None

@@ -18,7 +18,7 @@ _MIN_TOGETHER = 2
 def proposals(rules: Iterable[str]) -> list[Chosen]:
     """Return the changes that rules of advice propose, in the order of the advice.
 
-    Changes that need a value of the user's are left out.
+    Changes that need a value from the user are left out.
     """
     entries = changes().values()
     matching = (
@@ -47,7 +47,7 @@ def together(findings: Sequence[Finding]) -> Variant | None:
 
 
 def _subject(chosen: Chosen) -> str:
-    """Return what a change sets, once; files that patch go together."""
+    """Return the subject that a change sets: only one value per subject is combined."""
     if changes()[chosen.name].stage == "torch":
         return chosen.name
     return str(chosen).rpartition("=")[0] if "=" in chosen.value else str(chosen)

@@ -1,9 +1,9 @@
 """How much faster a change makes a script: a ratio of medians with an interval.
 
 Runs are samples. Each is the median of its steps, in logarithms; a change is compared with the
-baselines before and after it, so that slow drift cancels. What runs vary by is estimated from
-neighbouring runs of the same variant, and never taken to be less than what the steps of a run show
-(`diff.noise`); the interval is Student's t.
+baselines before and after it, so that slow drift cancels. How much runs vary is estimated from
+neighbouring runs of the same variant, and is at least what the steps of a run show (`diff.noise`);
+the interval is Student's t.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BUSY_SPREAD = 0.05
 _WARM_UP = 3
 _GROUP = 4
 _MIN_SPREAD = 0.002
-"""The least spread of runs assumed: nothing repeats more exactly."""
+"""Minimum assumed spread of runs: nothing repeats more exactly."""
 _PRECISE = 0.05
 
 
@@ -51,7 +51,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Timing:
-    """The times of a change."""
+    """The times with a change, relative to those without it."""
 
     ratio: Ratio
     spread: float
@@ -59,7 +59,7 @@ class Timing:
 
     @property
     def undecided(self) -> bool:
-        """Whether more runs may settle it."""
+        """Whether the comparison is open, and more runs may decide it."""
         return self.ratio.low <= 1 <= self.ratio.high and self.ratio.half > _PRECISE
 
 

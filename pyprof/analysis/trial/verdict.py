@@ -1,4 +1,4 @@
-"""What came of each change of a trial: faster, slower, no difference, refused or failed."""
+"""The outcome of each change of a trial: faster, slower, no difference, refused or failed."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 Verdict: TypeAlias = Literal["faster", "slower", "no difference", "refused", "failed"]
 _MIN_CHANGE = 0.01
-"""Less than this is of no use to anybody, and below what machines repeat."""
+"""A smaller change helps nobody, and machines do not repeat times that well."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What came of a change."""
+    """The outcome of a change."""
 
     variant: Variant
     verdict: Verdict
     why: str
-    """The reason of a refusal, a failure, or of no difference; "" for the others."""
+    """The reason for a refusal, a failure, or no difference; "" for other verdicts."""
     timing: Timing | None
     peak_memory_ratio: float | None
     loss: LossComparison
@@ -67,7 +67,7 @@ class Baseline:
     peak_memory_bytes: int | None
     loss_count: int
     loss_noise: float | None
-    """Largest relative difference of a loss between runs; None of one run or without losses."""
+    """Largest relative difference of a loss between runs; None for one run or without losses."""
 
     @property
     def busy(self) -> bool:
@@ -106,7 +106,7 @@ def baseline(runs: Sequence[TrialRun]) -> Baseline:
 
 
 def judge(runs: Sequence[TrialRun], variant: Variant) -> Finding:
-    """Say what came of a change, by all runs of the trial."""
+    """Judge a change by all runs of the trial."""
     results = _timed(runs, variant)
     baselines = _timed(runs, BASELINE)
     checked = [r.result for r in runs if r.variant == variant and r.mode == "losses" and r.usable]
@@ -148,7 +148,7 @@ def _verdict(
 def _prevented(
     runs: Sequence[TrialRun], variant: Variant, loss: LossComparison
 ) -> tuple[Verdict, str] | None:
-    """Return why a change was refused or failed; None if it did neither."""
+    """Return why a change was refused or failed; None if it was neither."""
     results = [run.result for run in runs if run.variant == variant and run.mode != "profile"]
     refused = {k: why for r in results for k, why in {**r.no_effect, **r.refused}.items()}
     if refused:

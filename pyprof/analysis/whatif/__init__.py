@@ -36,13 +36,13 @@ _RULES: Mapping[str, Callable[[Kernels], Prediction | Refusal]] = {
     attention.CHANGE: attention.predict,
     pointwise.CHANGE: pointwise.predict,
 }
-"""In the order in which several are made; those of a value, which come after, only if asked."""
+"""In the order in which several are applied; rules that take a value come after, if asked for."""
 _RULES_OF_A_VALUE: Mapping[str, Callable[[str], Callable[[Kernels], Prediction | Refusal]]] = {
     batching.OPTION: batching.rule,
     other_gpu.OPTION: other_gpu.rule,
 }
 _ALTERNATIVE = "--dtype"
-"""Prefix of changes of which only the best is combined with others."""
+"""Prefix of alternative changes: only the best one is combined with others."""
 _OTHER_VENDOR = "the rules were tried on NVIDIA GPUs only"
 
 
@@ -64,8 +64,8 @@ def predictions(
 ) -> tuple[tuple[Prediction, ...], tuple[Refusal, ...]]:
     """Return the predictions of some changes, all by default, the best first; and the refusals.
 
-    Several that are possible together are predicted together, too, last. Raises ValueError for a
-    change that no rule has.
+    If several are possible, the last prediction combines them. Raises ValueError for a change
+    without a rule.
     """
     context = RuleContext(table)
     wanted = _rules(changes)
@@ -83,7 +83,7 @@ def predictions(
 def _rules(
     changes: Sequence[str],
 ) -> Mapping[str, Callable[[Kernels], Prediction | Refusal]]:
-    """Return the rules of some changes in the order in which they are made."""
+    """Return the rules of some changes in the order in which they are applied."""
     asked = {}
     for change in changes:
         option, _, value = change.partition(" ")
@@ -134,7 +134,7 @@ _SEVERAL = 2
 def summarise_whatif(
     source: Source, changes: Sequence[str] = (), *, kernels_only: bool = False
 ) -> WhatIf:
-    """Return the answer of one capture; with `kernels_only` what needs no look at the host."""
+    """Return the answer of one capture; with `kernels_only`, what needs no look at the host."""
     bounded = [change for change in changes or BOUNDS if change in BOUNDS and not kernels_only]
     ruled = [change for change in changes if change not in BOUNDS]
     limits = [*upper_bounds(source, bounded)] if bounded else []

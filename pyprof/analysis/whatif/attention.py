@@ -1,4 +1,4 @@
-"""Attention of separate kernels as one fused kernel each."""
+"""Attention calls made of separate kernels, each as one fused kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHANGE = "--fuse attention"
 
 
 def predict(kernels: Kernels) -> Prediction | Refusal:
-    """Replace each call by a kernel that moves its ends once, at a share of the roof."""
+    """Replace each call by a kernel that moves inputs and output once, at a share of the roof."""
     context = kernels.context
     calls = attention_calls(context)
     if not calls:

@@ -41,7 +41,7 @@ def rule(text: str) -> Callable[[Kernels], Prediction | Refusal]:
 
 
 def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusal:
-    """Multiply the time of all but the optimizer and communication, which know no batch."""
+    """Multiply the time of all but the optimizer and communication: these have no batch."""
     context = kernels.context
     follows = context.chosen & ~context.is_one("dir", "optim", "comm")
     blocks = _blocks_per_sm(context)
@@ -68,7 +68,7 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusa
 
 
 def _blocks_per_sm(context: RuleContext) -> NDArray[np.float64]:
-    """Return the thread blocks of each row by the SMs of its GPU; NaN if unknown."""
+    """Return the thread blocks of each row per SM of its GPU; NaN if unknown."""
     records = context.table.records
     grid, gpu = records.dictionary("grid"), records.dictionary("gpu")
     blocks = np.array(

@@ -33,9 +33,9 @@ SHARES = {
 """Time in bfloat16 by time in float32, of Segment Anything's kernels on A100 (back-test): they
 gain 0.44 to 0.53, 0.26 to 0.28 and 0.29 to 0.32 of half. Reductions, pooling and indexing stay."""
 _TENSOR_CORE_CONV = 0.78
-"""Time of convolutions relative to TF32, where they run already; half would be the roof's."""
+"""Time of convolutions that already run in TF32, relative to it; by the roof it would be half."""
 OUTCOMES = "--dtype bf16"
-"""The key of the outcomes, also of float16: both have one peak."""
+"""The key of the outcomes, also for float16: both have the same peak."""
 
 
 def change_of(short: str) -> str:
@@ -89,7 +89,7 @@ def predict(kernels: Kernels, short: str) -> Prediction | Refusal:
 
 
 def _attention_ns(kernels: Kernels, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
-    """Return the time of fused attention at the share of the roof that it reaches; or NaN."""
+    """Return the time of fused attention at the share of the roof it reaches; NaN if unknown."""
     table = kernels.context.table
     peaks = [table.devices.at(row) for row in rows.tolist()]
     flops = [rate.value if p and (rate := p.flops(dtype, True)) else np.nan for p in peaks]  # noqa: FBT003 - of Tensor Cores

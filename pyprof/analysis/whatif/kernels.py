@@ -26,14 +26,14 @@ class Kernels:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     bytes: NDArray[np.float64]
-    """The least that each row moves; NaN if unknown."""
+    """The least bytes that each row moves; NaN if unknown."""
     attention: Mask
     """Rows that a fused attention kernel has replaced."""
     dtype: str | None = None
     """The type that float32 was changed to."""
 
     def retimed(self, rows: Int64Array, ns: NDArray[np.float64], interval: Interval) -> Kernels:
-        """Return them with new times of some rows; errors of several changes are independent."""
+        """Return the rows with new times of some; errors of several changes are independent."""
         expected, low, high = self.ns.copy(), self.low.copy(), self.high.copy()
         before = np.maximum(self.ns[rows], 1)
         below = np.log(np.maximum(self.low[rows], 1) / before)

@@ -67,7 +67,7 @@ def rule(name: str) -> Callable[[Kernels], Prediction | Refusal]:
 
 
 def predict(kernels: Kernels, name: str) -> Prediction | Refusal:
-    """Keep each kernel's share of the roof, but for the difference of its family's on both cards.
+    """Scale each kernel's share of the roof by how its family's share differs between the cards.
 
     Kernels of unknown cost change as the others do together; copies from and to the host and
     communication stay.
@@ -134,7 +134,7 @@ def outcomes_of(*boards: Board) -> str:
 
 
 def _boards(context: RuleContext, rows: Mask) -> Mapping[int, Board] | str:
-    """Return the GPUs of the capture by their places in its column, or why there is one without."""
+    """Return the capture's GPUs by their index in the column `gpu`, or why one cannot be used."""
     gpu = context.table.records.dictionary("gpu")
     boards = {}
     for index in np.unique(gpu.index[rows]).tolist():
@@ -167,7 +167,7 @@ def _computed(context: RuleContext) -> Mask:
 
 
 def _ratios(kernels: Kernels, boards: Mapping[int, Board], target: Board) -> NDArray[np.float64]:
-    """Return each row's time there by its time here; NaN without a measured family or a cost."""
+    """Return each row's time there over its time here; NaN without a measured family or a cost."""
     costs, gpu = kernels.context.table.costs, kernels.context.table.records.dictionary("gpu").index
     flops = np.where(costs.flops >= 0, costs.flops, np.nan)
     ratio = np.full(len(kernels.ns), np.nan)
@@ -216,7 +216,7 @@ def time_ratio(
     here: Board,
     there: Board,
 ) -> NDArray[np.float64]:
-    """Return time there by time here of kernels of a family, in float32; NaN if not calibrated."""
+    """Return time there over time here of a family's kernels in float32; NaN if not calibrated."""
     roofs, shares = [], []
     for each in (here, there):
         rate, bandwidth = each.peaks.flops(DTYPE, tensor_core=False), each.peaks.bandwidth

@@ -1,4 +1,4 @@
-"""Chains of point-wise kernels as one kernel each, as torch.compile makes of them."""
+"""Chains of point-wise kernels as one kernel each, as torch.compile fuses them."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Recording:
     start_ns: Int64Array
     end_ns: Int64Array
     awaits: Int64Array
-    """Place of the kernel of another stream that each waited for; MISSING for none."""
+    """Index of the kernel of another stream that each waited for; MISSING for none."""
     wait_at: Int64Array
     """For each call that waited, the index of the first kernel launched after it."""
     wait_for: Int64Array
@@ -50,9 +50,9 @@ class Recording:
     wait_start_ns: Int64Array
     wait_end_ns: Int64Array
     queued_ns: float
-    """From a launch to its kernel's start on an idle stream, usually."""
+    """Usual time from a launch to its kernel's start on an idle stream."""
     gap_ns: float
-    """Between two kernels on a stream that has more to do, usually."""
+    """Usual time between two kernels on a stream with more work queued."""
 
 
 def recording(
@@ -93,7 +93,7 @@ def recording(
 
 
 def _ended_before(stream: IntArray, end: Int64Array) -> Int64Array:
-    """Return when the kernel before on the same stream had ended; 0 for the first."""
+    """Return when the previous kernel on the same stream had ended; 0 for the first."""
     order = np.argsort(stream, kind="stable")
     before = np.zeros(len(end), np.int64)
     same = stream[order][1:] == stream[order][:-1]
@@ -166,10 +166,10 @@ def replayed(
 
 
 _AT_ONCE = 1 << 16
-"""Rows that are Python's numbers at a time; all would take hundreds of MB."""
+"""Rows converted to Python numbers at a time; all at once would take hundreds of MB."""
 
 
 def _rows(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of columns of one length, as Python's numbers."""
+    """Yield the rows of columns of one length, as Python numbers."""
     for first in range(0, len(columns[0]), _AT_ONCE):
         yield from zip(*(each[first : first + _AT_ONCE].tolist() for each in columns), strict=True)

@@ -1,4 +1,4 @@
-"""The time of a step after a change: its savings subtracted, and replayed as the host launched."""
+"""The time of a step after a change: by subtracting savings, and by replaying the launches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _REPRODUCED = 0.03
 """How far a replay of the unchanged capture may be off its span."""
 _HOST_BOUND = 0.15
-"""From this difference of the two on, neither held on real pairs: the host changes, too."""
+"""If both estimates differ by more, neither held on real pairs: the host changes, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,9 @@ class StepTime:
     recorded: Recording
     now_ns: float
     steps: int | None
-    """How many they are; None: the whole capture."""
+    """Number of steps; None for the whole capture."""
     rows: Mask
-    """The rows of these steps, in the order of launches."""
+    """Mask of the rows of these steps, in the order of launches."""
     critical: Mask
     """Mask of the rows on the busiest device."""
     replayed_ns: float
@@ -76,7 +76,7 @@ def _span(recorded: Recording, ns: NDArray[np.float64], rows: Mask) -> float:
 
 
 def step_time(source: Source) -> StepTime | str:
-    """Return what steps take now, with what replays them; or why no step time is predicted."""
+    """Return the steps' time now, and what replays it; or why no step time is predicted."""
     records, capture = source.table.records, source.capture
     pids = np.unique(records.numpy("pid"))
     if capture is None or not capture.calls.num_rows:

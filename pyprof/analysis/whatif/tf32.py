@@ -16,7 +16,7 @@ CHANGE = "--dtype tf32"
 
 
 def predict(kernels: Kernels) -> Prediction | Refusal:
-    """Predict products at the share of TF32's peak that they reach of float32's."""
+    """Predict that products reach the same share of TF32's roof as of float32's."""
     context = kernels.context
     rows = np.flatnonzero(context.reason_startswith("TF32: off") & context.device_has("tf32"))
     if not len(rows):

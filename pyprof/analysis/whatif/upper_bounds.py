@@ -1,4 +1,4 @@
-"""Changes that no pair of captures was tried on: what they could gain at most, by the advice."""
+"""Changes that were not tested on pairs of captures: what they could gain at most, by advice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BOUNDS: Mapping[str, _Bound] = {
 
 
 def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | RefusedChange]:
-    """Yield what each change could gain at most, or why it could not."""
+    """Yield what each change could gain at most, or why it would gain nothing."""
     records, capture = source.table.records, source.capture
     entries = advice.advise(
         source.table, timeline(records, capture), capture, steps=find_steps(records, capture)

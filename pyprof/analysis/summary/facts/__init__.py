@@ -1,8 +1,8 @@
 """Facts of a summary: one number each, which text, page and JSON show. Found automatically.
 
 A module here has a LABEL of at most nine characters, a UNIT of `UNITS`, `summarise(source, rows)`,
-which sums up the chosen rows of a capture, and `value(sums)`, which makes the number of the sums of
-all captures, added by `merge_sums`; None if it is unknown. The first line of its docstring
+which sums up the chosen rows of a capture, and `value(sums)`, which computes the number from the
+sums of all captures, added up by `merge_sums`; None if unknown. The first line of its docstring
 describes the number.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
 
 UNITS = ("ns", "bytes", "share", "count")
-"""What a number is; views spell it accordingly."""
+"""What a number is; views format it accordingly."""
 
 
 class FactModule(Protocol):
@@ -35,7 +35,7 @@ class FactModule(Protocol):
         """Sum up the chosen rows of a capture (None: all), small enough to send."""
 
     def value(self, sums: Any) -> float | None:  # noqa: ANN401 - its own
-        """Make the number of the sums; None if unknown."""
+        """Compute the number from the sums; None if unknown."""
 
 
 @cache
@@ -51,7 +51,7 @@ def fact_sums(source: Source, rows: Mask | None) -> dict[str, Any]:
 
 
 def facts(sums: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """The facts that are known, of the sums of all captures."""
+    """The known facts, given the sums of all captures."""
     values = ((name, module, module.value(sums[name])) for name, module in modules().items())
     return tuple(
         Fact(name, module.LABEL, value, module.UNIT, (module.__doc__ or "").partition("\n")[0])
