@@ -42,7 +42,7 @@ class ReportSums:
     known: Coverage
     rows: int
     groups: Mapping[str, pa.Table]
-    """`totals.sums` by each column."""
+    """`op_totals.sums` by each column."""
     advice: AdviceSums
 
 

@@ -64,7 +64,7 @@ def event(**fields: Any) -> str:  # noqa: ANN401 - JSON
 _MOVED = re.compile(rb'"(ts|pid|id|External id)":(\d+)(?:\.(\d+))?')
 """Keys only: inside a JSON string these quotes would be escaped."""
 _APART = 1 << 22
-"""Linux's limit of process ids; viewers keep them in 32 bits."""
+"""Linux's maximum of process ids; viewers keep them in 32 bits."""
 _BLOCK_BYTES = 1 << 22
 _NS_DIGITS = 3
 

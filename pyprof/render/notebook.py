@@ -1,6 +1,6 @@
 """What a notebook shows of a recorded block: verdict, advice, tables of ops and lines.
 
-One piece of HTML that stands by itself: no script, nothing to load, every text escaped.
+One self-contained piece of HTML: no script, nothing to load, every text escaped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN_ADVICE = 3
 
 
 def message(name: str, text: str) -> str:
-    """Show a sentence in the place of tables."""
+    """Show a sentence instead of tables."""
     return f"<div><b>{escape(name)}</b>: {escape(text)}</div>"
 
 

@@ -1,6 +1,6 @@
 """A roofline as a picture, by matplotlib, without a display: PNG, SVG, PDF.
 
-The names of the roofs stand where they cover no point.
+The names of the roofs are placed where they cover no point, if there is room.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMED = 14
 """Points with a number and a line in the list beside the chart."""
 _WIDTH_IN, _HEIGHT_IN, _DPI = 12.0, 6.5, 150
 _MIN_AREA, _AREA = 12.0, 1400.0
-"""Points squared: of a point of no time, and more for one of all time."""
+"""Area in points squared of a point without time, and what a share of 1 adds to it."""
 _FONT_SIZE = 8
 _NAME_LETTERS, _LINE_LETTERS, _TITLE_LETTERS = 44, 56, 80
 _MIN_DISTANCE = 0.018
@@ -98,7 +98,7 @@ def _points(axes: Axes, points: list[Point]) -> None:
 
 
 def _measured(axes: Axes, points: list[Point]) -> None:
-    """Draw where each point is by its measured traffic, tied to where it is by the least."""
+    """Draw each point at its intensity by measured traffic, linked to that by least traffic."""
     moved = [point for point in points if point.measured]
     for point in moved:
         axes.plot([point.measured or 0, point.intensity], [point.flops_per_s / 1e12] * 2,
@@ -113,7 +113,7 @@ def _measured(axes: Axes, points: list[Point]) -> None:
 
 
 def _number(axes: Axes, points: list[Point]) -> None:
-    """Write each point's place in the list on it; points that cover each other share a label."""
+    """Write each point's number in the list on it; points that cover each other share a label."""
     scale = axes.transScale + axes.transLimits  # to 0 ... 1 over the axes
     labels: list[tuple[float, float, list[int]]] = []
     for index, point in enumerate(points, 1):
@@ -146,13 +146,13 @@ def _list(side: Axes, chart: Chart) -> None:
 
 TERA = 1e12
 _GAP = 3.0
-"""Between a roof and its name."""
+"""Distance between a roof and its name."""
 _APART = 12.0
-"""Between places that are tried, and between the parts of a roof that are kept clear."""
+"""Distance between positions that are tried, and between points of a roof that are kept clear."""
 
 
 class Box(NamedTuple):
-    """A place on the plane, in its units from the lower left."""
+    """A rectangle of the picture, in its unit from the lower left."""
 
     left: float
     bottom: float
@@ -171,7 +171,7 @@ class Label(NamedTuple):
     align: str
     """`left` or `right`: which end of the text is at x."""
     above: bool
-    """Whether it stands on y or hangs from it."""
+    """Whether y is the bottom of the text; else it is the top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class LogAxes:
     height: float
 
     def place(self, x: float | Floats, y: float | Floats) -> tuple[Floats, Floats]:
-        """Return the positions of values."""
+        """Return the positions of values in the picture."""
         (left, right), (bottom, top) = np.log(self.x), np.log(self.y)
         return (
             np.asarray((np.log(x) - left) / (right - left) * self.width),
@@ -263,7 +263,7 @@ def _line(on: LogAxes, roof: Roof) -> Iterator[Box]:
 
 
 def _flat(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
-    """Positions for a label along the flat part of a roof: right ones first, then further off."""
+    """Positions for a label along the flat part of a roof: closest first, from right to left."""
     ridge, y = map(float, on.place(roof.ridge, roof.flops_per_s / TERA))
     end = on.width - _GAP
     rights = [end, *np.arange(end - _APART, ridge, -_APART).tolist()]

@@ -23,7 +23,7 @@ def render(
     others: Mapping[str, str] | None = None,
     **context: Any,  # noqa: ANN401 - what the template shows
 ) -> str:
-    """Fill a template, which may include `others`, given by name, beside the files here."""
+    """Fill a template, which may include `others`, given by name, besides the files here."""
     return str(_environment(others or {}).get_template(template).render(**context))
 
 

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """Sums over rows, and a drawing of some of them."""
+    """What a capture sends for the page: sums over rows, and what its parts show."""
 
     summary: SummarySums
     facts: pa.Table
-    """What can be selected; see `facts.KEYS`."""
+    """What can be selected; see `cross_filter.KEYS`."""
     parts: Mapping[str, Any]
-    """What each part of the page found, by its name."""
+    """What each part of the page summed up, by its name."""
     tools: tuple[str, ...] = merged_by(merge_unique)
-    """What recorded the captures."""
+    """The profilers that recorded the captures."""
     began_ns: tuple[int, ...] = merged_by(merge_unique)
     """When the recordings began, ns since 1970, as far as recorded."""
     warnings: tuple[str, ...] = merged_by(merge_unique)
@@ -59,7 +59,7 @@ def summarise_page(
 ) -> Content:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names, with a memory snapshot.
 
-    Raises click.BadParameter if it names none.
+    Raises click.BadParameter if `chosen` names no step.
     """
     view = overview(source, chosen)
     facts = row_facts(source.table, view.rows)
@@ -80,7 +80,7 @@ _OF_AN_EPOCH_NS = 10**18
 
 
 def _began_ns(source: Source) -> tuple[int, ...]:
-    """When the first row began, or else the recording."""
+    """When the recording began, or else its first row, ns since 1970; () if unknown."""
     capture, records = source.capture, source.table.records
     if "start" not in records.columns or not records.rows:
         return ()
@@ -91,7 +91,7 @@ def _began_ns(source: Source) -> tuple[int, ...]:
 
 
 def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
-    """Make the page; with the text of source lines where `sources` is their folder."""
+    """Make the page, with the text of source lines if `sources`, their folder, is given."""
     answer, selectable = summary(content.summary), FilterData(content.facts)
     shown = [
         {"id": name, "title": part.TITLE, **context}
@@ -114,7 +114,7 @@ def html(content: Content, origin: Origin = Origin(), sources: Path | None = Non
 
 
 def _about(answer: Summary, content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
-    """What was captured, and how it came here."""
+    """What was captured, by which profiler, and with which command the page was made."""
     facts = {
         answer.processor: ", ".join(name or "a GPU without a name" for name in answer.gpus),
         "relative to": ", ".join(answer.peaks)
@@ -129,7 +129,7 @@ def _about(answer: Summary, content: Content, origin: Origin) -> Sequence[tuple[
 
 
 def _date(began_ns: Sequence[int]) -> str:
-    """Spell when the first recording began; "" where that is not known, or cannot be."""
+    """Format when the first recording began; "" if that is unknown or out of range."""
     if not began_ns:
         return ""
     try:

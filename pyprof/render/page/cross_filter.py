@@ -1,7 +1,7 @@
-"""What a selection on the page can ask for: GPU time by everything that a row is known by.
+"""What a selection on the page is computed from: GPU time by everything that identifies a row.
 
-One click on a line, a kernel, a point or a module leaves of every other part what shares time with
-it. The page finds that out itself, from the sums here.
+A click on a line, a kernel, a point or a module reduces every other part to what shares time with
+it. The page computes that itself, from the sums here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KEYS = ("op", "dir", "line", "stack", "layer", "kernel", "family", "tc", "bound")
 _MAX_FACTS = 4000
 _FRAME = "\n"
-"""Between the lines of a stack, which no line holds."""
+"""Separates the lines of a stack; no line contains it."""
 _CUT = 160
 
 
@@ -49,7 +49,7 @@ def _spelt_stack(frames: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AttributeIndex:
-    """The distinct combinations of a table's texts, and which of them each row has."""
+    """The distinct combinations of a table's texts, and the combination of each row."""
 
     combinations: pa.Table
     """KEYS, and the time (`ns`) and number (`rows`) of the rows that were chosen."""
@@ -78,7 +78,7 @@ def chosen_facts(facts: AttributeIndex) -> pa.Table:
 
 
 class FilterData:
-    """The facts as a page holds them: each text once, as a number; a key names some of them."""
+    """The facts as a page holds them: each text once, facts as numbers; a key selects some."""
 
     def __init__(self, facts: pa.Table) -> None:
         order = [("ns", "descending"), *((name, "ascending") for name in KEYS)]
@@ -120,7 +120,7 @@ class FilterData:
         return self._place.get(texts, -1)
 
     def named_key(self, names: Mapping[str, str]) -> str | None:
-        """Write a key of names as people read them, among them those of what has no name."""
+        """Write a key of names as people read them, such as `(no op)` for no name."""
         numbers = [f"{name}={self._spelt[name].get(text)}" for name, text in names.items()]
         return None if any(number.endswith("None") for number in numbers) else " ".join(numbers)
 
@@ -155,10 +155,10 @@ class FilterData:
 
 
 def _spell(name: str, text: str | None) -> str:
-    """Spell a text as the page's tables do."""
+    """Format a text as the page's tables do."""
     return NO_TEXT.get(name, "") if text is None else _SPELT.get(name, str)(text)
 
 
 _SPELT = {"line": short_line, "dir": part_name}
 NO_TEXT = {"layer": NO_LAYER, "op": "(no op)", "line": "(no line)", "dir": "unknown"}
-"""What stands where a fact has no text."""
+"""What is shown if a fact has no text."""

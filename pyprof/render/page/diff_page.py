@@ -22,7 +22,7 @@ _MAX_ROWS = 1000
 
 
 def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) -> str:
-    """Make the page; the largest changes only, where there are very many."""
+    """Make the page, with only the largest changes if there are very many."""
     header = diff_text.header(comparison)
     texts = len(comparison.keys) + 1
     columns = [Heading(title or "status", index < texts) for index, title in enumerate(header)]
@@ -107,7 +107,7 @@ class Bars(NamedTuple):
 
 
 def bars(stages: Sequence[Stage]) -> Bars:
-    """Place the bars; there must be a stage."""
+    """Place the bars; there must be at least one stage."""
     levels = [stages[0].from_ns, *(stage.to_ns for stage in stages)]
     low, high = min(levels), max(levels)
     begin_ns = max(low - _MARGIN * (high - low), 0.0) if high - low < _MIN_PART * high else 0.0

@@ -48,7 +48,7 @@ def roofline(
 ) -> Mapping[str, Any]:
     """Draw what ops achieve over their arithmetic intensity, below the roofs of their device.
 
-    The points of most time are labelled. Rings show ops by the DRAM traffic that was measured.
+    The points with most time are labelled. Rings show ops by the DRAM traffic that was measured.
     """
     return {
         "kind": "roofline",
@@ -171,7 +171,7 @@ _MAX_COLUMNS = 600
 
 
 def trend(steps: Steps) -> Mapping[str, Any]:
-    """Draw how long each step took; of very many, the longest of each few, with its own shares."""
+    """Draw how long each step took, or the longest of each group if very many, with its shares."""
     first, median_ns = steps.shown.start, steps.median_ns or 0
     values = np.asarray(steps.duration_ns[first : steps.shown.stop], float)
     group = max(-(-len(values) // _MAX_COLUMNS), 1)

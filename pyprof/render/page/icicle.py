@@ -66,7 +66,7 @@ def modules(layers: Sequence[LayerTime]) -> Node | None:
 
 
 OPS = ("dir", "op", "kernel")
-"""What the sums that `ops` takes are by."""
+"""The keys of the sums that `ops` takes."""
 
 
 def ops(sums: pa.Table) -> Node:
@@ -97,9 +97,9 @@ def _sum(name: str, children: list[Node]) -> Node:
 
 
 def boxes(root: Node, whole_name: str) -> list[IcicleBox]:
-    """Lay the tree out, children side by side below their parent; the longest boxes of it."""
+    """Lay the tree out, children side by side below their parent; return the longest boxes."""
     laid_out = list(_boxes(root, root.time_ns * _MIN_WIDTH, (), 0, 0, whole_name))
-    # A parent is at least as long as its children, and comes before them: none is left alone.
+    # A parent is at least as long as its children, and comes before them: no box lacks its parent.
     return sorted(laid_out, key=lambda box: -box.total_ns)[:_MAX_BOXES]
 
 

@@ -2,8 +2,8 @@
 
 A page holds some thousand boxes, a capture a million kernels. Kernels of a typical step and of the
 slowest one are boxes of their own, and so are the longest ones; the others join their neighbours on
-the stream, in boxes that know what most of their time was. The longest gaps are drawn, and all of
-these two steps. How many are left out is stated.
+the stream, in boxes that show what took most of their time. The longest gaps are drawn, and those
+of these two steps. How many are left out is stated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyprof.render.page.parts import PartInput
 
 _MAX_SINGLE = 30_000
-"""Kernels of a capture that are boxes of their own."""
+"""Maximum number of kernels of a capture that are boxes of their own."""
 _BINS = 400
 """Bins of a capture's time: what begins in one bin is joined, per stream."""
 _VISIBLE = 0.1
@@ -51,7 +51,7 @@ Texts = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
-    """What a lane draws, in the order of time. Times in ns from the capture's first."""
+    """The boxes of a lane, in the order of time. Times in ns from the capture's first kernel."""
 
     start: Int64Array
     length: Int64Array
@@ -60,7 +60,7 @@ class Boxes:
     rows: Int64Array
     """How many kernels it holds."""
     texts: Int64Array
-    """The place in `Lanes.texts` of its longest kernel's."""
+    """The index in `Lanes.texts` of its longest kernel's texts."""
     parts: Parts
 
 
@@ -69,7 +69,7 @@ class Parts:
     """What boxes of several kernels consist of: the kinds with most time in each."""
 
     box: Int64Array
-    """The place of the box in its lane."""
+    """The index of the box in its lane."""
     texts: Int64Array
     ns: Int64Array
     """Summed time."""
@@ -84,7 +84,7 @@ class Gap(NamedTuple):
 
 
 PAUSED = "paused"
-"""The profiler was: what ran is not known."""
+"""Cause of a gap while the profiler was paused: what ran then is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +120,12 @@ class Lanes:
 
     devices: tuple[DeviceLanes, ...]
     texts: tuple[Texts, ...]
-    """What boxes are known by: see `facts.KEYS`."""
+    """The texts that describe boxes: see `cross_filter.KEYS`."""
     marks: tuple[Mark, ...]
     """The first steps of the first capture."""
     marks_left_out: int
     typical: Mark | None
-    """The step after warm-up that takes nearest to the median."""
+    """The step after warm-up whose time is nearest to the median."""
     slowest: Mark | None
     length_ns: int
     devices_left_out: int
@@ -133,7 +133,7 @@ class Lanes:
     captures: int = 1
 
     def merged(self, other: Lanes) -> Lanes:
-        """Put the devices of another capture below these, as many as are shown."""
+        """Put the devices of another capture below these, as many as fit."""
         devices = [*self.devices]
         room = _MAX_LANES - sum(len(device.lanes) for device in devices)
         texts, placed = [*self.texts], {key: index for index, key in enumerate(self.texts)}
@@ -158,7 +158,7 @@ class Lanes:
 def _renumbered(
     device: DeviceLanes, own: Sequence[Texts], placed: dict[Texts, int], texts: list[Texts]
 ) -> DeviceLanes:
-    """Let a device's boxes name their texts by their place in a common list, which grows."""
+    """Renumber the texts of a device's boxes by their index in a common list, which grows."""
     boxes = [lane.boxes for lane in device.lanes]
     used = {
         index for box in boxes for texts in (box.texts, box.parts.texts)
@@ -180,7 +180,7 @@ def _renumbered(
 
 
 def lanes(gathered: PartInput) -> Lanes | None:
-    """Draw what was chosen of a capture; None if the records hold no times."""
+    """Draw the chosen rows of a capture; None if the records hold no times."""
     overview, records = gathered.overview, gathered.source.table.records
     if overview.timeline is None:
         return None
@@ -245,7 +245,7 @@ def _chosen_streams(
 def _marks(
     records: Records, overview: Overview, first: int
 ) -> tuple[Int64Array, Callable[[int], Mark]]:
-    """The steps on the GPU, and the mark of each."""
+    """The steps with work on the GPU, and a function that makes the mark of a step."""
     steps = overview.steps
     ended = last_ends(records, steps.of_row, len(steps))
     low, high = overview.chosen or (0, len(steps))
@@ -275,7 +275,7 @@ def _single(
 ) -> Mask:
     """Find the rows that get their own boxes: all if there are few, else those worth a look.
 
-    These are the example steps' first, then the longest that are separate from a bin's others.
+    These are those of the example steps, then the longest that stand out in their bin.
     """
     records, steps = gathered.source.table.records, gathered.overview.steps
     time = records.numpy("kDuration")
@@ -296,7 +296,7 @@ def _single(
 
 
 class _Texts:
-    """Numbers the facts of boxes as they come."""
+    """Numbers the facts of boxes in the order of their first use."""
 
     def __init__(self, gathered: PartInput) -> None:
         self._facts = gathered.facts
@@ -305,7 +305,7 @@ class _Texts:
         self.of_row = gathered.facts.of_row
 
     def places(self, facts: IntArray) -> Int64Array:
-        """Return the places of facts in the page's list; those that are new are added."""
+        """Return the indices of facts in the page's list, after adding those that are new."""
         for fact in np.unique(facts[self._number[facts] < 0]).tolist():
             self._number[fact] = len(self._order)
             self._order.append(fact)
@@ -332,7 +332,7 @@ def _lane(
     box = np.cumsum(begin, dtype=np.int32)
     box -= 1
     top = np.flatnonzero(time == np.maximum.reduceat(time, begins).take(box))
-    # of each box, the first of these
+    # the first of these in each box
     longest = top[np.flatnonzero(np.diff(box.take(top), prepend=np.int32(-1)))]
     number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
     return Lane(
@@ -349,7 +349,7 @@ def _lane(
 
 
 def _parts(box: IntArray, joined: Mask, fact: IntArray, time: Int64Array, texts: _Texts) -> Parts:
-    """Add up what joined boxes are made of, and keep of each box the sorts of most time."""
+    """Add up what joined boxes consist of, and keep the facts with most time in each box."""
     box, fact = box[joined], fact[joined]
     first, number = combinations(box, fact)
     ns = totals(number, time[joined], len(first))
@@ -361,7 +361,7 @@ def _parts(box: IntArray, joined: Mask, fact: IntArray, time: Int64Array, texts:
 
 
 def _begins(start: Int64Array, single: Mask, first: int, length: int) -> Mask:
-    """Mask of the rows that begin a box: a new bin, or a row of its own before it."""
+    """Mask of the rows that begin a box: single rows, rows after those, and the first of a bin."""
     bins = (start - first) * _BINS // max(length, 1)
     begins = single.copy()
     begins[1:] |= single[:-1] | (np.diff(bins) != 0)
@@ -386,7 +386,7 @@ def _device(
 
 
 def _drawn_first(start: Int64Array, end: Int64Array, examples: Sequence[Mark]) -> Int64Array:
-    """Order gaps: for half of the room the longest, then those of the steps looked at."""
+    """Order gaps: half of the maximum are the longest, then come those in the example steps."""
     longest = np.argsort(start - end, kind="stable")
     first, others = np.split(longest, [_MAX_GAPS // 2])
     inside = _within(start[others], examples)
@@ -394,7 +394,7 @@ def _drawn_first(start: Int64Array, end: Int64Array, examples: Sequence[Mark]) -
 
 
 def _within(start: Int64Array, marks: Sequence[Mark]) -> Mask:
-    """Mask of what begins in any of some steps."""
+    """Mask of the starts that are inside any of some steps."""
     inside = np.zeros(len(start), bool)
     for mark in marks:
         inside |= (start >= mark.start) & (start < mark.start + mark.length)

@@ -40,10 +40,10 @@ _COLOURS = {
 }  # fmt: skip
 _MAX_ROWS = 200
 _TREE = (1000.0, 320.0)
-"""Width and height of the treemap, in which its parts are as square as can be."""
+"""Width and height in which the treemap's parts are made as square as possible."""
 
 Key: TypeAlias = "Callable[..., str | None]"
-"""Makes of a line, an op or a layer what a click on it selects; None if nothing can be."""
+"""Returns what a click on a line, an op or a layer selects; None if nothing can be selected."""
 
 
 def page_of(devices: Sequence[DeviceMemory]) -> str:
@@ -91,7 +91,7 @@ class Picture:
 
 
 def _no_key(**_: str | None) -> None:
-    """Stand for pages on which nothing can be selected."""
+    """The key function of pages on which nothing can be selected."""
 
 
 def picture(
@@ -99,7 +99,7 @@ def picture(
     clock: Clock | None = None,
     key: Key = _no_key,
 ) -> Picture:
-    """Draw a device; beside a timeline, if the peak is in its time. `key` is what selects."""
+    """Draw a device, on the timeline's clock if the peak is in its time; `key` makes selections."""
     return Picture(
         head=words.device_name(device),
         sentences=tuple(map(without_folders, words.sentences(device))),
@@ -269,9 +269,9 @@ def _tip(category: str, block: HeldBlock) -> list[tuple[str, str]]:
 
 
 def divided(sizes: Sequence[float], frame: _Frame) -> list[_Frame]:
-    """Divide a frame by sizes, the largest first, into parts that are as square as can be.
+    """Divide a frame by sizes, the largest first, into parts that are as square as possible.
 
-    Row by row along the shorter side: a row takes another part as long as its worst gets no worse.
+    Row by row along the shorter side: a row takes another part if its worst shape gets no worse.
     """
     parts: list[_Frame] = []
     total = sum(sizes)

@@ -49,16 +49,16 @@ class Cell:
     sort: str = ""
     """Class of a text, for its colour or where it is cut."""
     value: str = ""
-    """What filters and CSV take it for, where that is not the text."""
+    """The value that filters and CSV use, if it is not the text."""
 
 
 class Heading(NamedTuple):
-    """Over a column."""
+    """The heading of a column."""
 
     title: str
     is_text: bool
     name: str = ""
-    """In filters (`tc=0`) and CSV; "" for the title."""
+    """Name in filters (`tc=0`) and CSV; "" if it is the title."""
     unit: str = ""
     """Unit of the numbers: `ns`, `%`."""
 
@@ -79,18 +79,18 @@ def _numbers(title: str, name: str = "", unit: str = "") -> Heading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sortable:
-    """A table."""
+    """A table that the page can sort and filter."""
 
     columns: Sequence[Heading]
     rows: Sequence[Sequence[Cell]]
     left_out: int = 0
     """Rows that the page leaves out to stay small."""
     left_out_ns: int = 0
-    """Their time."""
+    """Summed time of these rows."""
     keys: Sequence[str | None] = ()
     """The selection of each row; () if rows cannot be selected."""
     less: str = "shorter"
-    """What the rows that are left out are."""
+    """How the rows that are left out compare to those shown: `shorter` or `smaller`."""
 
     @property
     def keyed(self) -> Iterator[tuple[Sequence[Cell], str | None]]:
@@ -99,7 +99,7 @@ class Sortable:
 
     @property
     def left_out_time(self) -> str:
-        """Spell the time of the rows that are left out."""
+        """Format the time of the rows that are left out."""
         return duration(self.left_out_ns)
 
 
@@ -111,13 +111,13 @@ _WORD = "word"
 
 
 def text(value: str | None, note: str = "", sort: str = "") -> Cell:
-    """Make a cell of text; very long names are cut, and shown to be."""
+    """Make a cell of text; very long ones are cut, and end with `...`."""
     shown = DASH if value is None else value
     return Cell(shown if len(shown) <= _CUT else f"{shown[:_CUT]}...", note=note[:_CUT], sort=sort)
 
 
 def number(value: float | None, spelt: str) -> Cell:
-    """Make a cell of a number as it is spelt."""
+    """Make a cell of a number, shown as `spelt`."""
     return Cell(spelt, value)
 
 
@@ -284,7 +284,7 @@ def _tensor_cores(used: str | None) -> Cell:
 
 
 KERNELS = ("kernel", "op", "tc")
-"""What the sums that `kernels` takes are by."""
+"""The keys of the sums that `kernels` takes."""
 
 
 def kernels(sums: pa.Table, full: Mapping[str, str], selectable: FilterData) -> Sortable:
@@ -335,7 +335,7 @@ def line_table(answer: Lines, selectable: FilterData, code: Code | None = None) 
 
 
 def caller_table(answer: Lines, selectable: FilterData, code: Code | None = None) -> Sortable:
-    """The lines that only call others, which have the time."""
+    """The lines that only call others, by the time of their callees."""
     lines = [line for file in answer.files for line in file.lines if not line.own_ns]
     lines.sort(key=lambda line: -line.time_ns)
     return _line_table(answer, lines, selectable, code)
@@ -412,7 +412,7 @@ class Excerpt(NamedTuple):
 
 
 def excerpts(answer: Lines, code: Code) -> list[Excerpt]:
-    """The surroundings of the slowest lines whose source is found; what touches is one."""
+    """The surroundings of the slowest lines whose source is found; adjacent ones are joined."""
     slowest = _slowest(answer)[:_EXCERPTS]
     times = {(line.file, line.number): duration(line.own_ns) for line in slowest}
     shown: list[Excerpt] = []
@@ -433,7 +433,7 @@ def excerpts(answer: Lines, code: Code) -> list[Excerpt]:
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    """Split ascending numbers where one is left out."""
+    """Split ascending numbers into runs without gaps."""
     runs: list[list[int]] = []
     for number in numbers:
         if not runs or number != runs[-1][-1] + 1:

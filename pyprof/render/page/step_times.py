@@ -23,16 +23,16 @@ _NEEDED = ("pid", "device", "window", "start", "end")
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """Steps by GPU: in each step, from the GPU's end of the one before to its own."""
+    """Times of steps by GPU, each from the end of the previous step on the GPU to its own."""
 
     kind: str
-    """Kind of `steps.Steps`; steps of another kind are not those of the same number."""
+    """Kind of `steps.Steps`; steps of different kinds do not match by number."""
     names: tuple[str, ...]
     """Names of the GPUs."""
     duration_ns: tuple[Floats, ...]
     """One array for each GPU; NaN for a step in which it did nothing."""
     computing_ns: tuple[Floats, ...]
-    """The same, of compute time: ranks that wait for each other take equally long."""
+    """The same for compute time: ranks that wait for each other take equally long."""
     left_out: int = 0
 
     def merged(self, other: StepTimes) -> StepTimes:
@@ -54,12 +54,12 @@ class StepTimes:
 
     @property
     def steps(self) -> int:
-        """How many there are."""
+        """The number of steps."""
         return max((len(duration) for duration in self.duration_ns), default=0)
 
 
 def step_times(gathered: PartInput) -> StepTimes:
-    """Measure every step on every GPU; no GPU where no steps are known."""
+    """Measure every step on every GPU; without steps, the result has no GPUs."""
     overview, records = gathered.overview, gathered.source.table.records
     nothing = StepTimes(overview.steps.kind, (), (), ())
     if not len(overview.steps) or overview.timeline is None:

@@ -36,7 +36,7 @@ _SORTS = ("compute", "communication", "copy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """Rows of bins; bins in which nothing ran are not there."""
+    """Rows of bins; bins in which nothing ran are left out."""
 
     labels: list[str]
     length_ns: list[int]
@@ -47,7 +47,7 @@ class Strip:
     busy: Floats
     """Share of the bin, 0 to 1."""
     sort: list[str]
-    """What most of the busy time was."""
+    """Kind of work that took most of the busy time."""
     steps_left_out: int
 
     @property
@@ -63,7 +63,7 @@ class TimelineRow:
     name: str
     length_ns: int
     bins: tuple[Floats, Floats, Floats, Floats]
-    """Left and right ns from the row's start, share busy, number of the sort of work."""
+    """Left and right ns from the row's start, share busy, and index of the kind of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class DeviceRows:
 
     name: str
     step_kind: str
-    """Kind of `steps.Steps`; steps of another kind are not those of the same number."""
+    """Kind of `steps.Steps`; steps of different kinds do not match by number."""
     by_step: Mapping[int, TimelineRow]
     recordings: list[TimelineRow]
-    """What was recorded without a pause, to be shown where no steps are."""
+    """Periods recorded without a pause, shown if there are no steps to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Strips:
     def strip(self, capture_steps: StepTimes) -> Strip:
         """Choose the rows to show; `capture_steps` are the steps of all captures.
 
-        A step that is chosen for being slow in one may not be there of another.
+        A step that is chosen for being slow in one capture may be missing in another.
         """
         steps = [step for step in self.steps if step < capture_steps.count]
         duration_ns = np.array(capture_steps.duration_ns, np.int64)
@@ -163,7 +163,7 @@ def _most(devices: int) -> int:
 
 
 class _Worked(NamedTuple):
-    """When a device did anything, and what sort of work, in the order of _SORTS."""
+    """When a device did anything, and when each kind of work, in the order of _SORTS."""
 
     busy: Intervals
     compute: Intervals
@@ -205,7 +205,7 @@ def _shown_steps(
     worked = (ended[first:last] > 0) & (steps.duration_ns[first:last] > 0)
     all_steps = (first + np.flatnonzero(worked)).tolist()
     ended = np.maximum.accumulate(ended)
-    begun = ended - steps.duration_ns  # so that waiting for the first kernel is the step's own
+    begun = ended - steps.duration_ns  # so that the step includes the wait for its first kernel
     counts = {_most(count) for count in range(devices, _MAX_DEVICES + 1)}
     chosen = {step for most in counts for step in _some(all_steps, steps.duration_ns, most)}
     return tuple(all_steps), {

@@ -26,7 +26,7 @@ _SOURCES = {
 
 
 _TEXTS = 2
-"""The op and its direction, which is left out where none is known."""
+"""Columns of text: the op and its direction, which is left out if no op has one."""
 
 
 def _mean(name: str) -> Callable[[MeasuredOp], float | None]:
@@ -124,7 +124,7 @@ def numbers(measured: Measured, limit: int) -> list[dict[str, float | None]]:
 
 
 def section(answer: Summary, limit: int) -> Iterator[str]:
-    """The section of the summary; nothing if nothing was measured."""
+    """Yield the section of the summary; no line if nothing was measured."""
     if answer.measured is None:
         return
     yield formatting.heading(TITLE)

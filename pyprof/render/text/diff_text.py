@@ -46,15 +46,15 @@ LABELS = {
     "tensor": "Tensor Cores active (%)",
 }
 NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
-"""Stands for a list of changes without any."""
+"""Shown instead of an empty list of changes."""
 METRIC_HEADER = ("", "A", "B", "change", "change (%)", "± (%)", "")
 _NOT_SIGNIFICANT = "no significant change"
 _NEARLY_ALL = 0.995
-"""Steps with less of the time leave out something, as a warm-up."""
+"""Steps with a smaller share of the time leave something out, such as a warm-up."""
 
 
 def basis(comparison: Comparison) -> str:
-    """Say what the numbers are of."""
+    """Say whether the numbers are per step, or totals and why."""
     if comparison.per_step is None:
         return f"totals of both captures ({comparison.why_totals})"
     a, b = comparison.per_step
@@ -92,7 +92,7 @@ def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def _interval(metric: Metric) -> tuple[str, str]:
-    """Spell how sure a metric's change is."""
+    """Format how sure a metric's change is."""
     if metric.interval is None or metric.delta is None:
         return "", ""
     half = percent(metric.interval.half / metric.a) if metric.a else ""
@@ -132,7 +132,7 @@ def _names(key: Sequence[str | None]) -> Iterator[str]:
 
 
 def change_cells(entry: Change) -> tuple[str, ...]:
-    """Spell one change."""
+    """Format the cells of one change."""
     return (
         entry.status,
         duration(entry.a_ns) if entry.a else DASH,

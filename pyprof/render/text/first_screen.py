@@ -26,9 +26,9 @@ _MIN_GAIN = 0.01
 def first_screen(
     answer: Summary, by: str, top: int, depth: int | None, *, full: bool = False
 ) -> Iterator[str]:
-    """The sections but the last as wide as the terminal, each with an empty line behind it.
+    """All sections but the last, as wide as the terminal, each followed by an empty line.
 
-    The table of where time goes is by op, layer, line or host.
+    `by` is what the table of where time goes is by: op, layer, line or host.
     """
     if answer.chosen is not None:
         yield from summary_text.chosen_rows(answer.chosen, answer.processor)
@@ -54,7 +54,7 @@ def first_screen(
 
 
 def about(answer: Summary) -> Iterator[str]:
-    """The GPU, its peaks, how much is modelled, steps, MFU: the end of the first screen."""
+    """The GPU, its peaks, the share of known cost, steps, MFU: the end of the first screen."""
     if answer.chosen is None or answer.chosen.row_count:
         yield from summary_text.head(answer)
 
@@ -131,7 +131,7 @@ def _prediction(predicted: PredictedGain, *, full: bool) -> str:
 
 
 def _no_gain(answer: Summary) -> Iterator[str]:
-    """A sentence that nothing stands out, and in what."""
+    """Say that nothing stands out in what was looked at."""
     below = f"; {len(answer.advice)} below 1 % (-v)" if answer.advice else ""
     bound = next((each.subject for each in answer.verdict if each.about == "bound"), None)
     idle = bound in CAUSES
@@ -152,7 +152,7 @@ class _Column(NamedTuple):
     rank: int
     """Columns of the highest rank are left out first if there is no room."""
     cut: Callable[[str, int], str] | None = None
-    """Texts of the column may be cut, so."""
+    """How texts of the column are cut; None if they are not."""
     left: bool = False
 
 
@@ -197,13 +197,13 @@ def _place(op: OpTime) -> str:
 
 
 _MIN_TEXT = 24
-"""Cells that a longer text keeps at least."""
+"""Minimum width in cells of a text that is cut."""
 _WHOLE_TEXT, _SPARE = 40, 5
-"""Cells that it keeps before columns from this rank on, which matter less."""
+"""The same while there are columns of at least rank `_SPARE`, which matter less."""
 
 
 def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
-    """The ops that take most time, with their lines, or ranges of the user's; as wide as fits."""
+    """The ops that take most time, with their lines or the user's ranges; as wide as fits."""
     ops, width = answer.ops[:top], formatting.width()
     columns = [(each, [each.cell(op) for op in ops]) for each in _columns(answer, ops)]
     # an empty column is not shown
@@ -235,7 +235,7 @@ def _least(pair: _Shown, text: int = _MIN_TEXT) -> int:
 
 
 def _cut(columns: Sequence[_Shown], width: int) -> Iterator[_Shown]:
-    """Cut texts as far as the table is too wide, the longest first; no number is cut."""
+    """Cut texts until the table fits, if possible, the longest first; no number is cut."""
     sizes = [_natural(pair) for pair in columns]
     over = sum(sizes) + 2 * len(sizes) - 2 - width
     while over > 0:

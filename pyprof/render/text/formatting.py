@@ -48,7 +48,7 @@ def duration(ns: float | None) -> str:
 
 _MILLISECOND, _MICROSECOND = 1e6, 1e3
 _MIN_SHOWN = 0.001
-"""What is below has no digit in a column of such times."""
+"""Smaller times have no digit to show, and are written as `<0.001`."""
 
 
 def milliseconds(ns: float | None) -> str:
@@ -66,7 +66,7 @@ def _in(unit_ns: float, ns: float | None) -> str:
 
 
 def common_unit(times_ns: Iterable[float | None]) -> tuple[str, Callable[[float | None], str]]:
-    """Return `ms`, or `us` if no time reaches a millisecond, and what spells a time in it."""
+    """Return `ms`, or `us` if no time reaches a millisecond, and a function to format a time."""
     longest = max((abs(ns) for ns in times_ns if ns is not None), default=0.0)
     if 0 < longest < _MILLISECOND:
         return "us", partial(_in, _MICROSECOND)
@@ -74,12 +74,12 @@ def common_unit(times_ns: Iterable[float | None]) -> tuple[str, Callable[[float 
 
 
 def percent(share: float | None) -> str:
-    """Spell a share of 1 in %."""
+    """Format a share of 1 in %."""
     return DASH if share is None else f"{100 * share:.1f}"
 
 
 def number(value: float | None) -> str:
-    """Spell a rate with three digits that matter."""
+    """Format a rate with three significant digits."""
     return DASH if value is None else quantities.number(value)
 
 
@@ -89,7 +89,7 @@ def short_line(line: str | None) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Cut a long text, and show that it was."""
+    """Cut the end of a long text, and mark that with `...`."""
     return cut_end(text, width, _ELLIPSIS)
 
 
@@ -106,9 +106,10 @@ def cut_left(text: str, width: int) -> str:
 def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     """Break a sentence into lines that people read without scrolling.
 
-    `first` stands before it, `rest` before what goes on below.
+    `first` precedes the first line and `rest` the others: by default as many blanks as `first` has
+    characters.
 
-    Control characters, of a captured name, become blanks.
+    Control characters, as in captured names, become blanks.
     """
     indent = " " * len(first) if rest is None else rest
     lines = textwrap.wrap(
@@ -127,7 +128,7 @@ def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
 def wrap_columns(
     rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]
 ) -> list[str]:
-    """Align cells as `table` does; columns beyond the width go on below, indented."""
+    """Align cells as `table` does; columns beyond the width continue below, indented."""
     wide = widths(rows, header)
     parts: list[list[int]] = []
     used = room = width()
@@ -150,7 +151,7 @@ def wrap_columns(
 def table(
     rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int], gap: str = _GAP
 ) -> list[str]:
-    """Align cells under their header; columns to the right, but those of `left`."""
+    """Align cells under their header: columns in `left` to the left, others to the right."""
     lines = [tuple(header), *(tuple(row) for row in rows)]
     wide = widths(lines[1:], header)
     return [
@@ -170,7 +171,7 @@ def layout_table(
 ) -> Iterator[str]:
     """Align cells as `table` does, in lines as wide as the terminal, with the header marked.
 
-    What is too wide has its columns closer together; then headers stand on two lines; then the
+    If a table is too wide, its columns move closer together; then headers take two lines; then the
     texts of `cuts` are cut, each by its rule; then columns continue below. No number is cut.
     """
     cutters, room = cuts or {}, width()
@@ -194,13 +195,13 @@ def layout_table(
 
 
 _MIN_TEXT = 16
-"""Cells that a text keeps, where it has as many."""
+"""Minimum width in cells of a text that is cut."""
 
 
 def _shrunk(
     wide: Sequence[int], heads: Sequence[Sequence[str]], over: int, cutters: Mapping[int, object]
 ) -> list[int] | None:
-    """Make the widest of some columns narrower, until that is enough; None if it cannot be."""
+    """Narrow the columns that have most to spare until the table fits; None if it cannot."""
     sizes = [*wide]
     least = [max(_MIN_TEXT, *(cells(head[place]) for head in heads)) for place in range(len(wide))]
     for _ in range(over):
@@ -221,9 +222,9 @@ def _cut_cells(
 
 
 def colours(target: str) -> bool:
-    """Whether output to `target` may be coloured: on stdout, unless NO_COLOR refuses it.
+    """Whether output to `target` may be coloured: only on stdout, and not if NO_COLOR is set.
 
-    It is a terminal, or FORCE_COLOR asks for it.
+    Stdout must be a terminal, or FORCE_COLOR must be set.
     """
     if target != output_file.STDOUT or os.environ.get("NO_COLOR"):
         return False
@@ -233,14 +234,14 @@ def colours(target: str) -> bool:
 
 
 def heading(text: str) -> str:
-    """Mark a line as a heading; `plain` takes the mark away."""
+    """Mark a line as a heading; `finish` removes the mark from uncoloured output."""
     return click.style(text, bold=True)
 
 
 def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
-    """Make bytes of lines; without colours unless they are wanted.
+    """Encode lines, without colours unless they are wanted.
 
-    Whatever a captured name holds that would break lines, or rule a terminal, becomes blanks.
+    Characters in captured names that would break lines or control a terminal become blanks.
     """
     text = "".join(f"{sanitize.multiline(line.replace(_END, ' '))}\n" for line in lines)
     return (text if coloured else click.unstyle(text)).encode()
@@ -254,17 +255,17 @@ def count(value: float | None) -> str:
 
 
 def amount(value: float | None, unit: str) -> str:
-    """Spell FLOPs or bytes with a decimal prefix: `1.5 GB`."""
+    """Format FLOPs or bytes with a decimal prefix: `1.5 GB`."""
     return DASH if value is None else quantities.amount(value, unit)
 
 
 def change(fraction: float | None) -> str:
-    """Spell a relative change with its sign: `+3.2 %`."""
+    """Format a relative change with its sign: `+3.2 %`."""
     return DASH if fraction is None else quantities.change(fraction)
 
 
 def part_name(direction: str | None) -> str:
-    """Name a part of the step, which records have as `fprop` and so on."""
+    """Name a part of the step, which records store as `fprop` and so on."""
     return PARTS.get(direction or "", direction or "unknown")
 
 
@@ -272,7 +273,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#!|~$&])")
 
 
 def escape(text: str) -> str:
-    """Quote what Markdown, or HTML in it, would take for its own; line ends become blanks."""
+    """Escape the special characters of Markdown, and of HTML in it; line ends become blanks."""
     return _SPECIAL.sub(r"\\\1", " ".join(sanitize.single_line(text).split()))
 
 

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 _MUCH, _SHOWN = 1, 0.1
-"""Percentage points by which copies must raise the known share to be worth a word, if that is not
-twice what it is without them; and those that show."""
+"""Percentage points by which copies must raise the known share to be mentioned, unless they double
+it; and the fewest that show."""
 
 
 def without_copies(known: KnownCost) -> str:
-    """The share of kernels alone as the end of a sentence; "" unless copies raise that of all."""
+    """The known share of kernels alone, to end a sentence; "" unless copies raise that of all."""
     percent = 100 * known.known_share
     if known.kernel_known_share is None:
         return ""

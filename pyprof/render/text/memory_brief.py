@@ -18,9 +18,9 @@ _KEYS = ("category", "layer", "line", "op")
 
 
 def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
-    """The section of a summary, with an empty line behind it: the highest peak and its parts.
+    """Yield the section of a summary, and an empty line: the highest peak and its parts.
 
-    Nothing for no devices.
+    Yields nothing without devices.
     """
     if not analysed:
         return

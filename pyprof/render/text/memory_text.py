@@ -39,7 +39,7 @@ def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> It
 
 
 def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
-    """Tabulate how high devices peak; nothing for none."""
+    """Tabulate the peaks of devices; yields nothing without devices."""
     if not analysed:
         return
     yield formatting.heading("Peaks of memory, the highest first")
@@ -134,7 +134,7 @@ def _held_then(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[st
 
 
 def device_name(device: DeviceMemory) -> str:
-    """Name a device, with its rank where that is known."""
+    """Name a device, with its rank if that is known."""
     return device.device if device.rank is None else f"rank {device.rank}, {device.device}"
 
 
@@ -216,7 +216,7 @@ def _reserved(device: DeviceMemory) -> str:
 
 
 def size(value: float | None) -> str:
-    """Spell bytes with a decimal prefix."""
+    """Format bytes with a decimal prefix."""
     return formatting.amount(value, "B")
 
 
@@ -265,7 +265,7 @@ def _stacks(stacks: Sequence[HeldStack], total: int, when: str, top: int) -> Ite
 
 
 def name_of(key: str, name: str | None) -> str:
-    """Spell what memory is grouped by."""
+    """Format the name of a group of memory."""
     if name is None:
         return _UNKNOWN
     if key == "size":
@@ -364,7 +364,7 @@ def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
 
 
 def layer_name(checkpointed: CheckpointedLayer) -> str:
-    """Name a layer, or all blocks of a list, with how many they are."""
+    """Name a layer, or all blocks of a list, with their number."""
     count = checkpointed.block_count
     return checkpointed.layer if count == 1 else f"{checkpointed.layer} (all {count:,})"
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _HEADER = ("Type", "Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
 _EXPONENT_FROM = 99_999.5
-"""Five digits do not spell it."""
+"""From this value on, five digits would need an exponent."""
 _NAME_WIDTH = 100
 
 
 def write(answer: NvprofTables, file: BinaryIO, *, as_csv: bool, raw: bool = False) -> None:
-    """Write the tables, for people or as one CSV with times in ns; `raw`: formulas as they are."""
+    """Write the tables, for people or as one CSV with times in ns; `raw` keeps formulas."""
     file.write((_csv(answer, raw=raw) if as_csv else _tables(answer)).encode())
 
 

@@ -33,7 +33,7 @@ _SHOWN = {
 
 
 def overview(rows: Sequence[CardPeaks]) -> Iterator[str]:
-    """Show a device a line, and what is doubtful below."""
+    """Show each device on a line, and doubts below."""
     for basis in (DATASHEET, MEASURED):
         chosen = [row for row in rows if row.basis == basis]
         if not chosen:
@@ -79,7 +79,7 @@ def each(rows: Sequence[CardPeaks]) -> Iterator[str]:
 
 
 def as_csv(rows: Sequence[CardPeaks]) -> bytes:
-    """Write every figure, quoted; empty if there is none."""
+    """Write every figure, quoted; unknown ones are empty."""
     file = io.StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
     keys = list(dict.fromkeys([*RATE_KEYS, *(key for row in rows for key in row.tflops)]))

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.stragglers import StragglerCost
 
 _MIN_SHARE = 0.005
-"""A straggler costs at least this share of a step; less is no news."""
+"""A straggler's own time exceeds that of others by more than this share of a step."""
 _SHOWN = 3
 _UNEVEN = 1.1
 _BUBBLE = 0.05
-"""From this share of a rank's time on, a bubble is worth a word."""
+"""A bubble is mentioned if it takes more than this share of a rank's time."""
 _NOTHING = "No rank, link or layer stands out."
 _ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
@@ -43,7 +43,7 @@ _ALONE = "Only one rank: nothing to compare; name the captures of the other rank
 def in_words(job: RankComparison) -> Iterator[str]:
     """Name the straggler and the slow links, most expensive first, and the uneven layer.
 
-    Says so where there are none.
+    Says so if there are none.
     """
     findings = sorted([*_stragglers(job), *_slow(job)], key=lambda entry: -entry[0])
     lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
@@ -157,14 +157,14 @@ def _slow(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
 
 
 def spelled(key: CollectiveKey) -> str:
-    """Spell a sort of collective for a sentence."""
+    """Format a kind of collective for a sentence."""
     about = "about " if key.mixed else ""
     size = "" if key.bytes is None else f" of {about}{amount(key.bytes, 'B')}"
     return f"{key.kind or 'collective'}{size}"
 
 
 def _roles(comparison: RankComparison) -> Iterator[str]:
-    """Name the stage with the largest bubble, and the rank whose experts get most."""
+    """Name the stage with the largest bubble, and the rank whose experts receive most."""
     staged = [one for one in comparison.ranks if one.bubble_ns is not None and one.span_ns]
     worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
     if worst is not None and (share := (worst.bubble_ns or 0) / worst.span_ns) > _BUBBLE:
@@ -295,7 +295,7 @@ def _mostly_at(job: RankComparison) -> dict[int, str]:
 
 
 def parallelism(comparison: RankComparison, top: int) -> Iterator[str]:
-    """Tabulate what process groups are for, as far as known."""
+    """Tabulate what process groups are used for, as far as that is known."""
     if not any(axis.role for axis in comparison.axes):
         return
     header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import DeviceUse, Fact, OpTime, PeakUse, StepTimes, Summary
 
 _MAX_ROWS = 5
-"""Rows of the tables beside the requested one."""
+"""Maximum rows of the tables besides the requested one."""
 _NAME_WIDTH = 40
 _LABEL = 10
 
@@ -101,7 +101,7 @@ def _link_methods(found_by_ns: Mapping[str, int]) -> Iterator[str]:
 
 
 USUAL_METHODS = ("launch", "forward op")
-"""How ops are found outside of graphs, which needs no word."""
+"""How ops are found outside of graphs; methods are listed only if there are others."""
 
 
 def _labelled(label: str, value: str) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _steps(steps: StepTimes, ranges: str) -> str:
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _TREND = 60
-"""Characters for the times of all steps; with more steps each is for several, by the slowest."""
+"""Maximum characters of the trend; if there are more steps, each shows the slowest of several."""
 _SLOWEST = 3
 
 
@@ -218,7 +218,6 @@ _BUSY: tuple[_Row, ...] = (
     ("  overlap of these", lambda device: device.overlap_ns),
     ("idle", lambda device: device.idle_ns),
 )
-_INDENTED = "    "
 
 
 _MAX_ACROSS = 4
@@ -246,9 +245,7 @@ def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
     """The table for a few GPUs, with an explanation of causes; None if it is too wide."""
     unit, spell = formatting.common_unit(device.span_ns for device in devices)
     rows = [_time_row("span", devices, lambda device: device.span_ns, "", spell)]
-    above = 0
     for name, measure in _BUSY:
-        above = above if name.startswith(_INDENTED) else max(map(measure, devices))
         if any(map(measure, devices)) or not name.startswith(" "):
             rows.append(_time_row(name, devices, measure, "", spell))
     meanings = CPU_CAUSES if all(device.on_cpu for device in devices) else MEANINGS
@@ -345,7 +342,7 @@ def below_ops(answer: Summary, limit: int) -> Iterator[str]:
 
 
 def _above_peak(ops: Sequence[OpTime]) -> Iterator[str]:
-    """Remark on rates that the device cannot reach, by what explains them."""
+    """Report rates that the device cannot reach, grouped by what explains them."""
     names: dict[str, dict[str, None]] = {}
     for op in ops:
         if op.above_peak:
@@ -369,7 +366,7 @@ _Pair = tuple["float | None", "float | None"]
 
 
 class Times:
-    """How a table spells its times: per step where a step is what is judged, in one unit."""
+    """How a table formats its times: in one unit, and per step if the verdict is about a step."""
 
     def __init__(self, answer: Summary, pairs: Iterable[_Pair]) -> None:
         """Choose the unit that suits all of the table's times."""
@@ -378,7 +375,7 @@ class Times:
         self.unit = f"{unit}/step" if self._per_step else unit
 
     def spelt(self, time_ns: float | None, step_ns: float | None) -> str:
-        """Spell one of the times, without the unit."""
+        """Format one of the times, without the unit."""
         return self._spell(self._shown(time_ns, step_ns))
 
     def _shown(self, time_ns: float | None, step_ns: float | None) -> float | None:
@@ -386,7 +383,7 @@ class Times:
 
 
 def _is_per_step(answer: Summary) -> bool:
-    """Steps that are guessed in a small part of the time are none to speak of."""
+    """Whether times are per step: not if steps are guessed in only a small part of the time."""
     judged = answer.step is None or answer.step.step_count is not None
     return bool(answer.steps.averaged_count) and judged
 
@@ -442,7 +439,7 @@ _MAX_INDENTED = 16
 
 
 def scope_sentences(answer: Summary) -> list[str]:
-    """What advice was looked for in, unless some was found, and in what not, with reasons."""
+    """State where advice was looked for, unless some was found, and where not, with reasons."""
     missing = [
         f"Not looked at: {', '.join(subjects)}: {reason}."
         for reason, subjects in answer.advice_missing.items()

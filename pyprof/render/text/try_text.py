@@ -1,4 +1,4 @@
-"""What came of the changes of a trial, as text: a table, losses, kernels, the lines to change."""
+"""The outcome of each change of a trial, as text: a table, losses, kernels, the lines to change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HEADER = ("change", "verdict", "time", "95 % interval", "predicted", "memory", "losses")
 TEXTS = (0, 1, 6)
-"""Which of the columns are texts."""
+"""Indices of the columns that are texts."""
 _KERNELS = 3
 _MAX_SHOWN = 100
 _DIGITS = 5
@@ -85,7 +85,7 @@ def row(change: TriedChange, base: TrialBaseline) -> tuple[str, ...]:
 
 
 def ratio_text(value: float | None) -> str:
-    """Format a ratio: `0.82x`; what is beyond 100 times as much or as little is cut."""
+    """Format a ratio: `0.82x`; beyond a factor of 100, only this limit is shown."""
     if value is None:
         return DASH
     if value > _MAX_SHOWN:
@@ -135,7 +135,7 @@ def sentences(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
 
 
 def losses_sentence(loss: LossCheck, base: TrialBaseline) -> str:
-    """Say what losses are with a change that alters them; "" for one that does not."""
+    """Say how a change alters the losses; "" if it does not."""
     if not loss.count or loss.within_noise or loss.last is None or loss.last_baseline is None:
         return ""
     repeats = "it repeats exactly"

@@ -47,7 +47,7 @@ def predicted_changes(answer: WhatIf) -> Iterator[str]:
 
 
 def step_sentence(change: PredictedChange, steps: int | None) -> str:
-    """Return the time of a mean step, of all without steps, or why it is not predicted."""
+    """Return the time of a mean step, or of all work without steps, or why it is not predicted."""
     if change.step_ns is None:
         return f"The time of a step is not predicted: {change.step_why}."
     time = change.step_ns

@@ -3,7 +3,7 @@
 Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which returns what its
 template shows as `part`, or None if a capture has nothing for it. The template is the file
 `templates/parts/NAME.html.j2`, or the text TEMPLATE. A part that needs more than the answer and the
-facts has `summarise`, too: what it returns, merged by `merge_sums`, is `page.data` in the end.
+facts also has `summarise`: its results, merged by `merge_sums`, become `page.data`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PartInput:
     overview: Overview
     facts: AttributeIndex
     snapshot: str | None = None
-    """A memory snapshot of the same run, where the user names one."""
+    """A memory snapshot of the same run, if the user names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Page:
     data: Any
     """The merged results of the part's own `summarise`; None if it has none."""
     sources: Path | None
-    """The folder of the user's source, where its text may be shown."""
+    """The folder of the user's source, if its text may be shown."""
 
     @property
     def on(self) -> str:
-        """Whose time it is."""
+        """The kind of processor whose time it is."""
         return self.answer.processor
 
 
@@ -58,7 +58,7 @@ class Part(Protocol):
     TITLE: str
     ORDER: int
     TEMPLATE: str
-    """If no file is its template."""
+    """The text of the template, if it is not a file."""
 
     def section(self, page: Page) -> Mapping[str, Any] | None:
         """Return the values of the part's template; None if there is nothing to show."""

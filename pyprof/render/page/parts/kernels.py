@@ -41,6 +41,6 @@ def summarise(gathered: PartInput) -> Kernels:
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Return the table."""
+    """Return the table of kernels."""
     kernels: Kernels = page.data
     return {"kernels": sections.kernels(kernels.sums, kernels.full_names, page.selectable)}

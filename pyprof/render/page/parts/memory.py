@@ -76,7 +76,7 @@ def _clock(gathered: PartInput) -> Clock | None:
 
 
 def _recorded(gathered: PartInput) -> Iterator[Recorded]:
-    """Read the snapshot that was named, which belongs to the capture, or what lies beside it."""
+    """Read the snapshot that the user named, or else the recordings beside the capture."""
     source = gathered.source
     if gathered.snapshot is not None:
         return recordings([gathered.snapshot], source.capture)
@@ -106,7 +106,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
 
 
 def _key(selectable: FilterData, **texts: str | None) -> str | None:
-    """Write the key of a line, an op, or a layer, which memory knows by its innermost name only."""
+    """Write the key of a line, an op or a layer; memory has only the innermost name of a layer."""
     layer = texts.get("layer")
     if layer is None:
         return selectable.key(**texts)

@@ -19,12 +19,12 @@ TITLE, ORDER = "Modules", 70
 
 
 def summarise(gathered: PartInput) -> pa.Table:
-    """Sum up the chosen rows by what replaces modules."""
+    """Sum up the chosen rows by direction, op and kernel, which replace unknown modules."""
     return op_totals.sums(gathered.source.table, OPS, gathered.overview.rows)
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """The figure."""
+    """The figure of the tree, with its title."""
     root = icicle.modules(page.answer.layers)
     title = "Modules" if root else "Ops and their kernels (the capture has no layers)"
     boxes = icicle.boxes(root or icicle.ops(page.data), f"all {page.on} time")

@@ -15,5 +15,5 @@ TITLE, ORDER = "Ops", 7
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """The table."""
+    """The table of ops."""
     return {"ops": sections.ops(page.answer, page.selectable)}

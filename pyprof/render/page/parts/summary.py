@@ -16,7 +16,7 @@ TITLE, ORDER = "Time", 10
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """The cards, and what stands below them."""
+    """The cards, and the tables below them."""
     answer = page.answer
     devices = sections.devices(answer)
     return {

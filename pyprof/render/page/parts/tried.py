@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TITLE, ORDER = "Tried", 12
 _MIN_EXTENT, _MAX_EXTENT = math.log(1.25), math.log(8)
-"""Extent of the bars' axis to each side of 1; what is beyond is cut."""
+"""Extent of the bars' axis to each side of 1; longer bars are cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriedData:
-    """A trial, as one capture of it has it beside itself."""
+    """The trial whose results lie beside a capture."""
 
     answer: Try = merged_by(first)
     """The answer of the first capture: captures of one page are from one run."""

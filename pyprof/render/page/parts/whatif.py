@@ -17,7 +17,7 @@ TITLE, ORDER = "What if", 7
 
 
 class Bar(NamedTuple):
-    """A time and its interval, in % of the time now."""
+    """A time and its interval, in % of the time now or of the interval's end, if that is longer."""
 
     expected: str
     low: str
@@ -25,7 +25,7 @@ class Bar(NamedTuple):
 
 
 def summarise(gathered: PartInput) -> WhatIf | None:
-    """Predict; None for some of the steps, which are not predicted by themselves."""
+    """Predict changes; None if steps are chosen, which are not predicted by themselves."""
     if gathered.overview.rows is not None:
         return None
     return summarise_whatif(gathered.source, kernels_only=True)

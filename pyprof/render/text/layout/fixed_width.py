@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 _SCALABLE = ("ns", "FLOP", "byte")
 _SHORTEST = 12
-"""Characters that a shortened text keeps, where its column had as many."""
+"""Width of a column whose texts are shortened most, unless it is narrower anyway."""
 _SCALED, _NO_PREFIX = len("1.234k"), len("999")
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnWidth:
-    """What one column needs."""
+    """The widths that one column needs."""
 
     column: Column
     whole: int
-    """For every number as it is; 0 for texts."""
+    """Width for every number as it is; 0 for texts."""
     least: int
-    """The same, with lists of numbers cut behind the first."""
+    """The same, with lists of numbers cut after the first."""
     scaled: int
-    """For numbers with prefixes."""
+    """Width for numbers with prefixes."""
 
     @property
     def is_text(self) -> bool:
@@ -58,14 +58,14 @@ class ColumnWidth:
         return min(len(self.column.header), self.column.width or len(self.column.header))
 
     def plus(self, other: ColumnWidth) -> ColumnWidth:
-        """Take in more rows."""
+        """Return the widths that these rows and others need."""
         pairs = ((self.whole, other.whole), (self.least, other.least), (self.scaled, other.scaled))
         return ColumnWidth(self.column, *map(max, pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns that are shown, and how wide."""
+    """The columns that are shown, and their widths."""
 
     columns: tuple[Column, ...]
     widths: tuple[int, ...]
@@ -79,7 +79,7 @@ class Layout:
 
 
 def scalable(column: Column) -> bool:
-    """Whether a prefix keeps enough digits: of amounts it does, of identifiers it does not."""
+    """Whether a prefix keeps enough digits: for amounts it does, for identifiers it does not."""
     return column.kind in (INT, FLOAT) and column.unit in _SCALABLE and not column.exact
 
 
@@ -127,7 +127,7 @@ def _scaled_width(column: Column, values: pa.Array | pa.ChunkedArray, full_width
 
 
 def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -> Layout:
-    """Fit columns into `width` characters; those at the right end that find no room are dropped.
+    """Fit columns into `width` characters; those at the right end that do not fit are dropped.
 
     Raises PyprofError if not even the first fits.
     """
@@ -187,7 +187,7 @@ DASH = "-"
 
 
 def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
-    """Write RFC 4180 with every field in quotes; what is not known is empty."""
+    """Write RFC 4180 with every field in quotes; unknown values are empty."""
     header = ",".join(f'"{column.header}"' for column in columns)
     file.write(f"{header}\n".encode())
     options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
@@ -199,7 +199,7 @@ def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: Bina
 
 
 def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
-    """Write fields separated by blanks; what is not known is `-`."""
+    """Write fields separated by blanks; unknown values are `-`."""
     file.write((" ".join(column.header for column in columns) + "\n").encode())
     for batch in batches:
         texts = [spelt(batch.column(index)) for index in range(len(columns))]
@@ -245,7 +245,7 @@ _PATHS = ("layer", "trace", "line", "module")
 
 
 def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
-    """Shorten texts to a width, and mark those that were; of numbers in a list keep whole ones."""
+    """Shorten texts to a width, with a mark; lists of numbers are cut between two numbers."""
     if column.name in ("trace", "line"):
         texts = without_folders(texts)
     measure_width = max(size - len(MARK), 0)
@@ -260,12 +260,12 @@ def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
 
 
 def without_folders(texts: pa.Array) -> pa.Array:
-    """Leave of `folder/file.py:12`, or a stack of them, `file.py:12` of the innermost."""
+    """Reduce `folder/file.py:12`, or a stack of such lines, to the innermost `file.py:12`."""
     return pc.replace_substring_regex(texts, r"^.*[/\\,]", "")
 
 
 def spelt(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Make texts of values, of one line each: a user's layer may have any name."""
+    """Format values as texts of one line each: a user's layer may have any name."""
     if pa.types.is_string(values.type):
         values = pc.replace_substring_regex(values, sanitize.UNSAFE, " ")
     if pa.types.is_floating(values.type):

@@ -1,4 +1,4 @@
-"""Numbers as people read them: four digits that matter, SI prefixes. Whole columns at a time."""
+"""Numbers as people read them: four significant digits, SI prefixes. Whole columns at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def rounded(values: Numbers) -> pa.Array:
-    """Spell floats with four digits that matter, nine after the point at most; null stays null."""
+    """Format floats with four significant digits, at most nine after the point; null stays null."""
     numbers = _floats(values)
     places = _places(numbers)
     texts = [
@@ -45,14 +45,14 @@ def rounded_width(values: Numbers) -> int:
 
 
 def _places(numbers: Floats) -> Int64Array:
-    """Say how many digits stand after the point; below 0 where those would all be 0."""
+    """Return the number of digits after the point; below 0 if those would all be 0."""
     places = DIGITS - 1 - _exponent(numbers)
     lost = places > _MAX_PLACES + DIGITS - 1
     return np.where(lost, -1, np.clip(places, 0, _MAX_PLACES))
 
 
 def _exponent(numbers: Floats) -> Int64Array:
-    """The power of ten of numbers rounded to four digits; 0 of 0."""
+    """The power of ten of numbers rounded to four digits; 0 for 0."""
     size = np.abs(np.where((numbers == 0) | np.isnan(numbers), 1, numbers))
     size = np.maximum(size, _TINIEST)  # below, the powers of ten are 0
     power = _power(size)
@@ -62,14 +62,14 @@ def _exponent(numbers: Floats) -> Int64Array:
 
 
 def _power(size: Floats) -> Floats:
-    """The power of ten of positive numbers; 0 of 0."""
+    """The power of ten of positive numbers; 0 for 0."""
     return np.floor(np.log10(np.where(size == 0, 1, size)))
 
 
 def scaled(values: Numbers, unit: str) -> pa.Array:
-    """Spell numbers of a unit (`ns` or a count) with four digits and a prefix: 4.663T, 400.0ms.
+    """Format numbers of a unit (`ns` or a count) with four digits and a prefix: 4.663T, 400.0ms.
 
-    A whole number below 1000 is spelt as it is; null stays null.
+    An integer below 1000 stays as it is; null stays null.
     """
     prefixes = _NS_PREFIXES if unit == "ns" else _PREFIXES
     numbers = _floats(values)
@@ -91,7 +91,7 @@ def _spelt_whole(numbers: Floats) -> pa.Array:
 
 
 def _pointed(digits: pa.Array, point: Int64Array) -> pa.Array:
-    """Put a point after some of the four digits of each text."""
+    """Put a decimal point after the first `point` of the four digits of each text."""
     digits = pc.utf8_lpad(digits, DIGITS, "0")
     for index in range(1, DIGITS):
         parts = (pc.utf8_slice_codeunits(digits, *cut) for cut in ((0, index), (index,)))

@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from pyprof.render.text.layout.fixed_width import Render
 
 SCREEN = ("op", "line", "kernel", "sil", "tc", "flops", "eff", "bound", "why")
-"""What answers which op is slow, where, and why."""
+"""Columns that answer which op is slow, where, and why."""
 FULL = (
     *("idx", "dir", "module", "op", "line", "kernel", "params", "sil", "tc", "flops", "bytes"),
     *("tflops", "gbs", "ai", "eff", "bound", "family", "via", "why"),
 )
-"""What `--full` shows."""
+"""Columns that `--full` shows."""
 
 _TELLING = ("sil", "op", "eff", "bound", "tc", "line", "kernel", "flops", "why")
-"""The columns of `SCREEN`, the last one finds room first."""
+"""The columns of `SCREEN`, the most informative first; the last one is left out first."""
 _EXTREMES = ("min", "max", "tflops_min", "tflops_max")
 """The columns of groups that are left out first; then the last ones."""
 _SHORTEST = 12
-"""Cells that a shortened text keeps, where it had as many."""
+"""Minimum width in cells of a text that is cut."""
 _NARROW = 4
-"""The same where nothing but the op and its time find room."""
+"""The same if not even the last two columns fit otherwise."""
 _SENTENCES = ("why", "params", "peak")
 """Texts whose beginning matters more than their end."""
 
 
 class _Shown:
-    """A column with its values as texts: the distinct ones, and the place of each row's."""
+    """A column with its values as texts: the distinct ones, and the index of each row's."""
 
     def __init__(self, column: Column, batches: Sequence[pa.Array], *, full: bool) -> None:
         scales = not full and scalable(column)
@@ -61,7 +61,7 @@ class _Shown:
 
     @property
     def least(self) -> int:
-        """Cells that it needs; texts of names and sentences may be cut to fewer than they have."""
+        """Minimum width in cells: texts of names and sentences may be cut."""
         return min(self.natural, _SHORTEST) if self.cuts else self.natural
 
     @property
@@ -128,7 +128,7 @@ def _flat(values: pa.ChunkedArray) -> pa.Array:
 
 
 def _kept(shown: Sequence[_Shown], room: int) -> list[_Shown]:
-    """Leave out columns until the others find room; two stay in any case."""
+    """Leave out columns until the others fit; two stay in any case."""
     kept = [*shown]
     while len(kept) > 2 and sum(one.least + 1 for one in kept) - 1 > room:  # noqa: PLR2004 - a name and its time
         kept.remove(max(kept, key=lambda one: _rank(one, kept)))

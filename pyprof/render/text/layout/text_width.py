@@ -7,7 +7,7 @@ import unicodedata
 from functools import lru_cache
 
 MARK = ".."
-"""Stands where a text was shortened."""
+"""Shown where a text was shortened."""
 
 
 def cells(text: str) -> int:
@@ -16,7 +16,7 @@ def cells(text: str) -> int:
 
 
 _FOLLOWS = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]").match
-"""Letters of Korean that are part of the syllable before them."""
+"""Korean letters that are part of the syllable before them."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -27,7 +27,7 @@ def _cells(character: str) -> int:
 
 
 def filled(text: str, room: int, *, left: bool) -> str:
-    """Fill a text up to `room` cells, to stand at their left end or right."""
+    """Pad a text with blanks to `room` cells; the text is at their left end or right."""
     blanks = " " * (room - cells(text))
     return text + blanks if left else blanks + text
 
