@@ -14,15 +14,15 @@ and PyTorch's own, from emit_nvtx:
     autograd::engine::evaluate_function: AddmmBackward0, op_id = 35
     AddmmBackward0, seq = 4, op_id = 36, sizes = [[4, 10]]
 
-A capture that knows more than emit_nvtx writes it behind, in the same style:
-`dtypes = ['float32', ''], strides = [[3, 1], []], inputs = ['', '2']`, and `stopped = True` of an
+If a capture records more than emit_nvtx does, that is appended in the same style:
+`dtypes = ['float32', ''], strides = [[3, 1], []], inputs = ['', '2']`, and `stopped = True` for an
 op that began and never ran.
 
 Any other text is the user's name for a part of the program (`attn(F)`, `Self-Attention`), for a
 step of a loop (`iteration 3`), or a library's for its own work (`kind` lists those).
 
-Texts come from files of unknown origin: decoding never raises and never evaluates. `numbered`,
-which needs Arrow, takes millions of texts apart.
+Texts come from files of unknown origin: decoding never raises and never evaluates. `templates`,
+which needs Arrow, splits millions of texts at once.
 """
 
 from pyprof.marker.decode import (

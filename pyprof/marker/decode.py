@@ -137,7 +137,7 @@ def decode_functions(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_DECODED)
 def decode_name(text: str) -> str:
-    """Return the name of one of PyTorch's own ranges, as `decode_seq` does among the rest."""
+    """Return the name of one of PyTorch's own ranges, as in `decode_seq`, but nothing else."""
     indices = [index for mark in _MARKS.values() if (index := text.find(mark)) >= 0]
     return text[: min(indices)] if indices else text
 
@@ -232,7 +232,7 @@ _SIZE_END = 1 << 63
 
 
 def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be anything
-    """Return the value of a Python literal (or its JSON twin); None if it is none."""
+    """Return the value of a Python literal, or of JSON; None for any other text."""
     if not text or _too_deep(text):
         return None
     if (quick := _quick(text)) is not None:
@@ -267,7 +267,7 @@ def _quick(text: str) -> Any:  # noqa: ANN401 - as above
     import msgspec  # noqa: PLC0415 - not needed in the user's script
 
     try:
-        return msgspec.json.decode(text.replace("'", '"'))  # large whole numbers stay such
+        return msgspec.json.decode(text.replace("'", '"'))  # keeps large integers exact
     except (msgspec.MsgspecError, UnicodeEncodeError):
         return None
 

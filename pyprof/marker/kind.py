@@ -1,4 +1,4 @@
-"""Classifies the texts of ranges by their form, and knows those of libraries.
+"""Classifies the texts of ranges by their form, and recognizes those of libraries.
 
 The names and NVTX domains of libraries are listed here alone: every other range is the user's.
 """

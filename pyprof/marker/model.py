@@ -87,8 +87,8 @@ class Opaque:
 
 
 UNTYPED = "untyped"
-"""Of an argument without a type in a capture that has those of all tensors: None, or a tensor
-whose shape is unknown (a nested one)."""
+"""Stands for the type of an argument without one in a capture that records those of all tensors:
+the argument is None, or a tensor whose shape is unknown (a nested one)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ def read_requests(text: str) -> Batch | None:
     if match := _SGLANG_SUMS.fullmatch(text):
         return _sglang_batch(match[1], stated(match[2]))
     if match := _ATOM_SUMS.fullmatch(text):
-        # A step that decodes next to a prefill only has sums of both phases, which are of no use
+        # If a step decodes next to a prefill, its sums cover both phases and cannot be split.
         numbers = stated(match[2])
         phase = _sums(numbers, "", numbers.get("bs"), numbers.get("tok"))
         if phase is None or numbers.get("p"):

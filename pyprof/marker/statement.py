@@ -21,7 +21,7 @@ _NODE = re.compile(r"Backwards?\d*(?:_copy)?$")
 _CUSTOM_NODE = "torch::autograd::CppNode<"
 """A function of a C++ extension: nothing records its forward under a name of its own."""
 _OWN_MARKER = re.compile(r"\{.mod.(?!: .(?:c10d|triton)\b)")
-"""Readers write markers, too, of collectives and Triton kernels; pyprof.init() marks every op."""
+"""Readers also write markers, for collectives and Triton kernels; pyprof.init() marks every op."""
 _NUMBER = re.compile(r", (?:seq|op_id) = (?:-?\d+)?")
 
 

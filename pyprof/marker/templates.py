@@ -196,7 +196,7 @@ _AT_ONCE = 1 << 15
 def pieces_of(
     numbered: pa.StructArray, escape: Callable[[str], str] = lambda text: text
 ) -> list[StringPart]:
-    """Return the parts of texts, for `string_concat.join`; parts that are no numbers escaped."""
+    """Return the parts of texts for `join_element_wise`; all but the numbers are escaped."""
     text, seq, op_id, inputs = numbered.flatten()
     code = text.indices.to_numpy()
     used = np.flatnonzero(np.bincount(code, minlength=len(text.dictionary)))

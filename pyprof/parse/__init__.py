@@ -31,7 +31,10 @@ def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
 
 
 def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> Records:
-    """Read and parse a capture, as `parse_with_host`, and raise CaptureError as that does."""
+    """Read and parse a capture; `raw` is that of `parse_with_host`.
+
+    Raises CaptureError if it holds no GPU work or, with `kernels_only`, no kernels.
+    """
     from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
 
     records = assemble(_some_work(path), kernels_only=kernels_only, raw=raw)
@@ -43,10 +46,10 @@ def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> R
 def parse_with_host(
     path: Path, begin: Callable[[str], object] = str, *, raw: bool = True
 ) -> tuple[Records, Capture]:
-    """Read and parse a capture; return the host's side of it, too: all but the GPU's work.
+    """Read and parse a capture; also return its host side: the capture without GPU work.
 
-    Tells `begin` when parsing begins. Without `raw` no texts are kept that costs, columns and
-    frames need not. Raises CaptureError if it holds no GPU work.
+    Calls `begin` when parsing begins. Without `raw`, texts are left out that costs, columns and
+    frames do not need. Raises CaptureError if the capture holds no GPU work.
     """
     from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
     from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - as above
@@ -58,7 +61,7 @@ def parse_with_host(
 
 
 def _some_work(path: Path) -> Capture:
-    """Read a capture; raise CaptureError where it holds no GPU work."""
+    """Read a capture; raise CaptureError if it holds no GPU work."""
     from pyprof import readers  # noqa: PLC0415 - as above
 
     capture = readers.read(path)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) -> Records:
     """Turn a capture into records, one for each activity, in the order of GPU starts.
 
-    Without `raw` the texts of PyTorch's own ranges are kept without their numbers alone.
+    Without `raw`, texts of PyTorch's own ranges are kept only as templates, without their numbers.
     """
     work = _trace_causes(capture, kernels_only=kernels_only)
     capture, activities, sweep = work.capture, work.activities, work.sweep
@@ -62,14 +62,14 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
 
 
 _MAX_NAMES, _MIN_NAMES = 1 << 22, 128
-"""Ranges that all rows together list around them, and that each may list in any case."""
+"""Limit of the ranges that all rows together list, and the number that each may always list."""
 
 
 class _Work(NamedTuple):
     """The activities of a capture, in order, with the call and the range that each came from."""
 
     capture: Capture
-    """With what is inferred of its graphs."""
+    """Includes the graph nodes that were inferred."""
     activities: pa.Table
     windows: RecordingWindows
     launch: Int64Array
@@ -83,7 +83,7 @@ class _Work(NamedTuple):
     ranges_fit: bool
     """Nothing suggests that ranges and calls belong to different clocks or threads."""
     doubts: tuple[str, ...]
-    """What is wrong with all this, in sentences for the user."""
+    """Notes and warnings about these links, as sentences for the user."""
 
 
 def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
@@ -127,8 +127,8 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 def _ops_around(work: _Work, max_names: int) -> tuple[Int64Array, Chains]:
     """Find the innermost range around each activity, and the chain of ops.
 
-    What was launched as a whole graph belongs to no op around the launch: these are others. Layers
-    around them are where it was launched, and so its.
+    A whole graph belongs to none of the ops around its launch: it contains other ops. It does
+    belong to the layers around those ops, since it was launched there.
     """
     leaf, parent = work.leaf, work.sweep.nest.parent
     chain = launches.chains(parent, work.ops, leaf, max_names)
@@ -141,7 +141,7 @@ def _ops_around(work: _Work, max_names: int) -> tuple[Int64Array, Chains]:
 
 
 def _user_ranges(work: _Work, partner: Partners) -> Int64Array:
-    """Find the range whose layers count for each activity that lies in no op's."""
+    """Find the range whose layers apply to each activity if its ops are in none."""
     around = np.full(len(work.launch), MISSING)
     if work.ranges_fit:
         around = launch_layers.around(work.capture, work.sweep, work.launch, work.site)
@@ -163,7 +163,7 @@ def _steps(work: _Work, columns: Mapping[str, Column]) -> dict[str, Column]:
 def _too_deep(
     sweep: Sweep, leaf: Int64Array, free: Mapping[int, Sequence[str]], max_names: int
 ) -> Iterator[str]:
-    """Say where not all ranges around a row are listed."""
+    """Warn if rows are in more ranges than they list."""
     cut = np.zeros(len(leaf), bool)
     if sweep.nest.depth.max(initial=0) >= max_names:
         cut = np.append(sweep.nest.depth >= max_names, [False])[leaf]

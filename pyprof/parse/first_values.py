@@ -1,4 +1,4 @@
-"""First values of parameters without a stack: tensors filled in place before all passes."""
+"""First values of parameters, found without stacks: tensors filled in place before all passes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def rows(
         ours = np.flatnonzero(process == number)
         ours = ours[np.argsort(start[ours], kind="stable")]
         certain = passes[ours] & (~unnumbered[ours] | in_layer[ours])
-        # position of the first row that is marked; their number if none is
+        # index of the row with which the first pass begins; the number of rows if there is none
         mask = certain if certain.any() else passes[ours]
         first = int(mask.argmax()) if mask.any() else len(mask)
         early, late = ours[:first], ours[first:]

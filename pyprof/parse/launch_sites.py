@@ -1,4 +1,4 @@
-"""Where the op of each piece of GPU work called it: at its launch or, in a graph, when captured.
+"""Where each piece of GPU work was called by its op: at its launch or, in a graph, its capture.
 
 A graph's launch may be anywhere, so it does not show the ops in it. The graph's work was launched
 on a stream once, while the graph was captured, by the ops that it belongs to.
@@ -38,7 +38,7 @@ _GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSites:
-    """Intervals on threads, those of API calls and the instants of captures; which is each row's.
+    """Sites on threads: intervals of API calls, and instants of captures; and which is each row's.
 
     `thread`, `start` and `end` have one entry per site, the others one per row.
     """
@@ -49,11 +49,11 @@ class LaunchSites:
     row: Int64Array
     """The site of each row; else MISSING."""
     via: IntArray
-    """How it was found, as an index into `schema.VIAS`; MISSING if it was not."""
+    """How the site was found, as an index into `schema.VIAS`; MISSING if it was not."""
     replay: Int64Array
     """Which launch of a graph the row is part of, by start, from 0; MISSING outside graphs."""
     instance: Int64Array
-    """0 for what was launched; a number of its own for each time that a captured op ran again."""
+    """0 for launched work; for captured work, a number for each time that it ran."""
 
     @property
     def caller(self) -> IntArray:
@@ -113,9 +113,9 @@ def _numbers(table: pa.Table, name: str) -> NDArray[Any]:
 
 
 def flow(site: LaunchSites) -> IntArray:
-    """Number what counts sequence numbers for itself: each thread, and on it each replay.
+    """Number the flows whose sequence numbers are counted separately: threads, and their replays.
 
-    A replay goes through numbers anew, those of when it was captured.
+    A replay goes through the numbers of its capture anew.
     """
     caller = site.caller
     return number_combinations(caller, site.replay) if (site.replay != MISSING).any() else caller
@@ -148,7 +148,7 @@ def replayed(activities: pa.Table, replay: Int64Array) -> Mask:
 
 
 def doubts(activities: pa.Table, site: LaunchSites) -> Iterator[str]:
-    """Say how much was replayed of graphs whose capture is not known."""
+    """Warn about replayed work whose capture is unknown."""
     of_nodes = replayed(activities, site.replay)
     rows = np.flatnonzero(of_nodes & (site.row == MISSING))
     if len(rows):
@@ -164,7 +164,7 @@ def doubts(activities: pa.Table, site: LaunchSites) -> Iterator[str]:
 
 
 def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
-    """Leave out the nodes whose thread is unknown."""
+    """Replace nodes whose thread is unknown by MISSING."""
     return np.where(np.append(thread, MISSING)[node] != MISSING, node, MISSING)
 
 
@@ -174,7 +174,7 @@ def launches_graph(calls: pa.Table) -> Mask:
 
 
 def _replays(activities: pa.Table, launch: Int64Array, in_graph: Mask) -> Int64Array:
-    """Number the launches of graphs; of one that was not recorded, by its correlation id."""
+    """Number the launches of graphs; an unrecorded one is identified by its correlation id."""
     replay = np.full(len(launch), MISSING)
     pid, corr = (ints(activities.column(name)) for name in ("pid", "corr"))
     rows = np.flatnonzero(in_graph & ((launch != MISSING) | (corr != MISSING)))

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) -> Int64Array:
     """Find the row of the API call that launched each activity; MISSING if there is none.
 
-    Correlation ids are unique within a process only, and within a window where CUPTI was closed
-    between two. Where a runtime call and the driver call inside it share an id, the outer one is
-    the launch. One call may launch much (a CUDA graph).
+    Correlation ids are unique only within a process, and only within a window if CUPTI was closed
+    between windows. If a runtime call and the driver call inside it share an id, the outer one is
+    the launch. One call may launch many activities (a CUDA graph).
     """
     calls = capture.calls
     if not len(calls):
@@ -54,7 +54,7 @@ def _outermost(
         order = np.lexsort((-end, start, keys))
         index = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
         return np.asarray(order[index])
-    # Nearly always ids count up: a place for each is soon filled, without sorting.
+    # Ids nearly always count up, so that a table with an entry per id is small and needs no sort.
     rows = np.arange(len(keys))
     row_of = np.zeros(high - low + 1, np.int64)
     row_of[keys - low] = rows
@@ -68,7 +68,7 @@ def _outermost(
 
 
 _DENSE = 4
-"""Ids that there may be for each call, so that a place for each is soon filled."""
+"""Maximum span of ids per call for which a table with an entry per id is used."""
 
 
 def _again(keys: Int64Array, window: Int64Array) -> bool:
@@ -89,7 +89,7 @@ def _keys(owners: Sequence[Int64Array], corr: Sequence[Int64Array]) -> tuple[Int
 
 
 def _places(distinct: Int64Array, values: Int64Array) -> Int64Array:
-    """Find values among the distinct ones, which rise."""
+    """Find the indices of values among the distinct ones, which are sorted."""
     one = len(distinct) == 1
     return np.zeros(1, np.int64) if one else np.searchsorted(distinct, values)
 
@@ -157,7 +157,7 @@ def offsets(counts: IntArray | NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def chains(parent: IntArray, wanted: NDArray[np.bool_], leaf: IntArray, most: int) -> Chains:
-    """Walk from each leaf range outwards and collect the wanted ranges, the first `most`."""
+    """Walk outwards from each leaf range and collect up to `most` wanted ranges."""
     above = nearest(parent, wanted)
     inside = np.flatnonzero(leaf != MISSING).astype(np.int32)  # rows are many
     current = leaf.take(inside).astype(above.dtype, copy=False)

@@ -43,11 +43,11 @@ _MIN_COUNT = 3
 _MAX_EARLY, _EARLY_NS = 0.05, 2_000
 """The share of kernels that begin before their launch, by more than rounding explains."""
 _REPAIRED = 0.01
-"""The share of them that another correlation id may leave unexplained."""
+"""The share of kernels that may still begin early with the next or previous correlation id."""
 _CLOCK = 0.5
-"""The share that is early by about as much as the earliest from which on clocks may differ."""
+"""If at least this share is early by about as much as the earliest kernel, clocks may differ."""
 _MAX_LOST = 0.02
-"""The share of kernels without a call, among others with one, from which on to warn."""
+"""The share of kernels without a call, after others of their stream with one, to warn about."""
 _MAX_DURING = 0.02
 """The share of calls during which a range begins, above which clocks differ."""
 _LONG_CALL_NS = 10_000
@@ -60,11 +60,11 @@ them when its ranges are shifted by a millisecond or more, onto calls that are s
 _ROUNDING_NS = 2_000
 """Old traces round the start and the length of a range or call to a microsecond each."""
 _LOOKED_AT = 5_000
-"""Number of calls that are checked, evenly spaced: more would show no more."""
+"""Number of calls that are checked, approximately: more would show no more."""
 _MAX_SHIFTED = 0.1
-"""The share of kernels in the work of calls that launch none from which on ids are shifted."""
+"""The share of work with a call of the wrong kind that shows that ids are shifted."""
 _MAX_DISORDERED = 0.01
-"""The share of rows that follow rows launched later from which on it is no chance."""
+"""The share of rows out of launch order from which on it cannot be chance."""
 _LAUNCHING = "Launch"
 _OTHER_CALLS = (
     r"^cu(?:da)?(?:Memcpy|Memset|Malloc|MemAlloc|MemFree|Free|Stream|Event|Device|Ctx|Module|Get)"
@@ -75,9 +75,9 @@ _OTHER_CALLS = (
 def launches(
     capture: Capture, activities: pa.Table, windows: RecordingWindows
 ) -> tuple[Int64Array, tuple[str, ...]]:
-    """Find the row of the call that launched each activity, and warn of what is wrong with it.
+    """Find the row of the call that launched each activity; also return warnings about these links.
 
-    MISSING without one, and throughout if ids are those of other calls.
+    MISSING if unknown, and for all activities if correlation ids are those of other calls.
     """
     launch = correlate.launches(capture, activities, windows)
     lead = _lead(capture, activities, launch)
@@ -180,7 +180,7 @@ _NEVER = -(2**63)
 
 
 def is_clock_skew(lead: Int64Array) -> bool:
-    """Whether too much work begins before its launch, by these ns, to be chance."""
+    """Whether too much work begins before its launch, by `lead` ns, to be chance."""
     early = int((lead > _EARLY_NS).sum())
     return early >= _MIN_COUNT and early >= _MAX_EARLY * len(lead)
 
@@ -222,7 +222,8 @@ def _early(lead: Int64Array) -> Iterator[str]:
 def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:
     """Warn of kernels without a call that were launched while calls were recorded.
 
-    A stream keeps the order of launches: a kernel that follows one with a call was recorded, too.
+    A stream keeps the order of launches: after a kernel with a call, calls of others must be
+    recorded, too.
     """
     if any("no launch" in text for text in capture.warnings):
         return
@@ -275,7 +276,7 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) ->
         return
     start = ints(capture.calls.column("start"))
     number = outermost(capture.calls, rows)
-    order = np.lexsort((~ran[rows], number))  # of each number, first a launch that has its kernel
+    order = np.lexsort((~ran[rows], number))  # of nested launches, first one with its kernel
     first = order[np.flatnonzero(np.diff(number[order], prepend=MISSING))]
     rows = rows[first]
     begin, end = _recorded_launches(activities, launch, kernel, pid, start)
@@ -323,9 +324,9 @@ _INT64_MAX = 2**63 - 1
 def ranges_of(
     activities: pa.Table, nest: Nest, ops: Mask, site: LaunchSites
 ) -> tuple[Int64Array, tuple[str, ...]]:
-    """Find the innermost range around each row's site, and warn of what is wrong with it.
+    """Find the innermost range around each row's site; also return warnings about these links.
 
-    `ops` marks the ranges that name an op. MISSING without a range, and throughout if ranges and
+    `ops` marks the ranges that name an op. MISSING without a range, and for all rows if ranges and
     calls are on different clocks.
     """
     # The call of an op on the CPU is the op itself, inside which others begin and end.
@@ -371,7 +372,7 @@ def _during(nest: Nest, thread: IntArray, start: Int64Array, end: Int64Array) ->
 def _bounds_during_long_calls(nest: Nest, site: LaunchSites) -> int:
     """Count bounds of ranges while their thread is in a long call; 0 if there are few.
 
-    A call during which other calls begin is no witness: its own end may be wrong.
+    A call during which several others begin is ignored: its own end may be wrong.
     """
     lasted_ns = site.end - site.start
     longest = np.flatnonzero(lasted_ns > _LONG_CALL_NS)
@@ -399,7 +400,7 @@ def _between(sorted_times: Int64Array, start: Int64Array, end: Int64Array) -> In
 def _apart(
     nest: Nest, ops: Mask, thread: IntArray, start: Int64Array, leaf: Int64Array
 ) -> Iterator[str]:
-    """Warn if no launch is in any range of its thread; return whether their clocks differ."""
+    """Warn if no launch is in any range of its thread."""
     if (leaf != MISSING).any():
         return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)

@@ -42,19 +42,19 @@ class Around(NamedTuple):
     partner: Partners
     """The forward op."""
     user_range: IntArray
-    """The range whose layers count where no op's do; see `user_ranges.around`."""
+    """The range whose layers apply if the ops are in none; see `launch_layers.around`."""
     free: dict[int, list[str]]
     """Names of start/end ranges around some rows."""
     site: LaunchSites
 
     @property
     def ranges(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """Ranges whose paths are to be put into words."""
+        """Ranges whose paths must be described."""
         return self.leaf, self.partner.op, self.partner.place, self.user_range
 
 
 def of_work(capture: Capture, activities: pa.Table, launch: Int64Array) -> dict[str, Column]:
-    """Build the columns on the work itself and the calls that launched it."""
+    """Build the columns about the work itself and the calls that launched it."""
     device = ints(activities.column("device"))
     table = capture.devices.select(["device", "name"]).to_pylist()
     names = {row["device"]: row["name"] for row in table if row["name"]}
@@ -84,7 +84,7 @@ def build(
     leaf, partner, index, user_range = map(sweep.path, around.ranges)
     path = np.where(leaf == MISSING, np.int32(len(described) - 1), leaf)
     direction = _direction(activities, described, path, user_range, around.partner.engine)
-    # A collective is of many parameters, not of the one that it waited for.
+    # A collective belongs to many parameters, not only to the one that it waited for.
     index = np.where(direction.index == _COMM, partner, index)
     layered = _layered(described, _own(described, path, index, 0), index, user_range)
     layers = recomputation.full_layers(described)
@@ -184,7 +184,7 @@ def _collective(
     call: Column,
     direction: DictionaryColumn,
 ) -> dict[str, Column]:
-    """What is recorded of collectives; {} if nothing is."""
+    """Build the column of recorded collectives; {} if none is recorded."""
     comm = np.flatnonzero(direction.index == _COMM)
     tool_column = activities.column("collective")
     if not len(comm) and tool_column.null_count == len(tool_column):
@@ -194,7 +194,7 @@ def _collective(
 
 
 def _counters(activities: pa.Table) -> dict[str, Column]:
-    """What counters measured of each row; {} if nothing was measured."""
+    """Build the column of counters; {} if nothing was measured."""
     column = activities.column("counters")
     return {} if column.null_count == len(column) else {"counters": encode(column.combine_chunks())}
 
@@ -214,9 +214,9 @@ def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:
 
 
 def _own(described: Sequence[RangeStack], path: IntArray, place: IntArray, which: int) -> IntArray:
-    """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
+    """Drop a row's path if its layer (0) or trace (1) is only that of the backward pass's caller.
 
-    If the forward op is known, its own are more specific.
+    It is kept if the forward op has none of its own, which would be more specific.
     """
     direction_hint = [(entry.layer, entry.trace)[which] for entry in described]
     same = np.array([entry.inherited[which] for entry in described])
@@ -229,7 +229,7 @@ def _own(described: Sequence[RangeStack], path: IntArray, place: IntArray, which
 def _layered(
     described: Sequence[RangeStack], path: IntArray, place: IntArray, around: IntArray
 ) -> IntArray:
-    """Put what is around the backward pass if neither a row's path nor its forward op's has one."""
+    """Use the path `around` if neither the row's own path nor its forward op's has a layer."""
     direction_hint = np.array([bool(entry.layer) for entry in described])
     left = direction_hint.take(path) | direction_hint.take(place) | (around == MISSING)
     return path if left.all() else np.where(left, path, around)
@@ -241,7 +241,7 @@ def _forward(
     partner: IntArray,
     place: IntArray,
 ) -> dict[str, Column]:
-    described = _only(described, partner, place)  # in inference none, of many
+    described = _only(described, partner, place)  # in inference no row needs any
     ops = [range_stacks.forward_ops(entry) for entry in described]
     return {
         "fwdMarker": DictionaryColumn(partner, _texts(entry.markers for entry in described)),
@@ -256,7 +256,7 @@ def _forward(
 
 
 def _only(described: Sequence[RangeStack], *used: IntArray) -> list[RangeStack]:
-    """Leave out what no row refers to: it need not be spelt out."""
+    """Blank the entries that no row refers to, to save formatting them."""
     wanted = np.zeros(len(described), bool)
     for index in used:
         wanted[index] = True  # MISSING is the last, which is empty
@@ -277,13 +277,12 @@ def _direction(
     user_range: IntArray,
     on_engine: Mask,
 ) -> DictionaryColumn:
-    """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
+    """Return the direction of each activity: the first of copy, comm, bprop, optim and fprop.
 
-    What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
-    own ranges go before what the user's names say, these before the mere presence of an op. First
-    values of parameters are of no direction (see `first_values`); clipping gradients is part of the
-    optimizer's update. So is what runs within an update without gradients: the steps between two
-    of its ops.
+    Work that the engine launches by itself, from no line and in no layer, is bprop. PyTorch's own
+    ranges take precedence over the names of the user's, and these over the mere presence of an op.
+    First values of parameters have no direction (see `first_values`); clipping gradients is part of
+    the optimizer's update. So is work without gradients between two ops of an update.
     """
     backward, optimizer, updates, initialises, some_op, unnumbered, called = (
         np.array([flag(entry) for entry in described]).take(path)
@@ -306,7 +305,7 @@ def _direction(
     stated = code > 0
     name, names = _name_columns(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
-    for holds, direction in (  # the last that holds counts
+    for holds, direction in (  # the last one that holds wins
         (some_op & (code <= 1), 1),
         (initialises, 0),
         (optimizer | updates, 3),

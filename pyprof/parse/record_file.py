@@ -86,7 +86,7 @@ def _warned_if_changed(path: Path, before: tuple[int, ...], records: Records) ->
 
 def _checked(source: str, records: Records) -> Records:
     """Refuse what no version of parse wrote: rows without name or duration, gaps in lists."""
-    # Rows whose time cannot be are written without, and their kind is stated.
+    # Rows with an impossible time are written without it, but with their kind.
     if _nulls(records.columns.get("kDuration")) and _nulls_in_both(records, "kDuration", "kind"):
         raise RecordsError(f"{source}: rows without kDuration; parse the capture again")
     for name in _NEVER_NULL:
@@ -129,7 +129,7 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
 
 
 def _with_communication(records: Records) -> Records:
-    """Let `dir` say of every kernel that communicates that it does; older versions knew fewer."""
+    """Set `dir` to comm for all kernels that communicate; older versions recognized fewer."""
     name, part = records.dictionary("kLongName"), records.dictionary("dir")
     named = np.array([communicates(text) for text in name.values], bool).take(name.index)
     is_comm = np.array([*(value in _DIRECTIONS_OF_COMM for value in part.values), False])[
@@ -188,7 +188,7 @@ def _from_bytes(data: bytes, source: str = "stdin") -> Records:
         try:
             return _json(io.BytesIO(data))
         except (pa.ArrowInvalid, UnicodeDecodeError):
-            pass  # one line of another spelling: slower, line by line
+            pass  # some line is not JSON: read line by line, which is slower
     return _literals(source, data.splitlines())
 
 
@@ -214,7 +214,7 @@ def _json(file: BinaryIO) -> Records:
         pending: deque[Future[dict[str, Column]]] = deque()
         for block in _blocks(file):
             pending.append(pool.submit(_columns, block))
-            if len(pending) > _WORKERS:  # holds back, so that memory stays bounded
+            if len(pending) > _WORKERS:  # wait, so that memory stays bounded
                 batches.append(pending.popleft().result())
         batches.extend(future.result() for future in pending)
     return _joined(batches)
@@ -247,12 +247,12 @@ def _has_long_line(block: bytes) -> bool:
 
 
 def _compact(name: str, column: pa.Array) -> Column:
-    """Keep each distinct text, or list of texts, once; PyTorch's ranges repeat but for numbers."""
+    """Keep each distinct text, or list of texts, once; texts with numbers as templates."""
     kind = column.type
     repeats = pa.types.is_string(kind) or kind.equals(pa.list_(pa.string()))
     if repeats and name != "seqMarker":
         return encode(column)
-    column.validate(full=True)  # Arrow's JSON reader takes what is not UTF-8
+    column.validate(full=True)  # Arrow's JSON reader accepts invalid UTF-8
     return apart(column) if repeats else column
 
 
@@ -322,7 +322,7 @@ def _literal(line: bytes) -> Any:  # noqa: ANN401 - whatever the line holds
 
 
 _LONGEST_LITERAL = 1 << 24
-"""Bytes of a line; Python takes a hundred times as much to read it."""
+"""Maximum bytes of a line: Python needs a hundred times as many to parse it."""
 _SIZES = re.compile(rb'": \((\d+), (\d+), (\d+)\)')
 
 
@@ -340,5 +340,5 @@ def _typed(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for field in schema.RECORD:
         value = record.get(field.name)
         if value is not None:
-            pa.scalar(value, field.type)  # raises where it does not fit
+            pa.scalar(value, field.type)  # raises if it does not fit
         yield field.name, value

@@ -67,7 +67,7 @@ def _of_path(path: RangeStack) -> CollectiveFields:
 
 
 def is_ddp(said: Statement) -> bool:
-    """Whether an op marker is DDP's, which shows what its process group is for."""
+    """Whether an op marker is DDP's, which states its process group."""
     call = said.call
     return call is not None and (call.mod, call.op) == marker.DDP
 
@@ -97,14 +97,14 @@ _REDUCED, _BROADCAST = "c10d::allreduce_", "c10d::broadcast_"
 
 
 def _both(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
-    """Put the tool's word and the marker's together; `several` kernels share what is moved."""
+    """Merge the tool's and the marker's fields; no amounts of the marker for `several` kernels."""
     tool = json.loads(tool_json)
     left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()
     return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)
 
 
 def json_fields(text: str) -> Mapping[str, Any]:
-    """Read what is known of a collective; nothing of damaged JSON."""
+    """Parse the fields of a collective; empty if the JSON is damaged."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):

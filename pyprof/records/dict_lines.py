@@ -1,8 +1,8 @@
 """Dict lines: one record a line, at once a Python literal and a JSON object.
 
 JSON without null, true and false is Python. Lines are assembled from pieces, thousands of rows at a
-time: each distinct value is spelt once, columns with few values together, and each piece is copied
-only once, into the output buffer.
+time: each distinct value is formatted once, columns with few values together, and each piece is
+copied only once, into the output buffer.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from pyprof.arrays import IntArray
 
     Speller: TypeAlias = Callable[[int, int], StringPart]
-    """Gives what is to be written for some rows: from which on, and how many."""
+    """Formats some rows, given the first row and their number."""
 
 _FIRST_ROWS, _ROWS = 1 << 10, 1 << 15
-"""Put together at once: at first, and at most."""
+"""Rows assembled at once: at first, and at most."""
 _BYTES = 1 << 23
 """Bytes assembled at once, however long the texts are. For larger blocks the system has to clear
 memory.
@@ -43,13 +43,13 @@ _WORKERS = 2
 _MAX_DISTINCT = 1 << 10
 """Adjacent columns with as many values at most are formatted together."""
 _NARROW = np.int16
-"""What holds that many: arrays are as long as the records."""
+"""An integer type that holds that many: arrays are as long as the records."""
 _INT32_MAX = np.iinfo(np.int32).max
 _DENSE = 4
-"""Numbers that there may be for each row, for a place for each of them not to take too long."""
+"""Maximum number of possible values per row for which a table with an entry for each is used."""
 _GOLDEN = (5**0.5 - 1) / 2
 _ESCAPED = '["\\\\\x00-\x1f]'
-"""What JSON does not take as it is in a text."""
+"""Characters that JSON must escape in a text."""
 
 
 def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
@@ -74,7 +74,7 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
                 written, future = pending.popleft()
                 text = future.result()
                 file.write(text)
-                # choose how many rows to write next, after some of this size in bytes
+                # choose how many rows to write next, by the bytes of these
                 rows = max(1, min(_ROWS, _BYTES * written // max(1, text.nbytes)))
                 if progress:
                     progress(written)
@@ -87,7 +87,7 @@ def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
 
 
 def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:
-    """Make one speller of pieces beside each other."""
+    """Combine a group of adjacent string parts into one speller; return spellers as they are."""
     spellers = [part for part in parts if not isinstance(part, StringPart)]
     return spellers or [_together([part for part in parts if isinstance(part, StringPart)])]
 
@@ -113,8 +113,7 @@ def _joined(parts: Sequence[StringPart], rows: IntArray) -> pa.StringArray:
 def _combinations(parts: Sequence[StringPart]) -> tuple[IntArray, IntArray]:
     """Number the combinations of texts: a row of each combination, and the number of each row.
 
-    Columns that always change together are
-    compared once.
+    A column that is equal to an earlier one is skipped.
     """
     number: IntArray = np.zeros(len(parts[0].index), np.int32)
     count = 1

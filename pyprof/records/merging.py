@@ -1,9 +1,9 @@
-"""Merging: what was found in several captures becomes what was found in all of them.
+"""Merges what was found in several captures.
 
 A sum is a frozen dataclass of numbers, Arrow tables and mappings. `merge_sums` adds two of them
-field by field: the type of a value decides how, and a field that is no plain sum states its rule
-beside it, with `merged_by`. The rules that come with a type are associative, and all but those for
-lists do not depend on the order of captures.
+field by field: the type of a value decides how, and a field that is no plain sum states its own
+rule with `merged_by`. The rules that come with a type are associative, and all but those for lists
+do not depend on the order of captures.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def rows_of_both(a: pa.Table, b: pa.Table) -> pa.Table:
 
 
 def merge_mappings(a: Mapping[Any, T], b: Mapping[Any, T]) -> Mapping[Any, T]:
-    """Merge values of the same key; keys are in the order in which they first come."""
+    """Merge values of the same key; keys keep the order in which they first occur."""
     return {
         **a,
         **{key: merge_sums(a[key], value) if key in a else value for key, value in b.items()},
@@ -104,12 +104,12 @@ def merge_unique(a: Sequence[T], b: Sequence[T]) -> tuple[T, ...]:
 def lists_by_key(
     a: Mapping[str, tuple[T, ...]], b: Mapping[str, tuple[T, ...]]
 ) -> Mapping[str, tuple[T, ...]]:
-    """Under each key, what either lists there."""
+    """Merge the lists under each key, without duplicates."""
     return {key: merge_unique(a.get(key, ()), b.get(key, ())) for key in (*a, *b)}
 
 
 def same_or_none(a: T | None, b: T | None) -> T | None:
-    """The value that both have."""
+    """The value that both have; None if they differ."""
     return a if a == b else None
 
 

@@ -40,7 +40,7 @@ _DIFFER = _RISE | {"kDuration", "seqMarker"}
 _TRIPLES = frozenset(("grid", "block"))
 """Columns with few numbers per row, which are as fast to compress as to dictionary-encode."""
 _SOUGHT = ("kDuration", "start", "end", "device", "stream", "pid", "rank", "window", "step")
-"""Columns that a program may look for some rows by: their least and most is in the file."""
+"""Columns that a program may filter rows by: the file has their minimum and maximum."""
 _BATCH = 1 << 14
 """Values that are encoded at once."""
 
@@ -48,7 +48,7 @@ _BATCH = 1 << 14
 def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET) -> None:
     """Write all records, row group by row group; the next is made while one is written.
 
-    `columns` are all or some of the schema's, with what else is to stand in the file's metadata.
+    `columns` are all or some of the schema's; their metadata is added to that of the file.
     """
     slices = _slices(records, columns)
     first = next(slices)
@@ -66,10 +66,10 @@ def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET)
 
 
 def _encoding(columns: pa.Schema) -> dict[str, Any]:
-    """Choose how columns are encoded: what repeats as dictionaries, and in no more time than pays.
+    """Choose how columns are encoded: as dictionaries if values repeat, and quickly.
 
-    Dictionaries are short, and so are the numbers in them: that Snappy makes them a little larger
-    than zstd would is made up for by what it does not take of the time.
+    Dictionaries and the indices into them are small: Snappy makes them a little larger than zstd
+    would, but it saves time.
     """
     leaves = {field.name: _leaf(field) for field in columns}
     return {
@@ -137,8 +137,8 @@ def _leaf(field: pa.Field) -> str:
 
 
 _ROWS_A_BYTE, _RATIO, _ANY_BYTES = 16, 250, 1 << 28
-"""What a file of `write` can hold: rows differ in their times, and texts do not repeat endlessly.
-Only checked from this many bytes on.
+"""Maximum rows per byte of a file that `write` wrote, and unpacked bytes per byte: rows differ in
+their times, and texts do not repeat endlessly. The last number of unpacked bytes is always allowed.
 """
 
 
@@ -149,8 +149,8 @@ RAW = frozenset(("seqMarker", "reprMarkers"))
 def read(path: Path, *, raw: bool = True) -> Records:
     """Read a file that `write` wrote; raise RecordsError for any other.
 
-    `raw=False` leaves out the texts that costs, columns and frames need not: `seqTemplate` stands
-    for them, where the file has it.
+    `raw=False` leaves out texts that costs, columns and frames do not need, if the file has
+    `seqTemplate` to replace them.
     """
     records = _read(path, frozenset() if raw else RAW)
     return records if raw or "seqTemplate" in records.columns else _read(path, frozenset())

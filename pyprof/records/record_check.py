@@ -1,4 +1,4 @@
-"""Records that were read, without what cannot be: as `readers.validate` does it for captures."""
+"""Drops duplicates and impossible times from records, as `readers.validate` does for captures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plausible_records(source: str, records: Records) -> Records:
     untimed = records.rows > 0 and all(column.null_count == records.rows for column in times)
     if (bool(first) and '"source":"ncu"' in str(first)) or untimed:
         return records
-    # let the columns that are looked at several times be in one piece
+    # combine the chunks of columns that are used several times
     pieces = {
         name: records.arrow(name)
         for name in _SEVERAL_TIMES
@@ -119,7 +119,7 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
 
 
 def _written_unknown(records: Records, name: str) -> Mask:
-    """Find times that are written down as the sentinel of an unknown one."""
+    """Mark recorded times that equal the sentinel of an unknown time."""
     times = records.arrow(name)
     written: Mask = np.asarray(times.is_valid(), bool)
     written &= validate.ints_or_unknown(times) == NO_TIME

@@ -30,7 +30,7 @@ class DictionaryColumn:
     """
 
     index: IntArray
-    """Held as int32, for there are many columns of millions: widen before multiplying."""
+    """Held as int32, because many columns have millions of rows: widen before multiplying."""
     values: list[Any]
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class DictionaryColumn:
         return self.values[index] if index >= 0 else None
 
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
-        """Write every row's value out."""
+        """Return the value of every row, without dictionary encoding."""
         values = pa.array(self.values, kind)
         return values.take(self.arrow_index())
 
@@ -116,7 +116,7 @@ class Records:
         return one_chunk(column)
 
     def text_bytes(self, name: str) -> int:
-        """Estimate the length of all texts of a column that `cut` puts together; 0 for another."""
+        """Estimate the length of all texts of a column stored as `NUMBERED`; 0 for any other."""
         texts = self.numbered(name)
         return 0 if texts is None else numbered.length(texts.flatten())
 
@@ -132,8 +132,9 @@ class Records:
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
         """Return an integer column as NumPy, with `absent` for null.
 
-        A row of unknown time takes none, so that it changes no sum and no set of time: its duration
-        is 0, it ends when it starts, and it starts at its launch, within the bounds of the others.
+        A row of unknown time counts as taking no time, so that it changes no sum and no union of
+        intervals: its duration is 0, it ends when it starts, and it starts at its launch, within
+        the bounds of the others.
         """
         if name not in self.columns and name not in _TIMED:
             return np.broadcast_to(np.int64(absent), self.rows)
@@ -191,12 +192,12 @@ def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def apart(column: pa.Array) -> pa.Array:
-    """Hold lists of texts as `NUMBERED`."""
+    """Convert lists of texts to `NUMBERED`."""
     return _of_texts(column, numbered.split)
 
 
 def spelt(column: pa.Array) -> pa.Array:
-    """Put the texts of `NUMBERED` together."""
+    """Convert `NUMBERED` to lists of plain texts."""
     return _of_texts(column, numbered.spell)
 
 
@@ -216,7 +217,7 @@ def encode(column: pa.Array) -> DictionaryColumn:
 
 
 def _key(column: pa.Array) -> pa.Array:
-    """Make one value of each list, which Arrow can hash: the numbers of its elements, as bytes."""
+    """Turn each list into one value that Arrow can hash: the codes of its elements, as bytes."""
     if not pa.types.is_list(column.type):
         return column
     numbers = _key(column.values).dictionary_encode().indices.fill_null(-1).to_numpy()
@@ -227,7 +228,7 @@ def _key(column: pa.Array) -> pa.Array:
 
 
 def first_rows(index: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Find the first row that has each number, these counting up as they come; -1 is none."""
+    """Find the first row of each number; these count up as they first occur; -1 is none."""
     top = np.maximum.accumulate(index)
     new = np.empty(len(index), bool)
     new[:1] = index[:1] >= 0
@@ -236,7 +237,7 @@ def first_rows(index: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def distinct(keys: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Number distinct keys as they come: the first row of each, and the number of each row.
+    """Number distinct keys as they first occur: the first row of each, and the number of each row.
 
     Numbers are held as int32, as the index of `DictionaryColumn` is: widen before multiplying.
     """
@@ -247,7 +248,7 @@ def distinct(keys: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         return np.zeros(1, np.int64), np.zeros(len(keys), np.int32)
     if low + _DENSE * len(keys) > high:
         indices = keys if low == 0 else np.subtract(keys, low, dtype=np.int64)
-        return _distinct_of_few(indices.astype(np.int64, copy=False))  # by which NumPy is quickest
+        return _distinct_of_few(indices.astype(np.int64, copy=False))  # fastest as an index
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
     number = encoded.indices.to_numpy()
     return first_rows(number), number
@@ -270,7 +271,7 @@ def _distinct_of_few(keys: Int64Array) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def totals(number: IntArray, values: IntArray, count: int) -> NDArray[np.int64]:
-    """Add up the values of each of the numbers below count; exactly, as floats would not."""
+    """Add up the values of each of the numbers below `count`, in exact integers."""
     sums = np.zeros(count, np.int64)
     np.add.at(sums, number, values)
     return sums
@@ -293,7 +294,7 @@ def number_combinations(*columns: IntArray) -> NDArray[np.int32]:
 
 
 def _packed(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
-    """Make one number of the values of each row; None if they do not fit, or there is none."""
+    """Pack the values of each row into one number; None if they do not fit, or without rows."""
     if not len(columns[0]):
         return None
     lowest = [int(column.min()) for column in columns]

@@ -73,8 +73,8 @@ def forward_of(ranges: SeqRanges, nodes: Int64Array) -> Int64Array:
     forward = np.full(len(nodes), MISSING)
     threads = np.where(ranges.forward_thread != MISSING, ranges.forward_thread, ranges.thread)
     rungs = (
-        # key of a candidate, key of a node, what else both have in common, and whether only where
-        # all candidates are of one thread
+        # key of a candidate, key of a node, what else both must have in common, and whether all
+        # candidates must be on one thread
         (ranges.pid, ranges.pid, ranges.name, True),
         (ranges.thread, threads, ranges.name, False),
         (ranges.device, ranges.device, ranges.name, False),
@@ -150,7 +150,7 @@ def count_in_order(
 
 
 def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Int64Array:
-    """Do the same where several numbers of a kernel are in play."""
+    """Count one kernel at a time, where the running maximum of the lowest numbers is wrong."""
     chosen, current = [], MISSING
     for entry, is_backward in zip(numbers, backward.tolist(), strict=True):
         current = entry[0] if is_backward else next((n for n in entry if n > current), current)

@@ -1,4 +1,4 @@
-"""The forward op that each row's backward work belongs to, and the one whose place it shares."""
+"""The forward op that each row's backward work belongs to, and the one whose layer it has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Partners(NamedTuple):
     """Per row: ranges of the sweep; MISSING if there is none."""
 
     op: IntArray
-    """The forward op whose backward pass the row is part of, of the node's own name."""
+    """The forward op, of the node's own name, whose backward pass the row is part of."""
     place: IntArray
     """The forward op whose layer and line are the row's: that, or the one whose backward node made
     the gradient that the row adds to another."""
@@ -52,8 +52,8 @@ def partners(
 ) -> Partners:
     """Find, per activity, the forward range of the innermost backward node around it.
 
-    Recomputed work is no part of the node's. `leaf` is the innermost range around each activity,
-    `caller` is the thread that launched each; MISSING if it is not known.
+    Recomputed work does not belong to the node. `leaf` is the innermost range around each
+    activity, `caller` the thread that launched it; MISSING if unknown.
     """
     node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
     engine = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_engine"))
@@ -69,7 +69,7 @@ def partners(
     nodes = referenced_rows([maker, checkpoint], len(node))
     device = _main_device(capture, caller, activities)
     forward, same_name = _forward(capture, sweep, node | engine, nodes, device, windows)
-    forward_range = np.full(len(node) + 1, MISSING, np.int32)  # the last is that of no node
+    forward_range = np.full(len(node) + 1, MISSING, np.int32)  # the last entry stands for no node
     forward_range[nodes] = forward
     index = forward_range.take(maker)
     recomputed = np.where(again, leaf, np.where(_again(sweep, index), index, MISSING))
@@ -85,7 +85,7 @@ def _again(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
 
 
 def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
-    """Mark the paths whose ops are no forward op of any node.
+    """Mark the paths whose ops cannot be the forward op of a node.
 
     The backward pass of reentrant checkpointing covers the ops that it recomputed.
     """
@@ -93,10 +93,10 @@ def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
 
 
 def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
-    """Find the node in which each range was run again; MISSING if modules contradict, or if none.
+    """Find the node in which each range was run again; MISSING if none, or if any module was.
 
-    A module that was run again is around its ops. An op in no module may have been in fewer than
-    the op of the node: that is not looked into.
+    If modules were run again, they are around their ops already. An op in no module may have run
+    in fewer modules than the op of the node: that is not checked.
     """
     node = np.full(len(numbered), MISSING, np.int32)
     ranges = np.flatnonzero(sweep.again.take(sweep.paths.of_range))
@@ -108,7 +108,7 @@ def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
 def _on_engine(
     capture: Capture, sweep: Sweep, node: NDArray[np.bool_], caller: IntArray
 ) -> NDArray[np.bool_]:
-    """Mask of rows on threads whose nodes all go back over ops of other threads."""
+    """Mask of rows launched on threads whose nodes all belong to forward ops of other threads."""
     column = capture.ranges.column("forward_thread")
     if column.null_count == len(column):
         return np.zeros(len(caller), bool)
@@ -209,9 +209,9 @@ def _seq_ranges(
 
 
 def _apart(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Each thread's process and device; recordings of graph captures get one of their own.
+    """Each thread's process and device; a recording of graph captures counts as one of its own.
 
-    Sequence numbers of another recording, which may be of the same process, are other numbers.
+    Sequence numbers of different recordings are unrelated, even if the process is the same.
     """
     recording = np.full(len(capture.threads), MISSING)
     if capture.graph_captures is not None:
@@ -225,7 +225,7 @@ def _names(read: texts.Texts) -> Int64Array:
     """Number the ops' names by template, an op and its backward node equally; else MISSING."""
     codes = np.full(len(read.statements), MISSING)
     codes_by_name: dict[str, int] = {}
-    base_name = cache(backward_nodes.base_name)  # many share one
+    base_name = cache(backward_nodes.base_name)  # many templates share a name
     for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
         name = base_name(read.statements[template].node)
         codes[template] = codes_by_name.setdefault(name, len(codes_by_name))
@@ -245,6 +245,6 @@ def _main_device(capture: Capture, caller: IntArray, activities: pa.Table) -> In
     devices, index = numbered(ints(activities.column("device"))[launched])
     pairs, which = numbered(thread * len(devices) + index)
     thread, device = pairs // max(1, len(devices)), devices[pairs % max(1, len(devices))]
-    rising = np.lexsort((-device, np.bincount(which), thread))  # of equals, the first counts
+    rising = np.lexsort((-device, np.bincount(which), thread))  # on a tie, the lowest device wins
     main[thread[rising]] = device[rising]
     return main

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyprof.parse.ranges.texts import Texts
 
 ELSEWHERE, HERE = 1, 2
-"""Which nodes go back over what was run again: the original's, or its own, in the same node."""
+"""Which nodes go back over recomputed work: those of the original, or its own in the same node."""
 
 
 def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
@@ -88,7 +88,7 @@ def _those(ranges: IntArray, count: int) -> Mask:
 def _spread_to_markers(
     begin_how: NDArray[np.int8], op: Int64Array, nest: Nest, is_seq: Mask
 ) -> None:
-    """Let it begin in what stands between such an op and its node: markers, modules, lines."""
+    """Extend each beginning to the ranges between op and node: markers, modules, lines."""
     around = nest.parent.take(op)
     while True:
         left = np.flatnonzero((around != MISSING) & ~_at(is_seq, around))
@@ -100,10 +100,10 @@ def _spread_to_markers(
 
 
 def full_layers(described: Sequence[RangeStack]) -> list[tuple[str, ...]]:
-    """Return the layers of each path; of recomputed work, those that its forward pass was in.
+    """Return the layers of each path; for recomputed work, those of its forward pass if known.
 
-    Around a recomputed module there are not all modules that there were around it at first. If
-    exactly one forward path ends with the modules that are there, that is the path.
+    A recomputed module may lack some modules that were around it in the forward pass. If exactly
+    one forward path ends with the modules that are recorded, that path is used.
     """
     layers = [entry.layer for entry in described]
     again = {entry.layer for entry in described if entry.again and entry.layer}

@@ -32,7 +32,7 @@ class Numbered(NamedTuple):
     numbers: Chains
     """The distinct sequence numbers of each row, ascending."""
     old_seqs: Chains | None
-    """PyTorch's own ranges, where texts are as they were before 2022."""
+    """PyTorch's own ranges, if some text has the format used before 2022; else None."""
     columns: dict[str, Column]
 
 
@@ -41,7 +41,7 @@ def number(
 ) -> Numbered:
     """Split the ranges around each row by kind; build the columns of their texts and calls.
 
-    Without `raw` texts are built without their numbers alone.
+    Without `raw`, texts are built only as templates, without their numbers.
     """
     kind = sweep.texts.kind.take(sweep.texts.code.take(chain.member))
     seqs, ops = chain.filter(kind == Kind.SEQ), chain.filter(kind == Kind.OP)
@@ -77,11 +77,11 @@ def count(
 ) -> dict[str, Column]:
     """Build the columns that depend on sequence numbers, those of their texts included.
 
-    `path` has no MISSING; `flow` numbers what counts for itself.
+    `path` has no MISSING; `flow` numbers the groups of rows that are counted separately.
     """
     mods, names = _ops(sweep, path, numbered)
     backward = np.array([entry.backward for entry in sweep.described])[path]
-    # Count as the original did: the current number, the others, the place within the op.
+    # Count as the original did: the current number, the others, the index within the op.
     current, sub = np.full(len(names.index), MISSING), np.zeros(len(names.index), np.int64)
     counted = np.flatnonzero(numbered.numbers.offset[1:] > numbered.numbers.offset[:-1])
     for _, index in by_value(flow[counted]):
@@ -148,7 +148,7 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
 def _ops(
     sweep: DescribedSweep, path: IntArray, numbered: Numbered
 ) -> tuple[DictionaryColumn, DictionaryColumn]:
-    """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
+    """Name each row's ops: by its path alone, except for old texts, which numbers put in order."""
     named_ops = [range_stacks.ops(entry.ops, entry.naming) for entry in sweep.described]
     if numbered.old_seqs is not None:
         path, named_ops = _ops_by_row(sweep, path, numbered.old_seqs)

@@ -1,4 +1,4 @@
-"""What was measured for a row, as text: sampled and counted values together."""
+"""The counters of a row as JSON: sampled and counted values together."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 STATES = ("clock_hz", "power_w")
 """The device's state, which only samples of this run can show."""
 _SAME = {"dram_pct": "dram_bytes"}
-"""Two counters of one thing."""
+"""A sampled metric, and the counter of the same quantity."""
 
 
 def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> DictionaryColumn:
     """Merge counted and sampled values row by row; counted ones win.
 
-    Clock and power are those that were sampled, for a kernel may have been counted in another run.
-    They have a standard error, by which they are known.
+    Clock and power are the sampled ones, since a kernel may have been counted in another run.
+    Sampled values are recognized by their standard error.
     """
     number = number_combinations(sampled.index, counted.index)
     first, _ = distinct(number)
@@ -33,7 +33,7 @@ def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dictionary
 
 
 def entry(text: object) -> Mapping[str, Any]:
-    """Read what was measured of a row; nothing if a file of records was damaged."""
+    """Parse the counters of a row; empty if it has none, or the text is damaged."""
     try:
         values = orjson.loads(text) if isinstance(text, str) else None
     except orjson.JSONDecodeError:

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array, Mask
 
 _GAP = 3.0
-"""After a gap of more intervals than this, sampling had paused: a sample covers one."""
+"""A gap of more intervals means that sampling was paused: the sample after it covers one."""
 MIN_INTERVALS, MIN_SAMPLES = 3.0, 5
-"""What a kind of work needs of samples: time in them, in intervals, and their number."""
+"""What an estimate of a kind of work needs: its time in samples, in intervals, and their number."""
 _MAX_KINDS = 256
-"""Maximum number of separate kinds of work, by their time; all others are one more."""
+"""Maximum number of kinds of work, those with most time; all others are one more kind."""
 _AT_ONCE = 1 << 21
-"""Numbers in a matrix of shares."""
+"""Elements of a matrix of shares, or pairs of shares, that are processed at once."""
 _PAIR = 100
-"""What a pair of shares costs, in multiplications of a matrix."""
+"""Cost of a pair of shares, in multiplications of a matrix product."""
 _TOLERANCE = 1e-9
 _ESTIMABLE = 1e-3
 _MAX_LEVERAGE = 0.99
@@ -55,7 +55,7 @@ class Samples(NamedTuple):
 
 
 def samples(time: Int64Array, value: Floats) -> Samples:
-    """The interval that each sample covers, without the first, whose interval is unknown."""
+    """Return the interval that each sample covers, without the first one, which is unknown."""
     lengths = np.diff(time)
     usual = float(np.median(lengths)) if len(lengths) else 0.0
     lengths = np.where(lengths > _GAP * usual, round(usual), lengths)
@@ -84,7 +84,7 @@ class Shares:
 def shares(
     taken: Samples, start: Int64Array, end: Int64Array, kind: Int64Array, count: int
 ) -> Shares:
-    """Intersect samples with work, whose kinds are numbered below `count`; -1 is of none."""
+    """Intersect samples with work, whose kinds are numbers below `count`; -1 is no kind."""
     rows = np.flatnonzero((end > start) & (kind >= 0))
     first = np.searchsorted(taken.end, start[rows], "right")
     last = np.searchsorted(taken.start, end[rows], "left")
@@ -121,7 +121,7 @@ def _busy(taken: Samples, start: Int64Array, end: Int64Array) -> Floats:
 
 
 def states(values: Floats, of_samples: Shares) -> Estimate:
-    """Estimate the mean that each kind of work saw."""
+    """Estimate the mean of a state while each kind of work ran."""
     kind, weight = of_samples.kind, of_samples.share
     seen = values[of_samples.sample]
     total, squares = (np.bincount(kind, w, of_samples.count) for w in (weight, weight**2))
@@ -145,7 +145,7 @@ _MAX_PHASES = 64
 def phases(values: Floats) -> Int64Array:
     """Return the indices at which samples of a state change their level; the first is 0.
 
-    Each phase is divided where that explains most, for as long as it explains much.
+    Each phase is split where that explains most of the variance, until no split explains enough.
     """
     starts, left = [0], [(0, len(values))]
     while left and len(starts) < _MAX_PHASES:
@@ -158,7 +158,7 @@ def phases(values: Floats) -> Int64Array:
 
 
 def _level_change(values: Floats) -> int | None:
-    """Return the index at which the mean before and after differ most; None if by chance."""
+    """Return the index of the most significant change of level; None if none is significant."""
     count, least = len(values), MIN_SAMPLES
     if count < 2 * least:
         return None
@@ -190,7 +190,7 @@ def long_rows(taken: Samples, start: Int64Array, end: Int64Array) -> Int64Array:
 
 
 def within(taken: Samples, start: Int64Array, end: Int64Array, *, whole_numbers: bool) -> Estimate:
-    """Average, for each row that ran alone, the samples that lie in it from end to end."""
+    """Average, for each row that ran alone, the samples that lie entirely within it."""
     first = np.searchsorted(taken.start, start, "left")
     last = np.maximum(np.searchsorted(taken.end, end, "right"), first)
     number = (last - first).astype(np.float64)
@@ -210,7 +210,7 @@ def within(taken: Samples, start: Int64Array, end: Int64Array, *, whole_numbers:
 def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimate:
     """Estimate what each kind of work contributed while it ran.
 
-    `whole_numbers`: the values were rounded to such, which residuals do not show.
+    `whole_numbers`: the values were rounded to integers, an error that residuals do not show.
     """
     system = of_samples.system
     solution, error = system.solve(values)
@@ -223,7 +223,7 @@ def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimat
 
 
 def _if_enough(value: Floats, error: Floats, of_samples: Shares) -> Estimate:
-    """Say nothing where samples are too few."""
+    """Set estimates to NaN if samples are too few."""
     weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count).astype(np.float64)
     number = np.bincount(of_samples.kind, minlength=of_samples.count)
     enough = (weight >= MIN_INTERVALS) & (number >= MIN_SAMPLES)
@@ -232,7 +232,7 @@ def _if_enough(value: Floats, error: Floats, of_samples: Shares) -> Estimate:
 
 
 class _System:
-    """The normal equations of all samples: a column per kind, one of the rest, one of idleness."""
+    """The normal equations of all samples: a column per kind, one for the rest, one for idling."""
 
     def __init__(self, of_samples: Shares) -> None:
         weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count)
@@ -255,7 +255,7 @@ class _System:
         self.leverage = np.minimum(self._leverage(), _MAX_LEVERAGE)
 
     def solve(self, values: Floats) -> tuple[Floats, Floats]:
-        """Rate and standard error of each kind; NaN if others always ran beside it."""
+        """Rate and standard error of each kind; the error is NaN if others always ran beside it."""
         right = np.bincount(self.column, self.share * values[self.sample], self.size)
         solution = self.inverse @ right
         fitted = np.bincount(self.sample, self.share * solution[self.column], self.samples)
@@ -302,7 +302,7 @@ class _System:
             return products
         for first, block in self._blocks():
             weighted = block * np.sqrt(weight[first : first + len(block), None])
-            products += weighted.T @ weighted  # of itself, which takes half the time
+            products += weighted.T @ weighted  # by itself, which takes half the time
         return products
 
     def _leverage(self) -> Floats:

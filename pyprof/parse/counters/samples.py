@@ -1,9 +1,9 @@
 """Sampled metrics of devices, as counters of the rows that ran meanwhile.
 
-Rows alike (of one kernel, launch, op and shape, on one device) are one kind of work, whose samples
-count together: most kernels are shorter than the time between two samples. A row that is much
-longer, and alone, has the value of its own samples. Clock and power are not the kernel's own: where
-their level changes in the course of the capture, rows alike count together only between changes.
+Equal rows (same kernel, launch, op and shapes, on one device) are one kind of work, whose samples
+are combined: most kernels are shorter than the time between two samples. A row that is much longer,
+and alone, has the value of its own samples. Clock and power are not the kernel's own: if their
+level changes during the capture, samples of equal rows are combined only between changes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_ERROR = 0.1
 
 
 def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Add the sampled metrics, of which there is at least one, to the `counters` column."""
+    """Add the sampled metrics to the `counters` column; the capture has at least one sample."""
     device, start, end = (_times(columns[name]) for name in ("device", "start", "end"))
     kind, count = _kinds(columns)
     of_kinds: list[dict[str, float]] = [{} for _ in range(count)]
@@ -87,7 +87,7 @@ def _code(column: Column) -> IntArray:
 def _of_device(capture: Capture, device: int) -> dict[str, tuple[Int64Array, Floats]]:
     """Times and values of each metric, without duplicates; DRAM reads and writes are summed.
 
-    Two metrics of a chip may mean the same, as clocks do that run alike.
+    Several of a chip's metrics may map to one of ours, such as the clocks of GPC and SM.
     """
     rows = capture.samples.filter(pc.equal(capture.samples.column("device"), device))
     taken = {}
@@ -110,7 +110,7 @@ class _Work(NamedTuple):
     end: Int64Array
     kind: Int64Array
     kinds: int
-    """How many."""
+    """Number of kinds."""
 
 
 def _estimates(
@@ -123,7 +123,7 @@ def _estimates(
         samples = sample_regression.samples(*taken[name])
         if not len(samples.end):
             continue
-        if shared is None or not np.array_equal(shared[0], samples.end):  # most were taken at once
+        if shared is None or not np.array_equal(shared[0], samples.end):  # most times are the same
             shared = samples.end, sample_regression.shares(samples, *work)
         if name in STATES:
             yield name, samples, sample_regression.states(samples.value, shared[1])
@@ -139,7 +139,7 @@ def _estimates(
 def _states_in_phases(
     taken: Mapping[str, tuple[Int64Array, Floats]], work: _Work
 ) -> tuple[Int64Array, list[tuple[int, dict[str, float]]]]:
-    """Divide kinds of work by phases of the device's states; into nothing if there is one phase.
+    """Split kinds of work by phases of the device's states; empty if there is only one phase.
 
     Returns the part of each row, and the kind and states of each part. Parts with too few samples
     have the mean of all work in the phase.
@@ -178,7 +178,7 @@ def _rounded(samples: Samples) -> bool:
 
 
 def _add_long(own: dict[int, dict[str, float]], name: str, samples: Samples, work: _Work) -> None:
-    """Add the means of rows that are long enough to have samples; calls of an op may differ."""
+    """Add the means of rows long enough to have samples of their own: calls of an op may differ."""
     rows = sample_regression.long_rows(samples, work.start, work.end)
     rounded = name in _RATES and _rounded(samples)
     estimate = sample_regression.within(
@@ -192,7 +192,7 @@ def _add_long(own: dict[int, dict[str, float]], name: str, samples: Samples, wor
 
 
 def _note(entries: list[dict[str, float]], name: str, estimate: Estimate) -> None:
-    """Note estimates that are good enough; less than nothing, within its error, is nothing."""
+    """Note estimates that are accurate enough; a value up to three errors below 0 counts as 0."""
     most = _MAX_ERROR * estimate.value if name in STATES else _MAX_ERROR_PCT
     possible = (estimate.error <= most) & (estimate.value >= -3 * estimate.error)
     for index in np.flatnonzero(possible).tolist():

@@ -37,7 +37,7 @@ CAPTURED, TWIN = (schema.VIAS.index(via) for via in ("graph capture", "eager twi
 _NODE = schema.VIAS.index("graph node")
 
 _FEWEST = 8
-"""Kernels of a sequence that is inferred from: a few of the same names may be any ops'."""
+"""Minimum kernels of a sequence to infer from: a few of the same names may belong to any ops."""
 
 
 def attributed(
@@ -45,8 +45,8 @@ def attributed(
 ) -> tuple[Capture, tuple[str, ...]]:
     """Add graph nodes to replayed work that has none; also return warnings.
 
-    The ranges of recordings are then among the capture's own. `nested` nests the ranges of a
-    capture; it is asked only where nodes are missing.
+    The ranges of recordings become the capture's own. `nested` nests the ranges of a capture; it
+    is called only if nodes are missing.
     """
     capture = _joined(capture)
     activities = in_order(capture.activities)
@@ -63,7 +63,7 @@ def attributed(
 
 
 def _joined(capture: Capture) -> Capture:
-    """Put the ranges of recordings among the capture's own; they are of threads of their own."""
+    """Append the ranges of recordings to the capture's own; they have threads of their own."""
     captures = capture.graph_captures
     if captures is None or not len(captures.ranges):
         return capture
@@ -84,7 +84,7 @@ def _told(capture: Capture, activities: pa.Table) -> Mask:
 
 @dataclass(slots=True, kw_only=True)
 class _Counts:
-    """Kernels of graphs, by what became of them."""
+    """Numbers of graph kernels, by how they were matched."""
 
     named: int = 0
     ordered: int = 0
@@ -115,11 +115,11 @@ class _Work:
         count = len(activities)
         self._thread, self._time, self._via = (np.full(count, MISSING) for _ in range(3))
         self._place = np.full(count, MISSING)
-        """The launch of a recording that each activity was."""
+        """Per activity: the captured launch that it replays; MISSING if unknown."""
         self._counts = _Counts()
         self._known_places: dict[tuple[int, bytes], Int64Array] = {}
         self._used: set[int] = set()
-        """Recordings that some replay is of."""
+        """Recordings that some replay was matched with."""
         self._ambiguous = 0
 
     # --- recordings -------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class _Work:
         self._ambiguous = sum(len(subjects[which].rows) for which in left)
 
     def _alike(self, launches: Int64Array, subject: Subject, *, named: bool) -> float:
-        """Return the share of equal ones among a graph's launches and a replay's kernels."""
+        """Return the share of a graph's launches and a replay's kernels that match."""
         if named:
             return matching.share(*self._both(launches, subject.rows))
         index = self._by_order(launches, subject)
@@ -165,7 +165,7 @@ class _Work:
         return self._replays.of_launches.take(launches), self._replays.of_activities.take(rows)
 
     def _by_order(self, launches: Int64Array, subject: Subject) -> Int64Array:
-        """Match by order alone; nothing if an op cannot have launched its kernel."""
+        """Match by order alone; MISSING if order is unknown, or an op does not fit its kernel."""
         rows = subject.rows
         if not subject.ordered and len(np.unique(self._replays.of_activities.stream[rows])) > 1:
             return np.full(len(rows), MISSING)
@@ -213,7 +213,7 @@ class _Work:
     def _places(
         self, subject: Subject, graph: int, launches: Int64Array, *, named: bool
     ) -> Int64Array:
-        """Return the index of each kernel's launch; replays that lost the same are aligned once."""
+        """Return the index of each kernel's launch; equal replays of a graph are matched once."""
         if not named:
             return self._by_order(launches, subject)
         theirs, ours = self._both(launches, subject.rows)
@@ -232,7 +232,7 @@ class _Work:
         order = np.argsort(node[subject.rows], kind="stable")
         return rows, place[order[np.searchsorted(node[subject.rows], node[rows], sorter=order)]]
 
-    # --- eager twins ------------------------------------------------------------------------------
+    # --- eager runs -------------------------------------------------------------------------------
 
     def match_eager_runs(self) -> None:
         """Match the remaining kernels with similar ones that ran outside graphs."""
@@ -261,7 +261,7 @@ class _Work:
                 self._counts.eager_runs += len(rows)
 
     def _kernels(self, subject: Subject) -> Subject | None:
-        """The kernels of a subject without a match, if their order is known."""
+        """The kernels of a subject if none has a match, they are enough, and in a known order."""
         rows = subject.rows[self._kind[subject.rows] == schema.KERNEL]
         streams = np.unique(self._replays.of_activities.stream[rows])
         tied = (self._via[rows] != MISSING) | self._told[rows]
@@ -300,7 +300,7 @@ class _Work:
     @property
     def _captures(self) -> GraphCaptures:
         captures = self._capture.graph_captures
-        assert captures is not None  # noqa: S101 - asked of recordings only
+        assert captures is not None  # noqa: S101 - used only for recordings
         return captures
 
     @cached_property
@@ -356,7 +356,7 @@ class _Work:
         column = self._activities.column("name").combine_chunks()
         return ints(column.indices), column.dictionary.to_pylist()
 
-    # --- what comes out ---------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     def capture(self) -> Capture:
         """The capture with the nodes that were found."""
@@ -380,7 +380,7 @@ class _Work:
         )
 
     def _sized(self, activities: pa.Table) -> pa.Table:
-        """Fill in the grid and the shared memory that only the captured call has."""
+        """Fill in grid, block and shared memory from the captured launch if the replay has none."""
         if not (self._place != MISSING).any():
             return activities
         table = self._captures.launches

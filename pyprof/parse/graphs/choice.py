@@ -32,7 +32,7 @@ class _Recording:
 
 @dataclass(slots=True)
 class Choice:
-    """The graph of each subject, and of how many replays several graphs could be it."""
+    """The graph assigned to each subject, and the subjects left ambiguous."""
 
     graph: dict[int, int] = field(default_factory=dict)
     ambiguous: set[int] = field(default_factory=set)
@@ -42,9 +42,9 @@ class Choice:
 def choose(replays: Replays, captures: GraphCaptures, compared: Compared) -> Choice:
     """Choose the captured graph of each subject.
 
-    In a step of as many launches as a recording has graphs the n-th launch is of the n-th graph; so
-    it is of launches in a row that are alike all graphs of a recording. Elsewhere a launch that is
-    alike one graph alone, and is near no other, is of that one.
+    If a step has as many launches as a recording has graphs, the n-th launch is of the n-th graph.
+    The same holds for consecutive launches that match all graphs of a recording. Any other launch
+    is of a graph only if it matches that one alone, and is near no other.
     """
     chooser = _Chooser(replays, captures, compared)
     chooser.by_number()
@@ -129,8 +129,8 @@ class _Chooser:
     def take(self, group: list[int], size: int | None, *, is_step: bool) -> None:
         """Choose for the launches of one step, or for all that are outside of steps.
 
-        Where some of a step's kernels were lost, what is left of one graph may look like another:
-        a step with the launches of a recording is of that one or of none.
+        If some of a step's kernels were lost, what is left of one graph may look like another, so
+        a step with as many launches as a recording is of that recording or of none.
         """
         allowed = self._of_size(size)
         complete = [r for r in allowed if len(r.graphs) == len(group)]
@@ -159,7 +159,7 @@ class _Chooser:
         return [r for r in self._recordings if r.batch_size in {None, wanted}]
 
     def _whole_step(self, group: list[int], recordings: list[_Recording]) -> None:
-        """Choose the recording with as many graphs that the launches of a step match best."""
+        """Choose the best match for the launches of a step among recordings of as many graphs."""
         shares = [
             sum(map(self._compared.similarity, recording.graphs, group)) / len(group)
             for recording in recordings
@@ -193,7 +193,7 @@ class _Chooser:
     def _lies_whole(self, group: list[int], rows: list[tuple[int, list[tuple[int, ...]]]]) -> bool:
         """Whether rows follow one another, with at most a partial one before and after them.
 
-        Where something between was lost, a row may be of launches of two steps.
+        If launches in between were lost, a row may span two steps.
         """
         if not rows:
             return False
@@ -215,7 +215,8 @@ class _Chooser:
     def _pinned(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         """Whether some launch matches only its own graph, which fixes the offset of the sequence.
 
-        Recording may have begun amid a step: of graphs of equal kernels the n-th is not known.
+        Recording may have begun in the middle of a step, and graphs of equal kernels cannot be told
+        apart by position.
         """
         return any(
             all(self._compared.similarity(other, subject) < 1 for other in graphs if other != graph)
@@ -223,13 +224,13 @@ class _Chooser:
         )
 
     def _alone(self, subject: int, allowed: list[_Recording], *, lost: bool) -> None:
-        """Take the one graph that a launch is alike, if it can be no other one.
+        """Choose the one graph that a launch matches, if it can be no other one.
 
-        If it is alike none, take the one graph that it nearly is: rows were lost on one side.
+        If it matches none, choose the one that it nearly matches: rows were lost on one side.
         """
         if subject not in self.choice.graph:
             candidates = [graph for recording in allowed for graph in recording.graphs]
-            if len(candidates) > 1:  # where launches name no kernels, any may have as many
+            if len(candidates) > 1:  # without names, graphs of one size are hardly told apart
                 candidates = [g for g in candidates if self._compared.named[g]]
             exact = [g for g in candidates if self._compared.similarity(g, subject) == 1]
             least = 0 if lost else _MAX_REMAINDER

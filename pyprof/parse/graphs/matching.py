@@ -1,9 +1,9 @@
 """Which launch of a capture each kernel of a replay is, by names and order. Pure functions.
 
-A kernel is known by keys of several levels, the finest first: its whole name with grid and block,
-the name alone, the function without its template arguments. Both sides are compared at the finest
-level at which they are alike; equal keys are matched in their order. If rows were lost on one side,
-the rest is aligned with the other side.
+A kernel is identified by keys of several levels, the finest first: its whole name with grid and
+block, the name alone, the function without its template arguments. Both sides are compared at the
+finest level at which they have the same keys; equal keys are matched in their order. If rows were
+lost on one side, the rest is aligned with the other side.
 """
 
 from __future__ import annotations
@@ -76,9 +76,8 @@ def match_launches(launches: Kernels, kernels: Kernels) -> Int64Array:
             launch_of_kernel = np.full(len(ours), MISSING)
             order = np.argsort(ours, kind="stable")
             launch_of_kernel[order] = np.argsort(theirs, kind="stable")
-            # Leave out what stands on its stream in another order than it was captured in. A stream
-            # keeps the order of launches: of two that are the other way round one is not what its
-            # name says.
+            # Drop matches that contradict stream order. A stream runs in launch order, so of two
+            # swapped matches at least one is wrong.
             in_order = launch_of_kernel.copy()
             for number in np.unique(kernels.stream).tolist():
                 rows = np.flatnonzero((kernels.stream == number) & (launch_of_kernel != MISSING))
@@ -114,7 +113,7 @@ def _aligned(launches: Int64Array, kernels: Int64Array, stream: Int64Array) -> I
 def align(
     part: Int64Array, rows_of_key: Mapping[int, list[int]], stream: Int64Array, count: int
 ) -> Int64Array | None:
-    """Find the rows of a sequence that another sequence, with gaps, consists of.
+    """Align a sequence that has gaps with the rows of a complete one.
 
     `part` holds keys, `rows_of_key` the rows, of `count`, at which each key may stand. Keys of one
     stream, and equal keys, keep their order. A row is certain if the earliest and the latest
@@ -171,9 +170,9 @@ def match_by_order(
 ) -> Int64Array:
     """Return the index of each kernel's launch by order alone; MISSING if uncertain.
 
-    Both are in the order in which nodes were made; `fits` says of a launch and a kernel whether one
-    can be the other. Either each launch has its kernel, or a few kernels are missing from a long
-    sequence, and what is left fits in one way only.
+    Both are in the order in which nodes were made; `fits` is whether a launch can be that of a
+    kernel. Either each launch has its kernel, or a few kernels are missing from a long sequence,
+    and a match is certain only if all alignments of the rest agree on it.
     """
     nothing = np.full(len(kernels), MISSING)
     if len(kernels) == len(launches):
@@ -197,7 +196,7 @@ def match_by_order(
 
 
 def find_eager_runs(sequence: Sequence[int], within: Int64Array) -> Int64Array:
-    """Find where a sequence of keys stands in another one, as the places where it begins."""
+    """Return the indices at which a sequence of keys begins in another one."""
     wanted = np.asarray(sequence, np.int64)
     if not len(wanted) or len(wanted) > len(within) or (wanted == MISSING).any():
         return np.zeros(0, np.int64)
@@ -210,7 +209,7 @@ def find_eager_runs(sequence: Sequence[int], within: Int64Array) -> Int64Array:
 
 
 def _rarest_first(wanted: Int64Array, within: Int64Array) -> list[int]:
-    """Order places so that few beginnings are left soon."""
+    """Order the indices of `wanted` by how rare their keys are, to rule out starts early."""
     keys, inverse = np.unique(wanted, return_inverse=True)
     ordered = np.sort(within)
     often = np.searchsorted(ordered, keys, "right") - np.searchsorted(ordered, keys, "left")

@@ -1,4 +1,4 @@
-"""The replays of a capture and the launches of its recordings, with keys by which they compare."""
+"""The replays of a capture and the launches of its recordings, with keys to compare them by."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOW_BITS = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Kernels that are one graph's: of all its replays where the tool counts nodes, else of one."""
+    """Kernels of one graph: of all its replays if the tool numbers nodes, else of one replay."""
 
     rows: Int64Array
     """Rows of activities, one per node, in the order of nodes, else of their start."""
@@ -40,7 +40,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replays:
-    """What graphs replayed, and how it compares with what was captured."""
+    """The replays of graphs, with the keys of their kernels and of captured launches."""
 
     replay: Int64Array
     """The replay of each activity; MISSING outside graphs."""
@@ -89,7 +89,7 @@ def find(capture: Capture, activities: pa.Table, launch: Int64Array, replay: Int
 
 
 def _subjects(activities: pa.Table, replay: Int64Array) -> list[Subject]:
-    """Put kernels together that are of one graph."""
+    """Group kernels by graph, or by replay if nodes have no numbers."""
     node = ints(activities.column("node_id"))
     rows = np.flatnonzero(replay != MISSING)
     without = np.zeros(int(replay.max(initial=MISSING)) + 1, bool)
@@ -156,7 +156,7 @@ def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
 
 
 def _names(tables: list[pa.Table]) -> tuple[Int64Array, Int64Array]:
-    """Number names, and functions, of kernels; what copies and fills is of one name each."""
+    """Number the names and functions of kernels; all copies share a name, and so do all fills."""
     full_names: dict[str, int] = {}
     functions: dict[str, int] = {}
     codes_of_tables: tuple[list[Int64Array], list[Int64Array]] = ([], [])

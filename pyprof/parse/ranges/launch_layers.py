@@ -1,7 +1,7 @@
 """The layers that the user's ranges around a launch give its row.
 
-They are nested ranges, and start/end ranges, which nest in nothing; also the range around a
-backward pass, which PyTorch runs on a thread of its own, or around the launch of a graph.
+These are nested ranges, and start/end ranges, which do not nest; also the range around a backward
+pass, which PyTorch runs on a thread of its own, or around the launch of a graph.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def layers(
 def free(capture: Capture, site: LaunchSites, most: int) -> dict[int, list[str]]:
     """Find the start/end layers around each row's site, on the thread that started them.
 
-    Of more than `most`, those that were started last.
+    If there are more than `most`, those that were started last.
     """
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
     if not len(ranges):
@@ -79,10 +79,10 @@ def _combine(nested: DictionaryColumn, free: dict[int, list[str]]) -> Dictionary
 
 
 def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites) -> Int64Array:
-    """Find the range whose layers count where those of the ops at the site are empty, else MISSING.
+    """Find the range whose layers apply if the ops at the site are in none; MISSING without one.
 
-    For what a graph replays, that around the launch of the graph, if unknown where it was
-    captured: a graph may be launched anywhere. Else that around a backward pass.
+    For replayed work whose capture is unknown, the range around the launch of its graph, if any;
+    otherwise the range around a backward pass.
     """
     range_of_row = _around_backward(capture, sweep, launch, site)
     rows = np.flatnonzero((site.row == MISSING) & (launch != MISSING))
@@ -93,7 +93,7 @@ def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
 
 
 def _launches(site: LaunchSites, rows: Int64Array) -> tuple[IntArray, Int64Array, Int64Array]:
-    """Thread, start and end of each API call: the first of all launch sites."""
+    """Thread, start and end of each API call; the calls come first among the launch sites."""
     return site.thread[rows], site.start[rows], site.end[rows]
 
 
@@ -102,10 +102,10 @@ def _around_backward(
 ) -> Int64Array:
     """Find the user's range around the backward pass in which a row was launched; MISSING for none.
 
-    PyTorch runs that on a thread of its own while the caller waits. If its ranges show that a
-    thread is autograd's, a launch there is in whatever range the caller waits in. Of another thread
-    that has no named ranges, a launch is in the range of another one that says so. Only one thread
-    of a process may have such ranges, else it is unclear which of them is meant.
+    PyTorch runs the pass on a thread of its own while the caller waits. If its ranges show that a
+    thread is autograd's, a launch there belongs to the range in which the caller waits. On any
+    other thread without named ranges, a launch belongs to the range of another thread that names
+    a backward pass, if only one thread of the process has such ranges: else it is unclear which.
     """
     range_of_row = _around_said(capture, sweep, launch, site)
     rows = np.flatnonzero(launch != MISSING)
@@ -122,7 +122,7 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
     """Find autograd's own threads, and which thread each works for.
 
     On such a thread all of PyTorch's own ranges lie in the engine's. The caller is the thread of
-    the forward pass, if the tool tells it; else the only one of the process that has named ranges.
+    the forward pass, if recorded; else the only one of the process that has named ranges.
     """
     thread, parent = sweep.nest.thread, sweep.nest.parent
     kind = texts.kinds(sweep.texts)
@@ -147,7 +147,7 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
 def _around_said(
     capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
 ) -> Int64Array:
-    """Find the range that says `backward` around each row of a thread without named ranges."""
+    """Find the range named as backward around each row of a thread without named ranges."""
     range_of_row = np.full(len(launch), MISSING)
     backward = np.flatnonzero(np.any([_backward(sweep, kind) for kind in LAYERS], axis=0))
     rows = np.flatnonzero(launch != MISSING)
@@ -156,7 +156,7 @@ def _around_said(
     pid = np.append(ints(capture.threads.column("pid")), MISSING)
     thread, start, end = _launches(site, launch[rows])
     caller = sweep.nest.thread[backward]
-    # the processes that have several threads
+    # leave out processes in which several threads have such ranges
     first, number = distinct(pid[caller])
     alone = ~np.isin(pid[caller], np.unique(pid[caller][caller != caller[first[number]]]))
     backward, caller = backward[alone], caller[alone]

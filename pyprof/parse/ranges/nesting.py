@@ -1,4 +1,4 @@
-"""Which range encloses which, by one sweep per thread, and what ranges left open still mean.
+"""Which range encloses which, and which ranges that were left open count.
 
 Ranges sorted by (thread, start, -end) make the nearest enclosing range of each the nearest
 earlier one on its thread that ends no sooner. It is found for all ranges at once by jumping
@@ -50,11 +50,11 @@ def nest(
 ) -> Nest:
     """Sort ranges and find the parent of each.
 
-    Of ranges with equal bounds, the one with the lower `tiebreak` encloses the other; it is asked
-    for only where bounds do not tell.
+    Of ranges with equal bounds, the one with the lower `tiebreak` encloses the other; it is called
+    only if needed.
     """
     order = by_start(thread, start)
-    thread = thread[order]  # here and below one by one, to let go of each as it came: they are many
+    thread = thread[order]  # here and below one by one, to free each unsorted array early
     start = start[order]
     end = end[order]
     later = (thread[1:] != thread[:-1]) | (start[1:] > start[:-1])
@@ -77,7 +77,7 @@ def by_start(thread: Int64Array, start: Int64Array) -> Int64Array:
 
 
 def _by_value(column: IntArray) -> Int64Array:
-    """Order rows by a number, such as that of their thread; those of one stay as they are."""
+    """Order rows by a number, such as that of their thread; equal ones keep their order."""
     if not len(column) or (low := column.min()) == (high := column.max()):
         return np.arange(len(column))
     small = np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high))
@@ -101,7 +101,7 @@ def _parents(thread: IntArray, end: Int64Array) -> IntArray:
             return parent
         above = parent.take(above)
         parent[active] = above
-        left = np.flatnonzero(end.take(above) < until)  # something that is earlier ends no sooner
+        left = np.flatnonzero(end.take(above) < until)  # `above` exists: see `at_top`
         active, above, until = active.take(left), above.take(left), until.take(left)
     return _swept(thread, end, np.ones(len(end), bool))
 
@@ -117,7 +117,7 @@ def _at_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:
 
 
 _STEPS = 256
-"""Levels that are climbed side by side, all intervals at once; from there on one by one."""
+"""Levels that are climbed for all intervals at once; if there are more, one by one."""
 
 
 def _swept(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> Int64Array:
@@ -127,7 +127,7 @@ def _swept(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> In
     """
     around = np.full(len(end), MISSING)
     indices: list[int] = []
-    until: list[int] = []  # how long each is open, negative: rising from the outside in
+    until: list[int] = []  # the negative end of each, rising from the outside in
     last = MISSING
     rows = zip(thread.tolist(), (-end).tolist(), encloses.tolist(), strict=True)
     for index, (on, ends, opens) in enumerate(rows):
@@ -138,7 +138,7 @@ def _swept(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> In
         depth = bisect_right(until, ends)
         if depth:
             around[index] = indices[depth - 1]
-        if opens:  # what ends sooner encloses nothing that comes later and this does not
+        if opens:  # those that end sooner enclose nothing later that this one does not
             indices[depth:], until[depth:] = [index], [ends]
     return around
 
@@ -146,7 +146,7 @@ def _swept(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> In
 def innermost(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Int64Array:
     """Find, for each interval, the innermost range on its thread that contains it; MISSING if none.
 
-    Bounds may touch. Innermost is the last to start, of those the first to end.
+    Bounds may touch. The innermost range is the last to start; on a tie, the first to end.
     """
     # find the last range on the thread that starts no later
     last_range = np.full(len(start), MISSING)
@@ -196,7 +196,7 @@ def by_value(column: IntArray) -> Iterator[tuple[int, Int64Array]]:
 
 
 def depths(parent: IntArray) -> NDArray[np.int32]:
-    """Count the ranges above each: some one by one, all others in steps that become longer."""
+    """Count the ranges above each: the first few one by one, others in steps of growing length."""
     depth: NDArray[np.int32] = (parent != MISSING).astype(np.int32)
     active = np.flatnonzero(depth)
     above = parent.take(active)
@@ -251,8 +251,8 @@ def too_many(
 ) -> NDArray[np.bool_]:
     """Mask of ranges that lost a bound: all that a thread has open at once, if too many.
 
-    `unbounded` are those that are open when the capture ends, but for what leaked; or when it
-    begins.
+    `unbounded` marks the ranges that are open when the capture ends, except those that leaked, or
+    those that are open when it begins.
     """
     lost_bound = np.zeros(len(thread), bool)
     rows = np.flatnonzero(unbounded)

@@ -1,9 +1,9 @@
 """The distinct stacks of ranges around kernels, and the ops, tensors and lines that they name.
 
-A frame is a framework's where the file is in that framework's installed folder, wherever
-packages are installed; the project's own checkout of the same name is not. (torch.profiler writes
-paths relative to where packages are installed.) PyTorch also ships functions that are algorithms
-of their own, which a user calls by name and wants to see.
+A frame belongs to a framework if its file is in that framework's installed folder, wherever
+packages are installed; the project's own checkout of the same name does not count. (torch.profiler
+writes paths relative to where packages are installed.) PyTorch also ships functions that are
+algorithms of their own, which a user calls by name and wants to see.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CALLERS = (
     r"(?:asyncio|concurrent|importlib|multiprocessing|unittest)[/\\]"
     r"|(?:contextlib|functools|runpy|threading)\.py:"
 )
-"""What of Python's library calls the user's code: torch.profiler writes no folder before it."""
+"""Standard modules of Python that call user code: torch.profiler writes them without a folder."""
 _LIBRARY = re.compile(
     rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+t?[/\\]|[/\\]python\d+\.zip[/\\]|<[\w .]+>"
     rf"|(?:^|[/\\]Lib[/\\])(?:{_CALLERS})"
@@ -53,7 +53,7 @@ _LIBRARY = re.compile(
 
 
 _TRACES = 1 << 18
-"""Stacks that are kept without the framework's frames."""
+"""Maximum number of stacks in a cache."""
 
 _INITIALISES = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]init\.py:")
 _CLIPS = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]utils[/\\]clip_grad\.py:")
@@ -100,14 +100,14 @@ def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
 
 
 def without_gradients(path: RangeStack) -> bool:
-    """Whether PyTorch's ranges say that no backward pass follows: ops with an id, and no number."""
+    """Whether PyTorch's ranges show that no backward pass follows: ids without sequence numbers."""
     if path.ops or not path.seqs or any(said.has_seq for said in path.seqs):
         return False
     return path.seqs[-1].has_op_id
 
 
 def is_framework(frame: str) -> bool:
-    """Whether a `file:line` frame only passes a call on to where the work is done."""
+    """Whether a `file:line` frame is a framework's, and not that of an algorithm in PyTorch."""
     return _FRAMEWORK.search(frame) is not None and _ALGORITHM.search(frame) is None
 
 
@@ -134,7 +134,7 @@ def file_and_line(frame: str) -> tuple[str, int] | None:
 # of a training run share some thousands of them.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeStack:
-    """What the ranges around a kernel say, outermost first."""
+    """What the ranges around a kernel state, outermost first."""
 
     layer: tuple[str, ...] = ()
     trace: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ class RangeStack:
     again: bool = False
     """Forward work that the backward pass does again: activation checkpointing."""
     inherited: tuple[bool, bool] = (False, False)
-    """In a backward pass, whether layer and trace are but those around it: where it was called."""
+    """In a backward pass, whether layer and trace are only those of the code that called it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +185,10 @@ class RangeStacks:
         return np.array(is_backward, bool)
 
     def again(self, texts: Texts, backward: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """Find the paths of forward work that a backward pass runs again; `recomputation` says how.
+        """Find the paths of forward work that a backward pass runs again; see `recomputation`.
 
-        It begins in a node of checkpointing, in a module that a node calls, or where an op says so;
-        another node inside ends it.
+        It begins in a node of checkpointing, in a module that a node calls, or where `begins` is
+        set; another node inside ends it.
         """
         again = np.zeros(len(self.parent), np.int8)
         if not backward.any():
@@ -213,10 +213,10 @@ class RangeStacks:
         return again
 
     def describe(self, texts: Texts, wanted: Int64Array, most: int) -> list[RangeStack]:
-        """Put some paths into words; of what is nested deeper, the innermost `most`.
+        """Describe some paths; what is nested deeper is limited to the innermost `most` entries.
 
-        All needed are walked once, however deep: what two share is not spelt out before it is
-        asked for.
+        All paths that lead to them are walked once, however deep: parents that several share are
+        described only if wanted themselves.
         """
         below = self._below(wanted)
         asked = set(wanted.tolist())
@@ -234,7 +234,7 @@ class RangeStacks:
             around.enter(texts.statements[template], kind, again=again[path] > 0)
             if path in asked:
                 described[path] = around.path()
-            left.append(~path)  # to leave it behind all that is below
+            left.append(~path)  # to leave it after all paths below
             left += below.get(path, [])
         return [described[path] for path in wanted.tolist()]
 
@@ -267,7 +267,7 @@ def intern(
     if begins is not None:
         code = code * np.int32(_WAYS) + begins
     levels = [rows for _, rows in by_value(depth)]
-    of_range = np.full(len(parent) + 1, MISSING, np.int32)  # the last is that of no parent
+    of_range = np.full(len(parent) + 1, MISSING, np.int32)  # the last entry stands for no parent
     parents, templates, count = [], [], 0
     most = int(code.max(initial=0)) + 1
     for level in levels:
@@ -286,11 +286,11 @@ def intern(
 
 
 _WAYS = 1 + max(ELSEWHERE, HERE)
-"""Values of `Paths.begins`."""
+"""Number of values of `RangeStacks.begins`."""
 
 
 class _Around:
-    """What the ranges say that a walk is inside of."""
+    """What is stated by the ranges that a walk has entered and not left."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -307,7 +307,7 @@ class _Around:
         return self._layers, self._modules, self._markers, self._ops, self._seqs
 
     def enter(self, said: Statement, kind: Kind, *, again: bool) -> None:
-        """Go into a range; `again` if it is forward work that is run again."""
+        """Enter a range; `again` if it is forward work that is run again."""
         self._before.append((tuple(map(len, self._lists)), self._state))
         if again != (self._state.again is not None):
             outside = (len(self._ops), len(self._seqs)) if again else None
@@ -332,13 +332,13 @@ class _Around:
             self._state = self._state._replace(optimizer=said.text != marker.CLOSURE)
 
     def leave(self) -> None:
-        """Go out of the range that was entered last."""
+        """Leave the range that was entered last."""
         lengths, self._state = self._before.pop()
         for listed, length in zip(self._lists, lengths, strict=True):
             del listed[length:]
 
     def path(self) -> RangeStack:
-        """Say what is around."""
+        """Describe the current path."""
         state = self._state
         layer, modules, markers, ops, seqs = (tuple(x[-self._most :]) for x in self._lists)
         naming, again = seqs, False
@@ -388,7 +388,7 @@ class _Around:
 
 
 class _State(NamedTuple):
-    """What a range inside replaces, rather than adds to."""
+    """State that an inner range replaces rather than extends."""
 
     trace: tuple[str, ...] = ()
     backward: bool = False
@@ -499,7 +499,7 @@ def _tensors(path: RangeStack) -> list[Tensor] | None:
     if calls:
         return list(tensors(calls[0])) or (None if _hides(calls[0]) else [])
     if path.markers:
-        return None  # what lies around it may be of something larger
+        return None  # ranges around it may belong to a larger op
     for said in reversed(path.seqs):
         if said.call and (operands := list(tensors(said.call))):
             return operands

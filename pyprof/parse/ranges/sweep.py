@@ -29,33 +29,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """The ranges that mean something, nested, in sweep order, and what their texts say."""
+    """The ranges that count, nested, in sweep order, and what their texts state."""
 
     nest: Nest
     texts: texts.Texts
     paths: paths.RangeStacks
     backward: NDArray[np.bool_]
-    """Per path: one of the backward pass."""
+    """Per path: whether it belongs to the backward pass."""
     again: NDArray[np.int8]
-    """Per path: forward work that the backward pass runs again, as `Paths.again` says."""
+    """Per path: forward work that the backward pass runs again; see `RangeStacks.again`."""
     row: NDArray[np.int32]
     """Row of each range in the capture."""
     doubts: tuple[str, ...]
-    """What is wrong with ranges, in sentences for the user."""
+    """Warnings about ranges, as sentences for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedSweep:
-    """Ranges with the paths that some row needs put into words."""
+    """Ranges, with descriptions of the paths that some row needs."""
 
     texts: texts.Texts
     paths: paths.RangeStacks
     row: NDArray[np.int32]
     """Row of each range in the capture."""
     described: list[RangeStack]
-    """The last is that of what lies in no range."""
+    """The last one stands for rows in no range."""
     index_of_path: NDArray[np.int32]
-    """Per path: where it is described; MISSING for those that no row needs."""
+    """Per path: its index in `described`; MISSING if no row needs it."""
 
     def path(self, ranges: IntArray) -> NDArray[np.int32]:
         """The described path of each range; MISSING stays MISSING."""

@@ -1,4 +1,4 @@
-"""What ranges state, each distinct statement looked at once, and the layers and steps they name."""
+"""What ranges state, each distinct statement read once, and the layers and steps they name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Distinct statements, and which of them each range makes."""
+    """Distinct statements, and the statement of each range."""
 
     code: NDArray[np.int32]
     """Per range: its statement."""
@@ -42,7 +42,7 @@ class Texts:
 
 
 def read_texts(ranges: pa.Table) -> Texts:
-    """Look at the texts of a table of ranges."""
+    """Read the statements of a table of ranges."""
     text = ranges.column("text").unify_dictionaries()
     templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
     kind = answers([*map(marker.without_sizes, templates)], marker.classify)
@@ -56,9 +56,9 @@ def read_texts(ranges: pa.Table) -> Texts:
 
 
 def answers(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
-    """Answer a question about texts that does not depend on which numbers stand in them.
+    """Apply `question` to each text; its result must not depend on the numbers in the text.
 
-    It is asked once for all that differ in numbers alone, as the names of steps do.
+    It is called once for all texts that differ only in numbers, as the names of steps do.
     """
     words = pc.replace_substring_regex(pa.array(texts, pa.string()), r"\d+", "0")
     number = words.dictionary_encode().indices.to_numpy()
@@ -67,7 +67,7 @@ def answers(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
 
 
 def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
-    """Answer a question about each text of a table of ranges, by asking it of the templates."""
+    """Apply a predicate to each text of a table of ranges, by evaluating it once per template."""
     answers = [question(part.dictionary).take(part.indices) for part in text.chunks]
     return pa.chunked_array(answers, pa.bool_())
 
@@ -83,7 +83,7 @@ def kinds(texts: Texts) -> NDArray[np.int8]:
 
 
 def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> NDArray[np.bool_]:
-    """Return each range's answer: that of its statement, False if it is of another kind."""
+    """Mark the ranges of a kind whose statement satisfies a condition."""
     answers = np.zeros(len(texts.statements), bool)
     for index in np.flatnonzero(texts.kind == kind).tolist():
         answers[index] = question(texts.statements[index])
@@ -94,7 +94,7 @@ LAYERS = (Kind.LAYER, Kind.USER)
 
 
 def of_library(ranges: pa.Table) -> Mask:
-    """Mask of ranges in an NVTX domain of a library's own."""
+    """Mask of ranges in a library's own NVTX domain."""
     in_library = np.zeros(len(ranges), bool)
     if ranges.column("domain").null_count == len(ranges):
         return in_library
@@ -107,7 +107,7 @@ def of_library(ranges: pa.Table) -> Mask:
 def named(ranges: pa.Table) -> Mask:
     """Mask of the ranges that name a layer.
 
-    Only their own texts are looked at: they may be few among many long ones.
+    Only texts that occur in these ranges are classified: they may be few of many long ones.
     """
     text = ranges.column("text").combine_chunks()
     used, index = np.unique(ints(text.indices), return_inverse=True)
@@ -135,7 +135,7 @@ NAMED = frozenset(_NAME)
 def direction_hint(name: str, kind: Kind) -> str:
     """The direction that a named range implies; "" for none.
 
-    A layer may be a module of a backward RNN: only one that is named so and no more says it.
+    A layer may be a module of a backward RNN: its name counts only if it is one of `_PARTS`.
     """
     return "" if kind == Kind.LAYER and name.lower() not in _PARTS else marker.direction(name)
 
@@ -146,7 +146,7 @@ _PARTS = frozenset({"forward", "backward", "optimizer"})
 def codes(read: Texts) -> NDArray[np.int32]:
     """Template of each range; ranges with one meaning, such as steps, share one.
 
-    Else what lies in them would have a path of its own in each step.
+    Otherwise the ranges inside would have a separate path in each step.
     """
     shared = np.arange(len(read.statements), dtype=np.int32)
     first: dict[tuple[int, str], int] = {}

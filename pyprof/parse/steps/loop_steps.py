@@ -1,7 +1,7 @@
 """The steps of a loop that ranges mark: `pyprof.step()`, iterations, engines' steps, optimizers'.
 
-Steps are numbered from 0 in each process. A row is of the step in which the host launched it; a
-step is of one window of the capture: of one that the profiler's pause cuts, what comes after it.
+Steps are numbered from 0 in each process. A row belongs to the step in which the host launched it.
+A step belongs to one window of the capture: if a pause of the profiler cuts it, to the last one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def iterations(capture: Capture) -> Bounds | None:
-    """Find ranges that name iterations; of several sorts, the one that covers most time."""
+    """Find ranges that name iterations; of several loops, an engine's, else the longest in all."""
     ranges = capture.ranges
     is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
     texts = _chosen(ranges, is_iteration)
@@ -81,7 +81,7 @@ _ATOM, _ATOM_NAMES = "prefill, decode", ("prefill", "decode", "eager_decode")
 
 
 def engine_steps(capture: Capture) -> Bounds | None:
-    """Let a step begin where vLLM prepares or runs its model, and end where the next begins."""
+    """Find vLLM's steps: each begins where it prepares or runs the model, and ends at the next."""
     for text, beside in _ENGINE:
         bounds = _apart(_named(capture.ranges, [text]))
         if len(bounds.start) > 1 and (not beside or len(_named(capture.ranges, [beside]))):
@@ -93,11 +93,11 @@ def engine_steps(capture: Capture) -> Bounds | None:
 _ENGINE = (
     ("gpu_model_runner: preprocess", ""),
     ("gpu_model_runner: forward", ""),
-    # in 2025 they were plain words; one of them is unique to it
+    # vLLM in 2025: plain words, but only vLLM has "Bookkeep"
     ("Preprocess", "Bookkeep"),
     ("Forward", "Bookkeep"),
 )
-"""Ranges of vLLM around a part of each step, and one that must be there beside it."""
+"""Ranges of vLLM around a part of each step, and another one that must exist, too."""
 
 
 def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
@@ -108,7 +108,7 @@ def _chosen(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Ta
     """Times and threads of the ranges with the requested texts."""
     bounds = ranges.select(["start", "end", "thread", "text"])
     if not any(pc.any(question(part.dictionary)).as_py() for part in bounds["text"].chunks):
-        return bounds.slice(0, 0)  # nearly always for most questions
+        return bounds.slice(0, 0)  # the usual case
     return bounds.filter(where(bounds["text"], question))
 
 
@@ -174,7 +174,7 @@ def _begin(capture: Capture) -> int:
 
 
 _FINDERS = (step_ends, iterations, engine_steps, optimizer_ranges)
-"""The surest first."""
+"""The most reliable ones first."""
 
 
 def marked(
@@ -206,7 +206,7 @@ def launched(records: Records) -> Int64Array:
 
 
 MAX_PROCESSES = 256
-"""Processes whose steps are looked for, those with most rows; no machine trains with as many."""
+"""Maximum number of processes whose steps are looked for, those with most rows."""
 
 
 _NEEDED = (
@@ -216,7 +216,7 @@ _NEEDED = (
 
 
 def needed(records: Records) -> Records:
-    """Leave the columns by which steps are found."""
+    """Keep only the columns that finding steps needs."""
     return Records(
         records.rows, {name: records.columns[name] for name in _NEEDED if name in records.columns}
     )
@@ -236,7 +236,7 @@ def processes(records: Records) -> Int64Array:
 
 
 def only(capture: Capture, pid: int) -> Capture:
-    """Leave of a capture what one process did on the host."""
+    """Keep only the ranges and calls of one process."""
     of_thread = pc.fill_null(pc.equal(capture.threads.column("pid"), pid), fill_value=False)
     mine = np.append(np.asarray(of_thread), np.False_)
     ranges, calls = (
@@ -286,13 +286,14 @@ def _busiest(pid: Int64Array) -> Iterator[tuple[int | None, Int64Array]]:
 
 
 _HIGHEST = 1 << 20
-"""Steps of records that were read: a damaged number must not ask for more than a file holds."""
+"""Limit of the step numbers in a file of fewer rows: a damaged one must not exhaust memory."""
 
 
 def of_records(records: Records, launch_ns: Int64Array) -> tuple[Bounds, Int64Array] | None:
     """The steps that parse found, and each row's; None if it found none.
 
-    A step begins and ends with the launches of its rows; one without is where the last ended.
+    A step begins and ends with the launches of its rows; one without rows begins and ends where the
+    last one ended.
     """
     if "step" not in records.columns:
         return None
@@ -316,7 +317,7 @@ def of_records(records: Records, launch_ns: Int64Array) -> tuple[Bounds, Int64Ar
 
 
 def _origin(texts: Sequence[str]) -> str:
-    """Say what marks steps, by the text of the last that has one."""
+    """Name what marks the steps, by the text of the last step that has one."""
     text = next(filter(None, reversed(texts)), "")
     is_origin = text == STEP_END or text.startswith("Optimizer.")
     return text if is_origin else f'ranges "{loop_of(text)}"'

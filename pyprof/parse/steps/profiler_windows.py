@@ -1,7 +1,7 @@
 """The recording window and the serving framework's step that each activity belongs to.
 
-A window is what was recorded until the profiler was paused, which shows in the calls around a
-pause, cudaProfilerStop and a later cudaProfilerStart. A process counts its windows from 0.
+A window is what was recorded without a pause of the profiler. A pause shows as a call of
+cudaProfilerStop and a later one of cudaProfilerStart. A process counts its windows from 0.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
 
 @dataclass(frozen=True, slots=True)
 class RecordingWindows:
-    """When recording began again; false where it never did."""
+    """When recording resumed after each pause; false if it never did."""
 
     begun: Mapping[int, Int64Array]
-    """The starts of all windows but the first, ns, rising, of each process that has several."""
+    """Per process with several windows: the starts of all but the first, ns, ascending."""
 
     def __bool__(self) -> bool:
         return bool(self.begun)
@@ -75,7 +75,7 @@ def recording_windows(capture: Capture) -> RecordingWindows:
         ours = pid == process
         calls, again = np.sort(start[ours]), np.sort(start[ours & started])
         paused = np.sort(end[ours & stopped])
-        paused = paused[: np.searchsorted(paused, again[-1])]  # a last stop ends it all
+        paused = paused[: np.searchsorted(paused, again[-1])]  # a stop without a later start
         until = again[np.searchsorted(again, paused)]
         recorded = np.searchsorted(calls, until) > np.searchsorted(calls, paused, side="right")
         if not recorded.all():
@@ -88,7 +88,7 @@ def of_rows(
 ) -> Int64Array:
     """Window of each activity: the one in which it was launched, whenever it ran.
 
-    Without its launch, that in which it ended: what is recorded without one was launched before.
+    If its launch was not recorded, the one in which it ended.
     """
     called = np.append(ints(capture.calls.column("start")), MISSING)[launch]
     time = np.where(launch != MISSING, called, ints(activities.column("end")))

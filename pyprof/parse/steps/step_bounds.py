@@ -32,14 +32,14 @@ class Bounds:
 
     @property
     def total_ns(self) -> int:
-        """Sum up their lengths."""
+        """Total length of the steps."""
         return int((self.end - self.start).sum())
 
 
 def placed(
     bounds: Bounds, launch_ns: Int64Array, window: Int64Array
 ) -> tuple[Int64Array, Int64Array]:
-    """Find the step of each row, MISSING for none; and when each begins, if not in a window cut."""
+    """Find the step of each row, MISSING for none, and when each step begins in its window."""
     step = np.searchsorted(bounds.start, launch_ns, side="right")
     ends = np.concatenate([[np.iinfo(np.int64).min], bounds.end])  # nothing is before the first
     step[launch_ns >= ends.take(step)] = 0
@@ -48,7 +48,7 @@ def placed(
     start = bounds.start
     if not len(window) or window.min() == window.max():
         return step, start
-    last = np.full(len(start) + 1, MISSING)  # the last place is for what is in no step
+    last = np.full(len(start) + 1, MISSING)  # the last entry is for rows in no step
     np.maximum.at(last, step, window)
     step_of_row = np.where(window == last[step], step, MISSING)
     cut = np.unique(step[step_of_row != step])
@@ -69,7 +69,7 @@ _BASE = 0x9E3779B97F4A7C15
 
 
 def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Bounds:
-    """Join the steps of all optimizers that step in turn; those left over at the end are none."""
+    """Join the steps of optimizers that step in turn; an incomplete round at the end is dropped."""
     of_row, _ = placed(bounds, launch_ns, records.numpy("window", 0))
     # find after how many steps the same optimizer steps again; 1 if that is not clear
     direction = records.dictionary("dir")
