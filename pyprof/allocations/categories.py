@@ -1,6 +1,6 @@
 """What blocks are for, by evidence; without evidence, unknown.
 
-Evidence is what the stacks of a block's allocation and free say, and what happens between the two.
+Evidence is what the stacks of a block's allocation and free show, and what happens between the two.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _Rule(NamedTuple):
 def _rules(
     blocks: Blocks, evidence: Evidence, direction: Int64Array, released: Mask
 ) -> list[_Rule]:
-    """List the rules, the first that holds decides."""
+    """List the rules; for each block, the first one that holds decides."""
 
     def by(clue: FrameHint) -> Mask:
         return np.asarray((evidence.allocated & clue) != 0)

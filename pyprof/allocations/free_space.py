@@ -23,7 +23,7 @@ Smaller blocks are of the small pool, whose remainders are always split off, as 
 segments.
 """
 _MAX_PAIRS = 32
-"""Per block; damaged files alone have more neighbours than this."""
+"""Maximum number of neighbours per block; only damaged files have more."""
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
 _SEGMENT_FREE = ACTIONS.index("segment_free")
 _TAKES = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
@@ -40,8 +40,8 @@ class FreeSpace(NamedTuple):
 def free_space(snapshot: Snapshot, device: int, blocks: Blocks, state: int) -> FreeSpace:
     """Find the free pieces of a device's segments in a state.
 
-    The segments of that time are those of the end, with what came and went since undone. Pieces end
-    where segments do, unless those can grow.
+    The segments at that time are those at the end, with later additions and removals undone. Pieces
+    end where segments do, unless segments can grow.
     """
     segments, events = snapshot.segments, snapshot.of_device(device)
     own = segments.device == device

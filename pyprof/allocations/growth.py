@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array
 
 MIN_STEPS = 3
-"""Ends of steps that show growth, the first aside: what is set up then stays."""
+"""Minimum number of step ends that show growth, besides the first: what is set up there stays."""
 
 
 class Leak(NamedTuple):
     """A line that holds more and more at the ends of steps."""
 
     line: str | None
-    """None: of blocks whose line is unknown."""
+    """None for blocks whose line is unknown."""
     bytes: int
     """From the first compared end to the last."""
     bytes_per_step: float
@@ -68,9 +68,9 @@ def _leaks(history: History, states: Int64Array) -> list[Leak]:
 _MIN_RISES = 3
 """Caches that fill once or twice are no leaks."""
 _SIGNIFICANT = 0.001
-"""The most likely that a line's growth may be chance, of all lines together."""
+"""Maximum probability that growth is chance, for all lines together."""
 _LITTLE = 0.02
-"""A share of the variance: nearly all walks at random leave more."""
+"""A share of the variance: a line fitted to a random walk nearly always leaves more."""
 _DRIFT = 0.01
 _GOES_ON = 0.25
 """In its second half a leak grows by at least this share of its whole rate."""
@@ -79,7 +79,7 @@ _GOES_ON = 0.25
 def _leaking(held: Int64Array) -> list[tuple[int, float]]:
     """List the lines that keep growing, with bytes per step, by what they hold at ends of steps.
 
-    That varies from step to step, as batches do: a line leaks if it grows by more than chance
+    Levels vary from step to step, as batches do: a line leaks if it grows by more than chance
     explains, to new highs at least three times, the last of them in the last third, and in the
     second half, too. Not every step need add: some programs keep something every tenth.
     """
@@ -130,7 +130,7 @@ def _chance(held: Floats, slope: Floats, rest: Floats) -> Floats:
 
 
 def _two_sided_p(t: Floats, freedom: Floats | int) -> Floats:
-    finite = np.nan_to_num(t, posinf=np.inf, neginf=-np.inf)  # nothing over nothing shows nothing
+    finite = np.nan_to_num(t, posinf=np.inf, neginf=-np.inf)  # 0 / 0 is no evidence
     return student_t.two_sided_p(finite, np.asarray(freedom, np.float64))
 
 

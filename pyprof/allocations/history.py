@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
 
 ALLOC, FREE_REQUESTED, FREE_COMPLETED = range(3)
-"""The kinds of events that concern blocks. Whoever frees once only does the last."""
+"""The kinds of events that concern blocks. Files with one event per free have only the last."""
 
 BEFORE = MISSING
 """Stands for what happened before the first event."""
@@ -37,7 +37,7 @@ class Blocks:
     released: Int64Array
     """The event by which the program freed it; the number of events if none did."""
     freed: Int64Array
-    """The event from which on others could have it: later, where other streams still used it."""
+    """The event from which on it can be reallocated: later, if other streams still used it."""
 
     def __len__(self) -> int:
         return len(self.bytes)
@@ -67,7 +67,7 @@ class Replay(NamedTuple):
 
 
 def replay(kind: Int64Array, address: Int64Array, size: Int64Array) -> Replay:
-    """Pair what allocates and what frees; `kind` of events that do neither is something else."""
+    """Pair allocations with frees; events that are neither have any other `kind`."""
     count = len(kind)
     rows = np.flatnonzero((kind >= ALLOC) & (kind <= FREE_COMPLETED))
     rows = rows[np.argsort(address[rows], kind="stable")]
@@ -139,11 +139,11 @@ class History:
     reserved_end: int | None = None
     """Memory that the allocator had reserved on the device at the end; None if unknown."""
     reserved_change: Int64Array | None = None
-    """What each event added to that."""
+    """What each event added to the reserved memory; None if unknown."""
     labels: Mapping[str, Labels] = field(default_factory=dict)
     """By `category`, `evidence`, `layer`, `line`, `op`, `direction`; one entry per block each."""
     given_back_by: Mapping[str, Labels] = field(default_factory=dict)
-    """The index of who freed each block, among some of these; MISSING also if it was not freed."""
+    """The same labels, or some, of what freed each block; MISSING also if it was not freed."""
     half_precision: bool = False
     """Whether anything is known to be computed in 16 bits, by autocast or by its own type."""
 
@@ -187,7 +187,7 @@ class History:
 
     @cached_property
     def reserved_peak(self) -> int | None:
-        """The first state in which the allocator has most of the device; None if unknown."""
+        """The first state in which most is reserved on the device; None if unknown."""
         start = self.reserved_in(BEFORE)
         if self.reserved is None or start is None:
             return None

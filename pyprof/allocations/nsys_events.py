@@ -1,6 +1,6 @@
 """What nsys records of device memory (`--cuda-memory-usage=true`), as memory events.
 
-These are calls of cudaMalloc and its like: of PyTorch its segments, not its tensors.
+These are calls of cudaMalloc and its like: PyTorch's segments, not its tensors.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class RecordedDevice:
     steps: tuple[str, tuple[int, ...]] = ("", ())
     """What marks the steps, and the states at which steps end."""
     ooms: tuple[int, ...] = ()
-    """Events."""
+    """The events at which memory ran out."""
     end_allocated_bytes: int | None = None
     notes: tuple[str, ...] = ()
     stacks: Labels | None = None
@@ -57,7 +57,7 @@ class RecordedDevice:
         return Labels(self.stacks.codes[rows], self.stacks.names)
 
     def free_space(self, state: int) -> FreeSpace | None:
-        """Find what the allocator holds unused; None if the file has no segments."""
+        """Find unused memory that the allocator holds; None if the file has no segments."""
         del state
         return None
 

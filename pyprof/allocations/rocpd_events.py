@@ -1,6 +1,6 @@
 """What rocprofv3 records of memory (`--memory-allocation-trace`), as memory events.
 
-These are allocations of HSA, of the devices and the host: of PyTorch its segments, not its tensors.
+These are allocations of HSA, on the devices and the host: PyTorch's segments, not its tensors.
 A free has neither agent nor bytes in the file: they are those of the allocation at its address.
 """
 

@@ -46,7 +46,7 @@ class Events:
     """What the allocator of one device did, in order; one entry per event."""
 
     action: Int64Array
-    """Index into `unpickle.ACTIONS`; beyond them, for what this program does not know."""
+    """Index into `unpickle.ACTIONS`; their number for an unknown action."""
     address: Int64Array
     bytes: Int64Array
     """As requested: the allocator rounds it up."""
@@ -54,8 +54,9 @@ class Events:
     time_ns: Int64Array
     """MISSING if the version of torch recorded none."""
     stack: Int64Array
-    """Row of `Snapshot.stacks`; MISSING for none. So for `metadata`, of `Snapshot.texts`."""
+    """Number of a stack, for `Snapshot.stack`; MISSING for none."""
     metadata: Int64Array
+    """Row of `Snapshot.texts`; MISSING for none."""
     free_bytes: Int64Array
     """Free memory of the device, at an OOM."""
 

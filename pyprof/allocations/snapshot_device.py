@@ -79,7 +79,7 @@ class SnapshotDevice(RecordedDevice):
         return Labels(labels.codes[codes.reshape(-1)] if len(rows) else labels.codes, labels.names)
 
     def free_space(self, state: int) -> FreeSpace | None:
-        """Find what the allocator holds unused."""
+        """Find unused memory that the allocator holds."""
         return free_space(self.snapshot, self.number, self.history.blocks, state)
 
     def request(self, event: int) -> tuple[int, int | None, str | None]:
@@ -289,7 +289,7 @@ def _at(said: Labels, rows: Int64Array) -> Labels:
 
 
 def _padded(sites: trace_history.EventContext) -> trace_history.EventContext:
-    """Replace unknown indices by MISSING."""
+    """Append an entry for unknown events, MISSING, to the directions and functions."""
     return sites._replace(
         direction=_at(sites.direction, np.arange(len(sites.direction.codes) + 1)),
         function=_at(sites.function, np.arange(len(sites.function.codes) + 1)),

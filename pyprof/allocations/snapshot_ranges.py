@@ -76,7 +76,7 @@ def _named(snapshot: Snapshot, device: int) -> list[tuple[int, bool, str]]:
 
 
 def _states(ends: Iterable[tuple[int, bool, str]]) -> tuple[Int64Array, list[_State]]:
-    """Walk through ranges: the moments at which something changes, and what holds from then on."""
+    """Return the moments at which a range begins or ends, and the states before and after them."""
     opened: list[tuple[str, _State]] = []
     moments, states = [], [_OUTSIDE]
     for time, begins, text in ends:

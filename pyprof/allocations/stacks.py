@@ -41,9 +41,9 @@ class FrameHint(IntFlag):
     FORWARD = auto()
     COMMUNICATION = auto()
     AUTOCAST_COPY = auto()
-    """Autocast converts a tensor; of a weight it keeps the copy."""
+    """Autocast converts a tensor; if it is a weight, the copy is kept."""
     AUTOCAST_END = auto()
-    """Autocast lets go of the copies of weights."""
+    """Autocast releases the copies of weights."""
     HALF = auto()
     """Something is computed in 16 bits: autocast is on, or a kernel has such a type."""
     ENGINE_THREAD = auto()

@@ -1,6 +1,6 @@
 """The `[memory]` events of torch.profiler (`profile_memory=True`) as columns.
 
-They are few among many events: they are cut out of the text, and the rest is not looked at.
+They are few among many events: they are cut out of the text, and the rest is not parsed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _NAME = b'"[memory]"'
 _BRACE, _END = re.compile(rb"[{}]"), re.compile(rb"[^{}]{0,4096}\}")
 _ARGUMENTS_AND_END = re.compile(rb"[^{}]{0,4096}\{[^{}]{0,4096}\}[^{}]{0,4096}\}")
-"""What goes on behind the name, in an event with its arguments there, as torch writes it."""
+"""What follows the name in an event whose arguments come after it, as torch writes them."""
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
 _LONGEST = 1 << 14
-"""Bytes of an event."""
+"""Maximum bytes of an event."""
 _MAX_BYTES = 1 << 48
-"""Bytes, of all together; addresses are below it, too."""
+"""Limit of every number in an event, totals and addresses included."""
 
 
 class MemoryEvents(NamedTuple):
@@ -39,7 +39,7 @@ class MemoryEvents(NamedTuple):
     pid: Int64Array
     tid: Int64Array
     address: Int64Array
-    """`is_synthetic` where the file has none."""
+    """Synthetic if the file has none; see `is_synthetic`."""
     bytes: Int64Array
     """Below 0 for a free."""
     device_type: Int64Array
@@ -83,14 +83,14 @@ _FIRST_MADE_UP = -10
 
 
 def is_synthetic(address: Int64Array) -> Mask:
-    """Mask of addresses that are invalid."""
+    """Mask of addresses that were made up because the file has none."""
     return np.asarray(address <= _FIRST_MADE_UP)
 
 
 def _paired(events: MemoryEvents) -> MemoryEvents:
-    """Make up addresses where older torch wrote none: a free is of the last block of its size.
+    """Make up addresses if older torch wrote none: a free is of the latest live block of its size.
 
-    So levels are exact, but blocks of one size may be confused.
+    Levels are exact then, but blocks of one size may be confused.
     """
     rows = np.flatnonzero(events.address == MISSING)
     address, following = events.address.copy(), _FIRST_MADE_UP
@@ -110,9 +110,9 @@ def _paired(events: MemoryEvents) -> MemoryEvents:
 
 
 def _spans(text: bytes) -> Iterator[tuple[int, int]]:
-    """Find where events begin and end: those with one pair of braces, their arguments, inside.
+    """Find where events begin and end that contain one pair of braces, that of their arguments.
 
-    By the braces around a name, which are the same for all names between two braces.
+    The braces around a name decide; they are the same for all names between two braces.
     """
     done, name = 0, text.find(_NAME)
     while name >= 0:
@@ -139,7 +139,7 @@ def _span(text: bytes, name: int, low: int) -> tuple[int, int] | None:
 
 
 def _parsed(texts: list[bytes]) -> list[dict[str, Any]]:
-    """Read the events; those that are broken are left out."""
+    """Parse the events; invalid ones are left out."""
     try:
         events = orjson.loads(b"[" + b",".join(texts) + b"]")
     except orjson.JSONDecodeError:

@@ -68,7 +68,7 @@ class EventContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TraceDevice:
-    """A device's history, the events of the trace that it is of, and what it lacks."""
+    """A device's history, the rows of its events in the trace, and notes on what is missing."""
 
     history: History
     rows: Int64Array
@@ -311,7 +311,7 @@ def _threads(capture: Capture, events: MemoryEvents) -> Int64Array:
 
 
 def _records(capture: Capture, events: MemoryEvents, thread: Int64Array) -> Table:
-    """Parse the capture with its events in place of its work: each as a call that does nothing."""
+    """Parse the capture with memory events as its work, each as a call that does nothing."""
     count = len(thread)
     number = np.arange(count)
     activities = schema.table(
@@ -360,7 +360,7 @@ def directions(direction: Labels, at: Int64Array) -> Int64Array:
 
 
 def clues(sites: EventContext, at: Int64Array) -> Int64Array:
-    """What hints at the purpose of blocks, as stacks do."""
+    """Return hints at the purpose of blocks, as `stacks.describe` does from stacks."""
     parts = np.array([*(_CLUES[name] for name in sites.direction.names), 0], np.int64)
     functions = [
         FrameHint.ACCUMULATES if "AccumulateGrad" in name

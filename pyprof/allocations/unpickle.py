@@ -1,11 +1,11 @@
-"""A program of its own that turns a torch memory snapshot into columns: `unpickle.py FILE`.
+"""A separate program that turns a torch memory snapshot into columns: `unpickle.py FILE`.
 
 A pickle is a program for a machine that can be made to run anything and to fill any memory. Here it
 gets no class and no function, and a process with little memory and time, which holds nothing else.
 Only the standard library is used: the program starts in no time.
 
 It writes to stdout the length of a JSON text in 8 bytes, the text, and the columns, which the text
-lists: their names, types and lengths. Where the file cannot be used, the text has `error`.
+lists: their names, types and lengths. If the file cannot be used, the text has `error`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ACTIONS = (
     "oom",
     "snapshot",
 )
-"""What an event can be; the column `action` has the place here, and one more for any other."""
+"""Actions of events; the column `action` has the index here, or their number for any other."""
 
 STATES = ("active_allocated", "active_pending_free", "inactive")
 """States of a block; older torch calls the second `active_awaiting_free`."""
@@ -62,7 +62,7 @@ class _RefusedError(Exception):
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Dicts, lists, texts and numbers; nothing that has a name."""
+    """Dicts, lists, texts and numbers; no classes or functions."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - pickle's
         raise _RefusedError(f"names {module}.{name}, which is not run")
@@ -86,7 +86,7 @@ class _Stacks:
         self._like: dict[tuple[int, ...], tuple[list[Any], int]] = {}
 
     def numbers(self, lists: list[Any]) -> list[int]:
-        """Number lists of frames, -1 for none. Each is looked at once, for all stay alive."""
+        """Number lists of frames, -1 for none; each by its id, only once, as all stay alive."""
         keys = list(map(id, lists))
         by_list = self._by_list
         for key, frames in zip(keys, lists):  # noqa: B905 - of one length
@@ -102,7 +102,7 @@ class _Stacks:
         if len(frames) > _MAX_FRAMES:
             frames = frames[:_MAX_FRAMES]
         some = (len(frames), id(frames[0]), id(frames[len(frames) >> 1]), id(frames[-1]))
-        like = self._like.get(some)  # as a rule the same: to compare is faster than to number
+        like = self._like.get(some)  # usually equal: comparing is faster than numbering
         if like is not None and like[0] == frames:
             return like[1]
         try:
@@ -110,7 +110,7 @@ class _Stacks:
         except KeyError:
             codes = tuple(map(self._frame, frames))
         number = self.stacks.setdefault(codes, len(self.stacks))
-        self._like[some] = frames[:], number  # the list itself is emptied
+        self._like[some] = frames[:], number  # a copy: the list itself is emptied
         return number
 
     def _frame(self, frame: Any) -> int:  # noqa: ANN401 - of the file
@@ -151,9 +151,9 @@ class _Events:
         self.columns |= {name: array("q") for _, name, _ in _EVENT_KEYS}
 
     def take(self, out: _Columns) -> None:
-        """Move what the list holds to the columns; what is emptied takes little memory.
+        """Move the events of the list to the columns; once emptied, it takes little memory.
 
-        Lists of frames and events stay themselves: the pickle may go on to name them.
+        Lists of frames and events stay the same objects: the pickle may refer to them again.
         """
         trace, columns = self.trace[:], self.columns
         self.trace.clear()
@@ -174,7 +174,7 @@ class _Events:
 class _Source:
     """A pickle in frames, whose events are taken out as they come: they need most memory.
 
-    Between two frames, which is when the unpickler asks for more, no event is half there.
+    Between two frames, which is when the unpickler asks for more, no event is incomplete.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -193,18 +193,18 @@ class _Source:
             grows = self._growing is not None and len(self._growing.trace) >= _MIN_EVENTS
             if not grows:
                 # find the longest list of events among all that was read
-                memo: Any = self.unpickler.memo  # of whatever the pickle may name again
+                memo: Any = self.unpickler.memo  # all that the pickle may refer to again
                 lists = [each for each in memo.copy().values() if type(each) is list]
                 longest = max(filter(_is_trace, lists), key=len, default=None)
                 self._growing = None if longest is None else self.events_of(longest)
-                self._patience *= 2  # to look for it takes longer and longer
+                self._patience *= 2  # searching takes longer each time
             if self._growing is not None:
                 self._growing.take(self.out)
             self._next = self._read + (_AT_ONCE if grows else self._patience)
         return self._file.read(size)
 
     def events_of(self, trace: list[dict[str, Any]]) -> _Events:
-        """Return what was taken out of a list."""
+        """Return the events that were taken out of a list."""
         return self.taken.setdefault(id(trace), _Events(trace))
 
 
@@ -216,7 +216,7 @@ def _is_trace(values: list[Any]) -> bool:
 
 
 def _load(file: BinaryIO) -> tuple[Any, _Source]:
-    """Read a pickle; where it has no frames, at once."""
+    """Read a pickle; all at once if it has no frames."""
     source = _Source(file)
     head = file.read(3)
     file.seek(0)
@@ -245,7 +245,7 @@ def _values(rows: list[dict[str, Any]], key: str, absent: object) -> list[Any]:
 
 
 def _once(rows: Iterable[Any]) -> None:
-    """Refuse to read the same thing many times: a few bytes can stand for millions of blocks."""
+    """Refuse to read the same object twice: a few bytes can stand for millions of blocks."""
     seen: set[int] = set()
     for row in rows:
         if id(row) in seen:
@@ -281,7 +281,7 @@ def _blocks(place: int, segment: dict[str, Any], out: _Columns) -> list[tuple[in
         state = _STATE_CODES.get(block["state"], 2)
         past: Any = block.get("history") or ({},)
         requested = block.get("requested_size", past[0].get("real_size", size))
-        frames = block.get("frames")  # perhaps emptied, where an event has the same
+        frames = block.get("frames")  # already emptied if an event has the same list
         (stack,) = out.stacks.numbers([past[0].get("frames") if frames is None else frames])
         rows.append((place, address, size, requested, state, stack))
         address += size
@@ -327,7 +327,7 @@ def _write(head: dict[str, Any], columns: list[tuple[str, array[int]]], file: Bi
 
 
 def _limit(size: int) -> None:
-    """Bound what the process may take, by the size of the file; where it can be bounded."""
+    """Limit memory and time of the process by the size of the file, if the system can."""
     if resource is None:
         return
     memory, seconds = _BYTES + _BYTES_PER_BYTE * size, _SECONDS + size // _BYTES_PER_SECOND
@@ -360,4 +360,4 @@ def main(path: str) -> int:
 if __name__ == "__main__":
     gc.disable()  # there are millions of objects, and all of them stay
     code = main(sys.argv[1])
-    os._exit(code)  # to take apart what was read takes time, and depth
+    os._exit(code)  # freeing what was read takes time, and recursion

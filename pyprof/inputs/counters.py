@@ -1,7 +1,7 @@
 """Counters measured by Nsight Compute in another run, joined to the kernels of a capture.
 
-ncu runs each kernel many times, so its file is of a separate run: `counter_alignment` finds the
-counterparts.
+ncu runs each kernel many times, so its file comes from a separate run: `counter_alignment` finds
+the counterparts.
 """
 
 from __future__ import annotations

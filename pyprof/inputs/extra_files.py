@@ -1,4 +1,4 @@
-"""What a file is that `--with` names besides the captures, by its content."""
+"""Recognizes the files that `--with` names besides the captures, by their content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {
 def kind_of(place: str) -> str:
     """Return which of `KINDS` a file or folder is.
 
-    Raises CaptureError if it is none; what it is and what is expected are one line.
+    Raises CaptureError if it is none: one line on what it is and what is expected.
     """
     path = Path(place)
     if path.is_dir():

@@ -1,7 +1,7 @@
 """File systems of captures and datasets: this machine's, or any that fsspec reaches.
 
-This machine's is not left to fsspec, an optional package: its patterns match hidden files and do
-not know `**.sqlite`, and its stamps of files would have every dataset rewritten.
+Local files do not go through fsspec, an optional package: its patterns match hidden files and do
+not support `**.sqlite`, and its stamps of files would cause every dataset to be rewritten.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FileSystem(Protocol):
         """Return the matches of a pattern."""
 
     def stamp(self, location: str) -> str:
-        """Return what changes when the file does."""
+        """Return a text that changes when the file does."""
 
     def opened(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Open a file for reading."""

@@ -10,7 +10,7 @@ from typing import Any
 from pyprof.errors import CaptureError
 
 RUNS = "runs.jsonl"
-"""What every run found, one a line."""
+"""The result of every run, one per line."""
 ANSWER = "try.json"
 _RANK = re.compile(r"\.rank\d+\.")
 

@@ -34,7 +34,7 @@ _SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__"}
 _DEVICES = tuple(map(Path, ("/dev", "/proc", "/sys")))
 
 _ALIKE = 2
-"""Parts of two paths that have to agree, where they have as many: the folder and the name."""
+"""Number of path parts that must agree, if both paths have as many: the folder and the name."""
 
 
 class Sources:
@@ -45,10 +45,10 @@ class Sources:
         self._spellings = (self._folder, folder.absolute())
 
     def find(self, path: str) -> Path | None:
-        """Find a captured file: by its own path, else that whose path agrees furthest from its end.
+        """Find a captured file: by its own path, else the one whose path has the longest same end.
 
-        None: there is no Python file of that name, several agree equally well, or the one that does
-        lies in another folder: many projects have a `utils.py`. Also where a link leads out of the
+        None if there is no Python file of that name, if several agree equally well, or if the best
+        one lies in another folder: many projects have a `utils.py`. Also if a link leads out of the
         folder. Raises PyprofError for a file that is the command's output.
         """
         if not path.endswith(".py") or _of_device(Path(path)):
@@ -61,7 +61,7 @@ class Sources:
     def _in_place(self, path: str) -> Path | None:
         if path.startswith(("//", "\\")):  # another host's
             return None
-        for folder in self._spellings:  # one that is absolute stays so
+        for folder in self._spellings:  # an absolute path stays as it is
             file = self._inside(folder / path)
             if file is not None and os.path.isfile(file):  # noqa: PTH113 - takes any length
                 return file
@@ -78,10 +78,10 @@ class Sources:
         return self._inside(self._folder / named[0])
 
     def _inside(self, path: Path) -> Path | None:
-        """Where links lead; None if that is not below the folder, or is a device."""
+        """Resolve links; None if the target is not below the folder, or is a device."""
         try:
             target = path.resolve()
-        except (OSError, RuntimeError, ValueError):  # links in a circle; no name at all
+        except (OSError, RuntimeError, ValueError):  # circular links; invalid names
             return None
         return target if target.is_relative_to(self._folder) and not _of_device(target) else None
 
@@ -129,7 +129,7 @@ def read(path: Path) -> list[str] | None:
 
 def _content(path: Path) -> bytes:
     """Read a regular file; raise OSError for any other, without waiting for a pipe's other end."""
-    if not stat.S_ISREG(path.lstat().st_mode):  # to open some devices is to use them
+    if not stat.S_ISREG(path.lstat().st_mode):  # opening some devices has side effects
         raise OSError
     flags = ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY", "O_BINARY")
     handle = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
@@ -144,7 +144,7 @@ def functions_in(source: Sequence[str]) -> list[Function]:
     """The functions of a source, the shortest first; [] if it is not Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the user's to mend
+            warnings.simplefilter("ignore")  # about the user's code
             module = ast.parse("\n".join(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
@@ -194,7 +194,7 @@ class LineNames:
 
 
 def line_texts(sources: Sources) -> Callable[[str, int], str | None]:
-    """What returns a line of a file, with its indent; None if it is not found."""
+    """Return a function that returns a line of a file, with its indent; None if it is not found."""
 
     @cache
     def lines(file: str) -> list[str]:

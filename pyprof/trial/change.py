@@ -57,8 +57,8 @@ class Change:
     other_random_numbers: bool
     """Whether it draws other random numbers, so that losses need a run that does not."""
     code: str | Callable[[str], str]
-    """The lines to write into one's own code; `{value}` is replaced by the value. Or what makes
-    them from the value.
+    """The lines to write into one's own code; `{value}` is replaced by the value. Or a function
+    that makes them from the value.
     """
 
     @property

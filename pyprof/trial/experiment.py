@@ -23,7 +23,7 @@ Variant: TypeAlias = "tuple[Chosen, ...]"
 """The changes of a run; () for the baseline."""
 BASELINE: Variant = ()
 RUNS = "runs.jsonl"
-"""What every run found, one a line; also how a folder of ours is recognised."""
+"""The result of every run, one per line; this file also identifies a trial's folder."""
 _LIMIT_FACTOR, _LIMIT_EXTRA_S = 10, 300
 _PROFILED_STEPS, _PROFILE_WARM_UP = 5, 3
 
@@ -162,7 +162,7 @@ class Trial:
         )
 
     def _capture(self, number: int, variant: Variant) -> Path:
-        """Return the path of a capture without its suffix; long names alone need not differ."""
+        """Return the path of a capture without its suffix; the number keeps it distinct."""
         name = label(variant).replace(" + ", "+") if variant else "baseline"
         safe = "".join(c if c.isalnum() or c in "+=-_." else "-" for c in name)[:64]
         return (self.folder / f"{number:03}-{safe}").absolute()

@@ -31,7 +31,7 @@ class Ranks:
     rank: int
     size: int
     job: str
-    """Tells the files of this job from those of an earlier one."""
+    """Distinguishes the files of this job from those of an earlier one."""
 
     @classmethod
     def here(cls) -> Ranks:

@@ -73,9 +73,9 @@ class RunResult:
     wall_ns: int = 0
     """From the start of the script to its end, or that of the last requested step."""
     peak_memory_bytes: int | None = None
-    """Most memory allocated on the GPU, without one resident in the process."""
+    """Peak of memory allocated on the GPU; without one, peak of the process's resident memory."""
     device: str = ""
-    """Name of the GPU, or of a CPU the threads of torch."""
+    """Name of the GPU; without one, "CPU" and the number of torch's threads."""
     capture: str = ""
     """Path of the capture, of a profiled run."""
 

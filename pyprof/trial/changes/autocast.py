@@ -63,7 +63,7 @@ def fp16(run: Run) -> WhyNoEffect:
 
 
 def _say_overflows(run: Run, scales: Sequence[tuple[Any, Any]]) -> None:
-    """Say how many steps a GradScaler skipped, by its scales before and after each; most: fail."""
+    """Report steps that a GradScaler skipped, by its scales before and after; fail if most were."""
     skipped = sum(bool(after < before) for before, after in scales)
     if not skipped:
         return

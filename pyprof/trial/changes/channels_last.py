@@ -70,7 +70,7 @@ def _convolutions(module: Any) -> dict[Any, int]:  # noqa: ANN401 - a module
 
 
 def _are_last(weights: dict[Any, int], formats: dict[int, Any]) -> bool:
-    """Whether channels are last in all weights that have several channels, so that it shows."""
+    """Whether channels are last in all weights whose strides show it; False if none do."""
     layouts = [
         (weight.is_contiguous(), weight.is_contiguous(memory_format=formats[dim]))
         for weight, dim in weights.items()
@@ -80,7 +80,7 @@ def _are_last(weights: dict[Any, int], formats: dict[int, Any]) -> bool:
 
 
 def _match_states() -> Callable[[], None]:
-    """Return what has each optimizer match its state to its parameters before its next step."""
+    """Return a function that has optimizers match state to parameters before their next steps."""
     from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: PLC0415 - the user's own
     from torch.utils.weak import WeakIdKeyDictionary  # noqa: PLC0415 - as above
 
@@ -97,9 +97,9 @@ def _match_states() -> Callable[[], None]:
 
 
 def _match_state(optimizer: Any) -> None:  # noqa: ANN401 - torch's
-    """Store what an optimizer keeps of each parameter as that is stored.
+    """Store the optimizer's state of each parameter in the layout of the parameter.
 
-    Fused kernels take elements in the order in which they lie, and would mix them up.
+    Fused kernels take elements in the order of memory, and would mix them up otherwise.
     """
     import torch  # noqa: PLC0415 - the user's own
 

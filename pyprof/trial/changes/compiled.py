@@ -54,7 +54,7 @@ def _compile(module: Any) -> None:  # noqa: ANN401 - a module
     """Compile a module in place and as a whole, as `torch.compile(module)` does.
 
     `Module.compile` skips modules whose `forward` is torch's own, such as nn.Sequential: dynamo
-    starts in no function of torch's, so their children would be compiled one by one.
+    does not start in torch's functions, so their children would be compiled one by one.
     """
     if not str(type(module).forward.__module__).startswith("torch."):
         module.compile()

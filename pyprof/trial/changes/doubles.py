@@ -1,4 +1,4 @@
-"""Accidental float64: of NumPy arrays and Python literals beside float32."""
+"""Accidental float64: from NumPy arrays and Python literals, in a float32 program."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _on_unnamed(single: Callable[[Any], Any]) -> None:
 
 
 def _on_named(asked_for: Callable[[], object]) -> None:
-    """Call `asked_for` where the script wants float64, and let it have float32."""
+    """Call `asked_for` where the script asks for float64 by name, and use float32 instead."""
     import torch  # noqa: PLC0415 - the user's own
 
     move, set_default = torch.nn.Module.to, torch.set_default_dtype
@@ -101,7 +101,7 @@ def _on_named(asked_for: Callable[[], object]) -> None:
 
 
 def _caller() -> str:
-    """Return the place outside of this file that is running."""
+    """Return the file and line outside of this file that called into it."""
     frame = sys._getframe(1)  # noqa: SLF001 - the line that asked for float64
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         frame = frame.f_back

@@ -38,7 +38,7 @@ def _run(observation: Observation, target: script.Target) -> int:
 
 
 def _record(observation: Observation, target: script.Target) -> int:
-    """Run under torch.profiler; steps are recorded once they are warm."""
+    """Run under torch.profiler; it records the requested steps, or the whole run."""
     from pyprof.capture.kineto import torch_profiler  # noqa: PLC0415 - it imports torch
     from pyprof.capture.request import Request, StepsToRecord  # noqa: PLC0415 - as above
 

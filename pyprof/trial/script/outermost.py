@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 _LOOP_TRAINING, _LOOP_OTHERWISE = 2, 3
-"""The call of a module that is taken for one of the loop. Constructors call modules once to learn
-sizes, and trainers check two batches of the validation set first."""
+"""From which call of a module on, in training or otherwise, its loop has begun. Constructors call
+modules once to learn sizes, and trainers check two batches of the validation set first."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Call:
 
 
 class OutermostCalls:
-    """What to do before, around and after them."""
+    """Functions to call before, around and after calls of outermost modules."""
 
     def __init__(self) -> None:
         self.before: list[Callable[[Call], object]] = []

@@ -94,7 +94,7 @@ class Observation:
         self.finish()
 
     def finish(self) -> NoReturn:
-        """End the process at once, as `os._exit` does, which is made to call `conclude`."""
+        """End the process at once by `os._exit`, which is patched to call `conclude` first."""
         os._exit(0)
 
     def conclude(self, code: int) -> None:
@@ -152,13 +152,13 @@ class Run:
         return self._observation.request.mode == "losses"
 
     def note(self, text: str) -> None:
-        """Say something beside the times; once."""
+        """Add a note to the result; once."""
         notes = self._observation.result.notes
         if text not in notes:
             notes.append(text)
 
     def fail(self, why: str) -> None:
-        """Say at the end of the run that the change broke it."""
+        """Mark the run as failed because of the change; called at its end."""
         result = self._observation.result
         result.code, result.error = result.code or 1, result.error or why
 

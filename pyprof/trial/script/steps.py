@@ -33,7 +33,7 @@ class Steps:
     """Ends of steps as seen so far, by what ended them.
 
     `pyprof.step()` takes precedence, then the optimizer that steps least often, as a GAN's
-    generator, then calls of the module that is called most often, as of inference.
+    generator, then calls of the module that is called most often, as in inference.
     """
 
     def __init__(self, limit: int, reached: Callable[[], object]) -> None:
