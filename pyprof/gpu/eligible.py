@@ -1,7 +1,7 @@
 """Why an op that Tensor Cores could have computed was not computed there, or not at full speed.
 
-Dated rules: cuBLAS 11 and cuDNN 7.6.3 pad odd sizes by themselves, so that since then a bad size
-costs speed instead of the Tensor Cores; torch 1.12 turned TF32 off for matrix products.
+Dated rules: cuBLAS 11 and cuDNN 7.6.3 pad odd sizes by themselves: since then a bad size only
+costs speed and no longer rules out Tensor Cores; torch 1.12 turned TF32 off for matrix products.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALIGNMENT: Mapping[str, int] = MappingProxyType(
 
 _AMPERE = (8, 0)
 _SMALL = 16
-"""The least side of a tile that one Tensor Core instruction fills."""
+"""The smallest side that fills a tile of one Tensor Core instruction."""
 
 
 def eligible(
@@ -42,8 +42,8 @@ def eligible(
     """Return the reason why the op did not use Tensor Cores, or used them padded; else None.
 
     `tc` is the kernel's verdict, `sizes` are M, N and K of the product (for a convolution: output
-    positions, output channels and input channels a group), None if unknown. None too if
-    nothing is wrong, the family has no matrix products, or the verdict is open.
+    positions, output channels and input channels per group), None if unknown. The result is also
+    None if nothing is wrong, the family has no matrix products, or the verdict is open.
     """
     if family not in FAMILIES or tc not in {"0", "1"}:
         return None
@@ -102,7 +102,7 @@ _SIDES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def _odd(family: str, dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str:
-    """Name the contiguous sides, N and K, that 16-byte loads do not divide; M is free."""
+    """Name the contiguous sides, N and K, that are no multiple of 16 bytes; M may be any."""
     if (step := ALIGNMENT.get(str(dtype))) is None:
         return ""
     named = zip(_SIDES.get(family, ("N", "K")), sizes[1:], strict=True)

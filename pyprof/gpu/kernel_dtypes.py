@@ -1,6 +1,6 @@
-"""Input types by kernels' names, in torch's words, and the Tensor Cores that take them.
+"""Input types from kernel names, as torch calls them, and which of them Tensor Cores take.
 
-`tf32` stands beside torch's own names: float32 data, rounded by the Tensor Core, at another peak.
+`tf32` is added to torch's names: float32 data that Tensor Cores round, with a peak of its own.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _cutlass(name: str) -> Types | None:
 
 
 def _cublas(name: str) -> Types | None:
-    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, whose letter is all there is.
+    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, in which only the letter shows the type.
 
     `fp16_sgemm` reads float16 and computes in float32; `hgemm` in float16 throughout.
     """
@@ -206,7 +206,8 @@ def _cxx(name: str) -> Types | None:
 def data_type(name: str) -> str | None:
     """Read the floating type of the tensors that a kernel works on; None if the name lacks it.
 
-    16-bit kernels name float32 too, in which they compute. A kernel that casts names one side only.
+    Names of 16-bit kernels contain float32, too, in which they compute. The result for a kernel
+    that casts is None: its name contains only one of its two types.
     """
     if _CASTS.search(name):
         return None
@@ -272,7 +273,7 @@ _READERS: tuple[Callable[[str], Types | None], ...] = (
 
 @by_name
 def name_types(name: str) -> Types:
-    """Read input and accumulation type from a kernel's full name; None for what it hides."""
+    """Read input and accumulation type from a kernel's full name; None if it lacks them."""
     return next((types for read in _READERS if (types := read(name))), Types(None))
 
 
@@ -293,8 +294,8 @@ _FLOAT64_PARTS = frozenset({(8, 0), (9, 0), (10, 0)})
 def tensor_core_takes(cc: tuple[int, int], dtype: str) -> bool:
     """Whether a GPU of compute capability `cc` has Tensor Cores for inputs of `dtype`.
 
-    Source: CUDA C++ Programming Guide, Tensor Core input types by compute capability. float32 is
-    taken as such: only `tf32` runs on Tensor Cores.
+    Source: CUDA C++ Programming Guide, Tensor Core input types by compute capability. No
+    Tensor Core takes plain float32, only `tf32`.
     """
     if dtype == "float64":
         return cc in _FLOAT64_PARTS
@@ -317,7 +318,7 @@ _BMM_WEIGHTS = MappingProxyType(
 
 @by_name
 def weight_type(name: str) -> str | None:
-    """Return how the weights of a mixture of experts' kernel are stored, if packed.
+    """Return how a mixture-of-experts kernel's weights are stored; None if the name lacks it.
 
     `mxfp4` of Triton's `_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1`: result, activations,
     weights; and of TensorRT-LLM's `bmm_Bfloat16_MxE2m1Bfloat16_Fp32_...`.

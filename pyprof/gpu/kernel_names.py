@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., object]")
 
 MAX_CHARS = 1 << 14
-"""Characters of a name that are read; the longest that compilers write are some thousand."""
+"""Characters of a name that are read; the longest that compilers write have a few thousand."""
 _CACHE = 1 << 18
-"""Distinct names kept in each cache; a long training run has some thousand."""
+"""Distinct names kept in each cache; a long training run has a few thousand."""
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N_\w*::")
 WRAPPERS = frozenset({"cutlass::device_kernel", "device_kernel", "ck_tile::kentry"})
 """Kernels that only call what their template arguments name."""
 _GUARD = re.compile(r"(?:^|::)enable_\w+$")
-"""What such an argument may be wrapped in: `enable_sm90_or_later<...>`."""
+"""A template that may wrap such an argument: `enable_sm90_or_later<...>`."""
 _CUTE_DSL = re.compile(
     r"kernel_cutlass_(?:[a-z0-9_]{0,400}?([A-Z]\w{0,400}?)_object_at_"
     r"|(?!kernel_)(\w+?)(?:(?=_tensor|_TiledMMA|_CopyAtom)|$))"
 )
 """Kernels that CuTe DSL compiles: a function's name, then its arguments, without their dots.
 
-A method's first is its object, and the name is then often `kernel`:
+A method's first argument is its object, and its own name is often `kernel`:
 `kernel_cutlass_kernel_flashinfernormkernelsrmsnormRMSNormKernel_object_at__tensorptrbf16...`."""
 _TYPE = re.compile(r"(?!true\b|false\b)[A-Za-z_]")
 _CLOSING = MappingProxyType({")": "(", "]": "[", "}": "{"})
@@ -43,14 +43,14 @@ class Name(NamedTuple):
     """A kernel's name, split where its path ends."""
 
     path: str
-    """`at::native::reduce_kernel`: no return type, no arguments, no anonymous namespace. Of a
-    kernel that wraps another, `cutlass::device_kernel<...>`, the other's."""
+    """`at::native::reduce_kernel`: no return type, no arguments, no anonymous namespace. For a
+    wrapper such as `cutlass::device_kernel<...>`, the path of the wrapped kernel."""
     rest: str
     """Template arguments and parameters as they stand; empty for a plain C name."""
 
 
 def by_name(function: F) -> F:
-    """Cache a function of a kernel's name, and truncate endless names."""
+    """Cache a function of a kernel's name, and truncate very long names."""
     cached = lru_cache(maxsize=_CACHE)(function)
 
     @wraps(function)
@@ -62,7 +62,7 @@ def by_name(function: F) -> F:
 
 @by_name
 def split(name: str) -> Name:
-    """Split `name`, demangled or mangled, cut short or whole. Never fails: the path may be all."""
+    """Split a name, mangled or not, truncated or not. Never fails: the path may be all of it."""
     if name.startswith("_Z"):
         parts, at = _identifiers(name, 3 if name.startswith("_ZN") else 2)
         if "::".join(parts) in WRAPPERS and (match := _NESTED.search(name, at)):
@@ -79,9 +79,9 @@ def split(name: str) -> Name:
 
 @lru_cache(maxsize=_CACHE)
 def head(text: str) -> tuple[int, int]:
-    """Find a kernel's path in its name: where it begins, behind a return type, and where it ends.
+    """Find a kernel's path in its name: where it begins, after any return type, and where it ends.
 
-    A return type has template arguments, and these comparisons:
+    A return type may have template arguments, and these may contain comparisons:
     `std::enable_if<((8)>(0)), void>::type gemv<...>(...)`.
     """
     if "<" not in text and "(" not in text:
@@ -149,7 +149,7 @@ def _arguments(rest: str) -> Iterator[str]:
 
 
 _NESTED = re.compile(r"NS_(?=\d)|N(?=\d)")
-"""Where a nested name begins; `S_` stands for the first namespace of the whole."""
+"""Where a nested name begins; `S_` stands for the first namespace of the full name."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -168,7 +168,7 @@ _MAX_DIGITS = 6
 
 
 _DROPPED = ("void ", "at::", "cuda::", "native::")
-"""What a short name leaves out, as the original did."""
+"""Parts that a short name omits, as in the original PyProf."""
 
 
 @lru_cache(maxsize=_CACHE)
@@ -193,8 +193,8 @@ _ENCODED = ("_Z", "kernel_cutlass_")
 def short_name(long_name: str) -> str:
     """Return a kernel's name without namespaces, template arguments and parameters. Never empty.
 
-    As the original: `void at::native::reduce_kernel<512, ...>(...)` is `reduce_kernel`; but an
-    unnamed namespace, whichever way the tool spells it, does not make the name empty, and a
+    As in the original PyProf: `void at::native::reduce_kernel<512, ...>(...)` is `reduce_kernel`;
+    but an unnamed namespace, however the tool spells it, does not make the name empty, and a
     wrapper, `cutlass::device_kernel<...>`, has the name of the wrapped operation.
     """
     plain = long_name[:MAX_CHARS]

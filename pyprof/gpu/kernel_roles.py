@@ -77,10 +77,10 @@ _IN_TEMPLATE = tuple((kind, pattern) for kind, pattern in _PATH if kind in TEMPL
 _FUNCTOR = tuple((kind, re.compile(pattern)) for kind, pattern in FUNCTOR_RULES)
 _GENERIC = re.compile(GENERIC_PATH, re.IGNORECASE)
 _UNIFIED = "Unified Memory"
-"""In the names of migrations: pages that a fault or a prefetch moves from device to device."""
+"""In the names of page migrations, by a fault or prefetch; DtoD is from one device to another."""
 _MEMORY = re.compile(rf"^\[?(?:CUDA |HIP )?(?:{_UNIFIED} )?(mem(?:cpy|set))\b", re.IGNORECASE)
 _FUNCTOR_CHARS = 400
-"""How far after the path a functor's own name is; nested lambdas begin beyond that."""
+"""A functor's own name lies within this distance of the path; nested lambdas begin beyond it."""
 
 
 @by_name
@@ -103,7 +103,7 @@ def _first(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role |
 def communicates(name: str) -> bool:
     """Whether a kernel, or an op on a CPU, is communication, by its full name.
 
-    What every part of a report calls communication is decided here, and nowhere else.
+    Every part of a report uses this definition of communication.
     """
     return role(name) is Role.COMM
 
@@ -114,10 +114,11 @@ _WITHIN = re.compile(r"\b[DA]to[DA]\b|DeviceToDevice", re.IGNORECASE)
 def crosses_link(name: str) -> bool:
     """Whether a kernel's or copy's speed is that of a link to the host or another device.
 
-    PCIe and NVLink are in no capture: against the device's own memory such a row has no share.
+    No capture records the bandwidth of PCIe or NVLink, so such a row has no share of a peak: that
+    of the device's own memory does not apply.
     """
     copies = role(name) is Role.MEMCPY
-    within = _WITHIN.search(name) and _UNIFIED not in name  # pages need not migrate within a device
+    within = _WITHIN.search(name) and _UNIFIED not in name  # pages only migrate between devices
     return communicates(name) or (copies and not within)
 
 
@@ -141,7 +142,7 @@ _SPARSE = re.compile(
 def sparse_product(name: str) -> bool | None:
     """Whether a matrix product's kernel takes a sparse matrix; None for any other kernel.
 
-    Kernels for two of four kept (cuSPARSELt) count as dense: their operands show it.
+    Kernels for 2:4 sparsity (cuSPARSELt) count as dense: their ops show it by their operands.
     """
     return True if _SPARSE.search(name) else None
 

@@ -15,7 +15,7 @@ class Role(str, Enum):
     CONV = "conv"
     ATTENTION = "attention"
     LINEAR_ATTENTION = "linear attention"
-    """Its state is of one size: Mamba and other state space models, gated delta rule."""
+    """Its state has a fixed size: Mamba and other state space models, gated delta rule."""
     RNN = "rnn"
     SPLITK = "splitk"
     """Adds up the partial results of a split GEMM, convolution or attention."""
@@ -146,7 +146,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
      r"|^transformer_engine::.*(unary|gated|cast)|do(Gated)?ActivationKernel"
      r"|^moe::dev::(activation|convertsf)")),
 )  # fmt: skip
-"""Searched in the path without regard to case."""
+"""Searched in the path, ignoring case."""
 
 FUNCTOR_RULES: tuple[tuple[Role, str], ...] = (
     (
@@ -162,7 +162,7 @@ FUNCTOR_RULES: tuple[tuple[Role, str], ...] = (
 APPLIES_FUNCTOR = (Role.ELEMENTWISE, Role.OPTIMIZER)
 
 GENERIC_PATH = r"(cutlass|cute|xmma|cask|cudnn|gemm).*::(device_)?kernel2?$|^(device_)?kernel2?$"
-"""A path without meaning, such as `cutlass::Kernel2`: the first template argument counts."""
+"""A path without meaning, such as `cutlass::Kernel2`: the template arguments count."""
 
 TEMPLATE_ROLES = frozenset({Role.SPLITK, Role.SETUP, Role.ATTENTION, Role.CONV, Role.GEMM})
-"""The roles that are looked for there: other words in a long template mean its parts."""
+"""Roles searched for in template arguments: other words in a long template name its parts."""

@@ -26,7 +26,7 @@ def per_second(amount: float | None, time_ns: float | None) -> float | None:
 
 
 LAUNCH_NS = 5_000
-"""About what starting and draining a kernel costs: shorter ones measure that, not the device."""
+"""Approximate time to start and drain a kernel: a shorter one measures that, not the device."""
 
 NEAR_ROOF = 0.5
 """From this share of the roofline on, the roof explains the time, however short it is."""
@@ -45,7 +45,7 @@ class Rates(NamedTuple):
 
 
 def rates(flops: Floats, moved_bytes: Floats, duration_ns: Floats) -> Rates:
-    """Divide FLOPs and bytes by the time, and by one another."""
+    """Divide FLOPs and bytes by the time, and FLOPs by bytes."""
     seconds = _seconds(duration_ns)
     with np.errstate(divide="ignore", invalid="ignore"):
         intensity = np.where(moved_bytes > 0, flops / moved_bytes, np.nan)
@@ -57,7 +57,7 @@ def _seconds(duration_ns: Floats) -> Floats:
 
 
 class Roofline(NamedTuple):
-    """Where kernels are below the roof; NaN where not known."""
+    """How close kernels are to the roof; NaN where not known."""
 
     share: Floats
     """Share of the roof; more than 1 if the cost or the peak is not what it seems."""
@@ -79,14 +79,14 @@ def roofline(
 ) -> Roofline:
     """Compare FLOPs and bytes over time with the peaks; no FLOPs (or bytes) need no peak.
 
-    `open_unit` are kernels that may or may not have used Tensor Cores: the peak of the slower
-    unit stands in `peak_flops`. `idle` are those with fewer thread blocks than the device has SMs.
+    `open_unit` are kernels that may or may not have used Tensor Cores: `peak_flops` is then
+    the peak of the slower unit. `idle` are those with fewer thread blocks than the device has SMs.
     """
     seconds = _seconds(duration_ns)
     with np.errstate(divide="ignore", invalid="ignore"):
         arithmetic = np.where(flops == 0, 0.0, flops / peak_flops)
         memory = np.where(moved_bytes == 0, 0.0, moved_bytes / peak_bandwidth)
-        # Below the memory's time the unit does not matter, above it the share is not known.
+        # If memory takes longer, the unit does not matter; else the share is not known.
         arithmetic[open_unit & (arithmetic > memory)] = np.nan
         need = np.maximum(arithmetic, memory)
     far = (need < NEAR_ROOF * seconds) & ((seconds * NS_PER_S < LAUNCH_NS) | idle)

@@ -209,7 +209,7 @@ def tensor_core(
     """Judge the kernel of this full name, demangled or not, possibly cut short. Never fails.
 
     `cc` is the device's CUDA compute capability (None for AMD, and where not known) and `dtype` the
-    op's input type; both only settle what the name leaves open.
+    op's input type. Both settle what the name leaves open; before Volta, `cc` overrides the name.
     """
     types = name_types(name)
     value, rule = _by_name(name, types.dtype or dtype)
@@ -251,7 +251,7 @@ def _verdict(rule: Rule, dtype: str | None) -> tuple[str, str]:
 
 
 def _by_device(value: str, rule: str, cc: tuple[int, int], dtype: str | None) -> tuple[str, str]:
-    """Settle by what the device has: nothing before Volta, no TF32 before Ampere, ..."""
+    """Correct a verdict by the device: no Tensor Cores before Volta, no TF32 before Ampere, ..."""
     if cc < FIRST_TENSOR_CORES:
         return NOT_USED, f"device: compute capability {cc[0]}.{cc[1]} has no Tensor Cores"
     if value != UNKNOWN or dtype is None:

@@ -1,8 +1,7 @@
 """What an op call costs: arithmetic and least memory traffic, from its arguments alone.
 
-Files of similar ops; each formula is registered by `@op` with its family and a worked
-example.
-Knows no file, no capture and no kernel, and never imports torch.
+Similar ops share a file; each formula is registered by `@op` with its family and a worked
+example. The package knows nothing of files, captures and kernels, and never imports torch.
 """
 
 from pyprof.ops.costs import Cost, cost, known, result_shape, with_argument

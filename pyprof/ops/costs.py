@@ -36,11 +36,11 @@ class Cost:
     written: int = 0
     """Bytes of the largest tensor that it writes; 0 if unknown."""
     added: int = 0
-    """Bytes that a kernel moves which only serves a product's bias; 0 if there is no bias."""
+    """Bytes moved by a kernel that serves only a product's bias; 0 if there is no bias."""
     via: str = ""
-    """What the numbers were computed from that the call does not hold."""
+    """Sources of the numbers besides the call's arguments."""
     stages: tuple[int, ...] = ()
-    """How it is divided among its kernels, in their order, if they are as many; () by time."""
+    """Its shares for the kernels, in their order, if there are as many; () to divide it by time."""
 
 
 def cost(
@@ -81,7 +81,7 @@ def known(call: Call) -> bool:
 
 
 def with_argument(call: Call, name: str, value: Value) -> Call:
-    """Return the call with an argument that was not recorded; unchanged if it takes none."""
+    """Return the call with `value` for an unrecorded argument; unchanged if it has none."""
     model = registry.find(call)
     for signature in model.signatures if model is not None and registry.by_position(call) else ():
         for at, (parameter, recorded) in enumerate(zip(parse(signature), call.args, strict=False)):
@@ -106,7 +106,7 @@ def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
 
 
 def _types(call: Call) -> tuple[object, ...]:
-    """Return a key that distinguishes 1, 1.0 and True: equal to a dict, three dtypes to torch."""
+    """Return a cache key that distinguishes 1, 1.0 and True: equal as keys, but of three dtypes."""
     return tuple(type(value) for value in (*call.args, *call.kwargs.values()))
 
 
@@ -175,7 +175,7 @@ def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
     reason = "arguments do not fit the op"
     signatures: Iterable[str] = model.signatures
     if by_position := registry.by_position(call):
-        # first those with as many parameters as ATen's overload has arguments
+        # first the signatures with as many parameters as the call has arguments
         signatures = sorted(signatures, key=lambda text: len(parse(text)) != len(call.args))
     for signature in signatures:
         try:

@@ -59,7 +59,7 @@ _RANK = {
 
 _WIDER = {
     frozenset(("float16", "bfloat16")): "float32",
-    frozenset(("uint8", "int8")): "int16",  # a wider unsigned type has no such signed one
+    frozenset(("uint8", "int8")): "int16",  # wider unsigned types do not promote with signed ones
 }
 _UNSIGNED = {"uint16", "uint32", "uint64"}
 _PLAIN_FLOATS = {"float16", "bfloat16", "float32", "float64"}

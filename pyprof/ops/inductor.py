@@ -47,10 +47,10 @@ _PICKS = (
 )
 _NAMES = sorted((*_PICKS.split(), *_UNARY), key=len, reverse=True)
 _PICKING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, _NAMES))})(?:_|$))+")
-"""Words of ops that read one element for each that they make, and compute nothing of two."""
+"""Names of ops that make each element from a single element."""
 _TABLES = {"embedding", "index", "gather"}
 _WINDOWS = {"pool2d", "pool3d", "unfold", "im2col", "split", "chunk", "unbind"}
-"""Ops that read several elements of an argument, or parts of it, for each element they make."""
+"""Ops that read several elements of an argument for each one they make, or make parts of it."""
 _NAMELESS = re.compile(r"triton_(?:poi|for)_fused_\d+")
 
 
@@ -80,7 +80,7 @@ def fused_names(kernel: str) -> list[str]:
     ),
 )
 def fused_kernel(a: Args) -> Work:
-    """So much for each op named, for each element."""
+    """The cost of each fused op for each element."""
     tensors = _tensors(a)
     count = _iterations(a, max(tensor.numel for tensor in tensors))
     names = _fused_ops(a)
@@ -99,7 +99,7 @@ def fused_kernel(a: Args) -> Work:
 
 
 def _fused_ops(a: Args) -> list[str]:
-    """Return the ops that a kernel fuses: as recorded beside the trace, else as in its name."""
+    """Return the ops that a kernel fuses: as recorded next to the trace, else as in its name."""
     recorded = a.value(FUSED_OPS)
     return recorded.split("+") if isinstance(recorded, str) else fused_names(a.op)
 
@@ -114,7 +114,7 @@ def _untold(a: Args) -> str:
 
 
 def _nameless(kernel: str) -> bool:
-    """Whether a pointwise kernel is named by its number alone: `triton_poi_fused_0`."""
+    """Whether a kernel's name has a number but no ops: `triton_poi_fused_0`."""
     return _NAMELESS.fullmatch(kernel) is not None
 
 
@@ -190,7 +190,7 @@ def _each(names: list[str]) -> int:
 def _iterations(a: Args, most: int) -> int:
     """Return the size of the iteration space, the product of the numbers after the tensors.
 
-    Sizes of dynamic shapes may stand among them, and old traces hold none: never more than `most`.
+    Sizes of dynamic shapes may be among them, and old traces have none: never more than `most`.
     In kernels for the CPU, only sizes of dynamic shapes follow the tensors.
     """
     if not a.op.startswith("triton_"):

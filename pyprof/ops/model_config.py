@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REMEDY = "give --with config.json"
-"""What to do if a cost is unknown for want of such a size."""
+"""What to do if a cost is unknown because such a size is."""
 
 LAYER_TYPES = "give --with a config.json with layer_types"
 """What to do if the model has a window and it is unknown in which layers."""
@@ -46,7 +46,7 @@ _SPELLINGS = {
 }
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _PADDING = 512
-"""Kernels for packed weights pad widths to a multiple of at most that."""
+"""Kernels for packed weights pad widths to a multiple of this, or of less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ModelConfig:
     key_heads: int | None = None
     head_size: int | None = None
     window: int | None = None
-    """How many keys a query of `windowed` layers sees; None if every layer's sees all."""
+    """How many keys a query of `windowed` layers sees; None if queries of all layers see all."""
     layers: int | None = None
     vocabulary: int | None = None
     latent: int | None = None
@@ -85,10 +85,10 @@ class ModelConfig:
 def read(document: object) -> ModelConfig:
     """Read a parsed config.json. Raises ValueError if a size is invalid, or none is stated.
 
-    Of a model for images and text, the text model is read.
+    For a model of images and text, the text model is read.
     """
     if not isinstance(document, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004 - what it is given is a file's
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - it comes from a file
     config = _text_part(document)
     sizes = {name: _size(config, keys) for name, keys in _SPELLINGS.items()}
     if not any(sizes.values()):
@@ -136,7 +136,7 @@ def _text_part(document: Mapping[str, object]) -> Mapping[str, object]:
     nested = (document.get(name) for name in _NESTED)
     part = next((part for part in nested if isinstance(part, dict)), None)
     if part is None:
-        # DBRX keeps its experts' in a part of their own
+        # DBRX has a part of its own for the experts' sizes
         experts = document.get("ffn_config")
         return {**experts, **document} if isinstance(experts, dict) else document
     return {**document, **_text_part(part)}
@@ -174,7 +174,7 @@ def _weights(config: Mapping[str, object]) -> str:
 
 
 def _kind_of_groups(quantization: Mapping[str, object]) -> str:
-    """Return the type of weights that groups of layers state; "" for none or several.
+    """Return the type of weights stated for groups of layers; "" for none or several.
 
     compressed-tensors' and ModelOpt's `config_groups`, Quark's `global_quant_config`.
     """

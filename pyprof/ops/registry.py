@@ -1,12 +1,12 @@
 """The registered ops: which formula belongs to which op, and the families that group ops.
 
-Filled by the `@op` of every module in this folder. No list of the modules anywhere: the folder is
+Filled by the `@op` of every module in this folder. There is no list of the modules: the folder is
 scanned at the first look-up, and after it the entry points of the group `pyprof.ops`, so that a
 package can bring formulas for its own ops.
 
-By families a report groups ops and kernels are classified. A formula states its own where it is
-registered, or its module states one for all of them by `FAMILY = "..."`. Which kernels of a call do
-a family's arithmetic, `pyprof.gpu.kernel_roles` knows.
+Families group the ops of a report and help to classify kernels. A formula states its own where
+it is registered, or its module states one for all of them by `FAMILY = "..."`. Which kernels of a
+call do a family's arithmetic is decided in `pyprof.gpu.kernel_roles`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _INDUCTOR = re.compile(
 )
 _TEMPLATES = ("attention", "convolution")
 _NUMBERED = {"sglang_profiler": re.compile(r"_\d+$")}
-"""Namespaces whose ops have a number behind the name, which differs between processes."""
+"""Namespaces whose ops have a number after the name, which differs between processes."""
 _HOME = re.compile(r"(?:special|linalg|fft)_(?=\w)")
 """What ATen writes before the name of an op of `torch.special`, `torch.linalg`, `torch.fft`."""
 _DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
@@ -137,7 +137,7 @@ class OpModel:
     context: CallContext = EMPTY_CONTEXT
     """What is known besides the worked example's arguments."""
     unrecorded: str = ""
-    """Why its cost is always unknown: what no capture holds. "" for an op that may be costed."""
+    """Why its cost is always unknown: what no capture records. "" if it may be known."""
 
     @property
     def by_step(self) -> bool:
@@ -176,7 +176,7 @@ def op(
     With direction SPARSE a formula costs the calls that have a sparse tensor among their arguments.
     The cost of the example is its own, or `flops` and `bytes` for a plain Call and for the forward
     op's example. `context` is what that cost needs besides arguments: if it has a batch, each call
-    gets the requests of its serving step. `unrecorded` is why no capture holds what the cost
+    gets the requests of its serving step. `unrecorded` is why no capture records what the cost
     depends on: the family is known, and the formula raises Unknown with that reason.
     `family` is one of `families.FAMILIES`, by default the `FAMILY` of the formula's module, else
     "other". Raises ValueError for an unknown family, and for a name that has a formula already
@@ -336,7 +336,7 @@ def _scan() -> None:
 
 
 def _load(entry: EntryPoint) -> None:
-    """Load the formulas of another package; one that fails ends no report."""
+    """Load the formulas of another package; a failure never ends a report."""
     try:
         entry.load()
     except Exception as error:  # noqa: BLE001 - anything may go wrong in the code of others

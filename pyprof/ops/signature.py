@@ -4,7 +4,7 @@ A signature is written much as torch writes its own schemas:
 
     Tensor input, Tensor weight, Tensor? bias, int[] stride, *, dtype dtype
 
-`Tensor` must be there, every other may be missing. Types: Tensor, Tensor?, Tensor[], Index (a
+A `Tensor` must be given, any other may be missing. Types: Tensor, Tensor?, Tensor[], Index (a
 tensor, int64 where its dtype is not known), Mask (likewise bool), Tensor! (a tensor and no number
 that may stand for one), Number (a tensor or a number),
 int, int[] (a list, or a number for all of it), Size (a list, or all the numbers that follow),
@@ -35,7 +35,7 @@ MISSING = Opaque("missing")
 """What an argument that was not given is bound to."""
 
 
-class Unknown(Exception):  # noqa: N818 - it is a value that is not known, no fault
+class Unknown(Exception):  # noqa: N818 - an unknown value, not an error
     """A cost is unknown; the text is the reason that the report shows."""
 
 

@@ -1,7 +1,7 @@
 """Ops whose cost cannot be derived from a capture: it depends on data or modules, not on arguments.
 
-Each has its family and the reason, so that none seems to be forgotten. If ops inside it are costed,
-their kernels count for those.
+Each has its family and the reason, so that none looks forgotten. If ops inside it have a known
+cost, their kernels count for those.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Work:
     """Arithmetic operations, and the tensors that must cross the memory bus once each.
 
-    A tensor that is read and written (an in-place op) stands in both lists.
+    A tensor that is read and written (by an in-place op) is in both.
     """
 
     flops: int | None

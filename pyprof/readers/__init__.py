@@ -1,9 +1,9 @@
-"""From a file that a profiler wrote to a `Capture`. Its content says which profiler.
+"""Reads a profiler's file into a `Capture`; the content of the file shows which profiler wrote it.
 
 A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Capture` and
-`identity(path) -> Identity`; it is found by being here. It knows its tool and nothing of ops.
-`FORMAT` names its files for messages. `TELLS_RANK = False`, if no capture of the tool states its
-rank, spares looking for it.
+`identity(path) -> Identity`; it is found by being here. It knows its tool but no ops.
+`FORMAT` names its files for messages. `TELLS_RANK = False` means that no capture of the tool
+states its rank, so that none is looked for.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Reader(Protocol):
         """Read the whole capture. Raises CaptureError if it cannot be used."""
 
     def identity(self, path: Path) -> Identity:
-        """Read only whose work the file holds."""
+        """Read only the rank or the processes of the file."""
 
 
 def readers() -> Iterator[Reader]:
     """Load the readers, in alphabetical order."""
     for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith("_"):  # what readers share
+        if module.name.startswith("_"):  # shared by readers
             continue
         reader = import_module(f"{__name__}.{module.name}")
         if hasattr(reader, "sniff"):
@@ -55,8 +55,8 @@ def readers() -> Iterator[Reader]:
 
 def read(path: Path) -> Capture:
     """Read a capture of any tool. Raises CaptureError, with a remedy, if that fails."""
-    from pyprof.readers.provenance import with_origins  # noqa: PLC0415 - as above
-    from pyprof.readers.validate import plausible  # noqa: PLC0415 - loads Arrow
+    from pyprof.readers.provenance import with_origins  # noqa: PLC0415 - loads Arrow
+    from pyprof.readers.validate import plausible  # noqa: PLC0415 - as above
 
     def checked(path: Path) -> Capture:
         before = stamp(path)
@@ -68,7 +68,7 @@ def read(path: Path) -> Capture:
 
 
 def stamp(path: Path) -> tuple[int, ...]:
-    """Return what changes when a file does; () if there is no such file."""
+    """Return values that change when a file changes; () if there is no such file."""
     try:
         status = path.stat()
     except OSError:
@@ -77,7 +77,7 @@ def stamp(path: Path) -> tuple[int, ...]:
 
 
 def changed(path: Path, before: tuple[int, ...]) -> list[str]:
-    """Warn if a file has changed since `before`; a deleted one was open, and so is whole."""
+    """Warn if a file has changed since `before`; a deleted one was open, so it was read whole."""
     after = stamp(path)
     return [_CHANGED] if after and after != before else []
 
@@ -86,7 +86,7 @@ _CHANGED = "the file changed while it was read: numbers may match neither versio
 
 
 def identity(path: Path) -> Identity:
-    """Read whose work a capture holds, without reading the rest. Raises CaptureError."""
+    """Read the rank or the processes of a capture, but not the rest. Raises CaptureError."""
     return sensible(path, _reader(path).identity)
 
 
@@ -124,7 +124,7 @@ def sensible(path: Path, function: Callable[[Path], T]) -> T:
 
 
 def expected() -> str:
-    """List the formats that can be read: the tools' by their names, then others."""
+    """List the formats that can be read, sorted: those named after tools first."""
     formats = (getattr(reader, "FORMAT", None) for reader in readers())
     *others, last = sorted(
         filter(None, formats), key=lambda text: text.partition(" ")[2].swapcase()

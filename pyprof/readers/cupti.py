@@ -62,7 +62,7 @@ def constant(text: str, rows: int) -> pa.DictionaryArray:
 def index_of(
     columns: Sequence[NDArray[np.int64]],
 ) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
-    """Number the distinct values of several columns: the values, and each column's numbers."""
+    """Number the distinct values of several columns; return them and the numbers by column."""
     joined = pa.array(
         np.concatenate(columns)
     ).dictionary_encode()  # hashes instead of sorting millions

@@ -44,14 +44,14 @@ _NAMES = tuple(
         (r"sm__(?:pipe_tensor_cycles_active|inst_executed(?:_realtime)?_pipe_tensor)\.\w+\.pct_\w+",
          "tensor_pct"),
         (r"sm__cycles_elapsed\.avg\.per_second", "clock_hz"),
-        # torch's monitor of devices
+        # torch's device monitor
         (r"(?:HBM|DRAM) BW \(%\)", "dram_pct"),
         (r"Tensor(?: Core)?s? Active \(%\)", "tensor_pct"),
         (r"SM Active \(%\)", "sm_active_pct"),
         (r"Power \(W\)", "power_w"),
         (r"Power \(mW\)", "power_w", 1e-3),
         (r"Temperature \(C\)", "temperature_c"),
-        # of NVML, by `pyprof capture`: a bit for each reason of a clock below the highest
+        # NVML, by `pyprof capture`: one bit per reason for a clock below the highest
         (r"Clock Event Reasons", "clock_reasons"),
     )
 )  # fmt: skip
@@ -59,7 +59,7 @@ _NAMES = tuple(
 
 @lru_cache(maxsize=4096)
 def meaning(name: str) -> Meaning | None:
-    """Return what a metric means; None if PyProf does not use it."""
+    """Return the meaning of a metric; None if PyProf does not use it."""
     return next((m for pattern, m in _NAMES if pattern.fullmatch(name.strip())), None)
 
 

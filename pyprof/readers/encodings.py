@@ -1,7 +1,7 @@
 """The encoding of a text file, by its first bytes.
 
-Tools write UTF-8. Editors on Windows put a mark before it, and PowerShell's `>` makes UTF-16 of
-whatever a command prints.
+Tools write UTF-8. Editors on Windows put a byte order mark before it, and PowerShell's `>` converts
+the output of any command to UTF-16.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def utf8(data: bytes) -> bytes:
 
 
 def utf8_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Convert a file's blocks to UTF-8 without a mark; those of other files stay as they are."""
+    """Convert a file's blocks to UTF-8 without a mark; blocks of other encodings are unchanged."""
     head = b""
     for block in blocks:  # the first may be shorter than a mark
         head += block

@@ -34,7 +34,7 @@ CAUSES = (
 def kernel_launches(calls: pa.Table, process: IntArray) -> Int64Array:
     """Return the rows of calls whose kernel a complete capture holds.
 
-    `process` is that of each call. What was launched while a graph was captured has no kernel.
+    `process` is that of each call. A launch during the capture of a graph has no kernel.
     """
     return _running(calls, process, _KERNEL)
 
@@ -84,7 +84,7 @@ def _between(calls: pa.Table, process: IntArray, begin: str, end: str) -> Mask:
         bounds = np.flatnonzero(ours & (begins | ends))
         bounds = bounds[np.argsort(start[bounds], kind="stable")]
         depth = np.concatenate([[0], np.cumsum(np.where(begins[bounds], 1, -1))])
-        depth -= depth.min()  # ends without a begin: it was before the first call
+        depth -= depth.min()  # an end without a begin: the begin precedes the first call
         rows = np.flatnonzero(ours)
         inside[rows] = depth[np.searchsorted(start[bounds], start[rows], side="right")] > 0
     return inside

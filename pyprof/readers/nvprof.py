@@ -91,7 +91,7 @@ TELLS_RANK = False
 
 
 def identity(path: Path) -> schema.Identity:
-    """Nothing: nvprof writes a file per process and does not record its rank."""
+    """Return an empty identity: nvprof writes a file per process and does not record its rank."""
     del path
     return schema.Identity()
 

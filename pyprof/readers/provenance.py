@@ -1,18 +1,18 @@
-r"""What torch.compile writes of its kernels into files: the source lines and ops behind each.
+r"""Files that torch.compile writes about its kernels: the source lines and ops behind each.
 
 Inductor fuses ops of several lines into one kernel, whose launch has no line but that of the
-compiled function's caller. With INDUCTOR_PROVENANCE=1 torch writes which came from where (names as
-of torch 2.7 to 2.13), and what lies beside a trace is used:
+compiled function's caller. With INDUCTOR_PROVENANCE=1 torch writes what a kernel was made from
+into these files (names as of torch 2.7 to 2.13), which are read if they lie next to a trace:
 
 * `*inductor_provenance_tracking_kernel_stack_traces*.json`, as tlparse writes it:
   `{"triton_poi_fused_add_0:1": ["  File \"net.py\", line 3, in block\n ..."]}`
-* `dedicated_log_torch_trace_*.log`, which TORCH_TRACE names the folder of: the same in a line
+* `dedicated_log_torch_trace_*.log`, in the folder that TORCH_TRACE names: the same in a line
 * `*inductor_provenance_tracking_node_mappings*.json`: `{"cppCodeToPost": {kernel: [node]}}`
 * `kernel_information.json` of AOTInductor: `{kernel: {"stack_traces": [...],
   "post_grad_nodes": [...]}}`
 
-The number behind a kernel is that of one use of it. Where two uses, or two graphs, disagree, what
-they have in common is kept.
+The number after a kernel's name is that of one of its uses. Where two uses, or two graphs,
+disagree, what they have in common is kept.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def with_origins(capture: Capture, path: Path) -> Capture:
     """Add the sources of generated kernels from files next to the capture."""
     chunks = capture.ranges.column("text").chunks
     if not any(pc.any(pc.match_substring(c.dictionary, _FUSED)).as_py() for c in chunks):
-        return capture  # without a look at logs, which can be large
+        return capture  # without reading logs, which can be large
     try:
         folder = path.parent
         named = (file for pattern in sidecars.PROVENANCE for file in folder.glob(pattern))
@@ -112,7 +112,7 @@ def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
 
 
 def _entries(content: Any) -> Iterator[tuple[str, Origin]]:  # noqa: ANN401 - JSON
-    """Return kernels and their origins from a document of any of these forms; {} from others."""
+    """Yield kernels and their origins from a document of any of these forms; none from others."""
     for name, said in content.items() if isinstance(content, dict) else ():
         if isinstance(said, dict):
             stacks, nodes = said.get("stack_traces"), said.get("post_grad_nodes")

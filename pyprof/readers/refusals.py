@@ -1,4 +1,4 @@
-"""What a file is that no reader takes, and the command that makes one that some reader takes.
+"""Describes files that no reader takes, with the command that makes one that a reader takes.
 
 Other profilers' files are recognised by their content; only formats without a signature by suffix.
 """
@@ -23,7 +23,7 @@ JAX = (
     "Perfetto; "
     f"to read one here, {_TORCH}"
 )
-"""The message for their traces, which look like torch.profiler's from outside."""
+"""The message for traces of JAX or XLA, which look like torch.profiler's from outside."""
 
 _ASCEND = (
     "a database of Ascend's profiler; make trace_view.json of the folder *_ascend_pt around it: "
@@ -44,7 +44,7 @@ class _Kind(NamedTuple):
     contains: re.Pattern[bytes] | None = None
     """Within the first bytes."""
     suffixes: tuple[str, ...] = ()
-    """For formats whose first bytes are of no use."""
+    """For formats that their first bytes do not identify."""
 
     def matches(self, path: Path, head: bytes) -> bool:
         """Whether a file is of this format."""
@@ -100,7 +100,7 @@ _KINDS = (
 )
 
 _TABLES = (
-    # tables that all exist, and what the file is
+    # tables that must all exist, and the description of the file
     ({"rocpd_api", "rocpd_op"}, _RPD),
     ({"TASK", "STRING_IDS"}, _ASCEND),
     ({"PYTORCH_API"}, _ASCEND),
@@ -110,7 +110,7 @@ _TABLES = (
 
 
 def describe(path: Path, head: bytes) -> str:
-    """Describe a file, whose first bytes are `head`, that is no capture."""
+    """Describe a file that is not a capture; `head` is its first bytes."""
     if not head.strip(b"\0"):
         return "it begins with zeros, as after an interrupted export"
     if head.startswith(_SQLITE):

@@ -18,10 +18,10 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 CAPTURE_TRACES = "capture_traces"
-"""Frameworks' name for the folder, next to a trace, of traces of the capture of its graphs."""
+"""Frameworks' name for the folder, next to a trace, with traces of the capture of its graphs."""
 
 OURS = ".graphs"
-"""Precedes the suffix of a trace that pyprof capture wrote of the capture of graphs."""
+"""Precedes the suffix of a trace of the capture of graphs that `pyprof capture` wrote."""
 
 
 def beside(path: Path) -> Path:
@@ -60,7 +60,7 @@ def using(graph_captures: Sequence[str], counters: str | None = None) -> Iterato
 def using_files(
     graph_captures: Iterable[_Path] = (), counters: _Path | None = None
 ) -> AbstractContextManager[None]:
-    """As `using`, for paths from the user, which other processes read, too."""
+    """As `using`, but for paths from the user, made absolute for other processes."""
     absolute = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
     measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
     return using(absolute, measured)
@@ -74,6 +74,6 @@ class Carried(Generic[A, T]):
         self.graph_captures, self.counters = graph_captures(), counters()
 
     def __call__(self, item: A) -> T:
-        """Call the function."""
+        """Call the function with the settings at the time when it was bound."""
         with using(self.graph_captures, self.counters):
             return self.function(item)

@@ -1,6 +1,6 @@
 """The files next to a capture that are read with it, by their names.
 
-Loads in no time, for it is asked before any work.
+Must be quick to import: it is used before any work.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _listed(folder: Path) -> Iterator[Path]:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return the names in a folder; as texts, for a folder can hold many thousands."""
+    """Return the names in a folder; as texts, since a folder can hold many thousands."""
     with suppress(OSError):
         return os.listdir(folder)  # noqa: PTH208 - as above
     return []

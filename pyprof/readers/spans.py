@@ -38,7 +38,7 @@ EARLY = "began long before their launch"
 NEGATIVE = "began before the clock of the capture"
 
 START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, SAME_START, EARLY, NEGATIVE)
-"""Reasons that make the start unreliable, too."""
+"""Reasons that make not only the end but also the start unreliable."""
 
 _MAX_OUTSIDE = 10
 """Nothing ends further outside the recording than this multiple of its length ..."""
@@ -65,7 +65,7 @@ class Spans:
     launch: Int64Array
     """The correlation id, which work of one launch shares; negative without one."""
     is_serialized: Mask
-    """Whether a stream runs its kind one after the other."""
+    """Whether the work is of a kind that a stream runs one after the other."""
 
 
 class _Reasons:
@@ -210,7 +210,7 @@ def _longest(duration: Int64Array, possible: Mask) -> Int64Array:
 
 
 def _covering(spans: Spans, duration: Int64Array, longest: Int64Array, rows: Int64Array) -> Mask:
-    """Mark rows that are too long: before half of one, its stream starts several other launches.
+    """Mark too long rows: before the midpoint of one, its stream starts several other launches.
 
     `rows` are by stream and start.
     """
@@ -226,7 +226,7 @@ def _covering(spans: Spans, duration: Int64Array, longest: Int64Array, rows: Int
 
 
 def _covers(spans: Spans, duration: Int64Array, rows: Int64Array, count: int) -> Int64Array:
-    """Return the rows before whose half their stream began `count` others."""
+    """Return the rows before whose midpoint their stream began `count` others."""
     start = spans.start[rows]
     covers = start[count:] < (start + (duration[rows] >> 1))[:-count]
     one, later = rows[:-count][covers], rows[count:][covers]

@@ -57,14 +57,14 @@ def _key(column: pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 ints_or_unknown = partial(ints, absent=NO_TIME)
-"""Integer columns as int64; a damaged file may contain -1, so null is UNKNOWN."""
+"""Integer columns as int64; a damaged file may contain -1, so null is NO_TIME."""
 
 _STREAM = ("pid", "device", "stream")
 STREAMED = (schema.KERNEL, schema.MEMCPY, schema.MEMSET)
 """Kinds of work that a stream runs one after the other."""
 
 _NAMELESS = 0.5
-"""The share of rows without a name from which on names were lost."""
+"""If more than this share of rows has no name, names were lost."""
 
 
 _EMPTY = (
@@ -84,7 +84,7 @@ _COPIES_APART = ("kineto", "rocpd")
 
 
 def plausible(capture: Capture, path: Path) -> Capture:
-    """Sort activities, leave out what is impossible, and add warnings.
+    """Sort activities, drop duplicates and impossible times, and add warnings.
 
     Raises CaptureError if no activity has a possible time.
     """
@@ -149,7 +149,7 @@ def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], t
 
 _SAYING = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
 _NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
-"""Names that readers give to work without one."""
+"""Names that readers use for work without a name."""
 
 
 def _written(activities: pa.Table) -> tuple[pa.Table, int]:
@@ -174,7 +174,7 @@ _ACTIVITY = (
 _CALL = ("end", "thread", "corr", "name")
 _RANGE = ("end", "thread", "style", "text", "seq", "op_id")
 _TWICE = 0.25
-"""The share of duplicate ranges from which on a table was written twice; fewer are chance."""
+"""From this share of duplicate ranges on, a table was written twice; fewer are chance."""
 
 
 def _is_of_several_ranks(capture: Capture) -> bool:
@@ -272,7 +272,7 @@ def _spans(activities: pa.Table) -> Spans:
 def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask) -> Iterator[str]:
     """Warn of work that is too long for the next of its stream.
 
-    Traces may be of AMD's GPUs, whose copies run outside of their stream.
+    Only kernels are checked in traces that may be of AMD's GPUs: their copies run outside streams.
     """
     if _is_of_several_ranks(capture):  # streams of several ranks have one number
         return
@@ -302,7 +302,7 @@ def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Int64Ar
         codes = combined.dictionary_encode(null_encoding="encode")
         number = number * len(codes.dictionary) + ints_or_unknown(codes.indices)
     few = int(number.max(initial=0)) < np.iinfo(np.int16).max
-    return number.astype(np.int16) if few else number  # which sort quickly
+    return number.astype(np.int16) if few else number  # 16-bit integers sort quickly
 
 
 def _is_one(column: pa.Array | pa.ChunkedArray) -> bool:
@@ -338,7 +338,7 @@ def without_times(table: pa.Table, wrong: Mapping[str, Mask]) -> pa.Table:
 
 
 def spelt(wrong: Mapping[str, Mask]) -> str:
-    """Format how many rows there are for each reason."""
+    """Format the number of rows for each reason."""
     return ", ".join(f"{int(rows.sum()):,} {why}" for why, rows in wrong.items())
 
 
@@ -372,7 +372,7 @@ def _backward_or_endless(start: Int64Array, end: Int64Array) -> Mask:
 
 
 def _possible(table: pa.Table) -> tuple[pa.Table, int]:
-    """Let rows that end before they begin, last over a day, or have no start, take no time."""
+    """Clear the duration of rows that end before they begin, last over a day, or lack a start."""
     start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
     if table.column("end").null_count:
         end = np.where(end == NO_TIME, start, end)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TERA, GIGA, MEGA = 1e12, 1e9, 1e6
 
 _WHOLE_CARD = 0.9
-"""If the driver reports more of the card's bandwidth for a slice, it is the whole card's."""
+"""Above this share of the card's bandwidth, the driver's figure is that of the whole card."""
 
 _VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct", "gpu", "graphics"})
 _WORD = re.compile(r"[a-z0-9.]+")
@@ -36,7 +36,7 @@ _VECTOR = MappingProxyType(
         # 16-bit elementwise kernels, reductions and most products compute in float32
         **dict.fromkeys(("float32", "tf32", "complex64", "float16", "bfloat16"), "float32"),
         **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), "float32"),
-        # at most: integer units are as many or fewer
+        # an upper bound: there are as many integer units, or fewer
         **dict.fromkeys(("int8", "uint8", "int16", "int32", "int64", "bool"), "float32"),
     }
 )
@@ -128,7 +128,7 @@ class Peaks:
             if any(key in self.rates for key in doubled):
                 keys, unit = doubled, f"{unit} with fp16 sum"
         if dtype == "float32" and "float32 tensor" in self.rates:
-            unit = "fp32 dense matrix"  # AMD has both
+            unit = "fp32 dense matrix"  # AMD's units take float32 itself, too
         return next((self.rates[key] for key in keys if key in self.rates), None), unit
 
 
@@ -149,7 +149,7 @@ def find_card(name: str) -> Card | None:
 
 
 def cards_like(part: str) -> list[Card]:
-    """Return the card of a device name, else those whose names hold every word of a part of one."""
+    """Return the card of a device name, else those whose names contain every word of `part`."""
     card = find_card(part)
     if card is not None:
         return [card]
@@ -158,15 +158,15 @@ def cards_like(part: str) -> list[Card]:
 
 
 def card_names() -> list[str]:
-    """Return the first words of all cards' names, and the names, for suggestions."""
+    """Return the first words of all card names, and the full names, for suggestions."""
     names = [card.name for card in CARDS]
     return [*(name.partition(" ")[0] for name in names), *names]
 
 
 def completed(device: Device) -> Device:
-    """Return `device` with what follows from its name: compute capability, and SMs if it is whole.
+    """Return `device` with its card's compute capability and, unless it is a slice, number of SMs.
 
-    Values from the capture come first; dict lines, for one, have only the name.
+    Values from the capture take precedence; dict lines, for example, only have the name.
     """
     card = find_card(device.name) if device.name else None
     if card is None:
@@ -180,7 +180,7 @@ def completed(device: Device) -> Device:
 
 
 def _sliced(device: Device) -> bool:
-    """Whether it is named as a slice of a card (MIG)."""
+    """Whether the name of a device is that of a slice of a card (MIG)."""
     return device.name is not None and _MIG.search(device.name) is not None
 
 
@@ -194,8 +194,8 @@ def peaks(
 ) -> Peaks | None:
     """Return the peaks of `device`; None if nothing at all is known.
 
-    `clock_mhz` asks for the formula at that clock. `measured` ceilings come before the table,
-    `peak_flops` (FLOP/s) and `peak_bandwidth` (bytes/s) before everything.
+    `clock_mhz` asks for the formula at that clock. `measured` ceilings override the table,
+    `peak_flops` (FLOP/s) and `peak_bandwidth` (bytes/s) override everything.
     """
     card = find_card(device.name) if device.name else None
     rates_and_doubts = _rates(device, card, clock_mhz)

@@ -81,7 +81,7 @@ DOUBTS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is published of one card."""
+    """Published figures of one card."""
 
     name: str
     cc: tuple[int, int] | None
@@ -116,12 +116,12 @@ def _rates(
 
 
 def _volta(fp64: float, fp32: float, half: float) -> dict[str, float]:
-    """Rates of a generation whose Tensor Cores take float16 alone, and CUDA cores it in pairs."""
+    """Rates of GPUs whose Tensor Cores take only float16, and whose CUDA cores take it in pairs."""
     return {"float64": fp64, "float32": fp32, "float16": 2 * fp32, "float16 tensor": half}
 
 
 def _geforce(half: float, fp8: float | None) -> dict[str, float]:
-    """Twice the rates for float16 sums."""
+    """Return the rates with float16 sums: twice the given ones."""
     doubled = {"half tensor, float16 sum": 2 * half}
     return doubled if fp8 is None else {**doubled, "float8 tensor, float16 sum": 2 * fp8}
 
@@ -142,7 +142,7 @@ _MI355 = {
 
 
 def _laptop(name: str, sms: int, clock_mhz: int, ai_tops: float, bandwidth_gb_s: float) -> Card:
-    """Return a GeForce for laptops, whose sheet has SMs, clock and AI TOPS.
+    """Return a GeForce for laptops, whose datasheet states SMs, clock and AI TOPS.
 
     AI TOPS are sparse, of int8 (RTX 40) or float4 (RTX 50), and with float16 sums.
     """
@@ -150,7 +150,7 @@ def _laptop(name: str, sms: int, clock_mhz: int, ai_tops: float, bandwidth_gb_s:
     half = ai_tops / (8 if ada else 16)
     rates = _rates(4 * tera, None, 256 * tera, half / 2, half, 2 * half, 4 * half, 256 * tera,
                    None if ada else 8 * half)  # fmt: skip
-    tensor_mhz = round(half * 1e6 / (512 * sms))  # that AI TOPS imply
+    tensor_mhz = round(half * 1e6 / (512 * sms))  # implied by AI TOPS
     return Card(f"{name} Laptop", (8, 9) if ada else (12, 0), sms, clock_mhz, tensor_mhz,
                 {**rates, **_geforce(half, 2 * half)}, bandwidth_gb_s, "S31",
                 (f"{name} Laptop GPU",), ("U5", "U11") if ada else ("U5", "U6", "U11"))  # fmt: skip
@@ -248,7 +248,7 @@ CARDS: tuple[Card, ...] = (
          _rates(25.6, 51.2, 51.2, 378, 756, 1513, 1513, 102.4), 2000, "S9 S10 F", ("H100 PCIe",)),
     Card("H100 NVL", (9, 0), 132, 1785, 1545, _rates(30, 60, 60, 418, 835, 1671, 1671, 120), 3900,
          "S11 F", ("H100 NVL",), ("U7",)),
-    # by no formula: held below what their SMs could do
+    # no formula applies: limited below what its SMs could do
     Card("H20", (9, 0), 78, None, None, _rates(1, 1, 44, 74, 148, 296, 296), 4000, "S18",
          ("H20", "H20 96GB HBM3"), ("U10",)),
     Card("H800 SXM", (9, 0), 132, 1980, 1830, _H800, 3350, "S18",

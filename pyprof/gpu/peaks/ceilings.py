@@ -24,7 +24,7 @@ class Ceilings:
     """The best rates measured on one device."""
 
     device: str
-    """The device's name as captures have it; `cpu` for the processor."""
+    """The device's name as recorded in captures; `cpu` for the processor."""
     flops: Mapping[str, float]
     """FLOP/s by the keys of `card_table`."""
     bandwidth: float

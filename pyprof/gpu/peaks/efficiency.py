@@ -27,9 +27,9 @@ _SAME_CHIP = {
     "V100 DGXS": "V100 PCIe",
     "P100 SXM2": "P100 PCIe",
 }
-"""Boards whose chip was measured on another board; that of most power where there are two."""
+"""Boards whose chip was measured on another board; if on two, the one with more power."""
 _A100_40GB, _MODULE = "A100 40GB", "SXM"
-"""One entry of the card table is both a card and a module; the card, of 250 W, was measured."""
+"""This entry of the card table is both a card and a module; the card (250 W) was measured."""
 
 
 @lru_cache(maxsize=1)
@@ -42,7 +42,7 @@ def _table() -> Mapping[tuple[str, str, str], float]:
 
 
 def _own() -> Mapping[str, Mapping[str, float]]:
-    """Return what `pyprof peaks --measure` found here, by device."""
+    """Return the shares that `pyprof peaks --measure` found on this machine, by device."""
     path = default_path()
     return _read(path, path.stat().st_mtime_ns) if path.is_file() else {}
 
@@ -58,10 +58,10 @@ def measured_here(device: str) -> bool:
 
 
 def measured_as(device: str) -> str | None:
-    """Return the card whose shares hold for a device, by its name; None if none of its chip.
+    """Return the card whose shares apply to a device; None if no card with its chip was measured.
 
-    A device that was measured here stands for itself. Raises PyprofError for an unusable file of
-    measurements.
+    For a device that was measured on this machine, it is the device itself. Raises PyprofError
+    for an unusable file of measurements.
     """
     if measured_here(device):
         return device

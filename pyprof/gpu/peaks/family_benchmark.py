@@ -29,7 +29,7 @@ _BUDGET_S = 0.1
 
 
 class _Work(NamedTuple):
-    """One kernel: what it computes and moves at least."""
+    """One kernel: its FLOPs, and the least that it moves."""
 
     family: str
     dtype: str
@@ -40,7 +40,7 @@ class _Work(NamedTuple):
 
 
 def measure_shares(device: str) -> Mapping[str, float]:
-    """Return what `cuda` or `cuda:N` reaches of its datasheet's roofline; nothing of a CPU.
+    """Return the shares of its datasheet's roofline that `cuda` or `cuda:N` reaches; {} for a CPU.
 
     Raises PyprofError without torch, and if the memory is full.
     """
@@ -68,7 +68,8 @@ def shares(
 ) -> Mapping[str, float]:
     """Return shares of the roofline by family and type, such as "bmm float32".
 
-    What the device or this torch refuses, and types without a peak, are left out.
+    Types without a peak are left out. A group of kernels ends at the first that the device or this
+    torch refuses.
     """
     reached: dict[str, list[float]] = {}
     bandwidth = known.bandwidth

@@ -34,7 +34,7 @@ def _turing(half: int) -> dict[str, float]:
 
 
 def _ampere(tf32: int, half: int, fp8: int | None = None) -> dict[str, float]:
-    """Rates from GA10x on: a part with half the rate has the full one for float16 sums."""
+    """Rates from GA10x on: a part with half the tensor rate has the full one for float16 sums."""
     rates: dict[str, float] = {
         "float64": 4, "float32": 256, "float16": 256,
         "tf32 tensor": tf32, "half tensor": half, "int8 tensor": 2048,
@@ -109,7 +109,7 @@ def generation(cc: tuple[int, int], name: str | None) -> Generation | None:
 
     None for a compute capability not listed, for AMD, and for parts limited below their hardware.
 
-    Without a name, where GeForce differs, only rates that both share are given.
+    Without a name, only the rates that GeForce and the other parts share are returned.
     """
     full = FULL.get(cc)
     geforce = GEFORCE.get(cc)

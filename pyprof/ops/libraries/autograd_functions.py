@@ -2,7 +2,7 @@
 
 TransformerEngine, Liger, Megatron and FlashAttention launch kernels of their own inside a function
 of `torch.autograd`; its arguments are recorded, its texts (layouts, kinds of masks) are not. Each
-formula names its family; those of plain ops of the same meaning hold.
+formula names its family, that of plain ops of the same meaning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, tw
 _X, _W = bf16(4, 6), bf16(5, 6)
 _FLASH = bf16(2, 8, 4, 16)
 _TURN = 3
-"""Operations of an element that is turned by an angle."""
+"""Operations per element to rotate it by an angle."""
 _LOSS = 26
 """Log-softmax 24, and the gradient that is left in the place of the logits 2."""
 
@@ -59,7 +59,7 @@ def flash(a: Args) -> Work:
     return Work(flops, (q, k, v), (out,), attention.params(q, band))
 
 
-# q, k, v and the result of 1024 of 2 bytes; which mask it has, is a text
+# q, k, v and the result of 1024 of 2 bytes; the mask is a text, which is not recorded
 @op(
     "FusedAttnFunc",
     family="attention",

@@ -143,7 +143,7 @@ def group_norm(a: Args) -> Work:
 def rms_norm(a: Args) -> Work:
     """RMS norm; perhaps of a sum, kept as the new residual; perhaps rounded.
 
-    By a scale that is given, or by scales that are found in each row or group.
+    It is rounded by a given scale, or by scales found in each row or group.
     """
     x, residual, given = a.tensor("input"), a.present("residual"), a.present("scale")
     new_scales, out = a.present("scales"), a.optional("out") or x

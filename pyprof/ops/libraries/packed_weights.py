@@ -57,7 +57,7 @@ def packed_outputs(a: Args) -> Work:
     ),
     example=Example((_TOKENS, _INT4, 4, None, _SCALES, None, 8, None, None), flops=512, bytes=176),
 )
-# 8 scales of each sort and a scale a token of 4 bytes besides the groups'
+# besides the groups' scales, 8 of channels and one per token, of 4 bytes
 @op(
     "_C::cutlass_w4a8_mm",
     signature=(f"{_XWS}, int group, Tensor channel_scales, Tensor token_scales, dtype out_dtype"),

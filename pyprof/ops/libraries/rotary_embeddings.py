@@ -59,7 +59,7 @@ _ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
     ),
 )
 def rotary(a: Args) -> Work:
-    """Queries and keys turned by their positions, in place; of each head what the table is for."""
+    """Queries and keys turned by their positions, in place; of each head what the table covers."""
     given = (a.tensor("query"), *a.present("key"))
     if a.optional("cosine") is not None:
         tables = (a.tensor("cosine"), a.tensor("sine"))
@@ -92,7 +92,7 @@ def rotary(a: Args) -> Work:
     ),
 )
 def rotary_two(a: Args) -> Work:
-    """Queries and keys [tokens, batch, heads, head]; what no table is for is copied."""
+    """Queries and keys [tokens, batch, heads, head]; what the table does not cover is copied."""
     given = (a.tensor("query"), a.tensor("key"))
     tables, positions = (a.tensor("cosine"), a.tensor("sine")), a.tensor("positions")
     width = size(tables[0], -1)

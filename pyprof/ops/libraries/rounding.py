@@ -63,7 +63,7 @@ def static_quant(a: Args) -> Work:
     *("_C::scaled_fp4_quant", "sgl_kernel::scaled_fp4_quant"),
     signature=(
         "Tensor out, Tensor! input, Tensor! scale, Tensor factor",
-        # given its results by name, or making them
+        # with its results as arguments, or making them
         "Tensor input, Tensor factor, bool swizzled, Tensor? out, Tensor? scale",
     ),
     example=Example((_PACKED, _WIDE, f8(1, 4), _ONE), flops=384, bytes=168),
@@ -80,7 +80,7 @@ def dynamic_quant(a: Args) -> Work:
 
 
 class _Blocks(NamedTuple):
-    """How numbers are packed: bits of each, and how many have a scale of a byte together."""
+    """How numbers are packed: bits of each, and how many share a scale of one byte."""
 
     bits: int
     group: int

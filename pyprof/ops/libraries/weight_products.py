@@ -27,7 +27,7 @@ _S8, _V8 = f8(4, 4), f8(5, 4)
 
 _EXTRAS = ("bias", "scale_a", "scale_b", "zeros", "places")
 _RESULTS = {"router_gemm_bf16_fp32": "float32", "int8_linear_matmul": "int32"}
-"""The results of ops that ask for no type and are given no tensor."""
+"""Result dtypes of ops that take neither a dtype nor an output tensor."""
 
 
 def numbers_per_element(tensor: Tensor) -> int:
@@ -49,7 +49,7 @@ def _out_dtype(a: Args, first: Tensor) -> str | None:
 
 
 def stored_product(a: Args, n: int, k: int | None = None) -> Work:
-    """Return the work of all rows of `x` and a weight of N outputs, however that is stored.
+    """Return the work of all rows of `x` times a weight of N outputs, however it is stored.
 
     K is the last dimension of `x` unless it is given.
     """

@@ -31,10 +31,10 @@ GATHER = "gather"
 _FACTORS: Mapping[str, int] = MappingProxyType(
     {ALL_REDUCE: 2, ALL_GATHER: 1, REDUCE_SCATTER: 1, ALL_TO_ALL: 1, GATHER: 1, "scatter": 1}
 )
-"""By what (n - 1) / n is multiplied; the bus bytes of others are their algorithm bytes."""
+"""Factors of (n - 1) / n; the bus bytes of other collectives are their algorithm bytes."""
 
 SYNCHRONISING = frozenset({ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BARRIER})
-"""Collectives that no rank leaves before the last has come: each needs something of every other."""
+"""Collectives that no rank leaves before the last has come: each needs data of every other."""
 
 _KINDS = (
     (ALL_REDUCE, r"allreduce"),
@@ -51,9 +51,9 @@ _KINDS = (
 
 
 def kind(name: str) -> str | None:
-    """Return the collective of a name in PyTorch's, c10d's or NCCL's spelling; None if it is none.
+    """Return the collective of a name in PyTorch's, c10d's or NCCL's spelling; None for others.
 
-    `allreduce_`, `nccl:all_reduce`, `_allgather_base_` and `AllReduce` are of the same kinds.
+    `allreduce_`, `nccl:all_reduce`, `_allgather_base_` and `AllReduce` are recognised, too.
     """
     letters = re.sub(r"[^a-z]", "", name.rpartition(":")[2].lower())
     for collective, pattern in _KINDS:

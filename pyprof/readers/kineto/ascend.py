@@ -1,8 +1,8 @@
 """What ties NPU work to ops in traces of torch_npu: calls of CANN, and arrows from ops.
 
-A call and its work share a `connection_id`. Calls lie in a process of their own, but on threads
-whose numbers are the system's; with torch_npu's task queue they are made by another thread than the
-op's, and only the arrow `async_npu` leads from the op to its work.
+A call and its work share a `connection_id`. Calls lie in a process of their own, but their
+threads have the system's ids; with torch_npu's task queue another thread than the op's makes them,
+and only the arrow `async_npu` leads from the op to its work.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Arrows:
                 self._heads[key] = _Place(str(event.tid), start)
 
     def tails(self, work: Timed) -> list[Event | None]:
-        """Return the end of the arrow to each piece of work; None without one."""
+        """Return the event at which the arrow to each piece of work starts; None without one."""
         of_place = {place: self._tails.get(key) for key, place in self._heads.items()}
         return [
             of_place.get(_Place(str(event.tid), start))

@@ -47,7 +47,7 @@ class Timed(NamedTuple):
     us: Floats
     """As in the trace; nan if missing."""
     exact: Int64Array | None = None
-    """The same, ns, where they are texts: floats of µs since 1970 are a quarter of one apart."""
+    """The same in ns, if the trace has texts: floats of µs since 1970 are only exact to 0.25 µs."""
 
     @property
     def start(self) -> Int64Array:
@@ -85,7 +85,7 @@ def timed(events: list[Event]) -> Timed:
 
 
 def _exact(microseconds: Sequence[str]) -> Int64Array | None:
-    """Return the ns of decimal texts; None if one is no such text, or has more digits."""
+    """Return the ns of decimal texts; None if one is not decimal, or has more digits."""
     try:
         decimals = pa.array(microseconds, pa.string()).cast(pa.decimal128(_DIGITS, 3))
     except pa.ArrowInvalid:
@@ -112,7 +112,7 @@ def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Int6
 
 
 def times(microseconds: Sequence[Any] | Floats) -> pa.Array:
-    """Convert values of any type to ns; null for anything that is no number or no possible time."""
+    """Convert values of any type to ns; null for values that are no number or no possible time."""
     try:
         values = np.asarray(microseconds, dtype=np.float64)  # takes numbers, texts of them, None
     except (TypeError, ValueError, OverflowError):

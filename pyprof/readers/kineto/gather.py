@@ -49,7 +49,7 @@ def rank(header: Header) -> int | None:
 
 
 _MAX_RANKS = 1 << 31
-"""A rank beyond that is damage."""
+"""A rank this large or larger is damage."""
 
 
 def host_of(event: Event) -> int | None:
@@ -100,7 +100,7 @@ def devices(header: Header, used: Sequence[int], named: Mapping[int, str]) -> pa
 
 
 _KIND = ("name", "numSms", "computeMajor", "computeMinor")
-"""What devices of one model have in common; the memory that is free depends on the driver, too."""
+"""Equal for devices of one model; the memory is not, as it also depends on the driver."""
 
 
 def warnings(

@@ -56,7 +56,7 @@ MEASURED = "cuda_profiler_range"
 It spreads them evenly over its window: names, order and counters are real, times are not.
 """
 _WHOLE_WINDOW = "__profile__"
-"""Its name for a window measured as a whole, not kernel by kernel."""
+"""The range profiler's name for a window measured as a whole, not kernel by kernel."""
 _DURATION = "gpu__time_duration.sum"
 _LAUNCHES = r"^(?:cuda|cu|hip)\w*LaunchKernel"
 
@@ -235,7 +235,7 @@ def calls(called: Timed, threads: Threads) -> Called:
 
 
 def _launched(args: list[CallArgs], in_threads: Mask) -> pa.Table:
-    """Return what calls record of the kernels they launch, a row per call; AMD's do.
+    """Return what AMD's calls record about the kernels that they launch, a row per call.
 
     Columns: name, grid, block, smem, all null for calls that record nothing.
     """

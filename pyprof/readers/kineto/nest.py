@@ -43,7 +43,7 @@ class Nested(NamedTuple):
     op: Int64Array
     """By row: the row of the op that it lies in; -1 for none."""
     compiling: Mask
-    """By row: lies in what torch.compile does before a model runs."""
+    """By row: whether it lies in what torch.compile does before a model runs."""
 
 
 class FrameChains:
@@ -224,7 +224,7 @@ class _Sweep:
 def _frames(both: Columns, parent: Int64Array, call: Int64Array, chains: FrameChains) -> Int64Array:
     """Return the chain of the frames that began inside each range's parent; -1 for none.
 
-    Not inside of a trace marker of PyProf's own, whose lines are more exact.
+    Ranges that are, or are inside, PyProf's own trace markers get none: their lines are more exact.
     """
     count = len(parent)
     frames, inner = np.full(count, -1), call[:count]
@@ -255,7 +255,7 @@ def _chains(of: Int64Array, call: Int64Array, frame: Int64Array, chains: FrameCh
 
 
 def _where_new(number: Int64Array, parent: Int64Array, kind: Int64Array) -> Int64Array:
-    """Return the numbers of ops, such as those of call stacks, that differ from their parents'."""
+    """Return each op's number, such as of a call stack; -1 if equal to that of the op around."""
     around = nearest(parent, number >= 0)
     outer = np.where(around < 0, -1, number[around])
     return np.where((kind == OP) & (number != outer), number, -1)

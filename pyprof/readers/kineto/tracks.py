@@ -1,6 +1,6 @@
 """Which tracks of a trace are a device's: their events are work, in whatever category.
 
-A backend chooses its categories itself, so that a list of them is never complete. A track is a
+Each backend chooses its own categories, so a list of them is never complete. A track is a
 device's by its label ("MTIA 0"), its process's name ("Ascend Hardware"), or because its events name
 a device and a stream.
 """
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.file.events import Event
 
 ASCEND = "Ascend Hardware"
-"""The process of NPU work in traces of torch_npu, which describe it again in other tracks."""
+"""The process of NPU work in traces of torch_npu; other tracks there repeat that work."""
 
 _NO_WORK = re.compile(
     r".*annotation.*|.*_sync|overhead|cuda_event|Trace|external_correlation|.*profiler_range"
     r"|gpu_op"  # of our own export, above the kernels
 )
-"""Categories of events that may lie on a device's track but are no work."""
+"""Categories of events that may lie on a device's track but are not work."""
 _HOST_LABEL, _HOST_NAMES = "CPU", ("CANN", "Python", "MindSpore")
 _DEVICE = re.compile(r"\b(GPU|NPU|XPU|HPU|MTIA|TPU|MLU|GCU|IPU|PrivateUse1)\b:?\s*(\d{1,4})?")
 _NO_STREAM = re.compile(r"Step Trace")
@@ -88,7 +88,7 @@ class Tracks:
                 self._threads[pid, str(event.tid)] = str(said.get("name", ""))
 
     def add(self, events: Iterable[Event]) -> None:
-        """Gather events of a category that is not known."""
+        """Gather events of an unknown category."""
         self._events.extend(events)
 
     @property
@@ -107,7 +107,7 @@ class Tracks:
         return [event for event in self._events if str(event.pid) in pids]
 
     def names(self) -> dict[int, str]:
-        """Return what devices are called that are no GPUs, by their numbers."""
+        """Return the names of devices other than GPUs, by their numbers."""
         numbers = self._numbers()
         words = {pid: self._word(pid) for pid in numbers}
         return {number: words[pid] for pid, number in numbers.items() if words[pid]}

@@ -1,7 +1,7 @@
 """Nsight Compute's CSV (`ncu --csv --page details` or `raw`), 2021 to 2026: counters per kernel.
 
 ncu runs each kernel alone, several times, with cold caches and, unless asked otherwise, at the base
-clock. A time here is that of such a run; when it was is not recorded.
+clock. Durations are those of such runs; when they took place is not recorded.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ TELLS_RANK = False
 
 
 def identity(path: Path) -> schema.Identity:
-    """Nothing: the profiler does not record whose work it is."""
+    """Return an empty identity: the profiler records neither rank nor processes."""
     del path
     return schema.Identity()
 
@@ -105,7 +105,7 @@ _Times = tuple[pa.Array, pa.Array]
 
 
 def _in_a_row(duration: pa.Array, device: Int64Array) -> _Times:
-    """Let each kernel start when the one before it on its device ended, for an order alone."""
+    """Let each kernel start when the one before it on its device ended, only to have an order."""
     if duration.null_count == len(duration):
         nothing = pa.nulls(len(duration), pa.int64())
         return nothing, nothing

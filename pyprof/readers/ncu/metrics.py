@@ -114,7 +114,7 @@ def known_name(title: str) -> str | None:
 def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> dict[str, float]:
     """Return the counters of a kernel, without those not measured.
 
-    `cc_major` is the compute capability of its device, if known.
+    `cc_major` is the major compute capability of the kernel's device, if known.
     """
 
     def read(name: str) -> float | None:

@@ -2,7 +2,7 @@
 
 `--page details` writes a row per metric, `--page raw` a column per metric with units in a second
 row, `--print-summary` averages over the calls of a kernel. Lines of the profiler (`==PROF==`) and
-of the program come before. Numbers are spelt as the user's locale has it, in units that change with
+of the program come before. Numbers are written in the user's locale, in units that change with
 the version and with the size of the number.
 """
 
@@ -140,7 +140,7 @@ def _kernels(lines: Sequence[str], named: Callable[[str], str | None]) -> Profil
 
 
 def _rows(table: _Lines, width: int, lost: list[int]) -> Iterator[list[str]]:
-    """Yield the rows; count lines that were swallowed by others, for want of a quotation mark.
+    """Yield the rows; count the lines that a row swallowed for want of a closing quotation mark.
 
     Descriptions of rules may span several lines, in rows of the right width.
     """
@@ -240,7 +240,7 @@ class Numbers:
         return comma > point
 
     def read(self, value: Value | None) -> float | None:
-        """Return a value in units without a prefix: seconds, bytes, Hz; None if it is none."""
+        """Return a value in units without a prefix: seconds, bytes, Hz; None if not a number."""
         if value is None:
             return None
         number = self._number(value.text)

@@ -1,7 +1,7 @@
 """Nsight Systems' SQLite export, 2020.3 to 2026.2. The only module that knows its schema.
 
 Tables appear when they have rows, columns come and go between versions, so everything is
-addressed by name after probing. Facts about versions are beside the columns they explain.
+addressed by name after probing. Facts about versions are next to the columns that they explain.
 """
 
 from __future__ import annotations

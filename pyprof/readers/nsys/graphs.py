@@ -125,7 +125,7 @@ def _origins(made: Mask, above: Int64Array) -> Int64Array:
     Each round goes twice as far as the one before.
     """
     count = len(made)
-    made_of = np.where(above == MISSING, count, above)  # the last is nowhere
+    made_of = np.where(above == MISSING, count, above)  # the entry at `count` stands for no event
     index = np.append(np.where(made, made_of, np.arange(count)), count)
     for _ in range(count.bit_length()):
         further = index[index]

@@ -29,7 +29,7 @@ _SESSION = "TARGET_INFO_SESSION_START_TIME"  # from 2022.1 on
 _GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")  # from 2021.2 on; 2020.3
 _CUDA_DEVICES = "TARGET_INFO_CUDA_DEVICE"
 _GPU_COLUMNS = {
-    # our name: theirs, newest first
+    # our name: nsys's names, newest first
     "device": ("cuDevice", "id"),
     "sm_count": ("smCount", "numMultiprocessors"),
     "clock_hz": ("clockRate", "coreClockRate"),
@@ -111,9 +111,7 @@ def _mapped(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, dict[
         if gpu not in gpus:
             continue
         device = {**gpus[gpu], "device": number, "id": None}
-        if (
-            mapped.setdefault(number, device) != device
-        ):  # another process's device is of another model
+        if mapped.setdefault(number, device) != device:  # processes disagree about this number
             mapped[number] = {**dict.fromkeys(device), "device": number}
     return mapped
 
@@ -151,11 +149,11 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
 
 
 _GPU_FAULTS, _CPU_FAULTS = "CUDA_UM_GPU_PAGE_FAULT_EVENTS", "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
-"""Tables of page faults of unified memory. A row of the GPU's is several, of the CPU's one."""
+"""Tables of page faults of unified memory. A row is several faults on GPUs, one on CPUs."""
 
 
 def _page_faults(db: Database) -> str | None:
-    """Return a warning of the page faults of unified memory; None if none was recorded."""
+    """Return a warning about the page faults of unified memory; None if none was recorded."""
     counts = ints(db.read(_GPU_FAULTS, {"numberOfPageFaults": int}).column(0), 1)
     on_gpu = int(counts[(counts > 0) & (counts < _MAX_FAULTS)].sum())
     on_cpu = db.read(_CPU_FAULTS, {"start": int}).num_rows

@@ -96,8 +96,8 @@ def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
 
 # NCCL pushes `ncclAllReduce` with its communicator's id, the same on all ranks, and the size of the
 # message; the first versions that have payloads, the size alone. The kernel is launched inside that
-# range or, in a group of calls, inside the `ncclGroupEnd` after it. How many ranks a communicator
-# has is said where it is made.
+# range or, in a group of calls, inside the `ncclGroupEnd` after it. The number of ranks of
+# a communicator is recorded where it is made.
 _PREFIX = "nccl"
 _GROUP_END = "ncclGroupEnd"
 _COMMUNICATOR, _SIZE, _RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"
@@ -231,7 +231,7 @@ def _translated(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> 
 
 
 def _whole_number(value: object) -> int | None:
-    """Parse a number as nsys writes it, 1,024 in some versions; None if it is none."""
+    """Parse a number as nsys writes it, 1,024 in some versions; None if it is not one."""
     text = str(value).replace(",", "")
     return int(text) if text.isdecimal() and len(text) < _DIGITS else None
 

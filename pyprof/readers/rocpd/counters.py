@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _KIB = 1024
 _MAX_HZ = 1e10
-"""Above, cycles were added up over parts of the chip."""
+"""A higher clock comes from cycles that were added up over parts of the chip."""
 _NAMES = (
     *("FETCH_SIZE", "WRITE_SIZE", "MfmaUtil", "OccupancyPercent", "L2CacheHit", "SQ_INSTS_MFMA"),
     *("GRBM_GUI_ACTIVE", "TCC_HIT_sum", "TCC_MISS_sum"),

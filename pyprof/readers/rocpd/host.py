@@ -52,7 +52,7 @@ class Events:
         self._texts, self._text_of = texts, Rows(ints(texts.column("id")))
 
     def links(self, event_ids: Int64Array) -> pa.Array:
-        """Return what each event has in common with its launch, the correlation id."""
+        """Return the correlation id that each event shares with its launch."""
         link = np.append(self._link, MISSING)[self._index.rows(event_ids)]
         return or_null(link)
 
@@ -133,7 +133,7 @@ def _arguments(recording: Recording, ids: Int64Array) -> pa.StringArray:
 
 
 def _links(recording: Recording, events: pa.Table, index: Rows, regions: pa.Table) -> Int64Array:
-    """Return what each event has in common with its launch: the stack id of the outermost call.
+    """Return the id that each event shares with its launch: the stack id of the outermost call.
 
     Calls of HSA lie inside those of HIP, and one of them may be what a kernel refers to.
     """
@@ -216,12 +216,12 @@ def _message(document: object) -> str | None:
 
 _CALL, _NESTED, _FREE, _OTHER = range(4)
 _KINDS = (
-    # ROCm 7 has the first name of each kind, 6.4 the second
+    # the first name of each kind is from ROCm 7, the second from 6.4
     (re.compile(r"roctx(?:ThreadRange|RangePush)"), _NESTED),
     (re.compile(r"roctx(?:ProcessRange|RangeStart)"), _FREE),
     (re.compile(r"roctx(?:Mark|Range|Name|GetThreadId)"), _OTHER),
 )
-"""What a region is, by its name; any other is a call."""
+"""Kinds of regions by their names; any other region is a call."""
 
 
 @dataclass(frozen=True, slots=True)

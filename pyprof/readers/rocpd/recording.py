@@ -62,7 +62,7 @@ class Recording:
         self.db = db
         self._suffix = suffix
         self._guid = guid
-        """Which rows are its own; None for all rows of its tables."""
+        """The id in the rows of this recording; None if all rows of its tables are its own."""
 
     def guids(self) -> list[str]:
         """Return the distinct ids of recordings among the rows of small tables."""

@@ -36,7 +36,7 @@ _AHEAD = 1
 """Batches that reading may be ahead of shaping."""
 
 _ROW_BYTES = 4
-"""The least that a row takes: its offset in the page, its length, its id."""
+"""The minimum size of a row: its offset in the page, its length, its id."""
 
 
 class Numbered:
@@ -79,7 +79,7 @@ class _Table(NamedTuple):
 
 
 class Database:
-    """One SQLite file, opened read-only. Raises CaptureError for anything that is wrong with it."""
+    """One SQLite file, opened read-only. Raises CaptureError if anything is wrong with it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -267,7 +267,7 @@ def _taken(
     columns: Mapping[str, type],
     piece: Callable[[pa.Table], pa.Table],
 ) -> pa.Table:
-    """Shape rows while others are read: both release the GIL."""
+    """Shape some rows while the next are read: both release the GIL."""
     tables = [piece(_shaped(None, columns))]
     held, most = 0, _HELD_BYTES
     with thread_pool(1) as pool:
@@ -287,7 +287,7 @@ def _taken(
 _HELD_BYTES = 1 << 26
 """Bytes of texts of batches that are kept before equal ones are unified."""
 _TIMES = 2
-"""How much larger they must grow, relative to the unified ones, before the next time."""
+"""Factor by which they must grow, relative to the unified ones, before the next time."""
 
 
 def _text_bytes(rows: pa.Table) -> int:

@@ -1,7 +1,7 @@
 """Flash, memory-efficient and other fused attention of libraries, forward and backward.
 
-The operations are those of any attention. What is packed or cached has its lengths on the GPU: they
-are those of the serving step, if they do not follow from the sizes.
+The operations are those of any attention. The lengths of packed or cached sequences are on the GPU:
+they are taken from the serving step if they do not follow from the sizes.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ _GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
 @op(
     "xformers_flash::flash_bwd",
     signature=(
-        # older versions were given the gradients, and the oldest no window
+        # older versions were passed the gradients, and the oldest no window
         f"{_XFORMERS}, {_WINDOWS}, any rng",
         f"{_XFORMERS}, int window_size, any rng",
         f"{_XFORMERS}, any rng",

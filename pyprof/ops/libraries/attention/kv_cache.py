@@ -49,7 +49,7 @@ def _rows(given: Tensor, most: int) -> Tensor:
     return like(given, (min(most, given.shape[0]), *given.shape[1:])) if given.shape else given
 
 
-# as above, into a cache of the same type: which one it is, no argument says
+# as above, into a cache of the same type: no argument shows which one
 @op(
     *("vllm::unified_kv_cache_update", "vllm::kv_cache_update"),
     signature="Tensor key, Tensor value",
@@ -62,7 +62,7 @@ def _rows(given: Tensor, most: int) -> Tensor:
     example=Example((bf16(4, 24), bf16(4, 8), None, "auto", None), flops=0, bytes=512),
 )
 def store_somewhere(a: Args) -> Work:
-    """Keys and values, or both compressed, copied into a cache of their type."""
+    """Keys and values, or both in compressed form, copied into a cache of their dtype."""
     names = ("latent", "turned") if "mla" in a.op else ("key", "value")
     given = tuple(a.tensor(name) for name in names)
     return Work(0, given, tuple(map(like, given)))
@@ -117,7 +117,7 @@ def store_rounded(a: Args) -> Work:
     example=Example((u8(64, 16, 28), f8(64, 24), u8(64, 4)), flops=0, bytes=3584),
 )
 def load_rounded(a: Args) -> Work:
-    """Such keys and their scales side by side; how many rows are filled is not counted."""
+    """Rounded keys and their scales, copied together; unfilled rows count, too."""
     out = (a.tensor("out"), a.tensor("scale"))
     return Work(0, tuple(map(like, out)), out)
 
@@ -136,7 +136,7 @@ def load_rounded(a: Args) -> Work:
     example=Example((bf16(4, 2, 24), bf16(4, 2, 8), bf16(4, 2, 32)), flops=0, bytes=1024),
 )
 def side_by_side(a: Args) -> Work:
-    """The rotated part of a head comes after the part that is not rotated."""
+    """The rotated part of each head is appended to the part that is not rotated."""
     first, second, out = (a.tensor(name) for name in ("first", "second", "out"))
     require(size(first, -1) + size(second, -1) == size(out, -1))
     return Work(0, (first, second), (out,))

@@ -2,7 +2,7 @@
 
 In latent attention (MLA) the cache holds compressed keys and values, which all heads share. The
 lengths of the requests are those of the serving step. In decode, values are the compressed keys; in
-prefill, other ops make keys and values whole for each head.
+prefill, other ops expand keys and values for each head.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TABLE, _LENGTHS = i32(2, 4), i32(2)
 def unified(a: Args) -> Work:
     """Attention of the new tokens over all that is cached of their requests.
 
-    Until late 2025 latent attention was this op, too: compressed keys, and a part turned apart.
+    Until late 2025 latent attention was this op, too: compressed keys, and a separate rotated part.
     """
     q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
     if has_rank(k, 2) and has_rank(v, 3) and v.shape[1] == 1:
@@ -192,7 +192,7 @@ def _decoded(
     context=_DECODED,
 )
 def unified_latent(a: Args) -> Work:
-    """Attention of a whole step: in prefill keys and values are made whole by ops inside."""
+    """Attention of a whole step: in prefill, ops inside expand keys and values."""
     q, latent, turned = a.tensor("query"), a.tensor("latent"), a.tensor("turned")
     if not has_rank(q, 3):
         raise Unknown("heads not recorded")
@@ -282,7 +282,7 @@ _KVCACHE = (
     context=_DECODED,
 )
 def flash_mla(a: Args) -> Work:
-    """FlashMLA's decoding over all keys, or over those whose places are given."""
+    """FlashMLA's decoding over all keys, or over those whose indices are given."""
     q, cache = a.tensor("query"), a.tensor("cache")
     value_width = a.integer("value_width", 0)
     require(0 < value_width <= size(q, -1))
@@ -293,7 +293,7 @@ def flash_mla(a: Args) -> Work:
 
 
 def _chosen(q: Tensor, cache: Tensor, indices: Tensor, value_width: int) -> Work:
-    """Return the work over as many keys as a query has places; places of -1 are computed, too."""
+    """Return the work over as many keys as a query has indices; those of -1 are computed, too."""
     keys, width = size(indices, -1), size(q, -1)
     tokens = q.numel // max(1, size(q, -2) * width)
     out = like(q, (*q.shape[:-1], value_width))
@@ -312,6 +312,6 @@ def _chosen(q: Tensor, cache: Tensor, indices: Tensor, value_width: int) -> Work
     ),
 )
 def sparse_prefill(a: Args) -> Work:
-    """FlashMLA's attention to the keys whose places are given, each token's own."""
+    """FlashMLA's attention over the keys whose indices are given for each token."""
     q, cache = a.tensor("query"), a.tensor("cache")
     return _chosen(q, cache, a.tensor("indices"), a.integer("value_width", 0))

@@ -34,7 +34,7 @@ _GIVEN = (
 _SAYS = "int tensor_layout, int is_causal, int qk_quant_gran, float sm_scale, int return_lse"
 _SIZES = (2, 4, 8, 16)  # batch, heads, tokens, head
 _Q, _V, _OUT = (Tensor(_SIZES, dtype) for dtype in ("int8", "float16", "float16"))
-_V8 = f8(2, 4, 16, 64)  # turned, its tokens padded
+_V8 = f8(2, 4, 16, 64)  # transposed, its tokens padded
 _SCALES, _WIDE = f32(2, 4, 1), f32(2, 4, 16)
 _HND = 1
 
@@ -91,7 +91,7 @@ _HND = 1
 def sage(a: Args) -> Work:
     """Attention of quantized queries and keys, laid out by `tensor_layout`."""
     q, k, v, out = (a.tensor(name) for name in ("query", "key", "value", "output"))
-    # values may be turned, and are padded then: as many as keys are used
+    # values may be transposed and then padded: only as many as there are keys are used
     used = fresh(k.shape, v.dtype)
     scales = a.present("query_scale", "key_scale", "value_scale", "value_mean")
     reads = (q, k, used, *scales)

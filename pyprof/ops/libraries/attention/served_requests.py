@@ -1,4 +1,4 @@
-"""Attention's work for the requests of a serving step, whose lengths are in no argument.
+"""Attention's work for the requests of a serving step: their lengths are not in its arguments.
 
 Where the range around a serving step states their sums, the work is exact: 2 (D + Dv) operations
 per score and head; a request in prefill has Nq Nk - Nq^2 / 2 scores, one in decode Nq Nk (see
@@ -18,7 +18,7 @@ from pyprof.ops.work import Args, CallContext, Work, fresh, has_rank, require, s
 EXAMPLE_STEP = CallContext(batch=Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10)))
 """The context of worked examples: 6 new tokens of 8, and 2 of two requests with 10 in all."""
 FULL = "requests of the step's range, all keys seen"
-"""What a cost rests on that an unrecorded sliding window would reduce."""
+"""The source of a cost that an unrecorded sliding window would reduce."""
 _WINDOWED = "requests of the step's range, the keys of a window seen"
 _EQUAL = "requests of equal length without cached keys, the only ones of these sizes"
 
@@ -54,10 +54,10 @@ def check_tokens(batch: Batch, tokens: int) -> None:
 
 
 def _seen_window(a: Args, longest: int) -> int | None:
-    """Return how many keys before its own a query sees, None for all of at most `longest`.
+    """Return how many keys before its own a query sees; None if all of at most `longest`.
 
-    That is in the call, else in the model's configuration. Raises Unknown if that does not state
-    which layers have its window.
+    The window is in the call, else in the model's configuration. Raises Unknown if that does not
+    state which layers have its window.
     """
     stated, model = a.values.get("window_size_left"), a.context.model
     window = stated if type(stated) is int and stated >= 0 else None
@@ -74,7 +74,7 @@ def _seen_window(a: Args, longest: int) -> int | None:
 
 
 def _within(window: int, batch: Batch) -> Batch:
-    """Return the work of a batch within a window.
+    """Return the batch with only the scores and keys within a window.
 
     Raises Unknown for a phase of several requests: sums do not show how long each is.
     """
@@ -101,7 +101,7 @@ def _phase_within(window: int, phase: Phase, *, causal: bool) -> Phase:
 
 
 def _of_equal_length(a: Args, q: Tensor) -> Batch | None:
-    """Return the requests of a causal call if its sizes leave one possibility only; else None.
+    """Return the requests of a causal call if its sizes leave only one possibility; else None.
 
     As many tokens as requests times the longest: all are the longest. No more keys than the longest
     has queries: nothing was cached before.

@@ -52,7 +52,7 @@ def chosen_weights(weights: Tensor, choices: int) -> Tensor:
 def _weight_bytes(count: int, kind: str, dtype: str | None) -> int | None:
     """Return the bytes of `count` weights; None if it is unknown how they are stored.
 
-    `kind` is how, by configuration or kernel; "" for numbers of `dtype`.
+    `kind` is how, by configuration or kernel; "" if plainly as `dtype`.
     """
     for name, (top, bottom) in _STORED.items():
         if kind.startswith(name):
@@ -89,7 +89,7 @@ def _weight_bytes(count: int, kind: str, dtype: str | None) -> int | None:
     context=CallContext(model=_MODEL),
 )
 def moe_forward(a: Args) -> Work:
-    """A layer of experts by name; shared ones beside them, if any, are ops of their own."""
+    """A layer of experts by name; shared experts, if any, are ops of their own."""
     x, (gates,) = a.tensor("input"), a.present("gates", "choices")
     model = a.model("widths of the experts' weights")
     hidden, inner, experts, chosen = _sizes(model)

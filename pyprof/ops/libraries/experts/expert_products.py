@@ -1,7 +1,7 @@
 """One product of each chosen expert: rows times the matrix of their expert.
 
-2 M N K for M choices of experts. Bytes: rows read and written once; of the weights those of as many
-experts as there are choices at most.
+2 M N K for M choices of experts. Bytes: rows read and written once; of the weights those of at most
+as many experts as there are choices.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def grouped_top(a: Args) -> Work:
     example=Example((_GATES, 2, True, 1, True, None, None), flops=192, bytes=112, mod=""),
 )
 def triton_top(a: Args) -> Work:
-    """Triton's: the largest, their softmax, and a matrix of bits of who goes where."""
+    """Triton's: the largest gates, their softmax, and a bit matrix of which token goes where."""
     gates, chosen = a.tensor("gates"), a.integer("chosen", 1)
     require(isinstance(a.values.get("bits"), bool))  # another function of that name
     tokens = gates.numel // max(1, size(gates, -1))
@@ -237,7 +237,7 @@ def unpermute(a: Args) -> Work:
     example=Example((_ROWS, _X, _PLACES, None), flops=96, bytes=176),
 )
 def shuffle(a: Args) -> Work:
-    """Rows by position, those of a token weighted and added if asked; each is read once."""
+    """Rows by index, those of a token weighted and added if requested; each is read once."""
     x, places, out = a.tensor("input"), a.tensor("places"), a.tensor("out")
     if a.op == "shuffle_rows":
         return Work(0, (picked(x, out.numel), places), (out,))

@@ -6,8 +6,8 @@ four real ones. Bytes: both factors and a bias read once, the result written onc
 
 With a sparse factor (COO, CSR, CSC, BSR, BSC): a multiply-add for each of its stored numbers and
 each column (or row) of the other. Bytes: the stored numbers and their indices, the rows of the
-dense factor that they can ask for (at most all), an addend, the result. If the number of stored
-elements was not recorded, nothing is known: shapes only give the cost of the dense product.
+dense factor that the indices can refer to (at most all), an addend, the result. If the number of
+stored elements was not recorded, nothing is known: shapes only give the cost of the dense product.
 """
 
 from __future__ import annotations
@@ -307,6 +307,6 @@ def _product(first: Tensor, second: Tensor) -> Work:
     example=Example((_COO, _DENSE), flops=100, bytes=1200, mod="aten"),
 )
 def told_by_name(a: Args) -> Work:
-    """Nothing is known of operands whose layout was not recorded."""
+    """Sparse by name only: nothing is known, as the layout of its operands was not recorded."""
     del a
     raise Unknown(NOT_STORED)

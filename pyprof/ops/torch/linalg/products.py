@@ -145,7 +145,7 @@ def addr(a: Args) -> Work:
     example=Example(((_A, _B, _C),), flops=216, bytes=144, mod="torch.linalg"),
 )
 def chain(a: Args) -> Work:
-    """The cheapest order of the products, which torch looks for; what they hand on is not moved."""
+    """The cheapest order of products, which torch looks for; intermediate results are not moved."""
     tensors = a.tensors("tensors")
     if not tensors or not all(t.shape for t in tensors):
         raise Unknown("tensors of tensors not recorded")
@@ -213,7 +213,7 @@ def covariance(a: Args) -> Work:
 
 _EINSUM_A = f16(3, 4, 6)
 _EINSUM_B = f16(3, 6, 5)
-_MULTIPLY = {2: 1, 8: 6}  # of a multiply-add's operations, those without the addition
+_MULTIPLY = {2: 1, 8: 6}  # operations of a multiply-add without the addition
 
 
 def _labels(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str, dict[str, int]]:

@@ -36,7 +36,7 @@ _TALL = f32(2, 6, 3)
 
 
 def solution(x: Tensor, right: Tensor) -> Tensor:
-    """Return the tensor that solves for a right-hand side, for every matrix of a batch."""
+    """Return the solution for a right-hand side, for every matrix of a batch."""
     if len(right.shape) < 2 or right.shape == x.shape[:-1]:  # noqa: PLR2004 - vectors
         return like(right)
     return like(right, (*broadcast([x.shape[:-2], right.shape[:-2]]), *right.shape[-2:]))
@@ -204,7 +204,7 @@ def polar_decomposition(a: Args) -> Work:
     example=Example((_TALL,), flops=112, bytes=152, mod="torch.linalg"),
 )
 def matrix_norm(a: Args) -> Work:
-    """The squares' or a row's sum; by singular values those of order 2 and the nuclear one."""
+    """A sum of squares or of absolute values; norms of order 2 and nuclear ones take an SVD."""
     x = a.tensor("input")
     dims = (-2, -1) if not a.given("dim") else a.value("dim")
     left = reduced(a.replaced(dim=dims), x)
@@ -283,7 +283,7 @@ _CUBES = {
     example=Example((_SQUARE,), flops=1728, bytes=864, op="cholesky", mod="torch"),
 )
 def factorisation_backward(a: Args) -> Work:
-    """So many cubes of the side, from the result and its gradient."""
+    """`_CUBES` times the cube of the side, from the result and its gradient."""
     x = a.tensor("input")
     n, count = square(x)
     values = (like(x, x.shape[:-1]),) * 2 if "eigh" in a.op else ()

@@ -46,8 +46,8 @@ class Heads:
 class Band:
     """The keys that a query sees: from `left` before its own position to `right` after it.
 
-    None: all of that side. `from_end`: the last query's place is the last key, as in flash
-    kernels; else the first query's is the first key, as `is_causal` says.
+    None: all of that side. `from_end`: the last query is at the last key, as in flash
+    kernels; else the first query is at the first key, as for `is_causal`.
     """
 
     left: int | None = None
@@ -68,7 +68,7 @@ class Band:
 def _beyond(rows: int, columns: int, diagonal: int) -> int:
     """Return twice the area of a rectangle that lies right of column = row + diagonal.
 
-    A triangle with the rectangle's corner, less what of it sticks out on two sides.
+    A triangle with the rectangle's corner, less its parts that stick out on two sides.
     """
     corners = (columns - diagonal, columns - diagonal - rows, -diagonal, -diagonal - rows)
     corner_all, below, left, both = (max(0, leg) ** 2 for leg in corners)
@@ -76,7 +76,7 @@ def _beyond(rows: int, columns: int, diagonal: int) -> int:
 
 
 def heads(q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
-    """Read [B, H, S, D] (heads_at -3) or [B, S, H, D] (heads_at -2); fewer key heads share."""
+    """Read [B, H, S, D] (heads_at -3) or [B, S, H, D] (heads_at -2); key heads may be shared."""
     sequence_at = -5 - heads_at
     count, key_heads = size(q, heads_at), size(k, heads_at)
     require(key_heads != 0 and not count % key_heads and size(q, -1) == size(k, -1))
@@ -123,7 +123,7 @@ def band(a: Args, *, from_end: bool) -> Band:
 def _window(a: Args) -> tuple[int | None, int | None]:
     """Return how far a query sees to both sides: flash kernels write -1 for all of a side.
 
-    None if unrecorded: a trace that holds `is_causal` leaves out only what is None.
+    None if unrecorded: a trace that records `is_causal` only leaves out values that are None.
     """
     window = a.values.get("window_size")
     if isinstance(window, int):  # the efficient kernel's: number of keys, with the query's own

@@ -60,12 +60,12 @@ def embedding_backward(a: Args) -> Work:
 
 
 def _asks_for_sparse(a: Args) -> bool:
-    """Whether the gradient is sparse; if unrecorded it is dense, as kernels ran."""
+    """Whether the gradient is sparse; if unrecorded it is dense, since kernels ran."""
     return a.known("sparse") and a.flag("sparse", default=False)
 
 
 def _sparse_gradient(a: Args, go: Tensor, ids: Tensor) -> Work:
-    """A gradient that stores a row for each index: what comes in, but for that of padding."""
+    """A gradient that stores a row for each index: the incoming one, except for padding."""
     none = None if a.mod.endswith("functional") else -1  # there, -1 is the last row
     if a.value("padding_idx", none) != none:
         raise Unknown("result's size depends on the data")

@@ -39,7 +39,7 @@ class _Rule:
 _RULES = {
     # max(0, margin - y (x1 - x2)); compare and a sign for either
     "margin_ranking_loss": _Rule(("input1", "input2", "target"), 4, None, 4, 2),
-    # three dot products; their root and quotient, 1 less it, the margin and the choice
+    # three dot products; their root and quotient, 1 minus that, the margin and the choice
     "cosine_embedding_loss": _Rule(("input1", "input2", "target"), 6, TRANSCENDENTAL + 5, 12, 2),
     # two distances; two roots, their difference, the margin, the comparison
     "triplet_margin_loss": _Rule(
@@ -79,7 +79,7 @@ def margin_loss(a: Args) -> Work:
 # 9 for each of 24; 3 * 24 and go read, 3 * 24 written of 2 bytes
 @op("triplet_margin_loss", direction=BPROP, flops=216, bytes=290)
 def margin_loss_backward(a: Args) -> Work:
-    """The gradients of what is compared."""
+    """The gradients of the compared inputs, but not of labels."""
     rule, inputs, broadcasted, losses = _compared(a)
     go = fresh((losses,) if reduction(a) == "none" else (), broadcasted.dtype)
     writes = tuple(map(like, inputs[: rule.gradients]))

@@ -29,7 +29,7 @@ _BACKWARD = 10
 
 
 def wide(dtype: str | None) -> str | None:
-    """Statistics are kept in float32 at least."""
+    """Return the dtype of kept statistics: at least float32."""
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 

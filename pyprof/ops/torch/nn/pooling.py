@@ -271,7 +271,7 @@ def unpool_backward(a: Args) -> Work:
     example=Example((_IMAGE, (2, 2), (4, 4), f16(2, 3, 2)), flops=384, bytes=1752),
 )
 def fractional_max_pool(a: Args) -> Work:
-    """Windows of one size at drawn places."""
+    """Maxima of windows of one size at random positions."""
     x, rank = a.tensor("input"), rank_of(a)
     kernel = a.integers("kernel_size", rank, 1)
     out = fresh((*x.shape[:-rank], *a.integers("output_size", rank, 0)), x.dtype)

@@ -68,7 +68,7 @@ def _network(a: Args, x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tens
 
 
 def _backward(forward: Work) -> Work:
-    """Both gradients of every product, from the output's: that of the states is left out."""
+    """Both gradients of every product, from the output's gradient; the states' is left out."""
     return twice(replace(forward, writes=forward.writes[:1]))
 
 

@@ -105,7 +105,7 @@ _UPSAMPLE_BACKWARD = "Tensor grad_output, any output_size, any input_size"
     ),
 )
 def upsample(a: Args) -> Work:
-    """The same as ATen's own ops; hidden sizes follow from the backward's gradient."""
+    """Interpolation by ATen's own ops; unrecorded sizes are those of the backward's gradient."""
     x, out = _resized(a)
     return Work(_each(_MODES[a.op]) * out.numel, (x,), (out,))
 

@@ -111,7 +111,7 @@ def triangle(a: Args) -> Work:
     example=Example((8,), flops=184, bytes=32),
 )
 def window(a: Args) -> Work:
-    """A function and its sum for each place, as if one kernel wrote it."""
+    """A function and three more operations for each element, as if one kernel wrote it."""
     if not a.given("window_length"):
         raise Unknown("window_length not recorded")
     out = fresh((a.integer("window_length", 0),), a.dtype() or "float32")
@@ -128,7 +128,7 @@ def window(a: Args) -> Work:
     example=Example((_X, 2), flops=0, bytes=144),
 )
 def repeat_interleave(a: Args) -> Work:
-    """Each element, or slice of a dimension, so often."""
+    """Each element, or slice of a dimension, repeated."""
     x, out = _repeated(a)
     return Work(0, (x, *a.present("repeats")), (out,))
 

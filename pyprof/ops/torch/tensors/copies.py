@@ -28,7 +28,7 @@ _CASTS = {
     for name in (kind, f"_cast_{kind.capitalize()}")
 }
 _WITHOUT_LAYOUT = 5
-"""How many arguments follow the tensor without a layout, which is a number like a dtype's."""
+"""How many arguments follow the tensor if none is a layout, a number like that of a dtype."""
 _SAME = (
     "clone contiguous reshape flatten cuda cpu pin_memory roll fftshift ifftshift flip fliplr "
     "flipud rot90 repeat tile tril triu reshape_as _reshape_copy _to_cpu channel_shuffle "
@@ -55,7 +55,7 @@ def copy(a: Args) -> Work:
     example=Example((_X,), flops=0, bytes=24, op="contiguous", mod="Tensor"),
 )
 def duplicate(a: Args) -> Work:
-    """A copy in the same dtype; if none was needed, no kernel asks for its cost."""
+    """A copy in the same dtype; if none was needed, there is no kernel to cost."""
     x = a.tensor("input")
     copies = math.prod(_repeats(a)) if a.op in ("repeat", "tile") else 1
     return Work(0, (x,), (fresh((copies, *x.shape), x.dtype),))

@@ -40,13 +40,13 @@ def picked(source: Tensor, count: int) -> Tensor:
 )
 @op("take", signature="Tensor input, Index index", example=Example((_X, i64(8)), flops=0, bytes=96))
 def gather(a: Args) -> Work:
-    """An element for each index, of the tensor or (`take`) of the tensor taken as flat."""
+    """An element for each index, from the tensor or, for `take`, from the flattened tensor."""
     x, index, out = _gathered(a)
     return Work(0, (index, picked(x, out.numel)), (out,))
 
 
 def _gathered(a: Args) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the input, the indices, and the result: theirs, or broadcast but for the dimension."""
+    """Return the input, the indices and the result, in their shape or broadcast except in `dim`."""
     x, index = a.tensor("input"), a.tensor("index")
     shape = index.shape
     if a.op == "take_along_dim" and a.given("dim"):
@@ -109,7 +109,7 @@ def index(a: Args) -> Work:
 def _picked_by(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     """Return the index tensors and the shape that they pick.
 
-    Where they were not recorded, the shape may be known from elsewhere; then none are counted.
+    If the tensors were not recorded, the shape may be known from elsewhere; then none is counted.
     """
     if a.output is not None and not any(isinstance(item, Tensor) for item in a.listed("indices")):
         return (), a.output
@@ -213,7 +213,7 @@ def data_dependent(a: Args) -> Work:
     example=Example((_X, b8(4, 6), f16(10)), flops=0, mod="Tensor"),
 )
 def masked_scatter(a: Args) -> Work:
-    """How much of the source is read, and in place how much is written, the mask decides."""
+    """The mask decides how much of the source is read and, in place, how much is written."""
     reads = (a.tensor("mask"), a.tensor("input"))
     return Work(0, reads, extra_bytes=None, why="result's size depends on the data")
 
@@ -287,7 +287,7 @@ def index_fill_backward(a: Args) -> Work:
     example=Example((_X, 1, _PLACES, f16(4, 2), "amax"), flops=96, bytes=288, mod="Tensor"),
 )
 def scatter_reduce_backward(a: Args) -> Work:
-    """A sum's is that of `scatter_add`; of the rest each needs what went in and what came out."""
+    """For sums as `scatter_add`'s; for others, inputs and result are read, too."""
     if a.value("reduce", "amax") == "sum":
         return scatter_add_backward(a)
     x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("src")

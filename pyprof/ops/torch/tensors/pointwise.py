@@ -97,10 +97,10 @@ def operands(a: Args) -> Operands:
 
 
 def _with_numbers(a: Args, values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Return the operands with a number for each tensor that stands for one of Python's.
+    """Return the operands with a number for each tensor that stands for a Python number.
 
-    ATen's operators take those as tensors without dimensions, of Python's types. Such a tensor of
-    the user's, beside another tensor, is taken for one.
+    ATen's operators take Python numbers as tensors without dimensions, of Python's types. Such a
+    tensor of the user's, next to another tensor, is taken for a number.
     """
     tensors = [value for value in values if isinstance(value, Tensor)]
     if a.mod not in ATEN or all(map(_is_wrapped, tensors)):
@@ -208,7 +208,7 @@ def _exponent(operands: Operands) -> int | None:
 def _bounds(operands: Operands) -> int:
     """Count the bounds of a clamp. Raises Unknown if none is known: one or two were given.
 
-    Where one is, another that is not was None: a trace writes all of them, or none.
+    If only one is known, the other was None: a trace records both of them, or neither.
     """
     bounds = [value for value in operands.values[1:3] if value is not None]
     known_bounds = [
@@ -226,7 +226,7 @@ def _bounds(operands: Operands) -> int:
     example=Example((_X, _ROW), flops=6, bytes=30, op="add", mod="torch"),
 )
 def pointwise(a: Args) -> Work:
-    """So many operations for each element of the result."""
+    """The rule's operations for each element of the result."""
     op_operands = operands(a)
     out = result_tensor(a, op_operands)
     reads = () if _exponent(op_operands) == 0 and a.op == "pow" else op_operands.tensors
@@ -273,7 +273,7 @@ def _grads(a: Args, operands: Operands) -> tuple[Grad, ...]:
     if a.op == "pow" and exponent is not None and exponent - 1 in _POWERS:
         if exponent == 0:
             return (Grad(0), *grads[1:])  # zeros
-        # the power below, times the exponent, times what comes in
+        # the next lower power, times the exponent, times the incoming gradient
         first = Grad(_POWERS[exponent - 1] + 2, "" if exponent == 1 else "a")
         return (first, *grads[1:])
     return grads

@@ -66,7 +66,7 @@ def fake_quantize(a: Args) -> Work:
     ),
 )
 def observed(a: Args) -> Work:
-    """The range is followed, then as above."""
+    """The observed range is updated, then as `fake_quantize`."""
     x = a.tensor("input")
     bounds = (a.tensor("running_min"), a.tensor("running_max"))
     writes = (like(x), *bounds, fresh(x.shape, "bool"))
@@ -95,7 +95,7 @@ def observed(a: Args) -> Work:
     example=Example((_X, b8(4, 6)), flops=24, bytes=120, mod="aten"),
 )
 def fake_quantize_backward(a: Args) -> Work:
-    """The incoming gradient of what stayed within bounds."""
+    """The incoming gradient where the input was within bounds."""
     x = a.tensor("input")
     return Work(x.numel, (like(x), fresh(x.shape, "bool")), (like(x),))
 

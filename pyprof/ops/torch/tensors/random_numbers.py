@@ -2,8 +2,8 @@
 
 Drawing a uniform number is the generator's integer work and counts nothing; two normal ones take a
 logarithm, a root, a sine and a cosine (Box and Muller), an exponential one a logarithm. Scaling
-and shifting count if the arguments ask for them. A draw that is tried until it is accepted costs as
-the data will have it: its operations are unknown. Bytes: parameters read once, what is drawn
+and shifting count if the arguments ask for them. The cost of a draw that is repeated until it is
+accepted depends on the data: its operations are unknown. Bytes: parameters read once, what is drawn
 written once, and for dropout its mask.
 """
 
@@ -38,7 +38,7 @@ def _numbers(tensor: Tensor) -> int:
 
 
 def _asked(a: Args) -> str | None:
-    """Return the dtype asked for. A trace that writes the size, and nothing here, writes None."""
+    """Return the requested dtype. If a trace records the size but no dtype, it was None."""
     return a.dtype() if a.known("dtype") else None
 
 
@@ -194,7 +194,7 @@ _CHANNELS = ("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_
     example=Example((_DRAWS_X, 3), flops=48, bytes=144),
 )
 def multinomial(a: Args) -> Work:
-    """So many categories from each row; the search in the running sum is not counted."""
+    """Categories drawn from each row; the search in the running sum is not counted."""
     x = a.tensor("input")
     if not a.known("num_samples") or not x.shape:
         raise Unknown("num_samples not recorded")

@@ -72,7 +72,7 @@ def _left(a: Args, x: Tensor) -> tuple[int, ...] | None:
         return None
     if a.known("dim"):
         return reduced(a, x)
-    # Where plain values were recorded, a list would have been, too: none was given.
+    # If plain values were recorded, a list would have been recorded, too: none was passed.
     return reduced(a.replaced(dim=None), x) if a.given("keepdim") else None
 
 
@@ -127,7 +127,7 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
     example=Example((_X, 1), flops=180, bytes=56),
 )
 def reduction(a: Args) -> Work:
-    """So many operations for each element and each result; as many for an imaginary part."""
+    """Operations for each element and each result; as many again for an imaginary part."""
     return _reduction(a, COSTS[a.op])
 
 
@@ -253,7 +253,7 @@ def trace(a: Args) -> Work:
     example=Example((_X, 1), flops=24, bytes=88),
 )
 def extreme(a: Args) -> Work:
-    """Over a dimension also the index is written. Of two tensors, the larger of each pair."""
+    """Over a dimension the index is written, too. Of two tensors, one value of each pair."""
     x, other = a.tensor("input"), a.optional("other")
     if other is not None:
         both = fresh(broadcast([x.shape, other.shape]), promoted_dtype((x, other)))
@@ -274,7 +274,8 @@ def _extreme_and_index(a: Args, x: Tensor) -> tuple[Tensor, ...]:
 def extreme_backward(a: Args) -> Work:
     """A gradient of zeros with the incoming one put in; of two tensors, that of `maximum`.
 
-    Without a dimension there are no places: compared with the result, divided by their number.
+    Without a dimension there are no indices: the input is compared with the result, and the
+    gradient divided by the number of equal elements.
     """
     x = a.tensor("input")
     if a.present("other"):

@@ -47,7 +47,7 @@ def cumsum_backward(a: Args) -> Work:
 # 24 written of 2 bytes
 @op("cumprod", direction=BPROP, example=Example((_X, 0), flops=72, bytes=192))
 def cumulative_backward(a: Args) -> Work:
-    """From the places, or from the result; an input without zeros, whose products torch divides."""
+    """From the indices, or, without zeros in the input of `cumprod`, from its result."""
     x = a.tensor("input")
     if a.op == "cumprod":
         return Work(3 * x.numel, (like(x), like(x), x), (like(x),))

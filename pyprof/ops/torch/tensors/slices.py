@@ -59,7 +59,7 @@ def part_backward(a: Args) -> Work:
     example=Example((_X, _ROW, 0, 1), flops=0, bytes=96),
 )
 def part_scatter(a: Args) -> Work:
-    """A copy of the whole in which the part is another's."""
+    """A copy of the whole with the part replaced by another tensor."""
     x, src = a.tensor("input"), a.tensor("src")
     rest = fresh((max(0, x.numel - src.numel),), x.dtype)
     return Work(0, (rest, src), (like(x),))
@@ -150,7 +150,7 @@ def put(a: Args) -> Work:
     example=Example((_X,), flops=0, bytes=208, kwargs={"size": 10}),
 )
 def nonzero_static(a: Args) -> Work:
-    """So many places, the rest filled up."""
+    """A requested number of indices, filled up if there are fewer."""
     x = a.tensor("input")
     return Work(0, (x,), (fresh((a.integer("size", 0), len(x.shape)), "int64"),))
 
@@ -162,6 +162,6 @@ def nonzero_static(a: Args) -> Work:
     example=Example((_X, 6), flops=24, bytes=60, mod="Tensor"),
 )
 def sum_to_size(a: Args) -> Work:
-    """What broadcasting repeated is added up; if nothing, no kernel asks for its cost."""
+    """What broadcasting repeated is added up; if nothing was, there is no kernel to cost."""
     x = a.tensor("input")
     return Work(x.numel, (x,), (fresh(a.sizes("size"), x.dtype),))

@@ -51,7 +51,7 @@ _ALLOCATIONS = (
     example=Example((_X, 24), flops=0, bytes=0, op="view", mod="Tensor"),
 )
 def view(_: Args) -> Work:
-    """Nothing: another description of the same memory, or none written yet."""
+    """Nothing: another view of the same memory, or memory that is not yet written."""
     return NOTHING
 
 
@@ -71,7 +71,7 @@ _PURE = (
     example=Example((_X, 0, 1), flops=0, bytes=0, op="transpose", mod="Tensor"),
 )
 def view_backward(_: Args) -> Work:
-    """Nothing: the gradient is looked at the other way round."""
+    """Nothing: the gradient is a view of the incoming one."""
     return NOTHING
 
 

@@ -120,7 +120,7 @@ class EventDecoder:
 
 
 def groups(pieces: Iterable[list[Event]]) -> Groups:
-    """Group events by phase and category; those of one piece all have classes, or none has."""
+    """Group events by phase and category; in one piece, all events have classes or none has."""
     groups: Groups = defaultdict(list)
     for events in filter(None, pieces):
         if type(events[0]) not in _KEYS:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.file.events import Event
 
 BLOCK_BYTES = 4 << 20
-"""Read at a time. Its parsed events take about six times as much memory."""
+"""Bytes read at a time. Their parsed events take about six times as much memory."""
 
 _PIECE_BYTES = 1 << 18
 """Bytes decoded at a time: smaller pieces more often have only known categories."""
@@ -43,7 +43,7 @@ _RATIO, _ANY_BYTES = 250, 256 << 20
 _PATIENCE = 4  # blocks to put together before giving up on a clean cut
 
 _NESTED_BYTES = 16 << 20
-"""Read in search of the outermost events, once others have been seen."""
+"""Bytes read in search of the outermost events, once others have been seen."""
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 # Its two unescaped quotes keep the pattern from matching inside a string. It

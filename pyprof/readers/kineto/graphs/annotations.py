@@ -53,14 +53,14 @@ class Annotation(NamedTuple):
 
 
 def is_one(path: Path) -> bool:
-    """Whether a file that a user names is one of annotations rather than a trace, by its name."""
+    """Whether a file that the user gave has annotations rather than a trace, by its name."""
     return "annotation" in path.name.lower() or path.suffix in names.PICKLES
 
 
 def beside(trace: Path, rank: int | None) -> list[Path]:
     """Find a trace's files of annotations: next to it or, as torch writes them, a folder above.
 
-    If a file's name contains a rank, it must be the trace's, with which the trace's name may begin.
+    A rank in a file's name must be the trace's: `rank`, else the number that begins its name.
     """
     leading = re.match(r"(\d{1,9})(?!\d)", trace.name)
     ours = rank if rank is not None else int(leading[0]) if leading else None
@@ -86,7 +86,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def read(path: Path) -> dict[int, Annotation]:
-    """Read a file of annotations. Raises CaptureError if it is none."""
+    """Read a file of annotations. Raises CaptureError if it is not one."""
     try:
         with path.open("rb") as file:
             raw = _unzipped(file, path)

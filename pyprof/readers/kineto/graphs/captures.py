@@ -66,7 +66,7 @@ def attached(
     """Add to a trace how its graphs were captured: in itself, and in other traces next to it.
 
     `own` are the graphs that were captured in the trace itself. Without a graph launch no file is
-    looked for. A trace that cannot be used is a warning.
+    looked for. A trace that cannot be used leads to a warning.
     """
     if not replays(capture):
         return capture
@@ -104,7 +104,7 @@ def traces(path: Path, rank: int | None = None) -> CaptureFiles:
         _look(place, capture_files)
     if not named:
         capture_files.annotations += graph_annotations.beside(path, rank)
-    # What `pyprof capture` wrote next to another trace of the folder is that one's.
+    # A file that `pyprof capture` wrote for another trace of the folder belongs to that one.
     capture_files.files = [
         file
         for file in dict.fromkeys(capture_files.files)
@@ -174,13 +174,13 @@ def _take(folder: Path, capture_files: CaptureFiles) -> None:
 
 
 def _told(folder: Path, capture_files: CaptureFiles) -> list[File]:
-    """Return the files listed in a folder's details; warn if they are not a list."""
+    """Return the traces listed in a folder's `DETAILS` file; warn if it is not a list."""
     details = folder / DETAILS
     if not details.is_file():
         return []
     try:
         if details.stat().st_size > _MAX_BYTES:
-            raise ValueError  # noqa: TRY301 - as one that is no list
+            raise ValueError  # noqa: TRY301 - handled like a file without a list
         entries = orjson.loads(details.read_bytes())
         return [file for entry in entries if (file := _entry(folder, entry))]
     except (OSError, ValueError, TypeError):
@@ -201,7 +201,7 @@ def _entry(folder: Path, entry: Any) -> File | None:  # noqa: ANN401 - JSON can 
 
 
 def _needed(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
-    """Leave out the traces of batch sizes that no step has."""
+    """Return the traces without those of batch sizes that no step uses."""
     texts = ranges["text"].combine_chunks()
     steps = (serving_step(text) for text in texts.dictionary.to_pylist())
     sizes = {step.batch for step in steps if step and step.batch}
