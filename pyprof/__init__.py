@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute can be a
 
 
 class _NeedsTorch:
-    """Stands for a name that needs torch where that is not installed; raises when called."""
+    """Placeholder for a name that needs torch, which is not installed; raises when called."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name

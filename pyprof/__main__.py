@@ -65,7 +65,7 @@ def _loader() -> Loader:
         def get_source(self, fullname: str) -> str:
             """Return source that runs the command under the name that the user typed.
 
-            Imported, it makes way for the function of that name, such as `pyprof.summary`.
+            When imported, it is replaced by the function of that name, if any: `pyprof.summary`.
             """
             return (
                 "if __name__ == '__main__':\n"

@@ -90,8 +90,8 @@ def diff(
     """Compare two captures, or the peaks of two memory snapshots.
 
     Each may also be a folder, a glob or a URL, for all ranks of a run. `by` names the keys that
-    rows are matched by, `steps` the steps of both that are compared. What the command would print
-    as a warning is a UserWarning.
+    rows are matched by, `steps` the steps of both that are compared. Warnings that the command
+    would print are issued as UserWarning.
 
     Raises PyprofError if a file cannot be used, ValueError for an unknown key.
     """
@@ -122,8 +122,8 @@ def memory(path: Paths, trace: str | os.PathLike[str] | None = None) -> Memory:
 def ranks(path: Paths, *, workers: int = 1) -> Ranks:
     """Compare the ranks of a distributed job: time, stragglers, collectives, layers, memory.
 
-    What the command would print as a warning is a UserWarning. Raises PyprofError if a file cannot
-    be used.
+    Warnings that the command would print are issued as UserWarning. Raises PyprofError if a file
+    cannot be used.
     """
     with _opened(paths_of(path, "ranks"), workers) as captures:
         job = compare_ranks(captures)

@@ -116,7 +116,7 @@ def sum_if_known(values: Sequence[int | None]) -> int | None:
 def latest_before(
     keys: IntArray, starts: Int64Array, wanted: IntArray, before: Int64Array
 ) -> Int64Array:
-    """Return, per wanted key, the last entry with it that starts by `before`; else MISSING."""
+    """Return, per wanted key, its last entry that starts at or before `before`; else MISSING."""
     if not len(keys):
         return np.full(len(wanted), MISSING)
     if (only := _only_entry(keys, wanted)) is not None:

@@ -29,7 +29,7 @@ def say(text: str) -> None:
 
 
 class Main(click.Command):
-    """A program run from the shell: its messages are safe to print, even if nobody reads them."""
+    """A program run from the shell: messages are sanitized, and closed streams do no harm."""
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:  # noqa: ANN401 - click's
         """Read the command line; help and version are written here."""
@@ -45,7 +45,7 @@ class Main(click.Command):
             raise click.exceptions.Exit(1) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; former options as those that replaced them, with a note."""
+        """Parse the arguments; a former option works as the one that replaced it, with a note."""
         try:
             return super().parse_args(ctx, [*args])
         except click.NoSuchOption as error:
@@ -70,7 +70,7 @@ class Main(click.Command):
         return click.UsageError(message, error.ctx)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's
-        """Run it with the process's arguments, and end the process."""
+        """Run the command; in `standalone_mode`, end the process with its exit code."""
         stdio.prepare()
         run: Any = super().main
         if not standalone_mode:
@@ -97,7 +97,7 @@ class Group(Main, click.Group):
     """Commands by name; suggests one for a mistyped name."""
 
     def command_for_file(self, path: str) -> str | None:
-        """Return the command meant by a file's name in its place; None for other words."""
+        """Return the command to run for a file named in place of a command; else None."""
         del path
         return None
 
@@ -117,8 +117,9 @@ class Group(Main, click.Group):
 class Command(Main):
     """A command whose user errors end it with one line on stderr and exit code 1.
 
-    `-h` shows its help, too. `-o` replaces no input and no capture. With `makes_folders` it creates
-    the folder that `-o` names. Without `-o` the output is named after FILE, and ends in `output`.
+    `-h` shows its help, too. `-o` never overwrites an input or a capture. With `makes_folders` the
+    command itself creates the folder that `-o` names. Without `-o` the output is named after FILE,
+    and ends in `output`.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ _NO_MEMORY = (
     "or capture a shorter part of the run"
 )
 DEBUG = "PYPROF_DEBUG"
-"""Set to 1, unexpected errors are shown with their traceback."""
+"""Environment variable: if set, unexpected errors are shown with their traceback."""
 
 
 def _unexpected(ctx: click.Context, error: Exception) -> NoReturn:
@@ -242,7 +243,7 @@ def _texts(value: object) -> list[str]:
 
 
 def warn(texts: Sequence[str]) -> None:
-    """Print warnings on stderr; a text that begins with `NOTE` is none."""
+    """Print warnings on stderr; a text that begins with `NOTE` is printed as it is."""
     for text in texts:
         say(text if text.startswith(NOTE) else f"warning: {text}")
 

@@ -56,7 +56,7 @@ def _slips(typed: str, name: str) -> int:
 
 
 class Choice(_ChoiceType):
-    """One of some words; suggests one for a mistyped word."""
+    """One of several words; suggests one for a mistyped word."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
         """Return click's message with a suggestion."""
@@ -69,11 +69,11 @@ _FILES = {"FILE", "DIR", "PATH", "OUT"}
 
 
 def complete_files(params: Iterable[click.Parameter]) -> None:
-    """Let the shell complete file names where files are meant, which click does not know."""
+    """Let the shell complete file names for parameters that take files: click cannot tell."""
     for param in params:
         named = isinstance(param, click.Argument) or getattr(param, "metavar", None) in _FILES
         if named and param.type in (click.STRING, click.UNPROCESSED):
-            param._custom_shell_complete = _files  # noqa: SLF001 - else it is said at each param
+            param._custom_shell_complete = _files  # noqa: SLF001 - else each param would have to pass it
 
 
 def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -96,7 +96,7 @@ class Quantity(_FloatType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Parse the number; usage error if there is none, or it is not above 0."""
+        """Parse the rate; a usage error unless it is a finite number above 0."""
         match = self._form.fullmatch(str(value).strip())
         rate = float(match[1]) * _PREFIXES[match[2].lower()] if match else 0.0
         if not 0 < rate < float("inf"):
@@ -105,7 +105,7 @@ class Quantity(_FloatType):
 
 
 class Workers(_WorkersType):
-    """Processes, from 1, or a Dask scheduler: its address, or the file that has it."""
+    """A number of processes, at least 1, or the address or scheduler file of a Dask cluster."""
 
     name = "workers"
 
@@ -125,7 +125,7 @@ class Workers(_WorkersType):
 
 
 class Number(_FloatType):
-    """A finite number above 0 and up to `most`; click's own range accepts nan and infinity."""
+    """A finite number above 0 (`zero`: from 0) up to `most`; click's range accepts nan and inf."""
 
     name = "number"
 
@@ -135,7 +135,7 @@ class Number(_FloatType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Parse the number; usage error if there is none, or it is out of range."""
+        """Parse the number; a usage error if there is none, or it is out of range."""
         try:
             number = float(str(value))
         except ValueError:

@@ -4,7 +4,7 @@ import errno
 import os
 
 NOTE = "note: "
-"""How a sentence begins that is worth knowing, but warns of nothing."""
+"""Prefix of messages that are worth knowing but warn of nothing."""
 
 
 def of_source(source: str, text: str) -> str:

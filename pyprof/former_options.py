@@ -23,9 +23,9 @@ _NOW = {
     "summary --full": ("-v", ""),
     "lines --full": ("-v", ""),
 }
-"""What to write for each, of all commands or the one named; `{}` is its value."""
+"""What replaces each option, in all commands or the one named; `{}` is its value."""
 _LAST = ("--measure", "--csv", "--by")
-"""Options that may be there already, with less or no value; the last one counts."""
+"""Replacements that may already be given with another value or none: the last one counts."""
 _GONE = {
     "--force": "a capture is never replaced: remove it first, or choose another name with -o",
     "--html": "write -o FILE.html",
@@ -38,7 +38,7 @@ _GONE = {
 def rewritten(
     command: str | None, name: str, arguments: Sequence[str]
 ) -> tuple[list[str], str] | None:
-    """Return a command line with the first option called `name` as it is written now, and a note.
+    """Return the arguments with the first option called `name` replaced, and a note.
 
     Returns None if no other option replaces it, or its value is missing.
     """

@@ -128,9 +128,10 @@ def as_arrow(
     recorded: Callable[[Records, str], pa.Array] = Records.arrow,
     column_values: Callable[[Column, Table], pa.Array] = Column.values,
 ) -> pa.Table:
-    """Return the same columns as an Arrow table; `recorded` returns those without an option.
+    """Return the columns of `load` as an Arrow table.
 
-    `column_values` returns the others, perhaps dictionary-encoded.
+    `column_values` returns those of `pyprof prof`, perhaps dictionary-encoded, and `recorded` the
+    others.
     """
     _ = table.costs, table.classified, table.roofline  # shared by the columns below
     with thread_pool(_AT_ONCE) as pool:  # Arrow works outside Python's lock

@@ -1,4 +1,4 @@
-"""The names of the original and of apex: `pyprof.nvtx.init()`, `pyprof.nvtx.wrap()`."""
+"""The names that the original and apex use: `pyprof.nvtx.init()`, `pyprof.nvtx.wrap()`."""
 
 from __future__ import annotations
 

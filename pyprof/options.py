@@ -90,12 +90,13 @@ def reads_captures(
     work: str = "pyprof.inputs.source",
     extra: Sequence[str] = WITH_MODEL,
 ) -> _Options:
-    """Add arguments that name captures, and the options of work on them, to a command.
+    """Add arguments that name captures, and options for the work on them, to a command.
 
     One argument, such as `FILE...`, takes a capture, several, a folder, a glob or a URL;
     `[FILE]...` also stdin if none is given. With several arguments, `A` and `B`, each takes one
-    capture. The command gets them as `captures`, a Captures. Without `strict` it has a --strict of
-    its own. `work` is the module of the work on each capture, `extra` as of `takes_extra_files`.
+    capture. The command gets them as `captures`, a Captures. Without `strict` the command
+    defines its own --strict. `work` is the module that works on each capture, `extra` are the kinds
+    for `takes_extra_files`.
     """
     names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
     options: list[_Options] = [*map(_argument, names, arguments), _QUIET]
@@ -131,7 +132,7 @@ def reads_captures(
 
 
 def _name_baselines(paths: Sequence[str]) -> None:
-    """Say which capture is read of each folder of `pyprof try`."""
+    """Print which capture is read from each folder that `pyprof try` wrote."""
     from pyprof.inputs import trial_folder  # noqa: PLC0415 - --help needs none of it
 
     for path in paths:
@@ -156,10 +157,10 @@ _EXTRA_HELP = {
 
 
 def takes_extra_files(*kinds: str) -> _Options:
-    """Add --with to a command, for files of these kinds, `_EXTRA_HELP`, besides its captures.
+    """Add --with to a command, for files of these kinds (keys of `_EXTRA_HELP`).
 
-    Traces and counters are set while the command runs; it gets a `model`, as ModelConfig, and a
-    `snapshot`, as path, if it takes them.
+    Traces and counters apply while the command runs; it gets `model`, a ModelConfig, and
+    `snapshot`, a path, if it takes them.
     """
     listed = "; ".join(_EXTRA_HELP[kind] for kind in kinds)
 

@@ -109,8 +109,8 @@ def output_format(target: str, *suffixes: str) -> str:
 def optional_format(target: str, *suffixes: str, text: bool = True) -> str:
     """Return the format of a file's suffix, one of `suffixes`; "" for any other.
 
-    Raises BadParameter for the suffix of a format that this command does not write: a file must not
-    belie its name, and no capture is overwritten.
+    Raises BadParameter for the suffix of a format that this command does not write: a file's
+    name must match its content, and no capture is overwritten.
     """
     suffix = _suffix(target)
     if suffix in _OTHERS and suffix not in suffixes and not _is_stream(Path(target)):
@@ -135,7 +135,7 @@ def _is_stream(path: Path) -> bool:
 
 @contextmanager
 def _stream(target: str) -> Iterator[BinaryIO]:
-    """Open what cannot be replaced by a complete file; a closed pipe is not an error."""
+    """Open stdout, a device or a pipe; raises ReaderGoneError if its reader closes it."""
     try:
         if target != STDOUT:
             with Path(target).open("wb") as file:
@@ -173,7 +173,7 @@ def check_location(target: str) -> None:
             raise PyprofError(_CLOSED)
     elif path.is_dir():
         raise _unwritable(target, errno.EISDIR)
-    elif path.is_symlink():  # whose end is itself
+    elif path.is_symlink():  # a link to itself
         raise _unwritable(target, errno.ELOOP)
     elif not path.parent.exists():
         raise _unwritable(target, errno.ENOENT)

@@ -34,7 +34,7 @@ _ALIKE = (".sqlite", ".nsys-rep", ".qdrep")
 """Suffixes of a report and its export, which count as one file."""
 
 _END = r"(?![\w-]|\.\w)"
-"""After a path in a text; otherwise it is a prefix of another."""
+"""The end of a path in a text: not the beginning of a longer path."""
 
 _Inode = tuple[int, int]
 
@@ -106,7 +106,7 @@ class Guard:
             raise PyprofError(f"{target}: belongs to the input {read}; choose another place")
 
     def check_not_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:
-        """Raise PyprofError if a capture is there, unless it is one's own."""
+        """Raise PyprofError if a capture is there, unless `own` accepts it."""
         path = Path(os.path.realpath(target))
         if _stat(str(path)) is None or not _holds_capture(path):
             return

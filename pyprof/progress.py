@@ -27,7 +27,7 @@ def progress_bar(length: int, label: str, least: int) -> Iterator[Callable[[int]
 
 
 _LONG_BYTES = 30_000_000
-"""Input size from which on reports take seconds."""
+"""Input size from which reports take seconds."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def stage_bar(count: int, *files: str, quiet: bool) -> Iterator[Callable[[str], 
         show_pos=True,
         item_show_func=lambda stage: stage and sanitize.message(stage),
         file=bar_of,
-        update_min_steps=0,  # the first stage ends none
+        update_min_steps=0,  # show the first stage, though none has ended
         hidden=hidden,
     ) as bar:
         ended = 0

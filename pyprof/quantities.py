@@ -4,13 +4,13 @@ from __future__ import annotations
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _WHOLE = 100
-"""From here on three digits are before the point."""
+"""From here on there are at least three digits before the point."""
 
 
 def significant(value: float) -> str:
-    """Three significant digits, and all digits before the point: `7.56`, `84.0`, `2,796`.
+    """Format with three significant digits, and all before the point: `7.56`, `84.0`, `2,796`.
 
-    Below 1 three decimals, so that a column of such numbers compares: `0.012`.
+    Below 1 with three decimals, so that a column of such numbers compares: `0.012`.
     """
     size = abs(float(f"{value:.3g}"))  # 9.999 is 10.0
     if size >= _WHOLE:
@@ -20,7 +20,7 @@ def significant(value: float) -> str:
 
 
 def duration(ns: float) -> str:
-    """A time in the largest unit that keeps it above 1; whole ns."""
+    """Format a time in the largest unit in which it is 1 or more."""
     rounded = abs(float(f"{ns:.3g}"))
     size, unit = next((entry for entry in _UNITS if rounded >= entry[0]), (1, "ns"))
     return f"{significant(ns / size)} {unit}" if size > 1 else f"{_nanoseconds(ns)} ns"
@@ -31,7 +31,7 @@ def _nanoseconds(ns: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1 in whole percent; one decimal below 10, and above 99.5 unless it is all."""
+    """Format a share of 1 in whole percent; one decimal below 10, and above 99.5 unless all."""
     value = 100 * share
     rounded = round(value, 1)
     if rounded in (0, 100) or 10 <= value < 99.5:  # noqa: PLR2004 - as the docstring says
@@ -40,7 +40,7 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """A rate: three significant digits, and all digits before the point."""
+    """Format a rate: three significant digits, and all digits before the point."""
     return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.3g}"
 
 
@@ -48,11 +48,11 @@ _SIZES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def amount(value: float, unit: str) -> str:
-    """FLOPs or bytes with a decimal prefix: `1.5 GB`."""
+    """Format FLOPs or bytes with a decimal prefix: `1.5 GB`."""
     size, prefix = next((entry for entry in _SIZES if abs(value) >= entry[0]), (1, ""))
     return f"{number(value / size)} {prefix}{unit}"
 
 
 def change(fraction: float) -> str:
-    """A relative change with its sign: `+3.2 %`."""
+    """Format a relative change with its sign: `+3.2 %`."""
     return f"{100 * fraction:+.1f} %"

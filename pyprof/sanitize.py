@@ -58,9 +58,9 @@ def _without_values(query: re.Match[str]) -> str:
 
 
 def message(text: str) -> str:
-    """Make a single line; unsafe characters are escaped as in Python, so that names stay known.
+    """Make a single line; escape unsafe characters as Python does, so that names stay clear.
 
-    So are bytes of a file name that are not UTF-8. Credentials are redacted.
+    Bytes of a file name that are not UTF-8 are escaped, too. Credentials are redacted.
     """
     one_line = " ".join(re.split(r"[ \t\r\n]+", redact_credentials(text).strip(" \t\r\n")))
     return _UNSAFE.sub(_escape, one_line).encode(errors="backslashreplace").decode()

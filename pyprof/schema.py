@@ -136,7 +136,7 @@ SAMPLES = pa.schema(
         "value": pa.float64(),
     }
 )
-"""One row per sample of a metric of a device; by device and metric in the order of their times.
+"""One row per sample of a device's metric; in order of time for each device and metric.
 
 Metrics: dram_pct, dram_read_pct, dram_write_pct, tensor_pct and sm_active_pct, which are shares of
 the device's peak, clock_hz, power_w, temperature_c.
@@ -149,9 +149,9 @@ GRAPH_NODES = pa.schema(
         "via": pa.int8(),  # index into VIAS
     }
 )
-"""One row per place where the op of a graph's node was captured: there its ranges are.
+"""One row per point (thread, time) where a graph node's op was captured, inside its ranges.
 
-Nodes that were made of one another, as instances and clones of a graph are, share a row.
+Nodes that were made from one another, as in instances and clones of a graph, share a row.
 """
 
 CAPTURED_LAUNCHES = pa.schema(
@@ -160,7 +160,7 @@ CAPTURED_LAUNCHES = pa.schema(
         "thread": pa.int32(),  # row of `threads`
         "time": pa.int64(),  # ns
         "kind": pa.int8(),  # index into KINDS
-        "name": _TEXT,  # the kernel's, as far as the call has it
+        "name": _TEXT,  # the kernel's, as far as the call records it
         "grid_x": pa.int32(),
         "grid_y": pa.int32(),
         "grid_z": pa.int32(),
@@ -188,7 +188,7 @@ RECORDINGS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class GraphCaptures:
-    """How graphs were captured whose nodes the tool does not record.
+    """The captures of graphs whose nodes the tool does not record.
 
     Their ranges are separate from those of the capture: they are from another time, often another
     file. Only linking kernels to ops uses them.
@@ -200,7 +200,7 @@ class GraphCaptures:
     ranges: pa.Table
     """As `Capture.ranges`, on threads of their own."""
     batch_sizes: tuple[int, ...] = ()
-    """All that were captured, including those without a readable recording."""
+    """All batch sizes that were captured, including those without a readable recording."""
 
 
 TABLES: Mapping[str, pa.Schema] = {
@@ -272,7 +272,7 @@ def table(schema: pa.Schema, columns: Mapping[str, Any], rows: int | None = None
         raise KeyError(f"not in the schema: {sorted(unknown)}")
     length = rows if rows is not None else len(next(iter(columns.values())))
     absent = [f for f in schema if f.name not in columns]
-    nulls = pa.nulls(length, pa.struct(absent))  # which share their memory
+    nulls = pa.nulls(length, pa.struct(absent))  # the fields share its memory
     filled = {name: _cast(column, schema.field(name).type) for name, column in columns.items()}
     filled |= {f.name: nulls.field(f.name) for f in absent}
     return pa.table({name: filled[name] for name in schema.names}, schema=schema)
@@ -364,4 +364,4 @@ PARQUET = pa.schema(
         pa.field("seqTemplate", _TEXTS),  # seqMarker without its numbers, which takes long to find
     ]
 )
-"""The columns of records as Parquet: those of `RECORD`, and what follows from them."""
+"""The columns of records as Parquet: those of `RECORD`, and one derived from them."""

@@ -28,7 +28,7 @@ _NOTHING = pa.array([""])
 
 
 def per_row(texts: pa.StringArray) -> StringPart:
-    """Return a part with a text of its own for each row; null is none."""
+    """Return a part with a text of its own for each row; null stands for no text."""
     return StringPart(texts, np.arange(len(texts), dtype=np.int32))
 
 

@@ -1,3 +1,3 @@
-"""The version: of its own, so that who needs it does not import the public names, too."""
+"""The version, in a module of its own: importing it loads none of the public names."""
 
 __version__ = "0.1.0"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyprof.capture.request import Request
 
 _SHARE = memory_guard.SHARE / 8
-"""Share of the free memory for each: there may be one per GPU."""
+"""Share of the free memory for each process: there may be one per GPU."""
 _LEFT_ALONE = ("torch.utils.data.", "multiprocessing.")
 """Modules whose functions serve the script's own process: loaders, managers, pools' queues."""
 _COMPILER = "torch._inductor"

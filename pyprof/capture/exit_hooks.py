@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def on_exit(
     left: Callable[[int], int], replaced: Callable[[], object] = lambda: None
 ) -> Iterator[None]:
-    """Call `left` with the exit code before `os._exit`, which ends with what it returns; once.
+    """Call `left` with the exit code before `os._exit`, which then exits with its result.
 
-    `replaced` is called before `os.exec*` runs another program in this process. A forked child does
-    neither.
+    Call `replaced` before `os.exec*` runs another program in this process. Only one of them is
+    called, once, and none in a forked child.
     """
     pid, theirs = os.getpid(), (os._exit, os.execv, os.execve)
     leave, execute, execute_in = theirs
@@ -74,7 +74,7 @@ class Ending:
         self._functions: list[tuple[Callable[..., object], tuple[Any, ...], Mapping[str, Any]]] = []
         self._theirs = atexit.register, atexit.unregister
 
-    def __enter__(self) -> Ending:  # noqa: PYI034 - `typing.Self` is of Python 3.11
+    def __enter__(self) -> Ending:  # noqa: PYI034 - `typing.Self` is new in Python 3.11
         """Collect functions registered with `atexit` from now on."""
         atexit.register, atexit.unregister = self._register, self._unregister
         return self
@@ -120,8 +120,7 @@ _EXECUTORS = (
     ("concurrent.futures.process", "_threads_wakeups", "_global_shutdown"),
     ("concurrent.futures.thread", "_threads_queues", "_shutdown"),
 )
-"""Modules of executors, and their names for the workers and for the flag that Python is ending,
-which idle workers wait for."""
+"""Modules of executors, and their names for the workers and for the flag that Python is ending."""
 
 
 @contextmanager

@@ -124,7 +124,7 @@ class Profile:
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Keep the capture, for every command of pyprof: as `path`, by default under its name.
 
-        Raises PyprofError if another's capture is, or where no file can be written to.
+        Raises PyprofError if no file can be written there, or a capture is there that is not ours.
         """
         from pyprof.capture.request import check_place  # noqa: PLC0415 - only who keeps it
 

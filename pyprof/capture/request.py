@@ -174,7 +174,7 @@ def set_aside(capture: Path, began_s: float) -> str:
 def make_room_for_snapshot(capture: Path) -> None:
     """Check that a snapshot can be written beside a capture of this name; raises PyprofError.
 
-    One that no earlier run left with a capture of ours is set aside, since it may be the only copy.
+    A snapshot without a capture of ours beside it is set aside, since it may be the only copy.
     """
     check_place(overwrite_guard.snapshot_beside(capture), lambda _: True)
     if not overwrite_guard.recorded(capture) and (note := set_aside(capture, math.inf)):
@@ -275,7 +275,7 @@ def shown(path: Path) -> Path:
 def check_place(path: Path, own: Callable[[Path], bool] = overwrite_guard.recorded) -> None:
     """Raise PyprofError if no file can be written here: a run that is not saved is lost.
 
-    Also if another's capture is there; what `pyprof capture` wrote, as `own` determines, is
+    Also if a capture is there, unless `own` accepts it: what `pyprof capture` wrote may be
     replaced.
     """
     overwrite_guard.current().check_not_capture(str(path), own)

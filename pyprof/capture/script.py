@@ -150,7 +150,7 @@ def _path_is_safe() -> bool:
 
 
 def execute(target: Target) -> None:
-    """Run it as __main__; exceptions propagate. The outermost frame of its stacks."""
+    """Run it as __main__; exceptions propagate. Stacks begin inside this frame."""
     main = ModuleType("__main__")
     sys.modules["__main__"] = main
     # as Python makes it absolute, keeping any `..`

@@ -1,1 +1,1 @@
-"""One module a command: its name is the verb, `command` what `pyprof VERB` runs."""
+"""One module per command: its name is the verb, and `command` is what `pyprof VERB` runs."""

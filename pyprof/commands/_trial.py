@@ -29,10 +29,10 @@ _NOISE_FACTOR = 3 * math.sqrt(2)
 def perform_trial(
     trial: Trial, chosen: Sequence[Chosen], rounds: int, *, combine: bool = False
 ) -> Try:
-    """Run a trial, and return what came of it; what there is if it is interrupted.
+    """Run a trial and return its answer; if interrupted, the answer so far.
 
-    Without changes chosen, those are tried that the advice on the script proposes, and then those
-    that helped together, as with `combine`. Raises PyprofError if the script fails without a
+    Without chosen changes, tries those that the advice on the script proposes; then, as with
+    `combine`, a combination of those that helped. Raises PyprofError if the script fails without a
     change.
     """
     variants: list[Variant] = [(each,) for each in chosen]
@@ -47,7 +47,7 @@ def perform_trial(
 
 
 def _run_all(trial: Trial, variants: list[Variant], rounds: int, *, combine: bool) -> None:
-    """Do the runs of a trial; adds to `variants` what is proposed, and what helped together."""
+    """Do a trial's runs; add proposed changes, and those that helped combined, to `variants`."""
     proposed = not variants
     if proposed:
         trial.baseline()
@@ -92,7 +92,7 @@ def _measure(trial: Trial, variants: Sequence[Variant], rounds: int) -> None:
 
 
 def _advice(capture: str) -> Mapping[str, str]:
-    """Return the rules that have advice on a capture, the largest gain first, and their advice."""
+    """Return the advice on a capture by rule, the largest gain first."""
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs import source  # noqa: PLC0415 - as above
 
@@ -137,7 +137,7 @@ def _tried(trial: Trial, variant: Variant, captures: Mapping[Variant, str]) -> T
 
 
 def _exceeds(change: OpChange, noise: float) -> bool:
-    """Whether an op's time changed by more than what whole runs of the same code differ by."""
+    """Whether an op's time changed by more than the noise, or the op is new or gone."""
     if not change.a or not change.b or not change.a_ns or not change.b_ns:
         return True
     return abs(math.log(change.b_ns / change.a_ns)) > noise

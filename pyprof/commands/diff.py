@@ -103,7 +103,7 @@ def command(
 
 
 def _conclude(violations: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - of one caller each
-    """Print the limits exceeded, and exit: with 1 if none could be checked."""
+    """Print the limits that failed, if any, and exit: with 1 if they could not be checked."""
     for sentence in violations:
         cli.say(sentence)
     if violations:

@@ -51,7 +51,7 @@ class _At(_TextType):
 
 
 def _moment(text: str | None) -> Moment | None:
-    """Parse a moment; a time extends to its last digit, since times are shown rounded."""
+    """Parse a moment; a time is taken half a last digit later, since times are shown rounded."""
     from pyprof.analysis.memory.held_memory import Moment  # noqa: PLC0415 - loads more than click
 
     match = _AT.fullmatch(text or "")

@@ -193,7 +193,7 @@ def command(
 
 
 def _is_shortened(target: str, how: Mapping[str, Any], *, as_json: bool) -> bool:
-    """Whether a terminal shows only the first rows, as no number of them was requested."""
+    """Whether a terminal shows only the first rows: neither --by nor --top was given."""
     on_screen = not as_json and _form(target, how) == "terminal"
     return on_screen and how["by"] is None and how["top"] is None
 
@@ -263,7 +263,7 @@ def _write(
 def _renderer(
     form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]
 ) -> Render:
-    """Return what writes a form; `say` is called with what it leaves out."""
+    """Return the function that writes a format; it calls `say` with what it leaves out."""
     from pyprof.render.text import formatting  # noqa: PLC0415 - it loads Arrow
     from pyprof.render.text.layout import fixed_width, terminal_table  # noqa: PLC0415 - as above
 
@@ -277,7 +277,7 @@ def _renderer(
 
 
 def _form(target: str, how: Mapping[str, Any]) -> str:
-    """Choose the format: scripts that name one, or read a pipe, get the plain one."""
+    """Choose the format: by option, else plain for files, pipes and rows with named columns."""
     if how["as_csv"]:
         return "csv"
     if how["full"]:

@@ -23,7 +23,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
 
 class _Command(cli.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; a word behind --csv that names no table is one of SET."""
+        """Parse; a word after --csv that names no table belongs to SET."""
         behind = [*args, ""][1:]
         words = [
             f"{word}={_TABLES[0]}" if word == "--csv" and after not in _TABLES else word

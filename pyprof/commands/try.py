@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyprof.trial.experiment import Trial, TrialRun
 
 _SLOWER = 3
-"""Exit code with --fail-if-slower, if a change is."""
+"""Exit code with --fail-if-slower, if a change is slower."""
 _STEPS, _ROUNDS = 50, 2
 _LAUNCHER = "torchrun"
 

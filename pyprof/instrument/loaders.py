@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyprof.instrument.ops.patch import Patches
 
 _METHODS = ("__getitems__", "__getitem__", "__iter__")
-"""What loads samples, in the order in which a DataLoader looks for it."""
+"""Methods that load samples, in the order in which a DataLoader looks for them."""
 _MAX_DEPTH = 8
 
 
@@ -75,7 +75,7 @@ def _at(code: object, function: Callable[..., Any], argument: object) -> Any:  #
 
 
 def _loads_samples(dataset: object) -> object:
-    """Return the method of the user's that loads samples, of a dataset or the one that it wraps."""
+    """Return the user's method that loads samples, of a dataset or of one that it wraps."""
     for _ in range(_MAX_DEPTH):
         for name in _METHODS:
             method = getattr(type(dataset), name, None)
@@ -87,7 +87,7 @@ def _loads_samples(dataset: object) -> object:
 
 
 def _place(code: object) -> tuple[str, str] | None:
-    """Return `file:line` and name of a function of the user's; None for any other."""
+    """Return `file:line` and name of a function that is the user's; None for any other."""
     written = getattr(inspect.unwrap(code), "__code__", None) if callable(code) else None
     if written is None or not is_users(written.co_filename):
         return None

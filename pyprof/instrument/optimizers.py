@@ -50,7 +50,7 @@ def _wrap_step(kind: type, patches: Patches) -> None:
 
 
 class StepOp(BindingOp):
-    """An optimizer's step. With a closure it is no op: the whole training is inside it.
+    """An optimizer's step. With a closure it is not an op: forward and backward run inside it.
 
     Lightning always passes one, and so do users of LBFGS. Ops inside the closure are then forward
     and backward, all others the optimizer's.

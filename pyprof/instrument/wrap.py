@@ -29,7 +29,7 @@ _CALLER = 3
 
 
 @hide_frames
-def call_inside(text: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it gives
+def call_inside(text: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it returns
     """Call a function inside the marker `text`, and a trace marker if not already open.
 
     To be called by the wrapper that replaces the function, while ranges are recorded.
@@ -84,7 +84,7 @@ def wrap_call_sites(patches: Patches) -> None:
         patches.replace(compiled, "__call__", _placed(compiled.__call__))
 
 
-def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - of C from torch 2.15 on
+def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - written in C from torch 2.15 on
     """Return the function of a class method, with the class as first argument."""
     if isinstance(method, classmethod):
         return method.__func__

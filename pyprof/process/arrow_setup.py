@@ -1,19 +1,20 @@
 """Set up Arrow, NumPy and the C library in a process of our own, before either is loaded.
 
-Only what pays is here; shares are of processor time, on the captures of docs/formats.md:
+Only settings that pay off; shares are of processor time, on the captures of docs/formats.md:
 
-* glibc maps each array of more than 32 MB anew, and unmaps it as it is freed. Clearing that memory
+* glibc maps each array of more than 32 MB anew, and unmaps it when freed. Clearing that memory
   again and again takes a quarter of the time of five million kernels. It also keeps memory for each
-  thread that no other can use: 60 MB of a million kernels.
-* Arrow's own allocator keeps what was freed from NumPy: 60 MB of a trace of 65 MB. What Arrow
-  groups comes from the one that the environment names as Arrow is loaded, all else from Python's.
-* Arrow looks for pandas as it makes its first array of a list, and so loads it: 0.2 s and 50 MB, up
-  to a third of the time of a small trace. Asked for a frame it looks again, and finds it.
-* OpenBLAS starts a thread for each processor, which spins as it waits: half of what loading NumPy
-  takes on two processors. jemalloc, which Arrow may load, starts one, too. A process without
+  thread that no other thread can use: 60 MB for a million kernels.
+* Arrow's own allocator keeps freed memory, which NumPy cannot use: 60 MB for a trace of 65 MB.
+  Arrow's grouping allocates from the pool that the environment names when Arrow is loaded, all else
+  from the pool that Python sets.
+* Arrow looks for pandas when it makes its first array from a list, and so loads it: 0.2 s and
+  50 MB, up to a third of the time of a small trace. Asked for a frame, it looks again and finds it.
+* OpenBLAS starts a thread for each processor, which spins while it waits: half of what loading
+  NumPy takes on two processors. jemalloc, which Arrow may load, starts one, too. A process without
   threads can be forked.
-* Python's collector goes through all objects as a process ends, to take apart what the system has
-  back anyway: a tenth of the time of a small trace.
+* Python's collector goes through all objects when a process ends, to free what the system reclaims
+  anyway: a tenth of the time of a small trace.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ _ENVIRONMENT = {
 
 
 def prepare() -> None:
-    """Set Arrow and NumPy up; only in a process of our own, and before it loads either.
+    """Set up Arrow and NumPy; only in a process of our own, and before it loads either.
 
-    In another process it would change what the user's own code makes of arrays of pandas.
+    In another process this would change how Arrow handles pandas objects of the user's own code.
     """
     if _MALLOPT is not None:
         _MALLOPT(_TRIM_THRESHOLD, _KEPT_BYTES)
         _MALLOPT(_MMAP_THRESHOLD, _KEPT_BYTES)
         _MALLOPT(_ARENA_MAX, 1)
-    # Not what the user has set, and not for the processes that this one starts.
+    # Keep what the user has set; child processes must not inherit these.
     added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -37,7 +37,7 @@ def prefix(path: Path) -> str:
 def create_temp(path: Path) -> tuple[int, str]:
     """Create a file to become `path`; return its descriptor, locked for writing, and its name.
 
-    Removes what killed processes left of the same output. Raises OSError.
+    Removes files that killed processes left for the same output. Raises OSError.
     """
     remove_stale(path)
     handle, name = tempfile.mkstemp(prefix=prefix(path), dir=path.parent)
@@ -47,9 +47,9 @@ def create_temp(path: Path) -> tuple[int, str]:
 
 @contextmanager
 def temp_directory(path: Path, inside: Path | None = None) -> Iterator[str]:
-    """Create a temporary directory for parts of `path`; as `create_temp`.
+    """Create a locked temporary directory for parts of `path`, beside it or in `inside`.
 
-    It is beside `path`, or in `inside`.
+    Removes what killed processes left, as `create_temp` does.
     """
     parent = inside or path.absolute().parent
     remove_stale(parent / path.name)

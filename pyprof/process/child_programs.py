@@ -15,9 +15,10 @@ _SET_SIGNAL_OF_PARENTS_DEATH = 1
 
 
 def bound(command: Sequence[str], *, hangup: bool = True) -> list[str]:
-    """Return a command line that does the same, and ends by SIGTERM with this process.
+    """Return a command line for the same program, which gets SIGTERM when this process ends.
 
-    Only Linux can do that. Without `hangup` it survives the closing of the terminal.
+    Only Linux can do that; elsewhere the line stays as it is. Without `hangup` the program survives
+    the closing of the terminal.
     """
     if sys.platform != "linux" or not sys.executable:
         return [*command]

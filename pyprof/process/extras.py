@@ -27,7 +27,7 @@ def install_command(*packages: str) -> str:
 def require(what: str, *packages: str) -> None:
     """Raise PyprofError if packages are missing that `what` (`pages`) needs.
 
-    The packages are named, not an extra: that works for a clone as for a wheel.
+    The message names the packages, not an extra: that works for a clone as well as for a wheel.
     """
     if not all(map(_installed, packages)):
         raise PyprofError(

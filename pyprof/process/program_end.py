@@ -1,9 +1,9 @@
 """How a process of our own ends: as soon as Python's own clean-up is done.
 
-After it the C library runs the clean-up of every library that is loaded, while threads of Arrow may
-still give back memory that belongs to Python: one then found no Python, and the C++ runtime ended
-the process (SIGABRT, "terminate called without an active exception") after all output was written.
-Nothing of ours is left to do by then.
+After it, the C library would run the clean-up of every loaded library, while Arrow's threads may
+still release memory that belongs to Python. One of them then found no Python, and the C++ runtime
+ended the process (SIGABRT, "terminate called without an active exception") after all output was
+written. Nothing of ours is left to do by then.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _RUNS_SCRIPTS = "pyprof.capture.script"
-"""Where this module is loaded, libraries of the user's script may be, which end as ever."""
+"""If this module is loaded, so may be libraries of the user's script: the process ends as usual."""
 
 
 def run(main: Callable[[], object]) -> None:
-    """Run the program; end the process with its exit code, if nobody but Python waits for it."""
+    """Run the program; end the process with its exit code, if only Python itself called it."""
     caller = sys._getframe(1)  # noqa: SLF001 - documented
     try:
         main()

@@ -34,9 +34,9 @@ def prepare() -> None:
 
 
 def reopened(stream: TextIO) -> TextIO:
-    """Return the stream; one that is closed is opened again if the process still has its file.
+    """Return the stream, opened again if it is closed but its descriptor is still open.
 
-    Python leaves the file of a standard stream open when the stream is closed.
+    Python leaves the descriptor of a standard stream open when the stream is closed.
     """
     if not isinstance(stream, io.TextIOWrapper) or not stream.closed:
         return stream
@@ -45,7 +45,7 @@ def reopened(stream: TextIO) -> TextIO:
         return stream
     try:
         return open(number, "w", encoding=stream.encoding, errors=stream.errors, closefd=False)
-    except OSError:  # closed by its number
+    except OSError:  # the descriptor is closed, too
         return stream
 
 
@@ -75,7 +75,7 @@ def silence(stream: TextIO | None) -> None:
     """Redirect a stream to the null device: Python flushes it as the process ends."""
     try:
         number = -1 if stream is None else stream.fileno()
-    except (OSError, ValueError):  # of a test, or closed
+    except (OSError, ValueError):  # a test's stream, or a closed one
         return
     if number >= 0:
         nothing = os.open(os.devnull, os.O_WRONLY)
@@ -84,7 +84,7 @@ def silence(stream: TextIO | None) -> None:
 
 
 class Bar(io.TextIOBase):
-    """Stderr for a progress bar, whose failure is no error."""
+    """Stderr for a progress bar; failing to write to it is not an error."""
 
     def write(self, text: str) -> int:
         """Write what the bar draws."""
@@ -111,7 +111,7 @@ def stdout() -> BinaryIO:
 
 
 class _Terminal(io.BufferedIOBase):
-    """Data on its way to a terminal, in any format."""
+    """Stdout for bytes on a terminal: unsafe characters become blanks."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,7 +1,7 @@
 """Helper threads: none in a process that shares the cores with others like it.
 
 Two threads on one core only get in each other's way: reading and parsing take 5 % more processor
-time with them, and 10 % more memory, since the C library keeps some for each.
+time with them, and 10 % more memory, since the C library keeps some for each thread.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Costs:
     params: list[Mapping[str, object]]
     params_of: IntArray
     via: list[str]
-    """What each of `params` was computed from that the call does not hold; "" for nothing."""
+    """What each of `params` was computed from besides the call itself; "" for nothing."""
     call: IntArray
     """Number of the op call that each row works for."""
     work: list[AttributedCall]
@@ -86,7 +86,7 @@ class Costs:
     helper: NDArray[np.bool_]
     """Rows that only help their op call's arithmetic, and autotuning runs."""
     autotuning: NDArray[np.bool_]
-    """Rows that cuDNN's benchmark ran to choose another."""
+    """Rows that cuDNN's benchmark ran only as trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,7 @@ class Rows:
         return np.maximum(self.records.numpy("kDuration"), 1)
 
     def working(self, test: Callable[[AttributedCall, str], bool]) -> Mask:
-        """Mask of the rows whose op call, of a family, passes a test."""
+        """Mask of the rows whose op call and its family pass a test."""
         passed = [test(*pair) for pair in zip(self.work, self.family, strict=True)]
         return np.array(passed, bool).take(self.work_of)
 
@@ -195,7 +195,7 @@ class Grouping:
     arithmetic: Mask
     """Rows that do their call's arithmetic, and so share its cost."""
     autotuning: Mask
-    """Rows that cuDNN's benchmark ran to choose another."""
+    """Rows that cuDNN's benchmark ran only as trials."""
     kernels: IntArray
     """How many rows do the arithmetic of each row's call."""
 
@@ -304,7 +304,7 @@ def without_impossible(costs: Costs, rows: Int64Array) -> Costs:
 
 
 def explain(unknown: Mask, reasons: list[str], reason_of: IntArray) -> None:
-    """Let no row be unknown without a word."""
+    """Set a general reason for unknown rows that have none."""
     silent = np.array([reason.removeprefix(_INSIDE) == "" for reason in reasons]).take(reason_of)
     reason_of[unknown & silent] = len(reasons)
     reasons.append(UNEXPLAINED)
@@ -313,7 +313,7 @@ def explain(unknown: Mask, reasons: list[str], reason_of: IntArray) -> None:
 def _autotuning(rows: Rows, call: IntArray) -> Mask:
     """Mask of the kernels that a convolution's call ran only to choose the fastest.
 
-    Where shapes are not recorded, no call is known to be like another.
+    Calls without recorded shapes are left out: it is unknown which of them are alike.
     """
     conv = rows.working(lambda work, family: family == "conv" and work.has_shapes) & rows.kernel
     if not conv.any():
@@ -326,10 +326,11 @@ def _autotuning(rows: Rows, call: IntArray) -> Mask:
 def _weights(
     rows: Rows, grouping: Grouping, call_costs: CallCosts, flops: Int64Array
 ) -> Int64Array:
-    """Weigh each kernel's part in its call's arithmetic: by duration.
+    """Weigh each kernel's part in its call's arithmetic: by duration, with exceptions.
 
-    But the two gradients of a product need the same FLOPs, whichever kernel is the faster, and ops
-    on the CPU have FLOPs of their own. `flops` are those of each row's call.
+    The two gradients of a product need the same FLOPs, whichever kernel is faster; calls may be
+    divided by stage; and ops on the CPU have FLOPs of their own. `flops` are those of each row's
+    call.
     """
     products = rows.working(lambda work, family: work.gradient and family in PRODUCTS)
     alike = products & (grouping.kernels == len(_GRADIENTS))
@@ -349,7 +350,7 @@ def _by_stage(
     call: IntArray,
     kernels: IntArray,
 ) -> Int64Array:
-    """Weigh the kernels of calls that are divided otherwise than by time, one a stage.
+    """Weigh by stage, one kernel per stage, the kernels of calls that are not divided by time.
 
     Rows without weight do none of the arithmetic.
     """
@@ -378,7 +379,7 @@ def _fill_costs(
     helper: Mask,
     parts: tuple[Int64Array, Int64Array],
 ) -> FillCosts:
-    """Find the rows that fill memory or add a bias, and those whose bytes are fewer for it.
+    """Find the rows that fill memory or handle a bias, and those that move fewer bytes for it.
 
     `parts` are the bytes of what a row's call writes, and of what is moved for its bias.
     """
@@ -397,10 +398,10 @@ def _fill_costs(
 
 
 def _bias(rows: Rows, call: IntArray, helper: Mask) -> Mask:
-    """Mask of the helpers of products that compute the bias: the first of each call that can.
+    """Mask of the helpers that handle a product's bias: in each call, the first that can.
 
-    cuBLAS adds to what is there: a copy of the bias. Behind a convolution it is added, element by
-    element; the gradient of either is a sum.
+    cuBLAS adds the product to a copy of the bias. After a convolution the bias is added element by
+    element. Its gradient is a sum in both cases.
     """
     gradient = rows.working(lambda work, _: work.gradient)
     copies = rows.named(Role.COPY) & rows.working(lambda _, family: family == "gemm")
@@ -438,10 +439,10 @@ def _ranks(rows: Rows) -> IntArray:
 
 
 def _charged_inside(rows: Rows, call: IntArray) -> Int64Array:
-    """Find what is charged inside of what is charged too: (inner, outer) call numbers.
+    """Find charged calls inside of charged calls: (inner, outer) call numbers.
 
-    Products inside of products, and on the CPU whatever is inside of a call. A memset inside an op
-    costs what it moves, not what the op costs.
+    On the GPU these are products inside of products, on the CPU any call inside of another. A
+    memset inside an op costs what it moves, not what the op costs.
     """
     ids = op_calls.around(rows.records)
     parts = (rows.working(lambda _, family: family in PRODUCTS) & rows.kernel) | rows.on_cpu

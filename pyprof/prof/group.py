@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many of each some rows have used up; those of several captures add up."""
+    """The numbers of rows and of op calls; those of several captures add up."""
 
     rows: int = 0
     calls: int = 0
 
     def before(self, data: pa.Table) -> pa.Table:
-        """Renumber some columns to continue after these."""
+        """Renumber the rows and op calls of `data` to continue after these."""
         for name, first in (("idx", self.rows), ("opid", self.calls)):
             if first and name in data.column_names:
                 moved = pc.add(data.column(name), first)
@@ -75,7 +75,7 @@ PER_STEP: Mapping[str, tuple[str, str, str, str]] = {
     "tokens_per_s": ("Tokens/s", FLOAT, "", "tokens_per_s"),
 }
 _IF_KNOWN = {*_OF_COUNTERS, *PER_STEP}
-"""Measures that are shown, unless asked for by name, only where there is one."""
+"""Measures that are shown only if a group has a value, or if asked for by name."""
 
 HOST: Mapping[str, tuple[str, str, str]] = {
     # name: header, kind, unit; of groups by op, from a capture: what the host spent in them
@@ -119,10 +119,10 @@ _MEANINGS = {
 _SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
          "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum", "dram_sum": "sum",
          "energy_sum": "sum"}  # fmt: skip
-"""What is kept of a group, and how two become one."""
+"""The aggregates kept of a group, and how those of two are merged."""
 
 _PER_PROCESS = {"tokens_min": "min", "tokens_max": "max", "wall_ns": "max"}
-"""The same of steps: their tokens on each process, and their time on the slowest."""
+"""The same for steps: the fewest and most tokens of a process, and the time of the slowest."""
 
 
 def keys(by: str) -> list[str]:
@@ -133,8 +133,8 @@ def keys(by: str) -> list[str]:
 def group(table: Table, by: str, chosen: Mask | None = None) -> pa.Table:
     """Group rows by one column or several (`op,line`): `keys(by)`, then counts, sums and extremes.
 
-    In no particular order. Rows with an empty column form one group. Unknown times and costs add
-    nothing; a group without known ones has null.
+    Groups are in no particular order. Rows with an empty column form one group. Unknown times and
+    costs add nothing; a group without known ones has null.
     """
     rows = pa.table(
         {
@@ -159,7 +159,7 @@ def group(table: Table, by: str, chosen: Mask | None = None) -> pa.Table:
 
 
 def _with_tokens(groups: pa.Table, key: str, steps: StepRows | None) -> pa.Table:
-    """Put beside groups by step or phase what the steps state, and how long they took."""
+    """Add to groups by step or phase the tokens that the steps state, and how long they took."""
     by_key = {} if steps is None else steps.by_phase() if key == "phase" else steps.by_step()
     works = [by_key.get(value, StepWork()) for value in groups.column("key").to_pylist()]
     tokens, took = [work.tokens for work in works], [work.duration_ns for work in works]
@@ -169,7 +169,7 @@ def _with_tokens(groups: pa.Table, key: str, steps: StepRows | None) -> pa.Table
 
 
 def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
-    """Make the groups of two sets of rows those of both."""
+    """Merge the groups of two sets of rows."""
     both = pa.concat_tables([a, b])
     summed = {
         name: how for name, how in (_SUMS | _PER_PROCESS).items() if name in both.column_names
@@ -182,10 +182,11 @@ def add_up_rows(
     numbers: Iterable[tuple[str, Int64Array | Floats]],
     rows: Mask | None = None,
 ) -> pa.Table:
-    """Add up numbers of all rows, or those chosen, by some texts: exactly, or as floats in order.
+    """Add up numbers by text keys: integers exactly, floats in the order of rows.
 
-    The result equals that of `add_up` on a table of them, at less cost; groups are in the order of
-    their first rows. Numbers are taken one column at a time to save memory.
+    `rows` selects rows; None, all. The result equals that of `add_up` on a table of them, at less
+    cost; groups are in the order of their first rows. Numbers are taken one column at a time to
+    save memory.
     """
     grouped = groups(keys, rows)
     sums = {
@@ -203,9 +204,9 @@ class Groups:
     """The texts of each group."""
     count: int
     chosen: slice | Int64Array
-    """What takes the rows that were chosen out of a column."""
+    """Selects the chosen rows from a column."""
     of_row: IntArray
-    """The group of each of these."""
+    """The group of each chosen row."""
 
 
 def groups(keys: Mapping[str, pa.DictionaryArray], rows: Mask | None = None) -> Groups:
@@ -224,7 +225,7 @@ def _summed(group: IntArray, values: Int64Array | Floats, count: int) -> Int64Ar
 
 
 def distinct_calls(group: IntArray, call: IntArray, count: int) -> Int64Array:
-    """Count the op calls of each group; most are in one alone."""
+    """Count the op calls of each group; most calls are in only one."""
     group_of_call = np.full(int(call.max(initial=-1)) + 1, MISSING)
     group_of_call[call] = group
     if (group_of_call[call] == group).all():
@@ -241,8 +242,8 @@ def measured(
 ) -> tuple[list[Column], pa.Table]:
     """Return columns and rows of a table of groups, longest first; `host` adds host time by op.
 
-    `calls` counts kernels; `share` is of the summed GPU time. Measures that are `named` are there
-    even where nothing has one.
+    `calls` counts kernels; `share` is of the summed GPU time. Measures that are `named` are
+    included even if no group has a value.
     """
     groups = groups if host is None else with_host(groups, host)
     total = groups.column("duration_sum").cast(pa.float64())
@@ -286,10 +287,11 @@ def _with_rates(groups: pa.Table) -> pa.Table:
 
 
 def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
-    """Put beside groups by op what the host spent in each; ops without rows are groups, too.
+    """Add to groups by op what the host spent in each; ops without rows become groups, too.
 
-    An op that launched nothing took no GPU time. If it did, the time counts for the op that the
-    user called, to which the rows belong: how much of it is the inner op's is unknown.
+    An op that launched nothing took no GPU time. If an op without rows launched work, the time
+    counts for the op that the user called, to which the rows belong: how much of it is the inner
+    op's is unknown.
     """
     both = groups.join(host, keys="key", right_keys="op", join_type="full outer", use_threads=False)
     no_rows = pc.is_null(both.column("row_sum"))

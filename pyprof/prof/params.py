@@ -36,13 +36,13 @@ _MEANINGS = {
     "tflops_min": "FLOP/s of the slowest call of a group.",
     "tflops_max": "FLOP/s of the fastest.",
 }
-"""For readers of the schema, of measures that nothing else has."""
+"""Meanings of the measures that only this table has, for readers of the schema."""
 
 
 def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
     """Group rows, or those chosen, by op, direction and the types and sizes of its tensors.
 
-    A call is one of an op, of however many kernels; `rates` are those of the calls, in FLOP/s.
+    `calls` are op calls, each of any number of kernels; `rates` are the FLOP/s of these calls.
     """
     chosen = np.arange(table.records.rows) if rows is None else np.flatnonzero(rows)
     keys = [COLUMNS["op"].held(table), COLUMNS["dir"].held(table), shapes(table).numbered()]
@@ -77,7 +77,7 @@ def _codes(keys: Sequence[pa.DictionaryArray]) -> Iterator[IntArray]:
 def _rates(
     table: Table, chosen: Int64Array, call: IntArray, group_of_call: IntArray, count: int
 ) -> pa.Array:
-    """The FLOP/s of each group's calls, ascending; calls of unknown cost are left out."""
+    """The FLOP/s of each group's calls, ascending; without calls of unknown or 0 FLOPs or time."""
     calls = len(group_of_call)
     flops, duration = table.costs.flops[chosen], table.duration_ns[chosen]
     unknown = np.bincount(call, flops == MISSING, calls) > 0
@@ -92,7 +92,7 @@ def _rates(
 
 
 def shapes(table: Table) -> DictionaryColumn:
-    """Spell the types and sizes of each row's tensors; else what its cost was computed from."""
+    """Format the types and sizes of each row's tensors; else what its cost was computed from."""
     sizes, dtypes = table.records.dictionary("sizes"), table.records.dictionary("dtypes")
     params = COLUMNS["params"].held(table)
     first, index = combinations(sizes.index, dtypes.index)
@@ -120,7 +120,7 @@ def _spelt(sizes: list[list[int]] | None, dtypes: list[str] | None) -> str | Non
 
 
 def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
-    """Make the groups of two sets of rows those of both."""
+    """Merge the groups of two sets of rows."""
     both = pa.concat_tables([a, b])
     keys = [both.column(name).combine_chunks().dictionary_encode() for name in KEYS]
     first, group = combinations(*_codes(keys))

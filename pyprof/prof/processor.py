@@ -20,7 +20,7 @@ _WORDS = (
     (re.compile(r"\bAscend"), "NPU"),
     (re.compile(r"\bGaudi"), "HPU"),
 )
-"""Names of devices that are no GPUs, and the word of their users; None: the one that matches."""
+"""Names of devices that are not GPUs, and what users call them; None: the matched word."""
 
 
 def word(device: str | None) -> str:

@@ -57,7 +57,7 @@ class StepRows:
         return {number: StepWork(tokens, took) for number, (tokens, took) in enumerate(stated)}
 
     def by_phase(self) -> Mapping[int | str | None, StepWork]:
-        """Add them up by phase; nothing without a serving engine."""
+        """Add up the steps' work by phase; empty without a serving engine."""
         of_phase: dict[str, list[StepWork]] = {}
         for phase, work in zip(self.phases, self.by_step().values(), strict=False):
             of_phase.setdefault(phase, []).append(work)

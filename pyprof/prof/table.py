@@ -108,7 +108,7 @@ class Table:
 
     @cached_property
     def named_call(self) -> IntArray:
-        """Number of the op call that each row is named by, which several costed ones may be in."""
+        """Number of the op call that each row is named after; several costed calls may be in it."""
         return outermost(self.records, self.costs.call)
 
     @cached_property
@@ -118,7 +118,7 @@ class Table:
 
     @cached_property
     def timed(self) -> NDArray[np.bool_]:
-        """Which rows have a time that is known."""
+        """Mask of the rows whose time is known."""
         return np.asarray(self.records.arrow("kDuration").is_valid())
 
     # --- names that backward rows take from their forward call -----------------------------------
@@ -241,7 +241,7 @@ class Table:
 
     @cached_property
     def classified(self) -> tuple[IntArray, list[KernelClass]]:
-        """What follows from a row's kernel name, op call and device, once per distinct three."""
+        """What follows from kernel name, op call and device, once per distinct combination."""
         name, device = self.records.dictionary("kLongName"), self.records.dictionary("gpu")
         costs = self._assumed_costs
         first, number = combinations(costs.work_of, name.index, device.index)
@@ -266,7 +266,7 @@ class Table:
 
     @cached_property
     def roofline(self) -> Roofline:
-        """Shares of the roofline, and what limits, per row."""
+        """Each row's share of the roofline, and what limits it."""
         number, classified = self.classified
         grid = self.records.dictionary("grid")
         blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0]).take(
@@ -289,12 +289,12 @@ class Table:
 
     @cached_property
     def measured(self) -> Measured:
-        """What counters measured of each row."""
+        """What counters measured for each row."""
         return Measured(self.records.dictionary("counters"))
 
     @cached_property
     def occupancy(self) -> Occupancy:
-        """How full each kernel's device could be."""
+        """Theoretical occupancy and waves of each kernel."""
         return occupancy_of(self.records, self.device_of)
 
     @property
@@ -304,14 +304,14 @@ class Table:
 
 
 _ABOVE = 1.05
-"""Times the peak: what is more cannot be, whatever the clock."""
+"""Multiple of the peak that no kernel can exceed, whatever the clock."""
 
 _MAX_OF_DEVICE = {
     "sm_count": ("sm_count", 1 << 14),
     "clock_hz": ("clock_hz", 100 * 10**9),
     "bandwidth_bytes_per_s": ("bandwidth", 10**15),
 }
-"""Far beyond what any GPU has: what is above, or below 0, was damaged."""
+"""Far beyond what any GPU has: a value above this, or below 0, was damaged."""
 
 
 def _possible(value: object, most: float) -> object:

@@ -73,7 +73,7 @@ class Condition:
 
 
 def conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
-    """Read conditions, several in a text with `and` between them.
+    """Parse conditions; a text may hold several, joined by `and`.
 
     Raises ValueError, with a line on what to write, if a condition is invalid.
     """
@@ -123,6 +123,6 @@ def _number(text: str) -> bool:
 
 
 def rows(table: Table, asked: Iterable[Condition]) -> Mask | None:
-    """Find the rows that fulfil all conditions; None, for all, where there are none."""
+    """Return a mask of the rows that fulfil all conditions; None if there are no conditions."""
     masks = [condition.rows(table) for condition in asked]
     return np.logical_and.reduce(masks) if masks else None

@@ -34,7 +34,7 @@ class PyprofCallback(TrainerCallback):
         self._interrupt(control)
 
     def on_prediction_step(self, *_: Any, **__: Any) -> None:  # noqa: ANN401, D102
-        self._range.interrupt()  # of an evaluation without a begin
+        self._range.interrupt()  # an evaluation begins without a callback
 
     def on_train_end(self, *_: Any, **__: Any) -> None:  # noqa: ANN401, D102
         self._range.interrupt()

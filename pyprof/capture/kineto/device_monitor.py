@@ -27,7 +27,7 @@ _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClock
 
 
 class Reading(NamedTuple):
-    """What a device reports at an instant; None for what it does not."""
+    """What a device reports at an instant; None for a value that it does not report."""
 
     power_w: float | None
     clock_mhz: float | None
@@ -137,7 +137,7 @@ class DeviceMonitor:
                 self._readings.append((time.time_ns(), self._devices.read()))
 
     def events(self, process: bytes) -> bytes:
-        """Return the readings as further events of a trace; `process` is its metadata."""
+        """Return the readings as further events of a trace, whose metadata is `process`."""
         match = _BASE.search(process)
         base_ns = int(match[1]) if match else 0
         written = (

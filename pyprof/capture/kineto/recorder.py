@@ -161,7 +161,7 @@ class Recorder:
                 self._end()
 
     def graph_begins(self) -> None:
-        """Record the capture of a graph: only then are the launches of its replays called.
+        """Record the capture of a graph: its ops are called only then, not in its replays.
 
         Outside the requested parts this is a separate recording, written beside the trace.
         """

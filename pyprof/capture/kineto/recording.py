@@ -61,7 +61,7 @@ class Recording:
         self._end = self._connect()
 
     def finish(self, path: Callable[[], Path]) -> Path | None:
-        """End it and write the recording to the path; None if it is empty.
+        """End the recording and write it to the path; return None if it is empty.
 
         Undoes every replacement made for the program.
         """
@@ -201,8 +201,8 @@ def count_steps(counter: StepCounter, stack: ExitStack) -> None:
 def script_range(start: Callable[[], Any], stop: Callable[[], Any]) -> Iterator[None]:
     """Intercept all ways to start and stop the script's range, with or without a GPU.
 
-    torch's NVTX ranges cannot be on together with torch.profiler, whose trace has the same
-    information: emit_nvtx does nothing.
+    emit_nvtx is made to do nothing: torch does not allow it together with torch.profiler, whose
+    trace has the same information.
     """
     places: list[tuple[Any, str, Callable[..., Any]]] = [
         (torch.cuda.profiler, "start", start),

@@ -92,7 +92,7 @@ class ScriptProfilers:
 
     @property
     def active(self) -> bool:
-        """Whether one is running."""
+        """Whether a profiler of the script is running."""
         return bool(self._active)
 
     def traces(self) -> tuple[Path, ...]:
@@ -101,7 +101,7 @@ class ScriptProfilers:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Intercept every way to start one and to export its trace, until the `with` ends."""
+        """Intercept every way to start a profiler and export its trace, until the `with` ends."""
         places: list[tuple[type, str, Callable[[Any], Callable[..., Any]]]] = [
             (profile, "_prepare_trace", self._preparing),
             (profile, "__exit__", self._leaving),
@@ -128,7 +128,7 @@ class ScriptProfilers:
         return prepare
 
     def _leaving(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap `__exit__`; also of one that is not running: torch would end any that is."""
+        """Wrap `__exit__`: even if its profiler is not running, torch would end the one that is."""
 
         def leave(profiler: Any, *error: object) -> Any:  # noqa: ANN401 - as the original
             if self._ours() or not profiler.enabled:
@@ -153,7 +153,7 @@ class ScriptProfilers:
             self._recorded(trace)
 
     def _exporting(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
-        """Note the path; for a compressed trace the temporary file, too, which will not stay."""
+        """Note the path; also that of a compressed trace's temporary file, which will not stay."""
 
         def export(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
             done = theirs(profiler, path, *args, **kwargs)

@@ -21,7 +21,7 @@ _COMPILED_KERNELS = {"TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1"}
 
 @contextmanager
 def quiet_kineto() -> Iterator[None]:
-    """Prepare a profiler in here: Kineto stays silent, and the environment unchanged.
+    """Keep Kineto silent and the environment unchanged while a profiler is prepared.
 
     Some versions of torch import Inductor then, which sets a variable and warning filters.
     """
@@ -40,7 +40,7 @@ def show_compiled_kernels() -> None:
 
 @contextmanager
 def _variables_set(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables that the user has not set; then undo all changes of environment and filters."""
+    """Set variables that the user has not set; then remove all new ones, and restore filters."""
     before = dict(os.environ)
     os.environ.update({**variables, **before})
     try:

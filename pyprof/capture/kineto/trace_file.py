@@ -1,7 +1,7 @@
 """The trace file: recording windows of torch.profiler exported, joined and compressed.
 
-Between two windows stand the profiler calls that end the one and begin the other, as Nsight Systems
-and nvprof record them.
+Between two windows are the profiler calls that end one and begin the other, as Nsight Systems and
+nvprof record them.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def join_trace_windows(
             blocks = range(first, last, _BLOCK)
             target.writelines(text[start : min(start + _BLOCK, last)] for start in blocks)
             before, rest, header = marks, rest or text[last:], header or text[:first]
-    target.write(more(header + rest))  # older torch records there when time begins
+    target.write(more(header + rest))  # older torch records its base time after the events
     target.write(rest)
 
 

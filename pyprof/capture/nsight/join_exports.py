@@ -1,7 +1,7 @@
 """Joins exports of Nsight Systems, one per recording window, into a single one.
 
-Between two windows stand the profiler calls that end the one and begin the other, as in a joined
-trace of torch.profiler.
+Between two windows are the profiler calls that end one and begin the other, as in a joined trace of
+torch.profiler.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
 
 
 def _end(request: Request) -> str:
-    """Return what follows a window: nothing, or as many more as the script starts."""
+    """Return the value of `--capture-range-end`: stop after one window, or repeat."""
     once = request.steps is not None and request.steps.repeat == 1
     return "stop" if once else "repeat"
 

@@ -43,8 +43,8 @@ _WORK = ("kernel_dispatch", "memory_copy")
 def command(rocprofv3: str, request: Request, results: Path, folder: Path) -> list[str]:
     """Return the command line of rocprofv3, which writes to `results`.
 
-    The script's process reports in `folder`. It is recorded between the calls that start and stop a
-    range if it may make any.
+    The script's process reports in `folder`. With steps to record, or if the script may start a
+    range, only what is between the start and the stop is recorded.
     """
     ranged = not request.whole and (
         request.steps is not None or mentions_range(script.source(request.target))

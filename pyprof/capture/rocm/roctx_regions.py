@@ -1,6 +1,6 @@
 """The range to profile under rocprofv3: ROCTx calls in place of the CUDA profiler's.
 
-With --selected-regions rocprofv3 records between roctxProfilerResume and roctxProfilerPause alone.
+With --selected-regions rocprofv3 records only between roctxProfilerResume and roctxProfilerPause.
 On ROCm torch.cuda.profiler.start() does nothing, so that it can be that call.
 """
 
@@ -36,8 +36,8 @@ def _calls() -> tuple[Callable[[int], object], Callable[[int], object]] | None:
 def torch_regions(*, of_script: bool) -> Iterator[None]:
     """Have torch.cuda.profiler.start() and stop() begin and end a region of ROCTx.
 
-    `of_script`: so do the other ways to start a range, which may be several for one range; else
-    only the calls of those who count steps.
+    With `of_script`, so do all other ways to start and stop the script's range; one range may use
+    several. Else only these two calls do, which the counting of steps makes.
     """
     calls = _calls()
     if calls is None:
@@ -58,7 +58,7 @@ def torch_regions(*, of_script: bool) -> Iterator[None]:
 
 
 class _Region:
-    """Resumes and pauses the profiler, each once."""
+    """Resumes and pauses the profiler; a repeated call has no effect."""
 
     def __init__(self, resume: Callable[[int], object], pause: Callable[[int], object]) -> None:
         self._resume, self._pause = resume, pause

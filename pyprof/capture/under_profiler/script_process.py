@@ -109,7 +109,7 @@ def _write_snapshot(path: Path | None) -> None:
 
 
 def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
-    """Start and stop the profiler's range by steps; without a GPU none is waited for."""
+    """Start and stop the profiler's range by steps; does nothing without a GPU."""
     import torch  # noqa: PLC0415
 
     if not torch.cuda.is_available():
@@ -130,7 +130,7 @@ def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
 def _capture_until_a_range(gave_way: Path) -> None:
     """Start nsys's range at the script's first use of the GPU.
 
-    Once the script starts one of its own, end the recording until then, and leave a file.
+    When the script starts a range of its own, this one ends, and the file `gave_way` is left.
     """
     import torch  # noqa: PLC0415
 

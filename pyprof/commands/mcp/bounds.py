@@ -1,4 +1,4 @@
-"""Answers of a size that an agent can read: long lists and texts are cut, and it is noted."""
+"""Answers of a size that an agent can read: long lists and texts are cut, as the answer notes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAX_LIMIT = 500
 _MAX_TEXT = 2000
 """Maximum characters of a text; names of kernels, and stacks, can be longer."""
 _FINDINGS = 3
-"""Entries of evidence."""
+"""Maximum entries of evidence."""
 _WORDS = 64
-"""Maximum length of lists of numbers or of a few words each, or `limit`."""
+"""Maximum length of lists of numbers or short texts, unless `limit` is larger."""
 _WORD = 40
 
 

@@ -35,7 +35,7 @@ Limit: TypeAlias = Annotated[
 ]
 
 _FORMER = {"captures": "file", "capture": "file", "recordings": "file", "a": "before", "b": "after"}
-"""Names that tools had; they go on working, unlisted."""
+"""Former names of parameters: they still work, but are not listed."""
 _KINDS = {int: "a whole number", str: "a text", str | list[str]: "a text, or a list of texts"}
 
 
@@ -52,9 +52,9 @@ def described(tool: Callable[..., Any]) -> Mapping[str, tuple[Any, str]]:
 
 
 def with_present_names(tool: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with former names replaced. Raises ValueError for a name that is none.
+    """Return arguments with former names replaced. Raises ValueError for an unknown name.
 
-    The error names the right ones, as does that for a missing argument.
+    The error lists the right names, as does the one for a missing argument.
     """
     parameters = inspect.signature(tool).parameters
     arguments: dict[str, Any] = {}

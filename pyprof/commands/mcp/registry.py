@@ -41,7 +41,7 @@ def running_tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 def _guarded(function: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Return the tool with errors that the caller can fix as ToolUseError, one call at a time."""
+    """Wrap a tool: one call at a time; errors that the caller can fix become ToolUseError."""
 
     @wraps(function)
     def guarded(**given: Any) -> Answer:  # noqa: ANN401 - the tool's own

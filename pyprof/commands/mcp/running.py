@@ -1,4 +1,4 @@
-"""The tools that run a script, for clients that the user allows it."""
+"""The tools that run a script, for clients that the user allows to."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def server(roots: Sequence[str] = (), *, allow_run: bool = False) -> MCPServer:
     by_name = {tool.__name__: tool for tool in offered}
 
     class Server(MCPServer):
-        """Answers a wrong parameter with the right ones."""
+        """Answers a wrong parameter with an error that names the right ones."""
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:  # noqa: ANN401 - the SDK's
             tool = by_name.get(name)
@@ -77,7 +77,7 @@ def server(roots: Sequence[str] = (), *, allow_run: bool = False) -> MCPServer:
 
 
 def _served(tool: Callable[..., Answer], roots: Sequence[str]) -> Callable[..., Any]:
-    """Return what the SDK calls: parameters have descriptions, and answers are short texts, too.
+    """Return the function that the SDK calls: with described parameters, and answers also as text.
 
     Errors that the client can fix are reported; others stay without details.
     """

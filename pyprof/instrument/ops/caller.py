@@ -109,7 +109,7 @@ def run_as(frame: FrameType) -> Run:
 def _namespace(frame: FrameType) -> dict[str, Any]:
     """Return the module's globals, which `warnings` uses to identify it.
 
-    Without a module only its name: all its globals would be kept alive.
+    If no loaded module has them, only its name: else all these globals would be kept alive.
     """
     name = frame.f_globals.get("__name__")
     module = sys.modules.get(name) if isinstance(name, str) else None

@@ -114,7 +114,7 @@ class Op:
         _CALL.__set__(self, _call_of(self))
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # noqa: ANN401 - what isinstance() shall believe
+    def __class__(self) -> Any:  # noqa: ANN401 - what isinstance() is to see
         return type(self.__dict__["__wrapped__"])
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the original
@@ -180,10 +180,10 @@ def _call_of(op: Op) -> Callable[..., Any]:
 def call_packed(op: Op) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Return a function that calls an op with its arguments as a tuple and a dict.
 
-    It must be called from what the program calls: the second frame outwards counts as the user's.
+    To be called by the function that the program calls: the caller's caller counts as the user's.
     """
     packed = op.__dict__.get("_pyprof_packed")
-    if packed is not None:  # of what is written in Python
+    if packed is not None:  # the original is written in Python
         return packed  # type: ignore[no-any-return]
     call = _CALL.__get__(op)
     return hide_frames(lambda args, kwargs: call(*args, **kwargs))

@@ -153,7 +153,7 @@ NAMES: Mapping[str, frozenset[str]] = {
 
 
 def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
-    """Return the function that writes a function's markers; collectives' have more to record."""
+    """Return the function that writes a function's markers; collectives have their own."""
     if name not in NAMES.get(mod, ()):
         return op_text
     if name == _BATCH:

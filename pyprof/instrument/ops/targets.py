@@ -1,8 +1,9 @@
 """What is wrapped: all that torch lists as overridable, with additions and exclusions.
 
-torch lists the functions that a tensor subclass may override: its ops and some more. Added are what
-that list leaves out for taking no tensor (factories), in-place variants, and private families that
-launch work (optimizers' multi-tensor kernels, scaled and grouped matrix products).
+torch lists the functions that a tensor subclass may override: its ops and some more. Added are
+functions that the list leaves out because they take no tensor (factories), in-place variants, and
+private families that launch work (optimizers' multi-tensor kernels, scaled and grouped matrix
+products).
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ _NO_WORK = _words("""
     """)
 """Launch nothing, forward or backward: queries and views.
 
-Also `backward`, whose nodes have ranges of their own, and what calls Python per element.
+Also `backward`, whose nodes have ranges of their own, and functions that call Python per element.
 """
 
 _UTILITIES = _words("""

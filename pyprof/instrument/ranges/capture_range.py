@@ -172,7 +172,7 @@ def step() -> None:
     """Mark the end of a training step: reports count and compare steps, `--steps` chooses them.
 
     Any profiler that records now has the mark in its capture. Works inside any range, and costs
-    next to nothing if no profiler is.
+    next to nothing if no profiler records.
     """
     if capturing():  # a step that is captured into a CUDA graph ends when it is replayed
         return

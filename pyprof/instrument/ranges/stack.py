@@ -1,9 +1,9 @@
 """The trace marker of a call: `file:line` of the user's frames, built once per distinct stack.
 
 Inspecting thirty frames costs more than the rest of a marker. So the walk ends at the innermost
-wrapped op or module that is still running: outwards of it nothing changes meanwhile. And most calls
-come the same way as the last one from the same instruction: a stack is compared with that one
-first, and looked up among all only if it differs.
+wrapped op or module that is still running: the frames outside it do not change meanwhile. And most
+calls have the same stack as the last one from the same instruction: a stack is compared with that
+one first, and looked up among all only if it differs.
 
 Nor does anything change outwards of a frame while it runs. So what was found there is noted on the
 frame itself, with the stacks that begin there, and not inspected again while it runs. With few
@@ -39,7 +39,7 @@ MAX_WALK = 192
 MAX_FRAMES = 48
 """User frames written out, the innermost ones."""
 _MAX_INSPECTED = 4
-"""Up to here, inspecting frames is as fast as writing notes: a call of a module has so many."""
+"""Up to here, inspecting frames is as fast as writing notes: a module's call has this many."""
 _MAX_STACKS = 8192
 """Cached stacks; the cache is cleared when full."""
 

@@ -29,7 +29,7 @@ class AttributedCall:
     """None if no text names an op, as `reason` then states."""
     direction: str
     dtype: str | None
-    """Stands for dtypes that the call's text does not hold."""
+    """Used where the call's text lacks dtypes."""
     position: int
     """Which of a row's `callIds` is the call's; OWN if none."""
     reason: str = ""
@@ -85,7 +85,7 @@ PRODUCTS = frozenset({"gemm", "conv"})
 """Families whose arithmetic is one matrix product or convolution."""
 
 MOVES = frozenset({"copy", "fill", "index", "embedding", "resample"})
-"""Families whose kernels may move elements without a look at what they are."""
+"""Families whose kernels may move elements regardless of their type."""
 
 
 def family(work: AttributedCall) -> str:

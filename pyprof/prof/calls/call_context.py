@@ -1,10 +1,12 @@
 """What is known of op calls besides their recorded arguments.
 
-That is the model, and the requests of a serving step: only calls whose cost depends on them are
-kept apart. It is the shape of a forward op's result, by its backward node: emit_nvtx and older
-traces leave out strides and paddings, without which nobody knows how large a convolution's result
-was, but the gradient that comes into its backward node is as large. And it is the sizes of
-collectives, which torch.profiler writes on a kernel of NCCL, where the op around it has no shapes.
+* The model, and the requests of a serving step: only calls whose cost depends on those requests are
+  kept apart by step.
+* The shape of a forward op's result, from its backward node: emit_nvtx and older traces leave out
+  strides and paddings, without which the size of a convolution's result is unknown, but the
+  gradient that enters its backward node is of the same size.
+* The sizes of collectives, which torch.profiler writes on a kernel of NCCL, where the op around it
+  has no shapes.
 """
 
 from __future__ import annotations
@@ -75,10 +77,10 @@ def _layers(
     contexts: Sequence[KernelContext],
     model: ModelConfig | None,
 ) -> IntArray:
-    """Return which of the model's layers with attention each row is of; -1 if unknown.
+    """Return which of the model's layers with attention each row belongs to; -1 if unknown.
 
-    Their calls in a step follow each other as the layers do: so the n-th is the n-th's, if the
-    step has one for each layer. `step` is the number of each row's step; 0 for none.
+    Attention is called in the order of the layers: if a step has one call per layer, the n-th call
+    is that of the n-th layer. `step` is the number of each row's step; 0 for none.
     """
     layer = np.full(len(number), -1)
     count = len(model.windowed) if model is not None and model.windowed else 0
@@ -105,7 +107,7 @@ def _layers(
 
 
 def _first_rows(number: IntArray) -> Int64Array:
-    """Return the first row that has the number of each row."""
+    """Return, for each row, the first row with the same number."""
     _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
     return first[inverse]
 
@@ -123,9 +125,10 @@ def _is_attention(said: Statement) -> bool:
 
 
 def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
-    """Number of ranks that layers are divided among: the model's heads over those of a query.
+    """Return how many ranks layers are divided among: the model's heads over those of a query.
 
-    1 where no attention of [tokens, heads, head] was recorded, or it does not divide them.
+    1 unless the recorded queries, [tokens, heads, head size], have one number of heads, and it
+    divides the model's.
     """
     calls = {call for each in contexts for said in each.statements if (call := _by_step(said))}
     shapes = {value.shape for call in calls for value in call.args[:1] if isinstance(value, Tensor)}
@@ -137,7 +140,7 @@ def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
 
 
 def _by_step(said: Statement) -> Call | None:
-    """Return the call if its cost depends on its step; else None."""
+    """Return the call if its cost depends on the requests of its step; else None."""
     call = None if said.kind == Kind.OP else said.call
     model = registry.find(call) if call is not None else None
     return call if model is not None and model.by_step else None
@@ -183,7 +186,7 @@ def _lacks(work: AttributedCall) -> bool:
 
 
 def _sequences(records: Records) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Number rows by process and sequence number, and mark those with exactly one of each."""
+    """Number rows by process and sequence number; mark those with exactly one such number."""
     column = records.arrow("seqId")
     alone = np.diff(column.offsets.to_numpy()) == 1
     sequence = np.full(records.rows, -1)
@@ -212,7 +215,7 @@ _OPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "scatter": ("scatter", _BOTH),
     }
 )
-"""By kind: an op whose formula costs it, and which amounts are its arguments."""
+"""By kind of collective: the op whose formula costs it, and the amounts that are its arguments."""
 
 
 def with_collectives(

@@ -29,9 +29,9 @@ def number(
     """
     if around(records) is None:
         return _runs(records, work_of, computes)
-    own = -1 - np.arange(len(ids), dtype=np.int32)  # numbers that no id is
+    own = -1 - np.arange(len(ids), dtype=np.int32)  # no id is negative
     first, call = distinct(np.where(ids < 0, own, ids))
-    # Rows of one call in different surroundings work for the same: it is costed once.
+    # Rows of one call in different contexts usually do the same work: it is costed once.
     number_of_work: dict[object, int] = {}
     same = [
         number_of_work.setdefault(
@@ -58,17 +58,17 @@ def chosen(records: Records, works: list[AttributedCall], work_of: IntArray) -> 
 
 
 def outermost(records: Records, call: IntArray) -> IntArray:
-    """Number the calls that give rows their op's name: the outermost around each.
+    """Number the calls that rows are named after: the outermost call around each.
 
-    An optimizer's step is one, although each op inside is costed by itself. `call` numbers those,
-    and is used for rows in no call, and in files that do not record which calls are around rows.
+    An optimizer's step is one, although each op inside is costed by itself. `call` numbers the
+    costed calls; it is used for rows in no call, and for files that do not record enclosing calls.
     """
     ids = around(records)
     if ids is None:
         return call
     offsets, members = ids
     inside = np.diff(offsets) > 0
-    number = -1 - call.astype(np.int64)  # which no id is
+    number = -1 - call.astype(np.int64)  # no id is negative
     if inside.any():
         number[inside] = np.minimum.reduceat(members, offsets[:-1][inside])
     return distinct(number)[1]
@@ -133,7 +133,7 @@ def _of_one_node(records: Records) -> NDArray[np.bool_]:
 
 def _period(names: list[int]) -> int:
     """The period with which names repeat to the end; their number if they do not."""
-    border = [0] * len(names)  # Knuth, Morris, Pratt: the longest start that is an end as well
+    border = [0] * len(names)  # KMP failure function: longest proper prefix that is a suffix
     for at in range(1, len(names)):
         length = border[at - 1]
         while length and names[at] != names[length]:
@@ -166,7 +166,7 @@ def nested_products(
     if not len(outer):
         return np.zeros((0, 2), np.int64)
     number = call[np.flatnonzero(charged)[first]]
-    # The nearest outer one is the last of a row's: it is charged less by those around it in turn.
+    # The nearest outer call is a row's last one; it is itself deducted from those around it.
     rows, around = np.searchsorted(offsets, outer, "right") - 1, members[outer]
     nearest = np.append(rows[1:] != rows[:-1], [True])
     pairs = np.stack([call[rows[nearest]], number[np.searchsorted(ids, around[nearest])]], axis=1)
@@ -174,9 +174,9 @@ def nested_products(
 
 
 def exclusive_totals(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64Array:
-    """Take from each outer call's total those of the calls inside it; never below 0.
+    """Subtract from each outer call's total those of the calls inside it; never below 0.
 
-    MISSING if that of a call inside is not known: then how much is left is not known either.
+    MISSING if the total of a call inside is unknown: then so is what is left.
     """
     if not len(pairs):
         return total
@@ -200,7 +200,7 @@ def unknown_inside(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int6
 def propagate_unknown(
     reason_of: IntArray, total: Int64Array, call: IntArray, pairs: Int64Array, offset: int
 ) -> None:
-    """Point rows that are unknown for a call inside theirs to its reason, `offset` further on."""
+    """Point rows made unknown by a call inside theirs to that call's reason, plus `offset`."""
     inner = unknown_inside(total, call, pairs)
     rows = (inner >= 0) & (total != MISSING)
     reason_of[rows] = offset + _by_call(reason_of, call)[inner[rows]] % offset
@@ -213,29 +213,29 @@ def _by_call(total: IntArray, call: IntArray) -> Int64Array:
 
 
 # The gradient of a loss or of an embedding is as large as its input. A fill or memset writes zeros
-# there, and the op's own kernel touches but a few elements: with the whole gradient it would seem
-# to be many times faster than memory.
+# there, and the op's own kernel touches only a few elements: charged with the whole gradient, it
+# would seem many times faster than memory.
 #
-# A product's bias may be copied into the result before, added to it after, or its gradient summed
-# by a kernel of its own. That moves the bias and what it is added to or is the sum of.
+# A product's bias may be copied into the result first, or added to it afterwards, or its gradient
+# summed, by a separate kernel. That kernel moves the bias, and what it is added to or the sum of.
 SPARSE = frozenset({"loss", "index", "embedding"})
 """Families whose gradients' kernels may leave most of a result as a fill before them wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FillCosts:
-    """Rows that fill memory, and rows that may rely on it. All arrays: one a row."""
+    """Rows that fill memory, and rows that may rely on it. Arrays have one value per row."""
 
     call: IntArray
     """Number of the op call that a row works for."""
     part: Int64Array
-    """Bytes that a fill writes of the call's, or the kernel of its bias moves."""
+    """Bytes of the row's call that a fill writes, or that the kernel of its bias moves."""
     weight: Int64Array
     """A row's part in the cost of its call, where there can be such a kernel; else 0."""
     own: Mask
     """Memsets, and kernels of an op that fills: they have bytes of their own."""
     helps: Int64Array
-    """Weight of the kernels that do so for such a call without an op of their own."""
+    """Weight of the fills and bias kernels that serve such a call without an op of their own."""
 
     def charge(
         self,

@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
     usable: bool
     """Whether its formula has a result; the first such call is the choice."""
     reason: str
-    """Why it cannot."""
+    """Why it is not usable."""
 
 
 def candidates(context: KernelContext) -> Iterator[Candidate]:
@@ -115,8 +115,8 @@ def _gpu_candidates(context: KernelContext) -> Iterator[AttributedCall]:
 def _cpu_candidates(context: KernelContext) -> list[AttributedCall]:
     """The enclosing calls, outermost first; in a backward pass, then those of the forward op.
 
-    Of the forward's, that counts to which the node belongs, with what called it from Python: an op
-    around other ops may have several nodes.
+    Of the forward op's calls, only the one that the node belongs to counts, with its marker if no
+    other PyTorch range is around it: an op around other ops may have several nodes.
     """
     candidates = list(_candidates(context))
     own = [work for work in candidates if work.direction == FPROP]
@@ -131,11 +131,11 @@ STOPPED = "stopped: gradient checkpointing needed no more than what ran before i
 def _outermost(
     calls: Sequence[AttributedCall], around: Sequence[Statement]
 ) -> list[AttributedCall]:
-    """Choose among the calls around a row, the deepest first, which stand at positions of `around`.
+    """Return those calls around a row that may be charged, the outermost first.
 
-    Given back are those that may be charged, the outermost first. Not those that were left before
-    they ran to the end, nor those on a tensor of functorch: they hide the sizes of a batch, and may
-    stand for several ops. What it calls shows all.
+    `calls` are the deepest first, at positions of `around`. Left out are calls that stopped before
+    their end, and calls on a tensor of functorch: these hide the sizes of a batch, and may stand
+    for several ops. What functorch calls inside shows all.
     """
     ran = [*takewhile(lambda work: not around[work.position].is_stopped, calls)]
     functorch_call = innermost([work.call for work in ran])
@@ -242,9 +242,9 @@ def _dtype(context: KernelContext) -> str | None:
 
 
 def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
-    """Find the deepest call that a layer made, the deepest first: its place, and what it is.
+    """Find the deepest call that a layer of functorch made: its index, and its own arguments.
 
-    None if no layer shows.
+    `calls` are the deepest first. None if no layer shows.
     """
     for index, (inner, outer) in enumerate(pairwise(calls)):
         if inner is None or outer is None:
@@ -300,8 +300,8 @@ def with_expanded_strides(call: Call, node: Statement) -> Call:
 def _strides(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...] | None:
     """Strides that expand one shape to another, 0 along repeated dimensions; None if impossible.
 
-    Dimensions of the small one that a mean took away stand nowhere in it: the others are matched
-    from the last on.
+    Dimensions that a mean removed are absent from the small shape: the others are matched from the
+    last on.
     """
     left = [size for size in small if size != 1]
     stride, step = [], 1

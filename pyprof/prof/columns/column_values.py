@@ -1,4 +1,4 @@
-"""Values of columns as Arrow arrays, one a row: texts as dictionaries, null if unknown."""
+"""Values of columns as Arrow arrays, one per row: texts as dictionaries, null if unknown."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def standard_errors(table: Table, *counters: str) -> pa.Array:
 
 
 def spelt(coded: DictionaryColumn, spell: Callable[..., str | None]) -> pa.Array:
-    """Spell each distinct value once; a null stays null."""
+    """Format each distinct value once; a null stays null."""
     spelt = [spell(value) if value is not None else None for value in coded.values]
     return DictionaryColumn(coded.index, spelt).numbered()
 
 
 def spelt_lists(lists: pa.Array) -> pa.Array:
-    """Spell lists of numbers with commas; null for none."""
+    """Format lists of numbers with commas; null for an empty list."""
     flat = lists.values.cast(pa.string())
     spelt = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, flat, mask=lists.is_null()), ",")
     return pc.if_else(pc.equal(spelt, ""), None, spelt)
 
 
 def commas(numbers: Sequence[int]) -> str | None:
-    """Spell numbers with commas; None for none."""
+    """Format numbers with commas; None if there are none."""
     return ",".join(map(str, numbers)) or None
 
 
@@ -102,7 +102,7 @@ def ops(table: Table) -> pa.Array:
 
 
 def params(costs: Costs) -> pa.Array:
-    """Spell what the cost of each row's op call was computed from."""
+    """Format what the cost of each row's op call was computed from."""
     texts = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
              for params in costs.params]  # fmt: skip
     return DictionaryColumn(costs.params_of, texts).numbered()

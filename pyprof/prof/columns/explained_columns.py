@@ -72,7 +72,7 @@ def _label(rate: object) -> str | None:
 def reasons(table: Table) -> pa.Array:
     """Say why a row's time or cost is not known; else how its Tensor Core use was decided.
 
-    Before it stands what is known of a row that ran faster than its device can.
+    For a row that ran faster than its device can, a possible cause comes first.
     """
     costs, (number, classified) = table.costs, table.classified
     reason = _first(
@@ -188,7 +188,7 @@ _Sizes = tuple[int | None, int | None, int | None]
 def _product(kind: str, params: Mapping[str, object]) -> tuple[_Sizes, int]:
     """M, N, K and number of groups of the matrix product that an op is; None if unknown.
 
-    A convolution's N is its batch, and its K the output channels: they mean other things here.
+    A convolution calls its batch N and its output channels K: these are not the product's.
     """
     sizes = {name: value for name, value in params.items() if isinstance(value, int)}
     if kind == "gemm":

@@ -30,10 +30,10 @@ def autotuning_trials(
     """Mask of the rows that were only tried.
 
     `conv` are the kernels of convolutions, `computes` those that could do their arithmetic. A call
-    is a benchmark if the last call of the same op text on the same device runs fewer kernels, and
-    this call ran all of those, too, in the same order, after at least MIN_TRIED others that could
-    compute, one of them of another name. Without a later call to compare with, nothing is a trial.
-    Rows are in the order in which they ran.
+    is a benchmark if the last call of the same op text, in the same process and on the same device,
+    runs fewer kernels, and this call ran all of those, too, in the same order, besides at least
+    MIN_TRIED others that could compute, one of them of another name. Without a later call to
+    compare with, nothing is a trial. Rows are in the order in which they ran.
     """
     is_trial = np.zeros(len(call), bool)
     name = records.dictionary("kLongName").index
@@ -78,7 +78,7 @@ def _rows(chosen: Int64Array, first: Int64Array, count: Int64Array, place: int) 
 
 
 def _last_run(names: Sequence[int], model: Sequence[int]) -> list[int] | None:
-    """Find the last places in `names` that hold `model` in its order; None if there are none."""
+    """Find the last indices of `model` as a subsequence of `names`; None if it is not one."""
     positions: list[int] = []
     index = len(names)
     for wanted in reversed(model):

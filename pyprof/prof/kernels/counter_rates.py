@@ -64,7 +64,7 @@ def energy_j(table: Table) -> Floats:
 
 
 def peak_clock_hz(table: Table) -> Floats:
-    """The clock at which each row's peak FLOP/s holds, Hz; NaN if the peak is of no clock."""
+    """The clock at which each row's peak FLOP/s holds, Hz; NaN if the peak has no known clock."""
     given = table.override
     if given.peak_flops is not None or given.measured:
         return np.full(table.records.rows, math.nan)

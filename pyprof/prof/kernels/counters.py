@@ -42,7 +42,7 @@ class Measured:
 
     @cached_property
     def source(self) -> list[str | None]:
-        """The source of each distinct entry; None for no row's, which is last."""
+        """The source of each distinct entry, then None for rows without counters."""
         sources = [entry.get(_TEXT) for entry in self._entries]
         return [*(text if isinstance(text, str) else None for text in sources), None]
 
@@ -76,7 +76,7 @@ class Measured:
 
 
 _SURE_PCT = 1.0
-"""From this activity of Tensor Cores on, halves alone do not explain it."""
+"""From this activity of Tensor Cores on, FMAs of halves alone cannot explain it."""
 
 
 def _number(value: object) -> float:
@@ -95,7 +95,7 @@ def rounded(values: Floats) -> Int64Array:
 
 
 def with_counters(via: DictionaryColumn, measured: Measured) -> DictionaryColumn:
-    """Say after how a row's op was found that, and how, it was measured."""
+    """Append to how each row's op was found whether the row was measured or sampled."""
     if not measured.any:
         return via
     how = [_VIA.get(source or "") for source in measured.source]

@@ -114,7 +114,7 @@ _WORDS = tuple(
 
 @by_name
 def family_of_kernel(name: str) -> str:
-    """Name the family of a kernel, or copy, by its full name; `other` where that is silent."""
+    """Name the family of a kernel, or copy, by its full name; `other` if it shows none."""
     kind = role(name)
     if kind not in (Role.COMM, Role.MEMCPY, Role.MEMSET, Role.COPY):
         path = split(name).path
@@ -133,7 +133,7 @@ _QUANTIZES = re.compile(
     r"[qQ]uant(?:ize)?(?:_|$|[A-Z])|scaled_fp8|per_token_group|to_fp4|cast_transpose"
     r"|block_scaled_\w*cast"
 )
-"""Words that are also in the names of norms and products, which do more than that."""
+"""Words for quantization; also in the names of norms and products, which do more than that."""
 
 
 def families(table: Table) -> DictionaryColumn:

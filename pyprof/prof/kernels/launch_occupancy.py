@@ -39,7 +39,7 @@ class Limits(NamedTuple):
     warps: int
     blocks: int
     smem_bytes: int
-    """At most, whatever is left to the L1 cache."""
+    """The maximum, whatever that leaves to the L1 cache."""
     parts: int = 4
     """Sub-partitions, each with its own registers."""
     smem_unit_bytes: int = 128
@@ -187,7 +187,7 @@ def _kernels(records: Records) -> Mask:
 
 
 def _product(sizes: DictionaryColumn) -> Int64Array:
-    """Multiply x, y and z; MISSING if there are none, or none that a device could start."""
+    """Multiply x, y and z; MISSING if not recorded, or more than a device could start."""
     products = [math.prod(value) if value else MISSING for value in sizes.values]
     possible = [value if 0 < value < _MAX_COUNT else MISSING for value in products]
     return np.array([*possible, MISSING], np.int64).take(sizes.index)

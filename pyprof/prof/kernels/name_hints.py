@@ -30,13 +30,13 @@ def agreed_value(group: IntArray, value: IntArray) -> IntArray:
     return np.asarray(np.where(least == most, most, 0)[group])
 
 
-# emit_nvtx writes sizes, but no types and no flags: without this, many FLOPs would be known and no
-# bytes, and nothing of batch norm.
+# emit_nvtx writes sizes, but no types and no flags: without these hints, many ops would have known
+# FLOPs but unknown bytes, and batch norm would have neither.
 _T = TypeVar("_T")
 
 
 class NameHints(NamedTuple):
-    """What the names of an op call's kernels agree on; None for nothing."""
+    """What the names of an op call's kernels agree on; None if unknown."""
 
     dtype: str | None = None
     """Type of the floating tensors, as torch names it."""
