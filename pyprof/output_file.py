@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import sys
 from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
@@ -46,7 +47,7 @@ def open_output(target: str) -> Iterator[BinaryIO]:
             handle, name = atomic_files.create_temp(path)
         with os.fdopen(handle, "wb") as file:
             yield file
-        _as_created(Path(name))
+        Path(name).chmod(_permissions(path))
         output_guard.check_writable(target)  # again: it may have appeared since
         os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
     except OSError as error:
@@ -153,11 +154,13 @@ def _stream(target: str) -> Iterator[BinaryIO]:
         raise _unwritable("stdout" if target == STDOUT else target, error) from None
 
 
-def _as_created(path: Path) -> None:
-    """Set the permissions that an ordinary new file has."""
+def _permissions(path: Path) -> int:
+    """Return the mode of the file that is replaced, else that of an ordinary new file."""
+    if path.exists():
+        return stat.S_IMODE(path.stat().st_mode)
     mask = os.umask(0)
     os.umask(mask)
-    path.chmod(0o666 & ~mask)
+    return 0o666 & ~mask
 
 
 def _unwritable(target: str, error: OSError | int) -> PyprofError:

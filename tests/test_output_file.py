@@ -13,7 +13,6 @@ from pyprof.errors import PyprofError
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
 @pytest.mark.parametrize("linked", [True, False])
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path, *, linked: bool) -> None:
-    """-o /dev/null keeps the device; a link stays a link, and its target is written."""
     target, given = tmp_path / "net.dict", tmp_path / "given.dict"
     os.mkfifo(target)
     given.symlink_to(target)
@@ -32,7 +31,6 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path, *, linked: bool) 
 
 @pytest.mark.parametrize("error", [PyprofError("no"), ValueError("no"), KeyboardInterrupt()])
 def test_a_failure_leaves_no_partial_file(error: BaseException, tmp_path: Path) -> None:
-    """However writing ends, the old file stays, and no other is left."""
     target = tmp_path / "net.dict"
     target.write_bytes(b"old")
 
@@ -48,12 +46,21 @@ def test_a_failure_leaves_no_partial_file(error: BaseException, tmp_path: Path) 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
 def test_an_output_has_ordinary_permissions(tmp_path: Path) -> None:
-    """As if made by `open`."""
     (tmp_path / "ordinary").touch()
     with output_file.open_output(str(tmp_path / "net.dict")) as file:
         file.write(b"whole")
     modes = {os.stat(path).st_mode for path in tmp_path.iterdir()}  # noqa: PTH116
     assert len(modes) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
+def test_a_replaced_output_keeps_its_permissions(tmp_path: Path) -> None:
+    target = tmp_path / "net.dict"
+    target.touch()
+    target.chmod(0o600)
+    with output_file.open_output(str(target)) as file:
+        file.write(b"secret")
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"secret", 0o600)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,6 @@ def test_an_output_has_ordinary_permissions(tmp_path: Path) -> None:
      (["myhost_42.1690000000000.pt.trace.json"], "42.report.html")],
 )  # fmt: skip
 def test_an_output_is_named_after_its_input(inputs: list[str], name: str) -> None:
-    """Without folders, capture suffixes, hosts and secrets; several have a name of their own."""
     assert output_file.named_after(inputs, "report.html") == name
 
 
