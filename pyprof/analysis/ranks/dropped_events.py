@@ -62,19 +62,15 @@ def _realigned(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
     one, other = _sides(start)
     at[:other] = np.arange(start, start + other)
     while True:
-        matching_run = pair.matching_run(one, other)
-        at[other : other + matching_run] = np.arange(one, one + matching_run)
-        if matching_run == pair.common(one, other):
-            at[other + matching_run :] = np.arange(one + matching_run, one + len(at) - other)
+        run = pair.matching_run(one, other)
+        at[other : other + run] = np.arange(one, one + run)
+        if run == pair.common(one, other):
+            at[other + run :] = np.arange(one + run, one + len(at) - other)
             return at
-        find_skip = (
-            pair.find_skip(one + matching_run, other + matching_run)
-            if matching_run >= _MIN_RUN
-            else None
-        )
-        if find_skip is None:
+        skip = pair.find_skip(one + run, other + run) if run >= _MIN_RUN else None
+        if skip is None:
             return None
-        one, other = one + matching_run + find_skip[0], other + matching_run + find_skip[1]
+        one, other = one + run + skip[0], other + run + skip[1]
 
 
 def _sides(start: int) -> tuple[int, int]:
