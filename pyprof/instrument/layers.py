@@ -94,7 +94,8 @@ class Names:
         key = id(module)
         if len(known) >= _MAX_KNOWN:
             known.clear()
-        name = known[key] = ModuleName(module, path, lambda gone: _drop(known, key, gone))
+        # bound, since Python clears a module's globals at its end, before the last weak references
+        name = known[key] = ModuleName(module, path, functools.partial(_drop, known, key))
         return name
 
     def _path(self, module: Module) -> str:

@@ -1,19 +1,16 @@
 """Tests of pyprof.instrument.layers and names."""
 
-from __future__ import annotations
-
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from pyprof import marker
+from pyprof.instrument import layers
 from pyprof.instrument.layers import Names
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
+from tests.instrument.conftest import Recorder
 
 
 class Block(nn.Module):
@@ -40,7 +37,17 @@ class Two(nn.Module):
         return self.decoder(self.encoder(x))
 
 
-def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) -> None:
+def test_a_module_that_outlives_our_globals_ends_silently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of Python, which reports what fails in a weak reference's callback."""
+    names, module = Names(), nn.Identity()
+    names.name(module, None)
+    monkeypatch.setattr(layers, "_drop", None)
+    del module
+    gc.collect()
+    assert not names.outermost
+
+
+def test_layers_are_full_paths_and_nest_as_calls_do(listening: Recorder) -> None:
     """Also through lists, which are never called."""
     Two()(torch.ones(1, 2))
     assert listening.layers == [
@@ -50,17 +57,9 @@ def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) ->
         "decoder", "decoder.first", "decoder.first", "decoder.rest.0", "decoder.rest.1",
         "decoder.rest.1.0", "decoder.rest.1.1",
     ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_layers_nest_as_calls_do(listening: Recorder) -> None:
-    """A layer's depth is that of its call; a container of torch has one trace for all."""
-    Two()(torch.ones(1, 2))
-    depth = {text: deep for deep, text in listening.pushed if text.startswith("layer:")}
-    assert depth["layer:Two"] == 0
-    assert depth["layer:encoder"] == 1
-    assert depth["layer:encoder.rest.1"] == 2
-    assert depth["layer:encoder.rest.1.0"] == 4
+    depth = {text: deep for deep, text in listening.pushed}
+    outer = ("Two", "encoder", "encoder.rest.1", "encoder.rest.1.0")
+    assert [depth[f"layer:{name}"] for name in outer] == [0, 1, 2, 4]
 
 
 def test_a_container_of_torch_has_one_trace_for_all_inside(listening: Recorder) -> None:
@@ -75,14 +74,12 @@ def test_a_container_of_torch_has_one_trace_for_all_inside(listening: Recorder) 
 
 
 def test_modules_in_a_shared_container_have_a_name_per_parent(listening: Recorder) -> None:
-    """The same child has one name under each parent of its parent."""
     shared = nn.Sequential(nn.Identity())
     nn.Sequential(nn.Sequential(shared), nn.Sequential(shared))(torch.ones(1))
     assert listening.layers == ["Sequential", "0", "0.0", "0.0.0", "1", "1.0", "1.0.0"]
 
 
 def test_a_part_called_from_user_code_has_its_path(listening: Recorder) -> None:
-    """`model.encoder(x)` is `encoder`, even if the model is never called."""
     net = Two()
     net.decoder(torch.ones(1, 2))
     net.encoder.rest[1](torch.ones(1, 2))
@@ -92,7 +89,6 @@ def test_a_part_called_from_user_code_has_its_path(listening: Recorder) -> None:
 
 
 def test_a_module_that_nobody_holds_goes_by_its_class(listening: Recorder) -> None:
-    """Such as a temporary one or one in a closure."""
     nn.GELU()(torch.ones(1))
 
     class Calls(nn.Module):
@@ -105,8 +101,6 @@ def test_a_module_that_nobody_holds_goes_by_its_class(listening: Recorder) -> No
 
 @pytest.mark.slow
 def test_an_exception_closes_every_layer(listening: Recorder) -> None:
-    """Whatever is raised inside, even if no hook sees it."""
-
     class Fails(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             raise KeyboardInterrupt
@@ -135,7 +129,6 @@ def test_an_exception_closes_every_layer(listening: Recorder) -> None:
 def test_recurrent_modules_have_module_and_op_markers(
     module: nn.Module, args: tuple[Any, ...], listening: Recorder
 ) -> None:
-    """Layer, trace, module and call, in this order."""
     module(*args)
     kinds = [marker.classify(text) for text in listening.texts[:4]]
     assert kinds == [marker.Kind.LAYER, marker.Kind.TRACE, marker.Kind.MODULE, marker.Kind.OP]
@@ -156,8 +149,6 @@ def test_keyword_inputs_of_recurrent_modules_keep_their_names(listening: Recorde
 
 @pytest.mark.slow
 def test_a_module_with_a_reused_id_has_its_own_name(listening: Recorder) -> None:
-    """Modules are created and dropped in turn, at the top level and inside a module."""
-
     class Makes(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             for kind in (nn.ReLU, nn.Tanh, nn.Identity):
@@ -175,7 +166,6 @@ def test_a_module_with_a_reused_id_has_its_own_name(listening: Recorder) -> None
 
 @pytest.mark.slow
 def test_names_are_dropped_with_their_modules() -> None:
-    """And with those of the modules inside."""
     known, net = Names(), nn.Sequential(nn.ReLU())
     outer = known.name(net, None)
     assert known.name(net[0], outer).path == "0"
@@ -187,8 +177,6 @@ def test_names_are_dropped_with_their_modules() -> None:
 
 
 def test_modules_that_cannot_be_hashed_or_compared(listening: Recorder) -> None:
-    """Names are looked up by identity."""
-
     class Odd(nn.Module):
         __hash__ = None  # type: ignore[assignment]
 
@@ -205,7 +193,6 @@ def test_modules_that_cannot_be_hashed_or_compared(listening: Recorder) -> None:
 
 
 def test_cycles_of_modules_end(listening: Recorder) -> None:
-    """A module that holds its own parent still has a name."""
     parent, child = nn.Module(), nn.ReLU()
     parent.child = child
     child.parent = parent
@@ -214,7 +201,6 @@ def test_cycles_of_modules_end(listening: Recorder) -> None:
 
 
 def test_the_heap_is_searched_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand modules without parents do not cause a thousand searches."""
     searches: list[int] = []
 
     def search() -> list[object]:
