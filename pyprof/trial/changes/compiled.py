@@ -104,12 +104,17 @@ def _notes() -> list[str]:
     if breaks:
         places = dict.fromkeys(_place(each) for each in breaks)
         shown = "; ".join(list(places)[:_MAX_TOLD])
-        notes.append(f"{len(breaks)} graph breaks: {shown}")
+        notes.append(f"{_counted(len(breaks), 'graph break')}: {shown}")
     again = [each for each in utils.get_compilation_metrics() if _is_again(each)]
     if again:
         places = dict.fromkeys(f"{m.co_filename}:{m.co_firstlineno} ({m.co_name})" for m in again)
-        notes.append(f"{len(again)} recompilations: {'; '.join(list(places)[:_MAX_TOLD])}")
+        shown = "; ".join(list(places)[:_MAX_TOLD])
+        notes.append(f"{_counted(len(again), 'recompilation')}: {shown}")
     return notes
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number > 1 else ''}"
 
 
 def _is_again(metrics: Any) -> bool:  # noqa: ANN401 - dynamo's
