@@ -124,6 +124,13 @@ def two_workers() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the test's own folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(autouse=True)
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set every test, and what it starts, up with a terminal of 80 columns without colours."""
@@ -132,19 +139,10 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 PATCHED = (
-    "torch",
-    "torch:Tensor",
-    "torch:autocast",
-    "torch.amp:GradScaler",
-    "torch.autograd",
-    "torch.autograd.profiler",
-    "torch.cuda",
-    "torch.cuda.memory",
-    "torch.cuda.profiler",
-    "torch.nn:Module",
-    "torch.nn.functional",
-    "torch.optim.optimizer:Optimizer",
-    "torch.profiler:profile",
+    *("torch", "torch:Tensor", "torch:autocast", "torch.amp:GradScaler", "torch.autograd"),
+    *("torch.autograd.profiler", "torch.cuda", "torch.cuda.memory", "torch.cuda.profiler"),
+    *("torch.nn:Module", "torch.nn.functional"),
+    *("torch.optim.optimizer:Optimizer", "torch.profiler:profile"),
 )
 """Modules and classes whose functions pyprof replaces in a script's process."""
 

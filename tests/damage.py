@@ -104,10 +104,7 @@ TABLES = {
     "nvprof": "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
     "rocpd": f"rocpd_kernel_dispatch{ROCPD_SUFFIX}",
 }
-RANGES = {
-    "nsys": "NVTX_EVENTS",
-    "rocpd": f"rocpd_region{ROCPD_SUFFIX}",
-}
+RANGES = {"nsys": "NVTX_EVENTS", "rocpd": f"rocpd_region{ROCPD_SUFFIX}"}
 ROCTX = f"(SELECT id FROM rocpd_string{ROCPD_SUFFIX} WHERE string = 'roctxThreadRangeA')"  # noqa: S608
 """What a region of rocpd refers to if it is a range."""
 

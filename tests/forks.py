@@ -90,17 +90,11 @@ class Cold:
 
     @classmethod
     def start(cls, command: list[str], cwd: Path, env: dict[str, str]) -> Cold:
-        return cls(
-            subprocess.Popen(
-                command,
-                cwd=cwd,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+        null, pipe = subprocess.DEVNULL, subprocess.PIPE
+        process = subprocess.Popen(
+            command, cwd=cwd, env=env, stdin=null, stdout=pipe, stderr=pipe, text=True
         )
+        return cls(process)
 
     def wait(self) -> Done:
         out, err = self.process.communicate()
@@ -110,13 +104,9 @@ class Cold:
 @lru_cache(maxsize=1)
 def _parent() -> subprocess.Popen[str]:
     """Start the process that all others are forked from."""
+    command, pipe = [sys.executable, "-W", OLD_DRIVER, "-m", "tests.forks"], subprocess.PIPE
     parent = subprocess.Popen(
-        [sys.executable, "-W", OLD_DRIVER, "-m", "tests.forks"],
-        cwd=TOP,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        command, cwd=TOP, env=environment(), stdin=pipe, stdout=pipe, text=True
     )
     assert known(parent.stdout).readline() == "ready\n", "torch cannot be imported"
     return parent

@@ -20,14 +20,12 @@ OLD_DRIVER = "ignore:CUDA initialization:UserWarning"
 
 def python(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run this interpreter; warnings are errors there too."""
-    return subprocess.run(
+    command, null = (
         [sys.executable, "-W", "error", "-W", OLD_DRIVER, *arguments],
-        cwd=cwd,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
+        subprocess.DEVNULL,
+    )
+    return subprocess.run(
+        command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False, stdin=null
     )
 
 

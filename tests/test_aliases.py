@@ -7,7 +7,6 @@ from pyprof.prof.columns.standard import COLUMNS
 
 
 def test_aliases_refer_to_existing_names() -> None:
-    """Of a command, a column or a measure of groups; none is such a name itself."""
     columns = {*COLUMNS, *(column.name for column in group.measures())}
     for known, others in ((names(), aliases._COMMANDS), (columns, aliases._COLUMNS)):
         assert {*others} <= {*known}

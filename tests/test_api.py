@@ -1,25 +1,20 @@
 """`pyprof.summary`, `.diff`, `.memory`, `.ranks` and `.whatif` return what --json prints."""
 
-from __future__ import annotations
-
 import json
 import pydoc
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pyprof
 from pyprof import api
+from pyprof.answers.base import Answer
 from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.commands import run
 from tests.programs import python
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.answers.base import Answer
 
 
 @pytest.fixture
@@ -41,7 +36,6 @@ def _without_warnings(answer: Answer | dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_summary_equals_the_commands_json(net: Path) -> None:
-    """For all rows, and for chosen steps and rows."""
     everything = ("--top", "1000", "--json")
     for command, arguments in (
         ((), {}),
@@ -56,7 +50,6 @@ def test_summary_equals_the_commands_json(net: Path) -> None:
 
 @pytest.mark.slow
 def test_diff_equals_the_commands_json(net: Path, tmp_path: Path) -> None:
-    """With rows matched by the given keys."""
     slower = capture(tmp_path / "slower.sqlite", steps=4, slower=3)
     answer = api.diff(net, slower)
     assert _without_warnings(answer) == _without_warnings(_said("diff", "--json", net, slower))
@@ -67,7 +60,6 @@ def test_diff_equals_the_commands_json(net: Path, tmp_path: Path) -> None:
 
 
 def test_memory_equals_the_commands_json(tmp_path: Path) -> None:
-    """For a snapshot, and a comparison of two."""
     before = built.write(tmp_path / "before.pickle", built.training())
     after = built.write(tmp_path / "after.pickle", built.training(leak=1 << 20))
     assert api.memory(before).to_dict() == _said("memory", "--json", before)
@@ -75,7 +67,6 @@ def test_memory_equals_the_commands_json(tmp_path: Path) -> None:
 
 
 def test_ranks_equals_the_commands_json(tmp_path: Path) -> None:
-    """With its warnings as Python's."""
     folder = tmp_path / "ranks"
     folder.mkdir()
     for rank in range(2):
@@ -88,7 +79,6 @@ def test_ranks_equals_the_commands_json(tmp_path: Path) -> None:
 
 
 def test_whatif_equals_the_commands_json(net: Path) -> None:
-    """From the path, or from its rows; an unknown change is an error."""
     said = _said("whatif", "--json", net)
     assert api.whatif(net).to_dict() == said
     frame = pyprof.load(net)
@@ -104,14 +94,12 @@ def test_whatif_equals_the_commands_json(net: Path) -> None:
 
 @pytest.mark.parametrize("path", [None, 3, [None]])
 def test_an_argument_that_is_no_path_is_an_error(path: Any) -> None:  # noqa: ANN401 - what must be refused
-    """It names the function and what it takes."""
     for function in (pyprof.load, api.summary, api.memory, api.ranks, api.whatif):
         with pytest.raises(TypeError, match=rf"pyprof\.{function.__name__}\(\) takes the path"):
             function(path)
 
 
 def test_an_unreadable_file_is_a_pyprof_error(tmp_path: Path) -> None:
-    """With the command's sentence."""
     missing = tmp_path / "missing.sqlite"
     with pytest.raises(pyprof.PyprofError, match="no such file"):
         api.summary(missing)
@@ -120,7 +108,6 @@ def test_an_unreadable_file_is_a_pyprof_error(tmp_path: Path) -> None:
 
 
 def test_dir_lists_the_public_names_and_help_documents_them() -> None:
-    """And none of the module's own."""
     assert set(dir(pyprof)) == set(pyprof.__all__)
     text = pydoc.plain(pydoc.render_doc(pyprof))
     assert "summary(path" in text
@@ -129,7 +116,6 @@ def test_dir_lists_the_public_names_and_help_documents_them() -> None:
 
 @pytest.mark.slow
 def test_without_torch_all_names_exist_and_raise_when_called() -> None:
-    """`hasattr`, completion and help work, without loading torch or pandas."""
     done = python("-c", """if True:
         import sys
         sys.modules["torch"] = None

@@ -22,7 +22,6 @@ _INT64_MIN = -(2**63)
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()])
 @pytest.mark.parametrize("absent", [MISSING, 0, _INT64_MIN])
 def test_null_becomes_the_given_value_for_every_type(kind: pa.DataType, absent: int) -> None:
-    """As int64, into which it fits; in one chunk or several."""
     values = pa.array([3, None, 5], kind)
     assert ints(values, absent).tolist() == [3, absent, 5]
     assert ints(pa.chunked_array([values, values.slice(1)]), absent).tolist() == [
@@ -32,14 +31,12 @@ def test_null_becomes_the_given_value_for_every_type(kind: pa.DataType, absent: 
 
 
 def test_indices_of_a_dictionary_are_a_column() -> None:
-    """A null has none."""
     assert ints(pa.array(["a", None, "b", "a"]).dictionary_encode().indices).tolist() == [
         0, MISSING, 1, 0,
     ]  # fmt: skip
 
 
 def test_a_sum_with_an_unknown_part_is_unknown() -> None:
-    """The sum of nothing is 0."""
     assert sum_if_known([1, 2]) == 3
     assert sum_if_known([1, None]) is None
     assert sum_if_known([]) == 0
@@ -47,7 +44,6 @@ def test_a_sum_with_an_unknown_part_is_unknown() -> None:
 
 @given(st.lists(st.integers(_INT64_MIN, 2**63 - 1)) | st.lists(st.integers(-3, 9)))
 def test_distinct_values_are_sorted_and_inverted(values: list[int]) -> None:
-    """As by sorting and a dictionary."""
     column = np.array(values, np.int64)
     rising, place = numbered(column)
 
@@ -57,7 +53,6 @@ def test_distinct_values_are_sorted_and_inverted(values: list[int]) -> None:
 
 @given(st.lists(st.lists(st.integers(MISSING, 9)), max_size=3))
 def test_used_rows_are_sorted_without_missing(rows: list[list[int]]) -> None:
-    """Each once."""
     named = {row for each in rows for row in each} - {MISSING}
     assert referenced_rows([np.array(each, np.int64) for each in rows], 10).tolist() == sorted(
         named
@@ -71,7 +66,6 @@ _AT = st.lists(st.tuples(st.integers(0, 4) | st.just(1 << 40), st.integers(-2, 4
 def test_the_latest_entry_of_a_key_is_found(
     entries: list[tuple[int, int]], wanted: list[tuple[int, int]]
 ) -> None:
-    """Of those that start no later; of equal starts, the last."""
     keys, starts = np.array(entries, np.int64).reshape(-1, 2).T
     key, before = np.array(wanted, np.int64).reshape(-1, 2).T
     expected = [

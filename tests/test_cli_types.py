@@ -6,7 +6,7 @@ from click.shell_completion import ShellComplete
 from pyprof.__main__ import main
 from pyprof.cli_types import suggestion
 from pyprof.prof.columns.standard import COLUMNS
-from tests.commands import run
+from tests.commands import misused
 
 MISSPELT = {
     "a command": (["sumary"], "did you mean 'summary'?"),
@@ -29,10 +29,7 @@ MISSPELT = {
 
 @pytest.mark.parametrize(("arguments", "hint"), MISSPELT.values(), ids=MISSPELT.keys())
 def test_a_misspelt_name_is_suggested(arguments: list[str], hint: str) -> None:
-    """The nearest known one, with exit code 2."""
-    done = run(*arguments)
-    assert (done.code, done.stdout) == (2, "")
-    assert hint in done.stderr
+    assert hint in misused(*arguments)
 
 
 @pytest.mark.parametrize("name", [*COLUMNS])
@@ -68,7 +65,6 @@ def _one_slip(typed: str, name: str) -> bool:
     ],
 )
 def test_the_shell_completes_files(words: str, kinds: set[str]) -> None:
-    """Where files are expected, which click does not know; else commands and options."""
     *before, last = words.split()
     complete = ShellComplete(main, {}, "pyprof", "_PYPROF_COMPLETE")
     assert {item.type for item in complete.get_completions(before, last)} == kinds

@@ -58,7 +58,6 @@ def test_each_kind_of_addition_has_a_recipe() -> None:
 
 
 def test_an_op_is_one_file(copy: Path) -> None:
-    """A new file of formulas is found, and its worked example holds."""
     (copy / "pyprof/ops/recipe.py").write_text(_recipe("An op"), encoding="utf-8")
     code = (
         "from pyprof import ops; from pyprof.ops.recipe import _X; from pyprof.marker import Call\n"
@@ -68,7 +67,6 @@ def test_an_op_is_one_file(copy: Path) -> None:
 
 
 def test_a_column_is_one_function(copy: Path) -> None:
-    """The new column is in the help and in the CSV."""
     with (copy / "pyprof/prof/columns/standard.py").open("a", encoding="utf-8") as file:
         file.write("\n\n" + _recipe("A column"))
     truth = generate(copy / "net.sqlite", "--kernels", "1")
@@ -80,7 +78,6 @@ def test_a_column_is_one_function(copy: Path) -> None:
 
 
 def test_a_report_is_one_file(copy: Path) -> None:
-    """It is a command, and listed as one."""
     (copy / "pyprof/commands/totals.py").write_text(_recipe("A report"), encoding="utf-8")
     truth = generate(copy / "net.sqlite", "--kernels", "1")
     assert "  totals  " in _run(copy, "-m", "pyprof", "--help")
@@ -89,7 +86,6 @@ def test_a_report_is_one_file(copy: Path) -> None:
 
 
 def test_an_export_format_is_one_file(copy: Path) -> None:
-    """Its suffix selects it, and every row is there."""
     (copy / "pyprof/export/as_tsv.py").write_text(_recipe("An export format"), encoding="utf-8")
     truth = generate(copy / "net.sqlite", "--kernels", "1")
     assert " .tsv  " in _run(copy, "-m", "pyprof", "export", "--help")
@@ -100,7 +96,6 @@ def test_an_export_format_is_one_file(copy: Path) -> None:
 
 
 def test_an_advice_rule_is_one_file(copy: Path) -> None:
-    """The summary shows the new advice, with its evidence."""
     rules = copy / "pyprof/analysis/advice"
     (rules / "recipe.py").write_text(_recipe("An advice rule"), encoding="utf-8")
     capture(copy / "net.sqlite")
@@ -111,7 +106,6 @@ def test_an_advice_rule_is_one_file(copy: Path) -> None:
 
 
 def test_a_fact_of_the_summary_is_one_file(copy: Path) -> None:
-    """In text, JSON and page."""
     facts = copy / "pyprof/analysis/summary/facts"
     (facts / "recipe.py").write_text(_recipe("A fact of the summary"), encoding="utf-8")
     capture(copy / "net.sqlite")
@@ -130,7 +124,6 @@ def test_a_fact_of_the_summary_is_one_file(copy: Path) -> None:
 
 
 def test_a_change_to_try_is_one_file(copy: Path) -> None:
-    """It is listed, and takes effect in a script's process."""
     pytest.importorskip("torch")
     changes = copy / "pyprof/trial/changes"
     (changes / "recipe.py").write_text(_recipe("A change to try"), encoding="utf-8")
@@ -148,7 +141,6 @@ def test_a_change_to_try_is_one_file(copy: Path) -> None:
 
 @pytest.mark.slow
 def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
-    """At the position of its order, listed among the sections, with names escaped."""
     parts = copy / "pyprof/render/page/parts"
     (parts / "in_words.py").write_text(_recipe("A section of the page"), encoding="utf-8")
     capture(copy / "net.sqlite")
@@ -162,7 +154,6 @@ def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
 
 @pytest.mark.slow
 def test_a_capture_format_is_one_file(copy: Path) -> None:
-    """A file of the new kind is recognised by its content and parsed."""
     (copy / "pyprof/readers/stopwatch.py").write_text(_recipe("A capture format"), encoding="utf-8")
     (copy / "net.txt").write_text("stopwatch 1\n5 9 second\n1 4 void first<int>(int)\n")
     lines = _run(copy, "-m", "pyprof.parse", "net.txt").splitlines()

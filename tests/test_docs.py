@@ -26,7 +26,6 @@ def _keys(text: str) -> list[str]:
 
 
 def test_every_key_of_a_line_is_described() -> None:
-    """The tables of keys are those of the schema, old ones first."""
     old, new = FORMATS.partition("\nWhere known")[::2]
     assert sorted(_keys(old)) == sorted(schema.OLD_RECORD.names)
     assert sorted(_keys(new)) == sorted(set(schema.RECORD.names) - set(schema.OLD_RECORD.names))
@@ -51,7 +50,6 @@ _NAMED_MODULE = re.compile(r"\bpyprof\.(?:[a-z_]\w*\.)+[a-z_]\w*")
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_and_modules_that_are_named_exist(page: Path) -> None:
-    """Those of the repository by path, those of the package by name."""
     text = page.read_text("utf-8")
     assert [name for name in _NAMED_FILE.findall(text) if not (TOP / name).exists()] == []
     named = [name.rpartition(".") for name in _NAMED_MODULE.findall(text)]
@@ -59,7 +57,6 @@ def test_files_and_modules_that_are_named_exist(page: Path) -> None:
 
 
 def test_every_page_is_found_by_its_question_and_in_the_navigation() -> None:
-    """docs/README.md links each page, and mkdocs.yml lists it."""
     pages = {path.name for path in (TOP / "docs").glob("*.md")} - {"README.md"}
     index = (TOP / "docs" / "README.md").read_text("utf-8")
     navigation = (TOP / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
@@ -83,14 +80,12 @@ def test_commands_that_are_shown_have_their_options(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES[:-1], ids=lambda page: page.stem)
 def test_pages_name_no_former_option(page: Path) -> None:
-    """Only CHANGELOG.md does."""
     shown = re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text("utf-8"))
     former = [name for name in shown if former_options.rewritten("pyprof", name, [name, "1"])]
     assert former == []
 
 
 def test_the_map_has_every_package_and_module() -> None:
-    """CONTRIBUTING says what each in `pyprof/` is for."""
     page = (TOP / "CONTRIBUTING.md").read_text("utf-8")
     rooms = [f"{path.parent.name}/" for path in (TOP / "pyprof").glob("*/__init__.py")]
     modules = [path.name for path in (TOP / "pyprof").glob("[!_]*.py")]
@@ -105,7 +100,6 @@ def _heading_anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_to_headings(page: Path) -> None:
-    """Each relative link has its page and its heading."""
     links = re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", page.read_text("utf-8"))
     for name, anchor in links:
         target = page.parent / name if name else page
@@ -123,7 +117,6 @@ def _spoken() -> str:
 
 @pytest.mark.long
 def test_messages_that_are_explained_are_those_of_the_code() -> None:
-    """The parts between names and numbers occur in the code."""
     page = (TOP / "docs" / "troubleshooting.md").read_text("utf-8")
     first_cells = re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)
     messages = [text for cell in first_cells for text in re.findall(r"`([^`]* [^`]*)`", cell)]
@@ -134,7 +127,6 @@ def test_messages_that_are_explained_are_those_of_the_code() -> None:
 
 
 def test_the_script_uses_what_pyprof_exports() -> None:
-    """Names of pyprof in the guide exist."""
     import pyprof  # noqa: PLC0415 - the name is what is tested
 
     names = set(re.findall(r"pyprof\.(\w+)\(", CAPTURE))

@@ -27,7 +27,6 @@ def test_other_errors_name_no_file(error: OSError) -> None:
     ],
 )
 def test_a_reason_is_one_short_line(error: Exception, text: str) -> None:
-    """Or the error's type if it has no message."""
     assert reason(error) == text
 
 

@@ -50,7 +50,6 @@ def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
     ],
 )  # fmt: skip
 def test_an_example_runs(example: Path, listens: bool) -> None:  # noqa: FBT001 - a parameter
-    """It exits with 0, prints what it should, and nothing on stderr."""
     environment = {k: v for k, v in os.environ.items() if "NSYS" not in k and "INJECTION" not in k}
     if listens:
         environment["NSYS_PROFILING_SESSION_ID"] = "1"

@@ -49,7 +49,6 @@ def small(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".sqlite", ".dict", ".parquet"])
 def test_every_kind_of_file_has_the_documented_frame(small: Path, suffix: str) -> None:
-    """A capture and its parsed file load as the same frame."""
     target = small.with_suffix(suffix)
     if target != small:
         assert run("parse", small, "-o", target).code == 0
@@ -59,7 +58,6 @@ def test_every_kind_of_file_has_the_documented_frame(small: Path, suffix: str) -
 
 
 def test_a_file_that_knows_little_has_all_columns(tmp_path: Path) -> None:
-    """Unknown values are <NA>, or None in list columns, and never 0."""
     (tmp_path / "net.dict").write_text(
         '{"kShortName": "k", "kDuration": 5, "kLongName": "k<int>"}\n'
     )
@@ -71,7 +69,6 @@ def test_a_file_that_knows_little_has_all_columns(tmp_path: Path) -> None:
 
 
 def test_each_column_is_documented() -> None:
-    """With its dtype, its unit, and its meaning in a sentence."""
     page = (TOP / "docs" / "frame.md").read_text("utf-8")
     for name, dtype, unit, text in meanings():
         kind = f"{dtype}, {unit}" if unit else dtype
@@ -81,7 +78,6 @@ def test_each_column_is_documented() -> None:
 
 
 def test_a_unit_agrees_with_the_header() -> None:
-    """If the header names one."""
     short = {"byte": "B"}
     for column in COLUMNS.values():
         header = column.header.partition("(")[2].rstrip(")")

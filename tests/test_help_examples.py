@@ -42,14 +42,8 @@ def examples(name: str) -> list[str]:
 
 
 INPUTS = {
-    *(
-        "net.sqlite",
-        "before.sqlite",
-        "after.sqlite",
-        "deeper.sqlite",
-        "eager.sqlite",
-        "graph.sqlite",
-    ),
+    *("net.sqlite", "before.sqlite", "after.sqlite"),
+    *("deeper.sqlite", "eager.sqlite", "graph.sqlite"),
     *("net.dict", "net.pt.trace.json", "ncu.csv", "ranks", "ranks/", "run/", "train.py"),
     *("snapshot.pickle", "before.pickle", "after.pickle", "net.memory.pickle"),
 }
@@ -137,7 +131,6 @@ def _slow(line: str) -> bool:
     [pytest.param(line, marks=[pytest.mark.long] if _slow(line) else []) for line in READING],
 )
 def test_an_example_runs(folder: Path, line: str) -> None:
-    """It exits with 0, and prints something or writes its file."""
     for word, package in NEEDS.items():
         if word in line:
             pytest.importorskip(package)
@@ -164,7 +157,6 @@ RUNNING = list(dict.fromkeys(ln for ln in SHOWN if "train.py" in ln and not COMP
     ],
 )
 def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
-    """It prints summary, kernels or changes, or leaves a capture of each rank."""
     program, *arguments = shlex.split(line)
     module = {"pyprof": "pyprof", "torchrun": "torch.distributed.run"}[program]
     for name in ("net.pt.trace.json.gz", "net.memory.pickle"):  # what `capture -o net` writes

@@ -23,7 +23,6 @@ except SystemExit as end:
 
 
 def test_importing_pyprof_loads_nothing_heavy() -> None:
-    """`import pyprof` in a training script costs almost no time."""
     done = python("-c", f"import pyprof; {LOADED}")
     assert (done.stdout.split(), done.stderr) == ([], "")
 
@@ -45,7 +44,6 @@ for command in sys.argv[1:]:
 
 @pytest.mark.slow
 def test_help_loads_nothing_heavy() -> None:
-    """For the group and for each command."""
     done = python("-c", HELP, "", *names())
     assert (done.returncode, done.stderr) == (0, ""), done.stderr  # names file and line
 
@@ -90,7 +88,6 @@ assert not gc.get_freeze_count()
 
 @pytest.mark.slow
 def test_a_prepared_process_skips_slow_set_up() -> None:
-    """Arrow's allocators, pandas except for frames, a last garbage collection."""
     said = python("-c", PREPARED).stdout.splitlines()
     assert said == ["system", "None", "1 2", "True"]
 
@@ -105,7 +102,6 @@ with Processes(1) as executor:
 
 @pytest.mark.slow
 def test_a_worker_is_set_up_as_the_command_is() -> None:
-    """Pandas is hidden from Arrow in workers, too."""
     pytest.importorskip("pandas")
     assert python("-c", WORKER).stdout.split() == ["False"]
 
@@ -125,7 +121,6 @@ print(names.count(Path("/proc/self/comm").read_text()), os.environ.get("OPENBLAS
 def test_loading_numpy_starts_no_threads(
     set_by_user: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of linear algebra; child processes do not inherit the setting."""
     for variable in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(variable, raising=False)
     if set_by_user:

@@ -26,30 +26,16 @@ _UNITS = (
     *"-_ .:#=([{<~/\\,'\"aAx0\n?@&*",
     *("ab", "0a", "A0", "a.", "a::", "::a", "a/", "a<", "b(", "_1", "__", "- ", " \t", "##", "a ="),
     *("Backward", "Backward0", "gemm::", "cutlass", "nccl", "fmha", "xmma_a", "_sqsk=1", "bs=0 "),
-    *(
-        "[pl][module]",
-        ", seq = ",
-        "step[",
-        "execute_context_0(",
-        "ProfilerStep",
-        "train_step ",
-        "://",
-    ),
+    *("[pl][module]", ", seq = ", "step[", "execute_context_0("),
+    *("ProfilerStep", "train_step ", "://"),
     *("_triton_", "MemcpyHost", "copy_kernel_cuda(", "_matmul_ogs_N_a", "kernel_cutlass_A", " mig"),
     *("<frozen a", "at::native::", "mi0", "elementwise_kernel<", "lambda(", "unrolled_", "int "),
 )
 """Long runs of what our patterns repeat, or begin with."""
 _STARTS = (
     *("", "##", "step[EXTEND _sqsk=", "prefill[bs=0 ", "execute_context_0(", "FSDP::a (", "layer:"),
-    *(
-        "[pl][module]",
-        "{'Module': '",
-        "aten::",
-        "void a<",
-        "triton_poi_fused_",
-        "float",
-        "aBackward",
-    ),
+    *("[pl][module]", "{'Module': '", "aten::", "void a<"),
+    *("triton_poi_fused_", "float", "aBackward"),
 )
 _END = "\n!"
 """Nothing that a pattern could end with."""
@@ -123,7 +109,6 @@ def test_a_long_name_of_a_kernel_is_looked_at_in_part(look: Callable[[str], obje
 
 @pytest.mark.slow
 def test_long_names_in_a_capture(tmp_path: Path) -> None:
-    """From the file to the rows, and again from the parsed file."""
     texts = [unit * (_CHARS // len(unit)) for unit in ("-", " ", "a", "##", "_")]
     work = [
         Work(text, (10 * n + 5, 10 * n + 8), (10 * n + 1, 10 * n + 2))

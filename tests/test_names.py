@@ -23,7 +23,6 @@ from tests.names import main, sentinels, stilted, titles, vague
     ],
 )
 def test_a_vague_name_is_found(source: str) -> None:
-    """Bound by parameters, loops, comprehensions, walrus or with."""
     assert len(vague(source)) == 1
 
 
@@ -37,22 +36,15 @@ def test_a_vague_name_is_found(source: str) -> None:
     ],
 )
 def test_other_uses_are_allowed(source: str) -> None:
-    """Keyword-only parameters, fields, attributes and keywords are not bound by a function."""
     assert vague(source) == []
 
 
 def test_each_line_is_listed_once_and_in_order() -> None:
-    """The line that binds the name is given, each once, in order."""
-    assert vague("def of():\n    found = 1\n    told = found\n    found = 2") == [
-        (1, "of"),
-        (2, "found"),
-        (3, "told"),
-        (4, "found"),
-    ]
+    source = "def of():\n    found = 1\n    told = found\n    found = 2"
+    assert vague(source) == [(1, "of"), (2, "found"), (3, "told"), (4, "found")]
 
 
 def test_a_second_sentinel_is_found() -> None:
-    """Where it is bound, not where it is used: `ProfilerAction.NONE` is torch's."""
     assert sentinels("NONE = -1\nuse(ProfilerAction.NONE, ABSENT)") == [(1, "NONE")]
 
 
@@ -66,7 +58,6 @@ def test_a_stilted_docstring_is_found(where: str) -> None:
     "title", ["# The other half.\n#\n# Its reasons.", "# --- reading ---", '"""The other half."""']
 )
 def test_a_second_title_is_found(title: str) -> None:
-    """A comment on its own, or a string that describes no value above it."""
     source = f'"""The one half."""\n\n\ndef f(): ...\n\n\n{title}\n\n\ndef g(): ...\n'
     assert titles(source) == [(7, title.strip('"').partition("\n")[0])]
 

@@ -39,12 +39,8 @@ def _replays(tmp_path: Path, ranks: int) -> list[Path]:
     ],
     ids=lambda command: command[0],
 )  # fmt: skip
-def test_every_command_takes_graph_captures(
-    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Traces of graph captures in another place give replays their ops."""
-    monkeypatch.chdir(tmp_path)
-    (path,) = _replays(tmp_path, 1)
+def test_every_command_takes_graph_captures(command: tuple[str, ...], here: Path) -> None:
+    (path,) = _replays(here, 1)
     name, *options = command
     done = run(name, str(path), *options, "--with", "away")
     assert (done.code, "internal error" in done.stderr) == (0, False)
@@ -56,7 +52,6 @@ def test_every_command_takes_graph_captures(
 
 @pytest.mark.long
 def test_workers_use_graph_captures(tmp_path: Path) -> None:
-    """In processes of their own."""
     _replays(tmp_path, 2)
     options = ("-c", "op", "--workers", "2", "--with", str(tmp_path / "away"))
     done = run("prof", str(tmp_path / "ranks"), *options)
@@ -65,7 +60,6 @@ def test_workers_use_graph_captures(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_parts_of_a_dataset_are_made_again_with_other_graph_captures(tmp_path: Path) -> None:
-    """Rows parsed without them differ."""
     _replays(tmp_path, 2)
     parse = ("parse", str(tmp_path / "ranks"), "-o", f"{tmp_path}/net/")
     assert "already" not in run(*parse).stderr
@@ -76,7 +70,6 @@ def test_parts_of_a_dataset_are_made_again_with_other_graph_captures(tmp_path: P
 
 
 def test_missing_graph_captures_are_an_error(tmp_path: Path) -> None:
-    """One line, before any work."""
     (path,) = _replays(tmp_path, 1)
     assert refused("prof", str(path), "--with", str(tmp_path / "nowhere")) == (
         f"pyprof: {tmp_path}/nowhere: no such file; check the path\n"
@@ -101,14 +94,12 @@ def test_a_glob_leaves_out_graph_captures(tmp_path: Path) -> None:
 def test_conflicting_options_are_a_usage_error(
     options: list[str], words: str, tmp_path: Path
 ) -> None:
-    """Exit code 2, nothing done."""
     done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "-o", f"{tmp_path}/o/", *options)
     assert (done.code, words in done.stderr) == (2, True)
     assert not (tmp_path / "o").exists()
 
 
 def test_a_cluster_needs_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it, the line says how to install it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "pyprof.inputs.dask_cluster", raising=False)
     done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "--workers", "tcp://127.0.0.1:1")
@@ -123,7 +114,6 @@ READERS = ("summary", "prof", "lines", "report", "roofline", "export", "diff", "
 
 @pytest.mark.parametrize("option", ["--quiet", "--strict", "--workers"])
 def test_commands_that_read_captures_share_their_options(option: str) -> None:
-    """With the same help; prof has a --strict of its own."""
     context = click.Context(main)
     found = {}
     for name in READERS:
@@ -146,7 +136,6 @@ def test_commands_that_read_captures_share_their_options(option: str) -> None:
 def test_arguments_arrive_as_one_tuple_of_captures(
     arguments: list[str], given: list[str], paths: tuple[str, ...]
 ) -> None:
-    """Without any it is stdin, or a usage error."""
     taken: list[Captures] = []
 
     @click.command

@@ -78,7 +78,6 @@ SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {
 def test_no_command_overwrites_its_input(
     name: str, spelling: str, net: Path, tmp_path: Path
 ) -> None:
-    """However the output's path is written; one line says so."""
     before = net.read_bytes()
     target = SPELLINGS[spelling](net, tmp_path / "beside")
     said = refused(name, *given(name, net), "-o", target)
@@ -93,7 +92,6 @@ SETS = [name for name in READING if name not in ("peaks", "doctor")]
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("glob", ["", "*.sqlite"])
 def test_no_command_overwrites_a_file_of_a_set(name: str, glob: str, tmp_path: Path) -> None:
-    """Nor one found by a folder or a glob."""
     folder = tmp_path / "in"
     folder.mkdir()
     ranks = [capture(folder / f"net.rank{rank}.sqlite") for rank in range(2)]
@@ -113,7 +111,6 @@ def _suffix(name: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
 def test_no_command_replaces_a_capture(name: str, net: Path, tmp_path: Path) -> None:
-    """Under any name, even if it is not read; pyprof's own outputs are replaced."""
     target = tmp_path / f"out{_suffix(name)}"
     shutil.copy(capture(tmp_path / "other.sqlite"), target)
     before = target.read_bytes()
@@ -160,7 +157,6 @@ def test_captures_of_every_tool_stay(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"text", b"PAR1", b'{"a": 1}', b"<html>", b"\x1f\x8b"])
 def test_other_files_are_replaced(content: bytes, tmp_path: Path) -> None:
-    """As by any other program."""
     (tmp_path / "net.txt").write_bytes(content)
     with output_file.open_output(str(tmp_path / "net.txt")) as file:
         file.write(b"new")
@@ -168,7 +164,6 @@ def test_other_files_are_replaced(content: bytes, tmp_path: Path) -> None:
 
 
 def test_a_capture_made_meanwhile_stays(net: Path, tmp_path: Path) -> None:
-    """The path is checked again before the new file is renamed."""
     target = tmp_path / "out.txt"
 
     def write() -> None:
@@ -189,7 +184,6 @@ def test_a_capture_made_meanwhile_stays(net: Path, tmp_path: Path) -> None:
     ["prof net.dict >> net.dict", "prof - -o net.dict < net.dict", "prof -o net.dict < net.dict"],
 )
 def test_redirections_are_checked(line: str, net: Path, tmp_path: Path) -> None:
-    """Files that the shell opened as stdin and stdout."""
     assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
     before = (tmp_path / "net.dict").read_bytes()
     done = subprocess.run(
@@ -202,13 +196,11 @@ def test_redirections_are_checked(line: str, net: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(SCRIPTS - {"try"}))
 @pytest.mark.parametrize("suffix", [".pt.trace.json.gz", ".dict"])
-def test_capture_refuses_another_tools_file_before_the_run(
-    name: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("here")
+def test_capture_refuses_another_tools_file_before_the_run(name: str, suffix: str) -> None:
     """Hours of running could be lost."""
     if (name, suffix) == ("capture", ".dict"):
         pytest.skip("it writes none")
-    monkeypatch.chdir(tmp_path)
     Path("train.py").write_text("open('ran', 'w')\n")
     place = Path(f"net{suffix}")
     place.write_bytes(gzip.compress(b'{"traceEvents": ['))
@@ -218,7 +210,6 @@ def test_capture_refuses_another_tools_file_before_the_run(
 
 
 def test_captures_of_pyprof_are_recognised(tmp_path: Path) -> None:
-    """Traces have its version, databases its number."""
     ours = {"schemaVersion": 1, "pyprof_version": "0.1.0", "traceEvents": []}
     (tmp_path / "ours.json").write_text(json.dumps(ours))
     (tmp_path / "theirs.json").write_text('{"traceEvents": []}')
@@ -243,7 +234,6 @@ PLACES: dict[str, Callable[[Path], Path]] = {
 def test_an_unwritable_output_is_an_error_before_the_work(
     name: str, said: str, tmp_path: Path
 ) -> None:
-    """Even a missing input is not looked at before."""
     (tmp_path / "file").touch()
     target = PLACES[said](tmp_path)
     done = run(name, *given(name, tmp_path / "none.sqlite"), "-o", target)
@@ -295,7 +285,6 @@ LINKS = {"a file": "old.csv", "nothing": "new.csv", "itself": "out.csv"}
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 @pytest.mark.parametrize("to", LINKS)
 def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path) -> None:
-    """As by the shell; the link stays, and one to itself is an error."""
     (tmp_path / "old.csv").write_text("old")
     target = tmp_path / "out.csv"
     target.symlink_to(LINKS[to])
@@ -328,7 +317,6 @@ def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path
 def test_messages_name_inputs_as_given(
     arguments: tuple[str, ...], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the relative path, though the absolute one is read."""
     folder = tmp_path / "in-run"
     (folder / "in").mkdir(parents=True)
     capture(folder / "in" / "net.sqlite")
@@ -340,20 +328,16 @@ def test_messages_name_inputs_as_given(
     assert str(tmp_path) not in done.stderr
 
 
-def test_warnings_of_json_name_inputs_as_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "in").mkdir()
+def test_warnings_of_json_name_inputs_as_given(here: Path) -> None:
+    (here / "in").mkdir()
     whole = text([kernel(1, 2), kernel(5, 2)])
-    (tmp_path / "in" / "net.json").write_text(whole[: whole.rindex("{")])
-    capture(tmp_path / "in" / "net.sqlite")
-    monkeypatch.chdir(tmp_path)
+    (here / "in" / "net.json").write_text(whole[: whole.rindex("{")])
+    capture(here / "in" / "net.sqlite")
     warnings = json.loads(run("ranks", "--json", "in").stdout)["warnings"]
     assert any(warning.startswith("in/net.json: the trace is truncated") for warning in warnings)
 
 
 def test_only_whole_paths_are_spelt_as_given() -> None:
-    """A name that only begins like an input is another file's."""
     known = overwrite_guard.Guard()
     known.spelt("/data/a", "a")
     known.spelt("/data/a/b.json", "./a/b.json")
@@ -384,7 +368,6 @@ READ_WITH_CAPTURES = {
 def test_no_command_overwrites_what_is_read_with_a_capture(
     kind: str, spelling: str, tmp_path: Path
 ) -> None:
-    """Whatever it holds, and though it was not named."""
     trace = tmp_path / "in" / "net.json"
     beside = trace.parent / READ_WITH_CAPTURES[kind]
     trace.parent.mkdir()
@@ -406,7 +389,6 @@ def test_no_command_overwrites_a_snapshot_next_to_a_capture(net: Path) -> None:
 
 
 def test_no_command_overwrites_files_of_a_named_folder(net: Path, tmp_path: Path) -> None:
-    """A model's configuration, and traces of graph captures."""
     for file in ("a/config.json", "b/bs_1.json", "c/capture_traces/bs_1.json"):
         target = tmp_path / file
         target.parent.mkdir(parents=True)

@@ -39,7 +39,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def test_the_wheel_holds_the_package_and_its_data(wheel: zipfile.ZipFile) -> None:
-    """Every module, the table of CUPTI calls and py.typed; no tests."""
     assert {"pyprof/py.typed", "pyprof/readers/cupti_calls.txt"} <= DATA
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     pages = {name for name in names if "/share/man/man1/" in name}
@@ -50,7 +49,6 @@ def test_the_wheel_holds_the_package_and_its_data(wheel: zipfile.ZipFile) -> Non
 
 @pytest.mark.slow
 def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
-    """`pyprof` is installed as a command."""
     about = {name.partition(".dist-info/")[2]: name for name in wheel.namelist()}
     entry_points = wheel.read(about["entry_points.txt"]).decode()
     assert "pyprof = pyprof.program:main" in entry_points
@@ -58,7 +56,6 @@ def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
 
 
 def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
-    """All that an index shows; the dependencies of reports."""
     about = _metadata(wheel)
     for field in ("Summary", "Keywords", "Classifier", "License-Expression", "Requires-Python"):
         assert about[field]
@@ -72,7 +69,6 @@ def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
 
 
 def test_links_of_the_description_lead_to_the_source() -> None:
-    """If the project has a home; else only their text stays. Code is unchanged."""
     described = runpy.run_path(str(TOP / "hatch_build.py"))["described"]
     text = "[a](docs/a.md#x), [b](https://b), [c](#c), `x[0](1)`"
     assert described("[a](docs/a.md)", "https://h/p") == "[a](https://h/p/blob/main/docs/a.md)"
@@ -83,7 +79,6 @@ def test_links_of_the_description_lead_to_the_source() -> None:
 
 
 def test_links_of_a_project_lead_to_files_of_it() -> None:
-    """With the labels that an index knows."""
     links = runpy.run_path(str(TOP / "hatch_build.py"))["project_urls"]("https://h/p")
     assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} == set(links)
     for link in links.values():
@@ -93,7 +88,6 @@ def test_links_of_a_project_lead_to_files_of_it() -> None:
 
 @pytest.mark.long
 def test_a_release_names_its_home(tmp_path: Path) -> None:
-    """So does a wheel built from its sdist; a build of a clone names none."""
     home = "https://example.com/us/pyprof"
     _, path = _rebuilt(tmp_path, home=f"{home}/")
     with zipfile.ZipFile(path) as released:
@@ -130,7 +124,6 @@ def _metadata(wheel: zipfile.ZipFile) -> Message:
 
 @pytest.mark.long
 def test_the_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    """Both pass the index's check."""
     check = pytest.importorskip("twine.commands.check")
     sdist, again = _rebuilt(tmp_path)
     with zipfile.ZipFile(again) as other:
@@ -142,7 +135,6 @@ def test_the_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_the_wheel_runs_by_itself(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    """Unpacked anywhere, without this tree, it parses and reports."""
     wheel.extractall(tmp_path / "site")  # noqa: S202 - ours
     code = "import pyprof, sys; from pyprof.__main__ import main; print(pyprof.__file__); main()"
     done = subprocess.run(

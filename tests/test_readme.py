@@ -80,13 +80,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_readme_has_its_two_commands() -> None:
-    """One shows the main job, one runs the tests."""
     assert [line for line in UNIX if line.startswith("make ")] == ["make demo", "make test"]
 
 
 @needs_make
 def test_make_test_runs_pytest(tmp_path: Path) -> None:
-    """With a process per core; `make test-all` deselects nothing."""
     command = "python -m pytest -n auto --maxprocesses 8 --dist worksteal"
     assert _planned("test", tmp_path / "a") == [command]
     assert _planned("test-all", tmp_path / "b") == [f'{command} -m ""']
@@ -94,7 +92,6 @@ def test_make_test_runs_pytest(tmp_path: Path) -> None:
 
 @needs_make
 def test_a_fresh_machine_is_set_up_first(tmp_path: Path) -> None:
-    """Without a .venv both targets make one and install the package."""
     for target in ("demo", "test"):
         plan = _dry_run(target, tmp_path / "none")
         assert "-m venv" in plan[0]
@@ -104,7 +101,6 @@ def test_a_fresh_machine_is_set_up_first(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in UNIX if not line.startswith("make ")])
 def test_every_command_runs(line: str, demo: Path) -> None:
-    """After `make demo` and the commands before it."""
     if line.startswith("pyprof run") and not has_torch:
         pytest.skip("no torch here")
     for earlier in UNIX[: UNIX.index(line)]:
@@ -115,7 +111,6 @@ def test_every_command_runs(line: str, demo: Path) -> None:
 
 
 def test_the_commands_for_windows_are_those_of_make(tmp_path: Path) -> None:
-    """The same programs with the same arguments."""
     shown = [line.replace(".venv\\Scripts\\", "").replace("\\", "/") for line in WINDOWS]
     if shutil.which("make"):
         (tmp_path / "a").mkdir()
@@ -130,8 +125,6 @@ def test_the_commands_for_windows_are_those_of_make(tmp_path: Path) -> None:
 def test_the_documents_are_up_to_date(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Sample output and tables of columns equal the code's."""
-
     def sample(line: str, folder: Path) -> str:
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)

@@ -40,7 +40,6 @@ def test_the_notes_are_those_of_the_version() -> None:
 def test_an_incomplete_release_is_refused(
     tag: str, version: str, changelog: str, reason: str
 ) -> None:
-    """One line says what is missing."""
     with pytest.raises(SystemExit, match=reason):
         notes(tag, version, changelog)
 
@@ -66,7 +65,6 @@ def _workflow(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["ci", "release"])
 def test_workflows_use_existing_targets_and_scripts(name: str) -> None:
-    """Steps run or use something, and jobs need existing jobs."""
     jobs = _workflow(name)["jobs"]
     lines = [step["run"] for job in jobs.values() for step in job.get("steps", ()) if "run" in step]
     targets = re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text("utf-8"), re.MULTILINE)
@@ -81,14 +79,12 @@ def test_workflows_use_existing_targets_and_scripts(name: str) -> None:
 
 
 def test_every_supported_python_is_tested() -> None:
-    """The matrix has the versions of the classifiers."""
     text = (TOP / "pyproject.toml").read_text("utf-8")
     promised = re.findall(r"Python :: (3\.\d+)", text)
     assert _workflow("ci")["jobs"]["python"]["strategy"]["matrix"]["python"] == promised
 
 
 def test_a_release_says_where_it_comes_from() -> None:
-    """The home in its metadata is the repository that builds it."""
     steps = _workflow("release")["jobs"]["build"]["steps"]
     (package,) = (step for step in steps if step.get("run") == "make package")
     assert "github.repository" in package["env"]["PROJECT_URL"]

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import re
 import sys
 import unicodedata
@@ -15,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import sanitize
-from pyprof.__main__ import main, names
+from pyprof.__main__ import names
 from pyprof.marker import encode_layer, encode_trace
 from tests.allocations import built
 from tests.analysis.captured import op
 from tests.builders import Range, Work, nsys_db
-from tests.commands import refused, run
+from tests.commands import misused, on_a_terminal, refused, run
 from tests.programs import TOP
 
 EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b31m\u202eb\u2066c\u200bd\r\x08\x7f\u2028\u0085e"
@@ -41,7 +40,6 @@ VISIBLE |= {*range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 
 
 @pytest.mark.slow
 def test_control_and_format_characters_are_replaced() -> None:
-    """All of Unicode's, except for visible ones; nothing else is touched."""
     shown = sanitize.single_line(ALL)
     for before, after in zip(ALL, shown, strict=True):
         if unicodedata.category(before) == "Cn":  # unassigned
@@ -60,7 +58,6 @@ def test_arrow_and_python_match_the_same_characters() -> None:
 
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=30))
 def test_a_message_is_one_safe_line_that_shows_what_there_was(text: str) -> None:
-    """Bytes that are no UTF-8 are shown as escapes; safe texts are unchanged."""
     shown = sanitize.message(text)
     assert not re.search(sanitize.UNSAFE, shown)
     shown.encode()
@@ -75,7 +72,6 @@ def test_a_name_in_a_message_is_shown_as_python_escapes_it() -> None:
 
 
 def test_only_a_heading_is_bold() -> None:
-    """A name can neither become bold nor leave the terminal bold."""
     bold, plain = "\x1b[1m", "\x1b[0m"
     line = f"{bold}Op{plain}  {bold}name{plain}"
     assert sanitize.multiline(f"{line}\nx {line}") == (
@@ -135,7 +131,6 @@ def test_tables_and_notes_are_safe(name: str, evil: Path) -> None:
 
 
 def test_output_of_memory_is_safe(tmp_path: Path) -> None:
-    """A snapshot's frames are texts of whoever ran the program."""
     device = built.training()
     device.alloc(1 << 30, (EVIL, f"/x/{EVIL}.py", 3))
     done = run("memory", built.write(tmp_path / "net.pickle", device))
@@ -150,7 +145,6 @@ def test_output_of_memory_is_safe(tmp_path: Path) -> None:
     "content", [None, b"", b"PAR1 damaged", b"SQLite format 3\0 damaged", b"x"]
 )
 def test_names_in_messages_are_safe(name: str, content: bytes | None, tmp_path: Path) -> None:
-    """Whatever is wrong with the file."""
     path = tmp_path / f"{EVIL}.sqlite"
     if content is not None:
         path.write_bytes(content)
@@ -165,8 +159,7 @@ def test_names_in_messages_are_safe(name: str, content: bytes | None, tmp_path: 
 def test_wrong_usage_is_safe(arguments: list[str]) -> None:
     """A shell's glob turns names into arguments."""
     done = run(*arguments)
-    assert done.code == 2
-    assert all(map(is_safe, done.stderr.split("\n")))
+    assert (done.code, all(map(is_safe, done.stderr.split("\n")))) == (2, True)
 
 
 @pytest.mark.parametrize("arguments", [["prof", "--csv"], ["parse"], ["prof"]], ids=" ".join)
@@ -174,18 +167,8 @@ def test_data_on_a_terminal_is_safe(
     arguments: list[str], evil: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CSV and dict lines keep any text for programs, but not on a terminal."""
-    pty = pytest.importorskip("pty", reason="terminals are others there")
-    ours, theirs = pty.openpty()
-    with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", terminal)
-        assert not main([*arguments, "-q", str(evil)], standalone_mode=False)
-        terminal.write("end")
-        terminal.flush()
-        shown = b""
-        while not shown.endswith(b"end"):
-            shown += os.read(ours, 1 << 16)
-    os.close(ours)
-    assert all(map(is_safe, shown.decode().replace("\r\n", "\n").split("\n")))
+    shown = on_a_terminal(monkeypatch, "stdout", *arguments, "-q", str(evil))
+    assert all(map(is_safe, shown.replace("\r\n", "\n").split("\n")))
 
 
 # --- formulas -----------------------------------------------------------------------------------
@@ -196,7 +179,6 @@ PLAIN = ["-", "+", "=", "", "'=x", "a=b", "x", " =x", "1"]
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_formula_gets_an_apostrophe(text: str) -> None:
-    """One field, or a whole column."""
     assert sanitize.escape_formula(text) == f"'{text}"
     assert sanitize.escape_formulas(pa.table({"a": [text, "x", None]})).to_pydict() == {
         "a": [f"'{text}", "x", None]
@@ -222,7 +204,6 @@ CSV = {
 
 @pytest.mark.parametrize("name", CSV)
 def test_no_text_of_csv_is_a_formula(name: str, tmp_path: Path) -> None:
-    """Unless `--raw` asks for texts as they are; numbers are the same in both."""
     net = nsys_db(
         tmp_path / "net.sqlite",
         [Work("=cmd|calc", (1000, 1100), (110, 120)), Work("-k", (2000, 2300), (210, 220))],
@@ -253,9 +234,7 @@ def test_no_text_of_csv_is_a_formula(name: str, tmp_path: Path) -> None:
     [["prof", "--raw"], ["export", "x", "--raw", "-o", "x.json"]],
 )  # fmt: skip
 def test_raw_goes_with_csv(arguments: list[str]) -> None:
-    done = run(*arguments)
-    assert done.code == 2
-    assert "--raw works only with CSV" in done.stderr
+    assert "--raw works only with CSV" in misused(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +247,5 @@ def test_raw_goes_with_csv(arguments: list[str]) -> None:
     ],
 )
 def test_credentials_are_in_no_message(text: str, shown: str) -> None:
-    """Passwords, tokens and signatures of URLs, anywhere in a text."""
     assert sanitize.message(text) == shown
     assert sanitize.message(shown) == shown

@@ -16,7 +16,6 @@ def _empty() -> Capture:
 
 
 def test_the_19_old_keys_keep_names_and_order() -> None:
-    """For files of the original."""
     names = (
         "kShortName kDuration layer trace reprMarkers marker seqMarker seqId subSeqId altSeqId dir "
         "mod op tid device stream grid block kLongName"
@@ -27,7 +26,6 @@ def test_the_19_old_keys_keep_names_and_order() -> None:
 
 
 def test_a_table_is_built_from_some_of_its_columns() -> None:
-    """Others are null; texts become dictionaries where the schema says so."""
     found = schema.table(schema.CALLS, {"start": [1, 2], "name": ["a", "a"]})
     assert found.schema == schema.CALLS
     assert found.column("corr").null_count == 2
@@ -42,7 +40,6 @@ def test_a_column_that_the_schema_does_not_have_is_an_error() -> None:
 
 
 def test_values_that_do_not_fit_are_an_error() -> None:
-    """Nothing is truncated."""
     with pytest.raises(pa.ArrowInvalid):
         schema.table(schema.ACTIVITIES, {"device": pa.array([2**31])})
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
@@ -51,7 +48,6 @@ def test_values_that_do_not_fit_are_an_error() -> None:
 
 @pytest.mark.parametrize("name", schema.TABLES)
 def test_check_finds_a_table_of_other_columns(name: str) -> None:
-    """Missing, renamed, or of another type."""
     schema.check(_empty())
     columns = schema.TABLES[name]
     for wrong in (

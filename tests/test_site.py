@@ -36,7 +36,6 @@ def _module(name: str) -> Any:  # noqa: ANN401 - a module of docs/
 
 @pytest.mark.slow
 def test_every_command_has_a_man_page(tmp_path: Path) -> None:
-    """With its name, options and summary, and no accidental roff request."""
     written = _module("command_pages").write(tmp_path)
     assert {path.name for path in written} == {
         "pyprof.1",
@@ -54,7 +53,6 @@ def test_every_command_has_a_man_page(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
 def test_man_pages_are_valid_roff(tmp_path: Path) -> None:
-    """Groff shows them without a warning, with examples line by line."""
     written = _module("command_pages").write(tmp_path)
     command = ["groff", "-man", "-Tascii", "-P-cbou", "-ww", *map(str, written)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -63,7 +61,6 @@ def test_man_pages_are_valid_roff(tmp_path: Path) -> None:
 
 
 def test_the_page_of_commands_has_their_help() -> None:
-    """Each command with all its options."""
     page = _module("command_pages").markdown()
     assert re.findall(r"^## `pyprof (.*)`$", page, re.MULTILINE) == names()
     for name in names():
@@ -90,7 +87,6 @@ def test_size_of_an_installation_is_that_of_its_largest_packages() -> None:
 
 
 def test_extras_that_are_named_exist() -> None:
-    """In the project."""
     text = (TOP / "pyproject.toml").read_text("utf-8")
     section = text.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
     extras = set(re.findall(r"^(\w+) = ", section, re.MULTILINE))
@@ -103,7 +99,6 @@ def test_extras_that_are_named_exist() -> None:
 
 
 def test_the_gallery_has_a_picture_of_each_report() -> None:
-    """As `make screenshots` writes them, small enough for a repository."""
     gallery = _module("gallery")
     written = re.findall(r"-o (\S+)\.html", "\n".join(gallery.commands()))
     shown = re.findall(r"\(images/(\w+)\.png\)", gallery.PAGE.read_text("utf-8"))
@@ -115,7 +110,6 @@ def test_the_gallery_has_a_picture_of_each_report() -> None:
 
 
 def test_links_to_reports_are_on_the_site_only() -> None:
-    """Below the commands that write them."""
     gallery = _module("gallery")
     page = "<!-- reports -->\n```console\n$ pyprof report a -o b.html\n```\n"
     assert gallery.with_links(page) == f"{page}\n[open b.html](gallery/b.html)\n"
@@ -125,7 +119,6 @@ def test_links_to_reports_are_on_the_site_only() -> None:
 
 
 def test_links_lead_to_pages_of_the_site() -> None:
-    """A link in the repository becomes one between pages."""
     pytest.importorskip("mkdocs")
     pages = _module("site_pages")
 
@@ -146,7 +139,6 @@ def test_links_lead_to_pages_of_the_site() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """Those that no section lists are in the last one."""
     pytest.importorskip("mkdocs")
     config = SimpleNamespace(nav=[{"Start": ["ranks.md"]}, {"Examples": []}, {"More": []}])
     (start, examples, more) = _module("site_pages").on_config(config).nav
@@ -178,7 +170,6 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.mark.slow
 def test_the_site_needs_no_network(site: Path, driver: Any) -> None:  # noqa: ANN401 - a driver
-    """Pages load only their own files, and their console is empty."""
     for page in ("index", "tutorial", "summary", "commands", "examples/lenet"):
         driver.get((site / f"{page}.html").as_uri())
         assert errors(driver) == []
@@ -187,7 +178,6 @@ def test_the_site_needs_no_network(site: Path, driver: Any) -> None:  # noqa: AN
 
 @pytest.mark.slow
 def test_relative_links_lead_to_files(site: Path) -> None:
-    """On every page; that for missing addresses has absolute ones."""
     pages = [path for path in site.rglob("*.html") if path.name != "404.html"]
     links = {
         (path.parent / unquote(link).partition("#")[0], link)
@@ -202,7 +192,6 @@ def test_relative_links_lead_to_files(site: Path) -> None:
 
 @pytest.mark.slow
 def test_old_addresses_lead_to_headings(site: Path) -> None:
-    """Each former page redirects to a part of one that exists."""
     for name, address in _module("site_pages").MOVED.items():
         page, _, anchor = address.partition("#")
         assert f"url={address}" in (site / f"{name}.html").read_text("utf-8")
@@ -218,7 +207,6 @@ def test_the_reports_of_the_gallery_are_on_the_site(site: Path) -> None:
 
 @pytest.mark.slow
 def test_pages_of_the_site_load_nothing_from_elsewhere(site: Path) -> None:
-    """No font, script, style or picture of another host."""
     loads = re.compile(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"?(?:https?:)?//")
     pages = [path for path in site.rglob("*.html") if path.parent.name != "gallery"]
     assert len(pages) > 40

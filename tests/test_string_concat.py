@@ -15,7 +15,6 @@ _TEXTS = st.lists(st.text(max_size=3), min_size=1, max_size=4)
 def test_each_row_has_its_pieces_in_order(
     texts: list[list[str]], data: st.DataObject, rows: int
 ) -> None:
-    """Whichever text a row has for each piece; -1 is none."""
     indices = [
         data.draw(st.lists(st.integers(-1, len(each) - 1), min_size=rows, max_size=rows))
         for each in texts
@@ -34,7 +33,6 @@ def test_each_row_has_its_pieces_in_order(
 
 
 def test_null_is_an_empty_text() -> None:
-    """An unknown number has no length in the text around it."""
     numbers = pa.array([1, None, 30, 4])[1:].cast(pa.string())
     joined = string_concat.join_element_wise(
         [
@@ -47,12 +45,10 @@ def test_null_is_an_empty_text() -> None:
 
 
 def test_take_concatenates_chosen_rows() -> None:
-    """No text is the empty text."""
     piece = StringPart(pa.array(["a", "b"]), np.array([1, -1, 0], np.int32))
     assert string_concat.take(piece, np.array([2, 1, 1, 0])).to_pylist() == ["a", "", "", "b"]
 
 
 def test_slices_concatenate_consecutive_texts() -> None:
-    """From one bound to the next, also of a slice."""
     texts = pa.array(["x", "a", "bc", "", "d"])[1:]
     assert string_concat.slices(texts, np.array([0, 2, 2, 4])).to_pylist() == ["abc", "", "d"]

@@ -12,7 +12,6 @@ TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 30: 2.042
 
 
 def test_quantiles_are_those_of_printed_tables() -> None:
-    """By degrees of freedom; for very many, those of the normal distribution."""
     freedom = np.array([*TABLE, 1e6], float)
     assert quantile(0.95, freedom).round(3).tolist() == [*TABLE.values(), 1.96]
 
@@ -20,7 +19,6 @@ def test_quantiles_are_those_of_printed_tables() -> None:
 @given(st.floats(0, 1e4))
 @example(7e-9)
 def test_one_and_two_degrees_of_freedom_have_closed_forms(t: float) -> None:
-    """Cauchy's distribution, and t / sqrt(2 + t²)."""
     one, two = two_sided_p(np.array([t, t]), np.array([1.0, 2.0]))
     assert one == pytest.approx(1 - 2 / np.pi * np.arctan(t), abs=1e-9)
     assert two == pytest.approx(1 - t / np.sqrt(2 + t * t), abs=1e-9)
@@ -28,7 +26,6 @@ def test_one_and_two_degrees_of_freedom_have_closed_forms(t: float) -> None:
 
 @given(st.floats(0, 50), st.floats(0.01, 10), st.floats(1, 1000))
 def test_p_falls_with_t(t: float, more: float, freedom: float) -> None:
-    """It is a probability, and 1 at 0."""
     near, far = two_sided_p(np.array([t, t + more]), np.full(2, freedom))
     assert 0 <= far <= near <= 1
     assert two_sided_p(np.zeros(1), np.array([freedom])) == pytest.approx(1)
@@ -36,6 +33,5 @@ def test_p_falls_with_t(t: float, more: float, freedom: float) -> None:
 
 @given(st.floats(1, 500))
 def test_quantile_and_p_agree(freedom: float) -> None:
-    """5 % lie beyond the 95 % quantile."""
     t = quantile(0.95, np.array([freedom]))
     assert two_sided_p(t, np.array([freedom])) == pytest.approx(0.05, rel=1e-3)

@@ -65,12 +65,10 @@ def _names(node: ast.AST) -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EVALUATING | LOADING | CONNECTING | STARTING))
 def test_the_code_evaluates_unpickles_connects_and_starts_nothing(name: str) -> None:
-    """Except on request, each in one place."""
     assert _uses().get(name, set()) == EXCEPT.get(name, set())
 
 
 def test_the_page_names_existing_tests() -> None:
-    """And is listed among the documents."""
     page = (TOP / "docs" / "trust.md").read_text(encoding="utf-8")
     named = [text for text in page.split("`") if text.startswith("tests/")]
     assert named

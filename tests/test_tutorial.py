@@ -19,7 +19,6 @@ CODE = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_code_that_is_shown_is_that_of_the_scripts() -> None:
-    """The slow lines and their replacements."""
     for code, name in zip(CODE, ("slow", "fast"), strict=True):
         script = (TOP / "examples" / f"{name}.py").read_text("utf-8")
         lines = [line.strip() for line in code.splitlines()]
@@ -27,7 +26,6 @@ def test_the_code_that_is_shown_is_that_of_the_scripts() -> None:
 
 
 def test_the_lines_that_are_named_are_those_of_the_loop() -> None:
-    """Lines 30 and 31 of the slow script."""
     lines = (TOP / "examples" / "slow.py").read_text("utf-8").splitlines()
     assert [line.strip().split()[0] for line in lines[29:31]] == [
         "scores",
@@ -36,7 +34,6 @@ def test_the_lines_that_are_named_are_those_of_the_loop() -> None:
 
 
 def test_predicted_and_real_gains_are_those_of_the_samples() -> None:
-    """The summary's gains add up to the first figure; the step's change is the second."""
     gains = [float(ms) for ms in re.findall(r"^up to (\S+) ms ", PAGE, re.MULTILINE)]
     (change,) = re.findall(r"^median step .* -(\S+) ms ", PAGE, re.MULTILINE)
     promised = re.findall(r"promised at most (\S+) ms a step.*\nstep lost (\S+) ms", PAGE)
@@ -45,7 +42,6 @@ def test_predicted_and_real_gains_are_those_of_the_samples() -> None:
 
 @pytest.mark.long
 def test_every_command_of_the_tutorial_runs(tmp_path: Path) -> None:
-    """In order, and the capture has what the text says."""
     shutil.copytree(TOP / "examples", tmp_path / "examples")
     said = {}
     for line in LINES:

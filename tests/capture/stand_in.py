@@ -34,13 +34,15 @@ class StandIn:
         monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
         monkeypatch.setenv("SEEN", str(folder / "seen.json"))
 
-    def capture(self, *args: str, text: str) -> Result:
-        """Run `pyprof capture` of a script with arguments of its own."""
+    def capture(self, *args: str, text: str, code: int | None = None) -> Result:
+        """Run `pyprof capture` of a script with arguments of its own; it may have to end so."""
         script = self._folder / "train.py"
         script.write_text(text)
         name = str(self._folder / "net")
         options = ["-o", name, "--no-init", *args, str(script), "--lr", "-o", "--"]
-        return CliRunner().invoke(capture, options)
+        result = CliRunner().invoke(capture, options)
+        assert code in (None, result.exit_code), result.output
+        return result
 
 
 def seen(folder: Path) -> list[str]:

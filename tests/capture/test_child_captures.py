@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from pyprof.capture import child_captures
-from pyprof.capture.kineto import torch_profiler
-from pyprof.capture.request import Outcome, Request
-from pyprof.capture.script import Target
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
 from pyprof.parse import parse_file
-
-if TYPE_CHECKING:
-    Capture = Callable[[str], Outcome]
+from tests.capture.conftest import Capture
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-
-
-@pytest.fixture
-def capture(tmp_path: Path) -> Capture:
-
-    def capture_it(text: str) -> Outcome:
-        script = tmp_path / "train.py"
-        script.write_text(text)
-        return torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net")))
-
-    return capture_it
 
 
 def ops(path: Path) -> set[str]:
@@ -53,7 +35,6 @@ if __name__ == "__main__":
 
 @pytest.mark.long
 def test_a_spawned_process_writes_its_own_file(capture: Capture, tmp_path: Path) -> None:
-    """With its rank, markers and lines; an empty one is not written."""
     outcome = capture(SPAWN)
     assert outcome.code == 0
     assert outcome.path is None
@@ -94,7 +75,6 @@ sys.exit([process.exitcode for process in processes[:2]] != [3, 4])
 
 @pytest.mark.slow
 def test_a_forked_process_writes_its_own_file(capture: Capture, tmp_path: Path) -> None:
-    """However it ends, and whether or not the script waits for it."""
     outcome = capture(FORK)
     assert outcome.code == 0
     assert outcome.path == tmp_path / "net.pt.trace.json.gz"
@@ -129,7 +109,6 @@ for rank in ("0", "1", "0"):
 
 
 def test_a_killed_process_leaves_nothing(capture: Capture) -> None:
-    """A message says so."""
     outcome = capture("""
 import multiprocessing, time, torch
 context = multiprocessing.get_context("fork")
@@ -153,8 +132,6 @@ torch.ones(3).exp()
     "module", ["torch.utils.data._utils.worker", "multiprocessing.managers", "torch.utils.data.x"]
 )
 def test_helper_processes_are_not_captured(module: str) -> None:
-    """Workers of a DataLoader and of the standard library; workers of a pool are."""
-
     def target() -> None:
         pass
 
@@ -165,7 +142,6 @@ def test_helper_processes_are_not_captured(module: str) -> None:
 
 
 def test_every_patch_is_undone() -> None:
-    """A process that starts later starts as before."""
     before = multiprocessing.process.BaseProcess.start
     with child_captures.replaced_run(lambda _: None):
         assert multiprocessing.process.BaseProcess.start is not before

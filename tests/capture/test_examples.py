@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
+
+import pandas as pd
 
 import pyprof
 from pyprof.capture.kineto import torch_profiler
@@ -23,9 +24,6 @@ from pyprof.capture.script import Target
 from tests import forks
 from tests.conftest import long_except
 from tests.known import known
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = r"aten::(?:\w*conv\w*|\w*mm|matmul|linear)$"
@@ -120,7 +118,6 @@ def in_a_process(output: Path, *launcher: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_row_of_an_example_is_attributed(captured: Captured, name: str) -> None:
-    """Op, direction, a line of the example, shapes and FLOPs; layers as named."""
     rows = captured(name)
     assert len(rows)
     assert rows["op"].notna().all()
@@ -141,7 +138,6 @@ def test_every_example_is_captured() -> None:
 
 @pytest.mark.parametrize("name", TRAINING)
 def test_backward_pairs_with_forward(captured: Captured, name: str) -> None:
-    """Each product comes back on its forward's line and in its layer, as often."""
     rows = captured(name)
     products = rows[rows["kernel"].str.contains(PRODUCT)]
     calls = {
@@ -186,7 +182,6 @@ def counted() -> Iterator[list[int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long_except([*FAST, "resnet_amp", "inference", "jit"], *FAST))
 def test_flops_of_products_equal_torchs_counter(captured: Captured, name: str) -> None:
-    """In the same range."""
     rows = captured(name)
     products = rows[rows["kernel"].str.contains(PRODUCT)]
     with counted() as totals:
@@ -196,7 +191,6 @@ def test_flops_of_products_equal_torchs_counter(captured: Captured, name: str) -
 
 @pytest.mark.long
 def test_each_rank_writes_a_file_with_the_reduction(captured: Captured) -> None:
-    """Of all gradients."""
     for rank in range(RANKS):
         rows = captured.rank(rank)
         assert set(rows["rank"]) == {rank}

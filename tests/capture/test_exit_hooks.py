@@ -29,7 +29,6 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_the_exit_code_is_what_the_hook_returns(ends: list[object]) -> None:
-    """It runs once, before the process ends; the original function is restored."""
     before = os._exit
     asked: list[int] = []
 
@@ -46,7 +45,6 @@ def test_the_exit_code_is_what_the_hook_returns(ends: list[object]) -> None:
 
 
 def test_hooks_run_before_exec(ends: list[object], tmp_path: Path) -> None:
-    """Of any os.exec*, where there is one."""
     told: list[object] = []
     with on_exit(lambda code: code, lambda: told.append(len(ends))):
         with pytest.raises(_End):
@@ -59,8 +57,6 @@ def test_hooks_run_before_exec(ends: list[object], tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_runs_no_hook() -> None:
-    """It is the parent's."""
-
     def left(_: int) -> int:
         return 9
 
@@ -84,7 +80,6 @@ threading.Event().wait()
 
 @pytest.mark.long
 def test_a_capture_is_kept(tmp_path: Path) -> None:
-    """After `os._exit` on another thread: it is whole and named, and the code is the script's."""
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(SCRIPT)
     line = [sys.executable, "-m", "pyprof.capture", "--tool", "torch", "train.py"]

@@ -64,7 +64,6 @@ COUNTED = {"conv2d", "linear", "matmul", "bmm", "mm", "addmm", "__matmul__"}
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [LENET, TRANSFORMER, RESIDUAL], ids=["lenet", "attention", "conv"])
 def test_flops_of_a_captured_step_equal_the_counters(tmp_path: Path, text: str) -> None:
-    """Its rows have line, layer and shapes."""
     script = tmp_path / "train.py"
     script.write_text(f"{HEAD}{text}\nimport pyprof\nwith pyprof.profile():\n    step()\n")
     outcome = torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net")))

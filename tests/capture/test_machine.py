@@ -26,7 +26,6 @@ def test_the_version_is_found_in_nsyss_sentence(
 
 @pytest.mark.parametrize("value", ["", "-1"])
 def test_hidden_gpus(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    """GPUs that the script cannot see do not count."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     monkeypatch.setattr(machine, "output", lambda *_: "NVIDIA A100\n")
     machine.find_gpus.cache_clear()
@@ -37,7 +36,6 @@ def test_hidden_gpus(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
 
 
 def test_newest_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Off PATH the newest installed one is used, compared as numbers."""
     for version in ("2022.4.2", "2024.10.1", "2024.6.1"):
         path = tmp_path / version / "bin" / "nsys"
         path.parent.mkdir(parents=True)
@@ -45,6 +43,18 @@ def test_newest_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(machine, "_PLACES", (f"{tmp_path}/*/bin/nsys",))
     assert machine.find_nsys() == str(tmp_path / "2024.10.1" / "bin" / "nsys")
+
+
+@pytest.mark.parametrize(
+    ("nsys", "expected"),
+    [("/opt/nsys/bin/nsys", True), ("/usr/lib/nsight-systems/target-linux-x64/nsys", False)],
+)
+def test_only_nsys_of_debian_can_lack_its_importer(
+    monkeypatch: pytest.MonkeyPatch, nsys: str, *, expected: bool
+) -> None:
+    monkeypatch.setattr(Path, "is_dir", lambda _: True)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+    assert machine._importer_is_found(nsys) is expected
 
 
 def test_a_missing_program_has_no_version() -> None:

@@ -1,17 +1,17 @@
 """Blocks recorded in this process: `with pyprof.profile("x") as p`."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+import pandas as pd
 
 import pyprof
 from pyprof import instrument
@@ -21,9 +21,7 @@ from pyprof.instrument.ranges import emit
 from tests import forks
 from tests.analysis.captured import capture
 from tests.commands import run
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tests.known import raising
 
 pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
 
@@ -40,13 +38,19 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     instrument.stop()
 
 
+def recorded(name: str = "x") -> Any:  # noqa: ANN401 - not for users to name
+    """Record a block of one op."""
+    with pyprof.profile(name) as p:
+        torch.ones(3).exp()
+    return p
+
+
 def ops(frame: pd.DataFrame) -> list[str]:
     return [op for op in frame["op"] if op != "ones"]
 
 
 @pytest.mark.slow
 def test_a_block_is_recorded_and_read() -> None:
-    """Rows, lines and layers of the block alone, once it has ended."""
     model = torch.nn.Sequential(torch.nn.Linear(8, 4))
     torch.ones(2).tanh()
     with pyprof.profile("a block") as p:
@@ -61,7 +65,6 @@ def test_a_block_is_recorded_and_read() -> None:
 
 
 def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
-    """`p.save` writes what every command reads; a notebook shows the printed text."""
     with pyprof.profile("net/1") as p:
         torch.ones(64, 64) @ torch.ones(64, 64)
     kept = p.save(tmp_path / "net.pt.trace.json.gz")
@@ -75,8 +78,7 @@ def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_another_tools_capture_is_not_replaced(tmp_path: Path) -> None:
     """It could not be taken again; ours is replaced, and nothing else is left."""
-    with pyprof.profile("x") as p:
-        torch.ones(3).exp()
+    p = recorded()
     theirs = capture(tmp_path / "net.sqlite")
     with pytest.raises(PyprofError, match="capture"):
         p.save(theirs)
@@ -90,8 +92,7 @@ def test_another_tools_capture_is_not_replaced(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_capture_is_gone_with_its_object() -> None:
     """Temporary files do not pile up."""
-    with pyprof.profile("x") as p:
-        torch.ones(3).exp()
+    p = recorded()
     folder = p.path.parent
     assert folder.is_dir()
     del p
@@ -100,7 +101,6 @@ def test_the_capture_is_gone_with_its_object() -> None:
 
 @pytest.mark.slow
 def test_an_exception_passes_and_what_ran_is_kept() -> None:
-    """What a block raises is the user's; it is recorded until there."""
     p = pyprof.profile("x")
     with pytest.raises(ZeroDivisionError), p:
         raise ZeroDivisionError(torch.ones(3).exp())
@@ -109,7 +109,6 @@ def test_an_exception_passes_and_what_ran_is_kept() -> None:
 
 @pytest.mark.slow
 def test_an_object_records_again() -> None:
-    """The second block replaces the first."""
     p = pyprof.profile("x")
     with p:
         torch.ones(3).exp()
@@ -129,7 +128,6 @@ def test_an_object_within_itself_is_one_block() -> None:
 
 
 def test_a_block_within_a_block_is_a_layer_of_it() -> None:
-    """The outer block has all rows; the inner one says so."""
     with pyprof.profile("outer") as outer:
         torch.ones(3).exp()
         with pyprof.profile("inner") as inner:
@@ -142,7 +140,6 @@ def test_a_block_within_a_block_is_a_layer_of_it() -> None:
 
 
 def test_a_range_within_a_block_narrows_it() -> None:
-    """As in a captured script, `pyprof.profile()` limits the recording."""
     with pyprof.profile("x") as p:
         torch.ones(3).exp()
         with pyprof.profile():
@@ -152,7 +149,6 @@ def test_a_range_within_a_block_narrows_it() -> None:
 
 
 def test_a_schedule_chooses_steps() -> None:
-    """Windows open as in torch.profiler's schedule."""
     schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
     with pyprof.profile("x", schedule=schedule) as p:
         for step in range(1, 7):
@@ -165,7 +161,6 @@ def test_a_schedule_chooses_steps() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("use", ["frame", "path", "summary", "save"])
 def test_a_block_without_work_says_so(use: str) -> None:
-    """In one line: an error if a result is requested, a text if it is shown."""
     with pyprof.profile("x") as p:
         pass
     with pytest.raises(PyprofError, match="no torch op ran"):
@@ -175,7 +170,6 @@ def test_a_block_without_work_says_so(use: str) -> None:
 
 
 def test_before_and_during_the_block_there_is_no_result() -> None:
-    """Asking early has an error of its own, not one of Python's."""
     p = pyprof.profile("x")
     with pytest.raises(PyprofError, match="with statement"):
         _ = p.frame
@@ -199,7 +193,6 @@ def test_beside_another_profiler_the_block_runs() -> None:
 
 @pytest.mark.slow
 def test_a_profiler_inside_the_block_is_named() -> None:
-    """Its recording is part of the block, with a message."""
     with pyprof.profile("x") as p:
         torch.ones(3).exp()
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
@@ -209,29 +202,22 @@ def test_a_profiler_inside_the_block_is_named() -> None:
 
 
 def test_the_users_own_init_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether markers are on, and their sink, are as before."""
     pyprof.init()
-    with pyprof.profile("x"):
-        torch.ones(3).exp()
+    recorded()
     assert (pyprof.enabled(), instrument.listening()) == (True, False)
     pushed: list[str] = []
     sink = emit.Sink(pushed.append, lambda: None)
     monkeypatch.setitem(instrument.lifecycle._SINKS, "nvtx", lambda: sink)
     pyprof.init(force=True)
-    with pyprof.profile("x"):
-        torch.ones(3).exp()
+    recorded()
     assert pushed == []
     torch.ones(3).exp()
     assert any("'exp'" in text for text in pushed)
 
 
 def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block is not disturbed; the result says why there is none."""
-
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(recorder.Recorder, "write", fail)
+    full = raising(OSError(28, "No space left on device"))
+    monkeypatch.setattr(recorder.Recorder, "write", full)
     with pyprof.profile("x") as p:
         pass
     with pytest.raises(PyprofError, match="No space left on device"):
@@ -252,7 +238,6 @@ except Exception as error:
 
 @pytest.mark.slow
 def test_a_capture_of_the_script_takes_the_block_for_its_range(tmp_path: Path) -> None:
-    """The profiler outside records it, with the name as a layer; the script itself has no rows."""
     (tmp_path / "block.py").write_text(SCRIPT)
     done = forks.python("-m", "pyprof.capture", "--tool", "torch", "block.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -263,7 +248,6 @@ def test_a_capture_of_the_script_takes_the_block_for_its_range(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_script_records_too(tmp_path: Path) -> None:
-    """Without a notebook or a capture; nothing is written to stderr."""
     (tmp_path / "block.py").write_text(SCRIPT.replace("p.frame", "print(len(p.frame))"))
     done = forks.python("block.py", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
@@ -306,7 +290,6 @@ def test_in_ipython_lines_name_the_cell(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.long
 def test_in_a_notebook_lines_name_the_cell() -> None:
-    """A function's line is in the cell that defined it; the display is escaped HTML."""
     _, shown, table, summary = notebook(*CELLS)
     assert "<script>" not in shown["text/html"]
     assert "&lt;script&gt;x&lt;/script&gt;" in shown["text/html"]
@@ -323,8 +306,7 @@ def test_in_a_notebook_lines_name_the_cell() -> None:
 @pytest.mark.parametrize("name", ["\U0001d54f" * 100, "\ud800<b>", "\0", "../../x", ""])
 def test_any_name_is_recorded_and_shown(name: str) -> None:
     """File systems take 255 bytes of it, and a notebook no surrogate."""
-    with pyprof.profile(name) as p:
-        torch.ones(3).exp()
+    p = recorded(name)
     assert "exp" in ops(p.frame)
     shown = p._repr_html_().encode().decode()
     assert shown.count("<b>") == 1
@@ -332,9 +314,7 @@ def test_any_name_is_recorded_and_shown(name: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
 def test_a_capture_replaces_no_device(tmp_path: Path) -> None:
-    """Nor a pipe or a folder; links are followed."""
-    with pyprof.profile("x") as p:
-        torch.ones(3).exp()
+    p = recorded()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     (tmp_path / "link").symlink_to(pipe)

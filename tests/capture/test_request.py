@@ -1,13 +1,21 @@
 """When to record, and under which file name."""
 
+from pathlib import Path
+
 import pytest
 
-from pyprof.capture.request import StepCounter, StepsToRecord, mentions_range, rank, ranked
+from pyprof.capture.request import (
+    StepCounter,
+    StepsToRecord,
+    make_room_for_snapshot,
+    mentions_range,
+    rank,
+    ranked,
+)
 from pyprof.errors import PyprofError
 
 
 def test_three_or_four_counts_of_steps_are_parsed() -> None:
-    """And written back."""
     assert StepsToRecord.parse("5, 2,3") == StepsToRecord(5, 2, 3, 1)
     assert StepsToRecord.parse(str(StepsToRecord(5, 2, 3, 0))) == StepsToRecord(5, 2, 3, 0)
 
@@ -28,7 +36,6 @@ def test_counting_optimizer_steps() -> None:
 
 
 def test_pyprof_step_takes_precedence_over_the_optimizers() -> None:
-    """After the optimizer's step it is the same step, and later steps are its alone."""
     ended: list[int] = []
     counter = StepCounter(lambda: ended.append(counter.count))
     for _ in range(3):
@@ -61,7 +68,6 @@ def test_pyprof_step_takes_precedence_over_the_optimizers() -> None:
     ],
 )
 def test_a_range_is_found_in_code_not_in_texts(source: str, *, expected: bool) -> None:
-    """A script that can start a range is recognised by its code."""
     assert mentions_range(source) is expected
 
 
@@ -79,7 +85,6 @@ LAUNCHERS = [
 def test_rank(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: int | None
 ) -> None:
-    """From the launcher; a lone process has none."""
     for given, _ in LAUNCHERS:
         for name in given:
             monkeypatch.delenv(name, raising=False)
@@ -87,3 +92,15 @@ def test_rank(
         monkeypatch.setenv(name, value)
     assert rank() == expected
     assert ranked("net") == ("net" if expected is None else f"net.rank{expected}")
+
+
+@pytest.mark.parametrize(("text", "stays"), [('{"pyprof_version": "0.1.0"}', True), ("{}", False)])
+def test_a_snapshot_is_replaced_only_with_a_capture_of_ours(
+    text: str, tmp_path: Path, *, stays: bool
+) -> None:
+    capture, snapshot = tmp_path / "net.json", tmp_path / "net.memory.pickle"
+    capture.write_text(text)
+    snapshot.touch()
+    make_room_for_snapshot(capture)
+    assert snapshot.exists() is stays
+    assert snapshot.with_name("net.memory.pickle.old").exists() is not stays

@@ -9,6 +9,7 @@ import sys
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -49,7 +50,6 @@ def test_exit_code(tmp_path: Path, text: str, code: int) -> None:
 
 
 def test_what_the_script_sees(tmp_path: Path) -> None:
-    """It is __main__, with its own arguments and its folder first on the path."""
     (tmp_path / "beside.py").write_text("answer = 42")
     text = """
 import json, sys, beside
@@ -66,11 +66,8 @@ with open(sys.argv[1], "w") as file:
     assert (sys.argv, sys.path) == before
 
 
-def test_a_script_finds_its_file_from_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its file and its functions' sources are found after it changed the folder."""
-    write(tmp_path, """
+def test_a_script_finds_its_file_from_anywhere(here: Path) -> None:
+    write(here, """
 import inspect, os, sys
 os.chdir("/")
 def f(): return 42
@@ -79,13 +76,11 @@ assert "return 42" in inspect.getsource(f)
 assert __loader__.path == __file__
 sys.exit(0 if sys.argv[0] == "train.py" else 1)
 """)  # fmt: skip
-    monkeypatch.chdir(tmp_path)
     assert script.run(script.Target("train.py")) == 0
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_folder_and_archive(tmp_path: Path, packed: bool) -> None:  # noqa: FBT001
-    """Their __main__.py is run as itself, with the folder or archive first on the path."""
     text = "import sys; sys.exit(7 if vars(sys.modules['__main__']) is globals() else 1)"
     path = tmp_path / "app"
     if packed:
@@ -98,22 +93,25 @@ def test_folder_and_archive(tmp_path: Path, packed: bool) -> None:  # noqa: FBT0
 
 
 def test_compiled_script(tmp_path: Path) -> None:
-    """A .pyc runs as it does in Python."""
     source = write(tmp_path, "import sys; sys.exit(7)")
     compiled = py_compile.compile(source.name, str(tmp_path / "train.pyc"))
     assert script.run(script.Target(str(compiled))) == 7
 
 
-@pytest.mark.parametrize("started", ["pyprof", "pytest"])
+@pytest.mark.parametrize(
+    ("started", "module"),
+    [("pyprof", ""), ("pytest", ""), ("pyprof", "pyprof.__main__"), ("pytest", "pytest.__main__")],
+)
 def test_the_folder_of_pyprof_is_off_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: str, module: str
 ) -> None:
     """Python puts the folder of the started program first: ours is removed."""
     text = "import sys; sys.exit(int('/home/user/bin' in sys.path))"
     target = write(tmp_path, text)
     monkeypatch.setattr("sys.path", ["/home/user/bin", *sys.path])
-    monkeypatch.setattr("sys.argv", [f"/home/user/bin/{started}", "capture"])
-    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    monkeypatch.setattr("sys.argv", [f"/home/user/bin/{'__main__.py' if module else started}"])
+    monkeypatch.setitem(sys.modules, "__main__", main := ModuleType("__main__"))
+    main.__spec__ = ModuleSpec(module, None) if module else None
     assert script.run(target) == int(started == "pytest")
     assert sys.path[0] == "/home/user/bin"
 
@@ -121,7 +119,6 @@ def test_the_folder_of_pyprof_is_off_the_path(
 def test_threads_executors_and_atexit_of_the_script_end_as_in_python(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Before the script has ended."""
     text = """
 import atexit, sys, threading
 from concurrent.futures import ThreadPoolExecutor
@@ -177,18 +174,15 @@ sys.stdout.write("the script's")
 
 
 def test_syntax_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is shown without a traceback, which would only be ours."""
     script.run(write(tmp_path, "x = = 3"))
     assert capsys.readouterr().err.startswith(f'  File "{tmp_path / "train.py"}", line 1')
 
 
-def test_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`module` is looked up as by python -m, from the current folder."""
-    package = tmp_path / "pkg_of_test"
+def test_module(here: Path) -> None:
+    package = here / "pkg_of_test"
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "train.py").write_text("import sys; sys.exit(len(sys.argv))")
-    monkeypatch.chdir(tmp_path)
     target = script.Target("pkg_of_test.train", ("a", "b"), module=True)
     assert script.run(target) == 3
     assert target.label() == "train"
@@ -196,7 +190,6 @@ def test_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_traceback_begins_in_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The traceback shown has no frame of ours."""
     script.run(write(tmp_path, "def f():\n    raise ValueError('told')\nf()\n"))
     shown = capsys.readouterr().err
     assert shown.count("File ") == 2
@@ -205,14 +198,12 @@ def test_traceback_begins_in_the_script(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_the_signal_handler_is_restored(tmp_path: Path) -> None:
-    """If the script set one of its own, that is kept."""
     script.run(write(tmp_path, "pass"))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_forked_worker_dies_by_the_signal(tmp_path: Path) -> None:
-    """SIGTERM ends a worker that the script forked, as without us."""
     text = """
 import os, signal, sys, warnings
 warnings.simplefilter("ignore")

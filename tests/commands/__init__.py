@@ -1,8 +1,11 @@
 """Tests of pyprof.commands, and a runner that returns a command's outputs and exit code."""
 
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from pyprof.__main__ import main
@@ -31,3 +34,26 @@ def refused(*arguments: str | Path) -> str:
     assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith("pyprof: ")
     return done.stderr
+
+
+def misused(*arguments: str | Path) -> str:
+    """Run `pyprof ARGUMENTS`, which is wrong usage, and return what it says in one line."""
+    done = run(*arguments)
+    assert (done.code, done.stdout) == (2, "")
+    return " ".join(done.stderr.split())
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, stream: str, *arguments: str) -> str:
+    """Run a command whose stdout or stderr is a terminal; return what is written there."""
+    pty = pytest.importorskip("pty", reason="terminals are others there")
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, stream, terminal)
+        assert not main(arguments, standalone_mode=False)
+        terminal.write("end")
+        terminal.flush()
+        shown = b""
+        while not shown.endswith(b"end"):  # a terminal gives what it has
+            shown += os.read(ours, 1 << 16)
+    os.close(ours)
+    return shown.decode().removesuffix("end")

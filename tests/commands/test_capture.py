@@ -15,7 +15,6 @@ from pyprof.commands.capture import print_outcome
 def test_files_have_their_size(
     size_bytes: int, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And the command that reads them next, quoted for a shell."""
     path = tmp_path / "my net.sqlite"
     with path.open("wb") as file:
         file.truncate(size_bytes)

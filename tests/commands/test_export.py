@@ -12,7 +12,6 @@ SUFFIXES = [suffix for form in export.FORMATS for suffix in form.suffixes]
 
 
 def test_an_unknown_suffix_is_a_usage_error(tmp_path: Path) -> None:
-    """Exit code 2, the known suffixes, and nothing written."""
     done = run("export", capture(tmp_path / "net.sqlite"), "-o", tmp_path / "net.xyz")
     assert done.code == 2
     assert all(suffix in done.stderr for suffix in (".prof", ".speedscope.json"))
@@ -20,7 +19,6 @@ def test_an_unknown_suffix_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_the_longest_suffix_counts() -> None:
-    """`.pt.trace.json` is no plain JSON, in capitals neither."""
     modules = {name: form.module for name in ("x.json", "x.speedscope.json", "x.PT.TRACE.JSON")
                if (form := export.find(name))}  # fmt: skip
     assert modules == {
@@ -31,7 +29,6 @@ def test_the_longest_suffix_counts() -> None:
 
 
 def test_each_module_is_a_format() -> None:
-    """With suffixes of its own, and its docstring as help."""
     folder = Path(export.__file__).parent
     assert [form.module for form in export.FORMATS] == sorted(
         path.stem for path in folder.glob("as_*.py")

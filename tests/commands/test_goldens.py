@@ -64,7 +64,6 @@ def total_ns(path: Path, *, in_steps: bool) -> int:
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["table", "md"])
 def test_the_whole_diff_is_as_expected(pair: Pair, form: str, tmp_path: Path) -> None:
-    """In the terminal and as Markdown."""
     target = tmp_path / f"diff.{'md' if form == 'md' else 'txt'}"
     done = run("diff", "-q", pair.a, pair.b, "-o", target)
     assert (done.code, done.stdout, done.stderr) == (0, "", "")
@@ -73,7 +72,6 @@ def test_the_whole_diff_is_as_expected(pair: Pair, form: str, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
-    """Rows add up to the GPU time of each capture's steps, and changes to the difference."""
     done = run("diff", "-q", "--csv", pair.a, pair.b)
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     a, b, change = (
@@ -96,7 +94,6 @@ def test_two_ranks_of_one_run_differ_by_chance(captures: Path, tmp_path: Path) -
 @pytest.mark.few(2)
 @pytest.mark.slow
 def test_a_capture_does_not_differ_from_itself(pair: Pair) -> None:
-    """Every row is the same, changes are 0, and a limit of 0 holds."""
     done = run("diff", "-q", "--csv", pair.a, pair.a, "--fail-if", "time>0")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert done.code == 0, done.stderr
@@ -108,7 +105,6 @@ def test_a_capture_does_not_differ_from_itself(pair: Pair) -> None:
 
 @pytest.mark.slow
 def test_the_whole_markdown_is_as_expected(pair: Pair, tmp_path: Path) -> None:
-    """In each table of all groups, calls add up to the records."""
     target = tmp_path / "net.md"
     done = run("export", "-q", pair.a, "-o", target)
     assert (done.code, done.stderr) == (0, "")

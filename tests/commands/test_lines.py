@@ -37,14 +37,12 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_lines_beside_the_source(project: Path) -> None:
-    """Functions around timed lines are shown whole, others are not."""
     done = run("lines", "--source", project / "src", project / "net.dict")
     assert (done.code, done.stderr) == (0, "")
     check(beside(__file__, "lines-small"), done.stdout)
 
 
 def test_a_file_without_lines_says_what_records_them() -> None:
-    """Without any call stack there is no table."""
     done = run("lines", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 5}\n")
     assert " ".join(done.stdout.split()) == (
         "<0.001 ms, 100.0 % of GPU time, is tied to no line of yours:"
@@ -53,7 +51,6 @@ def test_a_file_without_lines_says_what_records_them() -> None:
 
 
 def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
-    """Only the numbers of the lines are shown."""
     empty = tmp_path / "empty"
     empty.mkdir()
     done = run("lines", "--source", empty, project / "net.dict")
@@ -70,34 +67,28 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
      ("v100-resnet50", "kineto-v100-resnet50-2021/trace.json.gz")],
 )  # fmt: skip
 def test_lines_of_a_real_capture(name: str, file: str, captures: Path, tmp_path: Path) -> None:
-    """The whole text, without sources."""
     done = run("lines", "-q", "--source", tmp_path, captures / file)
     assert (done.code, done.stderr) == (0, "")
     check(beside(__file__, f"lines-{name}"), done.stdout)
 
 
-def test_a_source_that_changed_is_warned_of(project: Path) -> None:
-    """A file shorter than a captured line is another version."""
-    (project / "src" / "train.py").write_text("pass\n")
-    done = run("lines", "--source", project / "src", project / "net.dict")
-    assert "train.py is shorter than when it was captured" in done.stdout
-
-
 @pytest.mark.parametrize(
-    "content",
-    [b"def f(:\n" * 30, b"\xff\xfe\x00" * 30, b"x = '\\d'\n" * 30],
-    ids=["broken", "binary", "dubious escape"],
-)
-def test_a_source_that_is_no_python_still_has_times(content: bytes, project: Path) -> None:
+    ("content", "said"),
+    [(b"def f(:\n" * 30, "0.488"), (b"\xff\xfe\x00" * 30, "0.488"), (b"x = '\\d'\n" * 30, "0.488"),
+     (b"pass\n", "train.py is shorter than when it was captured")],
+    ids=["broken", "binary", "dubious escape", "another version"],
+)  # fmt: skip
+def test_a_source_that_does_not_fit_still_has_times(
+    content: bytes, said: str, project: Path
+) -> None:
     (project / "src" / "train.py").write_bytes(content)
     done = run("lines", "--source", project / "src", project / "net.dict")
     assert (done.code, done.stderr) == (0, "")
-    assert "0.488" in done.stdout
+    assert said in done.stdout
 
 
 @pytest.mark.slow
 def test_blocking_launches_are_warned_of(tmp_path: Path) -> None:
-    """CUDA_LAUNCH_BLOCKING=1 prevents overlap; -q omits the warning."""
     work = [Work((n * 10 + 2, n * 10 + 6), (n * 10, n * 10 + 8)) for n in range(9)]
     path = _dict(tmp_path / "net.dict", capture(work, ranges=[trace((0, 99), "/a.py:1")]))
     assert BLOCKING in run("lines", path).stderr
@@ -106,7 +97,6 @@ def test_blocking_launches_are_warned_of(tmp_path: Path) -> None:
 
 
 def test_lines_are_sorted_by_self_time(project: Path) -> None:
-    """The line that all goes through comes last; --top limits them, and says so."""
     shown = run("lines", "--top", "2", project / "net.dict").stdout
     assert shown.index("net.py:5") < shown.index("net.py:6") < shown.index("... and 1 more, 9.8 %")
     assert "train.py:20" not in shown[: shown.index("... and")]
@@ -114,7 +104,6 @@ def test_lines_are_sorted_by_self_time(project: Path) -> None:
 
 @pytest.mark.parametrize("condition", ["line~net.py", "dir=fprop and op=matmul", "sil>45000"])
 def test_lines_of_chosen_rows(condition: str, project: Path) -> None:
-    """`--where` as in `prof`: the same rows, and their share of the time."""
     done = run("lines", "--where", condition, project / "net.dict")
     rows = run("prof", "--csv", "-c", "sil", "--where", condition, project / "net.dict").stdout
     ns = sum(int(row.strip('"')) for row in rows.split()[1:])

@@ -12,6 +12,7 @@ from pyprof.readers import kineto
 from tests.allocations import built
 from tests.commands import refused, run
 from tests.conftest import CAPTURES
+from tests.known import raising
 
 
 @pytest.fixture
@@ -22,7 +23,6 @@ def snapshot(tmp_path: Path) -> Path:
 
 
 def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
-    """Peak, categories, lines, the leak with its line, the OOM."""
     done = run("memory", snapshot)
     assert (done.code, done.stderr) == (0, "")
     shown = done.stdout
@@ -52,7 +52,6 @@ def test_other_maxima_are_shown_beside_the_peak(tmp_path: Path) -> None:
 
 
 def test_peak_by_full_call_stack(tmp_path: Path) -> None:
-    """Python frames from the outermost, then the op; blocks without a stack are listed, too."""
     device = built.Device()
     outer, inner = built.user(1, "main"), ("forward", "/home/user/net;1.py", 5)
     mul = ("torch::autograd::THPVariable_mul(_object*, _object*, _object*)", "??", 0)
@@ -101,7 +100,6 @@ def test_blocks_at_a_chosen_moment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", ["12", "0.5s", "9e9ms", "-1", "5 parsecs", "1.5"])
 def test_a_moment_needs_a_unit_or_is_an_event(tmp_path: Path, at: str) -> None:
-    """A snapshot without times only has events; no page shows a moment."""
     device = built.Device()
     device.alloc(1000)
     for event in device.events:
@@ -114,7 +112,6 @@ def test_a_moment_needs_a_unit_or_is_an_event(tmp_path: Path, at: str) -> None:
 
 
 def test_long_names_fit_a_page_s_width(tmp_path: Path) -> None:
-    """Tables are 100 columns wide; sizes are not truncated."""
     device = built.training()
     for line in range(1, 4):
         device.alloc(
@@ -126,7 +123,6 @@ def test_long_names_fit_a_page_s_width(tmp_path: Path) -> None:
 
 
 def test_json_has_the_whole_answer(snapshot: Path, tmp_path: Path) -> None:
-    """On stdout with --json, in a file by its suffix; unknown is null."""
     target = tmp_path / "x.json"
     assert run("memory", snapshot, "-o", target).code == 0
     assert run("memory", snapshot, "--json").stdout == target.read_text()
@@ -139,7 +135,6 @@ def test_json_has_the_whole_answer(snapshot: Path, tmp_path: Path) -> None:
 
 
 def test_csv_has_the_blocks_of_the_peak(snapshot: Path, tmp_path: Path) -> None:
-    """One row per block; they add up to the peak."""
     target = tmp_path / "x.csv"
     assert run("memory", snapshot, "-o", target).code == 0
     rows = [*csv.DictReader(target.read_text().splitlines())]
@@ -149,7 +144,6 @@ def test_csv_has_the_blocks_of_the_peak(snapshot: Path, tmp_path: Path) -> None:
 
 
 def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
-    """A folder is the ranks of one run; the highest is shown in full."""
     for rank, size in enumerate((1000, 3000)):
         device = built.Device()
         device.alloc(size, built.user(rank))
@@ -164,18 +158,16 @@ def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
 
 
 def test_a_file_without_memory_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.txt"
+    path, empty = tmp_path / "x.txt", tmp_path / "x.pickle"
     path.write_text("nothing")
     for name in (path, tmp_path, tmp_path / "absent"):
         refused("memory", name)
+    empty.write_bytes(pickle.dumps(built.snapshot()))  # of a device that did nothing
+    refused("memory", empty)
 
 
 def test_impossible_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line, as by every command that reads a trace."""
-
-    def too_large(_: Path) -> None:
-        raise pa.ArrowInvalid("Value 4611686018427387904 too large")
-
+    too_large = raising(pa.ArrowInvalid("Value 4611686018427387904 too large"))
     trace = tmp_path / "net.pt.trace.json"
     memory = {"Addr": 16, "Bytes": 512, "Device Type": 1, "Device Id": 0}
     event = {"ph": "i", "name": "[memory]", "ts": 1, "pid": 1, "tid": 1, "args": memory}
@@ -184,15 +176,7 @@ def test_impossible_values_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert "impossible values (Value 4611686018427387904 too large)" in refused("memory", trace)
 
 
-def test_an_empty_snapshot_is_refused(tmp_path: Path) -> None:
-    """Of a device that did nothing."""
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps(built.snapshot()))
-    refused("memory", path)
-
-
 def test_a_snapshot_is_not_overwritten(snapshot: Path) -> None:
-    """Neither by its own name nor in its folder."""
     before = snapshot.read_bytes()
     for name in (snapshot, snapshot.parent):
         assert run("memory", name, "-o", snapshot).code == 1
@@ -212,14 +196,12 @@ def test_other_commands_refer_to_pyprof_memory(snapshot: Path) -> None:
     "path", sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle")), ids=lambda p: p.stem
 )
 def test_real_snapshots_are_shown(path: Path) -> None:
-    """Every section is there, nothing is truncated."""
     done = run("memory", path, *(f"--by={key}" for key in ("line", "op", "size", "evidence")))
     assert (done.code, done.stderr) == (0, "")
     assert "At the peak by line" in done.stdout
 
 
 def test_equal_blocks_are_one_row_and_unknown_tables_one_sentence(tmp_path: Path) -> None:
-    """Without stacks there is no table by line, op or category."""
     device = built.Device()
     for _ in range(3):
         device.alloc(4000)

@@ -15,7 +15,6 @@ def _kept_nowhere(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_marks_cards_with_caveats() -> None:
-    """A star refers to a sentence below; no card is truncated."""
     text = run("peaks").stdout
     for card in CARDS:
         assert f"{card.name}{'*' if card.doubts else ' '}" in text
@@ -23,14 +22,12 @@ def test_the_table_marks_cards_with_caveats() -> None:
 
 
 def test_an_unknown_card_has_no_peaks() -> None:
-    """One line on stderr says what to do; stdout is empty."""
     assert "--gpu flops=F" in refused("peaks", "NVIDIA B9000")
 
 
 def test_measuring_prints_and_saves_rates(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--measure says where."""
     pytest.importorskip("torch")
     monkeypatch.setattr("pyprof.gpu.peaks.microbenchmark.CPU_SIDE", 32)
     monkeypatch.setattr("pyprof.gpu.peaks.microbenchmark.CPU_COPY_BYTES", 1 << 12)
@@ -43,11 +40,3 @@ def test_measuring_prints_and_saves_rates(
     assert place.startswith(str(tmp_path))
     with open(place, encoding="utf-8") as file:  # noqa: PTH123 - a text that the command wrote
         assert json.load(file)["cpu"]["bandwidth"] > 0
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--measure", "T4"], ["--measure", "tpu"], ["T4", "--measure", "cpu"]]
-)
-def test_conflicting_options_are_a_usage_error(arguments: list[str]) -> None:
-    """Exit code 2."""
-    assert run("peaks", *arguments).code == 2

@@ -31,7 +31,6 @@ def _pair(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_tables_are_written_for_programs(tmp_path: Path) -> None:
-    """CSV of one, JSON of all; times in ns."""
     done = run("ranks", "-q", *_pair(tmp_path), "--csv", "stragglers")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [(row["rank"], row["last"], row["cost_ns"]) for row in rows] == [
@@ -49,7 +48,6 @@ def test_tables_are_written_for_programs(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("table", _TABLES)
 def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> None:
-    """For ranks without collectives; the same columns as with rows."""
     quiet = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (0, 9))])
     names = [
         run("ranks", "-q", *captures, "--csv", table).stdout.splitlines()
@@ -74,12 +72,8 @@ def test_every_table_can_be_requested() -> None:
         ([], 2, "Missing argument"),
     ],
 )
-def test_wrong_usage_ends_in_one_line(
-    options: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With nothing on stdout."""
-    given = [*_pair(tmp_path), *options] if "--csv" in options else options
-    monkeypatch.chdir(tmp_path)
+def test_wrong_usage_ends_in_one_line(options: list[str], code: int, said: str, here: Path) -> None:
+    given = [*_pair(here), *options] if "--csv" in options else options
     done = run("ranks", *given)
     assert (done.code, done.stdout) == (code, "")
     assert said in done.stderr
@@ -87,7 +81,6 @@ def test_wrong_usage_ends_in_one_line(
 
 @pytest.mark.slow
 def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
-    """Parsed files give the same waiting times."""
     captures = _pair(tmp_path)
     for path in captures:
         assert run("parse", "-q", path, "-o", f"{path}.parquet").code == 0

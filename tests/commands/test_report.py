@@ -1,14 +1,11 @@
 """The page of `report`: complete, small and harmless."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import webbrowser
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,10 +15,6 @@ from pyprof.marker import encode_layer
 from tests.analysis.captured import HOSTILE, capture
 from tests.builders import SECRETS, Range, Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    pass
-
 
 NAMES = [
     f"<img src=x onerror=document.title='harmed'>{HOSTILE}",
@@ -34,6 +27,11 @@ def page(source: Path, target: Path, *options: str) -> str:
     done = run("report", source, "-o", target, *options)
     assert done.code == 0, done.stderr
     return target.read_text()
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> str:
+    return page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
 
 
 class _Elements(HTMLParser):
@@ -56,7 +54,6 @@ class _Elements(HTMLParser):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_stay_text(tmp_path: Path, name: str) -> None:
-    """A kernel's name makes no element, attribute or script."""
     plain, hostile = _Elements(), _Elements()
     plain.feed(page(capture(tmp_path / "a.sqlite", hostile="plain"), tmp_path / "a.html"))
     hostile.feed(page(capture(tmp_path / "b.sqlite", hostile=name), tmp_path / "b.html"))
@@ -64,17 +61,14 @@ def test_names_stay_text(tmp_path: Path, name: str) -> None:
     assert (hostile.asked, hostile.handlers) == ([], [])
 
 
-def test_it_holds_no_folder_user_or_host(tmp_path: Path) -> None:
-    """Lines have only their file's name; nothing of the machine is in the page."""
-    text = page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
+def test_it_holds_no_folder_user_or_host(text: str) -> None:
     assert "model.py" in text
     assert "/home/me" not in text
     assert not [secret for secret in SECRETS if secret in text]
 
 
-def test_its_policy_forbids_requests(tmp_path: Path) -> None:
+def test_its_policy_forbids_requests(text: str) -> None:
     """The content policy allows inline parts only, so that not even a mistake sends anything."""
-    text = page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy is not None
     assert policy[1].startswith("default-src 'none'")
@@ -91,14 +85,12 @@ def test_its_policy_forbids_requests(tmp_path: Path) -> None:
     ],
 )
 def test_any_capture_has_a_small_page(captures: Path, tmp_path: Path, name: str) -> None:
-    """With and without layers, times and GPU names: below 5 MB."""
     page(captures / name, tmp_path / "net.html")
     assert (tmp_path / "net.html").stat().st_size < 5_000_000
 
 
 @pytest.mark.long
 def test_the_largest_capture_has_a_small_page(tmp_path: Path) -> None:
-    """Thousands of long names on eight devices in deep layers: still below 5 MB."""
     rows, levels = 2000, 12
     work = [
         Work(f"{'kernel_of_a_long_name_' * 13}{n:05}", (10 * n, 10 * n + 9), (10 * n, 10 * n + 3),
@@ -116,7 +108,6 @@ def test_the_largest_capture_has_a_small_page(tmp_path: Path) -> None:
 
 
 def test_a_reader_without_a_mouse_finds_everything(tmp_path: Path) -> None:
-    """One main part, one title; scrollable parts and inputs have focus and a name."""
     parser = _Elements()
     parser.feed(page(capture(tmp_path / "net.sqlite", steps=3), tmp_path / "net.html"))
     elements = parser.elements
@@ -145,9 +136,8 @@ def _luminance(colour: str) -> float:
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def test_text_has_contrast_in_both_themes(tmp_path: Path) -> None:
+def test_text_has_contrast_in_both_themes(text: str) -> None:
     """At least 4.5 to 1, by WCAG, on every background."""
-    text = page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
     style = text.partition("<style>")[2].partition("</style>")[0]
     for start in (":root {", ':root[data-theme="dark"] {'):
         block = style.partition(start)[2].partition("}")[0]
@@ -159,7 +149,6 @@ def test_text_has_contrast_in_both_themes(tmp_path: Path) -> None:
 
 
 def test_the_page_says_what_it_shows_and_how_it_was_made(tmp_path: Path) -> None:
-    """File name, recorder, steps and command, without folders."""
     file, target = capture(tmp_path / "net.sqlite", steps=3), tmp_path / "x.html"
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)")
@@ -190,7 +179,6 @@ def test_the_pages_label_holds_no_host_or_folder(paths: list[str], expected: str
 
 
 def test_source_is_shown_only_on_request(tmp_path: Path) -> None:
-    """With --source each line has its text, and the slowest their surroundings."""
     (tmp_path / "src").mkdir()
     source = [f"x = {number}" for number in range(1, 12)] + ["y = torch.relu(<x>)", "z = 13"]
     (tmp_path / "src" / "model.py").write_text("\n".join(source))
@@ -207,7 +195,6 @@ def test_source_is_shown_only_on_request(tmp_path: Path) -> None:
 
 
 def test_credentials_of_a_url_are_in_no_page_name() -> None:
-    """Nor are tokens in its query."""
     assert output_file.public_name("sftp://me:secret@host/") == "***@host"
     assert output_file.public_name("s3://bucket/a/net.json?token=secret") == "net.json"
 
@@ -215,7 +202,6 @@ def test_credentials_of_a_url_are_in_no_page_name() -> None:
 def test_a_page_is_named_after_its_capture_and_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without -o; if it cannot be opened, a message says so, and the page stays."""
     asked: list[str] = []
 
     def no_browser(url: str) -> bool:

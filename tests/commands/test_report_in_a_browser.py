@@ -46,7 +46,6 @@ def opened(chromium: WebDriver, shown: Path) -> WebDriver:
 
 
 def test_it_opens_without_error_or_request(opened: WebDriver) -> None:
-    """The console is empty, no network is used, and no name has run as a script."""
     assert errors(opened) == []
     assert {url.rpartition("/")[2] for url in requests(opened)} == {"net.html"}
     assert opened.title == "net.sqlite: GPU profile"
@@ -54,7 +53,6 @@ def test_it_opens_without_error_or_request(opened: WebDriver) -> None:
 
 
 def test_its_figures_are_drawn(opened: WebDriver) -> None:
-    """Each figure has a canvas with content."""
     script = """
     return [...document.querySelectorAll('.figure')].map((figure) => {
       const {canvas, pen} = figure.plot;
@@ -75,7 +73,6 @@ SHORT_NAMES = [
 
 
 def test_short_row_names_still_differ(opened: WebDriver) -> None:
-    """Time and process are dropped before the step is truncated; with room names are whole."""
     script = (
         "const {pen} = document.getElementById('timeline').querySelector('.figure').plot;"
         "return arguments[1].map((room) => pyprof.shortened(pen, arguments[0], room))"
@@ -113,7 +110,6 @@ TIMES = ["900 ns", "600 ns", "600 ns", "150 ns"]
 
 
 def test_tables_sort(opened: WebDriver) -> None:
-    """A click sorts numbers by value, the next one in reverse."""
     assert _column(opened, 1) == TIMES
     header = opened.find_elements("css selector", "#table-kernels th button")[1]
     header.click()
@@ -143,7 +139,6 @@ FILTERS = [
 
 
 def test_tables_filter(opened: WebDriver) -> None:
-    """The box keeps rows that contain every word and fulfil every condition."""
     for table, asked, expected in FILTERS:
         box = opened.find_element("css selector", f"input[data-for=table-{table}]")
         box.clear()
@@ -155,7 +150,6 @@ def test_tables_filter(opened: WebDriver) -> None:
 
 
 def test_an_invalid_filter_says_so(opened: WebDriver) -> None:
-    """An unknown column, a limit that is no number: all rows stay."""
     columns = "no column eff; columns are line, time, share, total, calls"
     box = opened.find_element("css selector", "input[data-for=table-lines]")
     count = opened.find_element("css selector", "output[data-for=table-lines]")
@@ -174,7 +168,6 @@ def test_an_invalid_filter_says_so(opened: WebDriver) -> None:
 
 
 def test_a_table_is_saved_as_csv(opened: WebDriver) -> None:
-    """The rows shown, in their order; unrounded numbers, with units in the header."""
     box = opened.find_element("css selector", "input[data-for=table-kernels]")
     box.send_keys("time:<300ns")
     text = opened.execute_script("return pyprof.csv(document.getElementById('table-kernels'))")
@@ -184,7 +177,6 @@ def test_a_table_is_saved_as_csv(opened: WebDriver) -> None:
 
 
 def test_a_row_is_copied(opened: WebDriver) -> None:
-    """By the button in the row under the pointer, with tabs between cells."""
     opened.execute_script(
         "window.copied = []; navigator.clipboard.writeText = async (text) => copied.push(text);"
         "const row = document.querySelector('#table-kernels tbody tr');"
@@ -245,7 +237,6 @@ canvas.dispatchEvent(new MouseEvent('click', event));
     ids=["kernel", "op", "line", "module", "point"],
 )
 def test_a_selection_applies_to_all_tables(opened: WebDriver, click: str) -> None:
-    """Whatever is clicked, they show what shares time with it, and how much."""
     opened.execute_script(click)
     assert _selected(opened) == RELU
     bar = opened.find_element("id", "selection")
@@ -262,7 +253,6 @@ def test_a_selection_applies_to_all_tables(opened: WebDriver, click: str) -> Non
 
 
 def test_escape_ends_a_selection(opened: WebDriver) -> None:
-    """So does a second click on the same row."""
     row = opened.find_element("css selector", "#table-ops tbody tr")
     bar = opened.find_element("id", "selection")
     for end in ("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))",
@@ -274,7 +264,6 @@ def test_escape_ends_a_selection(opened: WebDriver) -> None:
 
 
 def test_a_kernel_in_the_timeline_shows_op_line_and_name(opened: WebDriver) -> None:
-    """In its tooltip, too; a gap shows its cause."""
     script = """
     const {plot} = document.getElementById('figure-timeline');
     const [{lanes: [lane], gaps}] = plot.item.devices;
@@ -323,7 +312,6 @@ def test_a_merged_box_is_divided_by_time(
 
 
 def test_ctrl_and_the_wheel_zoom_where_the_pointer_is(opened: WebDriver) -> None:
-    """The point below it stays in place; a button shows the whole step."""
     script = """
     const {plot} = document.getElementById('figure-timeline');
     const box = plot.canvas.getBoundingClientRect();
@@ -354,7 +342,6 @@ def test_the_wheel_alone_scrolls_the_page(opened: WebDriver) -> None:
 
 @pytest.mark.parametrize("by", ["family", "op", "layer"])
 def test_the_timeline_is_coloured_by_family_op_or_layer(opened: WebDriver, by: str) -> None:
-    """Kernels of one have one colour, and the legend names it."""
     script = """
     const {plot} = document.getElementById('figure-timeline');
     const choice = plot.host.querySelector('select');
@@ -391,7 +378,6 @@ return [labels.map(label => label.text), covered]
 def test_labels_of_a_roofline_do_not_collide(
     captures: Path, tmp_path: Path, chromium: WebDriver, name: str, points: int
 ) -> None:
-    """Each roof and the five longest points have labels that cover no other."""
     target = tmp_path / "net.html"
     assert run("roofline", captures / name, "-o", target).code == 0
     drawn(chromium, target)
@@ -402,7 +388,6 @@ def test_labels_of_a_roofline_do_not_collide(
 
 
 def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
-    """A name is as long as the visible part of its box."""
     for zoom in (1, 0.1):
         boxes = opened.execute_script(
             "const {plot} = document.getElementById('figure-icicle');"
@@ -417,7 +402,6 @@ def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
 
 
 def test_the_button_changes_between_light_and_dark(opened: WebDriver) -> None:
-    """Background and figures change together."""
     script = (
         "return [getComputedStyle(document.body).backgroundColor, "
         "document.querySelector('.figure').plot.view.colours.ink]"
@@ -465,14 +449,12 @@ def sized(opened: WebDriver) -> Iterator[WebDriver]:
 
 
 def test_tables_are_no_wider_than_the_screen(sized: WebDriver) -> None:
-    """At 1366 pixels only truncated names are wider than their cell, whatever they are."""
     _screen(sized, 1366, 768)
     sized.execute_script(LONG)
     assert sized.execute_script(CLIPPED, "td.text, .pick") == [0, []]
 
 
 def test_on_a_telephone_only_tables_scroll_sideways(sized: WebDriver, shown: Path) -> None:
-    """The page is as wide as the screen; a table's first column stays visible."""
     _screen(sized, 390, 844, mobile=True)
     drawn(sized, shown)
     sized.execute_script(LONG)
@@ -487,17 +469,15 @@ def test_on_a_telephone_only_tables_scroll_sideways(sized: WebDriver, shown: Pat
 
 
 def test_on_paper_nothing_is_truncated(sized: WebDriver) -> None:
-    """Tables are whole, collapsed parts open, and colours light."""
     sized.find_element("css selector", "button.theme").click()
-    before = sized.execute_script("return document.documentElement.dataset.theme")
+    theme = "return document.documentElement.dataset.theme"
+    before = sized.execute_script(theme)
     _screen(sized, 700, 1000)
     sized.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     sized.execute_script(f"{LONG}; window.dispatchEvent(new Event('beforeprint'))")
     assert sized.execute_script(CLIPPED, "none") == [0, []]
-    assert (
-        sized.execute_script("return document.querySelectorAll('details:not([open])').length") == 0
-    )
-    theme = "return document.documentElement.dataset.theme"
+    closed = "return document.querySelectorAll('details:not([open])').length"
+    assert sized.execute_script(closed) == 0
     assert sized.execute_script(theme) == "light"
     sized.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert sized.execute_script(theme) == before
@@ -517,7 +497,6 @@ def test_axe_finds_nothing(opened: WebDriver) -> None:
 
 
 def test_a_formula_in_a_name_stays_text_in_csv(opened: WebDriver) -> None:
-    """After an apostrophe, as in the CSV of every command."""
     script = (
         "const table = document.getElementById('table-kernels');"
         "table.querySelector('.pick').textContent = arguments[0]; return pyprof.csv(table)"
@@ -529,23 +508,18 @@ def test_a_formula_in_a_name_stays_text_in_csv(opened: WebDriver) -> None:
 
 
 def test_on_a_phone_times_are_on_the_screen_and_links_can_be_touched(
-    chromium: WebDriver, tmp_path: Path
+    sized: WebDriver, tmp_path: Path
 ) -> None:
-    """Times of ops and of advice's rows fit 390 px; controls are 24 px high."""
     page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
-    screen = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    try:
-        drawn(chromium, tmp_path / "net.html")
-        right, low = chromium.execute_script("""
-        const box = (element) => element.getBoundingClientRect();
-        const touched = document.querySelectorAll("nav a, button:not([hidden]), input, summary");
-        const advice = document.querySelectorAll("#advice table tr > :last-child");
-        return [Math.max(...[document.querySelectorAll("#table-ops th")[1], ...advice]
-            .map((cell) => box(cell).right)),
-          Math.min(...[...touched].map(box).filter(({height}) => height).map(({height}) => height))]
-        """)
-    finally:
-        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    _screen(sized, 390, 800, mobile=True)
+    drawn(sized, tmp_path / "net.html")
+    right, low = sized.execute_script("""
+    const box = (element) => element.getBoundingClientRect();
+    const touched = document.querySelectorAll("nav a, button:not([hidden]), input, summary");
+    const advice = document.querySelectorAll("#advice table tr > :last-child");
+    return [Math.max(...[document.querySelectorAll("#table-ops th")[1], ...advice]
+        .map((cell) => box(cell).right)),
+      Math.min(...[...touched].map(box).filter(({height}) => height).map(({height}) => height))]
+    """)
     assert right <= 390
     assert low >= 24

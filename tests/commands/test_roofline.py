@@ -15,7 +15,6 @@ def net(tmp_path: Path) -> Path:
 
 
 def test_without_any_peak_there_are_points_and_no_roof(net: Path, tmp_path: Path) -> None:
-    """For an unknown card; the summary says how to supply one."""
     pytest.importorskip("matplotlib")
     text = tmp_path / "net.dict"
     assert run("parse", net, "-o", text).code == 0
@@ -27,14 +26,12 @@ def test_without_any_peak_there_are_points_and_no_roof(net: Path, tmp_path: Path
 
 @pytest.mark.parametrize("target", ["net", "net.jpg", "-"])
 def test_an_unknown_format_is_a_usage_error(net: Path, target: str) -> None:
-    """Exit code 2, with the formats."""
     done = run("roofline", net, "-o", target)
     assert done.code == 2
     assert ".png, .svg, .pdf, .html" in " ".join(done.stderr.split())
 
 
 def test_a_capture_without_costs_says_so(captures: Path, tmp_path: Path) -> None:
-    """Exit code 1, one line, and no file."""
     target = tmp_path / "net.png"
     done = run("roofline", captures / "nsys2026.2-h100x2-fsdp" / "net.sqlite", "-o", target)
     assert (done.code, done.stdout, target.exists()) == (1, "", False)

@@ -17,6 +17,7 @@ from pyprof.capture import machine
 from pyprof.commands.capture import command as capture
 from pyprof.commands.run import command as run
 from tests.capture.conftest import main_is_put_back
+from tests.programs import TOP
 
 pytestmark = pytest.mark.usefixtures(main_is_put_back.__name__)
 
@@ -34,16 +35,14 @@ sys.exit(int(sys.argv[1]))
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
-    path = tmp_path / "train.py"
+def script(here: Path) -> Path:
+    path = here / "train.py"
     path.write_text(TRAIN)
     return path
 
 
 @pytest.mark.slow
-def test_it_ends_with_the_summary(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With both steps, the model's ops and their calls; the capture is kept and named."""
-    monkeypatch.chdir(script.parent)
+def test_it_ends_with_the_summary(script: Path) -> None:
     result = CliRunner().invoke(run, ["--tool", "torch", str(script), "0"])
     assert result.exit_code == 0, result.output
     assert "2 by Optimizer.step" in result.stdout
@@ -57,8 +56,6 @@ def test_it_ends_with_the_summary(script: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_folder_that_takes_no_capture(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without -o, the run goes on in a read-only folder, with a message."""
-    monkeypatch.chdir(script.parent)
     allowed = os.access
     monkeypatch.setattr(
         os, "access", lambda path, mode: path != Path() and allowed(path, mode)
@@ -71,9 +68,7 @@ def test_a_folder_that_takes_no_capture(script: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.long
-def test_the_summary_of_processes(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If child processes did all the work, theirs is summarised."""
-    monkeypatch.chdir(script.parent)
+def test_the_summary_of_processes(script: Path) -> None:
     script.write_text("""
 import multiprocessing, os, torch
 def work(rank):
@@ -94,7 +89,6 @@ for rank in "01":
 
 @pytest.mark.slow
 def test_kept_files(script: Path) -> None:
-    """-o keeps capture and records; the script's exit code is passed on."""
     name = str(script.parent / "net")
     result = CliRunner().invoke(run, ["--tool", "torch", "-o", name, str(script), "4"])
     assert result.exit_code == 4
@@ -107,7 +101,6 @@ def test_kept_files(script: Path) -> None:
 
 
 def test_every_row_says_where(script: Path) -> None:
-    """Each row has op and line, forward and backward rows the layer; gradients are paired."""
     name = str(script.parent / "net")
     CliRunner().invoke(run, ["--tool", "torch", "-o", name, str(script), "0"])
     rows = [ast.literal_eval(line) for line in Path(name + ".dict").read_text().splitlines()]
@@ -123,10 +116,9 @@ def test_every_row_says_where(script: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(machine.find_nsys() is None, reason="no nsys here")
 def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The installed nsys captures the markers; without a GPU a message says so."""
     name = str(script.parent / "net")
     command = [sys.executable, "-m", "pyprof.capture", "--tool", "nsys", "-o", name, str(script)]
-    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
+    monkeypatch.setenv("PYTHONPATH", str(TOP))
     done = subprocess.run([*command, "3"], capture_output=True, text=True, check=False)
     if "importer" in done.stderr + done.stdout:
         pytest.skip("this nsys does not find its importer")
@@ -151,7 +143,6 @@ def test_wrong_usage_ends_in_one_line() -> None:
 def test_a_script_that_closes_its_output_and_replaces_builtins_gets_its_report(
     script: Path,
 ) -> None:
-    """What it did to its process does not outlast it."""
     ends = "sys.stdout.close(); sys.stderr.close()\nimport builtins\nbuiltins.open = None\n"
     script.write_text(TRAIN.replace("sys.exit", f"{ends}builtins.sorted = None\nsys.exit"))
     command = [sys.executable, "-m", "pyprof", "run", "--tool", "torch", str(script), "3"]

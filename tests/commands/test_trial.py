@@ -53,9 +53,7 @@ def perform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tr
     return perform_trial
 
 
-def test_advised_changes_are_tried_and_then_combined(
-    perform: Callable[..., Try],
-) -> None:
+def test_advised_changes_are_tried_and_then_combined(perform: Callable[..., Try]) -> None:
     answer = perform()
     assert answer.not_tried == ("python_loop it is",)
     assert "for you to write: python_loop it is;" in " ".join(try_text.trial(answer))
@@ -72,10 +70,7 @@ def test_advised_changes_are_tried_and_then_combined(
     assert both.capture is not None
 
 
-def test_named_changes_are_combined_on_request(
-    perform: Callable[..., Try],
-) -> None:
-    """Of two values of one change, the faster."""
+def test_named_changes_are_combined_on_request(perform: Callable[..., Try]) -> None:
     texts = ("threads=2", "threads=4", "bf16")
     assert [each.change for each in perform(*texts).changes] == [*texts]
     together = perform(*texts, combine=True).changes[-1]
@@ -125,7 +120,6 @@ def test_a_profiled_run_that_fails_is_not_taken_for_one_without_advice(
 
 
 def test_what_was_measured_before_ctrl_c_is_reported(perform: Callable[..., Try]) -> None:
-    """The first change was measured, the second was not."""
     numbers = iter(range(100))
 
     def interrupted(request: RunRequest) -> RunResult:

@@ -81,7 +81,6 @@ def torch_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("torch_is_imported")
 def test_each_change_has_a_verdict_and_the_others_go_on(tmp_path: Path) -> None:
-    """One fails, one is refused, one scales the loss; try.json has all of it."""
     pytest.importorskip("torch")
     scale = _script(
         tmp_path / "scale.py",

@@ -24,7 +24,6 @@ def _launches(names: str, grid: int = 1) -> Launches:
     ],
 )
 def test_the_nth_launch_of_a_name_matches_the_nth(ours: str, theirs: str, rows: list[int]) -> None:
-    """Whole repetitions take the profiled one's counters in turn."""
     matches = match_launches(_launches(ours), _launches(theirs))
     assert matches.row.tolist() == rows
     assert matches.used.tolist() == [row in rows for row in range(len(theirs))]

@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,17 +33,16 @@ SPELLINGS = (
 OTHER = "void at::native::vectorized_elementwise_kernel<4, at::native::CopyFunctor, A<1> >(int)"
 
 
-def _work(names: list[str], grid: tuple[int, int, int] = (4, 2, 1)) -> list[Work]:
+def _work(names: Sequence[str], grid: tuple[int, int, int] = (4, 2, 1)) -> list[Work]:
     return [
         Work(name, (1000 * at, 1000 * at + 500), (10 * at, 10 * at + 5), grid=grid)
         for at, name in enumerate(names, 1)
     ]
 
 
-def _profiled(names: list[str], first: int = 100) -> list[Profiled]:
+def _profiled(names: Sequence[str]) -> list[Profiled]:
     return [
-        Profiled(name, metrics={"dram__bytes.sum": float(first + at)})
-        for at, name in enumerate(names)
+        Profiled(name, metrics={"dram__bytes.sum": float(at)}) for at, name in enumerate(names, 100)
     ]
 
 
@@ -65,22 +64,44 @@ def test_names_match_in_every_tools_spelling(ours: str, theirs: str, tmp_path: P
     assert (dram, counter) == (["100"], ["joined"])
 
 
-def test_in_the_order_of_their_launches(tmp_path: Path) -> None:
-    """The n-th of a name, grid and block matches the n-th."""
-    dram, _, said = _joined(tmp_path, _work([*"abab"]), _profiled([*"aabb"]))
-    assert dram == ["100", "102", "101", "103"]
-    assert "join" not in said
+A1, A2 = _work("aa")
+JOINS: dict[str, tuple[list[Work], Sequence[str], str, str]] = {
+    # the capture, what was profiled, the former's counters, and what is said
+    "in the order of launches": (_work("abab"), "aabb", "100 102 101 103", ""),
+    "of launches, though a stream began later": (
+        [replace(A1, at=(9000, 9500)), replace(A2, stream=9)], "aa", "101 100", ""),
+    "functors of one template": (
+        _work([SPELLINGS[1], OTHER]), [OTHER, SPELLINGS[0]], "101 100", ""),
+    "the order of grid dimensions": (
+        [*_work("a", (2, 4, 1)), replace(A1, at=(9000, 9500), call=(8000, 8100))], "a", "- 100",
+        "1 of 2 kernels of the capture have no counters"),
+    "a copy has none": ([A1, Work(kind="memcpy", at=(9000, 9100))], "a", "100 -", ""),
+    "one of several repetitions": (
+        _work("abbabbabb"), "abb", "100 101 102 " * 3, "6 kernels take the counters of ones alike"),
+    "chosen by --kernel-name, which skips only those": (
+        _work("axbxaxaxbxb"), "aabb", "- - - - 100 - 101 - 102 - 103",
+        "7 of 11 kernels of the capture have no counters"),
+    "a capture that began later": (_work("cabb"), "abbacabba", "104 105 106 107", "did not join"),
+    "a part of the run, of which nothing shows that the rest is equal": (
+        _work("aaaaa"), "aa", "100 101 - - -", "3 of 5 kernels of the capture have no counters"),
+}  # fmt: skip
 
 
-def test_template_arguments_count(tmp_path: Path) -> None:
-    """Two functors of one template are two kernels."""
-    names = [SPELLINGS[1], OTHER]
-    dram, _, _ = _joined(tmp_path, _work(names), _profiled([OTHER, SPELLINGS[0]]))
-    assert dram == ["101", "100"]
+@pytest.mark.parametrize(("work", "profiled", "expected", "message"), JOINS.values(), ids=JOINS)
+def test_kernels_join_by_name_sizes_and_order(
+    work: list[Work], profiled: Sequence[str], expected: str, message: str, tmp_path: Path
+) -> None:
+    dram, counter, said = _joined(tmp_path, work, _profiled(profiled))
+    assert [value or "-" for value in dram] == expected.split()
+    assert counter == [
+        value and ("repeated" if value in dram[:place] else "joined")
+        for place, value in enumerate(dram)
+    ]
+    assert message in said
+    assert message or "join" not in said
 
 
 def test_another_grid_is_another_kernel(tmp_path: Path) -> None:
-    """It does not match, and a message names both."""
     dram, _, said = _joined(tmp_path, _work(["a"], (9, 1, 1)), _profiled(["a"]))
     assert dram == [""]
     assert "ncu.csv: 1 of 1 kernels did not join" in said
@@ -88,18 +109,10 @@ def test_another_grid_is_another_kernel(tmp_path: Path) -> None:
     assert "1 of 1 kernels of the capture have no counters" in said
 
 
-def test_one_of_several_repetitions_was_profiled(tmp_path: Path) -> None:
-    """Equal steps take its counters in turn, with a message."""
-    dram, counter, said = _joined(tmp_path, _work([*"abbabbabb"]), _profiled([*"abb"]))
-    assert dram == ["100", "101", "102"] * 3
-    assert counter == ["joined"] * 3 + ["repeated"] * 6
-    assert "6 kernels take the counters of ones alike" in said
-
-
 @pytest.mark.long
 def test_profiling_that_began_later(tmp_path: Path) -> None:
     """With --launch-skip the first profiled kernel is not the first of its name."""
-    names = [*"aabacbabacabbbac"]
+    names = "aabacbabacabbbac"
     for skip in range(len(names) - 4):
         dram, counter, _ = _joined(tmp_path, _work(names), _profiled(names[skip : skip + 5]))
         expected = [str(100 + at) for at in range(5)]
@@ -110,8 +123,7 @@ def test_profiling_that_began_later(tmp_path: Path) -> None:
 
 
 def test_repetitions_of_a_step_that_was_profiled_from_its_middle(tmp_path: Path) -> None:
-    """Each kernel takes the counters of its own position in the step."""
-    step = [*"abbcabd"]
+    step = "abbcabd"
     profiled = (step * 2)[3 : 3 + len(step)]
     dram, counter, _ = _joined(tmp_path, _work(step * 3), _profiled(profiled))
     own = ["104", "105", "106", "100", "101", "102", "103"]
@@ -119,20 +131,7 @@ def test_repetitions_of_a_step_that_was_profiled_from_its_middle(tmp_path: Path)
     assert [at for at, how in enumerate(counter) if how == "joined"] == [*range(3, 10)]
 
 
-def test_skipped_launches_count_only_kernels_that_were_asked_for(tmp_path: Path) -> None:
-    """With --kernel-name, ncu counts only those."""
-    dram, _, _ = _joined(tmp_path, _work([*"axbxaxaxbxb"]), _profiled([*"aabb"]))
-    assert dram == ["", "", "", "", "100", "", "101", "", "102", "", "103"]
-
-
-def test_a_capture_that_began_later(tmp_path: Path) -> None:
-    """Its first kernel is not ncu's first of that name."""
-    dram, _, _ = _joined(tmp_path, _work([*"cabb"]), _profiled([*"abbacabba"]))
-    assert dram == ["104", "105", "106", "107"]
-
-
 def test_profiling_that_began_later_in_a_run_that_differs(tmp_path: Path) -> None:
-    """A few other kernels in one of the runs do not prevent the alignment."""
     names = [chr(ord("a") + (at * at + at // 7) % 23) for at in range(200)]
     profiled = names[50:150]
     profiled[60] = "zz"
@@ -142,35 +141,21 @@ def test_profiling_that_began_later_in_a_run_that_differs(tmp_path: Path) -> Non
     assert all(right[:60])
 
 
-def test_a_part_of_the_run_was_profiled(tmp_path: Path) -> None:
-    """Later kernels have no counters: nothing shows that they are equal."""
-    dram, _, said = _joined(tmp_path, _work([*"aaaaa"]), _profiled([*"aa"]))
-    assert dram == ["100", "101", "", "", ""]
-    assert "3 of 5 kernels of the capture have no counters" in said
-
-
-def test_the_order_of_grid_dimensions_counts(tmp_path: Path) -> None:
-    """If the file has them."""
-    work = [*_work(["a"], (2, 4, 1)), replace(_work(["a"])[0], at=(9000, 9500), call=(8000, 8100))]
-    assert _joined(tmp_path, work, _profiled(["a"]))[0] == ["", "100"]
-
-
 def test_a_file_without_sizes(tmp_path: Path) -> None:
     """By name and order, as ncu of 2021 wrote no sizes."""
     counters = tmp_path / "ncu.csv"
-    lines = [line for line in details(_profiled([*"ab"]), year=2021).splitlines(keepends=True)
+    lines = [line for line in details(_profiled("ab"), year=2021).splitlines(keepends=True)
              if '"Launch Statistics"' not in line]  # fmt: skip
     counters.write_text("".join(lines))
-    capture = nsys_db(tmp_path / "net.sqlite", _work([*"ba"]))
+    capture = nsys_db(tmp_path / "net.sqlite", _work("ba"))
     done = run("prof", "--csv", "-c", "dram", "--with", counters, capture)
     assert done.stdout.split()[1:] == ['"101"', '"100"']
     assert "as totals" not in done.stderr
 
 
 def test_each_device_by_itself(tmp_path: Path) -> None:
-    """The n-th on a device matches the n-th there; if only one was profiled, all match it."""
-    work = [replace(piece, device=at % 2) for at, piece in enumerate(_work([*"aaaa"]))]
-    both = [replace(piece, device=at // 2) for at, piece in enumerate(_profiled([*"aaaa"]))]
+    work = [replace(piece, device=at % 2) for at, piece in enumerate(_work("aaaa"))]
+    both = [replace(piece, device=at // 2) for at, piece in enumerate(_profiled("aaaa"))]
     dram, counter, _ = _joined(tmp_path, work, both)
     assert (dram, counter) == (["100", "102", "101", "103"], ["joined"] * 4)
     dram, counter, _ = _joined(tmp_path, work, both[:2])
@@ -178,35 +163,18 @@ def test_each_device_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_helper_process_that_was_profiled_first(tmp_path: Path) -> None:
-    """A process without counters at its own position takes another's."""
-    profiled = [replace(piece, pid=at) for at, piece in enumerate(_profiled([*"xa"]), 1)]
+    profiled = [replace(piece, pid=at) for at, piece in enumerate(_profiled("xa"), 1)]
     dram, _, said = _joined(tmp_path, _work(["a"]), profiled)
     assert dram == ["101"]
     assert "1 of 2 kernels did not join" in said
     assert "x (1)" in said
 
 
-def test_in_the_order_of_launch_not_of_start(tmp_path: Path) -> None:
-    """The second of two streams may begin first; ncu profiles in launch order."""
-    first, second = _work([*"aa"])
-    work = [replace(first, at=(9000, 9500)), replace(second, stream=9)]
-    dram, _, _ = _joined(tmp_path, work, _profiled([*"aa"]))
-    assert dram == ["101", "100"]
-
-
-def test_copies_have_no_counters(tmp_path: Path) -> None:
-    """Only kernels match; each row comes out once."""
-    work = [*_work(["a"]), Work(kind="memcpy", at=(9000, 9100))]
-    dram, _, _ = _joined(tmp_path, work, _profiled(["a"]))
-    assert dram == ["100", ""]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 def test_parsed_files_keep_counters(suffix: str, tmp_path: Path) -> None:
-    """And reports show them."""
-    capture = nsys_db(tmp_path / "net.sqlite", _work([*"ab"]))
-    counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"ab"]))
+    capture = nsys_db(tmp_path / "net.sqlite", _work("ab"))
+    counters = ncu_csv(tmp_path / "ncu.csv", _profiled("ab"))
     target = tmp_path / f"net.{suffix}"
     assert run("parse", "-q", "--with", counters, capture, "-o", target).code == 0
     done = run("prof", "-q", "--csv", "-c", "dram,via", target)
@@ -236,7 +204,6 @@ def test_captures_of_a_set_have_counters_on_any_worker(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_file_without_counters_is_refused(make: object, words: str, tmp_path: Path) -> None:
-    """In one line."""
     assert callable(make)
     capture = nsys_db(tmp_path / "net.sqlite", _work(["a"]))
     done = run("prof", "--with", make(tmp_path), capture)
@@ -246,7 +213,7 @@ def test_a_file_without_counters_is_refused(make: object, words: str, tmp_path: 
 
 
 def test_a_damaged_record_has_no_counters(tmp_path: Path) -> None:
-    capture = nsys_db(tmp_path / "net.sqlite", _work([*"abcd"]))
+    capture = nsys_db(tmp_path / "net.sqlite", _work("abcd"))
     run("parse", "-q", capture, "-o", tmp_path / "net.dict")
     lines = (tmp_path / "net.dict").read_text().splitlines()
     damage = [
@@ -262,7 +229,7 @@ def test_a_damaged_record_has_no_counters(tmp_path: Path) -> None:
     (tmp_path / "net.dict").write_text("\n".join(rows) + "\n")
     done = run("prof", "-q", "--csv", "-c", "dram,tensor,counter", tmp_path / "net.dict")
     assert done.stdout.splitlines()[1:] == ['"","",""'] * 4
-    counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"abcd"]))
+    counters = ncu_csv(tmp_path / "ncu.csv", _profiled("abcd"))
     joined = run("prof", "-q", "--csv", "-c", "dram", "--with", counters, tmp_path / "net.dict")
     assert joined.stdout.split()[1:] == [f'"{100 + at}"' for at in range(4)]
 
@@ -295,7 +262,6 @@ def _as_kineto_spells(name: str) -> str:
 
 @pytest.mark.parametrize("spell", [str, _as_kineto_spells])
 def test_the_real_file_joins(spell: Callable[[str], str], captures: Path, tmp_path: Path) -> None:
-    """All attention kernels on an A100, over two steps, have their own counters."""
     counters = captures / "ncu-csv-a100-bert-attention" / "ncu.csv"
     profiled = readers.read(counters).activities.to_pylist()
     work = [

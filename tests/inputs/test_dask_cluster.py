@@ -21,6 +21,7 @@ from tests.builders import Range, Work, nsys_db
 from tests.commands import refused, run
 from tests.inputs import work
 from tests.inputs.cluster import cluster
+from tests.known import raising
 
 pytest.importorskip("distributed")
 
@@ -62,7 +63,6 @@ def expected(captures_of_a_run: Path, tmp_path_factory: pytest.TempPathFactory) 
 def test_a_cluster_writes_what_one_process_writes(
     address: str, captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """To the bit; unreadable captures are named."""
     out = tmp_path / "out.parquet"
     done = run("parse", captures_of_a_run, "-o", f"{out}/", "--workers", address)
     assert done.code == 0, done.stderr
@@ -84,7 +84,6 @@ def test_a_cluster_reports_what_one_process_reports(
     command: str, name: str, more: tuple[str, ...], address: str, captures_of_a_run: Path,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    """To the byte; for a comparison of two sets, too."""
     target, folder = tmp_path / name, captures_of_a_run
     given = [folder / more[0]] if command == "diff" else more
     written = []
@@ -97,7 +96,6 @@ def test_a_cluster_reports_what_one_process_reports(
 
 @pytest.mark.slow
 def test_results_are_merged_where_they_are(address: str) -> None:
-    """In the same tree as on every executor; failures are reported, or stop a strict run."""
     with open_executor(address) as executor:
         handles = executor.map(work.spelt, range(6), "")
         assert executor.reduce(work.pair, handles) == "(((0 1) (2 3)) (4 5))"
@@ -108,10 +106,8 @@ def test_results_are_merged_where_they_are(address: str) -> None:
             executor.map(work.even, [1], "")
         with pytest.raises(PyprofError, match="no space left"):
             executor.map(work.unwritable, [1], "")
-    with (
-        open_executor(address, strict=True) as executor,
-        pytest.raises(CaptureError, match="is odd"),
-    ):
+    odd = pytest.raises(CaptureError, match="is odd")
+    with open_executor(address, strict=True) as executor, odd:
         executor.map(work.even, range(2), "")
 
 
@@ -169,16 +165,12 @@ def test_other_protocols_are_left_to_dask(unused: int, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("pyprof.inputs.dask_cluster.get_address_host_port", lambda _: ("", unused))
     monkeypatch.setattr("pyprof.inputs.dask_cluster.Client", asked)
-    with (
-        pytest.raises(PyprofError, match="dask was asked for ucx://"),
-        open_executor("ucx://a:1"),
-    ):
+    with pytest.raises(PyprofError, match="dask was asked for ucx://"), open_executor("ucx://a:1"):
         pass
 
 
 @pytest.mark.parametrize("content", [None, "junk", "{}", "[]"])
 def test_an_invalid_address_is_an_error_at_once(content: str | None, tmp_path: Path) -> None:
-    """So is a scheduler file without one; no thread keeps the program alive."""
     before = set(enumerate_threads())
     place = tmp_path / "scheduler.json"
     if content is not None:
@@ -197,16 +189,10 @@ def test_workers_of_another_version_are_an_error(
     advice = r"have 0\..* not 99.0; install torch-pyprof\[dask\]==99.0"
     with pytest.raises(PyprofError, match=advice), open_executor(address):
         pass
-    monkeypatch.setattr("pyprof.inputs.dask_cluster.resolve_name", _missing)
-    with (
-        pytest.raises(PyprofError, match="no version of torch-pyprof"),
-        open_executor(address),
-    ):
+    missing = raising(ModuleNotFoundError("pyprof"))
+    monkeypatch.setattr("pyprof.inputs.dask_cluster.resolve_name", missing)
+    with pytest.raises(PyprofError, match="no version of torch-pyprof"), open_executor(address):
         pass
-
-
-def _missing(name: str) -> None:
-    raise ModuleNotFoundError(name)
 
 
 @pytest.mark.long
@@ -235,7 +221,6 @@ def test_strict_stops_at_a_capture_that_kills_workers() -> None:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
 def test_a_scheduler_that_ends_mid_run_is_an_error(tmp_path: Path) -> None:
-    """One line; the work on a set can be resumed."""
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     with cluster(1) as own, open_executor(own) as executor:
@@ -255,7 +240,6 @@ def test_a_scheduler_that_ends_mid_run_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_without_workers_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
-    """With a message."""
     with cluster(0) as own, open_executor(own):
         assert f"{own} has no workers yet; waiting for them" in capsys.readouterr().err
 
@@ -264,7 +248,6 @@ def test_a_cluster_without_workers_is_waited_for(capsys: pytest.CaptureFixture[s
 def test_a_lost_worker_costs_a_retry(
     captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """It is killed after its first rank was written; the result is whole."""
     out = tmp_path / "out"
     killed: list[int] = []
     with cluster(workers=2) as own, socket.create_server(("127.0.0.1", 0)) as server:

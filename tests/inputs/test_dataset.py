@@ -22,6 +22,7 @@ from pyprof.parse import parse_file
 from pyprof.records import parquet
 from tests.builders import Range, Work, nsys_db
 from tests.commands import Done, refused, run
+from tests.known import raising
 from tests.programs import environment, generate
 
 ROWS = {0: 20, 1: 21, 2: 22}
@@ -69,7 +70,6 @@ def _cut(folder: Path, rank: int) -> Path:
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, before it knew pandas 3.1
 def test_pyarrow_pandas_and_dask_read_it(folder: Path, out: Path) -> None:
-    """The rank is in the folder's name; every row is there once."""
     frames = pytest.importorskip("dask.dataframe")
     assert "3 ranks, 63 rows" in _write(folder, out).stderr
     found = ds.dataset(out, partitioning="hive").to_table()
@@ -81,7 +81,6 @@ def test_pyarrow_pandas_and_dask_read_it(folder: Path, out: Path) -> None:
 
 @pytest.mark.slow
 def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path) -> None:
-    """All columns but the rank, row for row, as in `parse -o FILE.parquet`."""
     _write(folder, out)
     for rank in ROWS:
         alone = tmp_path / "alone.parquet"
@@ -94,7 +93,6 @@ def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path)
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("workers", ["1", "2", pytest.param("3", marks=pytest.mark.slow)])
 def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers: str) -> None:
-    """To the bit, also with an unreadable capture."""
     _cut(folder, 1)
     dataset.write_all([str(folder)], str(out), InProcess())
     expected = _files(out)
@@ -116,7 +114,6 @@ def test_rows_are_written_group_by_group(
 
 @pytest.mark.slow
 def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
-    """Each row of the capture is in that of its process."""
     capture = tmp_path / "net.sqlite"
     truth = generate(capture, "--ranks", "2", "--kernels", "60")
     _write(capture, out)
@@ -131,7 +128,6 @@ def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
 
 @pytest.mark.slow
 def test_the_real_two_rank_export(captures: Path, out: Path) -> None:
-    """Device 0 is rank 0, device 1 is rank 1; counts equal the file's."""
     _write(captures / "nsys2026.2-h100x2-fsdp", out)
     for rank, rows in [(0, 1993 + 510 + 133), (1, 2017 + 510 + 136)]:
         part = pq.ParquetFile(dataset.part(str(out), rank)).read()
@@ -140,7 +136,6 @@ def test_the_real_two_rank_export(captures: Path, out: Path) -> None:
 
 @pytest.mark.slow
 def test_existing_ranks_are_not_written_again(folder: Path, out: Path) -> None:
-    """Only those that are missing, damaged, or of a changed capture."""
     _write(folder, out)
     assert "; 3 of them already finished" in _write(folder, out).stderr
     expected, places = _files(out), [Path(dataset.part(str(out), rank)) for rank in ROWS]
@@ -164,7 +159,6 @@ def test_kernels_only_is_another_dataset(folder: Path, out: Path) -> None:
 
 @pytest.mark.slow
 def test_a_corrupt_capture_is_named_and_left_out(folder: Path, out: Path) -> None:
-    """An earlier part of its rank is removed, too."""
     _write(folder, out)
     path = _cut(folder, 1)
     done = _write(folder, out)
@@ -185,14 +179,12 @@ def test_a_broken_link_is_named_and_left_out(folder: Path, out: Path) -> None:
 
 
 def test_strict_stops_at_a_corrupt_capture(folder: Path, out: Path) -> None:
-    """One line; earlier parts are whole."""
     path = _cut(folder, 1)
     assert str(path) in refused("parse", folder, "-o", f"{out}/", "--strict")
     assert sorted(_files(out)) == ["rank=0/part-0.parquet"]
 
 
 def test_without_a_readable_capture_nothing_is_left(folder: Path, out: Path) -> None:
-    """Exit code 1, no folder."""
     for rank in ROWS:
         _cut(folder, rank)
     assert "(and 2 more)" in refused("parse", folder, "-o", f"{out}/")
@@ -212,7 +204,6 @@ def test_leftovers_of_an_ended_process_are_removed(folder: Path, out: Path) -> N
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file by itself")
 def test_files_of_a_running_process_stay(folder: Path, out: Path) -> None:
-    """Two runs into one folder do not remove each other's half-written files."""
     place = dataset.part(str(out), 7)
     with files_of(place).output(place) as file:
         file.write(b"half")
@@ -224,12 +215,7 @@ def test_files_of_a_running_process_stay(folder: Path, out: Path) -> None:
 def test_a_failing_write_leaves_nothing(
     folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No partial file, no temporary one."""
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(parquet, "write", full)
+    monkeypatch.setattr(parquet, "write", raising(OSError(28, "No space left on device")))
     with pytest.raises(PyprofError, match="No space left on device; choose another place with -o"):
         dataset.write_all([str(folder)], str(out), InProcess())
     assert not out.exists()
@@ -238,7 +224,6 @@ def test_a_failing_write_leaves_nothing(
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
 def test_ctrl_c_leaves_only_whole_files(folder: Path, out: Path, tmp_path: Path) -> None:
-    """No traceback; sent to all processes while they read, as by a terminal."""
     _write(folder, out)
     expected = _files(out)
     (folder / "net.rank3.nsys-rep").write_bytes(b"a report, whatever is in it")
@@ -262,19 +247,14 @@ def test_ctrl_c_leaves_only_whole_files(folder: Path, out: Path, tmp_path: Path)
     assert _files(out) == expected
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Exit code 1; an empty name is a usage error."""
-    (tmp_path / "file").touch()
-    assert "choose another place with -o" in refused("parse", folder, "-o", f"{tmp_path / 'file'}/")
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_that_cannot_be_made_is_an_error(folder: Path, here: Path) -> None:
+    (here / "file").touch()
+    assert "choose another place with -o" in refused("parse", folder, "-o", f"{here / 'file'}/")
     assert run("parse", folder, "-o", "").code == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
+    assert sorted(path.name for path in here.iterdir()) == ["file", "run"]
 
 
 def test_captures_are_not_overwritten(folder: Path, out: Path) -> None:
-    """A dataset is no capture of itself, and is not put among captures."""
     _write(folder, out)
     expected = _files(out)
     link = out.with_name("link")
@@ -287,7 +267,6 @@ def test_captures_are_not_overwritten(folder: Path, out: Path) -> None:
 
 
 def test_ranks_of_another_run_are_warned_of(folder: Path, out: Path) -> None:
-    """They stay."""
     _write(folder, out)
     done = _write(folder / "net.rank1.sqlite", out)
     assert "also contains rank 0, 2, not from these captures" in done.stderr
@@ -302,7 +281,6 @@ def test_many_captures_need_a_folder(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_captures_at_urls(folder: Path, out: Path) -> None:
-    """They are read through copies, and recognised in a second run."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.store.clear()
     for path in folder.iterdir():
@@ -316,7 +294,6 @@ def test_captures_at_urls(folder: Path, out: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["file", "local"])
 def test_a_file_url_is_a_path(folder: Path, out: Path, scheme: str) -> None:
-    """Its file appears when it is whole, its folder is made."""
     _write(folder, f"{scheme}://{out}")
     _write(folder, out.with_name("other"))
     assert _files(out) == _files(out.with_name("other"))
@@ -330,14 +307,11 @@ def test_a_file_url_is_a_path(folder: Path, out: Path, scheme: str) -> None:
 def test_a_full_disk_for_copies_ends_the_run(
     method: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line says where the copies are."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.store.clear()
     memory.pipe("/run/net.rank0.sqlite", (folder / "net.rank0.sqlite").read_bytes())
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+    full = raising(OSError(errno.ENOSPC, "No space left on device"))
     monkeypatch.setattr(type(memory), method, full)
     said = refused("parse", "memory://run", "-o", "memory://out")
     assert "No space left on device" in said
@@ -347,7 +321,6 @@ def test_a_full_disk_for_copies_ends_the_run(
 
 @pytest.mark.slow
 def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
-    """It equals a local one; existing parts are not written again."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.store.clear()
     url = "memory://bucket/out.parquet"
@@ -364,7 +337,6 @@ def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_link_in_a_dataset_is_not_written_through(folder: Path, out: Path) -> None:
-    """A rank's folder that is a link is refused; a part that is one is replaced itself."""
     victim = out.parent / "victim"
     victim.write_text("precious")
     (out / "rank=0").mkdir(parents=True)

@@ -49,12 +49,10 @@ def test_results_come_in_order(executor: Executor) -> None:
     ],
 )
 def test_neighbours_are_merged(executor: Executor, leaves: int, tree: str) -> None:
-    """The shape of the tree depends on the number of leaves only."""
     assert executor.reduce(work.pair, executor.map(work.spelt, range(leaves), "")) == tree
 
 
 def test_the_merged_result_is_finished_here(executor: Executor) -> None:
-    """In this process, where all results of its executors are."""
     handles = executor.map(work.spelt, range(3), "")
     assert executor.reduce_and_finish(work.pair, handles, work.with_process) == (
         "((0 1) 2)",
@@ -63,7 +61,6 @@ def test_the_merged_result_is_finished_here(executor: Executor) -> None:
 
 
 def test_sums_are_equal_to_the_bit(executor: Executor) -> None:
-    """Even if the order of additions matters."""
     found = executor.reduce(work.add, executor.map(work.inverse, range(1, 100), ""))
     with open_executor() as here:
         assert found == here.reduce(work.add, here.map(work.inverse, range(1, 100), ""))
@@ -73,7 +70,6 @@ def test_sums_are_equal_to_the_bit(executor: Executor) -> None:
 def test_unreadable_captures_are_named_and_left_out(
     executor: Executor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And counted."""
     handles = executor.map(work.even, range(5), "")
     assert list(executor.gather(handles)) == [0, 2, 4]
     assert capsys.readouterr().err.splitlines() == [
@@ -91,7 +87,6 @@ def test_nothing_read_is_an_error(executor: Executor) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_strict_stops_at_an_unreadable_capture(workers: int) -> None:
-    """With its reason."""
     with open_executor(workers, strict=True) as executor:
         assert len(executor.map(work.even, [0, 2], "")) == 2
         with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again$"):
@@ -99,14 +94,12 @@ def test_strict_stops_at_an_unreadable_capture(workers: int) -> None:
 
 
 def test_other_errors_stop_everything(executor: Executor) -> None:
-    """A full disk is not a damaged capture."""
     with pytest.raises(PyprofError, match="no space left"):
         executor.map(work.unwritable, range(3), "")
 
 
 @pytest.mark.slow
 def test_workers_are_other_processes() -> None:
-    """At most as many as requested."""
     with open_executor(2) as executor:
         pids = {pid for _, pid in executor.gather(executor.map(work.process, range(8), ""))}
     assert os.getpid() not in pids
@@ -114,7 +107,6 @@ def test_workers_are_other_processes() -> None:
 
 
 def test_workers_share_the_cores() -> None:
-    """Each uses at most its share of threads."""
     workers = max(2, threads.available())
     with open_executor(workers) as executor:
         shares = executor.map(eval, ["__import__('pyarrow').cpu_count()"] * workers, "")
@@ -123,7 +115,6 @@ def test_workers_share_the_cores() -> None:
 
 @pytest.mark.slow
 def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two captures have all cores, however many workers were requested."""
     monkeypatch.setattr(threads, "available", lambda: 8)
     with open_executor(8) as executor:
         shares = executor.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
@@ -133,7 +124,6 @@ def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.long
 @pytest.mark.parametrize(("captures", "begun"), [(0, 0), (1, 0), (2, 2), (4, 3)])
 def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Path) -> None:
-    """At most one per capture, and none for a single one."""
     sources = [tmp_path / f"{number}.sqlite" for number in range(captures)]
     for source in sources:
         source.touch()
@@ -145,7 +135,6 @@ def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Pat
 
 @pytest.mark.slow
 def test_workers_that_begin_load_what_they_need() -> None:
-    """The module of the command's work, and the readers."""
     code = (
         "import sys; from pyprof.inputs.processes import _load; _load('wave'); print(*sys.modules)"
     )
@@ -155,7 +144,6 @@ def test_workers_that_begin_load_what_they_need() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
 def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
-    """They are killed while they load."""
     for name in ("0.sqlite", "1.sqlite"):
         (tmp_path / name).touch()
     before = multiprocessing.active_children()
@@ -168,7 +156,6 @@ def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_more_captures_have_more_workers() -> None:
-    """A second set may be larger than the first."""
     before = multiprocessing.active_children()
     with open_executor(3) as executor:
         for captures, begun in ((1, 1), (2, 2), (1, 2)):
@@ -178,7 +165,6 @@ def test_more_captures_have_more_workers() -> None:
 
 @pytest.mark.long
 def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
-    """Three processes end in the middle of their work; all results are there."""
     marks = [tmp_path / name for name in "abcdef"]
     for mark in marks[::2]:
         mark.touch()
@@ -214,23 +200,19 @@ def test_ctrl_c_waits_until_a_worker_has_begun() -> None:
 
 @pytest.mark.long
 def test_a_capture_that_kills_workers_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named like an unreadable one; the others are done."""
     with open_executor(3) as executor:
         handles = executor.map(work.ends_always, range(6), "")
         assert list(executor.gather(handles)) == [0, 1, 3, 4, 5]
     told = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"pyprof: warning: 2: its worker ended every time, .* memory", told[0])
     assert told[1:] == ["pyprof: warning: 1 of 6 captures could not be read and are left out"]
-    with (
-        open_executor(2, strict=True) as executor,
-        pytest.raises(CaptureError, match=r"^2: its worker"),
-    ):
+    gives_up = pytest.raises(CaptureError, match=r"^2: its worker")
+    with open_executor(2, strict=True) as executor, gives_up:
         executor.map(work.ends_always, range(6), "")
 
 
 @pytest.mark.slow
 def test_a_script_without_a_main_guard_is_told_what_to_do(tmp_path: Path) -> None:
-    """Once, after multiprocessing's own long message."""
     script = tmp_path / "script.py"
     script.write_text(
         "from pyprof.inputs.executor import open_executor\n"
@@ -289,11 +271,11 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("quiet", [False, True])
 def test_progress_is_shown(
     workers: int,
-    quiet: bool,  # noqa: FBT001 - pytest's
+    *,
+    quiet: bool,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a terminal, unless switched off."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with open_executor(workers, quiet=quiet) as executor:
         executor.map(work.spelt, range(3), "spelling")
@@ -302,7 +284,6 @@ def test_progress_is_shown(
 
 
 def test_very_many_that_cannot_be_read_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """Instead of hundreds of lines."""
     with open_executor() as executor:
         assert len(executor.map(work.even, range(500), "")) == 250
     said = capsys.readouterr().err.splitlines()

@@ -26,6 +26,15 @@ def test_each_kind_is_recognised_whatever_its_name(tmp_path: Path) -> None:
     assert found == ["graphs", "model", "model", "snapshot", "counters", "graphs"]
 
 
+def test_wrong_use_of_an_extra_file_is_a_usage_error(tmp_path: Path) -> None:
+    net, config = capture(tmp_path / "net.sqlite"), tmp_path / "config.json"
+    config.write_text('{"hidden_size": 64}')
+    unused = run("parse", "--with", config, net)
+    assert (unused.code, unused.stdout) == (2, "")
+    assert "this command does not use a model's config.json" in " ".join(unused.stderr.split())
+    assert run("prof", "--with", config, "--with", config, net).code == 2
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -40,22 +49,3 @@ def test_other_files_are_refused(content: bytes, why: str, tmp_path: Path) -> No
     with pytest.raises(CaptureError) as raised:
         kind_of(str(path))
     assert why in str(raised.value)
-
-
-def test_a_capture_is_no_extra_file(tmp_path: Path) -> None:
-    with pytest.raises(CaptureError, match="a capture, to be named as FILE"):
-        kind_of(str(capture(tmp_path / "net.sqlite")))
-
-
-def test_a_file_that_the_command_does_not_use_is_a_usage_error(tmp_path: Path) -> None:
-    net, config = capture(tmp_path / "net.sqlite"), tmp_path / "config.json"
-    config.write_text('{"hidden_size": 64}')
-    done = run("parse", "--with", config, net)
-    assert (done.code, done.stdout) == (2, "")
-    assert "this command does not use a model's config.json" in " ".join(done.stderr.split())
-
-
-def test_two_files_of_a_kind_are_a_usage_error(tmp_path: Path) -> None:
-    net, config = capture(tmp_path / "net.sqlite"), tmp_path / "config.json"
-    config.write_text('{"hidden_size": 64}')
-    assert run("prof", "--with", config, "--with", config, net).code == 2

@@ -9,7 +9,6 @@ from pyprof.inputs.find import find
 
 
 def test_urls_need_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it, the line says how to install it."""
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(PyprofError, match="URLs need fsspec: pip install fsspec"):
         find(["s3://bucket/*.sqlite"])
@@ -17,7 +16,6 @@ def test_urls_need_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("url", ["reference://x", "dir://x", "generic://x", "async_wrapper://x"])
 def test_file_systems_that_need_more_packages_are_an_error(url: str) -> None:
-    """Whatever each raises; the URL is named."""
     pytest.importorskip("fsspec")
     with pytest.raises(PyprofError, match=f"^{url}: "):
         find([url])

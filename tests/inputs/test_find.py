@@ -10,6 +10,7 @@ from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.files import files_of
 from pyprof.inputs.find import fetch, find, natural, only
 from tests.builders import Work, nsys_db
+from tests.known import raising
 from tests.readers.kineto_json import kernel, text
 
 
@@ -41,7 +42,6 @@ def test_reports_of_windows_are_in_the_export_of_all(tmp_path: Path) -> None:
 
 
 def test_a_folders_captures_are_found(folder: Path) -> None:
-    """By suffix or content, even damaged; a report next to its export is the same capture."""
     found = find([str(folder)])
     assert all(Path(path).is_absolute() for path in found)
     assert _names(found) == [
@@ -70,13 +70,11 @@ def test_a_glob_finds_captures_records_and_folders(
 
 
 def test_an_existing_name_with_glob_characters_is_no_glob(tmp_path: Path) -> None:
-    """`net[1].sqlite` is that file."""
     nsys_db(tmp_path / "net[1].sqlite", [Work()])
     assert _names(find([str(tmp_path / "net[1].sqlite")])) == ["net[1].sqlite"]
 
 
 def test_a_datasets_ranks_are_its_captures(tmp_path: Path) -> None:
-    """Of all or of one rank; half-written files and markers are skipped."""
     for rank in (10, 9):
         (tmp_path / f"rank={rank}").mkdir()
         for name in ("part-0.parquet", ".part-0.parquet.x1", "_SUCCESS", "_common.parquet"):
@@ -103,16 +101,12 @@ def test_a_datasets_ranks_are_its_captures(tmp_path: Path) -> None:
         (["-", "a.sqlite"], "-: captures and sets cannot be read from stdin; save to a file"),
     ],
 )
-def test_a_source_without_captures_is_named(
-    sources: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In one line with what to do."""
+def test_a_source_without_captures_is_named(sources: list[str], words: str, here: Path) -> None:
     pytest.importorskip("fsspec")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "rank0.pickle").touch()
-    nsys_db(tmp_path / "a.sqlite", [Work()])
-    monkeypatch.chdir(tmp_path)
+    (here / "empty").mkdir()
+    (here / "memory").mkdir()
+    (here / "memory" / "rank0.pickle").touch()
+    nsys_db(here / "a.sqlite", [Work()])
     with pytest.raises(PyprofError) as error:
         find(sources)
     assert words in str(error.value)
@@ -120,10 +114,7 @@ def test_a_source_without_captures_is_named(
 
 def test_an_unreadable_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    def denied(_: Path) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", denied)
+    monkeypatch.setattr(Path, "iterdir", raising(PermissionError(13, "Permission denied")))
     with pytest.raises(CaptureError, match="Permission denied; check the path and its permissions"):
         find([str(tmp_path)])
 
@@ -140,7 +131,6 @@ def urls(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("protocol", ["memory", "file"])
 def test_urls_are_found_and_fetched(protocol: str, urls: dict[str, str], folder: Path) -> None:
-    """A folder and a glob; the copy equals the capture, and is removed."""
     url = urls[protocol]
     names = ["net.rank9.sqlite", "net.rank10.sqlite"]
     assert [name for name in _names(find([url])) if name.startswith("net")] == names
@@ -164,7 +154,6 @@ def test_an_error_about_a_copy_names_the_url(urls: dict[str, str]) -> None:
 def test_the_stamp_changes_with_the_capture(
     protocol: str, urls: dict[str, str], folder: Path
 ) -> None:
-    """A rewritten file is another capture."""
     place = str(folder / "trace.json")
     url = place if protocol == "path" else urls["memory"] + "/trace.json"
     before = files_of(url).stamp(url)
@@ -176,16 +165,15 @@ def test_the_stamp_changes_with_the_capture(
 
 
 def test_one_capture_is_no_set(folder: Path) -> None:
-    """It keeps the name that the user gave."""
     assert only([str(folder / "trace.json")]) == str(folder / "trace.json")
     assert only([str(folder / "deeper")]) == str(folder / "deeper" / "net.rank1.sqlite")
     assert only([str(folder)]) is None
 
 
 def test_names_are_sorted_naturally() -> None:
-    """Numbers count as numbers, wherever they are."""
-    names = ["b2/x10", "b2/x9", "b10/x1", "a", "b2"]
-    assert natural(reversed(names)) == ["a", "b2", "b2/x9", "b2/x10", "b10/x1"]
+    longest = f"memory://{'9' * 5000}"  # a URL may be longer than any file name
+    names = [longest, "b2/x10", "b2/x9", "b10/x1", "a", "b2"]
+    assert natural(reversed(names)) == ["a", "b2", "b2/x9", "b2/x10", "b10/x1", longest]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
@@ -197,9 +185,3 @@ def test_a_pipe_in_a_folder_is_no_capture(folder: Path) -> None:
     assert find([str(folder)]) == before
     with pytest.raises(CaptureError, match="matches no capture"):
         find([f"{folder}/pipe*"])
-
-
-def test_very_long_numbers_in_names_are_sorted() -> None:
-    """A URL may be longer than any file name."""
-    longest = f"memory://{'9' * 5000}"
-    assert natural([longest, "a"]) == ["a", longest]

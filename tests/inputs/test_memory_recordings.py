@@ -8,7 +8,6 @@ from tests.allocations import built
 
 
 def test_the_device_that_peaks_highest_comes_first(tmp_path: Path) -> None:
-    """Over all files; the rank is in the file's name."""
     for rank, size in enumerate((10, 30, 20)):
         device = built.Device()
         device.alloc(size)

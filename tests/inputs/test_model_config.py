@@ -12,7 +12,6 @@ from pyprof.inputs import model_config
 
 
 def test_a_file_or_the_folder_that_holds_it(tmp_path: Path) -> None:
-    """A folder stands for its config.json, as models are stored."""
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"hidden_size": 64}))
     assert model_config.read(str(path)) == model_config.read(str(tmp_path))
@@ -20,30 +19,22 @@ def test_a_file_or_the_folder_that_holds_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", [b"", b"{", b"[]", b"{}", b"\xff\xfe\x00", b"[" * 200_000, b'{"hidden_size": 1e9}']
+    ("written", "why"),
+    [
+        *((text, "") for text in (b"", b"{", b"[]", b"{}", b"\xff\xfe\x00", b"[" * 200_000)),
+        (b'{"hidden_size": 1e9}', ""),
+        (b'{"hidden_size": %s}' % (b"1" * 5000), "it is not JSON"),
+        (b'{"hidden_size": 4, "a": %s}' % (b" " * (4 << 20)), "it has more than 4 MiB"),
+        (b'{"hidden_size": "%s"}' % (b"A" * 100_000), "hidden_size is not a size: 'AAA"),
+    ],
+    ids=lambda value: repr(value)[:30],
 )
-def test_an_invalid_file_is_named(written: bytes, tmp_path: Path) -> None:
+def test_an_error_names_the_file_and_is_short(written: bytes, why: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(written)
     with pytest.raises(PyprofError, match="is not a model configuration: ") as raised:
         model_config.read(str(path))
     assert str(raised.value).startswith(str(path))
-
-
-@pytest.mark.parametrize(
-    ("written", "why"),
-    [
-        ('{"hidden_size": %s}' % ("1" * 5000), "it is not JSON"),
-        ('{"hidden_size": 4, "a": %s}' % (" " * (4 << 20)), "it has more than 4 MiB"),
-        ('{"hidden_size": "%s"}' % ("A" * 100_000), "hidden_size is not a size: 'AAA"),
-    ],
-)  # fmt: skip
-def test_errors_are_short(written: str, why: str, tmp_path: Path) -> None:
-    """Without a library's advice or the file's content."""
-    path = tmp_path / "config.json"
-    path.write_text(written)
-    with pytest.raises(PyprofError, match="is not a model configuration: ") as raised:
-        model_config.read(str(path))
     assert why in str(raised.value)
     assert len(str(raised.value)) < len(str(path)) + 200
 
@@ -57,13 +48,11 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_more_heads_than_the_width_have_no_size(tmp_path: Path) -> None:
-    """It is unknown, not 0."""
     path = tmp_path / "config.json"
     path.write_text('{"hidden_size": 4, "num_attention_heads": 64}')
     assert model_config.read(str(path)).head_size is None
 
 
 def test_a_missing_file_says_what_to_give(tmp_path: Path) -> None:
-    """Also for a folder without one."""
     with pytest.raises(PyprofError, match="give a model's config"):
         model_config.read(str(tmp_path))

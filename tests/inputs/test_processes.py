@@ -58,14 +58,12 @@ def test_only_a_command_with_one_thread_is_copied(code: str, how: str) -> None:
 
 
 def test_copies_begin_with_what_is_loaded() -> None:
-    """The command's module is loaded before they are made."""
     loaded = "'wave' in __import__('sys').modules"
     assert _said("print(*mapped(eval, [sys.argv[1]] * 3, loaded='wave'))", loaded) == ["True"] * 3
 
 
 @pytest.mark.slow
 def test_threads_started_by_loading_prevent_copies(tmp_path: Path) -> None:
-    """There may be threads only after the module was loaded."""
     (tmp_path / "threading_work.py").write_text(
         "from threading import Event, Thread\nThread(target=Event().wait, daemon=True).start()\n"
     )
@@ -76,14 +74,12 @@ def test_threads_started_by_loading_prevent_copies(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("function", ["ends_once", "interrupted_once"])
 def test_a_lost_copy_costs_a_retry(tmp_path: Path, function: str) -> None:
-    """Processes end in the middle of their work; all results are there, without a message."""
     code = "print(*mapped(getattr(work, sys.argv[1]), [*map(work.Path, sys.argv[2:])]))"
     assert _said(code, function, *(str(tmp_path / name) for name in "abc")) == [*"abc"]
 
 
 @pytest.mark.slow
 def test_a_capture_that_kills_copies_is_left_out() -> None:
-    """As with spawned processes."""
     done = python(
         "-c", f"{_COMMAND}\nif __name__ == '__main__': print(mapped(work.ends_always, range(4)))"
     )
@@ -130,7 +126,6 @@ def test_every_command_with_workers_is_tried_below() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", long_except(_WITH_WORKERS, "diff", "parse"))
 def test_commands_have_one_thread_until_workers_begin(name: str, tmp_path: Path) -> None:
-    """Nothing that they load or do before prevents forking."""
     captures = tmp_path / "captures"
     captures.mkdir()
     for rank in range(2):

@@ -70,14 +70,12 @@ def test_names_that_say_a_rank(name: str, rank: int | None) -> None:
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
 def test_a_trace_says_its_rank(folder: Path, suffix: str) -> None:
-    """As written by torch.distributed or `pyprof capture`, with precedence over the name."""
     assert identify(str(_trace(folder / f"rank9{suffix}", 5))) == Identity(5)
     assert identify(str(_trace(folder / f"rank8{suffix}", pyprof_rank=6))) == Identity(6)
     assert identify(str(_trace(folder / f"rank7{suffix}"))) == Identity(7)
 
 
 def test_an_export_says_its_processes(folder: Path) -> None:
-    """Those with GPU work, by device; ranges alone do not count."""
     work = [
         Work(pid=9, device=0, at=(10, 20)),
         Work(pid=4, device=1, at=(5, 8), kind="memcpy"),
@@ -126,20 +124,17 @@ def test_two_ranks_in_a_file_count_as_two(folder: Path) -> None:
 
 
 def test_the_real_trace_of_rank_0(captures: Path) -> None:
-    """A trace of torch 2.3 under DDP says its rank."""
     path = captures / "kineto-v100-resnet-ddp" / "trace.json.gz"
     assert identify(str(path)) == Identity(0)
 
 
 def test_members_are_sorted_by_rank(folder: Path) -> None:
-    """By what the traces say, not their names."""
     for name, rank in [("a", 2), ("b", 0), ("c", 1)]:
         _trace(folder / f"{name}.json", rank)
     assert _ranks(folder) == {"b.json": [0], "c.json": [1], "a.json": [2]}
 
 
 def test_captures_without_a_rank_get_the_free_ones(folder: Path) -> None:
-    """A damaged file among four takes the remaining rank."""
     for name, rank in [("host_17", 0), ("host_4", 3), ("host_9", 1)]:
         _trace(folder / f"{name}.json", rank)
     (folder / "host_5.json").touch()
@@ -161,7 +156,6 @@ def test_captures_without_a_rank_get_the_free_ones(folder: Path) -> None:
 def test_one_number_that_counts_from_0_is_the_rank(
     folder: Path, names: list[str], ranks: list[int]
 ) -> None:
-    """If nothing else says one; else the order decides."""
     for name in names:
         nsys_db(folder / f"{name}.sqlite", [Work()])
     found = zip([f"{name}.sqlite" for name in names], ([rank] for rank in ranks), strict=True)
@@ -204,7 +198,6 @@ def test_a_set_at_a_url() -> None:
 
 @pytest.mark.parametrize("suffix", [".dict", ".parquet"])
 def test_records_say_their_rank(folder: Path, suffix: str) -> None:
-    """Records of a trace keep its rank; others have none."""
     path = folder / f"rank1{suffix}"
     run("parse", _trace(folder / "a.json", 6), "-o", path)
     assert identify(str(path)) == Identity(6)
@@ -230,6 +223,5 @@ def test_a_number_that_is_no_rank(digits: str, folder: Path) -> None:
 
 
 def test_names_with_path_separators_only_give_a_number(tmp_path: Path) -> None:
-    """What a rank's folder is called only ever gives a number."""
     for name in ("rank=../../x", "rank=/etc", "rank=-1", "rank=", "rank=1e9", "rank=..", "rank=²"):
         assert rank_in(f"{tmp_path}/{name}/part-0.parquet") is None

@@ -42,14 +42,9 @@ def test_ranks_of_a_capture_are_its_processes(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> None:
-    """Every other column is the capture's."""
     run("parse", folder, "-o", f"{tmp_path / 'out'}/")
-    assert _ranks(tmp_path / "out") == [
-        Counter({0: 2}),
-        Counter({1: 3}),
-        Counter({2: 2}),
-        Counter({3: 3}),
-    ]
+    rows = {0: 2, 1: 3, 2: 2, 3: 3}
+    assert _ranks(tmp_path / "out") == [Counter({rank: count}) for rank, count in rows.items()]
     member = ranked_captures([str(tmp_path / "out")], InProcess())[1]
     part = with_ranks(record_file.load(member.url), member).table()
     whole = parse_file(folder / "node0.sqlite").table()
@@ -58,7 +53,6 @@ def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> Non
 
 
 def test_a_capture_of_one_rank(tmp_path: Path) -> None:
-    """All of its rows, and those of its parsed file."""
     capture = nsys_db(tmp_path / "net.rank6.sqlite", [Work()] * 3)
     assert _ranks(capture) == [Counter({6: 3})]
     lines = tmp_path / "net.rank6.dict"
@@ -80,7 +74,6 @@ def _joined(a: list[int | None], b: list[int | None]) -> list[int | None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> None:
-    """Rows of a folder, a glob or several files know their rank; those of one file do not."""
     one, two = sorted(map(str, folder.iterdir()))
     with open_executor(workers) as executor:
         for paths in ([str(folder)], [f"{folder}/*"], [two, one]):
@@ -95,7 +88,6 @@ def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> N
     [(True, ["reading", "parsing", "adding up"]), (False, ["reading", "adding up"])],
 )  # fmt: skip
 def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: bool) -> None:
-    """Work in this process is timed; records have no host rows."""
     told: list[str] = []
     capture = str(folder / "node0.sqlite")
 
@@ -109,7 +101,6 @@ def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", [False, True])
 def test_summaries_skip_texts_that_they_do_not_show(tmp_path: Path, *, host: bool) -> None:
-    """What they show is the same."""
     path = tmp_path / "net.sqlite"
     mul = "aten::mul, seq = 5, sizes = [[4], [4]]"
     nsys_db(path, [Work(call=(110, 112), at=(120, 130))], [Range(mul, (100, 120))])
@@ -125,14 +116,12 @@ def test_summaries_skip_texts_that_they_do_not_show(tmp_path: Path, *, host: boo
 
 
 def test_one_file_needs_no_worker(folder: Path) -> None:
-    """No executor is started."""
     unused = InProcess()
     unused.map = None  # type: ignore[assignment, method-assign]
     assert len(map_reduce([str(folder / "node0.sqlite")], _ranks_of_rows, _joined, unused)) == 5
 
 
 def test_unusable_input_is_one_error(folder: Path) -> None:
-    """An empty folder, an invalid file, an unknown device: alone or in a set."""
     (folder / "none").mkdir()
     with pytest.raises(CaptureError, match="is a folder without captures"):
         items([str(folder / "none")], InProcess())

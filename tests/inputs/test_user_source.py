@@ -129,7 +129,6 @@ def _targets() -> list[tuple[str, str]]:
     ],
 )
 def test_no_file_holds_source_without_the_option(name: str, suffix: str, home: Path) -> None:
-    """In any command and format, even if the capture names existing files."""
     if suffix in {".html", ".svg"} and name in {"report", "roofline", "diff"}:
         pytest.importorskip("matplotlib")
     Path("train.py").write_text(PRIVATE_LINE)
@@ -165,7 +164,6 @@ def test_a_huge_file_is_no_source(home: Path) -> None:
 
 
 def test_lines_are_counted_as_python_counts_them(home: Path) -> None:
-    """A form feed is no line end; tabs are expanded; a declared encoding is used."""
     del home
     Path("a.py").write_bytes(b"# coding: latin-1\r\n\x0cx = '\xe9'\n\ty\n")
     assert read(Path("a.py")) == ["# coding: latin-1", "\x0cx = '\u00e9'", "        y"]
@@ -174,7 +172,6 @@ def test_lines_are_counted_as_python_counts_them(home: Path) -> None:
 
 
 def test_a_path_below_the_folder_is_that_file(home: Path) -> None:
-    """Even if others below it have the same name, or the folder is a link."""
     for folder in ("", "a", "b"):
         Path(folder).mkdir(exist_ok=True)
         Path(folder, "model.py").touch()
@@ -197,7 +194,6 @@ def test_the_source_is_never_an_output(home: Path) -> None:
 
 
 def test_source_is_an_error_for_formats_without_it(home: Path) -> None:
-    """Other formats hold none; to ask for it is a mistake."""
     del home
     assert run("export", "--source", ".", naming("train.py"), "-o", "net.csv").code == 2
 

@@ -7,6 +7,23 @@ from pathlib import Path
 
 from tests import forks
 
+RANK = """
+    import os, torch, torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    import pyprof
+    from pyprof import marker
+    from pyprof.instrument import lifecycle
+    from pyprof.instrument.ranges import emit
+    texts, depth = [], [0]
+    def push(text): texts.append(text); depth[0] += 1
+    def pop(): depth[0] -= 1
+    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(push, pop)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = dist.FileStore(os.environ["STORE"], size)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+"""
+"""How scripts of ranks begin: in one group, with their ranges written down."""
+
 
 def run(
     tmp_path: Path, code: str, *ranks: int, under: Sequence[str] = (), by: Sequence[str] = ()

@@ -1,10 +1,8 @@
 """Every wrapped op, called with torch's own samples: equal results, balanced ranges."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -14,10 +12,8 @@ from torch.overrides import get_testing_overrides
 import pyprof
 from pyprof import marker
 from pyprof.instrument.ops.targets import find_targets
+from tests.instrument.conftest import Recorder
 from tests.torch_samples import op_infos, samples
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # samples use what torch deprecates
 
@@ -104,7 +100,6 @@ NOT_IN_THE_TABLES: dict[Any, tuple[Any, ...]] = {
 
 @pytest.mark.slow
 def test_ops_of_torchs_own_tables(recorder: Recorder) -> None:
-    """Each has equal results with and without init(), and one marker at depth 0."""
     entries = [(info, sample) for info in op_infos() if (sample := first_sample(info)) is not None]
     jobs = [
         (function, target, sample)

@@ -1,11 +1,9 @@
 """Tests of pyprof.instrument.lifecycle."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -15,25 +13,12 @@ import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 import pyprof
 from pyprof.instrument import lifecycle
 from pyprof.instrument.ops.op import isinstance_op
-from pyprof.instrument.ranges import emit
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
+from tests.instrument.conftest import Recorder
 
 HOMES: tuple[Any, ...] = (
-    torch,
-    torch.Tensor,
-    torch.functional,
-    F,
-    torch.linalg,
-    torch.fft,
-    torch.special,
-    torch.nn.Module,
-    torch.nn.utils,
-    torch.nn.utils.clip_grad,
-    torch.distributed,
-    torch.optim.Optimizer,
-    torch.optim.SGD,
+    *(torch, torch.Tensor, torch.functional, F, torch.linalg, torch.fft, torch.special),
+    *(torch.nn.Module, torch.nn.utils, torch.nn.utils.clip_grad, torch.distributed),
+    *(torch.optim.Optimizer, torch.optim.SGD),
 )
 
 
@@ -51,7 +36,6 @@ def inside(value: object) -> list[object]:
 
 
 def test_stop_restores_every_attribute_to_the_identical_object(recorder: Recorder) -> None:
-    """No more and no fewer than init() replaced."""
     torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
     before = snapshot()
     pyprof.init(force=True)
@@ -78,7 +62,6 @@ def test_init_is_idempotent(recorder: Recorder) -> None:
 def test_without_a_tool_nothing_is_replaced(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """init() alone is still enabled."""
     monkeypatch.setattr(lifecycle, "tool_listens", lambda: False)
     before = snapshot()
     pyprof.init()
@@ -92,30 +75,23 @@ def test_without_a_tool_nothing_is_replaced(
     assert not pyprof.enabled()
 
 
-def test_with_a_tool_no_force_is_needed(
-    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("listens", "forced"),
+    [(True, [False]), (False, [False, True, False])],
+    ids=["with a tool", "a script's own init does not undo earlier ones"],
+)
+def test_a_tool_or_force_is_enough(
+    *, listens: bool, forced: list[bool], recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """init() alone instruments if a tool is found."""
-    monkeypatch.setattr(lifecycle, "tool_listens", lambda: True)
-    pyprof.init()
-    recorder.clear()
-    torch.ones(2)
-    assert recorder.ops == ["ones"]
-
-
-def test_a_later_init_adds_options(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script's own init() does not undo earlier ones."""
-    monkeypatch.setattr(lifecycle, "tool_listens", lambda: False)
-    pyprof.init()
-    pyprof.init(force=True)
-    pyprof.init()
+    monkeypatch.setattr(lifecycle, "tool_listens", lambda: listens)
+    for force in forced:
+        pyprof.init(force=force)
     recorder.clear()
     torch.ones(2)
     assert recorder.ops == ["ones"]
 
 
 def test_options_leave_out_stacks_and_layers(recorder: Recorder) -> None:
-    """stack=False has no trace markers, layers=False no layers."""
     pyprof.init(force=True, stack=False, layers=False)
     torch.nn.ReLU()(torch.ones(1))
     assert recorder.traces == []
@@ -124,7 +100,6 @@ def test_options_leave_out_stacks_and_layers(recorder: Recorder) -> None:
 
 
 def test_an_unknown_way_to_emit_is_refused() -> None:
-    """The error lists the choices."""
     with pytest.raises(ValueError, match="nvtx, profiler"):
         pyprof.init(emit="smoke")  # type: ignore[arg-type]
     assert not pyprof.enabled()
@@ -132,7 +107,6 @@ def test_an_unknown_way_to_emit_is_refused() -> None:
 
 @pytest.mark.long
 def test_init_is_silent() -> None:
-    """init() and stop() print nothing, warn of nothing and keep the exit code."""
     code = (
         "import pyprof; pyprof.init(force=True); import torch; torch.ones(1).add(1); pyprof.stop()"
     )
@@ -144,19 +118,8 @@ def test_init_is_silent() -> None:
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_the_old_keyword_works_with_a_warning(recorder: Recorder, *, asked: bool) -> None:
-    """init(enable_function_stack=...) is init(stack=...); the warning names the caller."""
     with pytest.warns(DeprecationWarning, match=r"init\(stack=") as said:
         pyprof.init(force=True, enable_function_stack=asked)
     assert said[0].filename == __file__
     torch.ones(1)
     assert bool(recorder.traces) is asked
-
-
-def test_a_forked_child_is_silent(listening: Recorder) -> None:
-    """A child that forked without exec has no tool: its ops push nothing."""
-    torch.ones(1)
-    assert listening.ops == ["ones"]
-    emit.EMITTER.disconnect()  # what os.register_at_fork makes the child do
-    listening.clear()
-    assert torch.ones(1).item() == 1
-    assert listening.texts == []

@@ -45,7 +45,6 @@ def _line(function: object) -> str:
 def test_each_batch_names_the_line_of_its_dataset(
     data: Dataset[int], method: object, listening: Recorder
 ) -> None:
-    """The stack ends in the first line of the dataset, after that of the loop."""
     batches = [batch.tolist() for batch in DataLoader(data, batch_size=2)]
     assert sum(map(len, batches)) == 4
     stacks = [stack for stack in listening.traces if stack[-1] == _line(method)]
@@ -54,7 +53,6 @@ def test_each_batch_names_the_line_of_its_dataset(
 
 
 def test_collate_fn_has_a_line_of_its_own(listening: Recorder) -> None:
-    """Inside that of the dataset."""
     batches = [batch.tolist() for batch in DataLoader(Squares(), batch_size=2, collate_fn=join)]
     assert batches == [[0, 1], [4, 9]]
     ends = [stack[-1] for stack in listening.traces]
@@ -70,7 +68,6 @@ def test_data_of_torch_alone_has_no_line(listening: Recorder) -> None:
 
 
 def test_an_exception_in_a_dataset_is_unchanged(listening: Recorder) -> None:
-    """And every range is closed."""
     data: Dataset[int] = Subset(Squares(), [0, 1])
     with pytest.raises(IndexError):
         next(iter(DataLoader(data, sampler=[5])))
@@ -78,7 +75,6 @@ def test_an_exception_in_a_dataset_is_unchanged(listening: Recorder) -> None:
 
 
 def test_stop_restores_the_loader(recorder: Recorder) -> None:
-    """After it neither a batch nor collate_fn writes a range."""
     before = inspect.getattr_static(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__")
     pyprof.init(force=True)
     batches = iter(DataLoader(Squares(), batch_size=2, collate_fn=join))

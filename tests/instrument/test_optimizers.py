@@ -1,19 +1,15 @@
 """Tests of pyprof.instrument.optimizers."""
 
-from __future__ import annotations
-
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 import pyprof
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
+from tests.instrument.conftest import Recorder
 
 OPTIMIZERS = {
     name: kind
@@ -50,7 +46,6 @@ def train(kind: type[torch.optim.Optimizer]) -> list[torch.Tensor]:
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["first built before", "first built after"])
 def test_every_optimizer_of_torch(when: str, recorder: Recorder) -> None:
-    """It can be built, has a marker of its own, and steps to the same weights."""
     if when == "first built after":
         pyprof.init(force=True)
         for name, kind in OPTIMIZERS.items():
@@ -70,7 +65,6 @@ def test_every_optimizer_of_torch(when: str, recorder: Recorder) -> None:
 
 @pytest.mark.parametrize("by_name", [False, True], ids=["by position", "by name"])
 def test_a_closure_is_no_part_of_the_step(listening: Recorder, by_name: bool) -> None:  # noqa: FBT001 - a parameter
-    """Its ops are separate, forward and backward; its result is returned."""
     net = nn.Linear(2, 1)
     optimizer: Any = torch.optim.SGD(net.parameters(), lr=0.1)
 
@@ -92,7 +86,6 @@ def test_a_closure_is_no_part_of_the_step(listening: Recorder, by_name: bool) ->
 
 
 def new_class() -> type[torch.optim.SGD]:
-
     class Mine(torch.optim.SGD):
         def step(self, closure: Any = None) -> Any:  # type: ignore[override]
             if closure == "raise":
@@ -103,7 +96,6 @@ def new_class() -> type[torch.optim.SGD]:
 
 
 def test_a_class_made_later_is_wrapped_when_it_is_built(listening: Recorder) -> None:
-    """Such as the user's own optimizers, with inherited methods."""
     torch.optim.SGD([nn.Parameter(torch.ones(1))])  # torch touches `step` of built classes only
     optimizer = new_class()([nn.Parameter(torch.ones(1))])
     listening.clear()
@@ -112,7 +104,6 @@ def test_a_class_made_later_is_wrapped_when_it_is_built(listening: Recorder) -> 
 
 
 def test_a_step_that_raises_leaves_no_open_range(listening: Recorder) -> None:
-    """The range closes on the way out."""
     optimizer: Any = new_class()([nn.Parameter(torch.ones(1))])
     with pytest.raises(RuntimeError, match="as told"):
         optimizer.step("raise")
@@ -120,7 +111,6 @@ def test_a_step_that_raises_leaves_no_open_range(listening: Recorder) -> None:
 
 
 def test_torchs_own_hooks_stay(recorder: Recorder) -> None:
-    """Step hooks run once a step, whether torch or we came first; stop() keeps them."""
     kind = new_class()
     pyprof.init(force=True)
     optimizer = kind([nn.Parameter(torch.ones(1))])

@@ -1,13 +1,11 @@
 """Unchanged by init(): autograd, transforms, subclasses, modes, and results to the bit."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -20,10 +18,8 @@ from torch.utils.checkpoint import checkpoint
 
 import pyprof
 from pyprof import marker
+from tests.instrument.conftest import Recorder
 from tests.known import known
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
 
 
 def training_run() -> list[torch.Tensor]:
@@ -48,7 +44,6 @@ def training_run() -> list[torch.Tensor]:
 
 
 def test_results_and_random_state_are_equal_to_the_bit(recorder: Recorder) -> None:
-    """Losses, weights and the generator's state, with and without init()."""
     expected = training_run()
     pyprof.init(force=True)
     found = training_run()
@@ -57,7 +52,6 @@ def test_results_and_random_state_are_equal_to_the_bit(recorder: Recorder) -> No
 
 
 def test_no_value_is_read(listening: Recorder) -> None:
-    """Only the op itself reads a tensor: no item(), no shape op, no copy."""
     seen: list[str] = []
 
     class Spy(TorchDispatchMode):
@@ -80,7 +74,6 @@ def test_no_value_is_read(listening: Recorder) -> None:
     "scope", [torch.no_grad, torch.inference_mode, torch.enable_grad], ids=lambda s: s.__name__
 )
 def test_grad_modes_are_kept(scope: Callable[[], Any], listening: Recorder) -> None:
-    """Before, during and after a wrapped op."""
     x = torch.ones(2, requires_grad=True)
     with scope():
         enabled = torch.is_grad_enabled()
@@ -92,7 +85,6 @@ def test_grad_modes_are_kept(scope: Callable[[], Any], listening: Recorder) -> N
 
 
 def test_autocast_is_kept(listening: Recorder) -> None:
-    """Results are the same, and markers have the arguments of the call."""
     with torch.autocast("cpu", torch.bfloat16):
         result = F.linear(torch.ones(2, 3), torch.ones(4, 3))
     assert result.dtype == torch.bfloat16
@@ -103,7 +95,6 @@ def test_autocast_is_kept(listening: Recorder) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # its own use of it
 def test_transforms(recorder: Recorder) -> None:
-    """vmap, grad, jvp, jacrev and functional_call return the same; a batched tensor looks whole."""
     net = nn.Linear(3, 3)
     x = torch.arange(6.0).view(2, 3)
 
@@ -126,7 +117,6 @@ def test_transforms(recorder: Recorder) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*autocast.*is deprecated")  # its own use of it
 def test_activation_checkpointing(listening: Recorder) -> None:
-    """Recomputation in the backward pass runs, stops early, and closes its layers."""
     net = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4))
     x = torch.ones(2, 4, requires_grad=True)
     for reentrant in (True, False):
@@ -137,8 +127,6 @@ def test_activation_checkpointing(listening: Recorder) -> None:
 
 
 def test_custom_autograd_functions(listening: Recorder) -> None:
-    """Ops in a user's Function have markers, forward and backward; its graph is the same."""
-
     class Double(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
@@ -189,8 +177,6 @@ class Loud(torch.Tensor):
 
 
 def test_subclasses_find_the_functions_that_they_know(recorder: Recorder) -> None:
-    """`__torch_function__` gets an object equal to the original, under its name."""
-
     def calls(x: torch.Tensor) -> list[Any]:
         Loud.seen.clear()
         weight = torch.ones(3, 3)
@@ -211,7 +197,6 @@ def test_subclasses_find_the_functions_that_they_know(recorder: Recorder) -> Non
 
 
 def test_a_subclass_that_overrides_nothing_is_marked_once(listening: Recorder) -> None:
-    """With its class in the marker."""
     quiet = torch.ones(2, 3).as_subclass(Quiet)
     listening.clear()
     assert type(torch.relu(quiet)) is Quiet
@@ -221,8 +206,6 @@ def test_a_subclass_that_overrides_nothing_is_marked_once(listening: Recorder) -
 
 
 def test_function_modes_see_the_same_functions(recorder: Recorder) -> None:
-    """A TorchFunctionMode gets each function once, under its name."""
-
     class Log(TorchFunctionMode):
         def __init__(self) -> None:
             super().__init__()
@@ -248,7 +231,6 @@ def test_function_modes_see_the_same_functions(recorder: Recorder) -> None:
 
 @pytest.mark.slow
 def test_default_devices(recorder: Recorder) -> None:
-    """`with torch.device(...)` applies to factories, first used before init or after it."""
     pyprof.init(force=True)
     with torch.device("meta"):
         assert torch.zeros(2).device.type == "meta"
@@ -260,7 +242,6 @@ def test_default_devices(recorder: Recorder) -> None:
 
 
 def test_nested_sparse_and_quantized_tensors(listening: Recorder) -> None:
-    """Each kind works as before, and markers have the kind."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # prototypes, say torch's own warnings
         nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
@@ -287,7 +268,6 @@ def test_nested_sparse_and_quantized_tensors(listening: Recorder) -> None:
 
 @pytest.mark.slow
 def test_a_model_that_keeps_a_function_is_pickled(recorder: Recorder) -> None:
-    """By the function's name, which is still valid."""
     layer = nn.TransformerEncoderLayer(4, 1, 4, activation=F.silu)
     pyprof.init(force=True)
     kept_later = nn.TransformerEncoderLayer(4, 1, 4, activation=F.leaky_relu)
@@ -302,7 +282,6 @@ def test_a_model_that_keeps_a_function_is_pickled(recorder: Recorder) -> None:
 
 @pytest.mark.slow
 def test_copies_and_pickles_of_modules(listening: Recorder) -> None:
-    """Called modules are copied, pickled and saved without anything of ours."""
     net = nn.Sequential(nn.Linear(3, 3), nn.TransformerEncoderLayer(3, 1, 4))
     net(torch.ones(1, 3))
     twin = pickle.loads(pickle.dumps(copy.deepcopy(net)))  # noqa: S301 - our own

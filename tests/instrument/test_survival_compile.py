@@ -1,11 +1,9 @@
 """Unchanged by init(): all of torch that reads, traces or compiles the user's code."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -18,11 +16,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import pyprof
 from pyprof.instrument.ops.op import isinstance_op
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
+from tests.instrument.conftest import Recorder
 
 pytestmark = [
+    pytest.mark.usefixtures("recorder"),  # which checks that every range is closed
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch.jit, and torch's own imports
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
@@ -37,6 +34,15 @@ def _fresh_compiler() -> Iterator[None]:
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+def instrumented(when: str, make: Callable[[], Any]) -> Any:
+    """Make something after init() or before it, which then is on."""
+    if when == "before":
+        pyprof.init(force=True)
+    made = make()
+    pyprof.init(force=True)
+    return made
 
 
 def annotated() -> AbstractContextManager[object]:
@@ -74,7 +80,6 @@ def compiled(function: Callable[..., Any]) -> tuple[Callable[..., Any], CompileC
 
 @pytest.mark.slow
 def test_compiled_functions_are_left_alone(recorder: Recorder) -> None:
-    """No graph break, no recompile, originals in the graph, nothing pushed, equal results."""
     expected = mixed(*ARGS)
     pyprof.init(force=True)
     function, counter = compiled(mixed)
@@ -106,8 +111,7 @@ def test_functions_compiled_before_init_are_compiled_once_more(recorder: Recorde
 
 @pytest.mark.long
 @BEFORE_OR_AFTER
-def test_compiled_modules(when: str, recorder: Recorder) -> None:
-    """One graph, with equal results, in training too."""
+def test_compiled_modules(when: str) -> None:
     net = model()
     x = torch.randn(2, 3, 4)
     expected = net(x)
@@ -122,7 +126,6 @@ def test_compiled_modules(when: str, recorder: Recorder) -> None:
     result.sum().backward()
     assert counter.frame_count <= (1 if when == "before" else 2)
     assert torch.allclose(result, expected)
-    assert recorder.depth == 0
 
 
 @pytest.mark.slow
@@ -140,8 +143,7 @@ def test_dynamic_shapes_stay_dynamic(listening: Recorder) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("strict", [True, False])
 @BEFORE_OR_AFTER
-def test_export(when: str, strict: bool, recorder: Recorder) -> None:  # noqa: FBT001 - a parameter
-    """torch.export makes the same program, strict or not."""
+def test_export(when: str, strict: bool) -> None:  # noqa: FBT001 - a parameter
     net = model().eval()
     x = torch.randn(2, 3, 4)
 
@@ -156,7 +158,6 @@ def test_export(when: str, strict: bool, recorder: Recorder) -> None:  # noqa: F
         pyprof.stop()
         found = exported()
     assert found == expected
-    assert recorder.depth == 0
 
 
 def scriptable(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -169,17 +170,12 @@ def scriptable(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.slow
 @BEFORE_OR_AFTER
-def test_jit_script_functions(when: str, recorder: Recorder) -> None:
-    """torch.jit.script compiles and runs as before."""
+def test_jit_script_functions(when: str) -> None:
     expected = scriptable(*ARGS)
-    if when == "before":
-        pyprof.init(force=True)
-    scripted = torch.jit.script(scriptable)
-    pyprof.init(force=True)
+    scripted = instrumented(when, lambda: torch.jit.script(scriptable))
     assert torch.equal(scripted(*ARGS), expected)
     pyprof.stop()
     assert torch.equal(torch.jit.script(lambda_free)(ARGS[0]), F.gelu(ARGS[0]))
-    assert recorder.depth == 0
 
 
 def lambda_free(x: torch.Tensor) -> torch.Tensor:
@@ -200,28 +196,24 @@ class Recurrent(nn.Module):
 @pytest.mark.few(1)
 @pytest.mark.slow
 @BEFORE_OR_AFTER
-def test_jit_script_modules(when: str, recorder: Recorder) -> None:
-    """With submodules and recurrent ones; saved and loaded."""
+def test_jit_script_modules(when: str) -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.5), nn.Conv1d(3, 3, 1)).eval()
     recurrent = Recurrent()
     x = torch.randn(2, 3, 4)
     expected, expected_recurrent = net(x), recurrent(x)
-    if when == "before":
-        pyprof.init(force=True)
-    scripted, scripted_recurrent = torch.jit.script(net), torch.jit.script(recurrent)
-    pyprof.init(force=True)
+    both = instrumented(when, lambda: [torch.jit.script(each) for each in (net, recurrent)])
+    scripted, scripted_recurrent = both
     assert torch.equal(scripted(x), expected)
     assert torch.equal(scripted_recurrent(x), expected_recurrent)
     stored = io.BytesIO()
     torch.jit.save(scripted, stored)
     stored.seek(0)
     assert torch.equal(torch.jit.load(stored)(x), expected)
-    assert recorder.depth == 0
 
 
 @pytest.mark.slow
 @BEFORE_OR_AFTER
-def test_jit_trace(when: str, recorder: Recorder) -> None:
+def test_jit_trace(when: str) -> None:
     """The same nodes are recorded: reading a shape would add one."""
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Flatten(0))
     x = torch.randn(3, 4)
@@ -230,40 +222,28 @@ def test_jit_trace(when: str, recorder: Recorder) -> None:
         return [node.kind() for node in traced.inlined_graph.nodes()]
 
     plain = graph_of(torch.jit.trace(net, x))
-    if when == "before":
-        pyprof.init(force=True)
-    traced = torch.jit.trace(net, x)
-    pyprof.init(force=True)
+    traced = instrumented(when, lambda: torch.jit.trace(net, x))
     assert graph_of(traced) == plain
     assert torch.equal(traced(torch.ones(5, 4)), net(torch.ones(5, 4)))
-    assert recorder.depth == 0
 
 
 @pytest.mark.few(1)
 @pytest.mark.slow
 @BEFORE_OR_AFTER
-def test_make_fx(when: str, recorder: Recorder) -> None:
-    """It records the same ATen ops, with real, fake and symbolic tracing."""
-
+def test_make_fx(when: str) -> None:
     def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return F.softmax(F.linear(x, w), -1).sum()
 
     for mode in ("real", "fake", "symbolic"):
         expected = make_fx(step, tracing_mode=mode)(*ARGS).code
-        if when == "before":
-            pyprof.init(force=True)
-        graph = make_fx(step, tracing_mode=mode)(*ARGS)
-        pyprof.init(force=True)
+        graph = instrumented(when, lambda: make_fx(step, tracing_mode=mode)(*ARGS))  # noqa: B023 - at once
         assert graph.code == expected
         assert torch.equal(graph(*ARGS), step(*ARGS))
         pyprof.stop()
-    assert recorder.depth == 0
 
 
 @BEFORE_OR_AFTER
-def test_symbolic_trace(when: str, recorder: Recorder) -> None:
-    """torch.fx writes the same code: functions as functions, methods as methods."""
-
+def test_symbolic_trace(when: str) -> None:
     class Small(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -274,12 +254,8 @@ def test_symbolic_trace(when: str, recorder: Recorder) -> None:
 
     net = Small()
     expected = torch.fx.symbolic_trace(net).code
-    if when == "before":
-        pyprof.init(force=True)
-    graph = torch.fx.symbolic_trace(net)
-    pyprof.init(force=True)
+    graph = instrumented(when, lambda: torch.fx.symbolic_trace(net))
     assert graph.code == expected
     assert torch.equal(graph(ARGS[0]), net(ARGS[0]))
     pyprof.stop()
     assert torch.equal(graph(ARGS[0]), net(ARGS[0]))
-    assert recorder.depth == 0

@@ -1,12 +1,9 @@
 """Unchanged by init(): threads, processes, workers, replicas, collectives."""
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -16,11 +13,9 @@ from torch.utils.data import DataLoader, Dataset
 
 import pyprof
 from pyprof import marker
-from tests.instrument.processes import run
+from tests.instrument.conftest import Recorder
+from tests.instrument.processes import RANK, run
 from tests.known import known
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
 
 
 class Squares(Dataset[torch.Tensor]):
@@ -35,7 +30,6 @@ class Squares(Dataset[torch.Tensor]):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork with threads, from Python 3.12 on
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_data_loader_workers(context: str, listening: Recorder) -> None:
-    """Forked or spawned, over several epochs, they return the same."""
     if context not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {context} here")
     loader = DataLoader(
@@ -50,7 +44,6 @@ def test_data_loader_workers(context: str, listening: Recorder) -> None:
 
 @pytest.mark.slow
 def test_threads_have_ranges_of_their_own(listening: Recorder) -> None:
-    """Many threads call ops and modules at once: each closes its own ranges."""
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     start = threading.Barrier(4)
 
@@ -70,7 +63,6 @@ def test_threads_have_ranges_of_their_own(listening: Recorder) -> None:
 
 @pytest.mark.slow
 def test_init_and_stop_while_others_run(recorder: Recorder) -> None:
-    """Other threads are in the middle of ops; nothing breaks."""
     go_on = True
     errors: list[BaseException] = []
 
@@ -116,16 +108,8 @@ def test_replicas_are_named_like_their_original(listening: Recorder) -> None:
     assert listening.layers == ["Sequential", "0", "1"]
 
 
-DDP = """
-    import os
-    import torch, torch.distributed as dist, torch.nn as nn
-    import pyprof
-    from pyprof.instrument import lifecycle
-    from pyprof.instrument.ranges import emit
-    texts, depth = [], [0]
-    def push(text): texts.append(text); depth[0] += 1
-    def pop(): depth[0] -= 1
-    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(push, pop)
+DDP = f"""{RANK}
+    from torch import nn
     def train():
         torch.manual_seed(0)
         net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
@@ -133,13 +117,11 @@ DDP = """
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for step in range(2):
             optimizer.zero_grad()
-            ddp(torch.ones(2, 4) * (int(os.environ["RANK"]) + step)).sum().backward()
+            ddp(torch.ones(2, 4) * (rank + step)).sum().backward()
             optimizer.step()
         dist.all_reduce(total := torch.ones(1))
         dist.barrier()
         return [*(p.detach().clone() for p in net.parameters()), total]
-    store = dist.FileStore(os.environ["STORE"], 2)
-    dist.init_process_group("gloo", store=store, rank=int(os.environ["RANK"]), world_size=2)
     expected = train()
     pyprof.init(force=True)
     from torch.distributed.fsdp import FullyShardedDataParallel
@@ -149,7 +131,7 @@ DDP = """
     ops = [t for t in texts if "'op': 'all_reduce'" in t]
     layers = [t for t in texts if t.startswith("layer:")]
     print(len(ops), layers[0], layers[1], layers[2])
-    print(*{text for text in texts if "'op': 'DistributedDataParallel'" in text})
+    print(*set(text for text in texts if "'op': 'DistributedDataParallel'" in text))
     pyprof.stop()
     dist.destroy_process_group()
 """
@@ -158,7 +140,6 @@ DDP = """
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
 @pytest.mark.slow
 def test_distributed_data_parallel_on_gloo(tmp_path: Path) -> None:
-    """Two ranks reach the same weights; collectives and layers have markers; FSDP is imported."""
     for out in run(tmp_path, DDP, 0, 1):
         marked, group = out.splitlines()
         assert marked.split() == [
@@ -173,7 +154,6 @@ def test_distributed_data_parallel_on_gloo(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_fork_is_silent_and_works(tmp_path: Path) -> None:
-    """A forked child calls ops, and pushes nothing to its parent's tool."""
     code = """
         import os, torch, pyprof
         from pyprof.instrument import lifecycle
@@ -193,23 +173,11 @@ def test_a_fork_is_silent_and_works(tmp_path: Path) -> None:
     run(tmp_path, code, 0)
 
 
-DTENSOR = """
-    import os, torch, torch.distributed as dist
-    import pyprof
-    from pyprof import marker
-    from pyprof.instrument import lifecycle
-    from pyprof.instrument.ranges import emit
-    texts, depth = [], [0]
-    def push(text): texts.append(text); depth[0] += 1
-    def pop(): depth[0] -= 1
-    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(push, pop)
+DTENSOR = f"""{RANK}
     try:
         from torch.distributed.tensor import Replicate, distribute_tensor
     except ImportError:
         from torch.distributed._tensor import Replicate, distribute_tensor
-    from torch.distributed.device_mesh import init_device_mesh
-    store = dist.FileStore(os.environ["STORE"], 1)
-    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     mesh = init_device_mesh("cpu", (1,))
     x, w = (distribute_tensor(torch.ones(4, 4), mesh, [Replicate()]) for _ in "xw")
     expected = torch.mul(x, w).full_tensor()  # torch 2.4 has no products on a mesh of one
@@ -217,7 +185,7 @@ DTENSOR = """
     found = torch.mul(x, w)
     texts_of_mul = [marker.decode_op(t) for t in texts if "'op': 'mul'" in t]
     print(type(found).__name__, torch.equal(found.full_tensor(), expected), depth[0])
-    print({arg.subclass for call in texts_of_mul for arg in call.args[:2]})
+    print(set(arg.subclass for call in texts_of_mul for arg in call.args[:2]))
     dist.destroy_process_group()
 """
 
@@ -225,6 +193,5 @@ DTENSOR = """
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
 def test_distributed_tensors(tmp_path: Path) -> None:
-    """A DTensor works, and its markers have the class."""
     (out,) = run(tmp_path, DTENSOR, 0)
     assert out.splitlines() == ["DTensor True 0", "{'DTensor'}"]

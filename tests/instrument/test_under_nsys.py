@@ -111,7 +111,6 @@ FORWARD = [
 
 
 def test_the_forward_pass_is_there_op_by_op(ranges: list[Range]) -> None:
-    """Each op once a step, in its layer, with shapes, dtypes and source line."""
     ops = outermost_ops(ranges)
     starts = [i for i, (_, call) in enumerate(ops) if call.op == "conv2d" and call.args[0] == f32(16, 1, 32, 32)]  # fmt: skip # noqa: E501
     assert len(starts) == 2
@@ -123,7 +122,6 @@ def test_the_forward_pass_is_there_op_by_op(ranges: list[Range]) -> None:
 
 
 def test_the_optimizer_steps_are_there(ranges: list[Range]) -> None:
-    """One step marker a step, with the work on each parameter inside."""
     steps = [pair for pair in outermost_ops(ranges) if pair[1].op == "step"]
     assert [(call.mod, call.op) for _, call in steps] == [("SGD", "step")] * 2
     assert all(lines(found)[-1] == line_of("optimizer.step()") for found, _ in steps)
@@ -142,6 +140,5 @@ def test_the_backward_pass_has_markers_of_python_calls_only(ranges: list[Range])
 
 
 def test_traces_begin_with_the_script(ranges: list[Range]) -> None:
-    """The outermost frame is a line of the script, the rest leads to the op."""
     last = line_of("    main()")
     assert {lines(found)[0] for found, _ in outermost_ops(ranges)} == {last}

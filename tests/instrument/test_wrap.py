@@ -1,12 +1,10 @@
 """Tests of pyprof.instrument.wrap: the user's own ops."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -16,10 +14,8 @@ from torch.autograd import Function
 import pyprof
 from pyprof import marker
 from pyprof.instrument import lifecycle
+from tests.instrument.conftest import Recorder
 from tests.known import known
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
 
 
 class Double(torch.autograd.Function):
@@ -45,7 +41,6 @@ class Adds(nn.Module):
 
 @pytest.mark.parametrize("first", ["wrap", "init"])
 def test_functions_of_autograd(first: str, recorder: Recorder) -> None:
-    """Forward and backward have markers, whether wrapped before init() or after it."""
     if first == "init":
         pyprof.init(force=True)
     pyprof.wrap(Double, "forward")
@@ -61,7 +56,6 @@ def test_functions_of_autograd(first: str, recorder: Recorder) -> None:
 
 @pytest.mark.slow
 def test_methods_and_class_methods(listening: Recorder) -> None:
-    """`self` and `cls` are passed; class methods stay class methods."""
     pyprof.wrap(Adds, "forward")
     pyprof.wrap(Adds, "made")
     net = Adds()
@@ -75,16 +69,15 @@ def test_methods_and_class_methods(listening: Recorder) -> None:
 
 
 def test_functions_of_modules(listening: Recorder) -> None:
-    """Of a C extension or in Python, named by module."""
     extension = ModuleType("my_kernels")
     extension.fused = lambda x, y: x + y  # type: ignore[attr-defined]
     pyprof.wrap(extension, "fused")
     assert extension.fused(torch.ones(1), 1).item() == 2
-    assert ("my_kernels", "fused") in [(call.mod, call.op) for call in listening.calls]
+    calls = [(call.mod, call.op, len(call.args)) for call in listening.calls]
+    assert ("my_kernels", "fused", 2) in calls
 
 
 def test_stop_takes_wrappers_off_and_init_puts_them_on(recorder: Recorder) -> None:
-    """Each init() wraps what was requested once."""
     raw = vars(Double)["forward"]
     pyprof.wrap(Double, "forward")
     assert vars(Double)["forward"] is raw
@@ -103,23 +96,7 @@ def test_wrapping_twice_is_wrapping_once(listening: Recorder) -> None:
     assert [call.op for call in listening.calls if call.mod == "Adds"] == ["forward"]
 
 
-def test_a_function_of_a_module_has_the_name_of_both(
-    listening: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`mylib.rotate`, as docs/instrument.md registers its formula."""
-    mylib = ModuleType("mylib")
-    monkeypatch.setattr(mylib, "rotate", lambda x, _: x, raising=False)
-    monkeypatch.setitem(sys.modules, "mylib", mylib)
-    x = torch.ones(2, 3)
-    pyprof.wrap(mylib, "rotate")
-    mylib.rotate(x, x)
-    assert [(call.mod, call.op, len(call.args)) for call in listening.calls[-1:]] == [
-        ("mylib", "rotate", 2)
-    ]
-
-
 def test_wrapping_a_missing_name_is_an_error_at_once() -> None:
-    """Not only at init()."""
     with pytest.raises(AttributeError, match="backwards"):
         pyprof.wrap(Double, "backwards")
 
@@ -158,7 +135,6 @@ WAYS: dict[str, Callable[[], Callable[[], object]]] = {
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_line_of_the_call_is_around_it(recorder: Recorder, way: str) -> None:
-    """No op inside repeats it."""
     call = WAYS[way]()
     lifecycle.init(force=True)
     call(); line = sys._getframe().f_lineno  # fmt: skip # noqa: E702
@@ -171,7 +147,6 @@ def test_the_line_of_the_call_is_around_it(recorder: Recorder, way: str) -> None
 
 
 def test_without_stacks_there_is_no_trace(recorder: Recorder) -> None:
-    """`init(stack=False)`."""
     lifecycle.init(force=True, stack=False)
     torch.ones(2, requires_grad=True).sum().backward(torch.ones(()))
     assert recorder.traces == []

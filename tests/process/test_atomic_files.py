@@ -39,7 +39,6 @@ def _aged(folder: Path) -> list[Path]:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
-    """A file and a folder, of the same output only."""
     for name in ("net.csv", "other.csv"):
         done = subprocess.run([sys.executable, "-c", _MAKE, tmp_path / name], check=False)
         assert done.returncode == -signal.SIGKILL
@@ -70,7 +69,6 @@ def test_temporary_files_of_a_running_process_stay(tmp_path: Path) -> None:
     "name", [".net.csv.original", ".net.csv.swp", "net.csv.pyprof-abcdefgh", ".net.pyprof-abcdefgh"]
 )
 def test_files_of_others_stay(name: str, tmp_path: Path) -> None:
-    """Other names are not our temporary files."""
     (tmp_path / name).write_text("mine")
     _aged(tmp_path)
     _written(tmp_path / "net.csv")
@@ -107,6 +105,19 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     os.utime(link, (_OLD, _OLD), follow_symlinks=False)
     _written(tmp_path / "net.csv")
     assert target.read_text() == "mine"
+
+
+def test_folders_that_cannot_be_opened_are_removed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of Windows."""
+    monkeypatch.setattr(atomic_files, "_opened", lambda _: None)
+    target = tmp_path / "net.csv"
+    (tmp_path / f"{atomic_files.prefix(target)}left").mkdir()
+    _aged(tmp_path)
+    with atomic_files.temp_directory(target) as folder:
+        assert [*tmp_path.iterdir()] == [Path(folder)]
+    assert not [*tmp_path.iterdir()]
 
 
 def test_names_stay_short(tmp_path: Path) -> None:

@@ -43,7 +43,6 @@ def test_a_program_whose_parent_is_gone_does_not_begin(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("hangup", "ignored"), [(True, False), (False, True)])
 def test_the_child_is_the_program_itself(hangup: bool, ignored: bool) -> None:  # noqa: FBT001
-    """With its exit code and signals, and nothing in between."""
     ask = "grep SigIgn /proc/self/status; exit 7"
     done = subprocess.run(
         child_programs.bound(["sh", "-c", ask], hangup=hangup), capture_output=True, text=True,

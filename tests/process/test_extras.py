@@ -22,7 +22,6 @@ from pyprof.process.extras import install_command
 def test_the_command_is_for_this_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str, command: str
 ) -> None:
-    """Files of pipx and uv identify theirs."""
     if mark:
         (tmp_path / mark).touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

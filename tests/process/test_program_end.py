@@ -1,7 +1,5 @@
 """Commands end with Python's own clean-up, without waiting for that of C libraries."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -46,7 +44,6 @@ def _run(customize: str, folder: Path, command: list[str]) -> subprocess.Complet
     "start", STARTS, ids=["-m pyprof", "-m pyprof.summary", "-m pyprof.prof", "pyprof"]
 )
 def test_the_clean_up_of_c_libraries_is_not_waited_for(start: list[str], tmp_path: Path) -> None:
-    """All output is written, and the exit code is the command's."""
     if not Path(start[0]).exists():
         pytest.skip("not installed")
     path = nsys_db(tmp_path / "net.sqlite", [Work(call=(100, 200), at=(300, 400))], [])

@@ -30,7 +30,6 @@ def send(name: str = "SIGTERM") -> None:
 
 
 def _then(call: Callable[..., Any], name: str) -> Callable[..., Any]:
-
     def both(*given: Any, **more: Any) -> Any:  # noqa: ANN401 - whatever it is
         found = call(*given, **more)
         send(name)
@@ -46,7 +45,6 @@ def _then(call: Callable[..., Any], name: str) -> Callable[..., Any]:
 def test_a_partial_file_is_removed(
     name: str, code: int, place: tuple[Any, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At each moment from its creation to its rename it is whole or gone."""
     net = capture(tmp_path / "net.sqlite")
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(*place, _then(getattr(*place), name))
@@ -64,7 +62,6 @@ def test_a_partial_file_is_removed(
 def test_every_command_ends_at_once_and_leaves_nothing(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it writes."""
     net = capture(tmp_path / "net.sqlite")
     monkeypatch.setattr(output_file, "_as_created", _then(output_file._as_created, "SIGTERM"))
     arguments = given(command, net) if command != "peaks" else []
@@ -85,7 +82,6 @@ def _postponed(steps: list[str], *sent: str, fails: bool = False) -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_clean_up_finishes_before_the_signal_takes_effect(fails: bool) -> None:  # noqa: FBT001
-    """The first of several signals counts; also if the clean-up fails."""
     steps: list[str] = []
     with signals.ending(), pytest.raises(signals.Ended) as ended:
         _postponed(steps, "SIGHUP", "SIGTERM", fails=fails)

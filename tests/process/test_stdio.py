@@ -1,5 +1,6 @@
 """Closed streams and readers that went away: output files are still written."""
 
+import io
 import os
 import subprocess
 import sys
@@ -47,7 +48,6 @@ def test_a_reader_of_stderr_that_goes_away_ends_nothing(net: Path, tmp_path: Pat
 
 @pytest.mark.slow
 def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
-    """1 for unusable input and 2 for wrong usage."""
     assert gone("prof", tmp_path / "none.sqlite") == 1
     assert gone("prof", "--sideways") == 2
 
@@ -61,7 +61,6 @@ def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
     ],
 )
 def test_streams_that_the_shell_closed(closed: str, more: str, net: Path, tmp_path: Path) -> None:
-    """-o needs no stream; messages of libraries do not end up in the output."""
     capture(tmp_path / "net2.sqlite")
     files = f'"{net}"' if not more else f'"{net}" "{tmp_path}/net2.sqlite"'
     line = f'{PYPROF} prof --csv -o "{tmp_path}/out.csv" {more} {files} {closed}'
@@ -86,7 +85,6 @@ SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".pt.trace.json.gz
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
 def test_a_name_of_the_maximum_length_is_an_output(name: str, net: Path, tmp_path: Path) -> None:
-    """255 bytes; temporary names are no longer."""
     suffix = SUFFIX.get(name, ".txt")
     target = tmp_path / ("\u00e9" * ((255 - len(suffix)) // 2) + suffix)
     arguments = given(name, net) if name != "peaks" else []
@@ -96,7 +94,6 @@ def test_a_name_of_the_maximum_length_is_an_output(name: str, net: Path, tmp_pat
 
 @pytest.mark.parametrize("name", READING)
 def test_a_name_that_is_too_long_is_an_error(name: str, net: Path, tmp_path: Path) -> None:
-    """For inputs, outputs and other files."""
     long = "n" * 300
     suffix = SUFFIX.get(name, ".txt")
     beside = [] if name in ("peaks", "memory") else ["--with"]
@@ -121,7 +118,6 @@ def test_a_pipe_is_no_capture(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_set_is_exported_to_a_name_of_the_maximum_length(net: Path, tmp_path: Path) -> None:
-    """Its parts are in a folder next to it."""
     (tmp_path / "out").mkdir()
     target = tmp_path / "out" / ("n" * 251 + ".csv")
     other = capture(tmp_path / "other.sqlite")
@@ -130,8 +126,6 @@ def test_a_set_is_exported_to_a_name_of_the_maximum_length(net: Path, tmp_path: 
 
 
 def test_a_failing_stderr_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as a closed terminal: nothing is written after the first failure."""
-
     class Gone:
         closed = False
 
@@ -148,3 +142,11 @@ def test_a_failing_stderr_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None
     with progress.progress_bar(2, "counting", 0) as advance:
         advance(1)
     assert stdio.terminal(sys.stderr)
+
+
+def test_text_for_a_terminal_has_no_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    print("a\x1b[2J\u00fcb", file=io.TextIOWrapper(stdio.stdout(), "utf-8"), flush=True)
+    assert terminal.buffer.getvalue().decode() == "a [2J\u00fcb\n"

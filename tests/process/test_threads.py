@@ -26,7 +26,6 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_cores_have_several_threads() -> None:
-    """The caller waits for one of them."""
     with threads.thread_pool(1) as beside:
         assert beside.submit(threading.get_ident).result() != threading.get_ident()
 
@@ -37,7 +36,6 @@ def test_one_core_has_one_thread() -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_results_are_those_of_threads() -> None:
-    """One by one, in order; errors are raised only when a result is requested."""
     with threads.thread_pool(1) as beside:
         assert list(beside.map(divmod, (7, 9), (4, 5))) == [(1, 3), (1, 4)]
         assert beside.submit(int, "11", base=2).result() == 3

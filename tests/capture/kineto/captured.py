@@ -1,17 +1,10 @@
 """Shared by tests of captures by torch.profiler: a training script, and what a trace holds."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TypeAlias
-
 from pyprof import marker
 from pyprof.capture.request import Outcome
 from pyprof.readers import kineto
 from tests.known import known
 from tests.texts import texts as texts_of
-
-Capture: TypeAlias = Callable[..., Outcome]
 
 TRAIN = """
 import torch
@@ -44,6 +37,12 @@ while torch.autograd.profiler._is_profiler_enabled:
 
 def texts(outcome: Outcome) -> list[str]:
     return texts_of(kineto.read(known(outcome.path)).ranges)
+
+
+def ran(outcome: Outcome) -> set[str]:
+    """Return which of the ops that scripts here call one by one are in a capture."""
+    names = {marker.decode_seq(text).name.removeprefix("aten::") for text in texts(outcome)}
+    return names & {"cos", "exp", "sin", "tanh"}
 
 
 def rows(found: list[str], name: str) -> list[int]:

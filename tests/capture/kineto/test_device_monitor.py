@@ -4,19 +4,17 @@ import ctypes
 import gzip
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof.capture.kineto import device_monitor, torch_profiler
+from pyprof.capture.kineto import device_monitor
 from pyprof.capture.kineto.device_monitor import DeviceMonitor, Nvml, Reading
-from pyprof.capture.request import Request
-from pyprof.capture.script import Target
 from pyprof.readers import read
-from tests.known import known
+from tests.capture.conftest import Capture
+from tests.known import known, raising
 
 
 class _Device:
@@ -27,38 +25,16 @@ class _Device:
 SCRIPT = "import torch\nfor _ in range(3):\n    torch.ones(64, 64) @ torch.ones(64, 64)\n"
 
 
-def _captured(folder: Path) -> Path:
-    script = folder / "train.py"
-    script.write_text(SCRIPT)
-    outcome = torch_profiler.run(Request(Target(str(script)), str(folder / "net"), metrics=True))
-    return folder / known(outcome.path).name
-
-
 def test_readings_are_counters_of_the_trace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capture: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the trace's clock, within the recording; unknown readings are left out."""
     monkeypatch.setattr(device_monitor, "nvml", _Device)
-    capture = read(_captured(tmp_path))
-    samples = capture.samples.to_pylist()
+    trace = read(known(capture(SCRIPT, metrics=True).path))
+    samples = trace.samples.to_pylist()
     assert {row["metric"] for row in samples} == {"power_w", "clock_hz", "clock_reasons"}
     assert {row["value"] for row in samples} == {321.5, 1.395e9, 0x20}
-    starts = capture.ranges.column("start").to_pylist()
+    starts = trace.ranges.column("start").to_pylist()
     assert min(starts) - 1e9 < samples[0]["time"] < max(starts) + 1e9
-
-
-def test_without_the_library_the_rest_is_captured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A line says what is missing."""
-
-    def missing() -> None:
-        raise OSError("the driver's library NVML was not found")
-
-    monkeypatch.setattr(device_monitor, "nvml", missing)
-    trace = json.loads(gzip.decompress(_captured(tmp_path).read_bytes()))
-    assert not [event for event in trace["traceEvents"] if event.get("ph") == "C"]
-    assert "no power or clocks are sampled: the driver's library" in capsys.readouterr().err
 
 
 class _Library:
@@ -93,7 +69,6 @@ class _Library:
 
 
 def test_the_drivers_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Milliwatts become watts; failed calls are unknown."""
     monkeypatch.setattr(device_monitor, "_library", _Library)
     assert Nvml([5]).read() == [Reading(250.5, 1410, None, 4)]
     with pytest.raises(OSError, match="no device 4"):
@@ -104,7 +79,6 @@ def test_the_drivers_functions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_reads_at_both_ends() -> None:
-    """However short a recording is, it has two readings; stopping twice is harmless."""
     monitor = DeviceMonitor(_Device(), interval_s=60)
     monitor.start()
     monitor.start()
@@ -115,25 +89,31 @@ def test_it_reads_at_both_ends() -> None:
     assert all(event["pid"] == 0 for event in events)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("MIG"), AttributeError("nvmlInit_v2"), KeyError(0)])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError("the driver's library NVML was not found"), ": the driver's library"),
+        *(
+            (error, "")
+            for error in (RuntimeError("MIG"), AttributeError("nvmlInit_v2"), KeyError(0))
+        ),
+    ],
+)
 def test_whatever_the_driver_says_the_rest_is_captured(
-    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    error: Exception, said: str, capture: Capture, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Torch has no number for a MIG instance, and old drivers lack functions."""
-
-    def refuses() -> None:
-        raise error
-
-    monkeypatch.setattr(device_monitor, "nvml", refuses)
-    assert read(_captured(tmp_path)).samples.num_rows == 0
-    assert "no power or clocks are sampled" in capsys.readouterr().err
+    monkeypatch.setattr(device_monitor, "nvml", raising(error))
+    path = known(capture(SCRIPT, metrics=True).path)
+    assert read(path).samples.num_rows == 0
+    assert not [e for e in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+                if e.get("ph") == "C"]  # fmt: skip
+    assert f"no power or clocks are sampled{said}" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_device_that_goes_away_ends_the_readings_only() -> None:
-    """Earlier readings stay."""
-
     class Gone:
         readings = iter([[Reading(100, None, None)]])
 

@@ -39,7 +39,6 @@ class _Tree(Graph):
 
 @pytest.mark.parametrize("kind", [Graph, _Tree])
 def test_hooks_run_before_and_after_a_graph_capture(kind: type[Graph]) -> None:
-    """Arguments and results are those of the graph."""
     told: list[str] = []
     attributes = dict(vars(kind))
     with watch_graphs(kind, lambda: told.append("before"), lambda: told.append("after")):
@@ -52,7 +51,6 @@ def test_hooks_run_before_and_after_a_graph_capture(kind: type[Graph]) -> None:
 
 
 def test_a_capture_that_cannot_begin_has_ended() -> None:
-    """The script sees the error."""
     told: list[str] = []
     with (
         watch_graphs(Graph, lambda: told.append("before"), lambda: told.append("after")),
@@ -88,8 +86,6 @@ def _beside(path: Path) -> Path:
 
 
 def test_an_end_that_fails_shows_its_own_error() -> None:
-    """And no later one of pyprof."""
-
     class Broken(Graph):
         def capture_end(self) -> None:
             raise RuntimeError("invalidated")
@@ -97,10 +93,7 @@ def test_an_end_that_fails_shows_its_own_error() -> None:
     def fail() -> None:
         raise ValueError("not seen")
 
-    with (
-        watch_graphs(Broken, lambda: None, fail),
-        pytest.raises(RuntimeError, match="invalidated"),
-    ):
+    with watch_graphs(Broken, lambda: None, fail), pytest.raises(RuntimeError, match="invalidated"):
         Broken().capture_end()
 
 
@@ -108,7 +101,6 @@ def test_an_end_that_fails_shows_its_own_error() -> None:
 def test_graphs_captured_before_the_range_are_recorded_separately(
     recorder: Recorder, tmp_path: Path, *, provisional: bool
 ) -> None:
-    """Only their captures are."""
     path = tmp_path / "net.pt.trace.json.gz"
     if provisional:
         recorder.start(provisional=True)
@@ -125,7 +117,6 @@ def test_graphs_captured_before_the_range_are_recorded_separately(
 def test_graphs_captured_in_the_range_are_in_its_recording(
     recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Nothing is recorded separately."""
     path = tmp_path / "net.pt.trace.json.gz"
     recorder.start()
     _capture()
@@ -150,7 +141,6 @@ def test_without_graphs_nothing_is_recorded_separately(recorder: Recorder, tmp_p
 
 
 def test_a_range_that_begins_in_a_capture_goes_on(recorder: Recorder) -> None:
-    """The recording for the capture becomes the range's, and ends with it."""
     graph = Graph()
     graph.capture_begin()
     recorder.start()

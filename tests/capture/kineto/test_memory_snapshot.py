@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof.allocations import read
-from pyprof.capture.kineto import memory_snapshot, torch_profiler
-from pyprof.capture.request import Outcome, Request
-from pyprof.capture.script import Target
+from pyprof.capture.kineto import memory_snapshot
 from pyprof.commands.capture import print_outcome
 from pyprof.overwrite_guard import snapshot_beside
 from tests.allocations import built
+from tests.capture.conftest import Capture
 from tests.commands import run
-from tests.known import known
+from tests.known import known, raising
 
 TRAIN = """
 import torch
@@ -33,22 +31,10 @@ for step in range(5):
 """
 
 
-@pytest.fixture
-def capture(tmp_path: Path) -> Callable[..., Outcome]:
-
-    def capture_it(**options: Any) -> Outcome:  # noqa: ANN401 - those of Request
-        script = tmp_path / "train.py"
-        script.write_text(TRAIN)
-        return torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net"), **options))
-
-    return capture_it
-
-
 def test_a_run_on_the_cpu_records_memory(
-    capture: Callable[..., Outcome], capsys: pytest.CaptureFixture[str]
+    capture: Capture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With layers and lines from markers; steps are the optimizer's."""
-    outcome = capture(memory=True)
+    outcome = capture(TRAIN, memory=True)
     assert outcome.path is not None
     (device,) = read.read(outcome.path).devices
     labels = device.history.labels
@@ -65,11 +51,8 @@ def test_a_run_on_the_cpu_records_memory(
 
 @pytest.mark.long
 @pytest.mark.parametrize("key", ["op", "line", "layer"])
-def test_groups_of_rows_have_the_memory_of_the_same_name(
-    capture: Callable[..., Outcome], key: str
-) -> None:
-    """In `prof --by`, with the allocations and shares of `pyprof memory`."""
-    outcome = capture(memory=True)
+def test_groups_of_rows_have_the_memory_of_the_same_name(capture: Capture, key: str) -> None:
+    outcome = capture(TRAIN, memory=True)
     done = run("prof", "--by", key, "-c", f"{key},alloc,peak_share", "--json", str(outcome.path))
     (device,) = json.loads(run("memory", str(outcome.path), "--json").stdout)["devices"]
     by_name = {group["name"]: group for group in device["by"][key]}
@@ -86,9 +69,9 @@ def test_groups_of_rows_have_the_memory_of_the_same_name(
 
 
 @pytest.mark.slow
-def test_memory_is_recorded_only_on_request(capture: Callable[..., Outcome]) -> None:
+def test_memory_is_recorded_only_on_request(capture: Capture) -> None:
     """It costs time and memory."""
-    outcome = capture()
+    outcome = capture(TRAIN)
     assert outcome.path is not None
     assert outcome.recordings == ()
     assert "no memory was recorded" in run("memory", outcome.path).stderr
@@ -116,14 +99,11 @@ class _Gpu:
 
 @pytest.mark.slow
 def test_a_snapshot_lies_beside_the_trace(
-    capture: Callable[..., Outcome],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capture: Capture, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the GPU; a second run replaces its own; files of others are kept."""
     gpu = _Gpu(monkeypatch)
     for _ in range(2):
-        outcome = capture(memory=True)
+        outcome = capture(TRAIN, memory=True)
     assert outcome.path is not None
     path = snapshot_beside(outcome.path)
     assert path.name == "net.memory.pickle"
@@ -134,7 +114,7 @@ def test_a_snapshot_lies_beside_the_trace(
     for number, old in enumerate(["net.memory.pickle.old", "net.memory.pickle.old1"]):
         outcome.path.unlink()
         path.write_bytes(b"%d" % number)
-        capture(memory=True)
+        capture(TRAIN, memory=True)
         assert path.with_name(old).read_bytes() == b"%d" % number
         assert f"was of an earlier run: it is {path.with_name(old)} now" in capsys.readouterr().err
         assert read.read(path).devices[0].history.peak > 0
@@ -142,22 +122,22 @@ def test_a_snapshot_lies_beside_the_trace(
 
 @pytest.mark.long
 def test_a_snapshot_of_an_earlier_run_is_set_aside(
-    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    capture: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise it would seem to be of a run without --memory."""
     with monkeypatch.context() as with_gpu:
         _Gpu(with_gpu)
-        outcome = capture(memory=True)
+        outcome = capture(TRAIN, memory=True)
     assert outcome.path is not None
     snapshot = snapshot_beside(outcome.path)
     content = snapshot.read_bytes()
     os.utime(snapshot, (1, 1))
-    outcome = capture()
+    outcome = capture(TRAIN)
     assert not snapshot.exists()
     assert snapshot.with_name("net.memory.pickle.old").read_bytes() == content
     assert any("was of an earlier run" in note for note in outcome.notes)
     assert "Memory\n" not in run("summary", str(outcome.path)).stdout
-    assert not any("earlier" in note for note in capture().notes)
+    assert not any("earlier" in note for note in capture(TRAIN).notes)
 
 
 @pytest.mark.parametrize(
@@ -166,12 +146,10 @@ def test_a_snapshot_of_an_earlier_run_is_set_aside(
      "net.nsys-rep"],
 )  # fmt: skip
 def test_a_snapshot_is_found_beside_captures_of_all_sorts(name: str) -> None:
-    """Unzipped, or exported under another name."""
     assert snapshot_beside(Path("x") / name) == Path("x/net.memory.pickle")
 
 
 def test_an_older_torch_records_no_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And one without snapshots none at all."""
     gpu = _Gpu(monkeypatch, ranges=False)
     memory_snapshot.begin()
     assert [sorted(how) for how in gpu.asked] == [["max_entries"]]
@@ -198,15 +176,12 @@ def test_a_snapshot_that_fails_leaves_nothing(
 
 
 def test_a_trace_is_kept_if_its_snapshot_cannot_be_written(
-    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    capture: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _Gpu(monkeypatch)
-
-    def full(_: str) -> None:
-        raise OSError(28, "No space left on device")
-
+    full = raising(OSError(28, "No space left on device"))
     monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", full)
-    outcome = capture(memory=True)
+    outcome = capture(TRAIN, memory=True)
     assert known(outcome.path).is_file()
     assert outcome.code == 0
     (note,) = [note for note in outcome.notes if "snapshot is lost" in note]

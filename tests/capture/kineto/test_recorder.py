@@ -10,11 +10,10 @@ torch = pytest.importorskip("torch")
 from pathlib import Path
 
 from pyprof.capture.kineto import recorder as recorders
-from pyprof.capture.kineto import torch_profiler
 from pyprof.capture.kineto.recorder import Recorder
-from pyprof.capture.request import Outcome, Request, StepsToRecord
-from pyprof.capture.script import Target
+from pyprof.capture.request import Outcome, StepsToRecord
 from pyprof.readers import kineto
+from tests.capture.conftest import Capture
 from tests.known import known
 from tests.texts import texts
 
@@ -35,21 +34,14 @@ _COMPLAINT = re.compile(r"disableProfiler|cancel", re.IGNORECASE)
 """What torch says of a profiler that was prepared and never started; Kineto may say more."""
 
 
-def _captured(folder: Path, script: str, **options: Any) -> Outcome:  # noqa: ANN401 - those of Request
-    path = folder / "train.py"
-    path.write_text(script)
-    return torch_profiler.run(Request(Target(str(path)), str(folder / "net"), **options))
-
-
 def _has_lines(outcome: Outcome) -> bool:
     return any("train.py" in text for text in texts(kineto.read(known(outcome.path)).ranges))
 
 
 @pytest.mark.parametrize("step", ["prepare_trace", "start_trace", "stop_trace"])
 def test_a_profiler_that_fails_leaves_the_script_alone(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    step: str, capture: Capture, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It runs to its end; a line says that nothing was recorded, and why."""
     theirs = getattr(torch.profiler.profile, step)
 
     def fails(profiler: object) -> None:
@@ -60,7 +52,7 @@ def test_a_profiler_that_fails_leaves_the_script_alone(
         raise RuntimeError("Python replay stack\nis empty.")
 
     monkeypatch.setattr(torch.profiler.profile, step, fails)
-    outcome = _captured(tmp_path, RANGE, instrument=False)
+    outcome = capture(RANGE, instrument=False)
     assert capsys.readouterr().out == "to the end\n"
     assert outcome.path is None
     lost = "torch.profiler failed, and what it had recorded is lost: Python replay stack is empty."
@@ -69,19 +61,17 @@ def test_a_profiler_that_fails_leaves_the_script_alone(
 
 @pytest.mark.slow
 def test_steps_that_end_while_it_warms_up(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    capture: Capture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The prepared profiler blocks no other, without a message."""
     for _ in range(2):
-        outcome = _captured(tmp_path, STEPS, steps=StepsToRecord(0, 1, 1, 0))
+        outcome = capture(STEPS, steps=StepsToRecord(0, 1, 1, 0))
         known(outcome.path).unlink()
     assert not _COMPLAINT.search(capfd.readouterr().err)
 
 
 def test_a_scripts_profiler_while_it_warms_up(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    capture: Capture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It takes precedence, and records as without pyprof."""
     script = """
 import pyprof, torch
 pyprof.step()
@@ -91,7 +81,7 @@ print(len([event for event in theirs.events() if event.name == "aten::tanh"]))
 pyprof.step()
 torch.ones(3).sin()
 """
-    outcome = _captured(tmp_path, script, steps=StepsToRecord(1, 1, 1))
+    outcome = capture(script, steps=StepsToRecord(1, 1, 1))
     out, err = capfd.readouterr()
     assert out == "1\n"
     assert not _COMPLAINT.search(err)
@@ -110,11 +100,11 @@ torch.ones(3).sin()
 )
 def test_stacks_of_older_torch(
     script: str, options: dict[str, Any], lines: bool,  # noqa: FBT001
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capture: Capture, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A recording that a range may end has none there; a note says so if it is kept."""
     monkeypatch.setattr(recorders, "STACKS_FROM_ANYWHERE", False)
-    outcome = _captured(tmp_path, script, instrument=False, **options)
+    outcome = capture(script, instrument=False, **options)
     assert _has_lines(outcome) is lines
     assert any("no source lines" in note for note in outcome.notes) is not lines
 

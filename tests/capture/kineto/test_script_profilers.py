@@ -1,17 +1,18 @@
 """A script's own torch.profiler pauses ours, and its traces are part of the capture."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from pyprof import marker
+from pyprof.capture.kineto.script_profilers import ScriptTrace
 from pyprof.readers import kineto
-from tests.capture.kineto.captured import Capture, rows, texts
+from tests.capture.conftest import Capture
+from tests.capture.kineto.captured import ran, rows, texts
 from tests.texts import texts as texts_of
 
 OWN = """
@@ -32,6 +33,7 @@ with torch.profiler.profile(
 assert all(key.startswith(("aten::", "ProfilerStep")) for key in keys), keys
 """
 
+SINGLE = ("aten::sin", "aten::tanh")
 ALONE = """
 import sys, torch
 for op in (torch.sin, torch.tanh):
@@ -42,7 +44,6 @@ for op in (torch.sin, torch.tanh):
 
 
 def test_script_with_its_own_profiler(capture: Capture) -> None:
-    """It works as before; its recording is part of the capture, with a message."""
     text = """
 import sys, torch
 torch.ones(3).tanh()
@@ -54,16 +55,12 @@ sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
     assert outcome.code == 1
     (note,) = (note for note in outcome.notes if "its own torch.profiler" in note)
     assert "is part of this capture, without shapes (record_shapes=True) and source" in note
-    assert {"aten::tanh", "aten::sin"} <= {marker.decode_seq(t).name for t in texts(outcome)}
+    assert ran(outcome) == {"tanh", "sin"}
 
 
-def test_steps_of_the_scripts_own_profiler(
-    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All are in the capture; those of its own trace have no markers of ours."""
-    elsewhere = tmp_path / "elsewhere"
+def test_steps_of_the_scripts_own_profiler(capture: Capture, here: Path) -> None:
+    elsewhere = here / "elsewhere"
     elsewhere.mkdir()
-    monkeypatch.chdir(tmp_path)  # and back after the test, from where the script goes
     outcome = capture(OWN.replace("FOLDER", repr(str(elsewhere))))
     assert outcome.code == 0
     found = texts(outcome)
@@ -87,8 +84,7 @@ with contextlib.suppress(RuntimeError):  # which older torch raises
     profiler.__exit__(None, None, None)
 torch.ones(3).cos()
 """)
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert {"aten::sin", "aten::tanh", "aten::cos"} <= found
+    assert ran(outcome) == {"sin", "tanh", "cos"}
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -108,22 +104,15 @@ sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
 @pytest.mark.parametrize("export", ["pass", "profiler.export_chrome_trace(sys.argv[0] + '.json')"])
 @pytest.mark.parametrize("profiler", ["profiler.profile()", "autograd.profiler.profile()"])
 def test_a_script_with_only_its_own_profiler_is_captured(
-    capture: Capture,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    profiler: str,
-    export: str,
+    profiler: str, export: str, capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it exported its trace or not, or twice to one file."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     outcome = capture(ALONE.replace("PROFILER", profiler).replace("EXPORT", export))
     assert outcome.exit_code() == 0
     found = [marker.decode_seq(text).name for text in texts(outcome)]
-    assert [name for name in found if name in {"aten::sin", "aten::tanh"}] == [
-        "aten::sin", "aten::tanh"
-    ]  # fmt: skip
+    assert [name for name in found if name in SINGLE] == [*SINGLE]
     if export != "pass":
         theirs = texts_of(kineto.read(tmp_path / "train.py.json").ranges)
         assert "aten::tanh" in {marker.decode_seq(text).name for text in theirs}
@@ -141,6 +130,18 @@ def test_a_script_can_export_its_own_trace_once(capture: Capture) -> None:
     assert capture(text).code == 0
 
 
+def test_a_trace_without_room_for_a_copy_remains_the_scripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiler = SimpleNamespace(record_shapes=False, with_stack=False, kineto_results=None)
+    trace, theirs, ours = ScriptTrace(profiler), tmp_path / "own.json", tmp_path / "net.json"
+    theirs.write_text("{}")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
+    trace.keep(theirs)
+    trace.export_chrome_trace(str(ours))
+    assert (theirs.read_text(), ours.read_text()) == ("{}", "{}")
+
+
 def test_inductors_autotuning_is_not_captured(capture: Capture) -> None:
     """It times kernels with profilers of its own."""
     outcome = capture("""
@@ -151,13 +152,10 @@ def timed():
 exec(timed.__code__, {"__name__": "torch._inductor.utils", "torch": torch})
 torch.ones(3).tanh()
 """)
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert "aten::tanh" in found
-    assert "aten::sin" not in found
+    assert ran(outcome) == {"tanh"}
 
 
 def test_own_profiler_outside_of_the_range(capture: Capture) -> None:
-    """If the script marks a range, its profiler's recordings elsewhere are not captured."""
     outcome = capture("""
 import pyprof, torch
 with pyprof.profile():
@@ -165,15 +163,12 @@ with pyprof.profile():
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
     torch.ones(3).sin()
 """)
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert "aten::tanh" in found
-    assert "aten::sin" not in found
+    assert ran(outcome) == {"tanh"}
     assert any("was not exported" in note for note in outcome.notes)
 
 
 @pytest.mark.parametrize("before", [True, False])
 def test_range_within_the_scripts_own_profiler(capture: Capture, before: bool) -> None:  # noqa: FBT001
-    """That profiler sees all of it, and its recording is captured."""
     text = """
 import sys, pyprof, torch
 if BEFORE:
@@ -187,7 +182,5 @@ sys.exit(sum(event.name in {"aten::sin", "aten::cos"} for event in profiler.even
 """
     outcome = capture(text.replace("BEFORE", str(before)))
     assert outcome.code == 2
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert found >= {"aten::sin", "aten::cos"}
-    assert ("aten::tanh" in found) is before
+    assert ran(outcome) == {"sin", "cos", *(["tanh"] if before else [])}
     assert any("its own torch.profiler" in note for note in outcome.notes)

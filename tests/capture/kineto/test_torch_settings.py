@@ -1,7 +1,5 @@
 """Environment variables that torch reads once do not reach the script."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from pyprof.capture.kineto.trace_file import join_trace_windows
-from pyprof.capture.request import Outcome
-
-if TYPE_CHECKING:
-    Capture = Callable[..., Outcome]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X"'])

@@ -54,8 +54,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     (tmp_path / "windows").mkdir()
     monkeypatch.setattr(machine, "find_gpus", lambda: ("NVIDIA H100",))
 
-    def capture_it(*args: str, text: str = "pass", writes: str = "sqlite kernels") -> Result:
+    def capture_it(
+        *args: str, text: str = "pass", writes: str = "sqlite kernels", code: int | None = None
+    ) -> Result:
         monkeypatch.setenv("WRITES", writes)
-        return tool.capture(*args, text=text)
+        return tool.capture(*args, text=text, code=code)
 
     return capture_it

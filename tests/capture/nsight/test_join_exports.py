@@ -59,7 +59,6 @@ def exported(folder: Path, layout: Layout, *, sessions: bool = True) -> list[Pat
 
 
 def test_samples_are_shifted_like_kernels(tmp_path: Path) -> None:
-    """Samples of each window are moved as its kernels are."""
     found = []
     for place in range(2):
         metrics = nsys_metrics({"tensor_pct": ([1000, 2000], [50.0, 60.0])})
@@ -78,7 +77,6 @@ def test_samples_are_shifted_like_kernels(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_joined_windows_equal_one_capture(tmp_path: Path, layout: str) -> None:
-    """Of the same work, stopped and started again in between."""
     join_nsys_windows(exported(tmp_path, LAYOUTS[layout]), tmp_path / "net.sqlite")
     works, ranges = [], []
     for place, begin in enumerate(BEGINS):
@@ -115,7 +113,6 @@ def test_exports_without_a_start_time_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_a_range_that_was_open_does_not_reach_into_the_next_window(tmp_path: Path) -> None:
-    """Its end is unknown; work of the next window is in its own ranges."""
     first, second = window(0), window(1)
     left_open = Range(encode_layer("epoch"), (800, None))
     paths = [
@@ -128,7 +125,6 @@ def test_a_range_that_was_open_does_not_reach_into_the_next_window(tmp_path: Pat
 
 
 def test_a_file_that_is_no_export(tmp_path: Path) -> None:
-    """Nothing half-written stays."""
     whole, *_ = exported(tmp_path, LAYOUTS["2024.6"])
     (tmp_path / "net.2.sqlite").write_text("no database")
     with pytest.raises(sqlite3.Error):
@@ -154,7 +150,6 @@ for step in range(6):
 @pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not installed")
 @pytest.mark.long
 def test_real_windows(tmp_path: Path) -> None:
-    """Three windows by real nsys: their content, and distances by the script's own clock."""
     pytest.importorskip("torch")  # the package whose module the script takes imports it
     (tmp_path / "train.py").write_text(SCRIPT)
     command = [
@@ -182,7 +177,6 @@ def test_real_windows(tmp_path: Path) -> None:
 
 
 def test_graphs_of_one_window_replayed_in_the_next(tmp_path: Path) -> None:
-    """A graph captured in the first window has its ops in the second, too."""
     marker = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
     launch = Work("gemm", corr=1, api="cudaGraphLaunch_v10000", node=11)
     first = nsys_db(

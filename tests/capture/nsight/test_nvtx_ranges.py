@@ -12,7 +12,6 @@ from pyprof.instrument.ranges import emit
 
 
 def test_nvtx_of_a_build_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script's ranges go to the same sink as ours."""
     if hasattr(torch._C, "_nvtx"):
         pytest.skip("this build has NVTX")
     pushed: list[str] = []

@@ -41,20 +41,20 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("RESULTS", str(results))
     results.mkdir()
 
-    def capture_it(*args: str, text: str = "pass", work: tuple[Work, ...] = (Work(),)) -> Result:
+    def capture_it(
+        *args: str, text: str = "pass", work: tuple[Work, ...] = (Work(),), code: int | None = None
+    ) -> Result:
         for pid in {each.pid for each in work}:
             own = [each for each in work if each.pid == pid]
             rocpd_db(results / f"{pid}.db", own, place=pid)
-        return tool.capture(*args, text=text)
+        return tool.capture(*args, text=text, code=code)
 
     return capture_it
 
 
 @pytest.mark.slow
 def test_it_traces_kernels_copies_calls_and_markers(run: Run, tmp_path: Path) -> None:
-    """The script follows with its own arguments; the database is moved to the output."""
-    result = run("--tool", "rocprofv3")
-    assert result.exit_code == 0, result.output
+    result = run("--tool", "rocprofv3", code=0)
     arguments = seen(tmp_path)
     assert arguments[:7] == [
         *("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace", "--marker-trace"),
@@ -87,24 +87,20 @@ def test_steps_are_counted_in_the_script(run: Run, tmp_path: Path) -> None:
 
 def test_a_rocprofv3_without_regions_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KNOWS", "--kernel-trace")
-    result = run("--tool", "rocprofv3", text=RANGE)
-    assert result.exit_code == 1
+    result = run("--tool", "rocprofv3", text=RANGE, code=1)
     assert "too old to record a range" in result.output
 
 
 @pytest.mark.parametrize("code", [0, 1, 7])
 def test_the_exit_code_is_the_scripts(code: int, run: Run) -> None:
-    """Whatever rocprofv3 itself returns."""
-    result = run("--tool", "rocprofv3", text=f"raise SystemExit({code})")
-    assert result.exit_code == code
+    run("--tool", "rocprofv3", text=f"raise SystemExit({code})", code=code)
 
 
 def test_databases_of_several_processes_become_one(run: Run, tmp_path: Path) -> None:
     work = tuple(
         Work(f"kernel of {pid}", at=(1000, 1100 + pid), pid=pid, tid=pid) for pid in (41, 42, 43)
     )
-    result = run("--tool", "rocprofv3", work=work)
-    assert result.exit_code == 0
+    result = run("--tool", "rocprofv3", work=work, code=0)
     assert "recorded 3 processes" in result.output
     capture = readers.read(tmp_path / "net.db")
     assert rows(capture.activities, "pid", "end", "name") == [
@@ -115,8 +111,7 @@ def test_databases_of_several_processes_become_one(run: Run, tmp_path: Path) -> 
 def test_a_run_without_gpu_work_says_what_to_do(run: Run, tmp_path: Path) -> None:
     (tmp_path / "results").rmdir()
     (tmp_path / "results").mkdir()
-    result = run("--tool", "rocprofv3", work=())
-    assert result.exit_code == 1
+    result = run("--tool", "rocprofv3", work=(), code=1)
     assert "rocprofv3 wrote no database" in result.output
     assert "--tool torch" in result.output
     assert not (tmp_path / "net.db").exists()

@@ -27,7 +27,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def test_ranges_resume_and_pause_the_profiler(calls: list[tuple[str, int]]) -> None:
-    """Those of torch.cuda.profiler and of pyprof.profile()."""
     before = torch.cuda.profiler.start
     with roctx_regions.torch_regions(of_script=True):
         torch.cuda.profiler.start()  # type: ignore[no-untyped-call]

@@ -14,7 +14,6 @@ def test_only_tables_with_rows_are_filled(tmp_path: Path) -> None:
 
 
 def test_other_files_have_no_tables(tmp_path: Path) -> None:
-    """A text, and a missing file."""
     (tmp_path / "text").write_text("no database")
     for file in (tmp_path / "text", tmp_path / "absent"):
         assert database.tables(file) == frozenset()
@@ -23,7 +22,6 @@ def test_other_files_have_no_tables(tmp_path: Path) -> None:
 
 
 def test_a_rocpd_file_reveals_its_machine(tmp_path: Path) -> None:
-    """Once, however many recordings it has."""
     path = rocpd_db(tmp_path / "net.db", [Work(pid=1), Work(pid=2)])
     said = database.private(path)
     assert len(said) == 2

@@ -26,9 +26,7 @@ def test_a_process_has_markers_while_it_runs() -> None:
 
 @pytest.mark.parametrize(("how", "marked"), [("spawn", True), ("fork", False)])
 def test_processes_that_nsys_follows_have_markers(
-    monkeypatch: pytest.MonkeyPatch,
-    how: str,
-    marked: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch, how: str, *, marked: bool
 ) -> None:
     """It does not follow a bare fork."""
     if how not in multiprocessing.get_all_start_methods():
@@ -48,7 +46,6 @@ def test_processes_that_nsys_follows_have_markers(
 def test_torch_emits_no_ranges_while_the_scripts_profiler_is_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They are switched off before it is prepared, and on when it has ended."""
     told: list[str] = []
 
     @contextmanager

@@ -19,7 +19,6 @@ from pyprof.capture.under_profiler.script_process import _capture_steps, _captur
 def test_recording_restarts_with_the_scripts_range(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ranges: int
 ) -> None:
-    """Until then it runs from the first use of CUDA."""
     told: list[str] = []
     waiting: list[Callable[[], object]] = []
     runtime = SimpleNamespace(
@@ -54,7 +53,6 @@ def test_recording_restarts_with_the_scripts_range(
 def test_the_range_is_on_for_the_requested_steps(
     monkeypatch: pytest.MonkeyPatch, steps: StepsToRecord, recorded: list[int]
 ) -> None:
-    """The GPU is idle whenever it starts or stops."""
     told: list[str] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "synchronize", partial(told.append, "wait"))
@@ -73,7 +71,6 @@ def test_the_range_is_on_for_the_requested_steps(
 
 
 def test_without_cuda_nothing_is_started() -> None:
-    """Steps of a script without a GPU continue as usual."""
     if torch.cuda.is_available():
         pytest.skip("there is CUDA here")
     with ExitStack() as stack:

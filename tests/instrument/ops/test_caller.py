@@ -85,7 +85,6 @@ def _blamed(case: Callable[[], object]) -> list[tuple[str, int, str]]:
 def test_a_warning_names_the_users_line(
     case: Callable[[], object], request: pytest.FixtureRequest
 ) -> None:
-    """File, line and text as Python gives them without us."""
     plain = _blamed(case)
     request.getfixturevalue("marked")
     assert _blamed(case) == plain
@@ -105,7 +104,6 @@ def test_filters_by_module(module: str) -> None:
 
 @pytest.mark.usefixtures("marked")
 def test_a_warning_is_shown_once_per_line() -> None:
-    """By default, also for lines that call the same op."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for _ in range(3):
@@ -138,8 +136,6 @@ def test_a_thread_that_calls_nothing_but_an_op() -> None:
 
 
 def test_a_skipped_function_keeps_its_file() -> None:
-    """What is passed over still says its file, before what makes it so."""
-
     def function() -> None:
         """Do nothing."""
 
@@ -153,8 +149,6 @@ def test_a_skipped_function_keeps_its_file() -> None:
 def test_a_wrapper_has_the_source_of_the_original(
     get: Callable[[], Callable[..., object]], request: pytest.FixtureRequest
 ) -> None:
-    """`inspect` finds the same, or none as before."""
-
     def source() -> str | None:
         try:
             return inspect.getsourcefile(get())

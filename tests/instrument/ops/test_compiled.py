@@ -1,13 +1,11 @@
 """Tests of pyprof.instrument.ops.compiled."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -15,9 +13,7 @@ import torch
 from pyprof.instrument import lifecycle
 from pyprof.instrument.ops import compiled
 from pyprof.marker import Call, Tensor
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
+from tests.instrument.conftest import Recorder
 
 SOURCE = 'extern "C" void kernel() { RECORD_FUNCTION("graph_0_cpp_fused_add_relu_0", {}); }'
 
@@ -38,7 +34,6 @@ class Inductor(types.ModuleType):
 
         class AsyncCompile:
             def cpp_pybinding(self, argtypes: list[str], source_code: str) -> Any:
-
                 def made(*args: object) -> int:
                     return len(args)
 
@@ -56,7 +51,6 @@ def kernel(source: str) -> Any:
 def test_a_compiled_kernel_has_a_marker_with_name_and_arguments(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, *, later: bool
 ) -> None:
-    """Whether it is made at once or later; after stop() kernels are made as before."""
     monkeypatch.setitem(sys.modules, compiled.CPP, Inductor(later=later))
     lifecycle.init(force=True)
     x = torch.ones(2, 3)
@@ -96,7 +90,6 @@ class Autotuner:
 def test_a_triton_kernel_has_a_marker_with_name_and_arguments(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, *, stack: bool
 ) -> None:
-    """While somebody listens; its ranges are closed even if it fails."""
     monkeypatch.setitem(sys.modules, compiled.CPP, types.ModuleType("inductor"))
     heuristics = types.SimpleNamespace(CachingAutotuner=Autotuner)
     monkeypatch.setitem(sys.modules, compiled.TRITON, heuristics)  # type: ignore[arg-type]
@@ -117,7 +110,6 @@ def test_a_triton_kernel_has_a_marker_with_name_and_arguments(
 def test_inductor_is_loaded_only_for_compiling(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
-    """Not by init(), and not for another backend."""
     loaded: list[str] = []
     monkeypatch.delitem(sys.modules, compiled.CPP, raising=False)
     monkeypatch.setattr(torch, "compile", lambda **_: None)

@@ -1,14 +1,9 @@
 """Originals are replaced everywhere, and restored."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
+from tests.instrument.conftest import Recorder
 
 
 def test_one_function_with_two_names_stays_one(listening: Recorder) -> None:

@@ -13,23 +13,15 @@ import torch
 from pyprof import marker, readers
 from pyprof.instrument.ops.process_groups import _spelled
 from pyprof.parse import parse
-from tests.instrument.processes import run
+from tests.instrument.processes import RANK, run
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="torch without distributed"
 )
 
-SETUP = """
-    import json, os, torch, torch.distributed as dist
+SETUP = f"""{RANK}
+    import json
     import torch.distributed._functional_collectives as functional
-    from torch.distributed.device_mesh import init_device_mesh
-    import pyprof
-    from pyprof import marker
-    from pyprof.instrument import lifecycle
-    from pyprof.instrument.ranges import emit
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    store = dist.FileStore(os.environ["STORE"], size)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
     x, y, twice = torch.ones(4, 6), torch.empty(4, 6), torch.empty(8, 6)
 """
 EVERY = """
@@ -67,8 +59,6 @@ EVERY = """
         "functional by name": lambda: functional.reduce_scatter_tensor(
             x, "sum", 0, inner.group_name).sum(),
     }
-    texts = []
-    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(texts.append, lambda: None)
     pyprof.init(force=True, stack=False)
     found = {}
     for name, call in CALLS.items():
@@ -149,8 +139,7 @@ def test_groups_are_named_as_in_torch_s_own_traces(told: list[Any]) -> None:
 ENDS = """
     pair = dist.new_group([0, 1])
     alone = dist.new_group([0])
-    texts, asked = [], []
-    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(texts.append, lambda: None)
+    asked = []
     pyprof.init(force=True, stack=False)
     plain, c10d = dist.get_process_group_ranks, dist.distributed_c10d
     c10d.get_process_group_ranks = lambda group: asked.append(group.group_name) or plain(group)
@@ -208,7 +197,6 @@ COMPILED = """
         lambda given: functional.all_gather_tensor(given * 2, 0, world) + 1,
         torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(6, 2)),
     ]
-    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(lambda text: None, lambda: None)
     expected = [call(x) for call in CALLS]
     pyprof.init(force=True)
     for call, value in zip(CALLS, expected):
@@ -220,7 +208,6 @@ COMPILED = """
 
 @pytest.mark.long
 def test_compiled_collectives_are_unchanged(tmp_path: Path) -> None:
-    """Wrapped ones go into graphs like torch's, and return the same."""
     (out,) = run(tmp_path, SETUP + COMPILED, 0)
     assert out.split() == ["True"] * 4
 
@@ -242,15 +229,9 @@ SAID = {"group": "0", "ranks": "[0, 1]", "size": 2}
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not installed")
 def test_nsys_captures_hold_the_groups(tmp_path: Path) -> None:
-    """Those of both ranks, under the real nsys."""
     nsys = "nsys profile -t nvtx -s none --cpuctxsw=none -f true --export sqlite -o"
-    run(
-        tmp_path,
-        TRAINS,
-        0,
-        1,
-        under=[*nsys.split(), str(tmp_path / "net.rank{rank}"), sys.executable],
-    )
+    under = [*nsys.split(), str(tmp_path / "net.rank{rank}"), sys.executable]
+    run(tmp_path, TRAINS, 0, 1, under=under)
     for rank in (0, 1):
         texts = readers.read(tmp_path / f"net.rank{rank}.sqlite").ranges.column("text").to_pylist()
         calls = [call for text in texts if (call := marker.decode_op(text)) and call.collective]
@@ -262,7 +243,6 @@ def test_nsys_captures_hold_the_groups(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_torch_captures_hold_the_groups(tmp_path: Path) -> None:
-    """Without a GPU, of communication on the CPU."""
     capture = "-m pyprof capture --tool torch --all -o"
     run(tmp_path, TRAINS, 0, 1, by=[*capture.split(), str(tmp_path / "net")])
     for trace in sorted(tmp_path.glob("net.*.json.gz")):
@@ -283,6 +263,5 @@ def test_torch_captures_hold_the_groups(tmp_path: Path) -> None:
     ],
 )
 def test_ranks_are_written_briefly(ranks: Sequence[int], text: str) -> None:
-    """As ranges, as far as possible."""
     assert _spelled(tuple(ranks)) == text
     assert len(text) < 150

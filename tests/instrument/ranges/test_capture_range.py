@@ -18,7 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a drive
 
 
 def test_profile_is_harmless_without_a_gpu() -> None:
-    """The block runs, prints and raises nothing, and exceptions pass."""
     with pyprof.profile():
         pass
     with pytest.raises(KeyError), pyprof.profile():
@@ -26,7 +25,6 @@ def test_profile_is_harmless_without_a_gpu() -> None:
 
 
 def test_hooks_run_at_start_step_and_stop_in_order() -> None:
-    """Until they are removed, also if the block raises."""
     heard: list[str] = []
     take_back = [
         range_hooks.on_start(lambda: heard.append("start")),
@@ -71,7 +69,6 @@ def test_a_step_is_marked_for_whoever_records(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_profile_starts_and_stops_the_cuda_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With CUDA, its profiler runs exactly during the block."""
     said: list[str] = []
     runtime = SimpleNamespace(
         cudaProfilerStart=lambda: said.append("start"), cudaProfilerStop=lambda: said.append("stop")
@@ -112,7 +109,6 @@ def test_windows_follow_the_schedule(actions: list[ProfilerAction]) -> None:
 
 
 def test_preparation_before_a_window() -> None:
-    """Warm-up is in the steps before its window."""
     heard: list[str] = []
     actions = [ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD]
     windows = RecordingWindows(

@@ -31,12 +31,8 @@ from pyprof.instrument.ranges import emit
     ],
 )
 def test_tools_are_recognised_by_the_environment(
-    name: str,
-    value: str,
-    listens: bool,  # noqa: FBT001 - expected
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, value: str, *, listens: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """nsys, nvprof and ncu by what they inject; other libraries are no tools."""
     for variable in ("LD_PRELOAD", *emit._TOOL_VARIABLES):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv(name, value)
@@ -44,7 +40,6 @@ def test_tools_are_recognised_by_the_environment(
 
 
 def test_the_last_resort_takes_ranges() -> None:
-    """The nvtx package's push and pop take any text, with and without a tool."""
     sink = emit._package_sink()
     sink.push("layer:x")
     sink.pop()
@@ -52,7 +47,6 @@ def test_the_last_resort_takes_ranges() -> None:
 
 @pytest.mark.slow
 def test_ranges_reach_torch_profiler(tmp_path: Path) -> None:
-    """emit="profiler": markers are annotations in its trace, only made while it records."""
     pyprof.init(emit="profiler")
     assert is_disabled()
     net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
@@ -77,7 +71,6 @@ def test_ranges_reach_torch_profiler(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_profiler_that_starts_and_stops_inside_a_layer() -> None:
-    """Ranges opened unrecorded are closed unrecorded, and vice versa."""
     pyprof.init(emit="profiler")
     recorded = profile(activities=[ProfilerActivity.CPU])
     with pyprof.annotate("outer"):
@@ -91,7 +84,6 @@ def test_a_profiler_that_starts_and_stops_inside_a_layer() -> None:
 
 
 def test_a_library_that_is_no_tool_is_refused(tmp_path: Path) -> None:
-    """A missing file, a text, and a library without NVTX's entry, silently."""
     text = tmp_path / "tool.so"
     text.write_text("no library")
     assert emit.connect(str(text)) is None
@@ -122,7 +114,6 @@ int InitializeInjectionNvtx2(const void *(*table)(uint32_t)) {
 
 @pytest.mark.long
 def test_ranges_reach_an_injected_tool(tmp_path: Path) -> None:
-    """It gets every range, as plain text, nested."""
     source, library = tmp_path / "tool.c", tmp_path / "tool.so"
     source.write_text(TOOL)
     try:

@@ -1,19 +1,12 @@
 """Open ranges are closed with the one around them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 import pyprof
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
+from tests.instrument.conftest import Recorder
 
 
 def test_an_exception_passes_and_closes_its_range(listening: Recorder) -> None:
-    """It is the same exception, and the range is closed."""
     with pytest.raises(KeyError), pyprof.annotate("fails"):
         raise KeyError
     assert listening.depth == 0
@@ -21,7 +14,6 @@ def test_an_exception_passes_and_closes_its_range(listening: Recorder) -> None:
 
 @pytest.mark.slow
 def test_init_and_stop_inside_a_block(recorder: Recorder) -> None:
-    """Ranges are balanced whatever is switched while a block is open."""
     with pyprof.annotate("before"):
         pyprof.init(force=True)
         with pyprof.annotate("inside"):

@@ -1,7 +1,5 @@
 """Tests of pyprof.instrument.ranges.stack."""
 
-from __future__ import annotations
-
 import _thread
 import contextlib
 import sys
@@ -10,7 +8,6 @@ import weakref
 from collections.abc import Iterator
 from random import Random
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -20,17 +17,21 @@ import pyprof
 from pyprof import marker
 from pyprof.instrument.ops import caller
 from pyprof.instrument.ranges import open_ranges, stack
-
-if TYPE_CHECKING:
-    from tests.instrument.conftest import Recorder
+from tests.instrument.conftest import Recorder
 
 
 def here() -> FrameType:
     return sys._getframe(1)
 
 
+def made(file: str) -> str:
+    """Return the trace of code that is made on the fly, in a file of this name."""
+    space = {"trace": lambda: stack.find(2).text}
+    exec(compile("text = trace()", file, "exec"), space)  # noqa: S102 - as it says
+    return str(space["text"])
+
+
 def test_frames_are_outermost_first_with_the_line_that_runs() -> None:
-    """The last frame is the caller, with its function."""
     text = stack.find(1).text; line = here().f_lineno  # fmt: skip # noqa: E702
     assert marker.decode_trace(text)[-1] == f"{__file__}:{line}"
     functions = marker.decode_functions(text)
@@ -48,15 +49,12 @@ def test_two_lines_of_one_function_differ() -> None:
 
 
 def test_frames_of_torch_and_of_ours_are_left_out(listening: Recorder) -> None:
-    """A call within torch has the user's line that led there."""
     torch.nn.Linear(2, 2)(torch.ones(1, 2))
     (trace,) = {frames for frames in listening.traces if frames[-1].startswith(__file__)}
     assert not [frame for frame in trace if "/torch/" in frame or "/instrument/op.py" in frame]
 
 
 def test_deep_stacks_are_bounded() -> None:
-    """Deep recursion costs a bounded walk, and gives the innermost frames."""
-
     def recurse(left: int) -> str:
         return recurse(left - 1) if left else stack.find(1).text
 
@@ -70,30 +68,22 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stack, "_MAX_STACKS", 10)
     stack.forget()
     for number in range(50):
-        code = compile(f"text = trace()  # {number}", f"made_{number}.py", "exec")
-        space = {"trace": lambda: stack.find(2).text}
-        exec(code, space)  # noqa: S102 - the point is code made on the fly
-        assert marker.decode_trace(str(space["text"]))[-1] == f"made_{number}.py:1"
+        assert marker.decode_trace(made(f"made_{number}.py"))[-1] == f"made_{number}.py:1"
     assert len(stack._stacks) <= 10
 
 
 def test_surrogates_in_a_file_name_are_replaced() -> None:
     """Tools could not take them."""
-    space = {"trace": lambda: stack.find(2).text}
-    exec(compile("text = trace()", "odd\udcff.py", "exec"), space)  # noqa: S102 - as above
-    assert str(space["text"]).encode()
+    assert made("odd\udcff.py").encode()
 
 
 def test_frames_of_a_prompt_are_the_users() -> None:
     """Interactive sessions have no file."""
     for name in ("<stdin>", "<ipython-input-3-abc>", "<string>"):
-        space = {"trace": lambda: stack.find(2).text}
-        exec(compile("text = trace()", name, "exec"), space)  # noqa: S102 - as above
-        assert marker.decode_trace(str(space["text"]))[-1] == f"{name}:1"
+        assert marker.decode_trace(made(name))[-1] == f"{name}:1"
 
 
 def test_frames_of_torch_of_ours_and_of_generated_code_are_not_the_users() -> None:
-    """Files of torch, of ours and those that torch.compile writes are not the user's."""
     assert stack.is_users(__file__)
     assert stack.is_users("/home/me/torch_model.py")
     assert not stack.is_users(torch.nn.functional.__file__)
@@ -125,8 +115,6 @@ def test_without_a_users_frame_there_is_no_trace(listening: Recorder) -> None:
 
 
 def test_stacks_that_lead_to_one_instruction_differ() -> None:
-    """Two callers in turn, and recursion of changing depth."""
-
     def inner(left: int) -> str:
         return inner(left - 1) if left else stack.find(1).text
 
@@ -144,7 +132,6 @@ def test_stacks_that_lead_to_one_instruction_differ() -> None:
 
 
 def test_a_trace_inside_an_op_includes_the_call_of_the_op(listening: Recorder) -> None:
-    """A user's function that an op calls back."""
     x = torch.ones(1, 2)
 
     def distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -159,7 +146,6 @@ def test_a_trace_inside_an_op_includes_the_call_of_the_op(listening: Recorder) -
 
 
 def test_a_trace_inside_a_module_includes_the_call_of_the_module(listening: Recorder) -> None:
-    """One module called from two lines."""
     net = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
 
     def call() -> None:
@@ -189,8 +175,6 @@ def test_an_op_inside_an_op_repeats_no_trace(listening: Recorder) -> None:
 
 @pytest.mark.slow
 def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
-    """Arguments of the module are released when it returns."""
-
     class Held(torch.nn.Module):
         def forward(self, box: list[object]) -> None:
             torch.ones(1)
@@ -234,7 +218,6 @@ def test_a_generator_is_seen_where_it_was_called_last() -> None:
 
 
 def test_cached_stacks_equal_walked_ones() -> None:
-    """Whatever calls what, in any order."""
     random = Random(5)  # noqa: S311 - to be the same each time
 
     def walk(frame: FrameType) -> str:
@@ -293,8 +276,6 @@ def test_stacks_cached_before_stop_are_walked_again() -> None:
 
 
 def test_a_debuggers_frames_are_left_alone() -> None:
-    """Frames that are traced get no note, and earlier notes trace nothing."""
-
     def outer() -> list[object]:
         for _ in range(3):
             stack.find(1)

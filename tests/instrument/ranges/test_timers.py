@@ -24,7 +24,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_timings_of_names(clock: list[int]) -> None:
-    """Count, total, mean, minimum and maximum of each name, the longest first."""
     for name, elapsed in (("a", 10), ("b", 500), ("a", 30)):
         with pyprof.annotate(name, timer=True):
             clock[0] += elapsed
@@ -43,7 +42,6 @@ def test_gpu_times_are_unknown_without_a_gpu(clock: list[int]) -> None:
 
 
 def test_off_means_nothing_is_timed() -> None:
-    """Without the option no name is recorded."""
     with pyprof.annotate("a"):
         pass
     assert len(pyprof.timings()) == 0
@@ -51,7 +49,6 @@ def test_off_means_nothing_is_timed() -> None:
 
 
 def test_init_switches_all_on_and_one_off() -> None:
-    """init(timers=True) times every annotation that does not opt out, until stop()."""
     pyprof.init(timers=True)
     with pyprof.annotate("yes"), pyprof.annotate("no", timer=False):
         pass
@@ -73,8 +70,6 @@ def test_an_exception_is_timed_as_well(clock: list[int]) -> None:
 
 
 def test_threads_add_up() -> None:
-    """No call is lost if many threads time the same name."""
-
     def work() -> None:
         for _ in range(100):
             with pyprof.annotate("shared", timer=True):
@@ -89,7 +84,6 @@ def test_threads_add_up() -> None:
 
 
 def test_print_timings(clock: list[int], capsys: pytest.CaptureFixture[str]) -> None:
-    """A table in ms, on stdout or another stream."""
     with pyprof.annotate("step", timer=True):
         clock[0] += 2_500_000
     pyprof.print_timings()
@@ -125,12 +119,16 @@ class Event:
         return other.at_ms - self.at_ms
 
 
-def test_gpu_times_come_from_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two per range, read on request, without waiting in the calls."""
+@pytest.fixture
+def _events(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda: Any = torch.cuda
     monkeypatch.setattr(cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(cuda, "is_current_stream_capturing", lambda: False)
     monkeypatch.setattr(cuda, "Event", Event)
+
+
+@pytest.mark.usefixtures("_events")
+def test_gpu_times_come_from_events() -> None:
     for elapsed in (0.5, 1.5):
         with pyprof.annotate("gemm", timer=True):
             Event.clock_ms += elapsed
@@ -140,12 +138,9 @@ def test_gpu_times_come_from_events(monkeypatch: pytest.MonkeyPatch) -> None:
     assert timers._BOOK.pending == []
 
 
+@pytest.mark.usefixtures("_events")
 def test_events_not_yet_read_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that never reads them neither grows without end nor loses time."""
-    cuda: Any = torch.cuda
-    monkeypatch.setattr(cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(cuda, "is_current_stream_capturing", lambda: False)
-    monkeypatch.setattr(cuda, "Event", Event)
     monkeypatch.setattr(timers, "_MAX_PENDING", 10)
     for _ in range(35):
         with pyprof.annotate("many", timer=True):

@@ -1,16 +1,18 @@
 """Autocast around outermost modules."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
+from pyprof.trial.change import changes
+from pyprof.trial.script.outermost import Call, OutermostCalls
 from tests.trial.built import run_child, training
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_bf16_changes_losses_a_little(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py")
     plain, half = run_child(script), run_child(script, "bf16")
@@ -19,17 +21,7 @@ def test_bf16_changes_losses_a_little(tmp_path: Path) -> None:
     assert half.losses == pytest.approx(plain.losses, rel=0.02)
 
 
-def test_a_script_with_autocast_is_refused(tmp_path: Path) -> None:
-    setup = "torch.autocast('cpu', torch.bfloat16).__enter__()"
-    done = run_child(training(tmp_path / "a.py", setup=setup), "bf16")
-    assert done.refused == {"bf16": "the script has autocast already"}
-
-
-def test_fp16_without_a_scaler_is_refused(tmp_path: Path) -> None:
-    (why,) = run_child(training(tmp_path / "a.py"), "fp16").refused.values()
-    assert why.startswith("the script has no GradScaler")
-
-
+@pytest.mark.slow
 def test_fp16_overflow_is_seen_in_the_losses(tmp_path: Path) -> None:
     setup = (
         "torch.amp.GradScaler('cpu')\nF = nn.functional\n"
@@ -47,30 +39,43 @@ nn.Linear.forward = forward
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "setup",
     [
+        "torch.autocast('cpu', torch.bfloat16).__enter__()",
         "nn.Sequential.forward = torch.autocast('cpu', torch.bfloat16)(nn.Sequential.forward)",
         INSIDE,
     ],
-    ids=["decorator", "inside"],
+    ids=["around", "decorator", "inside of the module"],
 )
-def test_autocast_inside_of_the_module_is_found(tmp_path: Path, setup: str) -> None:
+def test_a_script_with_autocast_is_refused(tmp_path: Path, setup: str) -> None:
     """As in Hugging Face's Trainer with bf16=True."""
     done = run_child(training(tmp_path / "a.py", setup=setup), "bf16")
     assert done.refused == {"bf16": "the script has autocast already"}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["float64", "bfloat16"])
-def test_weights_that_autocast_leaves_are_not_called_tried(tmp_path: Path, name: str) -> None:
-    script = training(tmp_path / "a.py", setup=f"torch.set_default_dtype(torch.{name})")
+@pytest.mark.parametrize(
+    ("name", "left"), [("float64", True), ("bfloat16", True), ("float32", False)]
+)
+def test_weights_that_autocast_leaves_are_not_called_tried(
+    monkeypatch: pytest.MonkeyPatch, name: str, *, left: bool
+) -> None:
+    monkeypatch.setattr(torch.autocast, "__enter__", torch.autocast.__enter__)
+    run = SimpleNamespace(calls=OutermostCalls())
+    why_no_effect = changes()["bf16"].apply(run)
+    with run.calls.around[0](Call(torch.nn.Linear(1, 1, dtype=getattr(torch, name)), (), {})):
+        pass
     why = f"autocast leaves weights of torch.{name} as they are"
-    assert run_child(script, "bf16").no_effect == {"bf16": why}
+    assert why_no_effect
+    assert why_no_effect() == (why if left else None)
 
 
-def test_a_disabled_scaler_does_not_count(tmp_path: Path) -> None:
-    setup = "torch.amp.GradScaler('cpu', enabled=False)"
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "setup", ["", "torch.amp.GradScaler('cpu', enabled=False)"], ids=["none", "disabled"]
+)
+def test_fp16_without_a_scaler_is_refused(tmp_path: Path, setup: str) -> None:
     (why,) = run_child(training(tmp_path / "a.py", setup=setup), "fp16").refused.values()
     assert why.startswith("the script has no GradScaler")
 
@@ -89,6 +94,7 @@ for step in range(10):
 """
 
 
+@pytest.mark.slow
 def test_overflow_in_float16_is_a_failure_and_a_scale_that_settles_is_reported(
     tmp_path: Path,
 ) -> None:
@@ -100,10 +106,6 @@ def test_overflow_in_float16_is_a_failure_and_a_scale_that_settles_is_reported(
     assert (broken.code, len(broken.step_ns)) == (1, 9)
     assert "float16 overflows: gradients were not finite in 10 of 10 steps" in broken.error
     script.write_text(_SCALED.format(scale="65536.0", factor="1.0"))
-    apply_global_conditions = run_child(script, "fp16")
-    assert apply_global_conditions.code == 0
-    assert len(apply_global_conditions.step_ns) == 9
-    assert (
-        "which the GradScaler skipped; its scale fell from 65536 to"
-        in apply_global_conditions.notes[0]
-    )
+    settles = run_child(script, "fp16")
+    assert (settles.code, len(settles.step_ns)) == (0, 9)
+    assert "which the GradScaler skipped; its scale fell from 65536 to" in settles.notes[0]

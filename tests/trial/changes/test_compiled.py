@@ -1,15 +1,15 @@
 """Outermost modules compiled in place."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("torch")
 
+from pyprof.trial.changes import compiled as change
 from pyprof.trial.run_files import Mode
 from tests.trial.built import run_child, training
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.mark.long
@@ -59,6 +59,13 @@ def test_a_disabled_compiler_is_not_called_tried(tmp_path: Path) -> None:
     assert why.startswith("torch compiled nothing")
 
 
+def test_a_graph_break_has_the_users_line_and_the_first_line_of_its_reason() -> None:
+    places = [("net.py", 7), ("/site-packages/torch/nn/modules/linear.py", 9)]
+    stack = [SimpleNamespace(filename=name, lineno=line) for name, line in places]
+    graph_break = SimpleNamespace(user_stack=stack, reason="Call of print\n  Explanation: it ...")
+    assert change._place(graph_break) == "net.py:7 (Call of print)"
+
+
 @pytest.mark.long
 def test_graph_breaks_and_recompilations_have_their_lines(tmp_path: Path) -> None:
     setup = (
@@ -74,6 +81,6 @@ def test_graph_breaks_and_recompilations_have_their_lines(tmp_path: Path) -> Non
     done = run_child(script, "compile")
     assert done.code == 0, done.error
     breaks, again = (note for note in done.notes if str(script) in note)
-    assert "graph breaks" in breaks
+    assert "graph break" in breaks
     assert f"{script}:9" in breaks
-    assert "recompilations" in again
+    assert "recompilation" in again

@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 from tests.trial.built import run_child, training
 
 pytestmark = pytest.mark.slow
+LONG = pytest.mark.long
 
 
 NUMPY = (
@@ -24,32 +25,26 @@ def test_float64_of_numpy_becomes_float32(tmp_path: Path) -> None:
     assert run_child(script, "float32").code == 0
 
 
-def test_float64_by_name_is_refused_with_its_line(tmp_path: Path) -> None:
-    script = training(tmp_path / "a.py", setup="torch.zeros(1).double()")
-    (why,) = run_child(script, "float32").refused.values()
-    assert why == f"the script asks for float64 by name at {script}:5; try float32=all"
-    assert run_child(script, "float32=all").no_effect == {}
-
-
 def test_a_script_in_float32_has_nothing_to_change(tmp_path: Path) -> None:
     done = run_child(training(tmp_path / "a.py"), "float32")
     assert done.no_effect == {"float32": "no float64 came from NumPy or a literal"}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
-    "line", ["nn.Linear(1, 1).to(torch.double)", "torch.set_default_dtype(torch.float64)"]
+    ("line", "plain"),
+    [
+        ("torch.zeros(1).double()", ""),
+        pytest.param("nn.Linear(1, 1).to(torch.double)", "nn.Linear(1, 1)", marks=LONG),
+        pytest.param("torch.set_default_dtype(torch.float64)", "", marks=LONG),
+    ],
 )
-def test_other_ways_to_name_float64_are_found(tmp_path: Path, line: str) -> None:
+def test_float64_by_name_is_refused_with_its_line(tmp_path: Path, line: str, plain: str) -> None:
     script = training(tmp_path / "a.py", setup=line)
     (why,) = run_child(script, "float32").refused.values()
     assert why == f"the script asks for float64 by name at {script}:5; try float32=all"
-    assert (
-        run_child(script, "float32=all").losses
-        == run_child(
-            training(tmp_path / "b.py", setup="nn.Linear(1, 1)" if "Linear" in line else "")
-        ).losses
-    )
+    converted = run_child(script, "float32=all")
+    assert converted.no_effect == {}
+    assert converted.losses == run_child(training(tmp_path / "b.py", setup=plain)).losses
 
 
 def test_a_parameter_made_of_an_array_can_still_be_trained(tmp_path: Path) -> None:

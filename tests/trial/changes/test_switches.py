@@ -51,7 +51,6 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[RefusedRun]:
 
 
 def test_a_script_that_sets_tf32_itself_is_refused(run: RefusedRun) -> None:
-    """By any of torch's ways; other switches do not matter."""
     changes()["tf32"].apply(run)
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
     assert run.refused == []
@@ -61,7 +60,6 @@ def test_a_script_that_sets_tf32_itself_is_refused(run: RefusedRun) -> None:
 
 
 def test_a_script_that_sets_cudnn_benchmark_itself_is_refused(run: RefusedRun) -> None:
-    """Even to the same value."""
     changes()["cudnn-benchmark"].apply(run)
     assert torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True

@@ -10,7 +10,6 @@ from tests.trial.built import run_child, training
 
 @pytest.mark.slow
 def test_recorded_stacks_are_of_the_script_alone(tmp_path: Path) -> None:
-    """They have no frames of the hooks on its losses and calls."""
     pytest.importorskip("torch")
     script = training(tmp_path / "a.py")
     done = run_child(script, mode="profile", capture=str(tmp_path / "net"))

@@ -33,7 +33,6 @@ def test_a_scaled_loss_is_kept_unscaled(losses: Losses) -> None:
 
 
 def test_other_arguments_of_backward_are_passed_on(losses: Losses) -> None:
-    """Several elements with a gradient, an iterator, an edge of the graph."""
     weight = torch.ones(2, requires_grad=True)
     (2 * weight).backward(torch.ones(2))
     torch.autograd.backward(iter([weight.sum()]))
