@@ -6,6 +6,7 @@ from pathlib import Path
 from pyprof.marker import Call, Tensor, encode_op
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.capture_files.ncu import Profiled, ncu_csv
+from tests.commands import run
 
 GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
 SIZE = 1024
@@ -32,6 +33,19 @@ def counters(path: Path, factor: float = 2.0, kernel: str = GEMM, **more: float)
                "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": 61.0,
                "sm__cycles_elapsed.avg.per_second": 1.095e9, **more}  # fmt: skip
     return ncu_csv(path, [Profiled(kernel, metrics=metrics)] * STEPS)
+
+
+def measured(folder: Path, **more: float) -> tuple[Path, Path]:
+    """Write counters, and the capture that they are of."""
+    return counters(folder / "ncu.csv", **more), capture(folder / "a.sqlite")  # type: ignore[arg-type]
+
+
+def parsed(folder: Path) -> Path:
+    """Write a Parquet file that holds counters, beside its capture, `a.sqlite`."""
+    counted, net = measured(folder)
+    target = folder / "a.parquet"
+    assert run("parse", "-q", "--with", counted, net, "-o", target).code == 0
+    return target
 
 
 TIMES = [*range(5_000, 600_000, 5_000)]

@@ -78,30 +78,27 @@ def test_other_products_between_do_not_hide_it() -> None:
     assert sorted(call.rows) == [0, 2, 3, 4]
 
 
-def test_a_router_of_experts_is_no_attention() -> None:
-    """Its softmax is between products as wide as the model."""
-    tokens, experts, hidden = 512, 64, 1024
-    steps: tuple[Step, ...] = (
-        (GEMM, "matmul", ((tokens, hidden), (hidden, experts))),
-        (SOFTMAX, "softmax", ((tokens, experts),)),
-        (GEMM, "matmul", ((tokens, experts), (experts, hidden))),
-    )
+TOKENS, EXPERTS, HIDDEN = 512, 64, 1024
+ROUTER: tuple[Step, ...] = (
+    (GEMM, "matmul", ((TOKENS, HIDDEN), (HIDDEN, EXPERTS))),
+    (SOFTMAX, "softmax", ((TOKENS, EXPERTS),)),
+    (GEMM, "matmul", ((TOKENS, EXPERTS), (EXPERTS, HIDDEN))),
+)
+"""Its softmax is between products as wide as the model."""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [ROUTER, attention()[:3], ()],
+    ids=["a router of experts", "a classifier, whose softmax no product follows", "nothing"],
+)
+def test_another_softmax_is_no_attention(steps: tuple[Step, ...]) -> None:
     assert attention_calls(story(*steps)) == []
 
 
-def test_a_classifier_is_no_attention() -> None:
-    """No product follows its softmax."""
-    assert attention_calls(story(*attention()[:3])) == []
-
-
 def test_a_product_is_used_for_one_softmax() -> None:
-    """Each of two consecutive calls has its own rows."""
     first, second = attention_calls(story(*attention(), *attention()))
     assert sorted((*first.rows, *second.rows)) == [*range(8)]
-
-
-def test_an_empty_capture_has_no_attention() -> None:
-    assert attention_calls(story()) == []
 
 
 def test_the_backward_pass_has_four_products() -> None:

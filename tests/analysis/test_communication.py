@@ -1,5 +1,6 @@
 """Every part of a report agrees on which kernels are communication."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from pyprof.render.page import sections
 from tests.analysis.answered import answered
 from tests.analysis.captures import ADD, NCCL, Range, Work, capture
 from tests.commands import run
+from tests.known import known
 
 MULTIMEM = (
     "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>"
@@ -33,31 +35,25 @@ OURS = (MULTIMEM, COMBINE, FUSED, NCCL)
 """Kernels that communicate, of libraries that each have their own names."""
 
 
-def _capture() -> list[Work]:
-    """Between a product and a sum, which each collective half overlaps, one after the other."""
-    return [
-        work
-        for place, name in enumerate(OURS)
-        for at in (10_000 * place,)
-        for work in (
-            Work((at + 1000, at + 3000), (at, at + 100)),
-            Work((at + 2000, at + 5000), (at + 200, at + 300), name, stream=9),
-            Work((at + 6000, at + 7000), (at + 400, at + 500), ADD),
-        )
-    ]
+def _work() -> Iterator[Work]:
+    """Yield a product and a sum, which each collective half overlaps, one after the other."""
+    for place, name in enumerate(OURS):
+        at = 10_000 * place
+        yield Work((at + 1000, at + 3000), (at, at + 100))
+        yield Work((at + 2000, at + 5000), (at + 200, at + 300), name, stream=9)
+        yield Work((at + 6000, at + 7000), (at + 400, at + 500), ADD)
 
 
 RANGES = [
-    Range(text, (10_000 * place + 150, 10_000 * place + 350))
+    Range("symm_mem::multimem_all_reduce_, seq = 1", (10_000 * place + 150, 10_000 * place + 350))
     for place in range(len(OURS))
-    for text in ("symm_mem::multimem_all_reduce_, seq = 1",)
 ]
 
 
 @pytest.fixture
 def records() -> Records:
     """Return records of a capture in which every kernel lies inside a library's op."""
-    return parse(capture(_capture(), ranges=RANGES))
+    return parse(capture([*_work()], ranges=RANGES))
 
 
 def _communicating(records: Records) -> set[str]:
@@ -67,13 +63,10 @@ def _communicating(records: Records) -> set[str]:
 
 
 def test_part_timeline_and_ranks_agree(records: Records) -> None:
-    """On which kernels are communication, and their time."""
     source = Source(Table(records), None)
-    timeline, found = overview(source).timeline, answered(source)
-    assert timeline is not None
-    (device,) = timeline.devices
+    (device,) = known(overview(source).timeline).devices
     assert _communicating(records) == set(OURS)
-    parts = {part.part: part.time_ns for part in found.parts}
+    parts = {part.part: part.time_ns for part in answered(source).parts}
     assert parts["communication"] == device.communication.total == 3000 * len(OURS)
     assert device.exposed_communication_ns == 2000 * len(OURS)
     signatures, rows, _ = collectives(records, 0, np.zeros(records.rows, np.int64), EMPTY)
@@ -102,7 +95,6 @@ def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_rules_take_the_same_kernels(name: str) -> None:
-    """No rule about compute includes a kernel that waits for other ranks."""
     work = [Work((1000, 900_000), (0, 100), name, grid=(1, 1, 1))]
     found = answered(Source(Table(parse(capture(work))), None))
     assert {advice.rule for advice in found.advice} <= {"communication"}

@@ -21,6 +21,7 @@ from pyprof.records.records import Records
 from pyprof.schema import Capture
 from tests.builders import Node, Range, Work, nsys_db
 from tests.commands import run
+from tests.known import known as there
 
 SHAPES = Tensor((64, 64), "float16"), Tensor((64, 64), "float16")
 MM, ADD = (encode_op(Call("torch", name, SHAPES)) for name in ("mm", "add"))
@@ -86,12 +87,9 @@ def test_kernels_between_replays_belong_to_the_step(tmp_path: Path) -> None:
 
 
 def test_gaps_inside_a_replay_are_the_graphs(tmp_path: Path) -> None:
-    """Idle time within one replay is separate from that between replays."""
     records, capture = read(tmp_path, replays(4))
     for known in (capture, None):
-        found = timeline(records, known)
-        assert found is not None
-        (device,) = found.devices
+        (device,) = there(timeline(records, known)).devices
         assert device.idle[GRAPH].total == 4 * 2 * 30
         assert device.idle[QUEUE].total == 3 * 100  # from each launch's return to its first kernel
         assert sum(times.total for times in device.idle.values()) == device.idle_ns
@@ -101,9 +99,8 @@ def test_gaps_between_replays_have_causes_of_the_host(tmp_path: Path) -> None:
     """Also those before or after another launch's work."""
     other = Work("other", (1700, 1800), (1650, 1660), corr=77, stream=9)
     records, capture = read(tmp_path, [*replays(1, gap=1000), other])
-    found = timeline(records, capture)
-    assert found is not None
-    assert found.devices[0].idle[GRAPH].total == 1000  # the second of two gaps
+    (device,) = there(timeline(records, capture)).devices
+    assert device.idle[GRAPH].total == 1000  # the second of two gaps
 
 
 def test_a_replay_is_one_call(tmp_path: Path) -> None:
@@ -118,7 +115,6 @@ def test_a_replay_is_one_call(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["a.sqlite", "a.dict"])
 def test_a_trace_has_each_launch_once(tmp_path: Path, source: str) -> None:
-    """An exported trace has one call per replay, for all of its kernels."""
     read(tmp_path, replays(4))
     assert run("parse", tmp_path / "a.sqlite", "-o", tmp_path / "a.dict").code == 0
     assert run("export", tmp_path / source, "-o", tmp_path / "out.pt.trace.json").code == 0
@@ -127,7 +123,6 @@ def test_a_trace_has_each_launch_once(tmp_path: Path, source: str) -> None:
 
 
 def test_a_late_replay_is_not_launch_bound(tmp_path: Path) -> None:
-    """CUDA graphs are no advice for a late graph."""
     records, capture = read(tmp_path, replays(40, every=1000))
     table = Table(records)
     for known in (capture, None):
@@ -150,7 +145,6 @@ def test_the_summary_counts_how_ops_were_found(tmp_path: Path) -> None:
 
 
 def test_layers_and_lines_have_the_time_of_all_replays(tmp_path: Path) -> None:
-    """The layer of the capture has the time of all replays."""
     read(tmp_path, replays(4))
     tree = run("summary", "--by", "layer", tmp_path / "a.sqlite").stdout
     (net,) = (line for line in tree.splitlines() if line.strip().startswith("net "))

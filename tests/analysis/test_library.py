@@ -42,17 +42,20 @@ def test_the_library_follows_from_kernel_names(
 OF_PYTORCH = re.compile(r"torch|DataLoader|pyprof\.|empty_cache|\.item\(\)|FSDP")
 
 
+def _names_pytorch(path: Path) -> bool:
+    answer = summary(summarise(load(str(path))))
+    texts = [each.action for each in answer.advice] + [each.text for each in answer.verdict]
+    return bool(OF_PYTORCH.search(" ".join(texts)))
+
+
 @pytest.mark.slow
 def test_a_program_of_an_unknown_library_gets_no_advice_for_pytorch(tmp_path: Path) -> None:
-    """Neither advice nor verdict names PyTorch's functions, as they do for PyTorch."""
     path = tmp_path / "net.sqlite"
     late = [(place * 100_000, place * 100_000 + 20_000) for place in range(1, 40)]
     for name, named in (("probe_GPU2", False), (PYTORCH_KERNEL, True)):
         nsys_db(path, [Work(name, times, (times[0] - 900, times[0] - 500)) for times in late])
-        answer = summary(summarise(load(str(path))))
-        texts = [each.action for each in answer.advice] + [each.text for each in answer.verdict]
-        assert answer.advice
-        assert bool(OF_PYTORCH.search(" ".join(texts))) == named
+        assert summary(summarise(load(str(path)))).advice
+        assert _names_pytorch(path) == named
 
 
 @pytest.mark.slow
@@ -62,9 +65,7 @@ def test_a_program_of_an_unknown_library_gets_no_advice_for_pytorch(tmp_path: Pa
                 "nsys2025.3-t4-registered-strings/net.sqlite"],
 )  # fmt: skip
 def test_real_programs_without_pytorch_get_no_advice_for_it(captures: Path, capture: str) -> None:
-    answer = summary(summarise(load(str(captures / capture))))
-    texts = [each.action for each in answer.advice] + [each.text for each in answer.verdict]
-    assert not OF_PYTORCH.search(" ".join(texts))
+    assert not _names_pytorch(captures / capture)
 
 
 @pytest.mark.parametrize(

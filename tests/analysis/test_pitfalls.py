@@ -1,5 +1,7 @@
 """Pitfalls of captures: a small capture with each, and one without."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +63,13 @@ def table(kind: Any, rows: list[Row]) -> Any:  # noqa: ANN401 - Arrow has no typ
 
 def test_a_capture_without_pitfalls_has_none() -> None:
     assert pitfalls.find_pitfalls(capture(kernels(30))) == []
+    a_few_late = capture(kernels(5), launches(5, length=200))
+    assert pitfalls.find_pitfalls(a_few_late) == []
 
 
 def test_warnings_of_the_reader_come_first() -> None:
-    """Verbatim."""
-    assert pitfalls.find_pitfalls(capture(kernels(3), warnings=("lost records",))) == [
-        "lost records"
-    ]
+    found = pitfalls.find_pitfalls(capture(kernels(3), warnings=("lost records",)))
+    assert found == ["lost records"]
 
 
 COLLECTIVE = "{'mod': 'c10d', 'op': 'allreduce', 'args': []}"
@@ -98,23 +100,16 @@ UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
     ],
 )
 def test_each_pitfall_is_one_sentence(given: schema.Capture, said: str) -> None:
-    """And no other is found."""
     (text,) = pitfalls.find_pitfalls(given)
     assert said in text
 
 
-def test_a_few_late_launches_are_not_called_blocking() -> None:
-    assert pitfalls.find_pitfalls(capture(kernels(5), launches(5, length=200))) == []
-
-
 def test_missing_ranges_are_reported_once() -> None:
-    assert pitfalls.find_pitfalls(capture(kernels(2), texts=(), warnings=("no NVTX ranges",))) == [
-        "no NVTX ranges"
-    ]
+    net = capture(kernels(2), texts=(), warnings=("no NVTX ranges",))
+    assert pitfalls.find_pitfalls(net) == ["no NVTX ranges"]
 
 
 def test_time_in_which_anything_ran_counts_once() -> None:
-    """In any order of rows."""
     spans = [(10, 20), (0, 5), (15, 18), (19, 30), (40, 41)]
     rows = [{"kind": 0, "start": start, "end": end} for start, end in spans]
     assert pitfalls._union(table(schema.ACTIVITIES, rows)) == 5 + 20 + 1
@@ -122,9 +117,6 @@ def test_time_in_which_anything_ran_counts_once() -> None:
 
 def test_a_file_with_the_environment_says_so(tmp_path: Path) -> None:
     """Others are known to hold none."""
-    import sqlite3  # noqa: PLC0415
-    from contextlib import closing  # noqa: PLC0415
-
     path = tmp_path / "net.sqlite"
     with closing(sqlite3.connect(path)) as base:
         base.execute("CREATE TABLE TARGET_INFO_SYSTEM_ENV (name, value)")

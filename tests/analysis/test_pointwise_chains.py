@@ -27,7 +27,6 @@ def test_a_product_ends_a_chain_and_a_single_kernel_is_none() -> None:
 
 
 def test_an_unlinked_row_begins_a_chain() -> None:
-    """The third of four."""
     case = _case(ADD, ADD, ADD, ADD)
     unlinked = np.array([False, False, True, False])
     rows, chain = pointwise_chains(case, case.chosen, unlinked)
@@ -42,14 +41,12 @@ def test_bytes_between_two_kernels_are_moved_no_more() -> None:
 
 
 def test_without_bytes_or_bandwidth_a_chain_takes_as_long_as_its_longest() -> None:
-    """Only its time is known."""
     ns, unknown = np.array([4e3, 9e3]), np.full(2, np.nan)
     for moved, bandwidth in ((unknown, np.full(2, 1e12)), (np.full(2, 1e6), unknown)):
         assert chain_ns(ns, moved, np.zeros(2, np.int64), bandwidth).tolist() == [9e3]
 
 
 def test_no_kernel_takes_less_than_its_overhead() -> None:
-    """2.5 us."""
     ns = np.array([1e3, 1e3])
     assert chain_ns(ns, ns, np.zeros(2, np.int64), np.full(2, 1e12)).tolist() == [2500]
 

@@ -75,19 +75,14 @@ def test_nvprofs_tables_add_up_the_others(capture: Path) -> None:
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     "command",
-    [
-        ("summary",), ("lines",), ("roofline",), ("report", "-o", "x.html"),
-        ("export", "-o", "x.speedscope.json"), ("export", "-o", "x.pt.trace.json"),
-        ("export", "-o", "x.md"), ("export", "-o", "x.csv"), ("export", "-o", "x.pstats"),
-    ],
-    ids=" ".join,
+    [*("summary", "lines", "roofline", "report -o x.html", "export -o x.speedscope.json"),
+     *("export -o x.pt.trace.json", "export -o x.md", "export -o x.csv", "export -o x.pstats")],
 )  # fmt: skip
 def test_every_report_is_made(
-    command: tuple[str, ...], capture: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: str, capture: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """And each says what was left out."""
     monkeypatch.chdir(tmp_path)
-    done = run(command[0], capture, *command[1:])
+    done = run(*command.split(), capture)
     assert done.code == 0, done.stderr
     assert done.stderr.count("have impossible times") == 1
     for name in ("-8", "nan", "-1 "):
@@ -95,7 +90,6 @@ def test_every_report_is_made(
 
 
 def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Path) -> None:
-    """All kernels are there; their lengths add up to the known time."""
     target = tmp_path / "x.pt.trace.json"
     assert run("export", capture, "-o", target).code == 0
     events = [e for e in json.loads(target.read_text())["traceEvents"] if e.get("cat") == "kernel"]
@@ -114,8 +108,7 @@ def test_the_sentinel_of_a_missing_time_is_a_missing_time(name: str, tmp_path: P
     first, second, *lines = path.read_text().splitlines()
     second = re.sub(rf'"{name}": \d+', f'"{name}": {-(2**63)}', second)
     path.write_text("\n".join([first, second, *lines]) + "\n")
-    commands: list[list[str | Path]] = [["summary", path], ["ranks", path, tmp_path / "net.sqlite"]]
-    for command in commands:
+    for command in (("summary", path), ("ranks", path, tmp_path / "net.sqlite")):
         done = run(*command)
         assert done.code == 0, done.stderr
         assert "1 of 9 rows of GPU work have impossible times" in done.stderr
@@ -123,7 +116,6 @@ def test_the_sentinel_of_a_missing_time_is_a_missing_time(name: str, tmp_path: P
 
 
 def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
-    """Busy time is the sum of the rows that have one."""
     path = damage.nsys(tmp_path / "net.sqlite", TRUTH)
     damage.spans(path, "nsys", "end 0", WRONG)
     records = pyprof.load(path)
@@ -135,7 +127,6 @@ def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_sides_are_compared(capture: Path, tmp_path: Path) -> None:
-    """A run with rows without a time, with itself: nothing differs."""
     done = run("diff", capture, capture)
     assert done.code == 0, done.stderr
     whole = damage.nsys(tmp_path / "whole.sqlite", TRUTH)

@@ -50,7 +50,6 @@ def test_whatever_an_answer_holds_is_strict_json(value: object) -> None:
 
 
 def test_rows_are_written_one_a_line() -> None:
-    """Of several tables or none; unknown, NaN and infinity are null."""
     rows = [pa.table({"idx": [1, 2], "x": [math.nan, None]}), pa.table({"idx": [3], "x": [1.0]})]
     lines = [*answers.row_lines(rows)]
     assert [json.loads(line) for line in lines] == [
@@ -60,7 +59,6 @@ def test_rows_are_written_one_a_line() -> None:
 
 
 def test_kinds_are_registered_once() -> None:
-    """Two answers cannot have one name."""
     assert "summary" in answers.kinds()
     with pytest.raises(ValueError, match="summary"):
         answers.answer("summary")(str)
@@ -101,6 +99,5 @@ def test_the_schema_follows_from_types_and_docstrings() -> None:
 
 
 def test_a_type_that_json_lacks_is_refused() -> None:
-    """Every answer has to be describable."""
     with pytest.raises(TypeError, match="no JSON"):
         json_schema._form(set[int], {})

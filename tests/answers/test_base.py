@@ -38,11 +38,7 @@ def test_a_notebook_shows_each_answer_with_its_texts_escaped(tmp_path: Path) -> 
     """The summary has its own view, others their tables."""
     net = capture(tmp_path / "net.sqlite", steps=4)
     snapshot = built.write(tmp_path / "net.pickle", built.training())
-    for answer in (
-        api.summary(net),
-        api.diff(net, net, by="kernel"),
-        api.memory(snapshot),
-    ):
+    for answer in (api.summary(net), api.diff(net, net, by="kernel"), api.memory(snapshot)):
         shown = answer._repr_html_()
         assert "<table" in shown
         assert HOSTILE not in shown

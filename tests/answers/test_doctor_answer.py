@@ -29,7 +29,6 @@ def test_doctor_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_doctor_of_a_capture(tmp_path: Path) -> None:
-    """Its content, and each pitfall as an entry."""
     a = nsys_db(tmp_path / "a.sqlite", [Work(call=(10, 20))])
     answer = ask("doctor", a)
     assert answer["capture"]["activity_count"] == 1

@@ -54,7 +54,6 @@ def test_every_row_has_its_number_and_reason(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_groups_by_column_and_by_op_and_shape(tmp_path: Path) -> None:
-    """Those that --top leaves out are counted."""
     a = capture(tmp_path / "a.sqlite")
     by_op = ask("prof", a, "--by", "op")
     assert by_op["by"] == "op"
@@ -70,7 +69,6 @@ def test_a_capture_without_rows_has_an_answer(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_row_numbers_continue_over_several_captures(tmp_path: Path) -> None:
-    """`idx` goes on from rank to rank."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite") for n in (0, 1)]
     answer = ask("prof", *files, "--where", "op=relu")
     assert [row["idx"] for row in answer["rows"]] == [1, 3, 6, 8]
@@ -79,7 +77,6 @@ def test_row_numbers_continue_over_several_captures(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
-    """One row, with its own cost."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite", slower=n + 1) for n in (0, 1)]
     every = ask("prof", *files)["rows"]
     for row in (every[0], every[4], every[9]):
@@ -119,7 +116,6 @@ def test_tables_of_nvprof(tmp_path: Path) -> None:
 
 
 def test_output_forms_exclude_each_other(tmp_path: Path) -> None:
-    """--json, --csv and -w; -o x.json asks for JSON, too."""
     a = capture(tmp_path / "a.sqlite")
     assert run("prof", a, "--json", "--csv").code == 2
     assert run("prof", a, "--json", "-w", "100").code == 2

@@ -14,9 +14,7 @@ from tests.programs import TOP
 
 def reasons() -> list[str]:
     sources = [file.read_text(encoding="utf-8") for file in (TOP / "pyprof" / "ops").glob("*.py")]
-    return sorted(
-        {text for source in sources for text in re.findall(r'Unknown\(f?"([^"]+)"', source)}
-    )
+    return sorted({*re.findall(r'Unknown\(f?"([^"]+)"', "\n".join(sources))})
 
 
 @pytest.mark.parametrize("reason", reasons())
@@ -29,24 +27,19 @@ def test_every_reason_of_a_formula_has_a_remedy(reason: str) -> None:
     "reason", [*sorted({model.unrecorded for model in ops.models()} - {""}), ELSEWHERE]
 )
 def test_no_recording_is_advised_for_what_no_capture_holds(reason: str) -> None:
-    """Recording shapes would not help."""
     assert "only the run itself" in explained(reason)[1]
 
 
 @pytest.mark.parametrize("reason", [UNSEEN, f"kinds of layers not recorded: {LAYER_TYPES}"])
 def test_a_reason_is_split_into_cause_and_remedy(reason: str) -> None:
-    """Nothing is repeated or lost."""
     why, remedy = explained(reason)
     assert f"{why}: {remedy}" == reason
     assert remedy.startswith(("call pyprof", "give --with", "capture "))
 
 
 def test_a_short_remedy_is_kept_in_full() -> None:
-    why, remedy = explained(f"widths not recorded: {REMEDY}")
-    assert (why, remedy) == (
-        "widths not recorded",
-        "give --with config.json, the model's configuration",
-    )
+    remedy = "give --with config.json, the model's configuration"
+    assert explained(f"widths not recorded: {REMEDY}") == ("widths not recorded", remedy)
 
 
 @pytest.mark.parametrize("reason", ["no marker", "only ranges, no op"])

@@ -28,12 +28,11 @@ def test_times_add_up(tmp_path: Path) -> None:
     answer = ask("summary", capture(tmp_path / "a.sqlite", steps=3))
     total_ns = answer["known_cost"]["total_ns"]
     assert total_ns == 3 * 750
-    assert sum(op["time_ns"] for op in answer["ops"]) == total_ns
-    assert sum(line["time_ns"] for line in answer["lines"]) == total_ns
-    assert sum(part["time_ns"] for part in answer["parts"]) == total_ns
+    for name in ("ops", "lines", "parts"):
+        assert sum(each["time_ns"] for each in answer[name]) == total_ns, name
     assert sum(answer["families_ns"].values()) == total_ns
-    assert answer["layers"][0]["path"] == []
-    assert answer["layers"][0]["time_ns"] == total_ns
+    root = answer["layers"][0]
+    assert (root["path"], root["time_ns"]) == ([], total_ns)
     assert sum(layer["own_ns"] for layer in answer["layers"]) == total_ns
     (device,) = answer["devices"]
     assert device["busy_ns"] + device["idle_ns"] == device["span_ns"]
@@ -80,7 +79,6 @@ def test_unknown_values_have_a_reason(tmp_path: Path) -> None:
 
 
 def test_steps_are_numbered(tmp_path: Path) -> None:
-    """All of them, and those that the means are over."""
     a = capture(tmp_path / "a.sqlite", steps=4)
     steps = ask("summary", a, "--steps", "1:3")["steps"]
     assert (steps["count"], steps["first"], steps["last"]) == (4, 1, 2)
@@ -88,7 +86,6 @@ def test_steps_are_numbered(tmp_path: Path) -> None:
 
 
 def test_top_limits_ops_and_lines(tmp_path: Path) -> None:
-    """And the answer says how many more there are."""
     a = capture(tmp_path / "a.sqlite")
     every, few = ask("summary", a), ask("summary", a, "--top", "1")
     for name in ("ops", "lines"):
@@ -110,7 +107,6 @@ def test_advice_leads_to_rows(tmp_path: Path) -> None:
 
 
 def test_a_file_holds_the_same(tmp_path: Path) -> None:
-    """`-o x.json` is --json; other suffixes are refused."""
     a = capture(tmp_path / "a.sqlite")
     assert run("summary", a, "-o", tmp_path / "x.json").code == 0
     assert checked((tmp_path / "x.json").read_bytes()) == ask("summary", a)
@@ -118,7 +114,6 @@ def test_a_file_holds_the_same(tmp_path: Path) -> None:
 
 
 def test_errors_leave_stdout_empty(tmp_path: Path) -> None:
-    """One line on stderr, exit code 1, as without --json."""
     (tmp_path / "none.sqlite").write_bytes(b"none")
     refused("summary", tmp_path / "none.sqlite", "--json")
 
@@ -127,10 +122,9 @@ def test_host_times_are_those_of_the_table(tmp_path: Path) -> None:
     """Op by op; parsed records have none."""
     path = capture(tmp_path / "a.sqlite", steps=3)
     names = ("op", "cpu_calls", "cpu_self", "cpu_total")
-    table = csv.reader(
-        io.StringIO(run("prof", "--by", "op", "-c", ",".join(names), "--csv", path).stdout)
-    )
-    rows = {tuple(row) for row in [*table][1:] if row[1]}
+    written = run("prof", "--by", "op", "-c", ",".join(names), "--csv", path).stdout
+    _, *table = csv.reader(io.StringIO(written))
+    rows = {tuple(row) for row in table if row[1]}
     answer = ask("summary", path)
     keys = ("calls", "self_ns", "total_ns")
     assert {(each["op"], *(str(each[key]) for key in keys)) for each in answer["host_ops"]} == rows
@@ -139,7 +133,6 @@ def test_host_times_are_those_of_the_table(tmp_path: Path) -> None:
 
 
 def test_counters_have_sums_and_means(tmp_path: Path) -> None:
-    """Null without counters."""
     counted = ask("summary", ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)]))["measured"]
     assert (counted["kernel_count"], [*counted["sources_ns"]]) == (1, ["ncu"])
     assert counted["dram_bytes"] > 0

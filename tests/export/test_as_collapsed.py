@@ -80,7 +80,6 @@ def test_lines_are_called_after_their_functions(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ranks_add_up(tmp_path: Path) -> None:
-    """Equal stacks of several captures are one line."""
     (tmp_path / "ranks").mkdir()
     for rank in range(2):
         capture(tmp_path / "ranks" / f"net-rank{rank}.sqlite")

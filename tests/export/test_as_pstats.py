@@ -29,25 +29,18 @@ def profile(source: Path, target: Path, *options: str | Path) -> Stats:
     return cast("Stats", vars(pstats.Stats(str(target)))["stats"])
 
 
-def test_time_adds_up_the_stack(tmp_path: Path) -> None:
-    """A line's cumulative time is that of the kernels it caused, however deep."""
+def test_time_and_calls_add_up_the_stack(tmp_path: Path) -> None:
+    """A line has the time of the kernels it caused, however deep, and a call for each."""
     stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
     cumulative = {key: round(entry[3] * 1e9) for key, entry in stats.items()}
+    caller, line = (f"/home/me/{name}" for name in ("train.py", "model.py"))
     assert cumulative[ROOT] == 100 + 100 + 300 + 50 + 200
-    assert cumulative["/home/me/train.py", 7, "train.py:7"] == 100 + 100 + 300
-    assert cumulative["/home/me/model.py", 12, "model.py:12"] == 100 + 100
-    assert cumulative["~", 0, "torch.relu"] == 100 + 100
+    assert cumulative[caller, 7, "train.py:7"] == 100 + 100 + 300
+    assert cumulative[line, 12, "model.py:12"] == cumulative["~", 0, "torch.relu"] == 100 + 100
     assert cumulative["~", 0, "exp_kernel"] == 300
-
-
-def test_calls_are_pieces_of_gpu_work(tmp_path: Path) -> None:
-    """Two kernels of one line are two calls of it, from the line above it."""
-    stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
-    primitive, calls, own, _, callers = stats["/home/me/model.py", 12, "model.py:12"]
+    primitive, calls, own, _, callers = stats[line, 12, "model.py:12"]
     assert (primitive, calls, own) == (2, 2, 0)
-    assert [(key, entry[:2]) for key, entry in callers.items()] == [
-        (("/home/me/train.py", 7, "train.py:7"), (2, 2))
-    ]
+    assert {key: entry[:2] for key, entry in callers.items()} == {(caller, 7, "train.py:7"): (2, 2)}
 
 
 @pytest.mark.slow
@@ -69,7 +62,6 @@ def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_self_times_add_up_to_the_gpu_time(captures: Path, tmp_path: Path) -> None:
-    """None is lost or counted twice."""
     source = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
     stats = profile(source, tmp_path / "net.prof")
     own = sum(entry[2] for entry in stats.values())
@@ -81,7 +73,6 @@ def test_self_times_add_up_to_the_gpu_time(captures: Path, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_snakeviz_opens_it(captures: Path, tmp_path: Path) -> None:
-    """It finds rows and a call tree."""
     snakeviz = pytest.importorskip("snakeviz.stats")
     source = captures / "nvprof-v100-apex" / "net.dict"
     profile(source, tmp_path / "net.prof")
@@ -93,7 +84,6 @@ def test_snakeviz_opens_it(captures: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_stacks_add_up(ranks: Path, tmp_path: Path) -> None:
-    """Calls and times of each frame are those of all ranks."""
     whole = marshal.loads(quietly(ranks, tmp_path / "all.prof"))  # noqa: S302 - our own
     sums: Counter[tuple[Any, int]] = Counter()
     for file in ranks.iterdir():

@@ -15,7 +15,6 @@ from tests.export.exported import events
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nsys2026.2-h100x2-fsdp", "nsys2024.2-a100-pyprof-markers"])
 def test_flows_lead_from_a_call_to_a_kernel(captures: Path, tmp_path: Path, name: str) -> None:
-    """From the start of an API call to that of a slice on a stream."""
     found = events(captures / name / "net.sqlite", tmp_path / "net.pt.trace.json")
     places: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for event in found:
@@ -53,7 +52,6 @@ def test_records_without_times_have_no_timeline(captures: Path, tmp_path: Path) 
 def test_a_reader_of_torch_traces_finds_the_same_work(
     captures: Path, tmp_path: Path, name: str
 ) -> None:
-    """Kernels, times, streams and grids."""
     target = tmp_path / "net.pt.trace.json"
     assert run("export", captures / name, "-o", target).code == 0
     columns = ["kernel", "kind", "sil", "stream", "device", "grid"]

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.marker import encode_layer
 from tests.analysis.captured import HOSTILE, capture
+from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.export.exported import events, of
 from tests.readers import kineto_json
@@ -56,6 +58,20 @@ def test_layers_and_ops_stand_above_their_kernels(tmp_path: Path) -> None:
     }
     assert layers == {"net": (1000, 2300), "net.first": (1000, 1100), "net.second": (3000, 300)}
     assert [e["name"] for e in of(found, "gpu_op")] == ["relu", "relu", "exp"]
+
+
+def test_each_window_of_the_profiler_stands_above_its_layers(tmp_path: Path) -> None:
+    work = [
+        Work(at=(1000, 1250), call=(900, 910)),
+        Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
+        Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
+        Work(at=(9100, 9500), call=(9020, 9030)),
+    ]
+    net = nsys_db(tmp_path / "net.sqlite", work, [Range(encode_layer("net"), (0, 9999))])
+    found = of(events(net, tmp_path / "net.pt.trace.json"), "gpu_user_annotation")
+    assert sorted((e["ts"] * 1000, e["dur"] * 1000, e["name"]) for e in found) == [
+        (1000, 250, "net"), (1000, 250, "window 0"), (9100, 400, "net"), (9100, 400, "window 1"),
+    ]  # fmt: skip
 
 
 @pytest.mark.slow

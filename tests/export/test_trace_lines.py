@@ -66,14 +66,8 @@ def timed(content: dict[str, Any]) -> Counter[tuple[object, ...]]:
     """Count what is the case when, by the clock."""
     base = content["baseTimeNanoseconds"]
     return Counter(
-        (
-            e["ph"],
-            e["name"],
-            e["tid"],
-            base + 1000 * e["ts"],
-            e.get("dur"),
-            str({key: value for key, value in e.get("args", {}).items() if key != "External id"}),
-        )
+        (e["ph"], e["name"], e["tid"], base + 1000 * e["ts"], e.get("dur"),
+         str({key: value for key, value in e.get("args", {}).items() if key != "External id"}))
         for e in content["traceEvents"]
         if "ts" in e
-    )
+    )  # fmt: skip

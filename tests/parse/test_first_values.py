@@ -8,7 +8,7 @@ import pytest
 
 from pyprof.parse import parse_file
 from tests.readers.kineto_calls import Called, call, events
-from tests.readers.kineto_json import text
+from tests.readers.kineto_json import trace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,32 +25,34 @@ def forward(seq: int) -> Called:
 
 
 def directions(folder: Path, *calls: Called) -> list[str]:
-    path = folder / "trace.json"
-    path.write_text(text(events(calls)))
-    found: list[str] = parse_file(path).arrow("dir").to_pylist()
+    found: list[str] = parse_file(trace_file(folder, events(calls))).arrow("dir").to_pylist()
     return found
 
 
-def test_tensors_filled_before_the_first_forward_op_are_of_no_pass(tmp_path: Path) -> None:
-    """Ops in between that make inputs do not change that."""
-    assert directions(tmp_path, UNIFORM, BIAS, INPUT, NORMAL, forward(3), forward(4)) == [
-        *("", "", "fprop", ""),
-        *("fprop", "fprop"),
-    ]
+COMPARE, PRODUCT = call("lt", [X, []]), call("mm", [X, X])
+FIRST = {
+    "fills before the first forward op": (
+        [UNIFORM, BIAS, INPUT, NORMAL, forward(3), forward(4)],
+        ["", "", "fprop", "", "fprop", "fprop"],
+    ),
+    # trunc_normal_ compares and draws again; after the last fill it is unknown
+    "ops between two fills": (
+        [NORMAL, COMPARE, NORMAL, COMPARE, forward(3)],
+        ["", "", "", "fprop", "fprop"],
+    ),
+    # far from any fill they may be a validation before the training
+    "ops without gradients": (
+        [UNIFORM, *[PRODUCT] * 20, BIAS, forward(3)],
+        ["", *["fprop"] * 20, "", "fprop"],
+    ),
+}
 
 
-def test_ops_between_two_fills_are_part_of_the_same_initialisation(tmp_path: Path) -> None:
-    """trunc_normal_ compares and draws again; after the last fill it is unknown."""
-    compare = call("lt", [X, []])
-    found = directions(tmp_path, NORMAL, compare, NORMAL, compare, forward(3))
-    assert found == ["", "", "", "fprop", "fprop"]
-
-
-def test_ops_without_gradients_far_from_any_fill_stay_forward(tmp_path: Path) -> None:
-    """They may be a validation before the training."""
-    product = call("mm", [X, X])
-    found = directions(tmp_path, UNIFORM, *[product] * 20, BIAS, forward(3))
-    assert found == ["", *["fprop"] * 20, "", "fprop"]
+@pytest.mark.parametrize(("calls", "expected"), FIRST.values(), ids=FIRST)
+def test_tensors_filled_before_the_first_forward_op_are_of_no_pass(
+    calls: list[Called], expected: list[str], tmp_path: Path
+) -> None:
+    assert directions(tmp_path, *calls) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,12 +66,10 @@ def test_ops_without_gradients_far_from_any_fill_stay_forward(tmp_path: Path) ->
     ids=["noise", "later", "inference", "dropout"],
 )
 def test_tensors_filled_in_a_pass_are_forward(calls: tuple[Called, ...], tmp_path: Path) -> None:
-    """Nothing shows that they are initial values."""
     assert set(directions(tmp_path, *calls)) == {"fprop"}
 
 
 def test_a_real_script_has_the_first_values_that_its_stacks_show(tmp_path: Path) -> None:
-    """A model is made and trained while torch.profiler records, with stacks and without."""
     torch = pytest.importorskip("torch")
     nn = torch.nn
 

@@ -40,11 +40,12 @@ def parsed(
     ranges: list[Range],
     sites: list[tuple[int, int]],
     nodes: list[int | None],
+    thread: int | None = 0,
 ) -> Records:
     """Parse a capture whose activities are of these nodes: each captured at (time, via)."""
     capture = readers.read(nsys_db(folder / "a.sqlite", work, ranges))
     time, via = zip(*sites, strict=True) if sites else ((), ())
-    columns = {"thread": [0] * len(sites), "time": time, "via": via}
+    columns = {"thread": [thread] * len(sites), "time": time, "via": via}
     place = capture.activities.schema.get_field_index("graph_node")
     activities = capture.activities.set_column(
         place, capture.activities.schema.field(place), pa.array(nodes, pa.int32())
@@ -127,7 +128,6 @@ def test_the_launch_of_a_whole_graph_has_the_layers_around_it(tmp_path: Path) ->
 
 
 def test_eager_kernels_are_tied_to_their_launch(tmp_path: Path) -> None:
-    """In the same file; one outside of all ranges has no `via`."""
     work = [Work("gemm", at=(30, 35), call=(25, 28)), Work("other", at=(95, 99), call=(91, 92)),
             *replay(7, 1000, "gemm")]  # fmt: skip
     eager, outside, replayed = lines(parsed(tmp_path, work, CAPTURED, [], [None] * 3))
@@ -138,14 +138,8 @@ def test_eager_kernels_are_tied_to_their_launch(tmp_path: Path) -> None:
 
 
 def test_a_node_of_no_known_thread_is_tied_to_nothing(tmp_path: Path) -> None:
-    """A row of `graph_nodes` without a thread cannot be located."""
-    capture = [Work("gemm", at=(1100, 1150), call=(1000, 1010), api="cudaGraphLaunch_v1", corr=1)]
-    path = nsys_db(tmp_path / "a.sqlite", capture, CAPTURED)
-    found = readers.read(path)
-    nodes = schema.table(schema.GRAPH_NODES, {"thread": [None], "time": [30], "via": [NODE]})
-    place = found.activities.schema.get_field_index("graph_node")
-    activities = found.activities.set_column(place, "graph_node", pa.array([0], pa.int32()))
-    (line,) = lines(parse(dataclasses.replace(found, activities=activities, graph_nodes=nodes)))
+    work = replay(1, 1000, "gemm")
+    (line,) = lines(parsed(tmp_path, work, CAPTURED, [(30, NODE)], [0], thread=None))
     assert not line["op"]
     assert "via" not in line
 
@@ -175,22 +169,6 @@ def test_captured_backward_work_reaches_its_forward_op(tmp_path: Path) -> None:
         assert found[0].get(key) == found[2].get(key), key
         assert found[1].get(key) == found[3].get(key), key
     assert (found[3]["dir"], found[3]["fwdOp"], found[3]["fwdLayer"]) == ("bprop", ["mm"], ["net"])
-
-
-def test_each_replay_costs_what_the_op_costs_once(tmp_path: Path) -> None:
-    """Kernels of one call share its cost in each replay; loop iterations and clones are extra."""
-    work = (
-        replay(1, 1000, "gemm_a", "gemm_b")
-        + replay(2, 2000, "gemm_a", "gemm_b")
-        + replay(3, 3000, "gemm_a", "gemm_b", "gemm_a", "gemm_b")
-    )
-    ranges = [Range(MM, (20, 40)), Range(RELU, (900, 4000))]
-    sites = [(25, NODE), (30, NODE)]
-    records = parsed(tmp_path, work, ranges, sites, [0, 1] * 4)
-    costs = Table(records).costs
-    pairs = costs.flops.reshape(4, 2).sum(axis=1)
-    assert pairs.tolist() == [MM_FLOPS] * 4
-    assert len(set(costs.call.tolist())) == 4
 
 
 def test_replays_without_a_recorded_launch_are_told_apart(tmp_path: Path) -> None:

@@ -62,7 +62,6 @@ def test_work_is_launched_by_the_outermost_call_of_its_id(
 def test_first_and_last_are_the_outermost_and_the_innermost_that_are_wanted(
     lists: list[list[int]], wanted: set[int]
 ) -> None:
-    """MISSING for rows without one."""
     chain = Chains(
         offsets(np.array([len(each) for each in lists], np.int64)),
         np.array([item for each in lists for item in each], np.int32),

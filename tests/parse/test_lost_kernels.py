@@ -11,7 +11,7 @@ from pyprof.errors import CaptureError
 from pyprof.parse import parse_file
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.readers.kineto_json import event, kernel, launch, op, text
+from tests.readers.kineto_json import event, kernel, launch, op, text, trace_file
 
 COUNT, US = 40, 1_000
 TOLD = "launches have no kernel in the capture"
@@ -43,7 +43,6 @@ def warnings(path: Path, work: Iterable[Work]) -> list[str]:
 
 @pytest.mark.slow
 def test_lost_kernels_are_counted(tmp_path: Path) -> None:
-    """Every command says how many of how many are missing, and why; so does its JSON."""
     (said,) = warnings(tmp_path, without(launched(), range(3, 33, 3)))
     assert said.startswith(f"10 of 38 {TOLD}, although later kernels were recorded: another")
     path = tmp_path / "net.sqlite"
@@ -81,7 +80,6 @@ FITTING = {
 @pytest.mark.few(4)
 @pytest.mark.parametrize("work", FITTING.values(), ids=FITTING.keys())
 def test_a_few_launches_without_kernels_are_no_loss(tmp_path: Path, work: Sequence[Work]) -> None:
-    """They have other reasons."""
     assert warnings(tmp_path, work) == []
 
 
@@ -99,7 +97,6 @@ def test_each_process_ends_for_itself(tmp_path: Path) -> None:
 
 
 def test_all_kernels_are_lost(tmp_path: Path) -> None:
-    """The launches remain, so the script did use the GPU, and the message says so."""
     path = nsys_db(tmp_path / "net.sqlite", without(launched(), range(COUNT)), [Range("a", (0, 9))])
     with pytest.raises(CaptureError) as raised:
         parse_file(path)
@@ -110,7 +107,6 @@ def test_all_kernels_are_lost(tmp_path: Path) -> None:
 
 
 def test_all_kernels_are_lost_but_not_the_copies(tmp_path: Path) -> None:
-    """A report of copies alone says what is missing."""
     copy = replace(launched(1)[0], kind="memcpy", api="cudaMemcpyAsync_v3020")
     (said,) = warnings(tmp_path, [*without(launched(), range(COUNT)), copy])
     assert f"kernels were launched ({COUNT}), but none was recorded" in said
@@ -131,7 +127,6 @@ def trace(folder: Path, lost: Collection[int], *, cut: bool = False) -> Path:
 
 
 def test_torch_profiler_lost_kernels(tmp_path: Path) -> None:
-    """Some or all; with ops on the CPU there is no message that nothing ran on the GPU."""
     some = parse_file(trace(tmp_path, range(3, 33, 3))).warnings
     assert any(said.startswith(f"10 of 38 {TOLD}") for said in some)
     every = parse_file(trace(tmp_path, range(COUNT))).warnings
@@ -152,7 +147,6 @@ def test_graph_launches_count_if_nothing_was_recorded(tmp_path: Path) -> None:
     replays = [
         event("cuda_runtime", "cudaGraphLaunch", 10 * n, 1, correlation=n) for n in range(1, 5)
     ]
-    path = tmp_path / "net.json"
-    path.write_text(text([op("aten::relu", 0, 50, External_id=1), *replays]))
+    path = trace_file(tmp_path, [op("aten::relu", 0, 50, External_id=1), *replays])
     (said,) = json.loads(run("doctor", "--json", path).stdout)["pitfalls"][:1]
     assert said.startswith("kernels were launched (4), but none was recorded")

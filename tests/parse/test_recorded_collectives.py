@@ -65,24 +65,23 @@ CASES: dict[str, tuple[list[Range], dict[str, Any] | None]] = {
 def test_a_collectives_group_is_that_of_the_tool_or_the_marker(
     ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    """The tool's own, else that of the innermost marker with a group."""
     (found,) = _parsed(tmp_path, ranges).arrow("collective").to_pylist()
     assert (found and json.loads(found)) == expected
 
 
-def test_other_kernels_of_the_call_are_no_collectives(tmp_path: Path) -> None:
-    """Such as copies of the pieces into place."""
-    records = _parsed(tmp_path, [_marked(SAID)], NCCL, "CatArrayBatchedCopy")
-    collective, copy = records.arrow("collective").to_pylist()
-    assert json.loads(collective) == NAMED | SAID
-    assert copy is None
-
-
-def test_amounts_are_of_the_call(tmp_path: Path) -> None:
-    """If the call has several kernels, each has only its group."""
-    records = _parsed(tmp_path, [_marked(SAID)], NCCL, NCCL)
-    found = records.arrow("collective").to_pylist()
-    assert [json.loads(text) for text in found] == [NAMED | GROUP] * 2
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ((NCCL, "CatArrayBatchedCopy"), [{**NAMED, **SAID}, None]),  # such as copies of the pieces
+        ((NCCL, NCCL), [{**NAMED, **GROUP}] * 2),  # amounts are of the call
+    ],
+    ids=["a copy", "two collectives"],
+)
+def test_each_kernel_of_a_call_has_only_what_is_its_own(
+    names: tuple[str, ...], expected: list[dict[str, Any] | None], tmp_path: Path
+) -> None:
+    found = _parsed(tmp_path, [_marked(SAID)], *names).arrow("collective").to_pylist()
+    assert [text and json.loads(text) for text in found] == expected
 
 
 def test_bus_bytes_follow_from_the_group_and_the_amount(tmp_path: Path) -> None:

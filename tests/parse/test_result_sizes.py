@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyprof
-from tests.readers.kineto_json import Event, kernel, launch, op, text
+from tests.readers.kineto_json import Event, kernel, launch, op, text, trace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +23,7 @@ def _op(name: str, ts: float, dur: float, sizes: list[Any], *concrete: str) -> E
 
 
 def _rows(folder: Path, *events: Event) -> pd.DataFrame:
-    path = folder / "trace.json"
-    path.write_text(text([*events, launch(1, 18), kernel(1, 100, name="gather")]))
+    path = trace_file(folder, [*events, launch(1, 18), kernel(1, 100, name="gather")])
     rows: pd.DataFrame = pyprof.load(path)
     return rows
 
@@ -43,29 +42,25 @@ def test_a_picked_result_is_as_large_as_the_view_that_repeats_its_source(tmp_pat
     assert (rows.flops[0], rows.bytes[0]) == (0, 2 * 30 * 8 * 4)
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        ("[30, 8]", "[8, 1]", ""),  # repeats nothing: a view of another kind
-        ("[30, 8]", "", ""),
-        ("", "[0, 1]", ""),
-        ("[-1, 8]", "[0, 1]", ""),
+INDEX = _op("aten::index", 10, 10, [100, 8], "")
+OTHER_VIEWS = {
+    "repeats nothing": _index("[30, 8]", "[8, 1]", ""),  # a view of another kind
+    "no strides": _index("[30, 8]", "", ""),
+    "no sizes": _index("", "[0, 1]", ""),
+    "an odd size": _index("[-1, 8]", "[0, 1]", ""),
+    "of another tensor": [INDEX, _op("aten::as_strided", 11, 1, [50], "[30, 8]", "[0, 1]", "")],
+    "not directly inside": [
+        *(INDEX, _op("aten::t", 11, 3, [100, 8])),
+        _op("aten::as_strided", 12, 1, [100, 8], "[3, 8]", "[0, 1]", ""),
     ],
-)
-def test_other_views_leave_the_result_unknown(view: tuple[str, ...], tmp_path: Path) -> None:
-    rows = _rows(tmp_path, *_index(*view))
+}
+
+
+@pytest.mark.parametrize("events", OTHER_VIEWS.values(), ids=OTHER_VIEWS)
+def test_other_views_leave_the_result_unknown(events: list[Event], tmp_path: Path) -> None:
+    rows = _rows(tmp_path, *events)
     assert rows.bytes.isna()[0]
     assert rows.why[0] == "indices not recorded"
-
-
-def test_a_view_of_another_tensor_leaves_the_result_unknown(tmp_path: Path) -> None:
-    """Only a view of the source counts, and only directly inside the op."""
-    index = _op("aten::index", 10, 10, [100, 8], "")
-    other = _op("aten::as_strided", 11, 1, [50], "[30, 8]", "[0, 1]", "")
-    assert _rows(tmp_path, index, other).bytes.isna()[0]
-    deeper = [_op("aten::t", 11, 3, [100, 8]), _op("aten::as_strided", 12, 1, [100, 8], "[3, 8]",
-                                                  "[0, 1]", "")]  # fmt: skip
-    assert _rows(tmp_path, index, *deeper).bytes.isna()[0]
 
 
 @pytest.mark.parametrize("size", ["[2, 7]", "[7, 2]"])
@@ -78,7 +73,6 @@ def test_nonzero_finds_as_many_elements_as_its_result_has_rows(size: str, tmp_pa
 
 
 def test_each_call_has_its_own_size(tmp_path: Path) -> None:
-    """Two calls with equal arguments may pick different numbers of rows."""
     second = [event | {"ts": event["ts"] + 20} for event in _index("[5, 8]", "[0, 1]", "")]
     for event in second:
         event["args"] = {**event["args"], "External id": 99 + event["ts"]}

@@ -9,7 +9,7 @@ from typing import Any
 from pyprof import readers
 from pyprof.parse import parse
 from pyprof.records.records import Records
-from tests.readers.kineto_json import Event, event, kernel, launch, op, text
+from tests.readers.kineto_json import Event, event, kernel, launch, op, text, trace_file
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,7 @@ def write(
         (beside / name).write_text(text(events))
     if details is not None:
         (beside / "execution_details.json").write_text(json.dumps(details))
-    path = folder / "replay.json"
-    path.write_text(text(main))
-    return path
+    return trace_file(folder, main)
 
 
 PLAIN = (Node("my::a", "first"), Node("my::b", "second"), Node("my::c", "first"))
@@ -155,4 +153,8 @@ LONG = PLAIN * 3
 """As many kernels as are needed to distinguish sequences."""
 
 
-ABC = ["my::a", "my::b", "my::c"]
+def eager_long(
+    at: float = 100, corr: int = 1, ops: Sequence[str] = ("my::a", "my::b", "my::c")
+) -> list[Event]:
+    """Write the kernels of LONG outside of graphs, by these ops in turn."""
+    return eager([*ops] * 3, [node.kernel for node in LONG], at, corr)

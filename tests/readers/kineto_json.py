@@ -41,24 +41,19 @@ def launch(corr: int, ts: float, *, tid: object = 1, name: str = "cudaLaunchKern
 
 def kernel(corr: int, ts: float, dur: float = 5, *, name: str = "gemm") -> Event:
     """Write a kernel on stream 7 of device 0."""
-    return event(
-        "kernel",
-        name,
-        ts,
-        dur,
-        pid=0,
-        tid=7,
-        device=0,
-        stream=7,
-        correlation=corr,
-        grid=[4, 2, 1],
-        block=[128, 1, 1],
-        **{"registers per thread": 32, "shared memory": 2048},
-    )
+    where = {"pid": 0, "tid": 7, "device": 0, "stream": 7, "correlation": corr}
+    shape = {"grid": [4, 2, 1], "block": [128, 1, 1], "registers per thread": 32}
+    return event("kernel", name, ts, dur, **where, **shape, **{"shared memory": 2048})
 
 
 def text(events: list[Event], **header: object) -> str:
     return json.dumps({"schemaVersion": 1, **header, "traceEvents": events})
+
+
+def trace_file(folder: Path, events: list[Event], **header: object) -> Path:
+    path = folder / "trace.json"
+    path.write_text(text(events, **header))
+    return path
 
 
 def read(folder: Path, events: list[Event], **header: object) -> schema.Capture:

@@ -97,7 +97,6 @@ def _check(done: object, path: Path, words: list[str]) -> None:
     "data", [b'{"kShortName": "k"}\n', b"{'kShortName': 'k'}", b"PAR1\x15\xff"]
 )
 def test_parse_recognises_its_own_records(data: bytes, tmp_path: Path) -> None:
-    """They are no capture, and the message says what reads them."""
     path = _bytes(data)(tmp_path)
     _check(run("parse", path), path, ["output of pyprof parse", "the other commands read"])
 
@@ -118,7 +117,6 @@ def test_parse_says_what_it_is_and_writes_nothing(
 
 @pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)
 def test_prof_says_the_same(make: Callable[[Path], Path], words: list[str], tmp_path: Path) -> None:
-    """A capture given to the report directly fails the same way."""
     path = make(tmp_path)
     for options in ([], ["--csv"], ["-w", "150"], ["--by", "op"]):
         _check(run("prof", *options, path), path, words)
@@ -131,7 +129,6 @@ def test_prof_says_the_same(make: Callable[[Path], Path], words: list[str], tmp_
 def test_a_file_without_read_permission_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system's message, and the advice to look at permissions."""
     path = nsys_db(tmp_path / "net.sqlite", WORK)
     opened = Path.open
 
@@ -144,15 +141,6 @@ def test_a_file_without_read_permission_says_so(
     _check(run("parse", path), path, ["Permission denied", "permissions"])
 
 
-def test_a_report_without_nsys_is_refused_with_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = _bytes(b"\x0a\x0b report", "net.nsys-rep")(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for command in ("parse", "prof"):
-        _check(run(command, path), path, ["no nsys on PATH", "nsys export --type sqlite"])
-
-
 def test_a_capture_of_copies_fails_only_with_kernels_only(tmp_path: Path) -> None:
     """The message says to leave out --kernels-only."""
     path = nsys_db(tmp_path / "net.sqlite", WORK[1:], [Range("x", (1, 2))])
@@ -162,14 +150,12 @@ def test_a_capture_of_copies_fails_only_with_kernels_only(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("output", ["out.txt", "out", "out.sqlite"])
 def test_an_output_of_unknown_format_is_a_usage_error(output: str, tmp_path: Path) -> None:
-    """The suffix chooses the format; exit code 2 before anything is read."""
     done = run("parse", tmp_path / "none.sqlite", "-o", tmp_path / output)
     assert done.code == 2
     assert ".dict" in done.stderr
 
 
 def test_an_output_that_cannot_be_written_ends_in_one_line(tmp_path: Path) -> None:
-    """A folder that does not exist: what, why, and what to do."""
     path = nsys_db(tmp_path / "net.sqlite", WORK, [Range("x", (1, 2))])
     target = tmp_path / "missing" / "net.dict"
     _check(run("parse", path, "-o", target), target, ["-o"])

@@ -14,7 +14,6 @@ READERS = [each for each in readers.readers() if isinstance(each, ModuleType)]
 
 
 def test_every_reader_names_its_files() -> None:
-    """The message about an unknown file lists all formats."""
     for reader in readers.readers():
         name = getattr(reader, "__name__", reader)
         described = getattr(reader, "FORMAT", "")
@@ -25,13 +24,6 @@ def test_every_reader_names_its_files() -> None:
         )
         assert rest
         assert described in readers.expected()
-
-
-def test_formats_of_tools_come_first() -> None:
-    """Lower-case names are the tools' own."""
-    listed = readers.expected().removeprefix("expected ").replace(" or ", ", ")
-    names = [part.partition(" ")[2] for part in listed.split(", ") if " " in part]
-    assert names == sorted(names, key=str.swapcase)
 
 
 @pytest.mark.slow

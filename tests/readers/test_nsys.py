@@ -36,7 +36,6 @@ def rows(found: pa.Table, *names: str) -> list[tuple[object, ...]]:
 @pytest.mark.few(4)
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_every_layout_gives_the_same_capture(layout: Layout, tmp_path: Path) -> None:
-    """Versions differ in spelling, not in activities, calls and ranges."""
     capture = readers.read(nsys_db(tmp_path / "net.sqlite", WORK, RANGES, layout))
     schema.check(capture)
     assert rows(capture.activities, "start", "end", "kind", "pid", "corr", "name", "bytes") == [
@@ -58,7 +57,6 @@ def test_every_layout_gives_the_same_capture(layout: Layout, tmp_path: Path) -> 
 
 
 def test_a_kernel_keeps_its_launch_configuration(tmp_path: Path) -> None:
-    """Grid, block, registers, shared memory (static and dynamic), device and stream."""
     work = Work(grid=(2, 3, 4), block=(32, 5, 1), regs=99, smem=5000, device=3, stream=21)
     (row,) = readers.read(nsys_db(tmp_path / "a.sqlite", [work])).activities.to_pylist()
     assert [row[f"grid_{axis}"] for axis in "xyz"] == [2, 3, 4]
@@ -71,12 +69,6 @@ def test_marks_and_names_are_no_ranges(tmp_path: Path) -> None:
     ranges = [Range(str(style), (1, 2), style=style) for style in (34, 39, 75, 59, 60, 70, 71)]
     capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, ranges))
     assert rows(capture.ranges, "text") == [("59",), ("60",), ("70",), ("71",)]
-
-
-def test_an_open_range_has_no_end(tmp_path: Path) -> None:
-    """An end that was not recorded is null, never 0."""
-    capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, [Range("open", (3, None))]))
-    assert capture.ranges.to_pylist()[0]["end"] is None
 
 
 def test_plain_texts_and_registered_strings_may_be_mixed(tmp_path: Path) -> None:
@@ -97,7 +89,6 @@ def test_plain_texts_and_registered_strings_may_be_mixed(tmp_path: Path) -> None
 
 
 def test_events_of_a_table_without_types_are_nested_ranges(tmp_path: Path) -> None:
-    """And have no domain."""
     path = nsys_db(tmp_path / "a.sqlite", WORK)
     events = table(("start", "end", "globalTid", "text"), (1, 4, 1, "outer"), (2, 3, 1, "inner"))
     write_tables(path, {"NVTX_EVENTS": events, "StringIds": table(("id", "value"), (1, "gemm"))})
@@ -136,7 +127,6 @@ def test_a_capture_without_ranges_is_a_warning_not_an_error(tmp_path: Path) -> N
 
 
 def test_a_capture_is_never_written_to(tmp_path: Path) -> None:
-    """Reading leaves the file and its folder as they were, even a read-only folder."""
     path = nsys_db(tmp_path / "a.sqlite", WORK, RANGES)
     before = path.read_bytes()
     path.chmod(0o444)
@@ -150,7 +140,6 @@ def test_a_capture_is_never_written_to(tmp_path: Path) -> None:
 
 
 def test_ranges_may_have_no_text_column(tmp_path: Path) -> None:
-    """Neither text nor textId."""
     events = table(("start", "end", "globalTid"), (1, 9, 1 << 24))
     kernels = table(("start", "end", "correlationId"), (20, 30, 1))
     tables = {"NVTX_EVENTS": events, "CUPTI_ACTIVITY_KIND_KERNEL": kernels}

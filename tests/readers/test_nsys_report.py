@@ -15,6 +15,13 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is
 REPORT = b"\x0a\x0bnsys report, whatever is in there"
 
 
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    path = tmp_path / "net.nsys-rep"
+    path.write_bytes(REPORT)
+    return path
+
+
 def put_nsys(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir()
     tool = folder / "nsys"
@@ -27,7 +34,6 @@ def put_nsys(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_report_is_exported_with_the_nsys_on_path(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Into a temporary file, which is read and removed."""
     export = nsys_db(tmp_path / "ready.sqlite", [Work(call=(1, 2))], [Range("x", (0, 3))])
     report = tmp_path / f"a b{suffix}"
     report.write_bytes(REPORT)
@@ -58,11 +64,8 @@ def test_a_report_whose_name_begins_with_a_dash_is_no_option(
 
 
 def test_without_nsys_the_message_holds_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user can run it on the machine that made the report."""
-    report = tmp_path / "net.nsys-rep"
-    report.write_bytes(REPORT)
     monkeypatch.setenv("PATH", str(tmp_path))
     command = "nsys export --type sqlite --force-overwrite true --output net.sqlite net.nsys-rep"
     with pytest.raises(CaptureError, match=command):
@@ -80,11 +83,8 @@ def test_without_nsys_the_message_holds_the_command(
     ids=["newer report", "silent", "no file", "binary noise"],
 )
 def test_an_export_that_fails_is_one_message(
-    script: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: str, said: str, report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nsys's own last line, and what to do."""
-    report = tmp_path / "net.nsys-rep"
-    report.write_bytes(REPORT)
     put_nsys(tmp_path / "bin", script, monkeypatch)
     with pytest.raises(CaptureError, match=said) as raised:
         readers.read(report)
@@ -102,23 +102,18 @@ def test_an_export_with_a_reports_suffix_is_read_as_what_it_is(tmp_path: Path) -
     "script", ['cp "{export}" "$7"; echo "[tag] = database or disk is full" >&2', ': > "$7"']
 )
 def test_a_full_disk_during_the_export_is_an_error(
-    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: str, report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The nsys of 2022 exits with 0 then, and leaves a part or nothing."""
     export = nsys_db(tmp_path / "ready.sqlite", [Work()], [])
-    report = tmp_path / "net.nsys-rep"
-    report.write_bytes(REPORT)
     put_nsys(tmp_path / "bin", script.format(export=export), monkeypatch)
     with pytest.raises(PyprofError, match=r"net\.nsys-rep: no room for its export in .* TMPDIR"):
         readers.read(report)
 
 
 def test_a_missing_temporary_folder_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither TMPDIR nor its alternatives can be written to."""
-    report = tmp_path / "net.nsys-rep"
-    report.write_bytes(REPORT)
     put_nsys(tmp_path / "bin", ":", monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     with pytest.raises(PyprofError, match=r"temporary files .* set TMPDIR"):

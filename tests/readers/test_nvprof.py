@@ -26,7 +26,6 @@ RANGES = (
 
 @pytest.mark.parametrize("version", [11, 12])
 def test_everything_comes_out(version: int, tmp_path: Path) -> None:
-    """Kernels with and without an API call, copies, sets, calls of both APIs, ranges."""
     capture = readers.read(nvprof_db(tmp_path / "net.sql", WORK, RANGES, version=version))
     schema.check(capture)
     assert (capture.tool, capture.version) == ("nvprof", f"CUPTI {version}")
@@ -73,10 +72,12 @@ def test_the_gpu_is_described_in_base_units(tmp_path: Path) -> None:
 
 def test_copies_of_every_kind_are_named_as_nvprof_printed_them(tmp_path: Path) -> None:
     """CUPTI's kinds by number; an unknown kind is still a copy."""
-    work = [Work(kind="memcpy", copy_kind=kind, at=(kind, kind + 1)) for kind in (1, 2, 8, 10, 99)]
+    work = [
+        Work(kind="memcpy", copy_kind=kind, at=(kind, kind + 1)) for kind in (1, 2, 8, 10, 11, 99)
+    ]
     capture = readers.read(nvprof_db(tmp_path / "net.sql", work))
     names = capture.activities.sort_by("start").column("name").to_pylist()
     assert names == [
         *("[CUDA memcpy HtoD]", "[CUDA memcpy DtoH]", "[CUDA memcpy DtoD]"),
-        *("[CUDA memcpy PtoP]", "[CUDA memcpy]"),
+        *("[CUDA memcpy PtoP]", "[CUDA Unified Memory memcpy HtoD]", "[CUDA memcpy]"),
     ]

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from pyprof.arrays import MISSING
 from pyprof.parse import parse_file
 from pyprof.prof.table import Table
 from pyprof.records.records import Records
-from tests.readers.kineto_json import Event, kernel, launch, op, text
+from tests.readers.kineto_json import Event, kernel, launch, op, trace_file
 
 _POINTWISE, _NAMELESS = "triton_poi_fused_add_relu_0", "triton_poi_fused_0"
 _STACKS = "inductor_provenance_tracking_kernel_stack_traces"
@@ -25,28 +24,17 @@ def _stack(*lines: int, file: str = "/net/block.py") -> str:
 
 def _trace(folder: Path, *names: str) -> Path:
     """Write a trace of generated kernels, launched one after the other."""
+    tensors = {"Input Dims": [[64, 64], [64, 64], []], "Input type": ["float", "float", "Scalar"]}
+    numbers = {"Concrete Inputs": ["", "", "4096"], "kernel_backend": "triton", "num_warps": 4}
     events: list[Event] = []
     for n, name in enumerate(names):
         at = 100.0 * n
         events += [
-            op(name, at, 50, **_arguments()),
+            op(name, at, 50, **tensors, **numbers),
             launch(n + 1, at + 10),
             kernel(n + 1, at + 20, name=name),
         ]
-    path = folder / "trace.json"
-    path.write_text(text(events))
-    return path
-
-
-def _arguments() -> dict[str, Any]:
-    tensor, kind = [64, 64], "float"
-    return {
-        "Input Dims": [tensor, tensor, []],
-        "Input type": [kind, kind, "Scalar"],
-        "Concrete Inputs": ["", "", "4096"],
-        "kernel_backend": "triton",
-        "num_warps": 4,
-    }
+    return trace_file(folder, events)
 
 
 def _write(folder: Path, form: str, stacks: dict[str, list[str]]) -> None:
@@ -74,7 +62,6 @@ def test_the_line_is_that_of_the_op(form: str, tmp_path: Path) -> None:
 
 
 def test_without_files_lines_are_unknown(tmp_path: Path) -> None:
-    """Files of other kernels do not count."""
     path = _trace(tmp_path, _POINTWISE)
     assert _traces(parse_file(path)) == [()]
     _write(tmp_path, "file", {"triton_poi_fused_mul_9:1": [_stack(3)]})
@@ -99,7 +86,6 @@ def test_uses_that_disagree_keep_what_they_share(tmp_path: Path) -> None:
 
 
 def test_a_kernel_named_by_number_has_the_ops_of_its_nodes(tmp_path: Path) -> None:
-    """Each as often as it occurs."""
     path = _trace(tmp_path, _NAMELESS)
     assert Table(parse_file(path)).costs.flops.tolist() == [MISSING]
     nodes = {"cppCodeToPost": {f"{_NAMELESS}:2": ["add", "relu", "add_1"]}, "version": 2.0}
@@ -114,7 +100,6 @@ def test_a_kernel_named_by_number_has_the_ops_of_its_nodes(tmp_path: Path) -> No
                 '{"triton_poi_fused_add_relu_0:1": ["no frame"]}', "[" * 100_000],
 )  # fmt: skip
 def test_damaged_files_change_nothing(content: str, tmp_path: Path) -> None:
-    """A file that cannot be read is warned of."""
     path = _trace(tmp_path, _POINTWISE)
     name = f"{_STACKS}.json"
     (tmp_path / name).write_text(content)
@@ -136,7 +121,6 @@ def test_damaged_files_change_nothing(content: str, tmp_path: Path) -> None:
 def test_the_reason_for_ignoring_a_file_is_short(
     content: str | None, why: str, tmp_path: Path
 ) -> None:
-    """A text that cannot be encoded ends no command; a file that is too large is not read."""
     path = _trace(tmp_path, _POINTWISE)
     beside = tmp_path / f"{_STACKS}.json"
     beside.write_text(content or "")
@@ -149,7 +133,6 @@ def test_the_reason_for_ignoring_a_file_is_short(
 
 
 def test_of_a_long_stack_the_innermost_frames_stay(tmp_path: Path) -> None:
-    """No more than fit on a screen."""
     path = _trace(tmp_path, _POINTWISE)
     _write(tmp_path, "file", {f"{_POINTWISE}:1": [_stack(*range(1, 2000))]})
     (trace,) = _traces(parse_file(path))

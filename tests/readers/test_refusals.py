@@ -27,6 +27,10 @@ PROTON: list[dict[str, Any]] = [
     {"children": [], "frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 0}},
     {"CUDA": {}},
 ]
+JAX = [  # like a trace of torch.profiler, but it shows the same work on several tracks
+    {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/device:GPU:0"}},
+    {"ph": "X", "name": "fusion.1", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0},
+]
 FILES = {
     # what it is: (its name, its content, words of the message)
     "rocprofv3's JSON": (
@@ -48,8 +52,13 @@ FILES = {
         ["Perfetto", "ROCPROFSYS_USE_ROCPD=ON"],
     ),
     "Proton": ("proton.hatchet", _json(PROTON), ["Proton", "proton-viewer"]),
+    "JAX": (
+        "x.trace.json",
+        _json({"displayTimeUnit": "ns", "traceEvents": JAX}),
+        ["JAX or XLA", "XProf"],
+    ),
     "qdstrm": ("x.qdstrm", b"\x01\x02\xff\xfe" * 9, ["QdstrmImporter -i"]),
-    "Nsight Compute's report": ("x.ncu-rep", b"NVR\0\x01", ["ncu --import"]),
+    "Nsight Compute's report": ("x.ncu-rep", b"NVR\0\x01", ["ncu --import FILE --csv --page raw"]),
     "records": ("x.parquet", b"PAR1\x15\xff", ["output of pyprof parse"]),
 }
 
@@ -81,19 +90,6 @@ def test_a_database_of_another_tool_is_named(
     said = refused("summary", path)
     for word in words:
         assert word in said
-
-
-def test_a_trace_of_jax_is_named(tmp_path: Path) -> None:
-    """It looks like one of torch.profiler, but shows the same work on several tracks."""
-    path = tmp_path / "x.trace.json"
-    events = [
-        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/device:GPU:0"}},
-        {"ph": "X", "name": "fusion.1", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0},
-    ]
-    path.write_bytes(_json({"displayTimeUnit": "ns", "traceEvents": events}))
-    said = refused("parse", path)
-    assert "JAX or XLA" in said
-    assert "XProf" in said
 
 
 @pytest.mark.parametrize(

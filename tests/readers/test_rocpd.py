@@ -1,7 +1,6 @@
 """rocpd: no dispatch lost, launches by stack id, ROCTx ranges, several recordings in one."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -33,7 +32,6 @@ FILL = "__amd_rocclr_fillBufferAligned"
 
 @pytest.mark.parametrize("version", [3, 4])
 def test_read_returns_every_row_of_both_schemas(version: int, tmp_path: Path) -> None:
-    """Kernels with and without a call, copies, fills (which are kernels), calls and ranges."""
     capture = readers.read(rocpd_db(tmp_path / "net.db", WORK, RANGES, version=version))
     schema.check(capture)
     assert (capture.tool, capture.version) == ("rocpd", f"schema {version}")
@@ -91,27 +89,15 @@ def test_a_partial_block_counts_as_one(tmp_path: Path) -> None:
     assert (kernel["grid_x"], kernel["grid_y"]) == (2, None)
 
 
-def _without(table: str) -> Callable[[Path], Path]:
-    return lambda path: sql(path, f"DROP TABLE {table}{SUFFIX}")
-
-
-LOSSES = {
-    "strings": _without("rocpd_string"),
-    "events": _without("rocpd_event"),
-    "regions": _without("rocpd_region"),
-    "agents": _without("rocpd_info_agent"),
-    "processes": _without("rocpd_info_process"),
-    "threads": _without("rocpd_info_thread"),
-    "kernel symbols": _without("rocpd_info_kernel_symbol"),
-    "metadata": _without("rocpd_metadata"),
-}
-
-
-@pytest.mark.parametrize("damage", LOSSES.values(), ids=LOSSES)
-def test_no_work_is_lost_without_the_tables_that_describe_it(
-    damage: Callable[[Path], Path], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    "table",
+    [
+        *("string", "event", "region", "info_agent", "info_process", "info_thread"),
+        *("info_kernel_symbol", "metadata"),
+    ],
+)
+def test_no_work_is_lost_without_the_tables_that_describe_it(table: str, tmp_path: Path) -> None:
     path = rocpd_db(tmp_path / "net.db", WORK, RANGES)
-    damage(path)
+    sql(path, f"DROP TABLE rocpd_{table}{SUFFIX}")
     found = parse(readers.read(path)).table()
     assert found["start"].to_pylist() == [work.at[0] for work in WORK]

@@ -24,10 +24,6 @@ def _reasons(found: Spans, begun: tuple[int, int] | None = None) -> dict[str, li
     return {why: np.flatnonzero(rows).tolist() for why, rows in unknown.items()}
 
 
-def test_consecutive_kernels_are_valid() -> None:
-    assert _reasons(_spans()) == {}
-
-
 @pytest.mark.parametrize(
     ("bounds", "why"),
     [
@@ -41,12 +37,3 @@ def test_consecutive_kernels_are_valid() -> None:
 )
 def test_an_impossible_bound_is_found(bounds: tuple[int, int], why: str) -> None:
     assert _reasons(_spans(row_2=bounds)) == {why: [2]}
-
-
-def test_a_kernel_that_spans_later_work_of_its_stream_is_too_long() -> None:
-    assert _reasons(_spans(row_1=(2 * STEP, 1000 * STEP))) == {spans.COVERS: [1]}
-
-
-def test_a_kernel_that_ends_after_the_next_is_overtaken() -> None:
-    found = _spans(row_1=(2 * STEP, 4 * STEP))
-    assert np.flatnonzero(spans.overlapping_on_stream(found, np.ones(6, bool))).tolist() == [1]

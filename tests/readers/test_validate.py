@@ -2,6 +2,7 @@
 
 import random
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,14 +48,26 @@ def load(path: Path, tool: str) -> Records:
     return records
 
 
+def loaded(tool: str, truth: Truth, damaged: Callable[[Path], object] = lambda _: None) -> Records:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), tool, truth)
+        damaged(path)
+        return load(path, tool)
+
+
+def longer(truth: Truth, row: int, end: int) -> Truth:
+    """Let a kernel end at another time."""
+    kernels = list(truth.kernels)
+    kernels[row] = (kernels[row][0], end)
+    return Truth(tuple(kernels))
+
+
 @pytest.mark.slow
 @FEW
 @given(TRUTHS)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_sound_capture_has_no_warning(tool: str, truth: Truth) -> None:
-    """Every kernel has its time."""
-    with tempfile.TemporaryDirectory() as folder:
-        records = load(write(Path(folder), tool, truth), tool)
+    records = loaded(tool, truth)
     assert records.warnings == ()
     assert records.rows == len(truth.kernels)
     assert records.numpy("kDuration").sum() == truth.total_ns()
@@ -68,13 +81,9 @@ def test_a_sound_capture_has_no_warning(tool: str, truth: Truth) -> None:
 def test_impossible_times_are_in_no_sum(
     tool: str, name: str, truth: Truth, data: st.DataObject
 ) -> None:
-    """Every kernel comes out once; the undamaged ones add up to the truth."""
     every = range(len(truth.kernels))
     wrong = data.draw(st.sets(st.sampled_from(every), min_size=1, max_size=len(every) - 1))
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), tool, truth)
-        damage.spans(path, tool, name, sorted(wrong))
-        records = load(path, tool)
+    records = loaded(tool, truth, lambda path: damage.spans(path, tool, name, sorted(wrong)))
     assert records.rows == len(every)
     assert records.arrow("kDuration").null_count == len(wrong)
     assert records.numpy("kDuration").sum() == truth.total_ns(sorted(wrong))
@@ -85,7 +94,6 @@ def test_impossible_times_are_in_no_sum(
 @pytest.mark.few(9)
 @pytest.mark.parametrize(("tool", "name"), SPAN_DAMAGES)
 def test_a_capture_without_a_valid_time_is_refused(tool: str, name: str, tmp_path: Path) -> None:
-    """One line, exit code 1."""
     truth = Truth(tuple((10**9 + n * 10**6, 10**9 + n * 10**6 + 5000) for n in range(5)))
     path = write(tmp_path, tool, truth)
     damage.spans(path, tool, name, range(5))
@@ -98,11 +106,7 @@ def test_a_capture_without_a_valid_time_is_refused(tool: str, name: str, tmp_pat
 @given(TRUTHS)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_duplicate_rows_count_once(tool: str, truth: Truth) -> None:
-    """A table that was written twice is warned of."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), tool, truth)
-        damage.twice(path, tool)
-        records = load(path, tool)
+    records = loaded(tool, truth, lambda path: damage.twice(path, tool))
     assert records.rows == len(truth.kernels)
     assert records.numpy("kDuration").sum() == truth.total_ns()
     (said,) = records.warnings
@@ -114,12 +118,8 @@ def test_duplicate_rows_count_once(tool: str, truth: Truth) -> None:
 @given(TRUTHS, st.integers(1, 300))
 @pytest.mark.parametrize("tool", ["nsys", "nvprof"])
 def test_empty_rows_are_dropped(tool: str, truth: Truth, count: int) -> None:
-    """A blanked page may have any number of them; a warning counts them."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), tool, truth)
-        table = damage.TABLES[tool]
-        damage.sql(path, *[f"INSERT INTO {table} DEFAULT VALUES"] * count)
-        records = record_file.load(str(path))
+    insert = [f"INSERT INTO {damage.TABLES[tool]} DEFAULT VALUES"] * count
+    records = loaded(tool, truth, lambda path: damage.sql(path, *insert))
     assert records.rows == len(truth.kernels)
     assert records.numpy("kDuration").sum() == truth.total_ns()
     (said,) = records.warnings
@@ -128,7 +128,6 @@ def test_empty_rows_are_dropped(tool: str, truth: Truth, count: int) -> None:
 
 @pytest.mark.parametrize("column", ["streamId", "deviceId", "correlationId"])
 def test_a_row_with_one_valid_field_is_kept(column: str, tmp_path: Path) -> None:
-    """Its time is unknown."""
     truth = Truth(((10**9, 10**9 + 5000),))
     path = write(tmp_path, "nsys", truth)
     damage.sql(path, f"INSERT INTO {damage.TABLES['nsys']} ({column}) VALUES (7)")  # noqa: S608
@@ -144,7 +143,6 @@ def test_a_row_with_one_valid_field_is_kept(column: str, tmp_path: Path) -> None
 def test_equal_starts_or_ends_of_a_whole_stream_are_no_times(
     tool: str, bound: str, truth: Truth
 ) -> None:
-    """If all starts or all ends of a stream are equal, nothing is known."""
     first, last = truth.kernels[0][0], truth.kernels[-1][1]
     ends = truth.kernels[-1] if bound == "end" else truth.kernels[0]
     assume(last - first > 2 * (ends[1] - ends[0]))  # or all took about as long
@@ -165,10 +163,7 @@ def test_a_kernel_that_outlasts_its_stream_is_warned_of(
 ) -> None:
     """A stream does one thing after another, so its end must be wrong."""
     row = data.draw(st.integers(0, len(truth.kernels) - 3))
-    longer = list(truth.kernels)
-    longer[row] = (longer[row][0], longer[row][1] + more_ns)
-    with tempfile.TemporaryDirectory() as folder:
-        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    records = loaded(tool, longer(truth, row, truth.kernels[row][1] + more_ns))
     assert records.numpy("kDuration").sum() == truth.total_ns([row])
     assert "1 of " in records.warnings[0]
 
@@ -181,14 +176,11 @@ def test_a_kernel_that_ends_after_the_next_is_warned_of(
 ) -> None:
     """It is only slightly too long, and stays."""
     row = data.draw(st.integers(0, len(truth.kernels) - 2))
-    longer = list(truth.kernels)
-    more_ns = data.draw(st.integers(3_000, 9_000))
-    longer[row] = (longer[row][0], longer[row + 1][1] + more_ns)
-    with tempfile.TemporaryDirectory() as folder:
-        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    later = longer(truth, row, truth.kernels[row + 1][1] + data.draw(st.integers(3_000, 9_000)))
+    records = loaded(tool, later)
     (said,) = records.warnings
-    assert f"1 of {len(longer)} rows of GPU work end after the next" in said
-    assert records.numpy("kDuration").sum() == Truth(tuple(longer)).total_ns()
+    assert f"1 of {len(later.kernels)} rows of GPU work end after the next" in said
+    assert records.numpy("kDuration").sum() == later.total_ns()
 
 
 @pytest.mark.slow
@@ -198,11 +190,7 @@ def test_a_kernel_that_ends_after_the_next_is_warned_of(
 def test_a_small_overlap_is_valid(tool: str, truth: Truth, data: st.DataObject) -> None:
     """A dependent kernel may begin before the one before it ends, but not end before it."""
     row = data.draw(st.integers(0, len(truth.kernels) - 2))
-    longer = list(truth.kernels)
-    longer[row] = (longer[row][0], longer[row + 1][1])
-    with tempfile.TemporaryDirectory() as folder:
-        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
-    assert records.warnings == ()
+    assert loaded(tool, longer(truth, row, truth.kernels[row + 1][1])).warnings == ()
 
 
 @pytest.mark.slow
@@ -222,8 +210,7 @@ def test_a_kernel_longer_than_all_others_is_valid(
         (start + later * (place > at), end + later * (place >= at))
         for place, (start, end) in enumerate(truth.kernels)
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        records = load(write(Path(folder), tool, Truth(tuple(kernels))), tool)
+    records = loaded(tool, Truth(tuple(kernels)))
     assert records.warnings == ()
     assert records.numpy("kDuration").sum() == truth.total_ns() + later
 
@@ -241,7 +228,6 @@ def test_a_kernel_longer_than_all_others_is_valid(
     ],
 )
 def test_a_missing_column_is_an_error(tool: str, table: str, column: str, tmp_path: Path) -> None:
-    """It is named, in one line; an empty table needs none."""
     truth = Truth(((10**9, 10**9 + 100),))
     path = write(tmp_path, tool, truth)
     damage.sql(path, f'ALTER TABLE {table} RENAME COLUMN "{column}" TO other')

@@ -4,6 +4,7 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from itertools import combinations
+from math import dist
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,12 @@ HOSTILE = "<script>alert(1)</script>$x_2$ \N{GREEK SMALL LETTER MU}"
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Return a capture of an A100 with products and elementwise ops."""
     return capture(tmp_path / "net.sqlite", steps=4)
 
 
-def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Chart:
-    return roofline_points.summarise_roofline(source.load(str(path), override)).chart(limit)
+def _chart(path: Path, gpu: str | None = None) -> Chart:
+    loaded = source.load(str(path), Override(gpu))
+    return roofline_points.summarise_roofline(loaded).chart(100)
 
 
 @pytest.mark.long
@@ -87,21 +88,11 @@ REAL = {
 }
 
 
-def point(intensity: float, flops_per_s: float, share: float = 0.1) -> Point:
+def point(intensity: float, flops_per_s: float) -> Point:
     return Point(
-        op="op",
-        dir="fprop",
-        kernel="kernel",
-        bound=None,
-        line=None,
-        lines=1,
-        efficiency=None,
-        intensity=intensity,
-        flops_per_s=flops_per_s,
-        share=share,
-        time="",
-        rate="",
-    )
+        op="op", dir="fprop", kernel="kernel", bound=None, line=None, lines=1, efficiency=None,
+        intensity=intensity, flops_per_s=flops_per_s, share=0.1, time="", rate="",
+    )  # fmt: skip
 
 
 def box(on: LogAxes, label: Label) -> Box:
@@ -121,9 +112,8 @@ def check(on: LogAxes, points: Sequence[Point], radii: Sequence[float], roofs: l
         assert -0.1 <= bottom < top <= on.height + 0.1
         for one, radius in zip(points, radii, strict=True):
             x, y = map(float, on.place(one.intensity, one.flops_per_s / 1e12))
-            assert ((x - max(left, min(x, right))) ** 2 + (y - max(bottom, min(y, top))) ** 2) >= (
-                radius - 0.1
-            ) ** 2
+            nearest = max(left, min(x, right)), max(bottom, min(y, top))
+            assert dist((x, y), nearest) >= radius - 0.1
         for roof in roofs:
             flat = float(on.place(1.0, roof.flops_per_s / 1e12)[1])
             ridge = float(on.place(roof.ridge, 1.0)[0])
@@ -140,9 +130,7 @@ def test_names_of_real_roofs_cover_no_point(
     name: str, size: tuple[float, float], captures: Path
 ) -> None:
     """In the sizes of the page and the picture."""
-    chart = roofline_points.summarise_roofline(
-        source.load(str(captures / name), Override(REAL[name]))
-    ).chart(100)
+    chart = _chart(captures / name, REAL[name])
     assert chart.roofs
     radii = [4 + 18 * one.share**0.5 for one in chart.points]
     check(frame(chart.points, chart.roofs, *size), chart.points, radii, chart.roofs)

@@ -97,7 +97,6 @@ def test_an_interrupted_series_of_guessed_steps_is_one_loop() -> None:
 
 
 def test_communication_before_the_loop_is_no_gain_of_the_loop() -> None:
-    """A broadcast of parameters happens once."""
     work, ranges = _steps(NAMES)
     broadcast = Work((10 * US, 50_000 * US), (0, 5 * US), NCCL, stream=20)
     told = {entry.rule: entry for entry in _advice([broadcast, *work], ranges)}
@@ -106,7 +105,6 @@ def test_communication_before_the_loop_is_no_gain_of_the_loop() -> None:
 
 
 def test_once_and_per_step_stay_separate_in_several_captures() -> None:
-    """Merging adds once to once and steady to steady."""
     work, ranges = _steps(NAMES[:2])
     work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
     entries = _advice([_held(0, 80_000), *work], ranges)

@@ -72,7 +72,6 @@ def test_a_cpu_is_checked_for_subjects_of_cpus() -> None:
 
 
 def test_a_subject_of_one_of_several_captures_is_checked() -> None:
-    """Of several captures, a subject was looked at if one of them allowed it."""
     one = Scope(("copies",), {"no times": ("idle time",), "no ops": ("fusion",)})
     other = Scope(("idle time",), {"no ops": ("fusion", "copies")})
     both = merge_sums(one, other)
@@ -89,7 +88,6 @@ def test_a_subject_of_one_of_several_captures_is_checked() -> None:
     (Scope(), ["No advice: nothing could be looked at."]),
 ])  # fmt: skip
 def test_no_advice_says_what_was_checked(scope: Scope, text: list[str]) -> None:
-    """Then what is missing."""
     answer = replace(
         answered(Source(Table(parse(training())), None)),
         advice=(),
@@ -100,5 +98,4 @@ def test_no_advice_says_what_was_checked(scope: Scope, text: list[str]) -> None:
 
 
 def test_every_rule_says_what_it_looks_at() -> None:
-    """Its subject is readable."""
     assert all(about for about, _ in subjects().values())

@@ -20,9 +20,14 @@ def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:
     return {change["key"]["op"]: change["causes"] for change in changes if change["causes"]}
 
 
+def _one_factor(folder: Path) -> list[Path]:
+    """Write two captures of eight ops that take 8 % longer in the second."""
+    taken = [{f"op{n}": [factor * 1000] * 4 for n in range(8)} for factor in (100, 108)]
+    return [noisy(folder / f"{n}.sqlite", one) for n, one in enumerate(taken)]
+
+
 @pytest.mark.slow
 def test_another_kernel_is_a_cause(tmp_path: Path) -> None:
-    """For the op that changed, and for no other."""
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), {"gelu": "slow_gelu"})
     assert _causes(a, b) == {"gelu": ["other kernel: gelu_kernel in A, slow_gelu in B"]}
@@ -33,10 +38,7 @@ def test_another_kernel_is_a_cause(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["md", "html"])
 def test_causes_are_in_every_form(suffix: str, tmp_path: Path) -> None:
-    """And the way from A to B is on the page."""
-    names = [f"op{n}" for n in range(8)]
-    taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
-    a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
+    a, b = _one_factor(tmp_path)
     assert run("diff", a, b, "-o", tmp_path / f"x.{suffix}").code == 0
     text = (tmp_path / f"x.{suffix}").read_text()
     assert "another clock" in text
@@ -79,18 +81,14 @@ def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None
 def test_a_change_without_a_cause_names_none(tmp_path: Path) -> None:
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2))
-    answer = ask("diff", a, b)
-    assert answer["causes"] == []
+    assert ask("diff", a, b)["causes"] == []
     assert _causes(a, b) == {}
 
 
 @pytest.mark.slow
 def test_one_factor_for_all_ops_is_a_cause(tmp_path: Path) -> None:
     """Such as another clock; it is inferred, and marked so."""
-    names = [f"op{n}" for n in range(8)]
-    taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
-    a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
-    (cause,) = ask("diff", a, b)["causes"]
+    (cause,) = ask("diff", *_one_factor(tmp_path))["causes"]
     assert cause.startswith("nearly all ops take +8.0 % by the same kernels: another clock")
     assert cause.endswith("(inferred)")
 
@@ -129,7 +127,6 @@ def test_a_change_of_most_ops_is_one_sentence(
 
 @pytest.mark.slow
 def test_changes_of_a_few_ops_have_no_common_cause(tmp_path: Path) -> None:
-    """Nor do factors that differ much."""
     a = _everywhere(tmp_path / "a.sqlite")
     b = _everywhere(tmp_path / "b.sqlite", rates=(2, 1, 1.5, 1, 1.1, 1.2))
     assert ask("diff", a, b)["causes"] == []
@@ -164,7 +161,6 @@ def test_autotuning_in_one_capture_is_a_cause(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["op,shape,dtype,layer", "layer", "kernel"])
 def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:
-    """It begins at A's time and ends at B's, and each stage continues the one before."""
     a = capture(tmp_path / "a.sqlite", steps=3)
     b = capture(tmp_path / "b.sqlite", steps=3, slower=1.7)
     answer = ask("diff", a, b, "--by", by)
@@ -178,7 +174,6 @@ def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_small_changes_are_one_stage(tmp_path: Path) -> None:
-    """So the way is short and complete."""
     names = [f"op{n}" for n in range(12)]
     a = noisy(tmp_path / "a.sqlite", {name: [1000, 1000] for name in names})
     b = noisy(tmp_path / "b.sqlite", {n: [1000 + 10 * k] * 2 for k, n in enumerate(names)})

@@ -9,14 +9,18 @@ from tests.capture_files.ncu import Profiled, ncu_csv
 from tests.commands import run
 
 
+def _parsed(folder: Path, name: str, counters: Path) -> Path:
+    target = folder / f"{name}.parquet"
+    net = product.capture(folder / f"{name}.sqlite")
+    assert run("parse", "-q", "--with", counters, net, "-o", target).code == 0
+    return target
+
+
 def test_measured_traffic_is_compared(tmp_path: Path) -> None:
-    """It can have a limit, too."""
-    sides = []
-    for name, factor in (("a", 2.0), ("b", 3.0)):
-        counters = product.counters(tmp_path / f"{name}.csv", factor)
-        sides.append(tmp_path / f"{name}.parquet")
-        capture = product.capture(tmp_path / f"{name}.sqlite")
-        assert run("parse", "-q", "--with", counters, capture, "-o", sides[-1]).code == 0
+    sides = [
+        _parsed(tmp_path, name, product.counters(tmp_path / f"{name}.csv", factor))
+        for name, factor in (("a", 2.0), ("b", 3.0))
+    ]
     text = run("diff", "-q", *sides).stdout
     (line,) = [line for line in text.splitlines() if line.startswith("DRAM traffic, measured")]
     assert "+50.0" in line
@@ -34,13 +38,10 @@ def test_metrics_are_compared_if_both_know_them_for_the_same_share(tmp_path: Pat
     sides = []
     for name, known in (("a", product.STEPS), ("b", 1)):
         metrics = {"dram__bytes.sum": 1e6, "lts__t_sector_hit_rate.pct": 50.0}
-        some = dict(list(metrics.items())[1:])
+        some = {"lts__t_sector_hit_rate.pct": 50.0}
         kernels = [Profiled(product.GEMM, metrics=metrics if at < known else some)
                    for at in range(product.STEPS)]  # fmt: skip
-        counters = ncu_csv(tmp_path / f"{name}.csv", kernels)
-        sides.append(tmp_path / f"{name}.parquet")
-        capture = product.capture(tmp_path / f"{name}.sqlite")
-        assert run("parse", "-q", "--with", counters, capture, "-o", sides[-1]).code == 0
+        sides.append(_parsed(tmp_path, name, ncu_csv(tmp_path / f"{name}.csv", kernels)))
     done = run("diff", "-q", "--fail-if", "dram>+5%", *sides)
     assert done.code == 1
     assert "cannot be checked" in done.stderr
@@ -65,10 +66,14 @@ def _capture(path: Path, once_ns: int, *, marked: bool = False) -> Path:
     return nsys_db(path, work, ranges if marked else [Range("all", (0, 10))])
 
 
+def _pair(folder: Path, a_once_ns: int, b_once_ns: int, *, marked: bool = False) -> list[Path]:
+    once = {"a": a_once_ns, "b": b_once_ns}
+    return [_capture(folder / f"{n}.sqlite", ns, marked=marked) for n, ns in once.items()]
+
+
 def test_whole_captures_are_compared_if_guessed_steps_hold_little(tmp_path: Path) -> None:
     """A 40 % increase outside of them is seen, and limits see it."""
-    a = _capture(tmp_path / "a.sqlite", 10_000_000)
-    b = _capture(tmp_path / "b.sqlite", 20_000_000)
+    a, b = _pair(tmp_path, 10_000_000, 20_000_000)
     answer = ask("diff", a, b)
     assert answer["per_step"] is None
     assert answer["why_totals"].startswith("the guessed steps hold only 4")
@@ -85,24 +90,19 @@ def test_whole_captures_are_compared_if_the_change_is_outside_of_guessed_steps(
     tmp_path: Path,
 ) -> None:
     """Even if the steps hold nearly all the time in both."""
-    a, b = _capture(tmp_path / "a.sqlite", 100_000), _capture(tmp_path / "b.sqlite", 500_000)
-    answer = ask("diff", a, b)
+    answer = ask("diff", *_pair(tmp_path, 100_000, 500_000))
     assert answer["why_totals"] == "what changed lies partly outside of the guessed steps"
     assert answer["metrics"]["time_ns"]["change"] == 400_000
 
 
 def test_guessed_steps_with_most_of_the_time_are_compared(tmp_path: Path) -> None:
-    """Their share is in the answer."""
-    a, b = _capture(tmp_path / "a.sqlite", 100_000), _capture(tmp_path / "b.sqlite", 110_000)
-    answer = ask("diff", a, b)
+    answer = ask("diff", *_pair(tmp_path, 100_000, 110_000))
     assert answer["why_totals"] == ""
     assert 0.8 < answer["per_step"]["b_share"] < answer["per_step"]["a_share"] < 1
 
 
 def test_marked_steps_are_compared_and_their_share_is_stated(tmp_path: Path) -> None:
-    """The user marked what counts."""
-    a = _capture(tmp_path / "a.sqlite", 10_000_000, marked=True)
-    b = _capture(tmp_path / "b.sqlite", 20_000_000, marked=True)
+    a, b = _pair(tmp_path, 10_000_000, 20_000_000, marked=True)
     text = run("diff", a, b).stdout
     assert "per step: A has 12, B 12; they hold 42 % of A's time, 26 % of B's" in text
     assert ask("diff", a, b)["metrics"]["time_ns"]["change"] == 0

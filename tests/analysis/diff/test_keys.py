@@ -81,7 +81,6 @@ def test_a_renamed_layer_is_the_same(tmp_path: Path, *, marked: bool) -> None:
 
 @pytest.mark.slow
 def test_a_layer_in_both_is_not_renamed(tmp_path: Path) -> None:
-    """And an unchanged one keeps its key."""
     a = _capture(tmp_path / "a.sqlite", ["x", "y"], [50_000, 90_000], marked=True)
     answer = ask("diff", a, a)
     assert answer["causes"] == []

@@ -70,14 +70,12 @@ def alike(merged: Sums, whole: Sums, names: tuple[str, ...]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", [*itertools.pairwise(REAL[1:])], ids=str)
 def test_sides_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
-    """Of different tools and machines."""
     check([str(captures / file) for file in pair])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [None, "1:3"])
 def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:
-    """Three ranks with the same steps, one slower."""
     merged, whole = check(
         [
             str(capture(tmp_path / f"rank{rank}.sqlite", slower=slower, steps=4))

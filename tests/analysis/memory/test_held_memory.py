@@ -4,21 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.allocations import read
-from pyprof.analysis.memory import peaks
 from tests.allocations import built
-
-
-def _analysed(path: Path) -> peaks.DeviceMemory:
-    return peaks.highest_first([read.read(path)])[0]
-
-
-def _sums_agree(device: peaks.DeviceMemory) -> None:
-    for groups in device.by.values():
-        assert sum(group.bytes for group in groups) == device.peak_bytes
-    points = [point for point in device.timeline if point.bytes == device.peak_bytes]
-    assert points or device.peak_event_id < 0
-    assert all(sum(point.category_bytes) == point.bytes for point in device.timeline)
+from tests.analysis.memory.test_peaks import analysed, check_sums
 
 
 def test_byte_ns_is_size_times_lifetime(tmp_path: Path) -> None:
@@ -27,7 +14,7 @@ def test_byte_ns_is_size_times_lifetime(tmp_path: Path) -> None:
     first = device.alloc(1000, built.user(1))
     device.alloc(500, built.user(2))
     device.free(first, built.user(1))
-    lines = {g.name: g.byte_ns for g in _analysed(built.write(tmp_path / "x", device)).by["line"]}
+    lines = {g.name: g.byte_ns for g in analysed(built.write(tmp_path / "x", device)).by["line"]}
     assert lines["/home/user/train.py:1"] == 1000 * 20_000
     assert lines["/home/user/train.py:2"] == 500 * 20_000
 
@@ -38,7 +25,7 @@ def test_large_blocks_can_be_held_long(tmp_path: Path) -> None:
     device.alloc(10**10, built.user(1))
     device.time_us += 10**8
     device.alloc(1, built.user(2))
-    (line, _) = _analysed(built.write(tmp_path / "x", device)).by["line"]
+    (line, _) = analysed(built.write(tmp_path / "x", device)).by["line"]
     assert line.byte_ns == pytest.approx(1e10 * 1e11, rel=1e-6)
 
 
@@ -47,9 +34,9 @@ def test_without_times_there_are_no_durations(tmp_path: Path) -> None:
     device = built.training()
     for event in device.events:
         del event["time_us"]
-    found = _analysed(built.write(tmp_path / "x.pickle", device))
+    found = analysed(built.write(tmp_path / "x.pickle", device))
     assert (found.span_ns, found.peak_time_ns) == (None, None)
     assert all(group.byte_ns is None for group in found.by["line"])
     assert {point.time_ns for point in found.timeline} == {None}
     assert found.timeline[-1].event_id == found.event_count - 1
-    _sums_agree(found)
+    check_sums(found)

@@ -12,13 +12,14 @@ from pyprof.allocations import read, snapshot_device
 from pyprof.analysis.memory import peaks
 from pyprof.render.text import memory_text as words
 from tests.allocations import built
+from tests.analysis.memory.test_peaks import analysed
 from tests.known import known
 
 MB = 1_000_000
 
 
 def _analysed(path: Path, device: built.Device) -> peaks.DeviceMemory:
-    return peaks.highest_first([read.read(built.write(path / "x.pickle", device))])[0]
+    return analysed(built.write(path / "x.pickle", device))
 
 
 def _step(batch: int = 4, *, fused: bool = False) -> built.Device:
@@ -36,7 +37,6 @@ def _step(batch: int = 4, *, fused: bool = False) -> built.Device:
 
 
 def test_a_fused_optimizers_peak_is_that_of_its_own_run(tmp_path: Path) -> None:
-    """In which the optimizer allocates nothing."""
     device = _analysed(tmp_path, _step())
     (change,) = (change for change in device.changes if "fused" in change.change)
     assert change.peak_bytes == _analysed(tmp_path, _step(fused=True)).peak_bytes
@@ -62,13 +62,9 @@ class _Layer(NamedTuple):
     """Bytes of its activations there by those of float32: products halve, norms stay."""
 
 
-_LAYERS = st.lists(
-    st.builds(
-        _Layer, st.integers(1000, 10**6), st.integers(1000, 10**6), st.sampled_from((0.5, 0.7, 1.0))
-    ),
-    min_size=1,
-    max_size=6,
-)  # fmt: skip
+_SIZES = st.integers(1000, 10**6)
+_LAYER = st.builds(_Layer, _SIZES, _SIZES, st.sampled_from((0.5, 0.7, 1.0)))
+_LAYERS = st.lists(_LAYER, min_size=1, max_size=6)
 
 
 def _train(layers: list[_Layer], precision: str, *, adam: bool = True) -> peaks.DeviceMemory:
@@ -116,18 +112,14 @@ def _analysed_snapshot(taken: dict[str, Any]) -> peaks.DeviceMemory:
 @settings(max_examples=25)
 @given(_LAYERS, st.booleans())
 def test_peak_in_16_bits_is_within_the_predicted_interval(
-    layers: list[_Layer],
-    adam: bool,  # noqa: FBT001 - drawn
-) -> None:
-    """Of real runs under autocast, and of a model in bfloat16."""
+    layers: list[_Layer], adam: bool  # noqa: FBT001 - drawn
+) -> None:  # fmt: skip
     found = _train(layers, "float32", adam=adam)
     predicted = {each.change: each for each in found.changes}
     for change, precision in ((_AUTOCAST, "autocast"), (_BFLOAT16, "bfloat16")):
         peak_bytes = _train(layers, precision, adam=adam).peak_bytes
         if change in predicted:  # else it changes the peak by less than 1 %
-            low, high = predicted[change].low_bytes, predicted[change].high_bytes
-            assert low is not None
-            assert high is not None
+            low, high = known(predicted[change].low_bytes), known(predicted[change].high_bytes)
             assert low <= predicted[change].peak_bytes <= high
         else:
             low, high = int(0.99 * found.peak_bytes), int(1.01 * found.peak_bytes)
@@ -138,7 +130,6 @@ def test_peak_in_16_bits_is_within_the_predicted_interval(
 @settings(max_examples=25)
 @given(_LAYERS)
 def test_half_the_batch_of_any_model(layers: list[_Layer]) -> None:
-    """The peak is that of a run with activations of half the size."""
     even = [layer._replace(activation=2 * layer.activation) for layer in layers]
     found = _train(even, "float32")
     predicted = {each.change: each.peak_bytes for each in found.changes}
@@ -159,20 +150,14 @@ def test_autocast_may_take_more_memory_than_float32() -> None:
     assert re.search(r"autocast to bfloat16 +\d+ MB to \d+ MB +-\S+ MB to \+\S+ MB", shown)
 
 
-@pytest.mark.parametrize(
-    "frames",
-    [
-        (built.CACHED_CAST,),
-        (built.AUTOCAST_EXIT,),
-        (("void at::native::f<c10::BFloat16>(int)", "??", 0),),
-    ],
-)
-def test_no_bfloat16_for_models_that_use_16_bits(
-    tmp_path: Path, frames: tuple[built.Frame, ...]
-) -> None:
+_KERNEL = ("void at::native::f<c10::BFloat16>(int)", "??", 0)
+
+
+@pytest.mark.parametrize("frame", [built.CACHED_CAST, built.AUTOCAST_EXIT, _KERNEL])
+def test_no_bfloat16_for_models_that_use_16_bits(tmp_path: Path, frame: built.Frame) -> None:
     """One frame of autocast or of a 16-bit kernel is enough."""
     device = _step(fused=True)
-    device.free(device.alloc(10, built.user(1)), *frames)
+    device.free(device.alloc(10, built.user(1)), frame)
     changes = {each.change for each in _analysed(tmp_path, device).changes}
     assert changes == {"half the batch"}
 
@@ -215,7 +200,6 @@ def _forward(device: built.Device, number: int, inside: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("layer", range(3))
 def test_a_checkpointed_layers_peak_is_that_of_its_own_run(tmp_path: Path, layer: int) -> None:
-    """In which the layer is checkpointed."""
     device = _analysed(tmp_path, _model())
     expected = _analysed(tmp_path, _model(layer)).peak_bytes
     found = {each.layer: each for each in device.checkpoints}
@@ -231,7 +215,6 @@ def test_a_checkpointed_layers_peak_is_that_of_its_own_run(tmp_path: Path, layer
 @pytest.mark.parametrize("layers", [2, 3, 8])
 @pytest.mark.parametrize("inside", [1, 5, 40])
 def test_all_blocks_checkpointed_at_once(tmp_path: Path, layers: int, inside: int) -> None:
-    """The peak is that of a run in which each block of the list is checkpointed."""
     device = _analysed(tmp_path, _model(layers=layers, inside=inside))
     expected = _analysed(tmp_path, _model(*range(layers), layers=layers, inside=inside))
     (found,) = (each for each in device.checkpoints if each.layer == "net.*")

@@ -13,11 +13,18 @@ from tests.commands import run
 from tests.render.text.test_memory_brief import trace_of_memory
 
 
+def _rows(*arguments: str | Path) -> list[dict[str, str]]:
+    """Run `prof --csv`; return its rows."""
+    done = run("prof", "--csv", *arguments)
+    assert done.code == 0
+    return [*csv.DictReader(done.stdout.splitlines())]
+
+
 @pytest.mark.parametrize("key", ["op", "line", "layer"])
 def test_groups_have_their_memory(tmp_path: Path, key: str) -> None:
     """Equal to `pyprof memory` by the same key."""
     path = trace_of_memory(tmp_path / "net.json", recorded=True)
-    rows = [*csv.DictReader(run("prof", "--by", key, "--csv", path).stdout.splitlines())]
+    rows = _rows("--by", key, path)
     devices = json.loads(run("memory", path, "--json").stdout)["devices"]
     held = {group["name"]: group for group in devices[0]["by"][key]}
     column = {"op": "Op", "line": "Line", "layer": "Layer"}[key]
@@ -31,7 +38,6 @@ def test_groups_have_their_memory(tmp_path: Path, key: str) -> None:
 
 @pytest.mark.slow
 def test_other_tables_have_no_memory(tmp_path: Path) -> None:
-    """Such as those by other keys."""
     net = capture(tmp_path / "net.sqlite")
     before = run("prof", "--by", "dir", net).stdout
     assert "Alloc" not in run("prof", "--by", "op", net).stdout
@@ -44,17 +50,14 @@ def test_other_tables_have_no_memory(tmp_path: Path) -> None:
 def test_a_layer_that_groups_share_is_unknown(tmp_path: Path) -> None:
     """Memory is only known for the innermost layer."""
     net = capture(tmp_path / "net.sqlite")
-    listed = run("prof", "--by", "layer", "--csv", net).stdout.splitlines()
-    layers = [row["Layer"] for row in csv.DictReader(listed)]
+    inner = [row["Layer"].rpartition(":")[2] for row in _rows("--by", "layer", net)]
     device = built.Device()
-    for layer in layers:
-        device.range(f"layer:{layer.rpartition(':')[2]}", begins=True)
+    for name in inner:
+        device.range(f"layer:{name}", begins=True)
         device.alloc(100)
-        device.range(f"layer:{layer.rpartition(':')[2]}", begins=False)
+        device.range(f"layer:{name}", begins=False)
     built.write(tmp_path / "net.memory.pickle", device)
-    rows = [*csv.DictReader(run("prof", "--by", "layer", "--csv", net).stdout.splitlines())]
-    inner = [row["Layer"].rpartition(":")[2] for row in rows]
-    for row, name in zip(rows, inner, strict=True):
+    for row, name in zip(_rows("--by", "layer", net), inner, strict=True):
         assert (row["Alloc(B)"] == "") == (inner.count(name) > 1)
 
 
@@ -63,7 +66,7 @@ def test_columns_of_memory_are_chosen_and_sorted_by(tmp_path: Path) -> None:
     """Like others: the largest first, in text, CSV and JSON."""
     path = timed_trace(tmp_path / "net.json", (2, 500), (30, 1000), (90, -500))
     asked = ("prof", "--by", "op", "-c", "op,alloc,peak_share", "--sort", "alloc", path)
-    rows = [*csv.DictReader(run(*asked, "--csv").stdout.splitlines())]
+    rows = _rows(*asked[1:])
     assert [*rows[0]] == ["Op", "Alloc(B)", "Peak(%)"]
     sizes = [int(row["Alloc(B)"]) for row in rows]
     assert sizes == sorted(sizes, reverse=True)

@@ -12,16 +12,10 @@ from pyprof.analysis.memory.peaks import DeviceMemory
 
 def _device(name: str, **held: int) -> DeviceMemory:
     groups = tuple(
-        HeldMemory(
-            name=each,
-            bytes=size,
-            block_count=1,
-            allocated_bytes=size,
-            net_bytes=None,
-            byte_ns=None,
-        )
+        HeldMemory(name=each, bytes=size, block_count=1, allocated_bytes=size, net_bytes=None,
+                   byte_ns=None)
         for each, size in held.items()
-    )
+    )  # fmt: skip
     return cast("DeviceMemory", SimpleNamespace(device=name, by={"category": groups}))
 
 
@@ -30,24 +24,27 @@ def test_changes_are_sorted_by_size_and_equal_groups_left_out() -> None:
         [_device("cuda:0", parameters=10, activations=50, gone=5)],
         [_device("cuda:0", parameters=10, activations=20, new=100)],
     ).pairs
-    assert [(each.name, each.change_bytes) for each in pair.by("category")] == [
-        ("new", 100),
-        ("activations", -30),
-        ("gone", -5),
-    ]
+    changes = [(each.name, each.change_bytes) for each in pair.by("category")]
+    assert changes == [("new", 100), ("activations", -30), ("gone", -5)]
     assert pair.by("layer") == ()
 
 
-def test_devices_are_paired_by_name() -> None:
-    found = compare([_device("cuda:0"), _device("cuda:1")], [_device("cuda:1"), _device("cuda:2")])
-    assert [(pair.a.device, pair.b.device) for pair in found.pairs] == [("cuda:1", "cuda:1")]
-    assert (found.only_a, found.only_b) == (("cuda:0",), ("cuda:2",))
-
-
-def test_without_a_common_name_the_highest_peaks_are_a_pair() -> None:
-    found = compare([_device("cuda:0")], [_device("cpu"), _device("cuda:3")])
-    assert [(pair.a.device, pair.b.device) for pair in found.pairs] == [("cuda:0", "cpu")]
-    assert (found.only_a, found.only_b) == ((), ("cuda:3",))
+@pytest.mark.parametrize(
+    ("a", "b", "pairs", "only_a", "only_b"),
+    [
+        (("cuda:0", "cuda:1"), ("cuda:1", "cuda:2"), [("cuda:1", "cuda:1")],
+         ("cuda:0",), ("cuda:2",)),
+        (("cuda:0",), ("cpu", "cuda:3"), [("cuda:0", "cpu")], (), ("cuda:3",)),
+    ],
+    ids=["by name", "without a common name, the highest peaks"],
+)  # fmt: skip
+def test_devices_are_paired(
+    a: tuple[str, ...], b: tuple[str, ...], pairs: list[tuple[str, str]],
+    only_a: tuple[str, ...], only_b: tuple[str, ...],
+) -> None:  # fmt: skip
+    found = compare(*([_device(name) for name in names] for names in (a, b)))
+    assert [(pair.a.device, pair.b.device) for pair in found.pairs] == pairs
+    assert (found.only_a, found.only_b) == (only_a, only_b)
 
 
 @pytest.mark.parametrize(

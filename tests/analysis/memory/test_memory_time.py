@@ -6,7 +6,6 @@ from tests.allocations import traces
 
 
 def test_each_op_has_its_memory_and_its_gpu_time(tmp_path: Path) -> None:
-    """No time is lost."""
     snapshot, trace = traces.recorded(tmp_path)
     joined = traces.asked(snapshot, "--trace", trace)
     timed = {each["name"]: each for each in joined["beside_time"]["op"]}

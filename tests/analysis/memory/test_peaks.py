@@ -13,7 +13,7 @@ from tests.known import known
 REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
 
 
-def _analysed(path: Path) -> peaks.DeviceMemory:
+def analysed(path: Path) -> peaks.DeviceMemory:
     return peaks.highest_first([read.read(path)])[0]
 
 
@@ -21,10 +21,10 @@ def _analysed(path: Path) -> peaks.DeviceMemory:
 def trained(tmp_path: Path) -> peaks.DeviceMemory:
     device = built.training(leak=1000)
     device.oom(1 << 30, 77, built.CALL, built.user(10))
-    return _analysed(built.write(tmp_path / "x.pickle", device))
+    return analysed(built.write(tmp_path / "x.pickle", device))
 
 
-def _sums_agree(device: peaks.DeviceMemory) -> None:
+def check_sums(device: peaks.DeviceMemory) -> None:
     for groups in device.by.values():
         assert sum(group.bytes for group in groups) == device.peak_bytes
     points = [point for point in device.timeline if point.bytes == device.peak_bytes]
@@ -34,13 +34,13 @@ def _sums_agree(device: peaks.DeviceMemory) -> None:
 
 def test_sums_agree(trained: peaks.DeviceMemory) -> None:
     """Every grouping adds up to the peak, which is in the timeline; so do its categories."""
-    _sums_agree(trained)
+    check_sums(trained)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_sums_of_real_snapshots_agree(path: Path) -> None:
-    _sums_agree(_analysed(path))
+    check_sums(analysed(path))
 
 
 def test_a_planted_oom_is_found(trained: peaks.DeviceMemory) -> None:

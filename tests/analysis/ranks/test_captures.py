@@ -33,11 +33,15 @@ def _compared(*paths: Path) -> RankComparison:
     return compare_ranks(executor.reduce(merge_sums, handles))
 
 
+def _needed(path: Path) -> Path:
+    if not path.exists():
+        pytest.skip("no real captures here")
+    return path
+
+
 @pytest.fixture(scope="module")
 def h100() -> RankComparison:
-    if not H100.exists():
-        pytest.skip("no real captures here")
-    return _compared(H100)
+    return _compared(_needed(H100))
 
 
 def test_all_collectives_of_both_ranks_pair_up(h100: RankComparison) -> None:
@@ -73,7 +77,6 @@ def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
 
 
 def test_the_times_of_a_rank_are_those_of_the_summary(h100: RankComparison) -> None:
-    """Busy time in SQL, as a union of intervals."""
     for one in h100.ranks:
         with closing(sqlite3.connect(H100)) as db:
             rows = [
@@ -92,10 +95,7 @@ def test_the_times_of_a_rank_are_those_of_the_summary(h100: RankComparison) -> N
 
 @pytest.mark.slow
 def test_one_rank_alone_waits_for_nobody() -> None:
-    """Its own times are shown, the rest is unknown."""
-    if not V100.exists():
-        pytest.skip("no real captures here")
-    done = run("ranks", str(V100))
+    done = run("ranks", _needed(V100))
     assert done.code == 0
     assert "cannot be aligned: no two ranks share collectives" in done.stdout
     assert "Only one rank: nothing to compare" in done.stdout
@@ -185,25 +185,19 @@ def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
     capture = nsys_db(tmp_path / "net.sqlite", work, [Range("layer:net", (900_000, 9_000_000))])
     parsed = {"sqlite": capture, "parquet": tmp_path / "net.parquet", "parts": tmp_path / "parts/"}
     if form != "sqlite":
-        assert (
-            run("parse", "-q", capture, "-o", f"{parsed[form]}{'/' * (form == 'parts')}").code == 0
-        )
+        target = f"{parsed[form]}{'/' * (form == 'parts')}"
+        assert run("parse", "-q", capture, "-o", target).code == 0
     found = json.loads(run("ranks", "-q", parsed[form], "--json").stdout)
-    clocks = [
-        (row["clock"], row["clock_offset_ns"], row["clock_residual_ns"]) for row in found["ranks"]
-    ]
-    assert clocks == [(0, 0, 0), (0, 0, 0)]
-    assert [(row["rank"], row["cost_ns"]) for row in found["stragglers"]] == [
-        (1, 3_000_000),
-        (0, 0),
-    ]
+    names = ("clock", "clock_offset_ns", "clock_residual_ns")
+    assert [[row[name] for name in names] for row in found["ranks"]] == [[0, 0, 0]] * 2
+    costs = [(row["rank"], row["cost_ns"]) for row in found["stragglers"]]
+    assert costs == [(1, 3_000_000), (0, 0)]
     assert [row["transfer_ns"] for row in found["groups"]] == [580_000]  # to the middle of the ends
     assert "one clock: the 2 ranks are in one capture" in run("ranks", "-q", parsed[form]).stdout
 
 
 @pytest.mark.slow
 def test_a_pause_between_windows_changes_nothing(tmp_path: Path) -> None:
-    """Two windows of six collectives, a microsecond or seconds apart, on two hosts."""
     tables = []
     for pause in (1_000, 3_000_000_000):
         paths = []

@@ -1,6 +1,6 @@
 """Clocks are aligned by the ends of collectives; the residual is reported."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -30,13 +30,17 @@ def _ends(count: int) -> list[int]:
     ]
 
 
+def _of_ends(*ends: Sequence[int]) -> Mapping[int, Clock]:
+    """Return the clocks of ranks that leave at these times."""
+    return _clocks(
+        Collective(rank, (end - 10, end)) for rank, own in enumerate(ends) for end in own
+    )
+
+
 @given(_OFFSETS, st.integers(1, 20))
 def test_offsets_are_found_to_the_ns(offsets: list[int], count: int) -> None:
     """For ranks that leave together, relative to the first rank's clock."""
-    found = _clocks(
-        Collective(rank, (end + offset - 10, end + offset))
-        for rank, offset in enumerate(offsets) for end in _ends(count)
-    )  # fmt: skip
+    found = _of_ends(*([end + offset for end in _ends(count)] for offset in offsets))
     assert {rank: clock.offset_ns for rank, clock in found.items()} == {
         rank: offset - offsets[0] for rank, offset in enumerate(offsets)
     }
@@ -45,7 +49,6 @@ def test_offsets_are_found_to_the_ns(offsets: list[int], count: int) -> None:
 
 
 def test_a_rank_is_aligned_through_others() -> None:
-    """0 shares a group with 1, and 1 with 2."""
     rows = [
         Collective(rank, (end + offset - 10, end + offset), group=group)
         for group, members in (("a", ((0, 0), (1, 500))), ("b", ((1, 500), (2, -900))))
@@ -60,9 +63,7 @@ def test_outliers_do_not_move_offsets() -> None:
     """They are medians: two of twenty ends are 0.2 ms late."""
     ends = _ends(20)
     late = [end + 42 + (200_000 if place in (3, 11) else 0) for place, end in enumerate(ends)]
-    found = _clocks(
-        Collective(rank, (end - 10, end)) for rank, all_ in enumerate((ends, late)) for end in all_
-    )
+    found = _of_ends(ends, late)
     assert found[1].offset_ns == 42
     assert found[1].residual_ns > 90_000  # ... but are not hidden
 
@@ -71,35 +72,26 @@ def test_the_residual_is_what_ranks_leave_apart() -> None:
     """Rank 1 leaves 10 us earlier or 10 us later: a residual of 10 us each."""
     ends = _ends(30)
     shaken = [end + (-10_000, 10_000)[place % 2] for place, end in enumerate(ends)]
-    found = _clocks(
-        Collective(rank, (end - 10, end))
-        for rank, all_ in enumerate((ends, shaken))
-        for end in all_
-    )
+    found = _of_ends(ends, shaken)
     assert abs(found[1].offset_ns) <= 10_000
     assert found[0].residual_ns + found[1].residual_ns == pytest.approx(10_000, rel=0.01)
 
 
+LONG = [100_000_000 * number + 31_000_000 * number**2 % 50_000_000 for number in range(1, 101)]
+"""Ends within ten seconds."""
+
+
 def test_drift_is_removed() -> None:
-    """40 us a second over ten seconds."""
-    ends = [100_000_000 * number + 31_000_000 * number**2 % 50_000_000 for number in range(1, 101)]
-    found = _clocks(
-        Collective(rank, (end - 10, end))
-        for rank, drift in enumerate((0.0, 40e-6))
-        for end in (round(end * (1 + drift)) + 777 * rank for end in ends)
-    )
+    found = _of_ends(LONG, [round(end * (1 + 40e-6)) + 777 for end in LONG])
     assert found[1].drift == pytest.approx(40e-6, rel=1e-3)
     assert found[1].residual_ns < 100
 
 
 def test_a_clock_that_bends_is_not_hidden() -> None:
     """One straight line does not fit it, and the residual shows that."""
-    ends = [100_000_000 * number + 31_000_000 * number**2 % 50_000_000 for number in range(1, 101)]
-    late = [end + round(200_000 * (end / ends[-1] - 0.5) ** 2) for end in ends]  # 50 us at its ends
-    found = _clocks(
-        Collective(rank, (end - 10, end)) for rank, all_ in enumerate((ends, late)) for end in all_
-    )
-    error = sorted(np.abs(found[1].align(np.array(late)) - ends).tolist())
+    late = [end + round(200_000 * (end / LONG[-1] - 0.5) ** 2) for end in LONG]  # 50 us at its ends
+    found = _of_ends(LONG, late)
+    error = sorted(np.abs(found[1].align(np.array(late)) - LONG).tolist())
     assert 10_000 < error[94] <= found[0].residual_ns + found[1].residual_ns < 50_000
 
 

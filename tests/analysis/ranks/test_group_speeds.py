@@ -16,16 +16,10 @@ def _pairs(slow_ms: float) -> RankComparison:
         for rank in (2 * group, 2 * group + 1):
             members = f"{2 * group},{2 * group + 1}"
             rows += [
-                Collective(
-                    rank,
-                    (at, at + length),
-                    group=str(group),
-                    members=members,
-                    size=2,
-                    bytes=BYTES,
-                )
+                Collective(rank, (at, at + length), group=str(group), members=members, size=2,
+                           bytes=BYTES)
                 for at in range(0, 200 * MS, 10 * MS)
-            ]
+            ]  # fmt: skip
     return compare_ranks(gathered(rows))
 
 

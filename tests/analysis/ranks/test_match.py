@@ -1,6 +1,6 @@
 """Collectives of ranks are matched by process group and order, else by their end times."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from random import Random
 
@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.ranks.match import CollectiveMatrix, Group, match, spans
+from pyprof.analysis.ranks.match import Group, match, spans
 from tests.analysis.ranks.literal import Collective, collectives
 
 ENDS = (1_000_000, 1_900_000, 3_500_000, 4_100_000, 6_000_000, 6_700_000)
 
 
-def _rank(rank: int, *, ends: tuple[int, ...] = ENDS, **same: object) -> list[Collective]:
+def _rank(rank: int, *, ends: Sequence[int] = ENDS, **same: object) -> list[Collective]:
     return [Collective(rank, (end - 50_000, end), **same) for end in ends]  # type: ignore[arg-type]
 
 
@@ -22,12 +22,7 @@ def _groups(rows: Iterable[Collective]) -> list[Group]:
     return [matrix.group for matrix in match(collectives(rows)).matrices]
 
 
-def _shape(matrix: CollectiveMatrix) -> tuple[list[int], list[list[bool]]]:
-    return matrix.group.ranks.tolist(), (matrix.rows >= 0).tolist()
-
-
 def test_groups_of_one_name_and_the_same_ranks_belong_together() -> None:
-    """Other ranks may use the same name."""
     found = match(collectives([
         *_rank(0, members="[0, 1]"), *_rank(1, members="[0, 1]"),
         *_rank(2, members="[2, 3]"), *_rank(3, members="[2, 3]"),
@@ -40,32 +35,33 @@ def test_groups_of_one_name_and_the_same_ranks_belong_together() -> None:
 
 
 def test_every_collective_is_matched_once() -> None:
-    """The n-th of one rank is beside the n-th of another."""
     columns = collectives([*_rank(0), *_rank(1)])
     (matrix,) = match(columns).matrices
     assert matrix.rows.tolist() == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
     assert matrix.group.complete
 
 
-def test_a_capture_that_begins_later_is_shifted() -> None:
-    """By the times between ends, whatever its clock."""
-    late = tuple(end + 10**15 for end in ENDS[2:])
-    found = match(collectives([*_rank(0), *_rank(1, ends=late)]))
+@pytest.mark.parametrize(
+    ("first", "second", "shape"),
+    [
+        (ENDS, [end + 10**15 for end in ENDS[2:]], [[True] * 6, [False] * 2 + [True] * 4]),
+        (ENDS[1:], ENDS, [[False] + [True] * 5, [True] * 6]),
+    ],
+    ids=["later", "earlier"],
+)
+def test_a_capture_that_begins_at_another_time_is_shifted(
+    first: Sequence[int], second: Sequence[int], shape: list[list[bool]]
+) -> None:
+    """By the times between ends, whatever its clock and whichever rank is the first."""
+    found = match(collectives([*_rank(0, ends=first), *_rank(1, ends=second)]))
     (matrix,) = found.matrices
-    assert _shape(matrix) == ([0, 1], [[True] * 6, [False] * 2 + [True] * 4])
-    (alone,) = found.unmatched
-    assert (alone.rank, alone.count) == (0, 2)
-
-
-def test_a_capture_that_begins_earlier_is_shifted() -> None:
-    """The first rank's order counts, but not where it begins."""
-    found = match(collectives([*_rank(0, ends=ENDS[1:]), *_rank(1)]))
-    (matrix,) = found.matrices
-    assert _shape(matrix) == ([0, 1], [[False] + [True] * 5, [True] * 6])
+    assert (matrix.group.ranks.tolist(), (matrix.rows >= 0).tolist()) == ([0, 1], shape)
+    alone = [(one.rank, one.count) for one in found.unmatched]
+    assert alone == [(rank, row.count(False)) for rank, row in ((0, shape[1]), (1, shape[0]))
+                     if False in row]  # fmt: skip
 
 
 def test_another_order_is_no_match() -> None:
-    """The message says which rank, and why."""
     found = match(collectives([*_rank(0), *_rank(1), *_rank(2, kind="all_gather")]))
     (matrix,) = found.matrices
     assert matrix.group.ranks.tolist() == [0, 1]
@@ -98,8 +94,7 @@ def test_two_streams_of_a_rank_are_two_groups() -> None:
     assert [(one.rank, one.count) for one in found.unmatched] == [(0, 6)]
 
 
-def test_an_incomplete_group_is_marked_so() -> None:
-    """A rank's capture is missing."""
+def test_a_group_of_which_a_capture_is_missing_is_incomplete() -> None:
     (group,) = _groups([*_rank(0, size=3), *_rank(1, size=3)])
     assert (group.size, group.complete) == (3, False)
 
@@ -171,8 +166,8 @@ def test_the_first_rank_may_be_the_one_out_of_order() -> None:
     assert group.ranks.tolist() == [1, 2]
 
 
-def _exchanges(ends: Iterable[int], rank: int, **same: object) -> list[Collective]:
-    return _rank(rank, ends=tuple(ends), kind="send_recv", **same)
+def _exchanges(ends: Sequence[int], rank: int, **same: object) -> list[Collective]:
+    return _rank(rank, ends=ends, kind="send_recv", **same)
 
 
 def test_sends_among_several_are_no_collectives_of_all() -> None:

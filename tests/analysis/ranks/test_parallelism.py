@@ -48,9 +48,8 @@ def test_crossing_groups_are_told_apart_by_their_ranks() -> None:
     """Without descriptions, neighbours are one role and strided ranks another."""
     groups = {"a": (0, 1), "b": (2, 3), "c": (0, 2), "d": (1, 3)}
     found = axes(*_crossing(groups))
-    assert {(axis.role, axis.evidence, axis.groups) for axis in found} == {
-        ("TP", "layout", 2), ("DP", "layout", 2)
-    }  # fmt: skip
+    axes_found = {(axis.role, axis.evidence, axis.groups) for axis in found}
+    assert axes_found == {("TP", "layout", 2), ("DP", "layout", 2)}
     del groups["d"]  # rank 3 and 1 in no second group: no more than a guess
     assert {axis.role for axis in axes(*_crossing(groups))} == {""}
 
@@ -125,7 +124,6 @@ def test_the_text_has_roles_bubbles_and_both_findings(ranks: Path) -> None:
 
 
 def test_without_stages_there_is_no_column_of_bubbles(ranks: Path) -> None:
-    """Nor a table if roles are unknown."""
     unsaid = {"PIPELINE_MODEL_PARALLEL_GROUP": "", "EXPERT_MODEL_PARALLEL_GROUP": "",
               '"send"': '"allreduce"', "_send_": "_AllReduce_"}  # fmt: skip
     for path in ranks.glob("*.json"):

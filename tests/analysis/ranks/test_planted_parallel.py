@@ -68,16 +68,9 @@ def run(request: pytest.FixtureRequest) -> Run:
             came, left = (round(t * (1 + drift)) + offset for t in (start[rank], now[rank]))
             size = 1000 * (1 + rank) if name == "world" else 1 << 16
             rows.append(
-                Collective(
-                    rank,
-                    (came, left),
-                    _KINDS[name],
-                    name,
-                    str(members),
-                    size=len(members),
-                    bytes=size,
-                )
-            )
+                Collective(rank, (came, left), _KINDS[name], name, str(members),
+                           size=len(members), bytes=size)
+            )  # fmt: skip
         if len(there) > 1:
             latest = max(start[rank] for rank in there)
             for rank in there:
@@ -87,7 +80,6 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def test_groups_of_one_size_are_kept_apart(run: Run) -> None:
-    """Four pairs of each role, and all ranks."""
     told = [(group.name, tuple(group.ranks.tolist())) for group in run.found.groups]
     assert sorted(told) == sorted(
         {(name, _members(name, rank)) for name in _KINDS for rank in _RANKS}
@@ -95,7 +87,6 @@ def test_groups_of_one_size_are_kept_apart(run: Run) -> None:
 
 
 def test_waiting_is_that_of_true_times(run: Run) -> None:
-    """Up to the difference in when ranks leave."""
     assert {one.rank: one.of for one in run.found.stragglers} == dict(run.of)
     for one in run.found.stragglers:
         assert one.waited_ns == pytest.approx(run.waited_ns[one.rank], abs=run.of[one.rank] * 1000)

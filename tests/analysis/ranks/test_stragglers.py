@@ -13,17 +13,10 @@ def _layers(*rows: tuple[int, str, int]) -> pa.Table:
 
 def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
     """The layer with the largest excess over its mean comes first; for equal ranks, the lower."""
-    loads = layer_loads(
-        _layers(
-            (0, "embed", 900),
-            (0, "block", 100),
-            (1, "block", 400),
-            (2, "block", 100),
-            (1, "head", 60),
-            (2, "head", 60),
-            (0, "even", 10),
-        )
-    )
+    loads = layer_loads(_layers(
+        (0, "embed", 900), (0, "block", 100), (1, "block", 400), (2, "block", 100),
+        (1, "head", 60), (2, "head", 60), (0, "even", 10),
+    ))  # fmt: skip
     assert [(load.layer, load.mean_ns, load.most_ns, load.rank, load.ranks) for load in loads] == [
         ("block", 200, 400, 1, 3),
         ("embed", 900, 900, 0, 1),

@@ -44,7 +44,6 @@ def test_the_outcome_does_not_grow_with_collectives(batches: bool) -> None:  # n
 
 
 def test_the_order_of_captures_decides_nothing() -> None:
-    """Merged in another order, tables are equal to the byte."""
     facts = _run(50, "all_gather", batches=True)
     turned = facts.collectives.take(
         [row for rank in reversed(range(_RANKS)) for row in range(50 * rank, 50 * rank + 50)]

@@ -17,16 +17,9 @@ _RANKS = 4
 _EVERY_NS = 1_000_000
 _NOW_NS = 1_712_195_495_520_871_001
 """As Kineto counts, since 1970: more than a float holds to the ns."""
-_TIMES = st.lists(
-    st.tuples(
-        st.lists(st.integers(0, 900), min_size=_RANKS, max_size=_RANKS),  # arrivals
-        st.lists(
-            st.integers(0, 900), min_size=_RANKS, max_size=_RANKS
-        ),  # how much later they leave
-    ),
-    min_size=2,
-    max_size=8,
-)
+_NS = st.lists(st.integers(0, 900), min_size=_RANKS, max_size=_RANKS)
+_TIMES = st.lists(st.tuples(_NS, _NS), min_size=2, max_size=8)
+"""When ranks arrive, and how much later they leave."""
 
 
 def _waits(times: Sequence[tuple[list[int], list[int]]], residual: int) -> Waits:

@@ -14,15 +14,24 @@ from pyprof.records.merging import merge_sums
 from tests.analysis import product
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
 from tests.commands import run
+from tests.known import known
 from tests.readers import kineto_json
+
+SILENT: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}
+
+
+def _power(watts: float, times: list[int] = product.TIMES) -> list[kineto_json.Event]:
+    return kineto_counters("Power (W)", (times, [watts] * len(times)), key="", pid=0)
+
+
+def _launched(number: int, at: int, text: str) -> list[kineto_json.Event]:
+    """Launch a kernel of 10 us in a range of 90."""
+    step = kineto_json.event("user_annotation", text, at - 1, 90)
+    return [step, kineto_json.launch(number, at + 1), kineto_json.kernel(number, at + 5, 10)]
 
 
 def test_explain_compares_with_counters(tmp_path: Path) -> None:
-    """A row's counters, each described; without any there is no such section."""
-    counters, capture = (
-        product.counters(tmp_path / "ncu.csv"),
-        product.capture(tmp_path / "a.sqlite"),
-    )
+    counters, capture = product.measured(tmp_path)
     text = run("prof", "--explain", "1", "--with", counters, capture).stdout
     section = text[text.index("6. Compare with counters") :]
     assert "measured by: joined" in section
@@ -31,11 +40,7 @@ def test_explain_compares_with_counters(tmp_path: Path) -> None:
 
 
 def test_groups_have_traffic(tmp_path: Path) -> None:
-    """`--by` adds up measured traffic, if there is any."""
-    counters, capture = (
-        product.counters(tmp_path / "ncu.csv"),
-        product.capture(tmp_path / "a.sqlite"),
-    )
+    counters, capture = product.measured(tmp_path)
     done = run("prof", "-q", "--csv", "--by", "op", "--with", counters, capture)
     (row,) = csv.DictReader(done.stdout.splitlines())
     assert int(row["DRAM(B)"]) == 2 * product.MIN_BYTES * product.STEPS
@@ -44,15 +49,10 @@ def test_groups_have_traffic(tmp_path: Path) -> None:
 
 def test_doctor_finds_names_that_are_wrong(tmp_path: Path) -> None:
     """A kernel whose name has Tensor Cores, and whose counters are 0."""
-    silent: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}
-    counters, capture = (
-        product.counters(tmp_path / "ncu.csv", **silent),
-        product.capture(tmp_path / "a.sqlite"),
-    )
+    counters, capture = product.measured(tmp_path, **SILENT)
     text = run("doctor", "--with", counters, capture).stdout
-    assert (
-        f"{product.GEMM} used no Tensor Cores, by counters, in 4 calls; its name says that" in text
-    )
+    said = f"{product.GEMM} used no Tensor Cores, by counters, in 4 calls; its name says that"
+    assert said in text
     assert "used no Tensor Cores" not in run("doctor", capture).stdout
 
 
@@ -60,16 +60,9 @@ def test_doctor_finds_names_that_are_wrong(tmp_path: Path) -> None:
 def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> None:
     """If all steps of a serving engine state their tokens, these share the energy."""
     texts = [*["step[DECODE bs=8]"] * 3, f"step[EXTEND {last}]"]
-    events = []
+    events = _power(200.0, [*range(1_000, 600_000, 1_000)])
     for number, text in enumerate(texts, 1):
-        at = 100 * number
-        events += [
-            kineto_json.event("user_annotation", text, at - 1, 90),
-            kineto_json.launch(number, at + 1),
-            kineto_json.kernel(number, at + 5, 10),
-        ]
-    times = [*range(1_000, 600_000, 1_000)]
-    events += kineto_counters("Power (W)", (times, [200.0] * len(times)), key="", pid=0)
+        events += _launched(number, 100 * number, text)
     path, page = tmp_path / "a.json", tmp_path / "a.html"
     path.write_text(kineto_json.text(events))
     measured = json.loads(run("summary", "-q", "--json", "--steps", "2:", path).stdout)["measured"]
@@ -89,15 +82,9 @@ def test_energy_of_a_token_of_several_ranks(
     """Ranks share the tokens of a step if they state the same number; otherwise it is unknown."""
     paths = []
     for rank, tokens in enumerate((8, other)):
-        events = []
+        events = _power(200.0)
         for number in range(1, 5):
-            at = 100 * number
-            step = kineto_json.event("user_annotation", f"step[DECODE bs={tokens}]", at - 1, 90)
-            events += [step, kineto_json.launch(number, at + 1),
-                       kineto_json.kernel(number, at + 5, 10)]  # fmt: skip
-        events += kineto_counters(
-            "Power (W)", (product.TIMES, [200.0] * len(product.TIMES)), key="", pid=0
-        )
+            events += _launched(number, 100 * number, f"step[DECODE bs={tokens}]")
         info = {"rank": rank, "world_size": 2, "backend": "nccl"}
         paths.append(tmp_path / f"{rank}.json")
         paths[-1].write_text(kineto_json.text(events, distributedInfo=info))
@@ -109,13 +96,10 @@ def test_energy_of_a_token_of_several_ranks(
 @pytest.mark.slow
 def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
     """A kernel with too few samples has unknown power, and so has the total."""
-    events = []
+    events = _power(200.0)
     for number, (at, length) in enumerate([(50, 30), (150, 10)], 1):
         kernel = kineto_json.kernel(number, at, length, name=f"k{number}")
         events += [kineto_json.launch(number, at - 10), kernel]
-    events += kineto_counters(
-        "Power (W)", (product.TIMES, [200.0] * len(product.TIMES)), key="", pid=0
-    )
     path = tmp_path / "a.json"
     path.write_text(kineto_json.text(events))
     text = " ".join(run("summary", "-q", path).stdout.split())
@@ -127,11 +111,11 @@ def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
     """Shares of the time, and the two comparisons, are over all ranks."""
-    paths = []
-    for rank, more in enumerate(
-        (nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))}), None)
-    ):
-        paths.append(product.capture(tmp_path / f"net.rank{rank}.sqlite", more=more))
+    clock = nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))})
+    paths = [
+        product.capture(tmp_path / f"net.rank{rank}.sqlite", more=more)
+        for rank, more in enumerate((clock, None))
+    ]
     for order in (paths, paths[::-1]):
         assert "50.0 % of GPU time by sampling" in run("summary", "-q", *order).stdout
     both = merge_sums(
@@ -143,9 +127,7 @@ def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_names_that_are_wrong_in_several_ranks_count_once(tmp_path: Path) -> None:
-    """Their calls add up."""
-    silent: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}
-    counters = product.counters(tmp_path / "ncu.csv", **silent)
+    counters = product.counters(tmp_path / "ncu.csv", **SILENT)
     paths = [product.capture(tmp_path / f"net.rank{rank}.sqlite") for rank in range(2)]
     text = " ".join(run("summary", "-q", "--with", counters, *paths).stdout.split())
     assert text.count("used no Tensor Cores") == 1
@@ -153,15 +135,7 @@ def test_names_that_are_wrong_in_several_ranks_count_once(tmp_path: Path) -> Non
 
 
 def test_totals_add_up(tmp_path: Path) -> None:
-    """Over two captures."""
-    counters, capture = (
-        product.counters(tmp_path / "ncu.csv"),
-        product.capture(tmp_path / "a.sqlite"),
-    )
-    target = tmp_path / "a.parquet"
-    run("parse", "-q", "--with", counters, capture, "-o", target)
-    totals = counter_totals(load(str(target)).table, None, None, None)
-    assert totals is not None
+    totals = known(counter_totals(load(str(product.parsed(tmp_path))).table, None, None, None))
     both = merge_sums(totals, totals)
     assert both.total.dram_bytes == 2 * (totals.total.dram_bytes or 0)
     assert both.total.mean("tensor") == totals.total.mean("tensor") == pytest.approx(61)

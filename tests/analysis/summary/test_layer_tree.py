@@ -53,7 +53,6 @@ _PATHS = st.sampled_from(["", "a", "a.b", "a.b.c", "a.d", "b", "b.a"])
 @pytest.mark.slow
 @given(st.lists(st.tuples(_PATHS, st.integers(1, 50)), min_size=1, max_size=12), st.data())
 def test_totals_equal_those_of_the_rows(rows: list[tuple[str, int]], data: st.DataObject) -> None:
-    """The root has all chosen rows' time, each node its own and its children's."""
     begin = 0
     work, ranges = [], []
     for path, length in rows:
@@ -92,12 +91,8 @@ def test_a_layer_has_the_name_that_it_was_given() -> None:
     """A dotted name is one node unless others begin alike; layers are never split."""
     found = _times(_captured(("phase.one", "net", "net.layers.0"), ("v1.2 of it",)))
     assert [each.path for each in found] == [
-        (),
-        ("phase.one",),
-        ("phase.one", "net"),
-        ("phase.one", "net", "layers.0"),
-        ("v1.2 of it",),
-    ]
+        (), ("phase.one",), ("phase.one", "net"), ("phase.one", "net", "layers.0"), ("v1.2 of it",)
+    ]  # fmt: skip
     several = _times(_captured(("net", "net.layers.0"), ("net", "net.layers.1")))
     assert [each.path[-1] for each in several[1:]] == ["net", "layers", "0", "1"]
 

@@ -1,5 +1,6 @@
 """Totals by op: they add up to all rows."""
 
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,6 @@ def top_ops(table: Table, rows: Mask | None = None) -> tuple[OpTime, ...]:
 
 
 def test_ops_are_totalled_by_direction_and_line() -> None:
-    """A line per op, direction and source line, the longest first."""
     found = top_ops(table(training(2)))
     named = [(op.op, op.dir, op.line, op.calls, op.kernels, op.time_ns // US) for op in found]
     assert named == [
@@ -119,7 +119,6 @@ def test_a_kernel_without_a_marker_has_no_rates() -> None:
 
 
 def test_chosen_rows_alone_are_totalled() -> None:
-    """Shares are of the chosen rows."""
     whole = table(capture([Work((0, 10)), copy((20, 30), None)]))
     (found,) = top_ops(whole, np.array([False, True]))
     assert (found.dir, found.share) == ("copy", 1.0)
@@ -135,31 +134,22 @@ def test_a_call_counts_for_each_group_that_it_has_rows_in() -> None:
         *(copy((at * US, (at + 5) * US), None) for at in (100, 110)),
     ]
     net = table(capture(work, ranges=[op("mm", (0, 10 * US), x, x)]))
-    rows = zip(
-        COLUMNS["op"].values(net).to_pylist(), COLUMNS["dir"].values(net).to_pylist(),
-        COLUMNS["line"].values(net).to_pylist(), COLUMNS["kernel"].values(net).to_pylist(),
-        net.costs.call.tolist(), net.duration_ns.tolist(), strict=True,
-    )  # fmt: skip
-    calls: dict[tuple[str | None, ...], set[int]] = {}
-    kernel_ns: dict[tuple[str | None, ...], dict[str, int]] = {}
+    texts = [COLUMNS[name].values(net).to_pylist() for name in ("op", "dir", "line", "kernel")]
+    rows = zip(*texts, net.costs.call.tolist(), net.duration_ns.tolist(), strict=True)
+    calls: dict[tuple[str | None, ...], set[int]] = defaultdict(set)
+    kernel_ns: dict[tuple[str | None, ...], Counter[str]] = defaultdict(Counter)
     for name, part, line, kernel, call, ns in rows:
         key = (name, part, line, None if name else kernel)
-        calls.setdefault(key, set()).add(call)
-        times = kernel_ns.setdefault(key, {})
-        times[kernel] = times.get(kernel, 0) + ns
-    found = {
-        (each.op, each.dir, each.line, None if each.op else each.kernel): each
+        calls[key].add(call)
+        kernel_ns[key][kernel] += ns
+    assert {
+        (each.op, each.dir, each.line, None if each.op else each.kernel):
+            (each.calls, each.kernel, each.time_ns)
         for each in top_ops(net)
-    }
-    assert {key: each.calls for key, each in found.items()} == {
-        key: len(numbers) for key, numbers in calls.items()
-    }
-    assert {key: each.kernel for key, each in found.items()} == {
-        key: max(times, key=times.__getitem__) for key, times in kernel_ns.items()
-    }
-    assert {key: each.time_ns for key, each in found.items()} == {
-        key: sum(times.values()) for key, times in kernel_ns.items()
-    }
+    } == {
+        key: (len(calls[key]), max(times, key=times.__getitem__), sum(times.values()))
+        for key, times in kernel_ns.items()
+    }  # fmt: skip
 
 
 @pytest.mark.slow
@@ -183,11 +173,8 @@ def test_the_longest_rows_of_each_group_are_kept() -> None:
     ns = np.array([5, 9, 7, 7, 6])
     found = longest_rows(group, ns, KEYS, np.array([25, 9]), None, 5)
     assert (found.row_ids(("mm",)), found.row_ids(("relu",))) == ((3, 4, 5), (2,))
-
-
-def test_chosen_rows_keep_their_numbers() -> None:
-    rows = np.array([10, 20])
-    found = longest_rows(np.array([0, 0]), np.array([1, 2]), KEYS, np.array([3, 0]), rows, 30)
+    chosen = np.array([10, 20])
+    found = longest_rows(np.array([0, 0]), np.array([1, 2]), KEYS, np.array([3, 0]), chosen, 30)
     assert found.row_ids(("mm",)) == (21, 11)
 
 

@@ -30,56 +30,38 @@ def _serving(*texts: str) -> Source:
     return Source(Table(parse(net)), net)
 
 
+def _phases(source: Source, steps: tuple[int, int] | None = None) -> tuple[ServingPhase, ...]:
+    return serving_phases(find_steps(source.table.records, source.capture), steps)
+
+
+def _decoding(steps: int, us: int, tokens: int | None) -> ServingPhase:
+    return ServingPhase(
+        phase="decode", steps=steps, time_ns=us * US, tokens=tokens,
+        tokens_per_s=tokens and tokens / us * 1e6, padding_share=None,
+    )  # fmt: skip
+
+
 def test_steps_are_summed_by_serving_phase() -> None:
     """With their tokens, if all state them, and the rate."""
-    of = _serving(TEXTS[0], TEXTS[0])
-    assert serving_phases(find_steps(of.table.records, of.capture)) == (
+    assert _phases(_serving(TEXTS[0], TEXTS[0])) == (
         ServingPhase(
-            phase="prefill",
-            steps=2,
-            time_ns=150 * US,
-            tokens=32,
-            tokens_per_s=32 / 150e-6,
+            phase="prefill", steps=2, time_ns=150 * US, tokens=32, tokens_per_s=32 / 150e-6,
             padding_share=0.0,
         ),
-    )
+    )  # fmt: skip
     of = _serving(*TEXTS[1:])
-    found = find_steps(of.table.records, of.capture)
-    assert serving_phases(found) == (
-        ServingPhase(
-            phase="decode",
-            steps=3,
-            time_ns=250 * US,
-            tokens=None,
-            tokens_per_s=None,
-            padding_share=None,
-        ),
-    )
-    assert serving_phases(found, (2, 3)) == (
-        ServingPhase(
-            phase="decode",
-            steps=1,
-            time_ns=100 * US,
-            tokens=5,
-            tokens_per_s=50_000,
-            padding_share=None,
-        ),
-    )
+    assert _phases(of) == (_decoding(3, 250, None),)
+    assert _phases(of, (2, 3)) == (_decoding(1, 100, 5),)
 
 
 def test_padding_of_graphs_is_the_share_of_unrequested_tokens() -> None:
     """Two steps whose graphs compute 256 tokens each, for 192 and for 64."""
     text = "execute_256_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
-    source = _serving(text.format(192), text.format(64))
-    (total,) = serving_phases(find_steps(source.table.records, source.capture))
+    (total,) = _phases(_serving(text.format(192), text.format(64)))
     assert (total.tokens, total.padding_share) == (256, 0.5)
-    source = _serving(TEXTS[1], TEXTS[3])  # which do not say how large their graphs are
-    (total,) = serving_phases(find_steps(source.table.records, source.capture))
-    assert total.padding_share is None
 
 
 def test_rows_of_a_serving_step_are_of_its_phase() -> None:
-    """Whatever their direction."""
     table = with_steps(_serving(TEXTS[1], TEXTS[3]))
     phases = step_rows.phases(table)
     assert [phases.at(row) for row in range(2)] == ["decode", "decode"]
@@ -114,18 +96,14 @@ def test_groups_by_step_have_the_tokens_that_its_range_states() -> None:
 def test_groups_by_phase_have_the_tokens_of_all_their_steps() -> None:
     """As in the summary; unknown if one of the steps states none."""
     source = _serving(PREFILL, TEXTS[1], TEXTS[3])
-    of_summary = serving_phases(find_steps(source.table.records, source.capture))
+    of_summary = _phases(source)
     rows = _rows(_grouped(source, "phase"), "phase")
     assert rows == [("decode", 200_000, 8, 8 / 200e-6), ("prefill", 50_000, 16, 16 / 50e-6)]
     assert rows == sorted(
         (one.phase, one.time_ns, one.tokens, one.tokens_per_s) for one in of_summary
     )
-    assert _rows(_grouped(_serving(PREFILL, *TEXTS[1:]), "phase"), "phase")[0] == (
-        "decode",
-        300_000,
-        None,
-        None,
-    )
+    decode, _ = _rows(_grouped(_serving(PREFILL, *TEXTS[1:]), "phase"), "phase")
+    assert decode == ("decode", 300_000, None, None)
 
 
 def test_tokens_of_processes_are_those_of_the_step_where_all_state_the_same() -> None:
@@ -169,18 +147,14 @@ def test_guessed_steps_have_no_phase() -> None:
 
 
 def test_there_are_no_phases_without_a_serving_engine() -> None:
-    """Nor if its ranges have none."""
-    net = training(3)
-    assert serving_phases(find_steps(parse(net), net)) == ()
-    of = _serving("step[IDLE]", "step[IDLE]")
-    assert serving_phases(find_steps(of.table.records, of.capture)) == ()
+    assert _phases(_serving("step[IDLE]", "step[IDLE]")) == ()
     lone = capture([Work((5, 9), (1, 2))], ranges=[op("mm", (0, 3))])
-    assert serving_phases(find_steps(parse(lone), lone)) == ()
+    for net in (training(3), lone):
+        assert _phases(Source(Table(parse(net)), net)) == ()
 
 
 def test_a_step_with_an_impossible_number_hides_no_other() -> None:
     """Texts that differ only in numbers are decoded together; too long numbers are ignored."""
     impossible = TEXTS[1].replace("3", "3" * 19)
-    source = _serving(impossible, TEXTS[1])
-    (total,) = serving_phases(find_steps(source.table.records, source.capture))
+    (total,) = _phases(_serving(impossible, TEXTS[1]))
     assert (total.phase, total.steps, total.tokens) == ("decode", 1, 3)

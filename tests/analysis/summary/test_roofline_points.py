@@ -20,16 +20,11 @@ from tests.commands import run
 @pytest.mark.slow
 def test_the_measured_point_of_the_roofline(tmp_path: Path) -> None:
     """Twice the traffic is half the intensity; it is drawn beside the modelled point."""
-    counters, capture = (
-        product.counters(tmp_path / "ncu.csv"),
-        product.capture(tmp_path / "a.sqlite"),
-    )
-    target = tmp_path / "a.parquet"
-    run("parse", "-q", "--with", counters, capture, "-o", target)
+    target = product.parsed(tmp_path)
     (point,) = points(achieved(load(str(target)).table, None), 9)
     assert point.intensity == pytest.approx(product.FLOPS / product.MIN_BYTES)
     assert point.measured == pytest.approx(product.FLOPS / product.MIN_BYTES / 2)
-    (modelled,) = points(achieved(load(str(capture)).table, None), 9)
+    (modelled,) = points(achieved(load(str(tmp_path / "a.sqlite")).table, None), 9)
     assert modelled.measured is None
     assert run("roofline", "-q", target, "-o", tmp_path / "a.svg").code == 0
     assert "measured" in (tmp_path / "a.svg").read_text()
@@ -78,11 +73,8 @@ def test_a_point_has_its_line_and_efficiency(net: Path) -> None:
     )
     share = COLUMNS["eff"].values(table).to_pylist()
     for point in _chart(net).points:
-        rows = [
-            row
-            for row in range(len(names))
-            if (names[row], kernels[row]) == (point.op, point.kernel)
-        ]
+        rows = [row for row, name in enumerate(zip(names, kernels, strict=True))
+                if name == (point.op, point.kernel)]  # fmt: skip
         assert point.efficiency == pytest.approx(
             sum(share[row] * table.duration_ns[row] for row in rows)
             / sum(table.duration_ns[row] for row in rows) / 100
@@ -94,7 +86,6 @@ def test_a_point_has_its_line_and_efficiency(net: Path) -> None:
 
 
 def test_the_longest_come_first_and_are_kept(net: Path) -> None:
-    """--top N leaves the N of most time."""
     every = _chart(net).points
     assert [point.share for point in every] == sorted((p.share for p in every), reverse=True)
     assert _chart(net, limit=2).points == every[:2]

@@ -10,7 +10,6 @@ from tests.analysis.captures import US, Work, capture, table, trace, training
 
 
 def test_a_line_has_its_self_time_and_its_total() -> None:
-    """The line with most self time comes first."""
     found = source_lines(table(training(2)))
     lines = [(line.line, line.calls, line.time_ns, line.own_ns) for line in line_times(found)]
     assert lines == [
@@ -22,7 +21,6 @@ def test_a_line_has_its_self_time_and_its_total() -> None:
 
 
 def test_a_recursive_line_counts_once() -> None:
-    """A line that is twice on a stack has the row's time once."""
     stack = ("/a.py:3", "/a.py:3", "/a.py:7")
     net = capture([Work((5, 10), (2, 3))], ranges=[trace((1, 9), *stack)])
     lines = line_times(source_lines(table(net)))
@@ -30,7 +28,6 @@ def test_a_recursive_line_counts_once() -> None:
 
 
 def test_rows_without_a_line_are_counted_separately() -> None:
-    """A kernel outside of all traces."""
     found = source_lines(table(capture([Work((5, 10), (2, 3))])))
     assert (line_times(found), found.unknown_ns) == ((), 5)
 
@@ -56,7 +53,6 @@ def test_user_lines_leave_out_installed_libraries(
              "nsys2024.2-a100-pyprof-markers/net.sqlite"],
 )  # fmt: skip
 def test_self_times_of_real_captures_add_up(file: str, captures: Path) -> None:
-    """Every row counts for one line or as unknown."""
     whole = source.load(str(captures / file)).table
     found = source_lines(whole)
     own = sum(line.own_ns for line in line_times(found))

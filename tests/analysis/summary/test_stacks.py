@@ -24,7 +24,6 @@ def test_a_stack_ends_with_the_kernel_of_its_row(table: Table) -> None:
 
 
 def test_equal_stacks_are_one(table: Table) -> None:
-    """Three steps of the same work have the stacks of one."""
     found = stacks(table)
     assert len(set(found.distinct)) == len(found.distinct)
     assert {count.rows % 3 for count in sums(table).values()} == {0}

@@ -13,6 +13,7 @@ from pyprof.inputs.source import load
 from pyprof.records.merging import merge_sums
 from tests.analysis.answered import answered
 from tests.builders import Range, Work, nsys_db
+from tests.known import known
 
 
 def _sums(**changed: object) -> UseSums:
@@ -25,15 +26,11 @@ def _sums(**changed: object) -> UseSums:
 
 
 def test_means_are_over_steps_and_gpus() -> None:
-    use = step_use(_sums())
-    assert use is not None
+    """Without steps, over GPUs alone."""
+    use = known(step_use(_sums()))
     assert (use.step_count, use.gpu_count, use.span_ns, use.busy_ns) == (4, 2, 100, 25)
     assert use.idle_by_cause_ns == {"launch": 75}
-
-
-def test_without_steps_means_are_over_gpus() -> None:
-    use = step_use(_sums(steps=0))
-    assert use is not None
+    use = known(step_use(_sums(steps=0)))
     assert (use.step_count, use.span_ns) == (None, 400)
 
 
@@ -47,8 +44,7 @@ def test_chosen_steps_are_all_that_is_measured(tmp_path: Path) -> None:
     work = [Work("k", (at + 6000, at + 8000), (at + 10, at + 20)) for at in starts]
     ranges = [Range(f"step {n}", (at, at + 9000)) for n, at in enumerate(starts)]
     net = load(str(nsys_db(tmp_path / "a.sqlite", work, ranges)))
-    use = answered(net, "2:4").step
-    assert use is not None
+    use = known(answered(net, "2:4").step)
     assert (use.step_count, use.span_ns, use.busy_ns) == (2, 10_000, 2_000)
 
 
@@ -62,8 +58,7 @@ def test_two_ranks_have_the_mean_of_both(tmp_path: Path) -> None:
         ranges = [Range(f"step {n}", (n * 10_000, n * 10_000 + 9000)) for n in range(5)]
         sums.append(summarise(load(str(nsys_db(tmp_path / f"{rank}.sqlite", work, ranges)))))
     alone = [summary(each).step for each in sums]
-    both = summary(merge_sums(*sums)).step
-    assert both is not None
+    both = known(summary(merge_sums(*sums)).step)
     assert both.gpu_count == 2
     assert both.busy_ns == sum(each.busy_ns for each in alone if each) / 2
 
@@ -77,13 +72,14 @@ def test_without_a_reference_step_gains_are_shares_of_the_whole() -> None:
     assert (changed.gain_step_ns, changed.gain_share) == (None, 0.25)
 
 
+GAIN = Suggestion(
+    rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
+    predicted=None, evidence=(), once=False,
+)  # fmt: skip
+
+
 def test_gains_are_shares_of_the_reference_step() -> None:
     """Not of all the time between its first and its last occurrence, which also holds pauses."""
-    gain = Suggestion(
-        rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
-        predicted=None, evidence=(), once=False,
-    )  # fmt: skip
-    use = step_use(_sums())
-    assert use is not None
-    once = replace(gain, gain_step_ns=None, once=True)
-    assert gains_of(use, [gain, once]) == (replace(gain, gain_share=10 / use.span_ns), once)
+    use = known(step_use(_sums()))
+    once = replace(GAIN, gain_step_ns=None, once=True)
+    assert gains_of(use, [GAIN, once]) == (replace(GAIN, gain_share=10 / use.span_ns), once)

@@ -24,6 +24,14 @@ _FLOPS, _BYTES = 2 * _SIDE**3, 3 * 4 * _SIDE**2
 _PEAK = Override(peak_flops=10e12, peak_bandwidth=1e12)
 
 
+DECODING = ("step[EXTEND bs=1 toks=64]", "step[DECODE bs=3]", "step[DECODE bs=3]")
+"""A prefill step has more to compute than to move."""
+
+
+def _marks(*texts: str) -> list[Range]:
+    return [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
+
+
 def _calls(
     count: int, *more: Range, busy_us: int = 50, unknown: int = 0, name: str = SGEMM_A100
 ) -> schema.Capture:
@@ -60,16 +68,14 @@ def test_mfu_is_flops_over_time_and_peak() -> None:
 
 
 def test_only_the_time_in_steps_counts() -> None:
-    marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (1, 2)]
-    found = _of(_calls(3, *marks))
+    found = _of(_calls(3, *_marks("first", "step 1", "step 2")))
     assert found.wall_ns == 150 * US
     assert found.hardware_flops == 2 * _FLOPS
 
 
 def test_each_step_has_its_mfu() -> None:
     """None if the FLOPs of much of its time are unknown."""
-    marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (0, 1, 2)]
-    net = _calls(3, *marks, unknown=1)
+    net = _calls(3, *_marks("step 0", "step 1", "step 2"), unknown=1)
     usage = _of(net)
     loop_steps = find_steps(Table(parse(net), _PEAK).records, net)
     took = loop_steps.duration_ns.tolist()
@@ -94,34 +100,27 @@ def _node() -> list[Range]:
     ]
 
 
-def test_recomputation_in_a_step_counts_in_hfu_only() -> None:
-    again = _node()
+def test_recomputation_counts_in_hfu_only() -> None:
+    """Of the step that has it, and of the whole."""
     inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 95) * US)) for n in (0, 1)]
-    usage = _of(_calls(2, *marks, *again, inner))
+    usage = _of(_calls(2, *marks, *_node(), inner))
     first, second = usage.of_step(0, 50 * US), usage.of_step(1, 100 * US)
     assert first.mfu == first.hfu == pytest.approx(_FLOPS / 50e-6 / 10e12)
     assert second.mfu == 0
     assert second.hfu == pytest.approx(_FLOPS / 100e-6 / 10e12)
+    assert (usage.hardware_flops, usage.model_flops) == (2 * _FLOPS, _FLOPS)
+    assert usage.mfu == pytest.approx((usage.hfu or 0) / 2)
 
 
 def test_each_decode_step_has_its_mbu() -> None:
     """A prefill step has none; the mean of decode steps is that of the capture."""
-    texts = ["step[EXTEND bs=1 toks=64]", *["step[DECODE bs=3]"] * 2]
-    marks = [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
-    usage = _of(_calls(3, *marks))
+    usage = _of(_calls(3, *_marks(*DECODING)))
     shares = [usage.of_step(0, 50 * US), *(usage.of_step(n, 100 * US) for n in (1, 2))]
-    assert [each.mbu for each in shares] == [None, *[pytest.approx(_BYTES / 100e-6 / 1e12)] * 2]
-    assert usage.mbu == pytest.approx(shares[1].mbu)
-
-
-def test_recomputation_counts_in_hfu_and_not_in_mfu() -> None:
-    node = _node()
-    inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
-    found = _of(_calls(2, *node, inner))
-    assert found.hardware_flops == 2 * _FLOPS
-    assert found.model_flops == _FLOPS
-    assert found.mfu == pytest.approx((found.hfu or 0) / 2)
+    mbu = pytest.approx(_BYTES / 100e-6 / 1e12)
+    assert [each.mbu for each in shares] == [None, mbu, mbu]
+    assert usage.mbu == mbu
+    assert _of(_calls(3, *_marks(DECODING[0]))).mbu is None
 
 
 @pytest.mark.parametrize(
@@ -172,17 +171,6 @@ def test_the_peak_is_that_of_the_units_that_were_used() -> None:
     found = _of(_calls(2), Override())
     assert found.peak_flops == pytest.approx(19.5e12, rel=0.01)
     assert "fp32" in found.peak_flops_label
-
-
-def test_decode_steps_are_measured_against_the_memory() -> None:
-    """A prefill is not: it has more to compute than to move."""
-    marks = [
-        Range(text, (100 * n * US, (100 * n + 90) * US))
-        for n, text in enumerate(["step[EXTEND bs=1 toks=64]", *["step[DECODE bs=3]"] * 2])
-    ]
-    found = _of(_calls(3, *marks))
-    assert found.mbu == pytest.approx(2 * _BYTES / 200e-6 / 1e12)
-    assert _of(_calls(3, marks[0])).mbu is None
 
 
 def test_several_gpus_add_up() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from pyprof.inputs.source import load
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 from tests.builders import Range, Work, nsys_db
+from tests.known import known
 
 ROWS = (Finding(what="linear", line="net.py:3", detail="", count=4, time_ns=900, row_ids=(7, 9)),)
 LAUNCHES = Suggestion(
@@ -57,18 +59,21 @@ def use(*, busy: float, span: float = 10e6, communication: float = 0, copies: fl
     )
 
 
-def about(subject: str, answer: Summary) -> Statement | None:
-    return next((each for each in verdict(answer) if each.about == subject), None)
-
-
-def bound(answer: Summary) -> Statement:
-    found = about("bound", answer)
-    assert found is not None
+def about(subject: str, answer: Summary) -> Statement:
+    (found,) = (each for each in verdict(answer) if each.about == subject)
     return found
 
 
+def silent_about(subject: str, answer: Summary) -> bool:
+    return not any(each.about == subject for each in verdict(answer))
+
+
+def bound(answer: Summary, step: StepUse, **changed: object) -> Statement:
+    return about("bound", replace(answer, step=step, **changed))  # type: ignore[arg-type]
+
+
 def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) -> None:
-    found = bound(replace(answer, step=use(busy=2e6, launch=6e6, host=2e6), advice=(LAUNCHES,)))
+    found = bound(answer, use(busy=2e6, launch=6e6, host=2e6), advice=(LAUNCHES,))
     assert found.text == "GPU idle 80 % of a 10.0 ms step: the host launches too slowly (6.00 ms)."
     assert (found.subject, found.time_ns, found.share) == ("launch", 8e6, 0.8)
     assert found.evidence == ROWS
@@ -76,20 +81,20 @@ def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) ->
 
 def test_a_file_without_waits_for_the_gpu_says_so(answer: Summary) -> None:
     unsure = replace(use(busy=2e6, launch=8e6), waits_known=False)
-    found = bound(replace(answer, step=unsure, advice=(LAUNCHES,)))
+    found = bound(answer, unsure, advice=(LAUNCHES,))
     assert found.text.endswith("(8.00 ms); this file lacks waits for the GPU, which count as such.")
 
 
 def test_without_advice_the_rows_that_came_late_are_the_evidence(answer: Summary) -> None:
     (device,) = answer.devices or ()
     device = replace(device, idle_by_cause_ns={"queue": 80})
-    found = bound(replace(answer, step=use(busy=2e6, queue=8e6), advice=(), devices=(device,)))
+    found = bound(answer, use(busy=2e6, queue=8e6), advice=(), devices=(device,))
     assert found.text.endswith("as behind work that was not recorded (8.00 ms).")
     assert [(each.what, each.row_ids) for each in found.evidence] == [("idle: queue", (5, 3))]
 
 
 def test_a_gpu_that_is_mainly_busy_is_not_called_idle(answer: Summary) -> None:
-    found = bound(replace(answer, step=use(busy=6e6, launch=4e6), advice=(LAUNCHES,)))
+    found = bound(answer, use(busy=6e6, launch=4e6), advice=(LAUNCHES,))
     assert found.text == (
         "GPU busy 60 % of a 10.0 ms step, but idle 40 % of it:"
         " the host launches too slowly (4.00 ms)."
@@ -106,59 +111,58 @@ def test_a_gpu_that_is_mainly_busy_is_not_called_idle(answer: Summary) -> None:
 def test_the_article_fits_the_number_as_it_is_read(
     answer: Summary, span_ns: float, words: str
 ) -> None:
-    assert words in bound(replace(answer, step=use(busy=span_ns, span=span_ns))).text
+    assert words in bound(answer, use(busy=span_ns, span=span_ns)).text
 
 
 def test_a_second_cause_is_named_if_it_takes_half_as_long(answer: Summary) -> None:
-    found = bound(replace(answer, step=use(busy=2e6, launch=5e6, host=3e6), advice=(LAUNCHES,)))
+    found = bound(answer, use(busy=2e6, launch=5e6, host=3e6), advice=(LAUNCHES,))
     assert found.text.endswith("(5.00 ms); the host does something other than launching (3.00 ms).")
 
 
-def test_little_idle_time_is_no_bottleneck(answer: Summary) -> None:
-    found = bound(replace(answer, step=use(busy=9e6, launch=1e6)))
+LOADING = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6)
+
+
+@pytest.mark.parametrize(
+    ("step", "advice"),
+    [
+        (use(busy=9e6, launch=1e6), ()),
+        (use(busy=9.5e6, host=0.5e6), (LOADING,)),
+        (use(busy=9.8e6, launch=0.2e6, communication=0.3e6), ()),
+        (use(busy=9.8e6, launch=0.2e6, copies=0.3e6), ()),
+    ],
+    ids=["idle", "data, while the GPU had work", "overlapped communication", "overlapped copies"],
+)
+def test_what_takes_little_time_is_no_bottleneck(
+    answer: Summary, step: StepUse, advice: tuple[Suggestion, ...]
+) -> None:
+    found = bound(answer, step, advice=advice)
     assert found.subject == "kernels"
-    assert found.text.startswith("GPU busy 90 % of a 10.0 ms step: ")
+    assert found.text.startswith(f"GPU busy {step.busy_ns / 1e5:.0f} % of a 10.0 ms step: ")
 
 
 def test_time_in_ranges_of_data_loading_is_a_cause_of_its_own(answer: Summary) -> None:
-    ranges = (replace(ROWS[0], row_ids=()),)
-    loading = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6, evidence=ranges)
-    found = bound(replace(answer, step=use(busy=5e6, host=5e6), advice=(loading,)))
+    loading = replace(LOADING, evidence=(replace(ROWS[0], row_ids=()),))
+    found = bound(answer, use(busy=5e6, host=5e6), advice=(loading,))
     assert found.evidence == (replace(ROWS[0], row_ids=(5, 3)),)
     assert found.subject == "loading"
     assert "the next batch is not ready (4.00 ms)" in found.text
 
 
 @pytest.mark.slow
-def test_a_gpu_that_had_work_meanwhile_did_not_wait_for_data(answer: Summary) -> None:
-    loading = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6)
-    found = bound(replace(answer, step=use(busy=9.5e6, host=0.5e6), advice=(loading,)))
-    assert found.subject == "kernels"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", ["communication", "copies"])
-def test_exposed_work_is_named(answer: Summary, what: str) -> None:
-    rule = {"communication": "communication", "copies": "exposed_copies"}[what]
-    advice = (replace(LAUNCHES, rule=rule),)
-    exposed = {what: 3e6}
-    found = bound(replace(answer, step=use(busy=9.8e6, launch=0.2e6, **exposed), advice=advice))
+@pytest.mark.parametrize(
+    ("what", "rule"), [("communication", "communication"), ("copies", "exposed_copies")]
+)
+def test_exposed_work_is_named(answer: Summary, what: str, rule: str) -> None:
+    step = use(busy=9.8e6, launch=0.2e6, **{what: 3e6})
+    found = bound(answer, step, advice=(replace(LAUNCHES, rule=rule),))
     assert found.subject == what
     assert "98 % of a 10.0 ms step, but" in found.text
     assert "30 % of it (3.00 ms)" in found.text
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("what", ["communication", "copies"])
-def test_overlapped_work_is_no_bottleneck(answer: Summary, what: str) -> None:
-    exposed = {what: 0.3e6}
-    found = bound(replace(answer, step=use(busy=9.8e6, launch=0.2e6, **exposed)))
-    assert found.subject == "kernels"
-
-
 def test_kernels_are_bound_by_what_bounds_most_of_their_time(answer: Summary) -> None:
     ops = (_op("mm", 0.7, "compute"), _op("relu", 0.3, "memory"))
-    found = bound(replace(answer, step=use(busy=10e6), ops=ops))
+    found = bound(answer, use(busy=10e6), ops=ops)
     assert found.text == "GPU busy 100 % of a 10.0 ms step: arithmetic bounds 70 % of GPU time."
     assert [each.what for each in found.evidence] == ["mm"]
 
@@ -166,19 +170,15 @@ def test_kernels_are_bound_by_what_bounds_most_of_their_time(answer: Summary) ->
 @pytest.mark.slow
 def test_unknown_bounds_are_not_guessed(answer: Summary) -> None:
     ops = (_op("mm", 0.7, None), _op("relu", 0.3, "memory"))
-    found = bound(replace(answer, step=use(busy=10e6), ops=ops, families_ns={}))
+    found = bound(answer, use(busy=10e6), ops=ops, families_ns={})
     assert found.text.endswith("its kernels bound the work.")
 
 
 @pytest.mark.slow
-def test_without_times_idle_time_is_not_mentioned(answer: Summary) -> None:
-    assert about("bound", replace(answer, step=None)) is None
-
-
-@pytest.mark.slow
-def test_for_chosen_rows_idle_time_is_not_mentioned(answer: Summary) -> None:
+def test_without_times_or_for_chosen_rows_idle_time_is_not_mentioned(answer: Summary) -> None:
+    assert silent_about("bound", replace(answer, step=None))
     chosen = ChosenRows("tc=0", 1, 2, 1, 2)
-    assert about("bound", replace(answer, step=use(busy=1e6, host=9e6), chosen=chosen)) is None
+    assert silent_about("bound", replace(answer, step=use(busy=1e6, host=9e6), chosen=chosen))
 
 
 def test_with_blocking_launches_idle_time_is_not_mentioned(tmp_path: Path) -> None:
@@ -193,8 +193,7 @@ def test_a_step_lasts_from_the_gpus_end_of_the_one_before(tmp_path: Path) -> Non
     work = [Work("k", (at + 6000, at + 8000), (at + 10, at + 20)) for at in starts]
     work[0] = replace(work[0], at=(6000, 38_000))
     ranges = [Range(f"step {n}", (at, at + 9000)) for n, at in enumerate(starts)]
-    found = answered(load(str(nsys_db(tmp_path / "a.sqlite", work, ranges)))).step
-    assert found is not None
+    found = known(answered(load(str(nsys_db(tmp_path / "a.sqlite", work, ranges)))).step)
     assert (found.step_count, found.gpu_count) == (4, 1)
     assert found.span_ns == pytest.approx(10_000)
     assert found.busy_ns == pytest.approx(2_000)
@@ -206,76 +205,58 @@ def test_a_step_lasts_from_the_gpus_end_of_the_one_before(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_the_top_line_is_named_with_its_rows(answer: Summary) -> None:
     found = about("top", answer)
-    assert found is not None
     assert found.subject == answer.lines[0].line
     assert all(each.row_ids for each in found.evidence)
 
 
-def test_without_lines_the_top_op_is_named(answer: Summary) -> None:
-    found = about("top", replace(answer, lines=(), ops=(_op("mm", 0.7, None, line=None),)))
-    assert found is not None
-    assert found.text == "Top op mm: 70 % of GPU time."
-
-
-def test_without_ops_the_kernel_and_its_range_are_named(answer: Summary) -> None:
-    op = replace(_op("", 0.7, None, line=None), op=None, kernel="sgemm", range="attention")
-    found = about("top", replace(answer, lines=(), ops=(op,)))
-    assert found is not None
-    assert found.text == "Top kernel sgemm: 70 % of GPU time (in attention)."
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [("[CUDA_memcpy_HtoD]", "Top copy [CUDA"), ("[CUDA_graph_4]", "Top CUDA graph [CUDA"),
-     ("[CUDA_memset]", "Top fill [CUDA"), ("relu_kernel", "Top kernel relu_kernel")],
+    ("named", "words"),
+    [
+        ({"op": "mm"}, "Top op mm: 70 % of GPU time."),
+        ({"kernel": "sgemm", "range": "attention"},
+         "Top kernel sgemm: 70 % of GPU time (in attention)."),
+        ({"kernel": "relu_kernel"}, "Top kernel relu_kernel: 70 % of GPU time."),
+        ({"kernel": "[CUDA_memcpy_HtoD]"}, "Top copy [CUDA"),
+        ({"kernel": "[CUDA_memset]"}, "Top fill [CUDA"),
+        ({"kernel": "[CUDA_graph_4]"}, "Top CUDA graph [CUDA"),
+    ],
+    ids=["op", "kernel in a range", "kernel", "copy", "fill", "graph"],
 )  # fmt: skip
-def test_a_copy_is_not_called_a_kernel(answer: Summary, name: str, words: str) -> None:
-    work = replace(_op("", 0.9, None, line=None), op=None, kernel=name)
-    found = about("top", replace(answer, ops=(work,), lines=()))
-    assert found is not None
-    assert found.text.startswith(words)
+def test_without_lines_the_top_op_or_kernel_is_named(
+    answer: Summary, named: dict[str, str], words: str
+) -> None:
+    op = replace(_op("", 0.7, None, line=None), **{"op": None, **named})  # type: ignore[arg-type]
+    assert about("top", replace(answer, lines=(), ops=(op,))).text.startswith(words)
 
 
 def test_the_largest_gain_of_the_loop_has_its_share(answer: Summary) -> None:
     once = replace(LAUNCHES, rule="allocation", gain_ns=9_000_000, gain_step_ns=None, once=True)
     found = about("gain", replace(answer, advice=(LAUNCHES, once)))
-    assert found is not None
     assert found.text == "Largest gain, up to 5.00 ms a step (50 %): use CUDA graphs."
     assert found.evidence == ROWS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.001, None])
-def test_a_gain_that_is_small_or_unknown_is_no_line_of_the_verdict(
-    answer: Summary, share: float | None
+@pytest.mark.parametrize("changed", [{"gain_share": 0.001}, {"gain_share": None}, {"evidence": ()}])
+def test_a_small_or_unknown_gain_or_one_without_evidence_is_no_line_of_the_verdict(
+    answer: Summary, changed: dict[str, Any]
 ) -> None:
-    assert about("gain", replace(answer, advice=(replace(LAUNCHES, gain_share=share),))) is None
+    assert silent_about("gain", replace(answer, advice=(replace(LAUNCHES, **changed),)))
 
 
-@pytest.mark.slow
-def test_advice_without_evidence_is_no_line_of_the_verdict(answer: Summary) -> None:
-    assert about("gain", replace(answer, advice=(replace(LAUNCHES, evidence=()),))) is None
-
-
-@pytest.mark.slow
-def test_a_gpu_without_a_name_is_asked_for(answer: Summary) -> None:
+def test_a_gpu_is_asked_for_if_it_has_no_name(answer: Summary) -> None:
     found = about("missing", replace(answer, peaks=()))
-    assert found is not None
     assert found.subject == "gpu"
     assert "--gpu NAME" in found.text
-
-
-def test_a_named_gpu_is_not_asked_for(answer: Summary) -> None:
-    known = KnownCost("GPU", 100, 1.0, 1.0, ())
     assert answer.peaks
-    assert about("missing", replace(answer, known_cost=known)) is None
+    cost = KnownCost("GPU", 100, 1.0, 1.0, ())
+    assert silent_about("missing", replace(answer, known_cost=cost))
 
 
 def test_costs_unknown_for_much_of_the_time_have_a_remedy(answer: Summary) -> None:
     unknown = (UnknownCost("shapes not recorded", 80, 3),)
     found = about("missing", replace(answer, known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown)))
-    assert found is not None
     assert found.text == (
         "Costs unknown for 80 % of GPU time (shapes not recorded): capture with pyprof capture,"
         " or with record_shapes=True."
@@ -286,9 +267,7 @@ def test_costs_unknown_for_much_of_the_time_have_a_remedy(answer: Summary) -> No
 def test_for_other_libraries_no_call_of_pyprof_is_proposed(answer: Summary) -> None:
     unknown = (UnknownCost("only ranges, no op", 80, 3),)
     cupy = replace(answer, library="CuPy", known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown))
-    found = about("missing", cupy)
-    assert found is not None
-    assert found.text == (
+    assert about("missing", cupy).text == (
         "Costs unknown for 80 % of GPU time: PyProf knows ops of PyTorch, and this is CuPy."
     )
 
@@ -316,9 +295,10 @@ def test_guessed_steps_with_little_of_the_time_are_no_reference(tmp_path: Path) 
     answer = answered(load(str(nsys_db(tmp_path / "a.sqlite", work))))
     assert answer.steps.guessed
     assert answer.steps.averaged_count
-    assert answer.step is not None
-    assert answer.step.step_count is None
-    assert bound(answer).text.startswith("GPU idle 100 % of 1.00 s: the host does something other")
+    step = known(answer.step)
+    assert step.step_count is None
+    found = bound(answer, step)
+    assert found.text.startswith("GPU idle 100 % of 1.00 s: the host does something other")
 
 
 def test_a_one_time_gain_comes_with_the_largest_recurring_one(answer: Summary) -> None:
@@ -327,9 +307,7 @@ def test_a_one_time_gain_comes_with_the_largest_recurring_one(answer: Summary) -
     guessed = replace(use(busy=1e6, launch=9e6), step_count=None)
     both = replace(answer, step=guessed, advice=(LAUNCHES, once))
     found = about("gain", both)
-    assert found is not None
     assert found.text.startswith("Largest gain, up to 9.00 ms, once (90 %): load less.")
     assert found.text.endswith(": use CUDA graphs.")
     alone = about("gain", replace(both, advice=(replace(LAUNCHES, gain_share=0.02), once)))
-    assert alone is not None
     assert "What recurs" not in alone.text

@@ -27,7 +27,6 @@ def _held(found: Intervals) -> set[int]:
 def test_set_operations_agree_with_sets_of_instants(
     one: list[tuple[int, int]], other: list[tuple[int, int]]
 ) -> None:
-    """Union, intersection and difference."""
     a, b = _set(one), _set(other)
     assert _held(a | b) == _instants(one) | _instants(other)
     assert _held(a & b) == _instants(one) & _instants(other)
@@ -39,7 +38,6 @@ def test_set_operations_agree_with_sets_of_instants(
 def test_intervals_are_sorted_and_do_not_touch(
     one: list[tuple[int, int]], other: list[tuple[int, int]]
 ) -> None:
-    """Every result is in this one normal form."""
     for found in (_set(one), _set(one) & _set(other), _set(one) - _set(other)):
         assert (found.start < found.end).all()
         assert (found.end[:-1] < found.start[1:]).all()
@@ -49,7 +47,6 @@ def test_intervals_are_sorted_and_do_not_touch(
 def test_the_complement_is_what_is_left(
     bounds: list[tuple[int, int]], start: int, end: int
 ) -> None:
-    """Between two instants, a set and its complement cover everything once."""
     found = complement(_set(bounds), start, end)
     assert _held(found) == set(range(start, end)) - _instants(bounds)
 
@@ -58,7 +55,6 @@ def test_the_complement_is_what_is_left(
 def test_inside_is_the_length_of_each_intersection(
     bounds: list[tuple[int, int]], windows: list[tuple[int, int]]
 ) -> None:
-    """For many windows at once."""
     ordered = [(min(pair), max(pair)) for pair in windows]
     start, end = (np.array([pair[place] for pair in ordered], np.int64) for place in (0, 1))
     expected = [len(_instants(bounds) & set(range(*pair))) for pair in ordered]
@@ -69,7 +65,6 @@ def test_inside_is_the_length_of_each_intersection(
 def test_intervals_that_touch_a_time_are_returned_whole(
     bounds: list[tuple[int, int]], one: int, other: int
 ) -> None:
-    """And no others."""
     start, end = sorted((one, other))
     every = _set(bounds)
     pairs = zip(every.start.tolist(), every.end.tolist(), strict=True)

@@ -26,7 +26,6 @@ def _run(names: str, pause_after: str) -> Records:
 
 @pytest.mark.parametrize("count", [4, 7])
 def test_a_period_that_repeats_is_the_step(count: int) -> None:
-    """Four kernels in constant order."""
     found = known(repetition(run := _run("abcc" * count, "z"), launched(run)))
     origin, start, end = found
     assert origin == "repetition of 4 kernels"
@@ -34,11 +33,11 @@ def test_a_period_that_repeats_is_the_step(count: int) -> None:
     assert len(start) >= count - 1
 
 
-def test_few_repetitions_prove_nothing() -> None:
-    run = _run("abcd" * 2, "d")
-    assert repetition(run, launched(run)) is None
-
-
-def test_kernels_without_a_period_are_no_steps() -> None:
-    run = _run("abcdefghijklmnop", "z")
+@pytest.mark.parametrize(
+    ("names", "pause_after"),
+    [("abcd" * 2, "d"), ("abcdefghijklmnop", "z")],
+    ids=["a few repetitions", "no period"],
+)
+def test_what_hardly_repeats_is_no_step(names: str, pause_after: str) -> None:
+    run = _run(names, pause_after)
     assert repetition(run, launched(run)) is None

@@ -1,5 +1,6 @@
 """Steps: from ranges, from the optimizer, from repetition; warm-up; choosing."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +44,15 @@ def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:
     ]
 
 
+def _steps_of(work: Sequence[Work], ranges: Sequence[Range] = (), api: Sequence[Api] = ()) -> Steps:
+    net = capture(work, api, ranges)
+    return find_steps(parse(net), net)
+
+
+def _of_a_range(text: str) -> Steps:
+    return _steps_of([Work((20, 30), (12, 14))], [Range(text, (10, 20))])
+
+
 def test_ranges_that_name_iterations_are_steps() -> None:
     """A row belongs to the step that launched it; the outermost ranges count."""
     net = training(4)
@@ -57,8 +67,7 @@ def test_pyprof_step_ends_a_step() -> None:
     launches = [0, 10, 20, 30, 40, 50]
     work = [Work((at * US, (at + 5) * US), (at * US, (at + 1) * US), GEMM) for at in launches]
     ends = [Range("pyprof.step", (at * US - 10, at * US)) for at in (15, 35)]
-    net = capture(work, ranges=[*ends, Range("step 0", (0, 60 * US))])
-    found = find_steps(parse(net), net)
+    found = _steps_of(work, [*ends, Range("step 0", (0, 60 * US))])
     assert (found.origin, found.of_row.tolist()) == ("pyprof.step", [0, 0, 1, 1, -1, -1])
 
 
@@ -74,17 +83,16 @@ def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
     """Stopped after step 0 and started 9 ms later: the next step is measured like the first."""
     first, second = one_step(0, "step 0"), one_step(10_000 * US, "step 1")
     api = [*first[1], *_paused(300, 9_400), *second[1]]
-    net = capture(first[0] + second[0], api, first[2] + second[2])
-    assert find_steps(parse(net), net).duration_ns.tolist() == [222 * US] * 2
+    found = _steps_of(first[0] + second[0], first[2] + second[2], api)
+    assert found.duration_ns.tolist() == [222 * US] * 2
 
 
 def test_a_step_does_not_reach_over_a_pause() -> None:
     """Work launched before it, after the last optimizer's step, is in no step."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 900)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 820, 906)]
-    net = capture(work, [Api("cudaProfilerStop", (190, 200)), Api("cudaProfilerStart", (800, 801))],
-                  ranges)  # fmt: skip
-    found = find_steps(parse(net), net)
+    pause = [Api("cudaProfilerStop", (190, 200)), Api("cudaProfilerStart", (800, 801))]
+    found = _steps_of(work, ranges, pause)
     assert found.of_row.tolist() == [0, 0, MISSING, 1, 1]
     assert found.start_ns.tolist() == [15, 815]
     assert found.duration_ns.tolist() == [95, 95]
@@ -115,18 +123,21 @@ def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
 @pytest.mark.parametrize(
     "text",
     ["step 3", "Iteration 12", "iter_7", "ProfilerStep#4", "batch=3", "train_step 5", "layer:step",
-     "training step: 9", "batch"],
+     "training step: 9", "batch", "[pl][profile]run_training_batch", "training_step", "train_iter",
+     "DeepSpeedEngine.train_batch"],
 )  # fmt: skip
 def test_ranges_with_names_of_iterations_are_steps(text: str) -> None:
-    """As people and tools call them."""
-    net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
-    assert len(find_steps(parse(net), net)) == 1
+    """As people and training frameworks call them, with a number or without."""
+    assert len(_of_a_range(text)) == 1
 
 
-def test_steps_by_annotations_with_a_colon() -> None:
-    """They have the user's name."""
-    net = capture([Work((20, 30), (12, 14))], ranges=[Range(encode_layer("step: 3"), (10, 20))])
-    assert find_steps(parse(net), net).origin == 'ranges "layer:step: N"'
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(encode_layer("step: 3"), "layer:step: N"), ("step 3, op_id = 17", "step N")],
+    ids=["an annotation", "a number that emit_nvtx adds"],
+)
+def test_a_range_s_steps_have_its_name_without_the_number(text: str, name: str) -> None:
+    assert _of_a_range(text).origin == f'ranges "{name}"'
 
 
 @pytest.mark.parametrize(
@@ -134,14 +145,7 @@ def test_steps_by_annotations_with_a_colon() -> None:
 )
 def test_similar_names_are_no_steps(text: str) -> None:
     """An op called batch_norm is no batch."""
-    net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
-    assert len(find_steps(parse(net), net)) == 0
-
-
-def test_a_number_that_emit_nvtx_adds_is_no_part_of_a_name() -> None:
-    """It numbers user ranges, too."""
-    net = capture([Work((20, 30), (12, 14))], ranges=[Range("step 3, op_id = 17", (10, 20))])
-    assert find_steps(parse(net), net).origin == 'ranges "step N"'
+    assert len(_of_a_range(text)) == 0
 
 
 def test_optimizer_steps_end_steps() -> None:
@@ -149,8 +153,7 @@ def test_optimizer_steps_end_steps() -> None:
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]
     ranges += [Range("Optimizer.step#SGD.step", (at, at + 5)) for at in range(50, 350, 20)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250, 320)]
-    net = capture(work, ranges=ranges)
-    found = find_steps(parse(net), net)
+    found = _steps_of(work, ranges)
     assert (found.origin, found.end_ns.tolist()) == ("Optimizer.step", [110, 210, 310])
     assert found.of_row.tolist() == [0, 0, 1, 2, MISSING]
 
@@ -163,8 +166,7 @@ def test_of_optimizers_that_step_as_often_the_last_ends_the_step(names: tuple[st
         for at in (100, 200, 300) for place, name in enumerate(names)
     ]  # fmt: skip
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 156, 206, 256, 306, 356)]
-    net = capture(work, ranges=ranges)
-    assert find_steps(parse(net), net).of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
+    assert _steps_of(work, ranges).of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
 
 
 def test_optimizer_rows_end_steps_in_records() -> None:
@@ -201,14 +203,8 @@ def test_kernels_that_repeat_are_steps(periods: int) -> None:
 
 
 def test_initialisation_is_in_no_step() -> None:
-    """It does not repeat."""
     before = [Work((n * US, n * US + 500), (n * US, n * US + 100), f"init_{n}") for n in range(7)]
-    moved = [
-        Work((w.at[0] + 20 * US, w.at[1] + 20 * US), (w.call[0] + 20 * US, w.call[1] + 20 * US),
-             w.name)
-        for w in _loop(6) if w.call
-    ]  # fmt: skip
-    found = find_steps(records(capture([*before, *moved])))
+    found = find_steps(records(capture([*before, *(_moved(w, 20 * US) for w in _loop(6))])))
     assert found.of_row.tolist() == [MISSING] * 7 + [n for n in range(6) for _ in range(5)]
 
 
@@ -278,8 +274,7 @@ def test_ranges_without_launches_are_no_steps() -> None:
     """Such as a loop that only loads data: the optimizer's steps count then."""
     ranges = [Range(f"step {n}", (at, at + 9)) for n, at in enumerate((0, 200, 400))]
     ranges += [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 300)]
-    net = capture([Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 306)], ranges=ranges)
-    found = find_steps(parse(net), net)
+    found = _steps_of([Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 306)], ranges)
     assert (found.origin, found.of_row.tolist()) == ("Optimizer.step", [0, 0, 1])
 
 
@@ -322,8 +317,7 @@ def _with_first(first: int) -> Steps:
     work = [Work((0, first), (0, 1))]
     work += [Work((first + 100 * n, first + 100 * n + 100), (first + 100 * n, first + 100 * n + 1))
              for n in range(5)]  # fmt: skip
-    net = capture(work, ranges=ranges)
-    return find_steps(parse(net), net)
+    return _steps_of(work, ranges)
 
 
 def test_slow_leading_steps_are_warm_up() -> None:
@@ -343,7 +337,6 @@ def test_steps_are_chosen_by_slices_or_numbers(text: str, expected: tuple[int, i
 
 @pytest.mark.parametrize("text", ["10:", "10", "-11", "5:5", "7:3", "x", "1:y", "1.5", "", "2:3:4"])
 def test_an_invalid_choice_of_steps_raises(text: str) -> None:
-    """With the steps that exist."""
     with pytest.raises(ValueError, match=r"there are 10|write 3:"):
         choose(text, 10)
 
@@ -356,18 +349,12 @@ def test_choosing_without_steps_says_how_to_mark_them() -> None:
 def test_each_process_steps_on_its_own_clock() -> None:
     """The clocks of two ranks' hosts differ: the nth step is of both, and as long as the slower."""
     skew, slower = 10_000_000 * US, 3
-    first, second = (
-        [
-            Work(
-                tuple(at * times + begin for at in w.at),  # type: ignore[arg-type]
-                tuple(at * times + begin for at in w.call or ()),  # type: ignore[arg-type]
-                w.name,
-                pid=pid,
-            )
-            for w in _loop(5)
-        ]
-        for pid, begin, times in ((1, 0, 1), (2, skew, slower))
-    )
+    first = _loop(5)
+    second = [
+        replace(w, pid=2, at=(skew + slower * w.at[0], skew + slower * w.at[1]),
+                call=w.call and (skew + slower * w.call[0], skew + slower * w.call[1]))
+        for w in first
+    ]  # fmt: skip
     alone = [find_steps(records(capture(work, pids=2))) for work in (first, second)]
     both = find_steps(records(capture([*first, *second], pids=2)))
     assert both.origin == alone[0].origin
@@ -394,61 +381,39 @@ def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> Non
     work = _loop(30)
     ends = [0, 1000 * US, 2000 * US, 3000 * US]
     ranges = [Range(text, pair) for text, pair in zip(texts, pairwise(ends), strict=True)]
-    net = capture(work, ranges=[Range("ProfilerStep#1", (0, 3000 * US)), *ranges])
-    found = find_steps(parse(net), net)
+    found = _steps_of(work, [Range("ProfilerStep#1", (0, 3000 * US)), *ranges])
     assert (len(found), found.kind, found.guessed) == (3, "ranges", False)
     assert found.texts == texts
     assert sorted({*found.of_row.tolist()}) == [0, 1, 2]
 
 
+_NOW_CALLED = tuple(f"gpu_model_runner: {name}" for name in ("preprocess", "forward", "sample"))
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("names", "are_steps"),
     [
-        *("[pl][profile]run_training_batch", "training_step", "train_iter"),
-        "DeepSpeedEngine.train_batch",
+        (_NOW_CALLED, True),
+        (("Preprocess", "Forward", "Bookkeep"), True),
+        (("Preprocess", "Forward", "Sample"), False),
     ],
+    ids=["now", "before, by plain words", "without the word that nobody else uses"],
 )
-def test_ranges_of_training_frameworks_are_steps(text: str) -> None:
-    """Those of Lightning, Hugging Face and DeepSpeed have no number."""
-    ranges = [Range(text, (at * 1000 * US, (at + 1) * 1000 * US)) for at in range(3)]
-    net = capture(_loop(30), ranges=ranges)
-    assert len(find_steps(parse(net), net)) == 3
-
-
-def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
+def test_a_step_of_vllm_lasts_until_its_next_model_run(
+    names: tuple[str, ...], *, are_steps: bool
+) -> None:
     """Its ranges cover parts of the step."""
-    parts = [("preprocess", 0), ("forward", 100), ("sample", 700)]
-    ranges = [
-        Range(f"gpu_model_runner: {name}", ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
-        for n in range(3)
-        for name, at in parts
-    ]
-    net = capture(_loop(29), ranges=ranges)
-    found = find_steps(parse(net), net)
-    assert found.origin == 'ranges "gpu_model_runner: preprocess"'
-    assert found.start_ns.tolist() == [0, 1000 * US, 2000 * US]
-
-
-@pytest.mark.parametrize("bookkeeping", [True, False])
-def test_vllm_once_called_the_parts_of_a_step_by_plain_words(*, bookkeeping: bool) -> None:
-    """They count only with the one that nobody else uses."""
-    parts = [("Preprocess", 0), ("Forward", 100), ("Bookkeep" if bookkeeping else "Sample", 700)]
-    ranges = [
-        Range(name, ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
-        for n in range(3)
-        for name, at in parts
-    ]
-    net = capture(_loop(29), ranges=ranges)
-    found = find_steps(parse(net), net)
-    assert (found.origin == 'ranges "Preprocess"') == bookkeeping
-    assert (found.start_ns.tolist() == [0, 1000 * US, 2000 * US]) == bookkeeping
+    begins = zip(names * 3, (at + n for n in (0, 1000, 2000) for at in (0, 100, 700)), strict=True)
+    ranges = [Range(name, (at * US, (at + 90) * US)) for name, at in begins]
+    found = _steps_of(_loop(29), ranges)
+    assert (found.origin == f'ranges "{names[0]}"') == are_steps
+    assert (found.start_ns.tolist() == [0, 1000 * US, 2000 * US]) == are_steps
 
 
 def test_repetitions_within_one_graph_launch_are_no_steps() -> None:
     """They are layers, launched at one instant."""
     work = [replace(w, call=(0, 2 * US), api="cudaGraphLaunch") for w in _loop(8)]
-    net = capture(work)
-    assert not len(find_steps(parse(net), net))
+    assert not len(_steps_of(work))
 
 
 @pytest.mark.slow

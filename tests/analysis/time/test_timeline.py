@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from pyprof.analysis.time.timeline import (
     COMPUTE,
     COPY,
     DeviceTime,
+    Timeline,
     activity_classes,
     streams,
     timeline,
@@ -79,9 +80,12 @@ def test_streams_come_in_order_each_with_its_rows(
         assert each.rows.tolist() == [row for row, other in enumerate(keys) if other == key]
 
 
-def _only(work: list[Work]) -> DeviceTime:
-    found = known(timeline(records(capture(work))))
-    (device,) = found.devices
+def _timeline(work: list[Work], api: Sequence[Api] = (), pids: int = 1) -> Timeline:
+    return known(timeline(records(capture(work, api, pids=pids))))
+
+
+def _only(work: list[Work], api: Sequence[Api] = ()) -> DeviceTime:
+    (device,) = _timeline(work, api).devices
     return device
 
 
@@ -151,43 +155,31 @@ def _moved(work: Work, by: int) -> Work:
 def test_work_that_ran_on_leaves_no_pause() -> None:
     """Launched before the stop at 50, it ends after the start at 100."""
     work = [Work((10, 110), (5, 8)), Work((130, 140), (105, 108))]
-    net = capture(work, [Api("cudaProfilerStop", (40, 50)), Api("cudaProfilerStart", (100, 101))])
-    found = known(timeline(records(net)))
-    (device,) = found.devices
+    api = [Api("cudaProfilerStop", (40, 50)), Api("cudaProfilerStart", (100, 101))]
+    device = _only(work, api)
     assert (device.windows, device.span_ns, device.idle_ns) == (2, 110, 0)
 
 
 def test_each_device_of_each_process_has_its_own_time() -> None:
     """Even if both ranks call their GPU 0."""
-    found = timeline(
-        records(capture([Work((0, 10)), Work((5, 30), pid=2), Work((90, 95), pid=2)], pids=2))
-    )
-    assert found is not None
-    assert [(d.pid, d.device, d.span_ns, d.busy_ns) for d in found.devices] == [
-        (1, 0, 10, 10),
-        (2, 0, 90, 30),
-    ]
+    found = _timeline([Work((0, 10)), Work((5, 30), pid=2), Work((90, 95), pid=2)], pids=2)
+    times = [(d.pid, d.device, d.span_ns, d.busy_ns) for d in found.devices]
+    assert times == [(1, 0, 10, 10), (2, 0, 90, 30)]
 
 
 def test_the_span_of_chosen_rows_begins_where_earlier_work_ended() -> None:
     """Waiting for a step's first row belongs to that step."""
     rows = np.array([False, True, True])
-    found = timeline(records(capture([Work((0, 10)), Work((50, 60)), Work((70, 80))])), rows=rows)
-    assert found is not None
-    assert (found.devices[0].start_ns, found.devices[0].span_ns, found.devices[0].busy_ns) == (
-        10,
-        70,
-        20,
-    )
+    net = records(capture([Work((0, 10)), Work((50, 60)), Work((70, 80))]))
+    (device,) = known(timeline(net, rows=rows)).devices
+    assert (device.start_ns, device.span_ns, device.busy_ns) == (10, 70, 20)
 
 
 def test_blocking_launches_are_recognised() -> None:
-    """If nearly every kernel ends inside its launching call."""
     blocked = [Work((10 * n + 2, 10 * n + 6), (10 * n, 10 * n + 8)) for n in range(20)]
     free = [Work((10 * n + 2, 10 * n + 6), (10 * n, 10 * n + 3)) for n in range(20)]
     for work, expected in ((blocked, True), (free, False)):
-        found = known(timeline(records(capture(work))))
-        assert found.blocking is expected
+        assert _timeline(work).blocking is expected
 
 
 def test_records_without_times_have_no_timeline() -> None:
@@ -208,14 +200,11 @@ def test_two_real_ranks_agree_with_brute_force(captures: Path) -> None:
         mine = whole.numpy("device") == device.device
         expected = _walk(whole, mine)
         assert {
-            "busy": device.busy_ns,
-            "compute": device.compute.total,
-            "communication": device.communication.total,
-            "copy": device.copy.total,
+            "busy": device.busy_ns, "compute": device.compute.total, "copy": device.copy.total,
+            "communication": device.communication.total, "overlap": device.overlap_ns,
             "exposed communication": device.exposed_communication_ns,
             "exposed copies": device.exposed_copy_ns,
-            "overlap": device.overlap_ns,
-        } == expected
+        } == expected  # fmt: skip
         assert expected["communication"] > 8_000_000
 
 
@@ -247,7 +236,6 @@ def _walk(whole: Records, mine: np.ndarray) -> dict[str, int]:
 
 @pytest.mark.parametrize("folder", ["nsys2024.2-a100-pyprof-markers", "nsys2024.6-a100-cudagraph"])
 def test_idle_causes_of_real_captures_add_up(folder: str, captures: Path) -> None:
-    """Every instant of idle time has one cause."""
     net = read(captures / folder / "net.sqlite")
     found = known(timeline(parse(net), net))
     for device in found.devices:
@@ -289,10 +277,10 @@ def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
 def test_a_limited_number_of_gpus_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those with most rows; how many are skipped is recorded."""
     work = [Work((10 * n, 10 * n + 5), device=max(n - 3, 0)) for n in range(8)]
-    found = known(timeline(records(capture(work))))
+    found = _timeline(work)
     assert (len(found.devices), found.left_out) == (5, 0)
     monkeypatch.setattr("pyprof.analysis.time.timeline._MAX_GPUS", 2)
-    found = known(timeline(records(capture(work))))
+    found = _timeline(work)
     assert ([each.device for each in found.devices], found.left_out) == ([0, 1], 3)
 
 
@@ -380,7 +368,6 @@ def test_rows_have_their_window(files: dict[str, Path], form: str) -> None:
 
 @FORMS
 def test_chosen_steps_leave_out_pauses(files: dict[str, Path], form: str) -> None:
-    """The second step of the first window and both of the next."""
     found = answered(load(files, form), "1:4")
     (device,) = known(found.devices)
     assert (device.windows, device.span_ns) == (2, (100 + 185) * US)
@@ -388,7 +375,6 @@ def test_chosen_steps_leave_out_pauses(files: dict[str, Path], form: str) -> Non
 
 @FORMS
 def test_ranks_of_parsed_files_are_those_of_the_capture(files: dict[str, Path], form: str) -> None:
-    """`pyprof ranks` measures the same of the capture and of all that was made from it."""
     path = files[form]
     if form == "dataset":
         (path,) = path.rglob("*.parquet")
@@ -417,7 +403,6 @@ def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
 
 @pytest.mark.slow
 def test_a_capture_and_its_parsed_file_have_no_differences(files: dict[str, Path]) -> None:
-    """By `pyprof diff`."""
     for form in ("dict", "parquet", "dataset"):
         found = compare(
             summarise_side(load(files, "capture"), ("op",)),

@@ -38,24 +38,18 @@ def test_a_rule_proposes_the_change_that_does_what_it_says(rule: str, text: str)
     assert [*map(str, proposals([rule]))] == [text]
 
 
-def test_changes_that_helped_are_joined() -> None:
-    assert _together({"bf16": 0.5, "compile": 1.2, "sdpa": 0.9}) == "bf16 + sdpa"
+_PATCHES = [f"patch={path}" for path in (__file__, judge.__code__.co_filename)]
+JOINED: dict[str, tuple[dict[str, float], str | None]] = {
+    "those that helped": ({"bf16": 0.5, "compile": 1.2, "sdpa": 0.9}, "bf16 + sdpa"),
+    "not a single one": ({"bf16": 0.5, "compile": 1.0}, None),
+    "of values of one change, the fastest": (
+        {"threads=1": 0.8, "threads=2": 0.6, "threads=3": 0.7, "bf16": 0.9}, "threads=2 + bf16"),
+    "variables, which exclude each other by name": (
+        {"env=A=1": 0.8, "env=A=2": 0.6, "env=B=1": 0.9}, "env=A=2 + env=B=1"),
+    "patch files": (dict(zip(_PATCHES, (0.8, 0.7), strict=True)), " + ".join(_PATCHES)),
+}  # fmt: skip
 
 
-def test_a_single_change_that_helped_is_not_joined() -> None:
-    assert _together({"bf16": 0.5, "compile": 1.0}) is None
-
-
-def test_of_values_of_one_change_the_fastest_is_joined() -> None:
-    factors = {"threads=1": 0.8, "threads=2": 0.6, "threads=3": 0.7, "bf16": 0.9}
-    assert _together(factors) == "threads=2 + bf16"
-
-
-def test_variables_exclude_each_other_by_name() -> None:
-    factors = {"env=A=1": 0.8, "env=A=2": 0.6, "env=B=1": 0.9}
-    assert _together(factors) == "env=A=2 + env=B=1"
-
-
-def test_patch_files_are_joined() -> None:
-    files = {f"patch={__file__}": 0.8, f"patch={judge.__code__.co_filename}": 0.7}
-    assert _together(files) == " + ".join(files)
+@pytest.mark.parametrize(("factors", "joined"), JOINED.values(), ids=JOINED)
+def test_changes_are_joined(factors: dict[str, float], joined: str | None) -> None:
+    assert _together(factors) == joined

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from pyprof.analysis.trial.verdict import baseline, judge
-from pyprof.trial.experiment import BASELINE
+from pyprof.trial.experiment import BASELINE, TrialRun
 from pyprof.trial.run_files import RunResult
 from tests.trial.built import CHANGE, in_turn, made, runs
 
@@ -16,12 +16,21 @@ def _scaled(factor: float) -> list[float]:
     return [factor * each for each in STEPS]
 
 
+def _tried(factor: float = 1, **of_change: object) -> list[TrialRun]:
+    """Run a change in turn with the baseline; its runs' results have these values."""
+    tried = in_turn([STEPS] * 3, [_scaled(factor)] * 4)
+    for run in tried:
+        for name, value in of_change.items() if run.variant == CHANGE else ():
+            setattr(run.result, name, value)
+    return tried
+
+
 @pytest.mark.parametrize(
     ("factor", "verdict"),
     [(0.5, "faster"), (1.5, "slower"), (1.0, "no difference"), (0.995, "no difference")],
 )
 def test_verdict_follows_from_the_times(factor: float, verdict: str) -> None:
-    found = judge(in_turn([STEPS] * 3, [_scaled(factor)] * 4), CHANGE)
+    found = judge(_tried(factor), CHANGE)
     assert found.verdict == verdict
     assert bool(found.why) == (verdict == "no difference")
 
@@ -56,22 +65,13 @@ def test_a_change_whose_steps_all_compile_is_not_called_slower() -> None:
 
 def test_steps_that_end_differently_are_not_compared() -> None:
     """Such as if a GradScaler skips all steps of the optimizer."""
-    tried = in_turn([STEPS] * 3, [STEPS] * 4)
-    for run in tried:
-        if run.variant == CHANGE:
-            run.result.step_ns, run.result.steps_of, run.result.compiling = [], "", []
-            run.result.wall_ns = 1
-    found = judge(tried, CHANGE)
+    found = judge(_tried(step_ns=[], steps_of="", compiling=[], wall_ns=1), CHANGE)
     assert (found.verdict, found.timing) == ("failed", None)
     assert found.why.startswith("steps end with nothing that was seen")
 
 
 def test_an_optimizer_of_another_class_ends_steps_as_well() -> None:
-    tried = in_turn([STEPS] * 3, [_scaled(0.5)] * 4)
-    for run in tried:
-        if run.variant == CHANGE:
-            run.result.steps_of = "optimizer 2 of AdamW"
-    assert judge(tried, CHANGE).verdict == "faster"
+    assert judge(_tried(0.5, steps_of="optimizer 2 of AdamW"), CHANGE).verdict == "faster"
 
 
 def test_one_run_decides_nothing() -> None:
@@ -81,7 +81,7 @@ def test_one_run_decides_nothing() -> None:
 
 
 def test_a_faster_change_whose_loss_is_nan_has_failed() -> None:
-    tried = in_turn([STEPS] * 3, [_scaled(0.5)] * 4)
+    tried = _tried(0.5)
     for run in tried:
         run.result.losses = [1.0, math.nan if run.variant == CHANGE else 0.9]
     found = judge(tried, CHANGE)
@@ -90,7 +90,7 @@ def test_a_faster_change_whose_loss_is_nan_has_failed() -> None:
 
 
 def test_losses_of_a_run_with_equal_random_numbers_take_precedence() -> None:
-    tried = in_turn([STEPS] * 3, [STEPS] * 4)
+    tried = _tried()
     for run in tried:
         run.result.losses = [1.0, 0.8 if run.variant == CHANGE else 0.9]
     assert judge(tried, CHANGE).loss.within_noise is False
@@ -99,14 +99,14 @@ def test_losses_of_a_run_with_equal_random_numbers_take_precedence() -> None:
 
 
 def test_peak_memory_is_a_ratio_of_medians() -> None:
-    tried = in_turn([STEPS] * 3, [STEPS] * 4)
+    tried = _tried()
     for run in tried:
         run.result.peak_memory_bytes = 300 if run.variant == CHANGE else 200
     assert judge(tried, CHANGE).peak_memory_ratio == 1.5
 
 
 def test_baseline_says_what_was_timed() -> None:
-    found = baseline(in_turn([STEPS] * 3, [STEPS] * 4))
+    found = baseline(_tried())
     assert (found.steps_of, found.step_count, found.run_count) == ("optimizer 1 of SGD", 18, 3)
     assert found.step_ns == pytest.approx(10e6, rel=0.02)
     assert found.spread == 0

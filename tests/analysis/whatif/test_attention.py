@@ -39,7 +39,6 @@ def test_attention_in_float32_is_refused(case: RuleContext, why: str) -> None:
 
 
 def test_unsuited_calls_stay_as_they_are() -> None:
-    """The assumption says how many."""
     given = attention.predict(unchanged(story(*eager(), *eager(width=16))))
     assert isinstance(given, Prediction)
     assert sorted(given.rows.tolist()) == [0, 1, 2, 3]

@@ -20,13 +20,11 @@ def _case(*blocks: int) -> RuleContext:
 
 @pytest.mark.parametrize(("text", "factor"), [("2x", 2), ("2", 2), ("0.5x", 0.5), ("1.5", 1.5)])
 def test_a_factor_is_parsed(text: str, factor: float) -> None:
-    """With or without the x."""
     assert batching.factor_of(text) == factor
 
 
 @pytest.mark.parametrize("text", ["0", "0x", "x", "-2", "two", "", "2xx", "inf"])
 def test_an_invalid_factor_is_refused(text: str) -> None:
-    """In one line with an example."""
     with pytest.raises(ValueError, match="such as 2x"):
         batching.factor_of(text)
 
@@ -41,7 +39,6 @@ def test_filled_grids_take_twice_as_long() -> None:
 
 @pytest.mark.parametrize(("factor", "blocks"), [("2x", 300), ("0.25x", 1000)])
 def test_grids_that_leave_sms_idle_are_refused(factor: str, blocks: int) -> None:
-    """Before the change or after it."""
     given = batching.rule(factor)(unchanged(_case(blocks)))
     assert isinstance(given, Refusal)
     assert "thread blocks per SM" in given.why

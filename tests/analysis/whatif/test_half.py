@@ -2,6 +2,7 @@
 
 import pytest
 
+from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import half
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
@@ -54,14 +55,17 @@ def test_bytes_are_halved_for_later_changes() -> None:
     assert given.kernels.dtype == "bfloat16"
 
 
-def test_work_in_the_type_already_is_refused() -> None:
-    """Nothing is float32; the same without kernels."""
-    add = ADD.replace("float", "c10::BFloat16")
-    for case in (story((add, "relu", ((4096, 4096),))), story()):
-        assert isinstance(half.predict(unchanged(case), "bf16"), Refusal)
+_BF16 = ADD.replace("float", "c10::BFloat16")
 
 
-def test_products_of_unknown_size_are_refused() -> None:
-    """Most of the time would be a guess."""
-    case = story((SGEMM_A100, "matmul", ()), dtype="float32")
+@pytest.mark.parametrize(
+    "case",
+    [
+        story((_BF16, "relu", ((4096, 4096),))),
+        story(),
+        story((SGEMM_A100, "matmul", ()), dtype="float32"),
+    ],
+    ids=["in the type already", "nothing", "products of unknown size"],
+)
+def test_what_gains_nothing_that_is_known_is_refused(case: RuleContext) -> None:
     assert isinstance(half.predict(unchanged(case), "bf16"), Refusal)

@@ -17,7 +17,6 @@ def _two() -> Kernels:
 
 
 def test_no_change_is_certain() -> None:
-    """Low, expected and high are the time now."""
     span = _two().span
     assert (span.low, span.expected, span.high) == (span.now,) * 3 == (200 * US,) * 3
 
@@ -37,7 +36,6 @@ def test_errors_of_two_changes_add_up_as_independent_ones() -> None:
 
 
 def test_no_time_is_negative() -> None:
-    """Even the widest interval's low end is above 0."""
     changed = _two().retimed(_ROW, np.array([1.0]), Interval(1e-6, 2))
     assert 0 <= changed.low.min() <= changed.ns.min()
     assert changed.span.low >= 100 * US

@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
-from pyprof import schema
-from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import other_gpu
 from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.other_gpu import Board, board, outcomes_of, time_ratio
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
 from pyprof.gpu.peaks.efficiency import efficiency
-from tests.analysis.captures import US, Work, capture, table
+from tests.analysis.captures import US, copy
 from tests.analysis.test_attention_calls import attention, story
-from tests.analysis.whatif.test_pointwise import chain
+from tests.analysis.whatif.test_pointwise import chain, context
+from tests.known import known
 
 
 def _board(name: str) -> Board:
@@ -22,16 +21,12 @@ def _board(name: str) -> Board:
 
 
 def _share(card: str, family: str) -> float:
-    share = efficiency(card, family, "float32")
-    assert share is not None
-    return share
+    return known(efficiency(card, family, "float32"))
 
 
 def test_kernels_that_move_bytes_follow_the_bandwidth() -> None:
     """An A100 moves 1555 GB/s, an H100 3350, each at its measured share."""
-    work, ranges = chain(3)
-    case = RuleContext(table(capture(work, (), ranges)))
-    given = other_gpu.predict(unchanged(case), "H100")
+    given = other_gpu.predict(unchanged(context(*chain(3))), "H100")
     assert isinstance(given, Prediction)
     shares = _share("A100 PCIe 80GB", "pointwise") / _share("H100 SXM", "pointwise")
     span = given.kernels_ns
@@ -48,13 +43,10 @@ def test_products_follow_the_peak_flops() -> None:
 
 
 def test_both_directions_cancel() -> None:
-    """Their ratios are inverses of each other."""
     here, there = _board("A100 PCIe 80GB"), _board("L4")
     flops, moved = np.array([1e9, 1e12, 0.0]), np.array([1e9, 1e6, 1e6])
-    product = time_ratio("bmm", flops, moved, here, there) * time_ratio(
-        "bmm", flops, moved, there, here
-    )
-    assert product == pytest.approx(np.ones(3))
+    forth, back = (time_ratio("bmm", flops, moved, *way) for way in ((here, there), (there, here)))
+    assert forth * back == pytest.approx(np.ones(3))
 
 
 @pytest.mark.parametrize(
@@ -68,9 +60,7 @@ def test_both_directions_cancel() -> None:
     ],
 )
 def test_other_targets_are_refused(name: str, why: str) -> None:
-    """Another vendor's, one that was not measured, none, or an unknown one."""
-    work, ranges = chain(3)
-    given = other_gpu.predict(unchanged(RuleContext(table(capture(work, (), ranges)))), name)
+    given = other_gpu.predict(unchanged(context(*chain(3))), name)
     assert isinstance(given, Refusal)
     assert why in given.why
 
@@ -86,12 +76,8 @@ def test_a_copy_from_the_host_stays() -> None:
     """The link to the host is not the GPU's."""
     work, ranges = chain(3)
     end = max(each.at[1] for each in work)
-    copy = Work(
-        (end + US, end + 9 * US), (end, end + 1), "[CUDA memcpy HtoD]", schema.MEMCPY, grid=None
-    )
-    given = other_gpu.predict(
-        unchanged(RuleContext(table(capture([*work, copy], (), ranges)))), "H100"
-    )
+    moved = copy((end + US, end + 9 * US), (end, end + 1))
+    given = other_gpu.predict(unchanged(context([*work, moved], ranges)), "H100")
     assert isinstance(given, Prediction)
     assert given.rows.tolist() == [0, 1, 2]
 
@@ -108,5 +94,4 @@ def test_a_copy_from_the_host_stays() -> None:
 def test_power_limited_and_substituted_cards_have_their_own_errors(
     here: str, there: str, key: str
 ) -> None:
-    """Both are less certain."""
     assert outcomes_of(_board(here), _board(there)) == key

@@ -1,7 +1,11 @@
 """A fused chain of point-wise kernels moves its outer inputs and outputs once."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
+
+import pytest
 
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import pointwise
@@ -9,6 +13,7 @@ from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
 from pyprof.marker import Tensor
 from tests.analysis.captures import ADD, US, Range, Work, capture, op, table
+from tests.known import known
 
 _X = Tensor((1 << 22,), "float32")
 _BYTES = 2 * 4 << 22
@@ -28,8 +33,12 @@ def chain(count: int, *, apart: bool = False) -> tuple[list[Work], list[Range]]:
     return work, ranges
 
 
-def _predicted(work: list[Work], ranges: list[Range]) -> Prediction | Refusal:
-    return pointwise.predict(unchanged(RuleContext(table(capture(work, (), ranges)))))
+def context(work: list[Work], ranges: Sequence[Range]) -> RuleContext:
+    return RuleContext(table(capture(work, (), ranges)))
+
+
+def _predicted(work: list[Work], ranges: Sequence[Range]) -> Prediction | Refusal:
+    return pointwise.predict(unchanged(context(work, ranges)))
 
 
 def test_a_chain_takes_the_time_to_move_its_outer_tensors() -> None:
@@ -37,48 +46,37 @@ def test_a_chain_takes_the_time_to_move_its_outer_tensors() -> None:
     work, ranges = chain(3)
     given = _predicted(work, ranges)
     assert isinstance(given, Prediction)
-    case = RuleContext(table(capture(work, (), ranges)))
-    peak = case.table.devices.values[0]
-    assert peak is not None
-    assert peak.bandwidth is not None
-    fused_ns = _BYTES / (0.75 * peak.bandwidth.value) * 1e9
+    peak = known(context(work, ranges).table.devices.values[0])
+    fused_ns = _BYTES / (0.75 * known(peak.bandwidth).value) * 1e9
     assert given.kernels_ns.now == 3 * _LONG_US * US
     assert abs(given.kernels_ns.expected - fused_ns) < 2
     assert given.rows.tolist() == [0, 1, 2]
 
 
 def test_an_interval_holds_the_expected_time_and_never_more_than_now() -> None:
-    """Low, expected, high and now are in this order."""
     given = _predicted(*chain(4))
     assert isinstance(given, Prediction)
-    span = given.kernels_ns
-    assert all(a < b for a, b in pairwise((span.low, span.expected, span.high, span.now)))
+    assert all(
+        a < b for a, b in pairwise(attrgetter("low", "expected", "high", "now")(given.kernels_ns))
+    )
 
 
-def test_kernels_of_different_streams_are_no_chain() -> None:
-    """They run at the same time."""
-    assert isinstance(_predicted(*chain(3, apart=True)), Refusal)
+def _with_a_product() -> tuple[list[Work], list[Range]]:
+    first, second, third = chain(3)[0]
+    return [first, replace(second, name="ampere_sgemm_128x64_tn"), third], chain(3)[1]
 
 
-def test_a_single_kernel_is_no_chain() -> None:
-    """It cannot be fused any further."""
-    assert isinstance(_predicted(*chain(1)), Refusal)
-
-
-def test_a_product_ends_a_chain() -> None:
-    """Add, product, add: nothing to fuse."""
-    work, ranges = chain(3)
-    work[1] = replace(work[1], name="ampere_sgemm_128x64_tn")
+@pytest.mark.parametrize(
+    ("work", "ranges"),
+    [chain(3, apart=True), chain(1), _with_a_product(), ([], [])],
+    ids=["of different streams", "a single kernel", "a product in between", "nothing"],
+)
+def test_what_is_no_chain_is_refused(work: list[Work], ranges: list[Range]) -> None:
     assert isinstance(_predicted(work, ranges), Refusal)
 
 
 def test_unknown_bytes_are_refused() -> None:
-    """Without ops it is unknown how much is moved."""
     work, _ = chain(3)
     given = _predicted(work, [])
     assert isinstance(given, Refusal)
     assert "bytes" in given.why
-
-
-def test_an_empty_capture_is_refused() -> None:
-    assert isinstance(_predicted([], []), Refusal)

@@ -15,8 +15,8 @@ from tests.analysis.captures import US, Work, capture, table
 from tests.analysis.whatif.test_replay import launched_slowly, queued
 
 
-def _source(work: list[Work]) -> Source:
-    net = capture(work)
+def source_of(work: list[Work], pids: int = 1) -> Source:
+    net = capture(work, pids=pids)
     return Source(table(net), net)
 
 
@@ -34,7 +34,7 @@ def _after(source: Source) -> Span | str:
 
 def test_a_busy_gpus_step_gains_what_its_kernels_gain() -> None:
     """Ten kernels of 100 us: 1 ms becomes half of that, with the kernels' interval."""
-    span = _after(_source(queued(10)))
+    span = _after(source_of(queued(10)))
     assert isinstance(span, Span)
     assert span.now == 1000 * US
     assert span.expected == pytest.approx(500 * US, rel=0.01)
@@ -44,7 +44,7 @@ def test_a_busy_gpus_step_gains_what_its_kernels_gain() -> None:
 
 def test_a_step_limited_by_the_host_gains_only_its_kernels_share() -> None:
     """Kernels of 10 us at half the time, launched every 100 us: at most 5 % of the span."""
-    span = _after(_source(launched_slowly(10)))
+    span = _after(source_of(launched_slowly(10)))
     assert isinstance(span, Span)
     assert span.low < span.expected <= span.high <= span.now
 
@@ -52,16 +52,15 @@ def test_a_step_limited_by_the_host_gains_only_its_kernels_share() -> None:
 def test_no_time_is_predicted_if_both_limits_matter() -> None:
     """Kernels of 90 us launched every 100 us."""
     work = [replace(each, at=(each.at[0], each.at[0] + 90 * US)) for each in launched_slowly(10)]
-    text = _after(_source(work))
+    text = _after(source_of(work))
     assert text == "host-bound: 540 us if the host keeps up, 945 us if it launches as now"
 
 
 def test_what_cannot_be_replayed_says_why() -> None:
-    source = _source(queued(3))
+    source = source_of(queued(3))
     assert "no API calls" in str(step_time(replace(source, capture=None)))
     two = queued(2)
     two[1] = replace(two[1], pid=2)
-    net = capture(two, pids=2)
-    assert "several processes" in str(step_time(Source(table(net), net)))
+    assert "several processes" in str(step_time(source_of(two, pids=2)))
     late = [*queued(3), Work((9000 * US, 9020 * US), (14 * US, 15 * US))]
-    assert "off its span" in str(step_time(_source(late)))
+    assert "off its span" in str(step_time(source_of(late)))

@@ -28,6 +28,5 @@ def test_a_product_limited_by_compute_gains_the_ratio_of_peaks() -> None:
 
 
 def test_a_product_in_tf32_already_is_refused() -> None:
-    """There is nothing to gain."""
     given = _predicted("ampere_s1688gemm_128x64_tn")
     assert isinstance(given, Refusal)

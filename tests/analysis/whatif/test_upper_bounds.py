@@ -4,16 +4,11 @@ import pytest
 
 from pyprof.analysis.whatif import summarise_whatif
 from pyprof.analysis.whatif.upper_bounds import BOUNDS
-from pyprof.inputs.source import Source
-from tests.analysis.captures import NCCL, US, Work, capture, table
+from tests.analysis.captures import NCCL, US, Work
 from tests.analysis.whatif.test_replay import launched_slowly, queued
+from tests.analysis.whatif.test_step_time import source_of
 
 ALONE = [*queued(1), Work((300 * US, 400 * US), (20 * US, 22 * US), NCCL)]
-
-
-def _source(work: list[Work]) -> Source:
-    net = capture(work)
-    return Source(table(net), net)
 
 
 @pytest.mark.parametrize(
@@ -22,13 +17,13 @@ def _source(work: list[Work]) -> Source:
 )
 def test_a_bound_is_that_of_the_advice(change: str, work: list[Work], gain_us: int) -> None:
     """Two kernels wait 81 us each for their launch; 100 us are communication."""
-    answer = summarise_whatif(_source(work), [change])
+    answer = summarise_whatif(source_of(work), [change])
     assert answer.changes == ()
     assert [(each.change, each.gain_ns) for each in answer.bounds] == [(change, gain_us * US)]
 
 
 @pytest.mark.parametrize("change", BOUNDS)
 def test_without_evidence_it_is_refused(change: str) -> None:
-    answer = summarise_whatif(_source(queued(3)), [change])
+    answer = summarise_whatif(source_of(queued(3)), [change])
     assert answer.bounds == ()
     assert [each.change for each in answer.refused] == [change]

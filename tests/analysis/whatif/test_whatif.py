@@ -4,16 +4,14 @@ import pytest
 
 from pyprof.analysis.whatif import predictions
 from pyprof.prof.table import Override, Table
-from tests.analysis.captures import capture, table
 from tests.analysis.test_attention_calls import attention, story
-from tests.analysis.whatif.test_pointwise import chain
+from tests.analysis.whatif.test_pointwise import chain, context
 
 
 @pytest.mark.parametrize(("gpu", "count"), [("NVIDIA A100-SXM4-40GB", 1), ("MI300X", 0)])
 def test_other_vendors_are_refused(gpu: str, count: int) -> None:
     """No pair of captures has shown that a rule holds there."""
-    work, ranges = chain(3)
-    records = table(capture(work, (), ranges)).source
+    records = context(*chain(3)).table.source
     predicted, refused = predictions(Table(records, Override(gpu=gpu)), ["--fuse pointwise"])
     assert (len(predicted), len(refused)) == (count, 1 - count)
 
@@ -30,23 +28,20 @@ def test_the_combination_of_all_changes_comes_last() -> None:
 
 
 def test_an_unknown_change_is_an_error() -> None:
-    """Not an empty answer."""
     with pytest.raises(ValueError, match="'--fuse all' is none of --dtype tf32"):
         predictions(story(*attention()).table, ["--fuse all"])
 
 
 def test_changes_with_a_value_are_predicted_on_request() -> None:
     """Another GPU comes last in a combination."""
-    work, ranges = chain(3)
     asked = ["--gpu H100", "--fuse pointwise"]
-    predicted, refused = predictions(table(capture(work, (), ranges)), asked)
+    predicted, refused = predictions(context(*chain(3)).table, asked)
     assert predicted[-1].change == "--fuse pointwise --gpu H100"
     assert len(predicted) == 3
     assert not refused
 
 
 def test_a_single_change_has_no_combination() -> None:
-    """Together with nothing is the change itself."""
     case = story(*attention(64, 1024, 1024))
     predicted, _ = predictions(case.table, ["--fuse attention"])
     assert [each.change for each in predicted] == ["--fuse attention"]

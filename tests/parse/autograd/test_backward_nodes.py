@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from tests.builders import Range, Work
 from tests.parse.record_lines import around, parsed
@@ -42,7 +44,6 @@ def places(folder: Path, ranges: list[Range], *work: Work) -> list[str | None]:
 
 
 def test_a_backward_kernel_inherits_from_its_forward_call(tmp_path: Path) -> None:
-    """Marker, op, layer, trace and dtypes of the forward call with its number."""
     ranges = forward(3, 100) + backward(1000)
     _, line = parsed(tmp_path, ranges, kernel(100, tid=FWD), kernel(1000))
     assert (line["dir"], line["fwdOp"], line["fwdMod"]) == ("bprop", ["mm"], ["torch"])
@@ -52,65 +53,47 @@ def test_a_backward_kernel_inherits_from_its_forward_call(tmp_path: Path) -> Non
     assert line["marker"] == []  # its own texts are separate from its forward's
 
 
-def test_a_forward_call_needs_no_kernel_of_its_own(tmp_path: Path) -> None:
-    """A view launches nothing; its node still takes its line."""
-    assert places(tmp_path, forward(3, 100) + backward(1000), kernel(1000)) == ["layer3"]
+VIEW = around(encode_layer("view"), "aten::t, seq = 4, op_id = 2", tid=FWD, at=300)
+PLACES: dict[str, tuple[list[Range], list[Work], list[str | None]]] = {
+    # if numbers repeat, the latest forward call before the node counts, even without kernels
+    "two iterations": (
+        [*forward(1, 100), *backward(1000), *forward(2, 2000), *backward(3000)],
+        [kernel(1000), kernel(3000)],
+        ["layer1", "layer2"],
+    ),
+    # on a CPU the backward pass runs on its forward's thread: that counts, not the latest call
+    "nodes on forward threads": (
+        [*forward(1, 100, tid=21), *forward(2, 200, tid=22),
+         *backward(1000, tid=21), *backward(2000, tid=22)],
+        [kernel(1000, tid=21), kernel(2000, tid=22)],
+        ["layer1", "layer2"],
+    ),
+    # DataParallel has a forward and a backward thread per device, with equal numbers
+    "threads of two devices": (
+        [*forward(1, 100, tid=21), *forward(2, 120, tid=22),
+         *backward(1000, tid=91), *backward(1100, tid=92)],
+        [kernel(100, tid=21, device=0), kernel(120, tid=22, device=1),
+         kernel(1000, tid=91, device=0), kernel(1100, tid=92, device=1)],
+        ["layer1", "layer2"],
+    ),
+    "equal numbers of processes": (
+        [*forward(1, 100, pid=1), *forward(2, 110, pid=2),
+         *backward(1000, pid=1), *backward(1100, pid=2), *backward(1200, pid=3)],
+        [kernel(1000, pid=1), kernel(1100, pid=2), kernel(1200, pid=3)],
+        ["layer1", "layer2", None],
+    ),
+    "a number that no forward had": (
+        [*forward(1, 100, seq=4), *backward(1000, seq=5)], [kernel(1000)], [None]
+    ),
+    # ops without a node have the next node's number: `t` before `mm` has that of mm
+    "an op that has no node": (
+        [*forward(1, 100), *VIEW, *backward(1000)], [kernel(1000)], ["layer1"]
+    ),
+}  # fmt: skip
 
 
-def test_each_iteration_finds_its_own_forward(tmp_path: Path) -> None:
-    """If numbers repeat, the latest forward call before the node counts."""
-    ranges = forward(1, 100) + backward(1000) + forward(2, 2000) + backward(3000)
-    assert places(tmp_path, ranges, kernel(1000), kernel(3000)) == ["layer1", "layer2"]
-
-
-def test_a_node_on_the_forward_thread_finds_its_own_thread(tmp_path: Path) -> None:
-    """On a CPU the backward pass runs on its forward's thread: that counts, not the latest call."""
-    ranges = [
-        *forward(1, 100, tid=21),
-        *forward(2, 200, tid=22),
-        *backward(1000, tid=21),
-        *backward(2000, tid=22),
-    ]
-    work = [kernel(1000, tid=21), kernel(2000, tid=22)]
-    assert places(tmp_path, ranges, *work) == ["layer1", "layer2"]
-
-
-def test_of_several_forward_threads_the_one_on_the_same_device_counts(tmp_path: Path) -> None:
-    """DataParallel has a forward and a backward thread per device, with equal numbers."""
-    ranges = [
-        *forward(1, 100, tid=21),
-        *forward(2, 120, tid=22),
-        *backward(1000, tid=91),
-        *backward(1100, tid=92),
-    ]
-    work = [
-        kernel(100, tid=21, device=0),
-        kernel(120, tid=22, device=1),
-        kernel(1000, tid=91, device=0),
-        kernel(1100, tid=92, device=1),
-    ]
-    assert places(tmp_path, ranges, *work) == ["layer1", "layer2"]
-
-
-def test_equal_numbers_of_two_processes_are_two(tmp_path: Path) -> None:
-    """A node's forward call is in its own process or unknown."""
-    ranges = [
-        *forward(1, 100, pid=1),
-        *forward(2, 110, pid=2),
-        *backward(1000, pid=1),
-        *backward(1100, pid=2),
-        *backward(1200, pid=3),
-    ]
-    work = [kernel(1000, pid=1), kernel(1100, pid=2), kernel(1200, pid=3)]
-    assert places(tmp_path, ranges, *work) == ["layer1", "layer2", None]
-
-
-def test_a_number_that_no_forward_had_finds_nothing(tmp_path: Path) -> None:
-    assert places(tmp_path, forward(1, 100, seq=4) + backward(1000, seq=5), kernel(1000)) == [None]
-
-
-def test_the_op_of_the_nodes_name_wins_over_another_with_its_number(tmp_path: Path) -> None:
-    """Ops without a node have the next node's number: `t` before `mm` has that of mm."""
-    other = around(encode_layer("view"), "aten::t, seq = 4, op_id = 2", tid=FWD, at=300)
-    ranges = forward(1, 100) + other + backward(1000)
-    assert places(tmp_path, ranges, kernel(1000)) == ["layer1"]
+@pytest.mark.parametrize(("ranges", "work", "expected"), PLACES.values(), ids=PLACES)
+def test_each_node_finds_its_own_forward_call(
+    ranges: list[Range], work: list[Work], expected: list[str | None], tmp_path: Path
+) -> None:
+    assert places(tmp_path, ranges, *work) == expected

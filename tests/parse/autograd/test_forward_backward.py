@@ -10,7 +10,7 @@ from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import parse_file
 from tests.builders import Range, Work
 from tests.parse.record_lines import around, parsed
-from tests.readers.kineto_json import kernel, launch, op, text
+from tests.readers.kineto_json import kernel, launch, op, trace_file
 
 EVALUATE = "autograd::engine::evaluate_function: "
 ACCUMULATE = (
@@ -30,33 +30,29 @@ def backward(folder: Path, *ranges: Range, name: str = "gemm") -> dict[str, Any]
     return line
 
 
-def test_accumulating_a_gradient_has_the_layer_of_the_node_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seq", [5, 0])
+def test_nodes_find_their_forward_op_and_accumulation_the_layer_of_the_node_before(
+    tmp_path: Path, seq: int
+) -> None:
     """The engine accumulates right after the node that made the gradient; the op is another."""
-    line = backward(tmp_path, *NODE, *around(*ACCUMULATE, at=300, tid=12))
-    assert (line["fwdLayer"], line["fwdTrace"]) == (["net"], ["a.py:1"])
-    assert (line["op"][-1], line["dir"]) == ("AccumulateGrad", "bprop")
-    assert not line.get("fwdOp")
-
-
-def test_nodes_of_sequence_number_0_find_their_forward_op(tmp_path: Path) -> None:
-    """As others do: the node, the engine's range alone, and later accumulation."""
-    engine, node = f"{EVALUATE}MulBackward0, seq = 0", "MulBackward0, seq = 0"
+    engine, node = f"{EVALUATE}MulBackward0, seq = {seq}", f"MulBackward0, seq = {seq}"
     lines = parsed(
         tmp_path,
         [
-            *around(encode_layer("net"), USED, MUL, "aten::mul, seq = 0", at=100),
+            *around(encode_layer("net"), USED, MUL, f"aten::mul, seq = {seq}", at=100),
             *around(engine, node, at=300, tid=12),
             *around(*ACCUMULATE, at=400, tid=12),
             *around(engine, at=500, tid=12),
         ],
         *(Work(at=(9 * at, 9 * at + 1), call=(at, at + 10), tid=12) for at in (300, 400, 500)),
     )
-    found = [(line["op"][-1], line["fwdLayer"], line.get("fwdOp", [])) for line in lines]
-    assert found == [
-        ("MulBackward0", ["net"], ["mul"]),
-        ("AccumulateGrad", ["net"], []),
-        ("MulBackward0", ["net"], ["mul"]),
+    assert [(line["op"][-1], line.get("fwdOp", [])) for line in lines] == [
+        ("MulBackward0", ["mul"]),
+        ("AccumulateGrad", []),
+        ("MulBackward0", ["mul"]),
     ]
+    for line in lines:
+        assert (line["dir"], line["fwdLayer"], line["fwdTrace"]) == ("bprop", ["net"], ["a.py:1"])
 
 
 @pytest.mark.slow
@@ -79,7 +75,6 @@ def test_a_collective_has_no_layer_of_a_parameter(tmp_path: Path) -> None:
 def test_the_line_of_the_forward_op_replaces_that_of_the_backward_call(
     tmp_path: Path, own: tuple[str, ...], trace: list[str]
 ) -> None:
-    """But not a line inside the backward pass."""
     caller = (encode_layer("step"), CALLED, "MulBackward0, seq = 5")
     line = backward(tmp_path, *around(*caller, *own, MUL, at=300, tid=12))
     assert (line["trace"], line["layer"]) == (trace, [])
@@ -122,7 +117,6 @@ def test_a_node_without_a_known_forward_op_keeps_its_own_name(tmp_path: Path) ->
     ],
 )
 def test_a_node_finds_the_op_of_its_name(node: str, forward: str, tmp_path: Path) -> None:
-    """However PyTorch spells the node."""
     ranges = [
         *around(f"{forward}, seq = 6", at=150),
         *around(f"{EVALUATE}{node}, seq = 6", f"{node}, seq = 6", at=300, tid=12),
@@ -200,7 +194,5 @@ def test_between_its_nodes_the_engine_adds_up_gradients(
         launch(7, 210, tid=2),
         kernel(7, 300),
     ]
-    path = tmp_path / "trace.json"
-    path.write_text(text(events))
-    (row,) = parse_file(path).table().to_pylist()
+    (row,) = parse_file(trace_file(tmp_path, events)).table().to_pylist()
     assert (row["dir"], row["op"]) == (way, ["add"])

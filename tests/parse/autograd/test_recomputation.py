@@ -92,20 +92,15 @@ def _lines(folder: Path, ranges: list[Range]) -> list[dict[str, Any]]:
 BOTH = pytest.mark.parametrize("kind", [_not_reentrant, _reentrant])
 
 
-@pytest.mark.slow
 @BOTH
-def test_a_recomputed_op_is_the_op_of_its_kernels(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
-    """Not the op whose node asked for it, nor one around it."""
+def test_a_recomputed_op_is_the_op_of_its_kernels_in_the_backward_pass(
+    tmp_path: Path,
+    kind: Any,  # noqa: ANN401
+) -> None:
     lines = _lines(tmp_path, kind(layers=False))
     assert [line["op"][0] for line in lines[:4]] == ["conv2d", "relu_", "conv2d", "relu_"]
     assert not any(line.get("fwdOp") for line in lines[:4])
     assert lines[4]["fwdOp"] == ["relu_"]
-
-
-@BOTH
-def test_recomputation_is_in_the_backward_pass(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
-    """And marked as recomputed; the node's own work is not."""
-    lines = _lines(tmp_path, kind(layers=False))
     assert [line["dir"] for line in lines] == ["fprop"] * 2 + ["bprop"] * 3
     assert [line.get("recomputed") for line in lines] == [None, None, 1, 1, None]
 
@@ -121,7 +116,6 @@ def test_a_recomputed_op_is_in_its_own_module(tmp_path: Path, kind: Any) -> None
 
 @BOTH
 def test_without_modules_the_users_range_is_the_layer(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
-    """The one around the node's forward op."""
     user = _span("block 3", 100, 200, 11)
     lines = _lines(tmp_path, [user, *kind(layers=False)])
     assert [line["layer"] or line.get("fwdLayer") for line in lines] == [["block 3"]] * 5
@@ -149,7 +143,6 @@ def test_a_differentiated_backward_pass_recomputes_nothing(tmp_path: Path) -> No
 
 
 def test_a_checkpoint_in_a_checkpoint(tmp_path: Path) -> None:
-    """An op recomputed twice has its own name, and the inner backward pass its own forward op."""
     inner = [
         _span(f"{EVALUATE}CheckpointFunctionBackward, op_id = 13", 501, 599),
         _span("CheckpointFunctionBackward, seq = 2, op_id = 14", 502, 598),
@@ -175,7 +168,6 @@ def test_a_checkpoint_in_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_a_custom_checkpoints_inner_backward_finds_recomputed_ops(tmp_path: Path) -> None:
-    """Whatever its name, the backward pass in its node finds its forward ops there."""
     ranges = [
         replace(each, text=each.text.replace("CheckpointFunction", "Offloaded"))
         for each in _reentrant(layers=False)

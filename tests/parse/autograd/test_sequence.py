@@ -7,7 +7,6 @@ from tests.parse.record_lines import around, parsed
 
 
 def test_old_and_new_texts_of_emit_nvtx_are_read(tmp_path: Path) -> None:
-    """Sequence number, op_id, sizes, input_op_ids; the engine's range around the node."""
     new = "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []], input_op_ids = [(3,0)]"  # noqa: E501
     (line,) = parsed(tmp_path, around(new))
     assert (line["seqId"], line["altSeqId"], line["subSeqId"]) == ([4], [], 0)

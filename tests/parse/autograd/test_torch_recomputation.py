@@ -32,7 +32,6 @@ def _rows(path: Path, step: Callable[[], Any]) -> Any:  # noqa: ANN401 - a frame
 
 
 def test_both_kinds_of_checkpointing_recompute_the_same(tmp_path: Path) -> None:
-    """The ops and FLOPs of the forward pass, in the backward pass."""
     net, x = _net(), torch.randn(2, 3, 8, 8, requires_grad=True)
     forward = _rows(tmp_path / "plain.json", lambda: net(x))
     forward = forward[forward.dir == "fprop"].iloc[:-2]  # without sum and ones_like

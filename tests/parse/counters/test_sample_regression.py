@@ -65,7 +65,6 @@ def _estimate(
 @pytest.mark.long
 @given(st.integers(0, 1 << 30), st.integers(1, 3))
 def test_short_kernels_are_separated(seed: int, streams: int) -> None:
-    """Without noise each kind's contribution is found, though every sample mixes many kinds."""
     work = _planted(seed, streams=streams)
     estimate = _estimate(work, _sampled(work, work.rate[work.kind]))
     told = np.isfinite(estimate.value)
@@ -78,7 +77,6 @@ def test_short_kernels_are_separated(seed: int, streams: int) -> None:
 def test_both_ways_to_sum_products_agree(
     kinds: int, streams: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dense matrices, and pairs where samples have few kinds of work; in chunks of any size."""
     work = _planted(kinds, kinds, rows=900, streams=streams)
     values = _sampled(work, work.rate[work.kind], np.random.default_rng(1))
     estimates = []
@@ -143,14 +141,12 @@ def test_kinds_that_always_run_together_have_no_estimate() -> None:
 
 
 def test_idle_time_has_a_rate_of_its_own() -> None:
-    """Traffic while nothing runs is not charged to kernels."""
     work = _planted(11)
     idle = Planted(work.end[:-1], work.start[1:], work.kind[1:], work.rate)
     background = _sampled(idle, np.full(len(idle.start), 5.0))
     values = _sampled(work, work.rate[work.kind])
     values[: len(background)] += background
     samples = sample_regression.samples(_times(work), values)
-    shares = sample_regression.shares(samples, work.start, work.end, work.kind, len(work.rate))
     inside = samples.end < work.end[-1] - INTERVAL_NS
     kept = sample_regression.Samples(*(column[inside] for column in samples))
     shares = sample_regression.shares(kept, work.start, work.end, work.kind, len(work.rate))
@@ -209,7 +205,6 @@ def test_phases_begin_where_the_level_changes(
 
 
 def test_phases_are_few() -> None:
-    """However often the level changes."""
     values = np.repeat(np.arange(1000) % 2 * 100 + 100.0, 10)
     assert len(sample_regression.phases(values)) <= 64
     assert sample_regression.phases(np.full(100, 0.0)).tolist() == [0]

@@ -14,22 +14,11 @@ from tests.parse.counters import planted
 
 @pytest.mark.parametrize("time", ["timestamp", "rawTimestamp"])
 def test_nsys_metrics_of_kernels_shorter_than_their_interval(time: str, tmp_path: Path) -> None:
-    """Each kernel has its own estimate, with an error."""
     work = planted.work_of()
     tables = nsys_metrics(planted.metrics(work), time=time)
     rows = planted.rows(planted.capture(tmp_path / "net.sqlite", work, tables), planted.COLUMNS)
     assert len(rows) == len(work)
     planted.check(rows)
-
-
-def test_the_clock_is_the_mean_of_samples_during_the_kernel(tmp_path: Path) -> None:
-    """Not a sum."""
-    work = planted.work_of(steps=300)
-    times, _ = planted.metrics(work)["tensor_pct"]
-    tables = nsys_metrics({"clock_mhz": (times, [1095.0] * len(times))})
-    rows = planted.rows(planted.capture(tmp_path / "net.sqlite", work, tables), "clock,tensor")
-    assert {row["Clock(MHz)"] for row in rows} == {"1095"}
-    assert {row["Tensor(%)"] for row in rows} == {""}
 
 
 def test_long_kernels_have_their_own_samples(tmp_path: Path) -> None:
@@ -47,16 +36,6 @@ def test_long_kernels_have_their_own_samples(tmp_path: Path) -> None:
     alone = [place for place in range(8) if place != 3]
     assert [activity[place] for place in alone] == [10.0 + 10 * place for place in alone]
     assert activity[3] == pytest.approx(45, abs=10)
-
-
-def test_kernels_in_too_few_samples_stay_unknown(tmp_path: Path) -> None:
-    """Three kernels within two samples."""
-    work = planted.work_of(steps=1)
-    tables = nsys_metrics(planted.metrics(work))
-    rows = planted.rows(
-        planted.capture(tmp_path / "net.sqlite", work, tables), "tensor,dram,counter,via"
-    )
-    assert [set(row.values()) for row in rows] == [{""}] * len(work)
 
 
 def test_power_and_energy(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -50,8 +50,11 @@ def orders(draw: st.DrawFn, nodes: Sequence[Node]) -> list[int]:
     return order
 
 
+Recorded: TypeAlias = tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]]
+
+
 @st.composite
-def recorded(draw: st.DrawFn) -> tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]]:
+def recorded(draw: st.DrawFn) -> Recorded:
     sizes = draw(st.lists(st.integers(1, 64), min_size=1, max_size=3, unique=True))
     made = {size: draw(graphs(size)) for size in sizes}
     steps = []
@@ -79,6 +82,24 @@ def _expected(steps: list[tuple[str, list[Replay]]]) -> list[str]:
     ]
 
 
+def _traced(
+    folder: Path,
+    replays: list[Replay],
+    nodes: Sequence[Node],
+    *,
+    named: bool = True,
+    graph: int = 0,
+) -> Path:
+    """Write replays outside of steps, and a graph's capture: AMD's calls name their kernels."""
+    main = replayed([("", replays)], amd=named, graph=graph)
+    return write(folder, main, {"one.json": captured([nodes], named=named)})
+
+
+def _check_none_is_wrong(path: Path, steps: list[tuple[str, list[Replay]]]) -> None:
+    pairs = zip(kineto_graphs.ops(path), _expected(steps), strict=True)
+    assert all(found in {None, right} for found, right in pairs)
+
+
 FEW = settings(max_examples=settings().max_examples // 3)  # each writes files, and reads them
 
 
@@ -86,9 +107,8 @@ FEW = settings(max_examples=settings().max_examples // 3)  # each writes files, 
 @FEW
 @given(recorded())
 def test_every_replayed_kernel_has_the_op_of_its_capture(
-    given_: tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]],
+    given_: Recorded,
 ) -> None:
-    """With several streams, repeated names, several captures, batch sizes and piecewise graphs."""
     made, steps = given_
     with TemporaryDirectory() as folder:
         rows = kineto_graphs.rows(_written(folder, made, steps))
@@ -99,10 +119,7 @@ def test_every_replayed_kernel_has_the_op_of_its_capture(
 @pytest.mark.slow
 @FEW
 @given(recorded(), st.data())
-def test_lost_rows_make_no_op_wrong(
-    given_: tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]], data: st.DataObject
-) -> None:
-    """Kernels of replays or launches of captures are dropped: each op is right or unknown."""
+def test_lost_rows_make_no_op_wrong(given_: Recorded, data: st.DataObject) -> None:
     made, steps = given_
     if data.draw(st.booleans(), "of the replay"):
         for _, replays in steps:
@@ -115,17 +132,14 @@ def test_lost_rows_make_no_op_wrong(
             for nodes in found:
                 nodes[:] = [Node(n.op, n.kernel, n.stream, lost=data.draw(drop)) for n in nodes]
     with TemporaryDirectory() as folder:
-        rows = kineto_graphs.ops(_written(folder, made, steps))
-        expected = _expected(steps)
-        assert len(rows) == len(expected)
-        assert all(found in {None, right} for found, right in zip(rows, expected, strict=True))
+        _check_none_is_wrong(_written(folder, made, steps), steps)
 
 
 @pytest.mark.slow
 @FEW
 @given(recorded(), st.sampled_from(["hip", "cuda", "cuda with ids"]), st.data())
 def test_without_steps_no_op_is_wrong(
-    given_: tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]],
+    given_: Recorded,
     tool: str,
     data: st.DataObject,
 ) -> None:
@@ -139,10 +153,7 @@ def test_without_steps_no_op_is_wrong(
     files = {f"s{n}.json": captured(found, named=tool == "hip") for n, found in made.items()}
     main = replayed([("", replays)], amd=tool == "hip", graph=9 * (tool == "cuda with ids"))
     with TemporaryDirectory() as folder:
-        rows = kineto_graphs.ops(write(Path(folder), main, files))
-        expected = _expected([("", replays)])
-        assert len(rows) == len(expected)
-        assert all(found in {None, right} for found, right in zip(rows, expected, strict=True))
+        _check_none_is_wrong(write(Path(folder), main, files), [("", replays)])
 
 
 @st.composite
@@ -159,7 +170,6 @@ def long_graph(draw: st.DrawFn) -> tuple[list[Node], list[int]]:
 def test_a_long_graph_that_lost_a_few_has_no_wrong_op(
     given_: tuple[list[Node], list[int]], tool: str, data: st.DataObject
 ) -> None:
-    """The replay or the capture lost up to a quarter: each op is right or unknown."""
     nodes, order = given_
     lost = frozenset(data.draw(st.sets(st.sampled_from(range(len(nodes))), min_size=1,
                                        max_size=len(nodes) // 4)))  # fmt: skip
@@ -169,21 +179,14 @@ def test_a_long_graph_that_lost_a_few_has_no_wrong_op(
     else:
         replay = Replay(nodes, order)
         kept = [replace(node, lost=n in lost) for n, node in enumerate(nodes)]
-    main = replayed(
-        [("", [replay, replay])], amd=tool == "hip", graph=9 * (tool == "cuda with ids")
-    )
-    files = {"one.json": captured([kept], named=tool == "hip")}
+    graph = 9 * (tool == "cuda with ids")
     with TemporaryDirectory() as folder:
-        rows = kineto_graphs.ops(write(Path(folder), main, files))
-        expected = _expected([("", [replay, replay])])
-        assert len(rows) == len(expected)
-        assert all(found in {None, right} for found, right in zip(rows, expected, strict=True))
+        path = _traced(Path(folder), [replay] * 2, kept, named=tool == "hip", graph=graph)
+        _check_none_is_wrong(path, [("", [replay, replay])])
 
 
 def test_a_replay_says_how_its_ops_were_found(tmp_path: Path) -> None:
-    """Op, shapes, grid and `via` come from the capture, and `via` says that they are inferred."""
-    path = write(tmp_path, replayed([("", [Replay(PLAIN)])]), {"one.json": captured([PLAIN])})
-    records = kineto_graphs.records(path)
+    records = kineto_graphs.records(_traced(tmp_path, [Replay(PLAIN)], PLAIN))
     rows = records.table().to_pylist()
     assert [row["op"] for row in rows] == [["a"], ["b"], ["c"]]
     assert {row["via"] for row in rows} == {"graph capture"}
@@ -196,7 +199,6 @@ def test_a_replay_says_how_its_ops_were_found(tmp_path: Path) -> None:
 
 
 def test_sequence_numbers_of_a_capture_do_not_match_later_ops(tmp_path: Path) -> None:
-    """A captured backward node has no forward op among later ops with equal numbers."""
     forward = op("aten::mul", 1_000_050, 5, External_id=1, Sequence_number=5, Fwd_thread_id=0)
     backward = [
         *captured([()]),
@@ -229,11 +231,8 @@ OPS = [node.op.removeprefix("my::") for node in kineto_graphs.LAYERS]
 def test_replays_that_lost_rows_are_aligned(
     tmp_path: Path, lost: set[int], unknown: set[int]
 ) -> None:
-    """All replays miss the same rows: the rest have their ops, ambiguous rows have none."""
     replay = Replay(kineto_graphs.LAYERS, lost=frozenset(lost))
-    path = write(
-        tmp_path, replayed([("", [replay] * 4)]), {"one.json": captured([kineto_graphs.LAYERS])}
-    )
+    path = _traced(tmp_path, [replay] * 4, kineto_graphs.LAYERS)
     expected = [None if n in unknown else op for n, op in enumerate(OPS) if n not in lost]
     assert kineto_graphs.ops(path) == expected * 4
     said = " ".join(kineto_graphs.records(path).warnings)
@@ -243,32 +242,26 @@ def test_replays_that_lost_rows_are_aligned(
 
 
 def test_a_capture_that_lost_a_launch_is_aligned(tmp_path: Path) -> None:
-    """The kernel without a launch has no op; the others have theirs."""
     kept = [replace(node, lost=n == 7) for n, node in enumerate(kineto_graphs.LAYERS)]
-    path = write(
-        tmp_path, replayed([("", [Replay(kineto_graphs.LAYERS)])]), {"one.json": captured([kept])}
-    )
+    path = _traced(tmp_path, [Replay(kineto_graphs.LAYERS)], kept)
     assert kineto_graphs.ops(path) == [None if n == 7 else op for n, op in enumerate(OPS)]
 
 
-@pytest.mark.parametrize("order", [[*range(18), 19, 18], range(20)], ids=["order", "names"])
+@pytest.mark.parametrize(
+    ("ran", "order"),
+    [
+        (kineto_graphs.LAYERS, [*range(18), 19, 18]),
+        ([*kineto_graphs.LAYERS[:-1], Node("my::other", "other")], range(20)),
+    ],
+    ids=["order", "names"],
+)
 def test_replays_that_contradict_the_capture_are_refused(
-    tmp_path: Path, order: Sequence[int]
+    tmp_path: Path, ran: list[Node], order: Sequence[int]
 ) -> None:
-    """A row is missing, and the rest is in another order or was not captured."""
-    ran = (
-        kineto_graphs.LAYERS
-        if order[-1] == 18
-        else [*kineto_graphs.LAYERS[:-1], Node("my::other", "other")]
-    )
-    replay = Replay(ran, order, frozenset({4}))
-    path = write(
-        tmp_path, replayed([("", [replay])]), {"one.json": captured([kineto_graphs.LAYERS])}
-    )
+    path = _traced(tmp_path, [Replay(ran, order, frozenset({4}))], kineto_graphs.LAYERS)
     assert kineto_graphs.ops(path) == [None] * 19
-    assert "no replay fits the captured graphs (one.json)" in " ".join(
-        kineto_graphs.records(path).warnings
-    )
+    said = " ".join(kineto_graphs.records(path).warnings)
+    assert "no replay fits the captured graphs (one.json)" in said
 
 
 MIXED = (Node("aten::mm", "ampere_sgemm_128x64_tn"), Node("aten::relu", "vectorized_elementwise"))
@@ -276,21 +269,14 @@ MIXED = (Node("aten::mm", "ampere_sgemm_128x64_tn"), Node("aten::relu", "vectori
 
 def test_calls_without_names_are_matched_by_order(tmp_path: Path) -> None:
     """CUDA's calls do not name what they launch: number and order decide, and ops must fit."""
-    main = replayed([("", [Replay(MIXED)])], amd=False)
-    path = write(tmp_path, main, {"one.json": captured([MIXED], named=False)})
+    path = _traced(tmp_path, [Replay(MIXED)], MIXED, named=False)
     assert kineto_graphs.ops(path) == ["mm", "relu"]
     assert "order alone" in " ".join(kineto_graphs.records(path).warnings)
-
-
-def test_an_order_that_contradicts_kernel_names_is_refused(tmp_path: Path) -> None:
-    """Such as a product's kernel for an activation."""
-    main = replayed([("", [Replay(MIXED)])], amd=False)
-    path = write(tmp_path, main, {"one.json": captured([MIXED[::-1]], named=False)})
+    path = _traced(tmp_path, [Replay(MIXED)], MIXED[::-1], named=False)
     assert kineto_graphs.ops(path) == [None, None]
 
 
 def test_node_ids_give_the_order_of_nodes(tmp_path: Path) -> None:
-    """Kernels that start in another order are matched to their nodes, even if some are lost."""
     nodes = [MIXED[0], Node("aten::relu", "vectorized_elementwise", stream=8)]
     first, again = Replay(nodes, [1, 0]), Replay(nodes, lost=frozenset({0}))
     main = [
@@ -312,8 +298,7 @@ def test_calls_without_names_are_aligned_by_their_ops(tmp_path: Path, ids: int) 
     """The last of 21 is missing in all replays: each product's kernel fits only one product."""
     nodes = [*(BLOCK * 5), Node("aten::argmax", "reduce_kernel")]
     replay = Replay(nodes, lost=frozenset({20}))
-    main = replayed([("", [replay] * (1 if ids else 4))], amd=False, graph=ids)
-    path = write(tmp_path, main, {"one.json": captured([nodes], named=False)})
+    path = _traced(tmp_path, [replay] * (1 if ids else 4), nodes, named=False, graph=ids)
     right = [node.op.removeprefix("aten::") for node in nodes[:20]]
     found = kineto_graphs.ops(path)
     assert all(op in {None, own} for op, own in zip(found, right * 4, strict=False))
@@ -323,8 +308,7 @@ def test_calls_without_names_are_aligned_by_their_ops(tmp_path: Path, ids: int) 
 
 def test_short_graphs_without_names_are_not_aligned(tmp_path: Path) -> None:
     """The remaining kernels fit many ops, so none has one."""
-    main = replayed([("", [Replay(BLOCK, lost=frozenset({3}))])], amd=False)
-    path = write(tmp_path, main, {"one.json": captured([BLOCK], named=False)})
+    path = _traced(tmp_path, [Replay(BLOCK, lost=frozenset({3}))], BLOCK, named=False)
     assert kineto_graphs.ops(path) == [None] * 3
 
 
@@ -337,11 +321,8 @@ def _later(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_a_replay_has_the_ops_of_an_equal_eager_run(tmp_path: Path) -> None:
-    """The same kernels with the same grids ran outside of graphs."""
-    names = [node.kernel for node in kineto_graphs.LONG]
-    main = kineto_graphs.eager(kineto_graphs.ABC * 3, names, 100, 1)
-    main += replayed([("", [Replay(kineto_graphs.LONG)])], amd=False)
-    path = write(tmp_path, main, {})
+    replays = replayed([("", [Replay(kineto_graphs.LONG)])], amd=False)
+    path = write(tmp_path, kineto_graphs.eager_long() + replays, {})
     assert kineto_graphs.ops(path) == ["a", "b", "c"] * 6
     assert Counter(row["via"] for row in kineto_graphs.rows(path)) == {"launch": 9, "eager twin": 9}
     assert any("inferred" in warning for warning in kineto_graphs.records(path).warnings)
@@ -349,15 +330,14 @@ def test_a_replay_has_the_ops_of_an_equal_eager_run(tmp_path: Path) -> None:
 
 def test_eager_runs_that_disagree_give_no_op(tmp_path: Path) -> None:
     """The same kernels ran for other ops, too."""
-    names = [node.kernel for node in kineto_graphs.LONG]
-    main = kineto_graphs.eager(kineto_graphs.ABC * 3, names, 100, 1)
-    main += kineto_graphs.eager(["my::a", "my::d", "my::c"] * 3, names, 500, 11)
+    main = kineto_graphs.eager_long()
+    main += kineto_graphs.eager_long(500, 11, ["my::a", "my::d", "my::c"])
     main += replayed([("", [Replay(kineto_graphs.LONG)])], amd=False)
     assert kineto_graphs.ops(write(tmp_path, main, {}))[-9:] == [None] * 9
 
 
 def test_a_few_equal_kernels_are_no_equal_run(tmp_path: Path) -> None:
     """Any ops may run kernels of these names."""
-    main = kineto_graphs.eager(kineto_graphs.ABC, [node.kernel for node in PLAIN], 100, 1)
+    main = kineto_graphs.eager(["my::a", "my::b", "my::c"], [node.kernel for node in PLAIN], 100, 1)
     main += replayed([("", [Replay(PLAIN)])], amd=False)
     assert kineto_graphs.ops(write(tmp_path, main, {}))[-3:] == [None] * 3

@@ -31,7 +31,6 @@ def test_replays_that_fit_two_graphs_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_capture_of_another_model_is_refused(tmp_path: Path) -> None:
-    """Its kernel names differ: nothing is tied, and the file is named."""
     other = [Node("my::z", "third"), Node("my::y", "fourth"), Node("my::x", "first")]
     path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": captured([other])})
     kineto_graphs.unattributed(path, "one.json", "3 of 3 replayed kernels and copies have no op")

@@ -77,7 +77,6 @@ def _times(made: Scenario) -> dict[tuple[int, Planted], int]:
 @FEWER
 @given(RANDOM)
 def test_no_op_is_wrong_where_rows_are_missing(tmp_path: Path, random: Random) -> None:
-    """Without some nodes, API calls, ranges or kernels, each op is right or unknown."""
     made = scenario(random)
     share = random.random()
 

@@ -33,10 +33,7 @@ def test_grids_tell_equal_names_apart(tmp_path: Path) -> None:
 def test_another_grid_is_no_equal_run(tmp_path: Path) -> None:
     """Kernels of one name and another grid work on other shapes."""
     wider = [Node(n.op, n.kernel, grid=(9, 1, 1)) for n in kineto_graphs.LONG]
-    main = kineto_graphs.eager(
-        kineto_graphs.ABC * 3, [node.kernel for node in kineto_graphs.LONG], 100, 1
-    )
-    main += replayed([("", [Replay(wider)])], amd=False)
+    main = kineto_graphs.eager_long() + replayed([("", [Replay(wider)])], amd=False)
     assert kineto_graphs.ops(write(tmp_path, main, {}))[-9:] == [None] * 9
 
 
@@ -53,9 +50,7 @@ def test_what_holds_for_all_replays_is_found_once(
 
     monkeypatch.setattr(replays, "kinds", counted)
     for count in (2, 9):
-        main = kineto_graphs.eager(
-            kineto_graphs.ABC * 3, [node.kernel for node in kineto_graphs.LONG], 100, 1
-        )
+        main = kineto_graphs.eager_long()
         main += replayed([("", [Replay(kineto_graphs.LONG)] * count)], amd=False)
         assert kineto_graphs.ops(write(tmp_path, main, {})) == ["a", "b", "c"] * 3 * (1 + count)
     assert 0 < looked_up[9] == looked_up[2]

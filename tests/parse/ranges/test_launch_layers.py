@@ -28,7 +28,6 @@ def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:
 def test_of_too_many_open_start_end_ranges_the_last_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Layers included."""
     monkeypatch.setattr(assemble, "_MAX_NAMES", 2)
     monkeypatch.setattr(assemble, "_MIN_NAMES", 2)
     ranges = [Range(f"layer:l{n}", (n, 100 + n), style=60, end_tid=11) for n in range(4)]
@@ -42,29 +41,27 @@ ENGINE = "autograd::engine::evaluate_function: MmBackward0, op_id = 9"
 NODE = "MmBackward0, seq = 7, op_id = 10"
 
 
-def test_ranges_of_the_user_are_layers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("texts", "layer", "direction"),
+    [
+        (["model (forward)", "layer_3", "attention"], None, "fprop"),
+        # a step is a layer only where nothing smaller is, without its number, or all would differ
+        (["iteration 12", "attention"], ["attention"], ""),
+        (["iteration 12"], ["iteration"], ""),
+        (["ProfilerStep#3"], [], ""),
+        (["Backward"], None, "bprop"),
+        (["Backward, op_id = 3"], ["Backward"], "bprop"),
+        (["lossBackward"], None, "bprop"),
+    ],
+    ids=str,
+)
+def test_ranges_of_the_user_are_layers_and_no_ops(
+    texts: list[str], layer: list[str] | None, direction: str, tmp_path: Path
+) -> None:
     """For kernels without an op, too; their direction follows from a name, if any."""
-    (line,) = parsed(tmp_path, around("model (forward)", "layer_3", "attention"))
-    assert line["layer"] == ["model (forward)", "layer_3", "attention"]
-    assert (line["op"], line["dir"]) == ([], "fprop")
-
-
-def test_they_nest_with_layers_of_pyprof(tmp_path: Path) -> None:
-    texts = ("epoch part", encode_layer("net"), "scores", encode_layer("net.fc"), MM)
     (line,) = parsed(tmp_path, around(*texts))
-    assert line["layer"] == ["epoch part", "net", "scores", "net.fc"]
-    assert line["op"] == ["mm"]
-
-
-@pytest.mark.slow
-def test_a_step_is_a_layer_only_where_nothing_smaller_is(tmp_path: Path) -> None:
-    """Without its number, or each step would be another layer."""
-    (line,) = parsed(tmp_path, around("iteration 12", "attention"))
-    assert line["layer"] == ["attention"]
-    (line,) = parsed(tmp_path, around("iteration 12"))
-    assert line["layer"] == ["iteration"]
-    (line,) = parsed(tmp_path, around("ProfilerStep#3"))
-    assert line["layer"] == []
+    expected = texts if layer is None else layer
+    assert (line["layer"], line["op"], line["dir"]) == (expected, [], direction)
 
 
 def test_paths_in_numbered_steps_are_formatted_once(tmp_path: Path) -> None:
@@ -79,7 +76,6 @@ def test_paths_in_numbered_steps_are_formatted_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["2024.6", "registered strings", "_V2 tables"])
 def test_ranges_in_the_domain_of_a_library_are_no_layers(tmp_path: Path, layout: str) -> None:
-    """Whatever their text; ranges in a domain of the user are."""
     ranges = [
         Range("CCCL", (0, 0), style=75, domain=1),
         Range("my app", (0, 0), style=75, domain=2),
@@ -125,17 +121,6 @@ def test_a_thread_without_names_is_in_the_range_around_the_backward_pass(tmp_pat
     assert (line["layer"], line["dir"]) == ([], "")
 
 
-@pytest.mark.parametrize("text", ["Backward", "Backward, op_id = 3", "lossBackward"])
-def test_a_users_range_named_backward_is_no_op(tmp_path: Path, text: str) -> None:
-    """It gives a layer and the direction."""
-    (line,) = parsed(tmp_path, around(text))
-    assert (line["op"], line["layer"], line["dir"]) == (
-        [],
-        [text.split(",", maxsplit=1)[0]],
-        "bprop",
-    )
-
-
 def test_autograds_thread_is_in_the_range_in_which_its_caller_waits(tmp_path: Path) -> None:
     """Whatever its name: autograd's own ranges show who its caller is."""
     engine = around(ENGINE, NODE, "aten::mm, op_id = 11", at=400, tid=12)
@@ -175,7 +160,6 @@ def test_a_trace_names_the_thread_that_autograd_works_for(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_checkpoints_recomputed_forward_is_backward(tmp_path: Path) -> None:
-    """Whatever the user's range says."""
     again = "torch.utils.checkpoint.CheckpointFunctionBackward, seq = 9"
     (line,) = parsed(tmp_path, around("step", again, "forward", MM))
     assert (line["dir"], line["recomputed"]) == ("bprop", 1)
@@ -184,7 +168,6 @@ def test_a_checkpoints_recomputed_forward_is_backward(tmp_path: Path) -> None:
 
 
 def test_start_end_ranges_are_layers_too(tmp_path: Path) -> None:
-    """Outside of the nested ones; those of libraries are none."""
     free = [
         Range("decoder", (10, 300), style=60),
         Range("ncclAllReduce", (20, 300), style=60),
@@ -194,33 +177,12 @@ def test_start_end_ranges_are_layers_too(tmp_path: Path) -> None:
     assert line["layer"] == ["decoder", "attention"]
 
 
-@pytest.mark.slow
-def test_a_layer_path_that_contains_backward_gives_no_direction(tmp_path: Path) -> None:
-    """Only a layer of exactly that name does."""
-    (line,) = parsed(tmp_path, around(encode_layer("rnn.backward_cell"), MM))
-    assert line["dir"] == "fprop"
-    (line,) = parsed(tmp_path, around(encode_layer("backward")))
-    assert line["dir"] == "bprop"
-
-
 @pytest.mark.parametrize(
     "name",
     ["kineto-h100-transformer-user-ranges/trace.json.gz", "nsys2024.6-a100-user-ranges/net.sqlite"],
 )
 def test_all_work_of_captures_with_user_ranges_is_in_one(captures: Path, name: str) -> None:
-    """As their authors named the parts of their programs."""
     layers = parse_file(captures / name).dictionary("layer")
     assert all(layers.at(row) for row in range(len(layers)))
     names = {part for path in layers.values for part in path}
     assert {"Self-Attention", "Add & Norm 1"} <= names or "computing attention scores" in names
-
-
-def test_replayed_kernels_are_in_the_range_around_their_launch(tmp_path: Path) -> None:
-    path = nsys_db(
-        tmp_path / "a.sqlite",
-        (Work(call=(100, 110), api="cudaGraphLaunch_v10000"),),
-        around("generate", "decode"),
-    )
-    records = parse_file(path)
-    assert records.arrow("layer").to_pylist() == [["generate", "decode"]]
-    assert records.arrow("via").to_pylist() == ["user range"]

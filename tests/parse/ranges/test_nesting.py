@@ -77,7 +77,6 @@ def test_each_launch_has_its_innermost_range(
 def test_the_order_of_rows_decides_nothing(
     spans: list[tuple[int, int, int]], seed: st.DrawFn
 ) -> None:
-    """Shuffled ranges with the same tiebreaks nest the same way."""
     numbered = list(enumerate(spans))
     seed.shuffle(numbered)  # type: ignore[attr-defined]
     whole = nest(*_columns(spans), lambda: np.arange(len(spans)))

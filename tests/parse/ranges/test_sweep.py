@@ -28,7 +28,6 @@ def test_a_kernel_in_many_layers_has_them_all(tmp_path: Path) -> None:
     "command", [["summary"], ["summary", "--by", "layer"], ["prof", "--by", "layer"], ["lines"]]
 )
 def test_reports_take_any_depth(command: list[str], tmp_path: Path) -> None:
-    """Nothing recurses per layer."""
     done = run(*command, _nested(tmp_path / "net.sqlite", 3000))
     assert done.code == 0
     assert max(map(len, done.stdout.splitlines())) < 40_000
@@ -36,7 +35,6 @@ def test_reports_take_any_depth(command: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_takes_any_depth(tmp_path: Path) -> None:
-    """Its tree of modules, too."""
     done = run("report", _nested(tmp_path / "net.sqlite", 2000), "-o", tmp_path / "net.html")
     assert done.code == 0
 

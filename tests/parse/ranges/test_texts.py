@@ -52,7 +52,6 @@ QUESTIONS: tuple[Callable[[str], object], ...] = (marker.classify, loop_of, stat
 def test_answers_are_those_of_each_text(
     question: Callable[[str], object], texts: list[str], data: st.DataObject
 ) -> None:
-    """Whichever numbers with however many digits the texts contain, and whichever comes first."""
     digits = st.text("0123456789", min_size=1, max_size=18)
     others = [re.sub("[0-9]+", lambda _: data.draw(digits), text) for text in texts]
     mixed = data.draw(st.permutations([*texts, *others]))
@@ -60,7 +59,6 @@ def test_answers_are_those_of_each_text(
 
 
 def test_texts_that_differ_in_numbers_are_checked_once() -> None:
-    """Of a million steps only the first is looked at."""
     asked: list[str] = []
 
     def question(text: str) -> int:

@@ -50,7 +50,6 @@ LOOPS = {
 
 @pytest.mark.parametrize("of", LOOPS.values(), ids=LOOPS.keys())
 def test_records_have_the_steps_of_the_capture(of: Capture, tmp_path: Path) -> None:
-    """The step of each row, the length of each step, and the range that marks it."""
     records = parse(of)
     expected = find_steps(records, of)
     path = tmp_path / "net.dict"
@@ -69,7 +68,6 @@ def test_records_have_the_steps_of_the_capture(of: Capture, tmp_path: Path) -> N
 def test_parsed_files_group_rows_as_the_capture_does(
     suffix: str, captures: Path, tmp_path: Path
 ) -> None:
-    """`prof --by phase` and `--by step`, in each form of records."""
     capture_file = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"
     path = tmp_path / f"net.{suffix}"
     assert run("parse", "-q", capture_file, "-o", path).code == 0
@@ -107,7 +105,6 @@ def test_files_of_older_versions_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [-5, 1 << 40, (1 << 63) - 1])
 def test_a_damaged_number_costs_no_memory(number: int, tmp_path: Path) -> None:
-    """Its row is in no step; the others keep theirs."""
     path = tmp_path / "net.dict"
     line = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "kind": "kernel"}
     rows = [{**line, "start": 10 * n + 1, "end": 10 * n + 6, "step": step, "stepRange": "step 1"}

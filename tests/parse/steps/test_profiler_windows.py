@@ -16,7 +16,7 @@ from pyprof.records.records import Records
 from tests.analysis.captures import Api, Bounds, Work, capture, records
 from tests.builders import Range, nsys_db
 from tests.builders import Work as Launched
-from tests.readers.kineto_json import event, kernel, launch, op, text
+from tests.readers.kineto_json import event, kernel, launch, op, trace_file
 from tests.readers.kineto_json import read as read_events
 
 STOP, START = "cudaProfilerStop_v4000", "cudaProfilerStart"
@@ -71,7 +71,6 @@ def test_time_with_recorded_work_is_no_pause(api: list[tuple[str, int]]) -> None
 
 
 def test_each_process_counts_its_own_windows() -> None:
-    """Process 1 paused twice, process 2 never."""
     work = [Work((at, at + 5), (at - 4, at - 2), pid=pid) for at in (10, 450) for pid in (1, 2)]
     assert windows(work, TWO_PAUSES, pids=2) == [0, 0, 2, 0]
 
@@ -90,9 +89,7 @@ def test_unpaired_stops_and_starts_pause_once() -> None:
 
 
 def read(folder: Path, events: list[dict[str, Any]]) -> Records:
-    path = folder / "trace.json"
-    path.write_text(text(events))
-    return parse_file(path)
+    return parse_file(trace_file(folder, events))
 
 
 def step(begin: int, rows: int, seq: int, *, corr: int = 1) -> list[dict[str, Any]]:
@@ -122,7 +119,6 @@ def pause(begin: int, end: int) -> list[dict[str, Any]]:
 def test_numbers_that_begin_again_tie_nothing_across_windows(
     tmp_path: Path, corr: tuple[int, ...], seq: tuple[int, ...]
 ) -> None:
-    """Neither kernels to calls nor nodes to forward ops: each step keeps to its own rows."""
     begins, rows = (0, 1000, 2000), (3, 4, 5)
     events = [*pause(500, 900), *pause(1500, 1900)]
     for begin, count, first, number in zip(begins, rows, corr, seq, strict=True):
@@ -184,7 +180,6 @@ def _steps(folder: Path, ranges: list[tuple[int, int]], launches: list[int]) -> 
 def test_steps_after_pauses_equal_brute_force(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[tuple[int, int]], launches: list[int]
 ) -> None:
-    """Brute force over steps that follow each other after pauses."""
     ranges, at = [], 0
     for pause, dur in lengths:
         ranges.append((at + pause, dur))
@@ -199,7 +194,6 @@ def test_steps_after_pauses_equal_brute_force(
 
 
 def test_steps_are_of_their_own_process(tmp_path: Path) -> None:
-    """In a capture of two, each has its own."""
     step = Range(STEP.format(1), (0, 100), pid=1)
     work = [
         Launched("mine", (1000, 1010), (10, 20), pid=1),

@@ -21,7 +21,6 @@ from tests.analysis.captures import ADD, Range, Work, capture, trace
 def test_a_row_is_in_the_step_that_began_last_unless_that_is_over(
     steps: list[tuple[int, int]], launches: list[int]
 ) -> None:
-    """Checked one by one; before the first step and after the last, a row is in none."""
     steps.sort()
     start = np.array([begin for begin, _ in steps], np.int64)
     bounds = Bounds("", start, start + np.array([length for _, length in steps], np.int64))
@@ -39,10 +38,6 @@ def test_a_step_cut_by_a_pause_begins_in_the_window_in_which_it_ends() -> None:
     launch, window = np.array([10, 60, 150]), np.array([0, 1, 1])
     found, start = placed(bounds, launch, window)
     assert (found.tolist(), start.tolist()) == ([MISSING, 0, 1], [60, 100])
-
-
-def test_the_total_is_the_sum_of_lengths() -> None:
-    assert Bounds("ranges", np.array([0, 10]), np.array([5, 30])).total_ns == 25
 
 
 def _turns(turns: str, *more: Work, lines: bool = False, one_shape: bool = False) -> Capture:

@@ -1,6 +1,7 @@
 """Traces of torch_npu: hardware work, its launches, and shapes written as text."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,7 @@ from tests.readers.test_nsys import rows
     ids=["call and arrow", "call", "arrow past a queue"],
 )
 def test_hardware_work_comes_out_once_with_its_op(
-    queued: bool,  # noqa: FBT001 - a parameter of a test
-    arrow: bool,  # noqa: FBT001 - as above
-    tmp_path: Path,
+    tmp_path: Path, *, queued: bool, arrow: bool
 ) -> None:
     events = [each for step in range(3) for each in call(step, queued=queued, arrow=arrow)]
     capture = readers.read(write(tmp_path / "trace_view.json", events))
@@ -34,29 +33,28 @@ def test_hardware_work_comes_out_once_with_its_op(
     assert found[0]["trace"] == ["/a/train.py:30", "/a/train.py:12"]
 
 
-def test_work_without_any_link_is_kept(tmp_path: Path) -> None:
-    events = [x(HARDWARE, STREAM, "MatMulV2", 400, 55.25), x(HARDWARE, 3, "EVENT_WAIT", 500, 2)]
-    capture = readers.read(write(tmp_path / "trace_view.json", events))
-    assert rows(capture.activities, "stream", "corr", "name") == [
-        (2, None, "MatMulV2"),
-        (3, None, "EVENT_WAIT"),
-    ]
-
-
 def test_threads_that_repeat_the_streams_work_are_left_out(tmp_path: Path) -> None:
     step = {"ph": "M", "name": "thread_name", "pid": HARDWARE, "tid": 70_001,
             "args": {"name": "Step Trace(Model ID:1)"}}  # fmt: skip
     events = [step, x(HARDWARE, 70_001, "Iteration 1", 0, 999), x(HARDWARE, STREAM, "Add", 4, 5)]
-    capture = readers.read(write(tmp_path / "trace_view.json", events))
-    assert rows(capture.activities, "name") == [("Add",)]
+    assert _read_rows(tmp_path, events, "name") == [("Add",)]
+
+
+def _read_rows(folder: Path, events: list[dict[str, Any]], *names: str) -> list[tuple[object, ...]]:
+    return rows(readers.read(write(folder / "trace_view.json", events)).activities, *names)
+
+
+def test_work_without_any_link_is_kept(tmp_path: Path) -> None:
+    events = [x(HARDWARE, STREAM, "MatMulV2", 400, 55.25), x(HARDWARE, 3, "EVENT_WAIT", 500, 2)]
+    expected = [(2, None, "MatMulV2"), (3, None, "EVENT_WAIT")]
+    assert _read_rows(tmp_path, events, "stream", "corr", "name") == expected
 
 
 def test_times_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
     """As floats of microseconds since 1970 both events would begin at the same time."""
     events = [x(HARDWARE, STREAM, name, at, 0.013) for name, at in (("b", 0.018), ("a", 0.005))]
-    capture = readers.read(write(tmp_path / "trace_view.json", events))
     base = BASE_US * 1000
-    assert rows(capture.activities, "start", "end", "name") == [
+    assert _read_rows(tmp_path, events, "start", "end", "name") == [
         (base + 5, base + 18, "a"),
         (base + 18, base + 31, "b"),
     ]
@@ -64,5 +62,4 @@ def test_times_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
 
 def test_times_with_more_digits_are_as_exact_as_floats(tmp_path: Path) -> None:
     event = {**x(HARDWARE, STREAM, "a", 0, 1.5), "ts": f"{BASE_US}.2500001"}
-    capture = readers.read(write(tmp_path / "trace_view.json", [event]))
-    assert rows(capture.activities, "start") == [(BASE_US * 1000 + 250,)]
+    assert _read_rows(tmp_path, [event], "start") == [(BASE_US * 1000 + 250,)]

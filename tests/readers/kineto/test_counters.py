@@ -13,7 +13,6 @@ from tests.readers import kineto_json
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [None, ""])
 def test_counter_events_are_read(key: str | None, tmp_path: Path) -> None:
-    """With the value under the metric's name or none."""
     work = planted.work_of(steps=1500, us=60)
     total = sampled(work, lambda piece: sum(planted.LOADS[piece.name][1:]), 1_000_000)
     tensor = sampled(work, lambda piece: planted.LOADS[piece.name][0], 1_000_000)
@@ -43,8 +42,9 @@ def test_a_trace_counts_one_of_two_pipes(name: str, cc: int, used: str, tmp_path
     kernel = kineto_json.kernel(1, 10)
     kernel["args"] |= {"kineto__tensor_core_insts": 0.0}
     gpu = {"id": 0, "name": f"NVIDIA {name}", "computeMajor": cc, "computeMinor": 0}
-    path = tmp_path / "a.json"
-    path.write_text(kineto_json.text([kineto_json.launch(1, 1), kernel], deviceProperties=[gpu]))
+    path = kineto_json.trace_file(
+        tmp_path, [kineto_json.launch(1, 1), kernel], deviceProperties=[gpu]
+    )
     assert planted.rows(path, "tcmeas") == [{"TCm": used}]
 
 

@@ -1,6 +1,7 @@
 """Traces without GPU work: the rows are the CPU ops that do the work."""
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,19 +12,26 @@ from pyprof.ops import registry
 from pyprof.readers.kineto import cpu
 from pyprof.readers.kineto.cpu import BOOKKEEPING, MOVES, WORKERS
 from tests.readers.kineto_calls import Called, call, events
-from tests.readers.kineto_json import Event, event, op, read, text, texts
+from tests.readers.kineto_json import Event, event, op, read, texts, trace_file
+
+X = [64, 64]
+
+
+def _work(capture: schema.Capture) -> list[str]:
+    names: list[str] = capture.activities["name"].to_pylist()
+    return names
+
+
+def _read(
+    folder: Path, *calls: Called, clock: Callable[[str], float] = lambda _: 10
+) -> schema.Capture:
+    return read(folder, events(calls, clock))
 
 
 def test_the_innermost_ops_are_rows(tmp_path: Path) -> None:
-    """Rows of kind cpu, each with a call of its own at the same time."""
-    events = [
-        op("aten::linear", 0, 100, External_id=1),
-        op("aten::relu", 5, 5, External_id=2),
-        op("aten::addmm", 15, 80, External_id=3),
-    ]
-    capture = read(tmp_path, events)
+    capture = _read(tmp_path, call("linear", [X], call("relu", [X]), call("addmm", [X])))
     work = capture.activities.to_pylist()
-    assert [row["name"] for row in work] == ["aten::relu", "aten::addmm"]
+    assert _work(capture) == ["aten::relu", "aten::addmm"]
     assert {row["kind"] for row in work} == {schema.CPU}
     assert {(row["device"], row["stream"], row["pid"]) for row in work} == {(0, 1, 7)}
     calls = capture.calls.to_pylist()
@@ -32,31 +40,81 @@ def test_the_innermost_ops_are_rows(tmp_path: Path) -> None:
     assert any("no GPU work was captured" in warning for warning in capture.warnings)
 
 
-@pytest.mark.parametrize("copying", [1, 80])
-def test_an_op_that_copies_before_it_works(tmp_path: Path, copying: float) -> None:
-    """If only copies and fills happen inside an op, it is the row, and they are not."""
-    events = [
-        op("aten::addmm", 0, 100, External_id=1),
-        op("aten::expand", 5, 5, External_id=2),
-        op("aten::copy_", 15, copying, External_id=3),
-    ]
-    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::addmm"]
+MUL = call("mul", [X])
+COPIED = call("clone", [X], call("empty_like", [X]), call("copy_", [X]))
+ROWS = {
+    "a copy before the work": (
+        [call("addmm", [X], call("expand", [X]), call("copy_", [X]))],
+        "addmm",
+    ),
+    "a product with its activation": (  # as Transformer's fast path calls it on a CPU
+        [
+            call(
+                "_addmm_activation",
+                [X, X, X],
+                call("copy_", [X, X]),
+                call("relu_", [X], call("clamp_min_", [X])),
+            )
+        ],
+        "_addmm_activation",
+    ),
+    "a convolution in a convolution": (
+        [call("conv2d", [X], call("mkldnn_convolution", [X]))],
+        "mkldnn_convolution",
+    ),
+    "a check for NNPACK": (
+        [call("_convolution", [X], call("_nnpack_available", [[]]))],
+        "_convolution",
+    ),
+    "a backward node": (
+        [
+            call(
+                "autograd::engine::evaluate_function: MmBackward0",
+                [],
+                call("MmBackward0", [X], call("mm", [X]), seq=4, forward=1),
+            )
+        ],
+        "mm",
+    ),
+    "the reducer": ([call("torch::distributed::reducer::mul_out", [X], MUL)], "mul"),
+    "the reducer of torch 1": (
+        [call("torch.distributed.ddp.reducer::copy_bucket_to_grad", [X], MUL)],
+        "mul",
+    ),
+    "views": (
+        [
+            call("TBackward0", [X], call("t", [X]), seq=4, forward=1),
+            call("torch::autograd::AccumulateGrad", [X]),
+            call("reshape", [X], COPIED),
+        ],
+        "copy_",
+    ),
+    **{
+        f"{name}, with work in training": ([call(name, [X]), call(name, [X], MUL)], "mul")
+        for name in ("dropout", "feature_dropout_", "type_as")
+    },
+    "a user's function around an op": ([Called("MyFunction", [X], (MUL,), seq=4)], "mul"),
+    "a user's function alone": ([Called("CompiledFunction", [X], seq=5)], "CompiledFunction"),
+}
+
+
+@pytest.mark.parametrize("ours", [1, 1000])
+@pytest.mark.parametrize(("calls", "row"), ROWS.values(), ids=ROWS)
+def test_the_op_that_works_is_the_row(
+    tmp_path: Path, calls: list[Called], row: str, ours: float
+) -> None:
+    """However long it takes."""
+    capture = _read(tmp_path, *calls, clock=lambda name: ours if name.endswith(row) else 50)
+    assert [name.removeprefix("aten::") for name in _work(capture)] == [row]
 
 
 def test_an_op_with_a_kernel_of_its_own(tmp_path: Path) -> None:
     """Some ops compute and call others that compute; layers wrap such ops."""
-    events = [
-        op("aten::mse_loss", 0, 100, External_id=1),
-        op("aten::mse_loss", 5, 90, External_id=2),
-        op("aten::mean", 20, 50, External_id=3),
-        op("aten::sum", 25, 30, External_id=4),
-        op("aten::stack_of_mine", 200, 50, External_id=5),
-        op("aten::sum", 210, 30, External_id=6),
-    ]
-    work = read(tmp_path, events).activities.to_pylist()
+    own = call("mse_loss", [X], call("mse_loss", [X], call("mean", [X], call("sum", [X]))))
+    work = _read(tmp_path, own, call("stack_of_mine", [X], call("sum", [X]))).activities.to_pylist()
     assert [(row["name"], row["start"]) for row in work] == [
-        ("aten::mse_loss", 5_000),
-        ("aten::sum", 210_000),
+        ("aten::mse_loss", 10_000),
+        ("aten::sum", 91_000),
     ]
 
 
@@ -70,84 +128,7 @@ def test_ops_without_work_are_no_rows() -> None:
     assert not BOOKKEEPING & (MOVES | WORKERS)
 
 
-def test_durations_do_not_decide_which_op_is_a_row(tmp_path: Path) -> None:
-    """What an op calls does."""
-    events = [
-        op("aten::conv2d", 0, 1000, External_id=1),
-        op("aten::mkldnn_convolution", 10, 980, External_id=2),
-        op("aten::conv2d", 2000, 10, External_id=3),
-        op("aten::mkldnn_convolution", 2008, 1, External_id=4),
-    ]
-    names = read(tmp_path, events).activities["name"].to_pylist()
-    assert names == ["aten::mkldnn_convolution"] * 2
-
-
-def test_a_backward_node_with_ops_inside_is_no_row(tmp_path: Path) -> None:
-    """A node of the backward pass is never the row where an op is inside."""
-    events = [
-        op("autograd::engine::evaluate_function: MmBackward0", 0, 100, External_id=1),
-        op("MmBackward0", 5, 90, External_id=2, Sequence_number=4, Fwd_thread_id=1),
-        op("aten::mm", 80, 10, External_id=3),
-    ]
-    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mm"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["torch::distributed::reducer::mul_out", "torch.distributed.ddp.reducer::copy_bucket_to_grad"],
-)
-def test_the_reducer_is_no_row(tmp_path: Path, name: str) -> None:
-    """However long it takes by itself."""
-    events = [op(name, 0, 100, External_id=1), op("aten::mul", 50, 10, External_id=2)]
-    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mul"]
-
-
-def test_views_are_no_work(tmp_path: Path) -> None:
-    """Views and engine nodes are no rows, even as leaves; a copy inside one is."""
-    events = [
-        op("TBackward0", 0, 10, External_id=1, Sequence_number=4, Fwd_thread_id=1),
-        op("aten::t", 2, 5, External_id=2),
-        op("torch::autograd::AccumulateGrad", 20, 5, External_id=3),
-        op("aten::reshape", 30, 20, External_id=4),
-        op("aten::clone", 32, 16, External_id=5),
-        op("aten::empty_like", 33, 2, External_id=6),
-        op("aten::copy_", 36, 11, External_id=7),
-    ]
-    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::copy_"]
-
-
-@pytest.mark.parametrize("name", ["aten::dropout", "aten::feature_dropout_", "aten::type_as"])
-def test_ops_that_return_their_input_are_no_rows(tmp_path: Path, name: str) -> None:
-    """Dropout in eval mode or a cast to the same type; in training the ops inside are rows."""
-    events = [
-        op(name, 0, 10, External_id=1),
-        op(name, 20, 10, External_id=2),
-        op("aten::mul", 22, 5, External_id=3),
-    ]
-    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mul"]
-
-
-def test_a_users_function_is_a_row_only_without_ops_inside(tmp_path: Path) -> None:
-    events = [
-        op("MyFunction", 0, 100, External_id=1, Sequence_number=4, Fwd_thread_id=0),
-        op("aten::mul", 2, 5, External_id=2),
-        op("CompiledFunction", 200, 100, External_id=3, Sequence_number=5, Fwd_thread_id=0),
-    ]
-    names = read(tmp_path, events).activities["name"].to_pylist()
-    assert names == ["aten::mul", "CompiledFunction"]
-
-
-def test_checking_for_nnpack_is_no_work(tmp_path: Path) -> None:
-    """A convolution that does is still the row itself."""
-    events = [
-        op("aten::_convolution", 0, 100, External_id=1),
-        op("aten::_nnpack_available", 5, 80, External_id=2),
-    ]
-    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::_convolution"]
-
-
 def test_inductors_cpu_kernels_are_rows(tmp_path: Path) -> None:
-    """Dynamo's own ranges are not."""
     events = [
         op("Torch-Compiled Region: 0/0", 0, 100, External_id=1),
         op("CompiledFunction", 10, 80, External_id=2, Sequence_number=5, Fwd_thread_id=0),
@@ -161,7 +142,6 @@ def test_inductors_cpu_kernels_are_rows(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_thread_do_not_overlap(tmp_path: Path) -> None:
-    """No time is counted twice: rows are leaves or cover what is inside."""
     events = [
         op("aten::a", 0, 100, External_id=1),
         op("aten::b", 10, 20, External_id=2),
@@ -175,7 +155,6 @@ def test_rows_of_a_thread_do_not_overlap(tmp_path: Path) -> None:
         assert before["end"] <= after["start"]
 
 
-X = [64, 64]
 REAL_MM = call("mm", [X, X], call("resolve_conj", [X]))
 EMPTY = call("empty_strided", [[], []])
 DETACH = call("detach", [X])
@@ -188,57 +167,34 @@ def _mode(*inside: Called, kind: str = "PythonDispatchMode") -> Called:
     return Called(kind, [X], inside)
 
 
-def _work(capture: schema.Capture) -> list[str]:
-    names: list[str] = capture.activities["name"].to_pylist()
-    return names
+FAKE = {
+    # what FakeTensorMode runs for a new combination of arguments, and for one that it knows
+    "fake": call("matmul", [X, X], call("mm", [X, X], _mode(call("relu", [X]), DETACH, EMPTY))),
+    "fake again": call("matmul", [X, X], call("mm", [X, X], _mode(EMPTY, DETACH))),
+    # the same on its tensors outside of it
+    "fake outside": call(
+        "mm", [X, X], _mode(call("mm", [X, X], _mode(EMPTY, DETACH)), kind="PythonSubclass")
+    ),
+    # the meta device
+    "product": call("linear", [X, X], call("addmm", [X, X], call("mm", [X, X], NEW_EMPTY))),
+    "random": call("randn", [[]], call("prims::normal", [[]], EMPTY)),
+    "in place": call("uniform_", [X], call("prims::uniform", [X], EMPTY), call("copy_", [X, X])),
+    "convolution": call("convolution_backward", [X, X], NEW_EMPTY, NEW_EMPTY),
+    "lookup": call("embedding", [X, X], NEW_EMPTY),
+    "ones": call("ones", [[]], EMPTY_ALONE),
+    "zeros": call("new_zeros", [X], call("full", [[]], EMPTY_ALONE)),
+    "by reference": call("lerp_", [X, X], call("lerp", [X, X], PERMUTED)),
+    "filled": call("full_like", [X], call("empty_like", [X], PERMUTED), call("fill_", [X])),
+    "copied": call(
+        "contiguous",
+        [X],
+        call("clone", [X], call("empty_like", [X], PERMUTED), call("copy_", [X, X])),
+    ),
+}
 
 
-def _read(folder: Path, *calls: Called) -> schema.Capture:
-    return read(folder, events(calls))
-
-
-@pytest.mark.parametrize(
-    "fake",
-    [
-        # what FakeTensorMode runs for a new combination of arguments, and for one that it knows
-        call("matmul", [X, X], call("mm", [X, X], _mode(call("relu", [X]), DETACH, EMPTY))),
-        call("matmul", [X, X], call("mm", [X, X], _mode(EMPTY, DETACH))),
-        # the same on its tensors outside of it
-        call("mm", [X, X], _mode(call("mm", [X, X], _mode(EMPTY, DETACH)), kind="PythonSubclass")),
-        # the meta device
-        call("linear", [X, X], call("addmm", [X, X], call("mm", [X, X], NEW_EMPTY))),
-        call("randn", [[]], call("prims::normal", [[]], EMPTY)),
-        call("uniform_", [X], call("prims::uniform", [X], EMPTY), call("copy_", [X, X])),
-        call("convolution_backward", [X, X], NEW_EMPTY, NEW_EMPTY),
-        call("embedding", [X, X], NEW_EMPTY),
-        call("ones", [[]], EMPTY_ALONE),
-        call("new_zeros", [X], call("full", [[]], EMPTY_ALONE)),
-        call("lerp_", [X, X], call("lerp", [X, X], PERMUTED)),
-        call("full_like", [X], call("empty_like", [X], PERMUTED), call("fill_", [X])),
-        call(
-            "contiguous",
-            [X],
-            call("clone", [X], call("empty_like", [X], PERMUTED), call("copy_", [X, X])),
-        ),
-    ],
-    ids=[
-        "fake",
-        "fake again",
-        "fake outside",
-        "product",
-        "random",
-        "in place",
-        "convolution",
-        "lookup",
-        "ones",
-        "zeros",
-        "by reference",
-        "filled",
-        "copied",
-    ],
-)
+@pytest.mark.parametrize("fake", FAKE.values(), ids=FAKE)
 def test_ops_on_tensors_without_data_are_no_rows(tmp_path: Path, fake: Called) -> None:
-    """Nor are ops around or inside them; they are counted, and real ones stay."""
     capture = _read(tmp_path, fake, call("linear", [X, X], REAL_MM))
     assert _work(capture) == ["aten::mm"]
     assert capture.traced_ops >= 1
@@ -257,7 +213,6 @@ def test_ops_on_tensors_without_data_are_no_rows(tmp_path: Path, fake: Called) -
     ids=["mode", "mode that keeps", "make_fx", "subclass", "reference"],
 )
 def test_real_work_under_a_dispatch_mode_stays(tmp_path: Path, real: Called) -> None:
-    """Once: as the op that the mode called again."""
     capture = _read(tmp_path, real)
     assert (_work(capture), capture.traced_ops) == (["aten::mm"], 0)
     assert not any("left out" in warning for warning in capture.warnings)
@@ -285,13 +240,6 @@ def test_real_work_between_ops_without_data_stays(tmp_path: Path, real: Called, 
     assert (_work(capture), capture.traced_ops) == ([f"aten::{row}"], 2)
 
 
-def test_a_product_is_the_row_and_not_its_activation(tmp_path: Path) -> None:
-    """Transformer's fast path calls both in one op on a CPU."""
-    activation = call("relu_", [X], call("clamp_min_", [X]))
-    product = call("_addmm_activation", [X, X, X], call("copy_", [X, X]), activation)
-    assert _work(_read(tmp_path, product)) == ["aten::_addmm_activation"]
-
-
 def test_a_product_with_zeros_of_forward_mode_is_no_row(tmp_path: Path) -> None:
     """The zeros have no data; the real product and the op around both are unchanged."""
     zeros = call("_efficientzerotensor", [[]])
@@ -312,11 +260,11 @@ def test_a_sum_with_zeros_of_forward_mode_is_a_copy(tmp_path: Path) -> None:
     zeros = call("_efficientzerotensor", [[]])
     capture = _read(tmp_path, call("mul", [X, X], zeros, call("add", [X, X], inner)))
     assert (_work(capture), capture.traced_ops) == (["aten::copy_"], 2)
-    copies, shape = (
+    copies, shapes = (
         [range_["start"] for range_ in capture.ranges.to_pylist() if name in range_["text"]]
         for name in ("aten::copy_", "prims::add")
     )
-    assert copies[0] < shape[0] < copies[1]
+    assert copies[0] < shapes[0] < copies[1]
     assert capture.activities["start"].to_pylist() == copies[1:]
 
 
@@ -341,9 +289,7 @@ def test_compilation_is_no_work(tmp_path: Path) -> None:
 
 
 def test_a_capture_of_tracing_alone_says_so(tmp_path: Path) -> None:
-    """Instead of saying that no op was recorded."""
-    path = tmp_path / "trace.json"
-    path.write_text(text(_compiled()[:2]))
+    path = trace_file(tmp_path, _compiled()[:2])
     with pytest.raises(CaptureError, match=r"only 1 CPU ops that gave shapes alone.*real tensors"):
         parse.parse_file(path)
 
@@ -365,7 +311,6 @@ def _stopped(folder: Path, *calls: Called) -> list[str]:
 
 
 def test_each_checkpoint_stops_its_own_forward_pass(tmp_path: Path) -> None:
-    """Ops outside of backward nodes are not affected."""
     forward = call("mul", [CHECKPOINTED, CHECKPOINTED], _hooks(), seq=3)
     nodes = [
         _node(
@@ -379,7 +324,6 @@ def test_each_checkpoint_stops_its_own_forward_pass(tmp_path: Path) -> None:
 
 
 def test_calls_around_a_stopped_op_are_stopped_too(tmp_path: Path) -> None:
-    """As far as the backward node."""
     last = call("linear", [CHECKPOINTED], call("addmm", [CHECKPOINTED], _hooks(), seq=12), seq=12)
     assert _stopped(tmp_path, _node(1, last)) == ["aten::linear", "aten::addmm"]
 

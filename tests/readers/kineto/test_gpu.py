@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pyprof import schema
 from tests.readers.kineto_json import event, kernel, launch, op, read
 
@@ -38,20 +40,26 @@ def test_measured_kernels_are_gpu_work_at_their_launches(tmp_path: Path) -> None
     assert "CUPTI's range profiler" in capture.warnings[0]
 
 
-def test_measured_kernels_are_tied_only_if_launches_are_as_many(tmp_path: Path) -> None:
-    """Otherwise their launches are unknown, and all kernels are kept."""
-    rows = read(tmp_path, [*LAUNCHED, measured("sgemm", 0, dram__bytes_sum=1.0)]).activities
-    assert (rows["name"].to_pylist(), rows["corr"].to_pylist()) == (["sgemm"], [None])
-
-
-def test_a_measured_range_is_no_kernel(tmp_path: Path) -> None:
-    rows = read(tmp_path, [*LAUNCHED, measured("__profile__", 0, dram__bytes_sum=1.0)]).activities
-    assert set(rows["kind"].to_pylist()) == {schema.CPU}
-
-
-def test_kernels_with_times_take_precedence_over_measured_ones(tmp_path: Path) -> None:
-    rows = read(tmp_path, [*LAUNCHED, kernel(11, 6), measured("sgemm", 0)]).activities
-    assert rows["corr"].to_pylist() == [11]
+@pytest.mark.parametrize(
+    ("more", "rows"),
+    [
+        # fewer than launches: theirs are unknown, and all kernels are kept
+        ([measured("sgemm", 0, dram__bytes_sum=1.0)], [(schema.KERNEL, "sgemm", None)]),
+        # a range that is no kernel: the rows are CPU ops
+        (
+            [measured("__profile__", 0, dram__bytes_sum=1.0)],
+            [(schema.CPU, "aten::mm", 1), (schema.CPU, "aten::add", 2)],
+        ),
+        # kernels with times take precedence
+        ([kernel(11, 6), measured("sgemm", 0)], [(schema.KERNEL, "gemm", 11)]),
+    ],
+    ids=["one", "no kernel", "times"],
+)
+def test_measured_kernels_are_tied_only_if_launches_are_as_many(
+    tmp_path: Path, more: list[dict[str, Any]], rows: list[tuple[int, str, int | None]]
+) -> None:
+    found = read(tmp_path, [*LAUNCHED, *more]).activities.to_pylist()
+    assert [(row["kind"], row["name"], row["corr"]) for row in found] == rows
 
 
 def _kineto(folder: Path, **args: object) -> dict[str, Any]:
@@ -62,22 +70,24 @@ def _kineto(folder: Path, **args: object) -> dict[str, Any]:
     return json.loads(found) if found else {}
 
 
-def test_a_collective_has_its_group_and_size(tmp_path: Path) -> None:
-    """As PyTorch 2.3 and later write them in the kernel's event."""
-    said = {
-        "Collective name": "allreduce", "Process Group Name": "3", "Process Group Ranks": "[0, 4]",
-        "Group size": 2, "dtype": "BFloat16", "In msg nelems": 1024, "Out msg nelems": 1024,
-    }  # fmt: skip
-    assert _kineto(tmp_path, **said) == {
-        "name": "allreduce", "group": "3", "ranks": "[0, 4]", "size": 2, "dtype": "BFloat16",
-        "in": 1024, "out": 1024,
-    }  # fmt: skip
+SAID = {"Collective name": "allreduce", "Process Group Ranks": "[0, 4]"}
+FULL = {"Process Group Name": "3", "Group size": 2, "dtype": "BFloat16",
+        "In msg nelems": 1024, "Out msg nelems": 1024}  # fmt: skip
+NAMED = {"name": "allreduce", "group": "3", "ranks": "[0, 4]"}
 
 
-def test_numbers_and_lists_of_other_versions_are_the_same_texts(tmp_path: Path) -> None:
-    said = {"Collective name": "allreduce", "Process Group ID": 3, "Process Group Ranks": [0, 4]}
-    assert _kineto(tmp_path, **said) == {"name": "allreduce", "group": "3", "ranks": "[0, 4]"}
-
-
-def test_a_trace_without_collective_fields_has_none(tmp_path: Path) -> None:
-    assert _kineto(tmp_path) == {}
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        # as PyTorch 2.3 and later write them in the kernel's event
+        (SAID | FULL, NAMED | {"size": 2, "dtype": "BFloat16", "in": 1024, "out": 1024}),
+        # numbers and lists of other versions are the same texts
+        (SAID | {"Process Group ID": 3, "Process Group Ranks": [0, 4]}, NAMED),
+        ({}, {}),
+    ],
+    ids=["2.3", "others", "none"],
+)
+def test_a_collective_has_its_group_and_size(
+    tmp_path: Path, said: dict[str, object], expected: dict[str, object]
+) -> None:
+    assert _kineto(tmp_path, **said) == expected

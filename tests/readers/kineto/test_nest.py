@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,16 +44,17 @@ def test_parents_come_first(tmp_path: Path) -> None:
     assert [name for _, _, name in rows(tmp_path, events)] == ["aten::a", "aten::b", "aten::c"]
 
 
-def test_child_ends_with_its_parent(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("start", "dur", "parent_end", "expected"),
+    [(15, 16, 30, (15, 30)), (29, 50, 29, (29, 79))],
+    ids=["child", "neighbour"],
+)
+def test_a_child_ends_with_its_parent_and_a_neighbour_is_none(
+    tmp_path: Path, start: int, dur: int, parent_end: int, expected: tuple[int, int]
+) -> None:
     """Microseconds rounded one by one let a child end later: it is clipped."""
-    events = [op("aten::a", 10, 20, External_id=1), op("aten::b", 15, 16, External_id=2)]
-    assert rows(tmp_path, events) == [(10, 30, "aten::a"), (15, 30, "aten::b")]
-
-
-def test_neighbour_does_not_become_a_child(tmp_path: Path) -> None:
-    """A range that begins as the one before ends is its sibling."""
-    events = [op("aten::a", 10, 20, External_id=1), op("aten::b", 29, 50, External_id=2)]
-    assert rows(tmp_path, events) == [(10, 29, "aten::a"), (29, 79, "aten::b")]
+    events = [op("aten::a", 10, 20, External_id=1), op("aten::b", start, dur, External_id=2)]
+    assert rows(tmp_path, events) == [(10, parent_end, "aten::a"), (*expected, "aten::b")]
 
 
 def test_a_crossing_annotation_is_not_nested(tmp_path: Path) -> None:
@@ -67,91 +69,67 @@ def test_a_range_without_a_length_has_no_end(tmp_path: Path) -> None:
     assert capture.ranges["end"].to_pylist() == [None, 9_000]
 
 
-def test_stack_from_python_functions(tmp_path: Path) -> None:
-    """The frames around an op are its trace, once, outermost first, without builtins."""
-    events = [
-        python("train.py(3): main", 0, 100),
-        python("model.py(12): forward", 10, 80),
-        python("<built-in method mm of type object at 0x7f>", 15, 30),
-        op("aten::matmul", 20, 20),
-        op("aten::mm", 22, 10),
-        op("aten::add", 60, 5),
-    ]
-    found = texts(read(tmp_path, [*events, GPU]))
-    assert [marker.classify(t).name for t in found] == ["TRACE", "SEQ", "SEQ", "TRACE", "SEQ"]
-    assert marker.decode_trace(found[0]) == ("train.py:3", "model.py:12")
-    assert marker.decode_functions(found[0]) == ("main", "forward")
-    assert found[0] == found[3]
+def _said(text: str) -> str | tuple[str, ...]:
+    """Return the frames of a trace, of other texts what is before the first comma."""
+    return marker.decode_trace(text) or text.partition(",")[0]
 
 
-def test_frames_inside_an_op(tmp_path: Path) -> None:
-    """Frames between two ops belong to the inner one."""
-    events = [
-        python("train.py(3): main", 0, 100),
-        op("MyFunction", 10, 50, Sequence_number=1, Fwd_thread_id=0),
-        python("fn.py(7): forward", 12, 40),
-        op("aten::mm", 20, 10),
-    ]
-    found = [marker.decode_trace(t) for t in texts(read(tmp_path, [*events, GPU]))]
-    assert [frames for frames in found if frames] == [("train.py:3",), ("train.py:3", "fn.py:7")]
+MAIN, MM = python("train.py(3): main", 0, 100), op("aten::mm", 20, 10)
+BOTH = ("train.py:3", "model.py:12")
+CALLED = {"Call stack": "model.py(30): forward;<built-in f>;train.py(3): <module>"}
+OWN, OF_LAYER = (marker.encode_trace([line]) for line in ("train.py:5", "a.py:1"))
+PATH = {"Module Hierarchy": "TOP(Net)::forward.fc(Linear)::forward"}
+FUNCTION = op("MyFunction", 10, 50, Sequence_number=1, Fwd_thread_id=0)
+NET = python("nn.Module: Net_0", 0, 100)
+AROUND = {
+    # the frames around an op are its trace, once, outermost first, without builtins
+    "frames around ops": (
+        [MAIN, python("model.py(12): forward", 10, 80), python("<built-in method mm>", 15, 30),
+         op("aten::matmul", 20, 20), op("aten::mm", 22, 10), op("aten::add", 60, 5)],
+        [BOTH, "aten::matmul", "aten::mm", BOTH, "aten::add"],
+    ),
+    # those between two ops belong to the inner one
+    "frames inside an op": (
+        [MAIN, FUNCTION, python("fn.py(7): forward", 12, 40), MM],
+        [("train.py:3",), "MyFunction", ("train.py:3", "fn.py:7"), "aten::mm"],
+    ),
+    # the lines of PyProf's own trace are exact
+    "frames around an own trace": (
+        [MAIN, event("user_annotation", OWN, 10, 50), python("wrap.py(1): wrapper", 12, 40), MM],
+        [("train.py:5",), "aten::mm"],
+    ),
+    # a `Call stack` has the innermost frame first, and is put around the outermost op
+    "the stack of 2021": (
+        [event("Operator", "aten::matmul", 0, 20, External_id=1, **CALLED),
+         event("Operator", "aten::mm", 5, 10, External_id=2, **CALLED)],
+        [("train.py:3", "model.py:30"), "aten::matmul", "aten::mm"],
+    ),
+    "calls of modules": (
+        [NET, python("nn.Module: Linear_1", 10, 50), MM],
+        ["layer:Net_0", "layer:Linear_1", "aten::mm"],
+    ),
+    # PyProf's layers have paths, so class names would add nothing
+    "modules around an own layer": (
+        [NET, event("user_annotation", "layer:net.fc", 10, 60),
+         event("user_annotation", OF_LAYER, 11, 50), MM],
+        ["layer:net.fc", ("a.py:1",), "aten::mm"],
+    ),
+    # the modules of a scripted model, outermost first, once each
+    "a hierarchy of modules": (
+        [op("aten::linear", 0, 20, **PATH), op("aten::addmm", 5, 10, **PATH)],
+        ["layer:TOP(Net)", "layer:fc(Linear)", "aten::linear", "aten::addmm"],
+    ),
+}  # fmt: skip
 
 
-def test_own_trace_wins_over_frames(tmp_path: Path) -> None:
-    """Inside PyProf's own trace marker no other is added: its lines are exact."""
-    own = marker.encode_trace(["train.py:5"])
-    events = [
-        python("train.py(3): main", 0, 100),
-        event("user_annotation", own, 10, 50),
-        python("wrap.py(1): wrapper", 12, 40),
-        op("aten::mm", 20, 10),
-    ]
-    found = texts(read(tmp_path, [*events, GPU]))
-    assert [marker.decode_trace(t) for t in found] == [("train.py:5",), ()]
-
-
-def test_stack_of_2021(tmp_path: Path) -> None:
-    """A `Call stack` has the innermost frame first, and is put around the outermost op."""
-    stack = "model.py(30): forward;<built-in f>;train.py(3): <module>"
-    events = [
-        event("Operator", "aten::matmul", 0, 20, External_id=1, Call_stack=stack),
-        event("Operator", "aten::mm", 5, 10, External_id=2, Call_stack=stack),
-    ]
-    found = texts(read(tmp_path, [*events, GPU]))
-    assert [marker.decode_trace(t) for t in found] == [("train.py:3", "model.py:30"), (), ()]
-
-
-def test_module_calls_are_layers_around_their_ops(tmp_path: Path) -> None:
-    events = [
-        python("nn.Module: Net_0", 0, 100),
-        python("nn.Module: Linear_1", 10, 50),
-        op("aten::linear", 20, 10),
-    ]
-    found = texts(read(tmp_path, [*events, GPU]))
-    assert found == ["layer:Net_0", "layer:Linear_1", "aten::linear"]
-
-
-def test_own_layers_win_over_modules(tmp_path: Path) -> None:
-    """PyProf's layers have paths, so class names would add nothing."""
-    events = [
-        python("nn.Module: Net_0", 0, 100),
-        event("user_annotation", "layer:net.fc", 10, 60),
-        event("user_annotation", marker.encode_trace(["a.py:1"]), 11, 50),
-        op("aten::linear", 20, 10),
-    ]
-    found = texts(read(tmp_path, [*events, GPU]))
-    assert [marker.classify(t).name for t in found] == ["LAYER", "TRACE", "SEQ"]
-
-
-def test_module_hierarchy(tmp_path: Path) -> None:
-    """The modules of a scripted model are layers around the op, outermost first, once each."""
-    path = "TOP(Net)::forward.fc(Linear)::forward"
-    events = [
-        op("aten::linear", 0, 20, Module_Hierarchy=path),
-        op("aten::addmm", 5, 10, Module_Hierarchy=path),
-    ]
-    found = texts(read(tmp_path, [*events, GPU]))
-    assert [marker.layer_name(t) for t in found[:2]] == ["TOP(Net)", "fc(Linear)"]
-    assert found[2:] == ["aten::linear", "aten::addmm"]
+@pytest.mark.parametrize(("events", "expected"), AROUND.values(), ids=AROUND)
+def test_stacks_and_modules_are_ranges_around_ops(
+    events: list[dict[str, Any]], expected: list[str | tuple[str, ...]], tmp_path: Path
+) -> None:
+    written = texts(read(tmp_path, [*events, GPU]))
+    assert [_said(text) for text in written] == expected
+    if expected[0] == BOTH:
+        assert marker.decode_functions(written[0]) == ("main", "forward")
 
 
 SPANS = st.lists(
@@ -162,7 +140,6 @@ SPANS = st.lists(
 @settings(deadline=None)
 @given(SPANS)
 def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
-    """Whatever ranges cross, each comes out once, and none ends before it starts."""
     ranges = Ranges(Threads())
     for kind in (True, False):
         chosen = [span for span in spans if span[2] is kind]

@@ -47,7 +47,6 @@ def expected(call: dict[str, Any]) -> str:
 def test_each_call_has_the_text_of_its_own_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, block: int
 ) -> None:
-    """Numbers of any size; digits in names and values are no numbers."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", block)
     made = calls(Random(seed), 80)  # noqa: S311 - to be the same each time
     made = [call for call in made if "::" in call["name"] or "Sequence number" in call["args"]]
@@ -56,7 +55,6 @@ def test_each_call_has_the_text_of_its_own_arguments(
 
 
 def test_equal_texts_keep_their_own_stack_and_forward_thread(tmp_path: Path) -> None:
-    """Other fields than the text are each call's own."""
     made = [
         op(
             "aten::mm", place * 10, 5, Input_Dims=[[2]],

@@ -49,7 +49,6 @@ def test_forward_thread_by_number(tmp_path: Path) -> None:
 
 
 def test_own_markers_are_kept_verbatim(tmp_path: Path) -> None:
-    """They appear in the trace as annotations."""
     written = marker.encode_op(marker.Call("torch", "cat", ('say "ü"\n',)))
     name = marker.encode_annotation(written)
     assert name != written
@@ -58,7 +57,6 @@ def test_own_markers_are_kept_verbatim(tmp_path: Path) -> None:
 
 
 def test_own_markers_are_no_ops(tmp_path: Path) -> None:
-    """Even if the trace has them in the category of ops."""
     names = [
         "layer:a::b",
         marker.encode_trace(["a.py:1"]),

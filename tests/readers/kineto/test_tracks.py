@@ -7,7 +7,7 @@ import pytest
 from pyprof import schema
 from pyprof.errors import CaptureError
 from tests.commands import run
-from tests.readers.kineto_json import Event, event, kernel, launch, op, read, text
+from tests.readers.kineto_json import Event, event, kernel, launch, op, read, trace_file
 from tests.readers.test_nsys import rows
 
 
@@ -27,7 +27,6 @@ CATEGORIES = ("mtia_ccp_events", "mtia_workloadd", "privateuse1_kernel", "hpu_op
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_events_on_a_labelled_track_are_work_in_any_category(category: str, tmp_path: Path) -> None:
-    """Each once, on the label's device, tied to the op of the call with its correlation id."""
     events = [*label(7, "CPU"), *label(5, "MTIA 0"), *label(6, "MTIA 1")]
     for corr in (1, 2):
         events += [op("aten::mm", 100 * corr, 20), launch(corr, 100 * corr + 5)]
@@ -71,7 +70,6 @@ def test_copies_and_fills_are_known_by_name_or_category(tmp_path: Path) -> None:
 
 
 def test_an_unknown_track_is_named_with_its_time(tmp_path: Path) -> None:
-    """And there is no message about missing GPU work: it may be there."""
     events = [op("aten::mm", 0, 20), event("busy", "step", 3, 2500, pid=99, tid=3)]
     capture = read(tmp_path, [*events, *label(99, "", name="accelerator X")])
     (said, *others) = capture.warnings
@@ -89,8 +87,7 @@ def test_an_unknown_category_of_a_host_is_neither_work_nor_a_warning(tmp_path: P
 
 def test_devices_are_called_as_their_users_call_them(tmp_path: Path) -> None:
     events = [*label(7, "CPU"), *label(0, "MTIA 0"), op("aten::mm", 100, 20), launch(1, 105)]
-    path = tmp_path / "net.json"
-    path.write_text(text([*events, device_event("mtia_ccp_events", 1)]))
+    path = trace_file(tmp_path, [*events, device_event("mtia_ccp_events", 1)])
     said = run("summary", path).stdout
     assert "MTIA 0" in said
     assert "of MTIA time" in said

@@ -32,7 +32,6 @@ def _rows(capture: Capture) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_both_pages_of_every_version_give_the_same_kernels(form: str, tmp_path: Path) -> None:
-    """Order, launch, time and counters, in every spelling of numbers and units."""
     first, second = _rows(readers.read(ncu_csv(tmp_path / "ncu.csv", KERNELS, form)))
     assert [first["name"], second["name"]] == [kernel.name for kernel in KERNELS]
     assert [first["regs"], first["smem"], second["smem"]] == [94, 33792, 16]
@@ -56,19 +55,19 @@ def test_both_pages_of_every_version_give_the_same_kernels(form: str, tmp_path: 
     assert "dram_bytes" not in json.loads(str(second["counters"])), "a half of it is unknown"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
-def test_as_windows_writes_it(encoding: str, tmp_path: Path) -> None:
-    """In PowerShell's UTF-16, or with a BOM."""
-    path = tmp_path / "ncu.csv"
-    path.write_text(raw(KERNELS), encoding=encoding)
-    assert readers.read(path).activities.num_rows == len(KERNELS)
+PROFILED = '==PROF== Profiling "gemm" - 0: 0%....50%....100% - 12 passes\n'
 
 
-def test_lines_of_the_profiler_for_thousands_of_kernels_come_first(tmp_path: Path) -> None:
-    """The table may begin far into the file."""
+@pytest.mark.parametrize(
+    ("encoding", "before"),
+    [("utf-16", ""), ("utf-8-sig", ""), ("utf-8", PROFILED * 10_000)],
+    ids=["PowerShell", "BOM", "the profiler's lines for thousands of kernels"],
+)
+def test_the_table_is_found_in_any_encoding_and_anywhere(
+    encoding: str, before: str, tmp_path: Path
+) -> None:
     path = tmp_path / "ncu.csv"
-    profiled = '==PROF== Profiling "gemm" - 0: 0%....50%....100% - 12 passes\n'
-    path.write_text(profiled * 10_000 + raw(KERNELS), encoding="utf-8")
+    path.write_text(before + raw(KERNELS), encoding=encoding)
     assert readers.read(path).activities.num_rows == len(KERNELS)
 
 
@@ -81,17 +80,14 @@ def test_traffic_follows_from_its_rate(tmp_path: Path) -> None:
 
 
 def test_a_kernel_without_a_time(tmp_path: Path) -> None:
-    """Its row has no time, and a warning says what to measure."""
+    """If none has one, they keep their order."""
+    report = ("prof", "--csv", "-c", "kernel,sil")
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled("a"), Profiled("b", metrics=METRICS)])
-    done = run("prof", "--csv", "-c", "kernel,sil", path)
+    done = run(*report, path)
     assert done.stdout.splitlines()[1:] == ['"a",""', '"b","12346"']
     assert "1 of 2 kernels have no time; add gpu__time_duration.sum" in done.stderr
-
-
-def test_rows_without_any_time_keep_their_order(tmp_path: Path) -> None:
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(name) for name in "cab"])
-    done = run("prof", "--csv", "-c", "kernel,sil", path)
-    assert done.stdout.splitlines()[1:] == ['"c",""', '"a",""', '"b",""']
+    assert run(*report, path).stdout.splitlines()[1:] == ['"c",""', '"a",""', '"b",""']
 
 
 def test_a_summary_has_a_row_per_call(tmp_path: Path) -> None:
@@ -184,26 +180,15 @@ def test_lines_lost_to_a_missing_quote_are_warned_of(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["prof", "summary", "lines", "doctor"])
 def test_alone_it_is_a_capture(command: str, tmp_path: Path) -> None:
-    """Commands that read captures accept it."""
     path = ncu_csv(tmp_path / "ncu.csv", KERNELS)
     assert run(command, path).code == 0
 
 
 def test_missing_permission_is_named_with_its_remedy(tmp_path: Path) -> None:
-    """The driver's refusal, and where to read how to lift it."""
     path = tmp_path / "ncu.csv"
     path.write_text("==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does\n")
     with pytest.raises(CaptureError, match=r"ERR_NVGPUCTRPERM.*docs/capture.md"):
         readers.read(path)
-
-
-def test_an_ncu_report_is_refused_with_the_export_command(tmp_path: Path) -> None:
-    """Of ncu's own file the message says how to make CSV of it."""
-    path = tmp_path / "a.ncu-rep"
-    path.write_bytes(b"NVR\0" + bytes(99))
-    done = run("prof", path)
-    assert done.code == 1
-    assert "ncu --import FILE --csv --page raw" in done.stderr
 
 
 @given(st.floats(0, 1e15), st.sampled_from(["german", "english", "french", "plain"]))
@@ -220,7 +205,6 @@ def test_numbers_of_every_locale(value: float, locale: str) -> None:
 
 
 def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
-    """With --print-metric-instances the sum comes first, in any locale."""
     metrics = {name: f"{text} (7; 8)" for name, text in (
         ("dram__bytes.sum", "1.234,5"), ("lts__t_sector_hit_rate.pct", "55,25"))}  # fmt: skip
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])
@@ -236,7 +220,6 @@ def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
      ("register/thread", 1), ("%", 1), ("", 1), ("cycle/usecond", 1e6)],
 )  # fmt: skip
 def test_every_spelling_of_units_is_read(unit: str, size: float) -> None:
-    """In every version."""
     assert tables.factor(unit) == pytest.approx(size)
 
 
@@ -251,7 +234,6 @@ _CUT = st.tuples(st.floats(0, 1), st.integers(0, 300), _PIECE)
 def test_damage_ends_in_one_line(
     form: str, cuts: list[tuple[float, int, bytes]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A cut, lost or changed piece of the file gives rows, or one line and exit code 1."""
     text = bytearray(FORMS[form](KERNELS).encode())
     for share, length, piece in cuts:
         place = int(share * len(text))
@@ -285,7 +267,6 @@ def _told(path: Path) -> list[dict[str, str]]:
 
 
 def test_occupancy_is_that_of_the_profiler(bert: Path) -> None:
-    """From the launch and an A100's limits alone, for every kernel; waves, too."""
     done = run("prof", "-q", "--gpu", "A100-SXM4-40GB", "--csv", "-c", "occ,waves,occmeas", bert)
     rows = [*csv.DictReader(done.stdout.splitlines())]
     told = _told(bert)
@@ -305,7 +286,6 @@ def test_tensor_cores_ran_where_names_say(bert: Path) -> None:
 
 
 def test_counters_are_those_of_the_file(bert: Path) -> None:
-    """DRAM bytes, FLOPs, clock and time."""
     done = run("prof", "-q", "--csv", "-c", "sil,dram,xflops,clock,via", bert)
     op = "sm__sass_thread_inst_executed_op_{}{}_pred_on.sum"
     for row, m in zip(csv.DictReader(done.stdout.splitlines()), _told(bert), strict=True):
@@ -331,8 +311,5 @@ def test_records_of_it_read_back(suffix: str, metrics: dict[str, float], tmp_pat
     kernels = [Profiled(name, metrics=metrics) for name in "ba"]
     path, target = ncu_csv(tmp_path / "ncu.csv", kernels), tmp_path / f"net.{suffix}"
     assert run("parse", "-q", path, "-o", target).code == 0
-    columns = "kernel,sil,dram,tensor,clock,effclk,counter"
-    assert (
-        run("prof", "-q", "--csv", "-c", columns, target).stdout
-        == run("prof", "-q", "--csv", "-c", columns, path).stdout
-    )
+    report = ("prof", "-q", "--csv", "-c", "kernel,sil,dram,tensor,clock,effclk,counter")
+    assert run(*report, target).stdout == run(*report, path).stdout

@@ -52,46 +52,6 @@ def ops(lines: list[dict[str, Any]]) -> list[str | None]:
     return [line["op"][-1] if line["op"] else None for line in lines]
 
 
-def test_a_kernel_goes_back_to_the_captured_node(tmp_path: Path) -> None:
-    """Over any number of copies: instantiated, cloned, instantiated again; or none."""
-    nodes = [
-        Node(1, 15), Node(2, 35),
-        Node(11, 60, of=1), Node(12, 61, of=2),  # instantiated
-        Node(21, 70, of=1), Node(31, 80, of=21), Node(41, 90, of=31),  # cloned, and so on
-        Node(51, 95, of=41),
-    ]  # fmt: skip
-    lines = parsed(tmp_path, launch(1000, 11, 12, 41, 51, 2, 1), nodes)
-    assert ops(lines) == ["add", "mul", "add", "add", "mul", "add"]
-    assert {line["via"] for line in lines} == {"graph node"}
-
-
-def test_copies_and_sets_of_graphs_too(tmp_path: Path) -> None:
-    """Memcpy and memset nodes are resolved like kernel nodes."""
-    work = [
-        replace(entry, kind=kind)
-        for entry, kind in zip(launch(1000, 1, 2), ("memcpy", "memset"), strict=True)
-    ]
-    lines = parsed(tmp_path, work, [Node(1, 15), Node(2, 35)])
-    assert ops(lines) == ["add", "mul"]
-    assert [line["kind"] for line in lines] == ["memcpy", "memset"]
-
-
-@pytest.mark.slow
-def test_ids_are_those_of_a_process(tmp_path: Path) -> None:
-    """Two processes may have nodes of one id with different ops."""
-    work = launch(1000, 1) + launch(2000, 1, pid=2)
-    ranges = (ADD, AROUND, Range(op("mul"), (10, 20), pid=2, tid=22))
-    nodes = [Node(1, 15), Node(1, 16, pid=2, tid=22)]
-    assert ops(parsed(tmp_path, work, nodes, ranges=ranges)) == ["add", "mul"]
-    assert ops(parsed(tmp_path, work, nodes[:1], ranges=ranges)) == ["add", None]
-
-
-def test_the_thread_is_that_of_the_capture(tmp_path: Path) -> None:
-    """If another thread launches the graph, the capture's ranges count."""
-    ranges = (ADD, AROUND, Range(op("mul"), (10, 20), tid=99))
-    assert ops(parsed(tmp_path, launch(1000, 1), [Node(1, 15, tid=99)], ranges=ranges)) == ["mul"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "nodes",
@@ -140,13 +100,11 @@ def test_old_exports(tmp_path: Path) -> None:
 
 
 def test_a_missing_column_gives_no_op(tmp_path: Path) -> None:
-    """Kernels of an export without `graphNodeId` take nothing from their graph's launch."""
     layout = replace(NODES, kernel=())
     assert ops(parsed(tmp_path, launch(1000, 1), [Node(1, 15)], layout)) == [None]
 
 
 def test_the_table_of_the_schema(tmp_path: Path) -> None:
-    """One row for each captured node that runs or was cloned."""
     nodes = [Node(1, 15), Node(11, 60, of=1), Node(12, 61, of=1)]
     capture = readers.read(
         nsys_db(tmp_path / "a.sqlite", launch(1000, 11, 12), [ADD], NODES, nodes)

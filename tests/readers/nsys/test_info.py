@@ -1,7 +1,5 @@
 """The metadata of an nsys export."""
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,15 +142,11 @@ def test_without_a_gpu_table_the_device_is_unknown(tmp_path: Path) -> None:
 def test_the_version_is_read_if_the_file_has_it(
     name: str, expected: str | None, tmp_path: Path
 ) -> None:
-    """In EXPORT_META_DATA, META_DATA_EXPORT or neither."""
-    assert (
-        readers.read(nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS[name])).version
-        == expected
-    )
+    path = nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS[name])
+    assert readers.read(path).version == expected
 
 
 def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
-    """The warning says how much GPU time they hide, and how to see the kernels."""
     ranges = [Range("step", (5, 100))]
     graph = Work(kind="graph", at=(1600, 1900), call=(90, 95))
     (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", [Work(), graph], ranges)).warnings
@@ -168,11 +162,9 @@ def test_the_begin_of_the_session_is_read(tmp_path: Path) -> None:
     """Times count from it; without its table, or if that is empty, it is unknown."""
     path = nsys_db(tmp_path / "net.sqlite", [Work()])
     assert readers.read(path).began_ns is None
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT)")
+    sql(path, "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT)")
     assert readers.read(path).began_ns is None
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398, '')")
+    sql(path, "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398, '')")
     assert readers.read(path).began_ns == 1713889498851521398
 
 
@@ -182,34 +174,23 @@ def test_metrics_are_known_by_type_and_id(tmp_path: Path) -> None:
     tables = nsys_metrics(planted.metrics(work))
     other = nsys_metrics({"other": ([100_000, 200_000], [99.0, 99.0])}, gpu=1)
     both = {name: tables[name] + other[name] for name in tables}
-    planted.check(
-        planted.rows(planted.capture(tmp_path / "net.sqlite", work, both), planted.COLUMNS)
-    )
+    path = planted.capture(tmp_path / "net.sqlite", work, both)
+    planted.check(planted.rows(path, planted.COLUMNS))
 
 
 def test_metrics_of_a_gpu_by_its_number_in_cuda(tmp_path: Path) -> None:
     """Nsys numbers all GPUs of the machine, kernels those that the process sees."""
     work = [replace(piece, device=2) for piece in planted.work_of(steps=300)]
     gpu: dict[str, Value] = {
-        "id": 3,
-        "cuDevice": 2,
-        "name": "NVIDIA A100-SXM4-80GB",
-        "memoryBandwidth": int(planted.PEAK),
-        "smCount": 108,
-        "clockRate": 1410,
-        "computeMajor": 8,
-        "computeMinor": 0,
-    }
-    tables: dict[str, Rows] = {
-        **nsys_metrics(planted.metrics(work), gpu=3),
-        "TARGET_INFO_GPU": [gpu],
-    }
+        "id": 3, "cuDevice": 2, "name": "NVIDIA A100-SXM4-80GB", "smCount": 108, "clockRate": 1410,
+        "memoryBandwidth": int(planted.PEAK), "computeMajor": 8, "computeMinor": 0,
+    }  # fmt: skip
+    tables = {**nsys_metrics(planted.metrics(work), gpu=3), "TARGET_INFO_GPU": [gpu]}
     layout = replace(LAYOUTS["2024.6"], gpus=None, more=tables)
     planted.check(planted.rows(nsys_db(tmp_path / "net.sqlite", work, (), layout), planted.COLUMNS))
 
 
 def test_equivalent_metrics_count_once(tmp_path: Path) -> None:
-    """At each instant."""
     work = planted.work_of(steps=300)
     times, _ = planted.metrics(work)["tensor_pct"]
     tables = nsys_metrics({"clock_mhz": (times, [1095.0] * len(times))})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pyprof import readers
-from pyprof.parse import parse
 from tests.builders import LAYOUTS, Layout, Range, Work, nsys_db
+from tests.capture_files.model import Rows
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -71,36 +71,21 @@ NSYS = {
 def test_a_kernel_has_the_communicator_of_nccls_payload(
     ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    """That of the call or group that launched it, and of no other."""
     assert _nsys(tmp_path, *ranges) == expected
     assert _nsys(tmp_path, *ranges, layout=LAYOUTS["registered strings"]) == expected
 
 
-ENTRIES = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
-SCHEMAS = Layout(
-    registered=True,
-    more={
-        ENTRIES: [  # as nsys 2026.2 wrote them: the first place is null, each row is there twice
-            {
-                "domainId": 1,
-                "schemaId": schema,
-                "idx": idx,
-                "type": kind,
-                "name": name,
-                "offset": at,
-            }
-            for schema, fields in (
-                (
-                    16777223,
-                    ((18, COMM, None), (22, SIZE, 8), (16777232, "Reduction operation", 16)),
-                ),
-                (16777218, ((18, COMM, None), (5, "No. of ranks", 8), (5, "Rank", 12))),
-            )
-            for _ in range(2)
-            for idx, (kind, name, at) in enumerate(fields)
-        ]
-    },
-)
+FIELDS: dict[int, list[tuple[int, str, int | None]]] = {
+    16777223: [(18, COMM, None), (22, SIZE, 8), (16777232, "Reduction operation", 16)],
+    16777218: [(18, COMM, None), (5, "No. of ranks", 8), (5, "Rank", 12)],
+}
+ENTRIES: Rows = [  # as nsys 2026.2 wrote them: the first place is null, each row is there twice
+    {"domainId": 1, "schemaId": schema, "idx": idx, "type": kind, "name": name, "offset": at}
+    for schema, fields in FIELDS.items()
+    for _ in range(2)
+    for idx, (kind, name, at) in enumerate(fields)
+]
+SCHEMAS = Layout(registered=True, more={"NVTX_PAYLOAD_SCHEMA_ENTRIES": ENTRIES})
 LARGE = 0xFEDC_BA98_7654_3210
 
 
@@ -135,13 +120,5 @@ BINARY = {
 def test_payloads_may_be_bytes(
     ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    """Laid out as the schema tables say; bytes that do not fit are ignored."""
     assert _nsys(tmp_path, *ranges, layout=SCHEMAS) == expected
     assert _nsys(tmp_path, *ranges) is None  # no tables of schemas
-
-
-def test_records_keep_the_communicator(tmp_path: Path) -> None:
-    """Parse writes it as one more text."""
-    path = nsys_db(tmp_path / "net.sqlite", [Work(NCCL, call=(100, 110))], [CALL])
-    (row,) = parse(readers.read(path)).table().to_pylist()
-    assert json.loads(row["collective"]) == SAID

@@ -19,8 +19,7 @@ from tests.readers.test_nsys import rows
 
 @pytest.mark.parametrize("one_table", [False, True], ids=["suffixes", "guids"])
 def test_recordings_of_one_file_are_joined_by_their_own_ids(
-    one_table: bool,  # noqa: FBT001 - a parameter of a test
-    tmp_path: Path,
+    tmp_path: Path, *, one_table: bool
 ) -> None:
     """Each process counts ids from 1, so kernels could get another process's names."""
     work = [
@@ -126,7 +125,6 @@ def test_any_text_comes_out_of_its_json(
     ],
 )
 def test_other_json_has_no_text(document: str | None, message: str | None) -> None:
-    """Next to valid texts, in any order."""
     sound = '{"message":"aten::mm"}'
     assert _messages([document]) == [message]
     assert _messages([sound, document]) == ["aten::mm", message]

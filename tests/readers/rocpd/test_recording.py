@@ -17,7 +17,6 @@ IDS = st.integers(-(2**63), 2**63 - 1)
 
 @given(st.lists(st.one_of(st.integers(-1, 9), IDS)), st.lists(st.one_of(st.integers(-1, 9), IDS)))
 def test_row_lookups_equal_those_of_a_dictionary(ids: list[int], wanted: list[int]) -> None:
-    """The last row with an id counts; a missing id has none."""
     truth = {number: row for row, number in enumerate(ids) if number != MISSING}
     rows = Rows(np.array(ids, np.int64)).rows(np.array(wanted, np.int64))
     assert rows.tolist() == [truth.get(number, MISSING) for number in wanted]
@@ -33,7 +32,6 @@ def test_suffixes_are_found_from_tables_of_gpu_work() -> None:
 
 
 def test_a_process_id_in_use_becomes_another(tmp_path: Path) -> None:
-    """Ids without a process stay unknown."""
     path = rocpd_db(tmp_path / "net.db", [Work(pid=23), Work(pid=24)])
     sql(path, "UPDATE rocpd_info_process_00000001_e175_7175_b886_1df113061c37 SET pid = 23")
     processes = Processes()

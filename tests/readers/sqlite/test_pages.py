@@ -64,7 +64,6 @@ def _taken(path: Path) -> list[tuple[object, ...]]:
 def test_rows_are_those_of_sqlite(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]], page_bytes: int
 ) -> None:
-    """Numbers of all widths, texts longer than a page, bytes, and NULL."""
     path = tmp_path_factory.mktemp("pages") / "t.sqlite"
     _made(path, rows, f"PRAGMA page_size = {page_bytes}")
     assert _taken(path) == _asked(path)
@@ -79,32 +78,28 @@ def rows() -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(
-    "statements",
+    ("setting", "statements"),
     [
-        ["DELETE FROM t WHERE id % 3 = 1"],
-        ["DELETE FROM t WHERE id > 20", "INSERT INTO t (number) VALUES (1)"],
-        ["DELETE FROM t"],
-        ["UPDATE t SET text = text || 'longer' WHERE id % 7 = 0"],
-        ["UPDATE t SET id = id + 1099511627776"],
-        ["CREATE INDEX i ON t (number)", "UPDATE t SET number = id"],
-        ["ALTER TABLE t DROP COLUMN unread"],
+        # gaps and freed pages, also with rows out of order within a page
+        ("", ["DELETE FROM t WHERE id % 3 = 1"]),
+        ("", ["DELETE FROM t WHERE id > 20", "INSERT INTO t (number) VALUES (1)"]),
+        ("", ["DELETE FROM t"]),
+        ("", ["UPDATE t SET text = text || 'longer' WHERE id % 7 = 0"]),
+        ("", ["UPDATE t SET id = id + 1099511627776"]),
+        ("", ["CREATE INDEX i ON t (number)", "UPDATE t SET number = id"]),
+        ("", ["ALTER TABLE t DROP COLUMN unread"]),
+        # overflow, interior and pointer-map pages, and a log that has been applied
+        ("auto_vacuum = FULL", []),
+        ("page_size = 512", []),
+        ("journal_mode = WAL", []),
     ],
-    ids=" ".join,
+    ids=str,
 )
-def test_a_file_with_gaps_and_freed_pages(
-    tmp_path: Path, rows: list[tuple[object, ...]], statements: list[str]
+def test_a_file_with_pages_of_every_sort(
+    tmp_path: Path, rows: list[tuple[object, ...]], setting: str, statements: list[str]
 ) -> None:
-    """Also with rows out of order within a page."""
-    path = sql(_made(tmp_path / "t.sqlite", rows), *statements)
-    assert _taken(path) == _asked(path)
-
-
-@pytest.mark.parametrize("setting", ["auto_vacuum = FULL", "page_size = 512", "journal_mode = WAL"])
-def test_a_file_with_overflow_and_interior_pages(
-    tmp_path: Path, rows: list[tuple[object, ...]], setting: str
-) -> None:
-    """Also with pointer-map pages and a log that has been applied."""
-    path = _made(tmp_path / "t.sqlite", rows, f"PRAGMA {setting}")
+    made = _made(tmp_path / "t.sqlite", rows, *([f"PRAGMA {setting}"] if setting else []))
+    path = sql(made, *statements)
     assert _taken(path) == _asked(path)
 
 
@@ -112,7 +107,6 @@ def test_a_file_with_overflow_and_interior_pages(
 def test_the_chunk_size_does_not_change_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[object, ...]]
 ) -> None:
-    """The rows are the same however few pages are read at a time."""
     path = _made(tmp_path / "t.sqlite", rows, "PRAGMA page_size = 1024")
     monkeypatch.setattr(pages, "_CHUNK_BYTES", 3 * 1024)
     assert _taken(path) == _asked(path)

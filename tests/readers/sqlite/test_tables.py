@@ -39,7 +39,6 @@ def _database(path: Path, rows: Sequence[tuple[object, object]]) -> tables.Datab
 def test_a_value_of_another_type_after_the_first_rows_is_converted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object, start: int | None, text: str
 ) -> None:
-    """No value is lost, and none stops the reader."""
     monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
     db = _database(tmp_path / "t.sqlite", [*_PLAIN, (value, value), (4, "d")])
 
@@ -119,11 +118,8 @@ def test_a_primary_key_is_read_as_sqlite_reads_it(
     tmp_path: Path, key: str, kind: type, expected: list[object]
 ) -> None:
     """In descending order it is an ordinary column, not the row id."""
-    path = tmp_path / "t.sqlite"
-    with closing(sqlite3.connect(path)) as db:
-        db.execute(f"CREATE TABLE t (id {key}, text TEXT)")
-        db.executemany("INSERT INTO t VALUES (?, 'x')", [(None,), (None,)])
-        db.commit()
+    rows = "INSERT INTO t VALUES (NULL, 'x'), (NULL, 'x')"
+    path = sql(tmp_path / "t.sqlite", f"CREATE TABLE t (id {key}, text TEXT)", rows)
     assert tables.Database(path).read("t", {"id": kind}).column("id").to_pylist() == expected
 
 
@@ -223,7 +219,6 @@ def test_ids_of_strings_may_be_of_any_size(tmp_path: Path) -> None:
 
 
 def test_of_strings_with_one_id_the_last_counts(tmp_path: Path) -> None:
-    """Gaps between ids and invalid ids change nothing."""
     tables = {
         "StringIds": (("id", "value"), [{"id": i, "value": v} for i, v in
                       ((7, "x"), (None, "y"), (-3, "z"), (90, "gemm"), (7, "other"))]),

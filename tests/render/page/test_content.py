@@ -12,7 +12,7 @@ from pyprof.analysis.summary.overview import summary
 from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
 from pyprof.render.page import parts, sections
-from pyprof.render.page.content import Content, html, summarise_page
+from pyprof.render.page.content import Content, _began_ns, html, summarise_page
 from pyprof.render.page.cross_filter import FilterData
 from pyprof.render.page.sections import Sortable
 from pyprof.render.page.strips import Strip
@@ -36,13 +36,10 @@ ALIKE = ("families", "kernels", "lines", "modules", "roofline", "unknown")
 def check(files: list[str]) -> Content:
     """Compare what was merged with what was found of all rows at once."""
     sources = [source.load(file) for file in files]
-    merged, whole = (
-        reduce(merge_sums, map(summarise_page, sources)),
-        summarise_page(together(sources)),
-    )
-    assert list(sections.cards(summary(merged.summary))) == list(
-        sections.cards(summary(whole.summary))
-    )
+    merged = reduce(merge_sums, map(summarise_page, sources))
+    whole = summarise_page(together(sources))
+    cards = [list(sections.cards(summary(each.summary))) for each in (merged, whole)]
+    assert cards[0] == cards[1]
     a, b = (FilterData(content.facts) for content in (merged, whole))
     assert a.data() == b.data()
     names = [content.parts["kernels"].full_names for content in (merged, whole)]
@@ -63,7 +60,6 @@ def _shown(name: str, content: Content, selectable: FilterData) -> object:
 @pytest.mark.long
 @pytest.mark.parametrize("pair", [*itertools.pairwise(REAL)], ids=str)
 def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
-    """Of different tools and machines."""
     check([str(captures / file) for file in pair])
 
 
@@ -88,6 +84,16 @@ def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
     assert found.length_ns == [*alone[0].length_ns, *alone[1].length_ns]
     assert found.left_ns.tolist() == [*alone[0].left_ns, *alone[1].left_ns]
     assert max(found.length_ns) <= STEP_NS
+
+
+@pytest.mark.parametrize(("start", "began_ns"), [(10**15, ()), (17 * 10**17, (17 * 10**17,))])
+def test_a_page_is_dated_only_by_a_clock_that_counts_from_1970(
+    tmp_path: Path, start: int, began_ns: tuple[int, ...]
+) -> None:
+    path = tmp_path / "net.dict"
+    times = f'"kDuration": 5, "start": {start}, "end": {start + 5}'
+    path.write_text(f'{{"kShortName": "k", "kLongName": "k", {times}}}')
+    assert _began_ns(source.load(str(path))) == began_ns
 
 
 def test_of_many_ranks_the_first_are_drawn(tmp_path: Path) -> None:
@@ -120,7 +126,6 @@ def _total_ns(table: Sortable, column: str) -> int:
 def test_all_parts_add_up_to_the_gpu_time(
     request: pytest.FixtureRequest, tmp_path: Path, name: str
 ) -> None:
-    """Ops, kernels, families, modules, lines and filter data."""
     file = (
         str(capture(tmp_path / "net.sqlite", steps=2))
         if name == "generated"

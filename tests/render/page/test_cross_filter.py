@@ -1,6 +1,7 @@
 """Facts: sums behind a selection, without folders."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,10 @@ def test_facts_add_up_by_every_text(tmp_path: Path) -> None:
     table = source.load(str(capture(tmp_path / "net.sqlite", steps=2))).table
     combinations = chosen_facts(row_facts(table))
     for name in ("op", "dir", "line", "kernel", "family", "tc", "bound"):
-        expected: dict[str | None, int] = {}
-        for text, ns in zip(
-            COLUMNS[name].values(table).to_pylist(), table.duration_ns, strict=True
-        ):
-            expected[text] = expected.get(text, 0) + int(ns)
+        expected: Counter[str | None] = Counter()
+        texts = COLUMNS[name].values(table).to_pylist()
+        for text, ns in zip(texts, table.duration_ns.tolist(), strict=True):
+            expected[text] += ns
         sums = combinations.group_by(name).aggregate([("ns", "sum")]).to_pylist()
         assert {row[name]: row["ns_sum"] for row in sums} == expected
 
@@ -92,7 +92,6 @@ def test_what_is_left_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_no_folder_is_in_the_facts(tmp_path: Path) -> None:
-    """Lines have only their file's name."""
     text = json.dumps(FilterData(found(capture(tmp_path / "net.sqlite"))).data())
     assert "model.py:12" in text
     assert "/home/me" not in text

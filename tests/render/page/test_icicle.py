@@ -31,7 +31,6 @@ def enclosed(boxes: list[IcicleBox]) -> bool:
 
 
 def test_modules_are_below_their_parents(tmp_path: Path) -> None:
-    """As wide as their time, the longest first."""
     root = icicle.modules(answered(source.load(str(capture(tmp_path / "net.sqlite")))).layers)
     assert root is not None
     boxes = icicle.boxes(root, "all")

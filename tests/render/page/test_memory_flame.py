@@ -3,15 +3,10 @@
 from itertools import pairwise
 from pathlib import Path
 
-from pyprof.allocations import read
-from pyprof.analysis.memory.peaks import DeviceMemory, highest_first
 from pyprof.render.page import memory_page
 from tests.allocations import built
 from tests.known import known
-
-
-def _highest(path: Path, *devices: built.Device) -> DeviceMemory:
-    return highest_first([read.read(built.write(path / "x.pickle", *devices))])[0]
+from tests.render.page.test_memory_page import highest
 
 
 def test_each_frame_is_below_its_caller(tmp_path: Path) -> None:
@@ -20,7 +15,7 @@ def test_each_frame_is_below_its_caller(tmp_path: Path) -> None:
     for number in range(6):
         stack = [built.user(line, f"f{line}") for line in range(number % 3, 4)]
         device.alloc(1000 + number, *stack)
-    found = _highest(tmp_path, device)
+    found = highest(tmp_path, device)
     figure = known(memory_page.picture(found).flame)
     boxes = [*zip(figure["depth"], figure["start"], figure["length"], strict=True)]
     assert boxes[0] == (0, 0, found.peak_bytes)
@@ -38,4 +33,4 @@ def test_each_frame_is_below_its_caller(tmp_path: Path) -> None:
 def test_no_flame_graph_without_stacks(tmp_path: Path) -> None:
     device = built.Device()
     device.alloc(1000)
-    assert memory_page.picture(_highest(tmp_path, device)).flame is None
+    assert memory_page.picture(highest(tmp_path, device)).flame is None

@@ -37,17 +37,15 @@ def test_a_treemap_divides_its_frame(sizes: list[int]) -> None:
         assert any(apart)
 
 
-def _highest(path: Path, *devices: built.Device) -> DeviceMemory:
+def highest(path: Path, *devices: built.Device) -> DeviceMemory:
     return highest_first([read.read(built.write(path / "x.pickle", *devices))])[0]
 
 
 def test_the_peak_is_marked_at_its_height(tmp_path: Path) -> None:
     """There categories add up to it; the treemap holds all of it."""
-    device = _highest(tmp_path, built.training(5, leak=1 << 20))
+    device = highest(tmp_path, built.training(5, leak=1 << 20))
     drawn = memory_page.picture(device)
-    course, tree = drawn.course, drawn.treemap
-    assert course is not None
-    assert tree is not None
+    course, tree = known(drawn.course), known(drawn.treemap)
     assert [sum(held) for held in zip(*course["bytes"], strict=True)] == course["total"]
     assert course["total"][course["x"].index(course["peak"])] == course["peak_bytes"]
     assert max(course["total"]) == course["peak_bytes"] == device.peak_bytes
@@ -65,17 +63,15 @@ def test_the_peak_is_marked_at_its_height(tmp_path: Path) -> None:
 
 def test_times_are_the_timeline_s_if_the_peak_is_in_it(tmp_path: Path) -> None:
     """Otherwise the recording has an axis of its own."""
-    device = _highest(tmp_path, built.training())
-    assert device.began_ns is not None
-    assert device.peak_time_ns is not None
-    start_ns = device.began_ns + 5000
-    shared = memory_page.picture(device, memory_page.Clock(start_ns, device.peak_time_ns)).course
-    apart = known(memory_page.picture(device, memory_page.Clock(start_ns, 1)).course)
-    assert shared is not None
+    device = highest(tmp_path, built.training())
+    start_ns, peak_ns = known(device.began_ns) + 5000, known(device.peak_time_ns)
+    shared, apart = (
+        known(memory_page.picture(device, memory_page.Clock(start_ns, length)).course)
+        for length in (peak_ns, 1)
+    )
     assert (shared["shares"], apart["shares"]) == ("first kernel", None)
-    assert shared["peak"] == device.peak_time_ns - 5000
-    assert shared["domain"] == [0, device.peak_time_ns]
-    assert apart["peak"] == device.peak_time_ns
+    assert (shared["peak"], apart["peak"]) == (peak_ns - 5000, peak_ns)
+    assert shared["domain"] == [0, peak_ns]
 
 
 @pytest.mark.slow
@@ -92,16 +88,14 @@ def test_a_window_has_points_of_its_own(tmp_path: Path) -> None:
         device.free(device.alloc(1000 + number % 7))
     recorded = [read.read(built.write(tmp_path / "x.pickle", device))]
     (whole,) = highest_first(recorded)
-    assert whole.peak_time_ns is not None
-    assert whole.began_ns is not None
-    began = whole.began_ns + whole.peak_time_ns
+    began = known(whole.began_ns) + known(whole.peak_time_ns)
     window = (began, began + 200 * 20_000)
     (part,) = highest_first(recorded, window=window)
     assert part.peak_bytes == whole.peak_bytes == max(point.bytes for point in part.timeline)
     inside = [
         point.event_id
         for point in part.timeline
-        if window[0] <= whole.began_ns + (point.time_ns or 0) <= window[1]
+        if window[0] <= known(whole.began_ns) + (point.time_ns or 0) <= window[1]
     ]
     assert inside == [point.event_id for point in part.timeline][1:]
     assert len(inside) > 150
@@ -129,7 +123,7 @@ def test_a_device_without_events_is_drawn(tmp_path: Path) -> None:
     """Only its end is known: a treemap without a curve."""
     device = built.training()
     device.events.clear()
-    drawn = memory_page.picture(_highest(tmp_path, device))
+    drawn = memory_page.picture(highest(tmp_path, device))
     assert drawn.course is None
     assert drawn.treemap is not None
     assert any("no events were recorded" in sentence for sentence in drawn.sentences)
@@ -138,7 +132,7 @@ def test_a_device_without_events_is_drawn(tmp_path: Path) -> None:
 def test_sentences_say_what_grows_and_what_failed(tmp_path: Path) -> None:
     device = built.training(5, leak=64 * 1024)
     device.oom(1 << 30, 5 << 20, built.CALL, built.user(10))
-    said = " ".join(memory_page.picture(_highest(tmp_path, device)).sentences)
+    said = " ".join(memory_page.picture(highest(tmp_path, device)).sentences)
     assert "Peak: 26.5 MB allocated" in said
     assert "train.py:11 holds more and more: 65.5 kB per step after the first of 5" in said
     assert "1.07 GB were asked for by train.py:10; the device had 5.24 MB free" in said

@@ -9,16 +9,10 @@ from tests.analysis.captured import capture
 from tests.commands import run
 
 
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    """Return a capture of an A100 with products and elementwise ops."""
-    return capture(tmp_path / "net.sqlite", steps=4)
-
-
 @pytest.mark.slow
-def test_the_page_opens_without_network_and_draws(net: Path, tmp_path: Path) -> None:
+def test_the_page_opens_without_network_and_draws(tmp_path: Path) -> None:
     """No error, no request except for its own file, and a figure of some height."""
-    target = tmp_path / "net.html"
+    net, target = capture(tmp_path / "net.sqlite", steps=4), tmp_path / "net.html"
     assert run("roofline", net, "-o", target).code == 0
     with browser(tmp_path / "profile") as driver:
         drawn(driver, target)

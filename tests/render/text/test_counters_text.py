@@ -1,9 +1,9 @@
 """The section of counters, in 100 columns."""
 
-import json
 from pathlib import Path
 
 from tests.analysis import product
+from tests.answers.checked import ask
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
@@ -11,10 +11,7 @@ from tests.commands import run
 
 def test_the_summary_has_a_section_of_counters(tmp_path: Path) -> None:
     """With the source of the measurement, and each op's numbers."""
-    counters, capture = (
-        product.counters(tmp_path / "ncu.csv"),
-        product.capture(tmp_path / "a.sqlite"),
-    )
+    counters, capture = product.measured(tmp_path)
     text = run("summary", "-q", "--with", counters, capture).stdout
     section = text[text.index("\nMeasured") :]
     assert "100.0 % of GPU time by ncu in another run" in section
@@ -30,9 +27,8 @@ def test_the_section_is_100_columns_wide(tmp_path: Path) -> None:
     name = "a_kernel_with_a_long_name" * 4
     metrics = {**METRICS, "gpu__time_duration.sum": 86000.0, "dram__bytes.sum": 9.99e17}
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(name, metrics=metrics)])
-    section = (
-        run("summary", "-q", path).stdout.partition("\nMeasured\n")[2].partition("\n\nNo ad")[0]
-    )
+    text = run("summary", "-q", path).stdout
+    section = text.partition("\nMeasured\n")[2].partition("\n\nNo ad")[0]
     assert "86,000,000" in section
     assert "999 PB" in section
     assert max(map(len, section.splitlines())) <= 100
@@ -53,9 +49,7 @@ def test_a_line_per_op_as_in_the_table_of_ops(tmp_path: Path) -> None:
     )
     metrics = {"dram__bytes.sum": float(product.MIN_BYTES)}
     counters = ncu_csv(tmp_path / "n.csv", [Profiled(name, metrics=metrics) for name in "abc"])
-    measured = json.loads(run("summary", "-q", "--json", "--with", counters, capture).stdout)[
-        "measured"
-    ]
+    measured = ask("summary", "-q", "--with", counters, capture)["measured"]
     ops = [(op["op"], op["kernel"], op["time_ns"], op["dram_bytes"]) for op in measured["ops"]]
     assert ops == [("mm", None, 3000, 2 * product.MIN_BYTES), (None, "c", 500, product.MIN_BYTES)]
     assert measured["ops"][0]["excess"] == measured["excess"] == 2

@@ -1,7 +1,12 @@
 """Text of a comparison."""
 
+from pathlib import Path
+
+from pyprof.analysis.diff.compare import compare
+from pyprof.analysis.diff.side import Side, summarise_side
 from pyprof.answers.diff_answer import Stage
-from pyprof.render.text.diff_text import stage_rows
+from pyprof.inputs.source import load
+from pyprof.render.text.diff_text import comparison_lines, stage_rows
 
 
 def test_stages_are_named_by_their_op_or_its_absence() -> None:
@@ -14,3 +19,13 @@ def test_stages_are_named_by_their_op_or_its_absence() -> None:
         ("3 others", "+1 ns", "14 ns"),
         ("B", "", "14 ns"),
     ]
+
+
+def test_names_of_stages_are_at_the_left(tmp_path: Path) -> None:
+    def side(ns: int) -> Side:
+        path = tmp_path / f"{ns}.dict"
+        path.write_text(f'{{"kShortName": "k", "kLongName": "k", "kDuration": {ns}}}')
+        return summarise_side(load(str(path)), ("kernel",), None)
+
+    shown = "\n".join(comparison_lines(compare(side(5), side(9)), None))
+    assert "\nA          5 ns\nk   +4 ns  9 ns\nB          9 ns\n" in shown

@@ -30,6 +30,10 @@ def _lines(lines: object) -> list[str]:
     return formatting.finish(lines, coloured=False).decode().splitlines()  # type: ignore[arg-type]
 
 
+def _top(answer: Summary, *ops: OpTime) -> list[str]:
+    return _lines(ops_and_lines(replace(answer, ops=ops), 15))
+
+
 def _op(name: str, **known: object) -> OpTime:
     unknown = dict.fromkeys(
         ("flops_per_s", "bytes_per_s", "efficiency", "bound", "tc", "why", "above_peak", "range")
@@ -68,7 +72,7 @@ def test_the_table_of_ops_is_no_wider_than_the_terminal(
             flops_per_s=1e12, bytes_per_s=1e9, efficiency=0.5, bound="memory", tc="1")
         for n in range(3)
     )  # fmt: skip
-    lines = _lines(ops_and_lines(replace(answer, ops=ops), 15))
+    lines = _top(answer, *ops)
     assert max(map(len, lines)) <= width
     assert all("50.0" in line for line in lines[1:4])
 
@@ -80,32 +84,30 @@ def test_on_160_columns_no_usual_name_is_truncated(
     name = "multi_head_attention_forward_of_50_characters_____"
     op = _op(name, line="modeling_language_model.py:1234", flops_per_s=1e12,
              bytes_per_s=1e9, efficiency=0.5, bound="latency", tc="1")  # fmt: skip
-    lines = _lines(ops_and_lines(replace(answer, ops=(op,)), 15))
-    assert name in lines[1]
-    assert "modeling_language_model.py:1234" in lines[1]
+    line = _top(answer, op)[1]
+    assert name in line
+    assert "modeling_language_model.py:1234" in line
 
 
 def test_columns_without_known_values_are_left_out(answer: Summary) -> None:
-    header, *_ = _lines(ops_and_lines(replace(answer, ops=(_op("mm"),)), 15))
+    header, *_ = _top(answer, _op("mm"))
     assert header.split() == ["Op", "Calls", "ms/step", "%"]
 
 
 def test_the_direction_is_shown_unless_all_is_forward(answer: Summary) -> None:
     """Inference is; a copy is called so next to the op's name."""
     both = (_op("conv2d"), _op("conv2d", dir="copy"))
-    shown = _lines(ops_and_lines(replace(answer, ops=both), 15))
+    shown = _top(answer, *both)
     assert "Direction" not in shown[0]
     assert [line.split("  ")[0] for line in shown[1:3]] == ["conv2d", "conv2d (copy)"]
-    training = (*both, _op("conv2d", dir="bprop"))
-    header, *_, last = _lines(ops_and_lines(replace(answer, ops=training), 15))[:4]
+    header, *_, last = _top(answer, *both, _op("conv2d", dir="bprop"))[:4]
     assert header.split()[:2] == ["Op", "Direction"]
     assert last.split()[:2] == ["conv2d", "backward"]
 
 
 def test_times_below_a_millisecond_are_in_microseconds(answer: Summary) -> None:
     """So that all have three significant digits."""
-    ops = tuple(_op("mm", time_ns=ns) for ns in (98_700, 4_380, 0))
-    header, *rows = _lines(ops_and_lines(replace(answer, ops=ops), 15))[:4]
+    header, *rows = _top(answer, *(_op("mm", time_ns=ns) for ns in (98_700, 4_380, 0)))[:4]
     assert header.split()[2] == "us/step"
     assert [row.split()[2] for row in rows] == ["98.7", "4.38", "0"]
 
@@ -115,7 +117,7 @@ def test_rates_give_way_to_whole_names(answer: Summary, monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "80")
     name = "scaled_dot_product_attention_on_cpu"
     op = _op(name, line="modeling.py:12", flops_per_s=1e12, bytes_per_s=1e9, efficiency=0.5, tc="1")
-    header, row = _lines(ops_and_lines(replace(answer, ops=(op,)), 15))[:2]
+    header, row = _top(answer, op)[:2]
     assert name in row
     assert {"Eff(%)", "Line"} < {*header.split()}
     assert "GB/s" not in header
@@ -123,8 +125,7 @@ def test_rates_give_way_to_whole_names(answer: Summary, monkeypatch: pytest.Monk
 
 def test_work_without_an_op_is_shown_with_the_users_range(answer: Summary) -> None:
     op = replace(_op("", range="attention"), op=None, dir=None, kernel="sgemm")
-    row = _lines(ops_and_lines(replace(answer, ops=(op,)), 15))[1]
-    assert row.split() == ["sgemm", "1", "1.00", "50.0", "in", "attention"]
+    assert _top(answer, op)[1].split() == ["sgemm", "1", "1.00", "50.0", "in", "attention"]
 
 
 def test_gains_are_in_time_and_percent_of_a_step(answer: Summary) -> None:
@@ -142,9 +143,8 @@ def test_a_predicted_gain_is_an_interval_with_its_validation(answer: Summary) ->
     entry = replace(_gain(0.5), predicted=predicted)
     lines = _lines(what_to_do(replace(answer, advice=(entry,))))
     assert lines[1].split()[:5] == ["500", "us-1.00", "ms", "25-50", "%"]
-    assert "predicted, of kernel time; tried on 3 pairs: error 2 %" in " ".join(
-        " ".join(lines).split()
-    )
+    said = "predicted, of kernel time; tried on 3 pairs: error 2 %"
+    assert said in " ".join(" ".join(lines).split())
     full = "".join(_lines(what_to_do(replace(answer, advice=(entry,)), full=True)))
     assert "compile()" in full
 

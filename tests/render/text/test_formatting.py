@@ -20,7 +20,6 @@ from pyprof.render.text.layout.text_width import cells
      (3_000_000_000, "3.00 s"), (4_000_000_000_000, "4,000 s"), (0.25, "0.25 ns")],
 )  # fmt: skip
 def test_durations_take_the_largest_unit_that_fits(ns: float | None, expected: str) -> None:
-    """Unknown is -, not 0."""
     assert formatting.duration(ns) == expected
 
 
@@ -30,7 +29,6 @@ def test_durations_take_the_largest_unit_that_fits(ns: float | None, expected: s
      (1234.5, "1,234")],
 )  # fmt: skip
 def test_rates_have_three_significant_digits(value: float | None, expected: str) -> None:
-    """Large ones are whole."""
     assert formatting.number(value) == expected
 
 
@@ -49,11 +47,8 @@ def test_control_characters_of_a_name_become_blanks() -> None:
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     """Numbers to the right, names to the left, no trailing blanks."""
-    assert formatting.table([("a", "1"), ("bcd", "23")], ("Op", "ms"), (0,)) == [
-        "Op   ms",
-        "a     1",
-        "bcd  23",
-    ]
+    lines = formatting.table([("a", "1"), ("bcd", "23")], ("Op", "ms"), (0,))
+    assert lines == ["Op   ms", "a     1", "bcd  23"]
 
 
 def test_a_wide_table_continues_below() -> None:
@@ -80,49 +75,31 @@ def test_a_sentence_breaks_between_words() -> None:
 
 
 def test_long_names_show_that_they_are_truncated() -> None:
-    """To a maximum number of characters."""
     assert formatting.cut("abcdefgh", 6) == "abc..."
     assert formatting.cut("abcdef", 6) == "abcdef"
 
 
 @pytest.mark.parametrize(
-    ("target", "terminal", "refused", "expected"),
-    [("-", True, "", True), ("-", False, "", False), ("-", True, "1", False),
-     ("net.txt", True, "", False)],
+    ("set_to", "target", "terminal", "expected"),
+    [({}, "-", True, True), ({}, "-", False, False), ({"NO_COLOR": "1"}, "-", True, False),
+     ({}, "net.txt", True, False), ({"FORCE_COLOR": "1"}, "-", False, True),
+     ({"FORCE_COLOR": "1", "TERM": "dumb"}, "-", True, True),
+     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, "-", True, False),
+     ({"TERM": "dumb"}, "-", True, False), ({"TERM": "xterm"}, "-", True, True),
+     ({"FORCE_COLOR": "", "NO_COLOR": ""}, "-", False, False)],
+    ids=str,
 )  # fmt: skip
-def test_colours_only_on_a_terminal(
-    target: str, *, terminal: bool, refused: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+def test_the_target_and_the_environment_switch_colours(
+    set_to: dict[str, str], target: str, *, terminal: bool, expected: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Not in a file or a pipe, and not with NO_COLOR."""
-    monkeypatch.setenv("NO_COLOR", refused)
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.delenv("TERM", raising=False)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    assert formatting.colours(target) is expected
-
-
-@pytest.mark.parametrize(
-    ("set_to", "terminal", "expected"),
-    [({"FORCE_COLOR": "1"}, False, True), ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
-     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False), ({"TERM": "dumb"}, True, False),
-     ({"FORCE_COLOR": ""}, False, False), ({"TERM": "xterm"}, True, True)],
-)  # fmt: skip
-def test_the_environment_switches_colours(
-    set_to: dict[str, str], *, terminal: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
     """FORCE_COLOR in a pipe, too; NO_COLOR takes precedence (https://no-color.org)."""
     for name in ("FORCE_COLOR", "NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in set_to.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    assert formatting.colours("-") is expected
-
-
-def test_bold_is_kept_only_with_colours() -> None:
-    lines = [formatting.heading("Op"), "a"]
-    assert formatting.finish(lines, coloured=False) == b"Op\na\n"
-    assert formatting.finish(lines, coloured=True).startswith(b"\x1b[1mOp")
+    assert formatting.colours(target) is expected
 
 
 HEADER = ("Op name", "GPU ms", "Own ms/step", "Others waited ms", "Clock us", "Last at line")
@@ -143,11 +120,8 @@ def test_a_table_is_100_cells_wide_and_truncates_no_number(
              for one, *numbers, last in rows]  # fmt: skip
     header = [HEADER[0], *HEADER[1:5] * times, HEADER[5]]
     left = (0, len(header) - 1)
-    lines = [
-        *formatting.layout_table(
-            spelt, header, left, {0: formatting.cut, left[1]: formatting.cut_left}
-        )
-    ]
+    cuts = {0: formatting.cut, left[1]: formatting.cut_left}
+    lines = [*formatting.layout_table(spelt, header, left, cuts)]
     plain = formatting.finish(lines, coloured=False).decode().splitlines()
     assert max(map(cells, plain)) <= 100
     words = " ".join(plain).split()
@@ -199,7 +173,6 @@ def test_a_cell_reads_as_its_text(text: str) -> None:
 
 
 def test_a_hostile_name_reads_as_itself() -> None:
-    """A template kernel name that looks like a script stays text."""
     assert rendered_cells(markdown_table(("name",), [(HOSTILE,)])) == ["name", HOSTILE]
 
 

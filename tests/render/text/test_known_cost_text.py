@@ -10,11 +10,8 @@ def _known(share: float, of_kernels: float | None, *unknown: UnknownCost) -> Kno
     return KnownCost("GPU", 1000, share, of_kernels, unknown)
 
 
-def test_everything_known_is_one_clause() -> None:
+def test_what_is_unknown_has_its_reasons_with_their_share_and_rows() -> None:
     assert sentence(_known(1.0, 1.0)) == "cost known for 100.0 % of GPU time"
-
-
-def test_reasons_have_their_share_and_rows() -> None:
     known = _known(0.75, None, UnknownCost("no marker", 200, 3), UnknownCost("no shapes", 50, 1))
     assert sentence(known) == (
         "cost known for 75.0 % of GPU time; unknown for 4 rows: "

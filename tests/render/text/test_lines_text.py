@@ -70,6 +70,5 @@ def test_functions_that_only_call_are_left_out_of_the_source(tmp_path: Path) -> 
     "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "kineto-h100-vit-inference/trace.json.gz"]
 )
 def test_text_fits_a_page_s_width(name: str, captures: Path) -> None:
-    """100 columns, however long the paths."""
     shown = run("lines", "-v", "-q", captures / name).stdout
     assert max(map(len, shown.splitlines())) <= 100

@@ -59,7 +59,6 @@ def test_a_summary_names_the_peak_of_a_snapshot_next_to_it(tmp_path: Path) -> No
 
 
 def test_two_snapshots_are_compared(tmp_path: Path) -> None:
-    """Increases at the peak, with their lines."""
     before = built.write(tmp_path / "a.pickle", built.training(5))
     after = built.write(tmp_path / "b.pickle", built.training(5, leak=1 << 20))
     done = run("diff", before, after)

@@ -1,8 +1,13 @@
 """Bytes and differences of memory as text."""
 
+from pathlib import Path
+
 import pytest
 
-from pyprof.render.text.memory_text import signed, size
+from pyprof.analysis.memory.memory_time import TimedMemory
+from pyprof.render.text.memory_text import _beside_time, sentences, signed, size
+from tests.allocations import built
+from tests.analysis.memory.test_peaks import analysed
 
 
 @pytest.mark.parametrize(
@@ -14,3 +19,20 @@ def test_sizes_have_a_decimal_prefix(value: int, text: str) -> None:
 
 def test_a_difference_has_its_sign() -> None:
     assert (signed(1500), signed(-1500)) == (f"+{size(1500)}", f"-{size(1500)}")
+
+
+def test_unused_memory_is_shown_with_its_pieces(tmp_path: Path) -> None:
+    """For want of a large one an allocation may fail."""
+    device = built.Device(segment_bytes=10_240)
+    hole = device.alloc(2048)
+    device.alloc(512)
+    device.free(hole)
+    device.alloc(5120)
+    shown = "\n".join(sentences(analysed(built.write(tmp_path / "x.pickle", device))))
+    assert "unused in 2 pieces, the largest 2.56 kB" in shown
+
+
+def test_bytes_times_time_are_unknown_without_times() -> None:
+    timed = [TimedMemory(name, 5, 5, known, 7, 1) for name, known in (("a", 2e15), ("b", None))]
+    rows = [line.split() for line in _beside_time("op", timed, 9)][-2:]
+    assert [row[5] for row in rows] == ["2", "-"]

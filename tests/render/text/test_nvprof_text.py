@@ -11,24 +11,20 @@ from pyprof.render.text.nvprof_text import time, write
 
 @pytest.mark.parametrize(
     ("duration_ns", "text"),
-    [(27_839, "27.839us"), (999, "999ns"), (1e9, "1s"), (0, "0ns"), (123_456e9, "123456s")],
-)
+    [(27_839, "27.839us"), (999, "999ns"), (1e9, "1s"), (0, "0ns"), (99_999.4e9, "99999s"),
+     (123_456.7e9, "123457s")],
+)  # fmt: skip
 def test_a_duration_has_the_largest_unit_above_one(duration_ns: float, text: str) -> None:
+    """However long a run took, at most five digits without an exponent."""
     assert time(duration_ns) == text
 
 
 def _line(name: str, total_ns: int | None, section: str = "GPU activities") -> NvprofLine:
     share = None if total_ns is None else 0.5
     return NvprofLine(
-        section=section,
-        name=name,
-        share=share,
-        total_ns=total_ns,
-        calls=2,
-        mean_ns=total_ns and total_ns / 2,
-        min_ns=total_ns,
-        max_ns=total_ns,
-    )
+        section=section, name=name, share=share, total_ns=total_ns, calls=2,
+        mean_ns=total_ns and total_ns / 2, min_ns=total_ns, max_ns=total_ns,
+    )  # fmt: skip
 
 
 def _written(*lines: NvprofLine, as_csv: bool, raw: bool = False) -> str:

@@ -10,7 +10,7 @@ from pyprof import schema
 from pyprof.analysis.ranks import tables as facts
 from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.answers.summary_answer import NO_LAYER
-from pyprof.render.text.ranks_text import in_words, report_lines
+from pyprof.render.text.ranks_text import _rank, in_words, report_lines
 from tests.analysis.ranks.literal import Collective, gathered
 
 MS = 1_000_000
@@ -113,6 +113,7 @@ def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
     assert (found.absent, found.waiting_for_absent) == ((2,), (3,))
     said = "\n".join([*report_lines(found, 16)])
     assert " rank 2: no capture" in said
+    assert " 1 of 3 ranks, 1 of 2 ranks\n" in said  # the largest groups first
     assert "collectives of rank 3 in 2 unmatched: no capture of rank 2" in said
     assert "is the straggler" not in said
     assert "Rank 3 may come last only because of waiting for rank 2" in said
@@ -134,7 +135,19 @@ def test_with_all_ranks_nothing_is_missing() -> None:
 
 @pytest.mark.parametrize(("late_us", "listed"), [(2, 1), (4, 2)])
 def test_stragglers_that_cost_next_to_nothing_are_not_listed(late_us: int, listed: int) -> None:
-    """Those that cost less than 1 % of what the worst one costs."""
     rows = [*_reduces({1: 300}, range(3)), *_reduces({2: late_us}, range(3), "1", "[0, 1, 2]")]
-    lines = report_lines(compare_ranks(gathered(rows)), 16)
+    lines = [*report_lines(compare_ranks(gathered(rows)), 16)]
     assert sum(line.startswith("rank ") for line in lines) == listed
+    assert any(line.startswith("  Compare pyprof summary") for line in lines)  # below its finding
+
+
+def test_shares_of_no_time_or_of_no_pipeline_are_unknown() -> None:
+    found = compare_ranks(gathered(_reduces({}, range(3))))
+    times = ((8, None), (8, 2), (0, None))
+    made = tuple(
+        replace(rank, span_ns=span_ns, busy_ns=span_ns, bubble_ns=bubble_ns)
+        for rank, (span_ns, bubble_ns) in zip(found.ranks, times, strict=True)
+    )
+    job = replace(found, ranks=made)
+    rows = [_rank(job, one, cost) for one, cost in zip(made, job.stragglers, strict=True)]
+    assert [(row[4], row[8]) for row in rows] == [("100.0", "-"), ("100.0", "25.0"), ("-", "-")]

@@ -8,14 +8,15 @@ import pytest
 
 from pyprof.analysis.time.idle import CAUSES
 from pyprof.answers.summary_answer import DeviceUse
+from pyprof.inputs.source import load
 from pyprof.render.text import summary_text
+from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 from tests.commands import run
 
 
 @pytest.mark.long
 def test_more_gpus_than_columns_have_a_line_each(tmp_path: Path) -> None:
-    """Twelve ranks make a table of twelve lines."""
     first = capture(tmp_path / "net-rank0.sqlite", steps=4)
     for rank in range(1, 12):
         shutil.copy(first, tmp_path / f"net-rank{rank}.sqlite")
@@ -39,6 +40,13 @@ def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
     listed = [line.split(",")[0] for line in lines if line.startswith("rank ")]
     assert len(listed) == 64
     assert "rank 69" in listed
+
+
+def test_details_have_host_times_unless_the_table_has_them(tmp_path: Path) -> None:
+    answer = answered(load(str(capture(tmp_path / "net.sqlite"))))
+    for by in ("op", "host"):
+        shown = "\n".join(summary_text.details(answer, by))
+        assert ("Host time by op" in shown) == (by == "op")
 
 
 def test_deep_levels_are_numbered() -> None:

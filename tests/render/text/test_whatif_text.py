@@ -11,7 +11,6 @@ from pyprof.render.text.whatif_text import predicted_changes
 
 
 def test_a_change_has_its_interval_and_a_refusal_its_reason() -> None:
-    """All four times, the code, the validation."""
     time = PredictedTime(now=40_000_000, low=10_000_000, expected=20_000_000, high=30_000_000)
     change = PredictedChange(
         change="--x", kernels_ns=time, step_ns=time, step_why=None, rows=4,
@@ -20,27 +19,10 @@ def test_a_change_has_its_interval_and_a_refusal_its_reason() -> None:
     bound = UpperBound(
         change="--z", gain_ns=9_000_000, gain_step_ns=3e6, rows=1, title="it waits", code="stop()"
     )
-    shown = "\n".join(
-        predicted_changes(
-            WhatIf(
-                steps=2,
-                changes=(change,),
-                bounds=(bound,),
-                refused=(RefusedChange(change="--y", why="no peaks"),),
-            )
-        )
-    )
-    assert all(
-        part in shown
-        for part in (
-            "40",
-            "10",
-            "20",
-            "30",
-            "go()",
-            "Tried on 1 pair.",
-            "A step: 40.0 ms now, 20.0 ms expected",
-            "At most 3.00 ms a step",
-        )
-    )
+    refused = RefusedChange(change="--y", why="no peaks")
+    answer = WhatIf(steps=2, changes=(change,), bounds=(bound,), refused=(refused,))
+    shown = "\n".join(predicted_changes(answer))
+    parts = ("40", "10", "20", "30", "go()", "Tried on 1 pair.", "At most 3.00 ms a step",
+             "A step: 40.0 ms now, 20.0 ms expected")  # fmt: skip
+    assert all(part in shown for part in parts)
     assert "--y is not predicted: no peaks." in shown

@@ -53,7 +53,6 @@ def _plain(listed: Sequence[dict[str, Any]]) -> decoding.Groups:
 def test_an_event_is_decoded_the_same_with_and_without_its_class(
     event: dict[str, Any], *, long: bool
 ) -> None:
-    """Its fields, its arguments, and times with many digits."""
     event |= {"ts": 1712195495519689.25} if long else {}
     ((key, (known,)),) = _decoded([event], long_timed=long).items()
     ((_, (plain,)),) = _plain([event]).items()
@@ -96,7 +95,6 @@ def test_all_arguments_of_an_op_that_are_looked_at() -> None:
     ids=str,
 )
 def test_other_events_are_read_with_those_around_them(odd: dict[str, Any]) -> None:
-    """None is lost, whatever it is."""
     listed = [*_KNOWN, odd]
     groups, plain = _decoded(listed), _plain(listed)
     assert {key: len(group) for key, group in groups.items()} == {
@@ -112,11 +110,6 @@ def test_arguments_of_ops_of_both_sorts() -> None:
     (ops,), (plain,) = known.values(), others.values()
     read = events.OPS.read([ops[0], plain[0], ops[1], plain[1]])
     assert [args.op_id for args in read] == [1, 2, None, 3]
-
-
-def test_invalid_json_is_none() -> None:
-    """The caller repairs it."""
-    assert decoding.EventDecoder().decode([b'[{"ph": nan}]'], long_timed=False) is None
 
 
 def test_a_trace_of_other_categories_is_recognised_early() -> None:

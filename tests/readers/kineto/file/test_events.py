@@ -34,7 +34,6 @@ _LONG = 1712195495519689.25
     ids=str,
 )
 def test_times_with_many_digits_are_exact(ts: Any) -> None:  # noqa: ANN401
-    """Decoded all at once or one by one, also next to events without a time."""
     listed: list[dict[str, Any]] = [{"ph": "X", "ts": _LONG}, {"ph": "X", "ts": ts}, {"ph": "M"}]
     decoded = known(events.decode(json.dumps(listed).encode()))
     assert {*map(type, decoded)} == {events.LongTimed}
@@ -44,15 +43,8 @@ def test_times_with_many_digits_are_exact(ts: Any) -> None:  # noqa: ANN401
 
 
 def test_a_time_beyond_floats_is_none() -> None:
-    """All else of the event is kept."""
     decoded = known(events.decode(b'[{"ts": 1712195495519689.25}, {"ts": 1e999}, {"ts": 5}]'))
     assert np.array_equal(timed(decoded).us, [_LONG, np.nan, 5], equal_nan=True)
-
-
-def test_other_times_are_read_with_their_events() -> None:
-    """Numbers with few digits take the fast path."""
-    decoded = known(events.decode(b'[{"ph": "X", "ts": 4909914216204.635}]'))
-    assert [(type(event), event.ts) for event in decoded] == [(events.Event, 4909914216204.635)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +53,7 @@ def test_other_times_are_read_with_their_events() -> None:
         (b'{"a": nan, "b": -inf}', {"a": None, "b": None}),
         (b'{"a": 1e999}', {"a": None}),
         (b'{"a": "C:' + bytes([92]) + b'users"}', {"a": "C:" + chr(92) + "users"}),
-        (b'{\n"name": "say "hi"",\n"a": 1}', {"name": 'say "hi"', "a": 1}),
+        (b'{\n"name": "say "it\'s", x",\n"a": 1}', {"name": 'say "it\'s", x', "a": 1}),
         (b'{"a": "\\ud83d"}', {"a": "\ufffd"}),
         (b'{"a": "x\xff"}', {"a": "x\ufffd"}),
         (b'{"a": "fine", "b": [1, 2]}', {"a": "fine", "b": [1, 2]}),

@@ -13,9 +13,12 @@ from pyprof.errors import CaptureError
 from pyprof.readers import kineto
 from pyprof.readers.kineto.file import stream
 from pyprof.readers.kineto.file.events import repaired
-from tests.readers.kineto_json import kernel, read_text, text
+from tests.readers.kineto_json import kernel, read_text, text, trace_file
 
 EVENTS = [kernel(corr, corr * 10.5, name=f'void f<"{corr}">(int)') for corr in range(1, 400)]
+
+
+ALL = list(range(1, 400))
 
 
 def corrs(capture: schema.Capture) -> list[int]:
@@ -34,13 +37,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_of_many_blocks_has_each_event_once(
     tmp_path: Path, *, zipped: bool, indent: int | None
 ) -> None:
-    """However it is formatted."""
     header = {"a": 1, "baseTimeNanoseconds": 0}
     written = json.dumps(
         {**header, "traceEvents": EVENTS, "z": [{"b": 1}, {"c": 2}]}, indent=indent
     )
     capture = read_text(tmp_path, written, zipped=zipped)
-    assert corrs(capture) == list(range(1, 400))
+    assert corrs(capture) == ALL
     assert not any("ends before" in warning for warning in capture.warnings)
 
 
@@ -56,7 +58,7 @@ def test_compressed_blocks_without_output_are_read_past(
 @pytest.mark.usefixtures("small_blocks")
 def test_a_bare_list_of_events_is_a_trace(tmp_path: Path) -> None:
     """As the Chrome format allows."""
-    assert corrs(read_text(tmp_path, json.dumps(EVENTS))) == list(range(1, 400))
+    assert corrs(read_text(tmp_path, json.dumps(EVENTS))) == ALL
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -65,7 +67,6 @@ def test_a_bare_list_of_events_is_a_trace(tmp_path: Path) -> None:
 def test_a_truncated_file_has_its_complete_events(
     tmp_path: Path, share: float, indent: int | None
 ) -> None:
-    """And a warning that it was truncated."""
     written = json.dumps({"traceEvents": EVENTS}, indent=indent)
     part = written[: int(len(written) * share)]
     capture = read_text(tmp_path, part)
@@ -75,23 +76,23 @@ def test_a_truncated_file_has_its_complete_events(
     assert any("the trace is truncated" in w for w in capture.warnings)
 
 
-@pytest.mark.usefixtures("small_blocks")
+def _zipped(folder: Path, data: bytes) -> Path:
+    path = folder / "trace.json.gz"
+    path.write_bytes(data)
+    return path
+
+
 def test_a_truncated_gzip_file_has_what_it_still_holds(tmp_path: Path) -> None:
     packed = gzip.compress(text(EVENTS).encode())
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(packed[: len(packed) * 2 // 3])
-    capture = kineto.read(path)
+    capture = kineto.read(_zipped(tmp_path, packed[: len(packed) * 2 // 3]))
     assert 1 < len(corrs(capture)) < 399
     assert any("the trace is truncated" in w for w in capture.warnings)
 
 
 @pytest.mark.parametrize("behind", [b"garbage", bytes(512)])
 def test_what_follows_the_last_gzip_member_is_ignored(tmp_path: Path, behind: bytes) -> None:
-    """The trace itself is whole."""
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(gzip.compress(text(EVENTS).encode()) + behind)
-    capture = kineto.read(path)
-    assert corrs(capture) == list(range(1, 400))
+    capture = kineto.read(_zipped(tmp_path, gzip.compress(text(EVENTS).encode()) + behind))
+    assert corrs(capture) == ALL
     assert not any("truncated" in w for w in capture.warnings)
 
 
@@ -133,22 +134,8 @@ def test_half_a_character_does_not_cost_an_event(
     assert capture.activities["name"].to_pylist() == ["gemm", expected]
 
 
-def test_quotes_in_a_name(tmp_path: Path) -> None:
-    """Kineto does not escape quotes in names; it writes one field per line."""
-    events = [kernel(1, 1, name="NAME"), kernel(2, 5)]
-    written = json.dumps({"traceEvents": events}, indent=2).replace("NAME", 'say "it\'s", x')
-    capture = read_text(tmp_path, written)
-    assert capture.activities["name"].to_pylist() == ['say "it\'s", x', "gemm"]
-
-
-def test_invalid_utf8_is_replaced(tmp_path: Path) -> None:
-    written = text(EVENTS[:2]).encode().replace(b"void", b"v\xff\xfe")
-    assert corrs(read_text(tmp_path, written)) == [1, 2]
-
-
 @pytest.mark.usefixtures("small_blocks")
 def test_an_event_beyond_repair_is_dropped_and_counted(tmp_path: Path) -> None:
-    """The others stay."""
     written = text(EVENTS).replace('"tid": 7', '"tid": 7 7', 1)
     capture = read_text(tmp_path, written)
     assert corrs(capture) == list(range(2, 400))
@@ -173,7 +160,7 @@ def test_events_of_an_object_within_the_header_are_not_the_events(
     }
     written = json.dumps({**header, "traceEvents": EVENTS}).replace("PATH", broken)
     capture = read_text(tmp_path, written)
-    assert corrs(capture) == list(range(1, 400))
+    assert corrs(capture) == ALL
     assert capture.devices["name"].to_pylist() == ["NVIDIA A100"]
     assert readers.identity(tmp_path / "trace.json").rank == 3
 
@@ -181,7 +168,6 @@ def test_events_of_an_object_within_the_header_are_not_the_events(
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_text_of_windows_programs(tmp_path: Path, encoding: str, *, zipped: bool) -> None:
-    """With a BOM before UTF-8, or in PowerShell's UTF-16."""
     data = text([kernel(1, 1, name="ä€😀")]).encode(encoding)
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.compress(data) if zipped else data)
@@ -205,7 +191,6 @@ def test_text_of_windows_programs(tmp_path: Path, encoding: str, *, zipped: bool
 def test_a_trace_is_recognised_by_its_content(
     tmp_path: Path, head: bytes, *, expected: bool
 ) -> None:
-    """Compressed or not."""
     path = tmp_path / "anything"
     path.write_bytes(head)
     assert kineto.sniff(path, head[:16]) is expected
@@ -213,7 +198,6 @@ def test_a_trace_is_recognised_by_its_content(
 
 @given(st.binary(max_size=200))
 def test_repair_never_raises(piece: bytes) -> None:
-    """Whatever the bytes."""
     assert isinstance(repaired(piece), bytes)
 
 
@@ -221,8 +205,7 @@ def test_a_trace_that_grows_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is an error, whether the rest was read or not."""
-    path = tmp_path / "trace.json"
-    path.write_text(text(EVENTS))
+    path = trace_file(tmp_path, EVENTS)
     assert not any("changed" in said for said in readers.read(path).warnings)
     monkeypatch.setattr(stream, "BLOCK_BYTES", path.stat().st_size // 4)
     last_boundary, left = stream._last_boundary, [1]
@@ -244,33 +227,27 @@ def test_a_trace_that_grows_while_it_is_read(
 def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No trace unzips to hundreds of times its size."""
     monkeypatch.setattr(stream, "_ANY_BYTES", 1 << 16)
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(gzip.compress(b'{"traceEvents": [' + b" " * (1 << 20)))
+    path = _zipped(tmp_path, gzip.compress(b'{"traceEvents": [' + b" " * (1 << 20)))
     with pytest.raises(CaptureError, match="more than 250 times"):
         readers.read(path)
 
 
-def test_an_endless_event_ends_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event of millions of bytes is invalid; those before it are kept."""
+@pytest.mark.parametrize(
+    ("tail", "truncated"),
+    [('{"ph": "X", "name": "' + "a" * (1 << 18), True), (" " * (1 << 18), False)],
+    ids=["an event", "whitespace"],
+)
+def test_events_before_an_endless_one_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tail: str, *, truncated: bool
+) -> None:
     monkeypatch.setattr(stream, "BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr(stream, "_EVENT_BYTES", 1 << 16)
-    events = [kernel(1, 10), kernel(2, 20)]
-    written = text(events)[:-2] + ',{"ph": "X", "name": "' + "a" * (1 << 18)
-    capture = read_text(tmp_path, written)
+    capture = read_text(tmp_path, f"{text([kernel(1, 10), kernel(2, 20)])[:-2]},{tail}")
     assert capture.activities.num_rows == 2
-    assert "the trace is truncated" in capture.warnings[0]
-
-
-def test_whitespace_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not much of it is held, and the event before it is kept."""
-    monkeypatch.setattr(stream, "BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(stream, "_EVENT_BYTES", 1 << 16)
-    written = text([kernel(1, 10), kernel(2, 20)])[:-2] + "," + " " * (1 << 18)
-    assert read_text(tmp_path, written).activities.num_rows == 2
+    assert ("the trace is truncated" in capture.warnings[0]) >= truncated
 
 
 def test_a_small_file_may_unzip_to_much(tmp_path: Path) -> None:
     """Equal events compress well."""
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(gzip.compress(text([kernel(1, 10)] * 5000).encode()))
+    path = _zipped(tmp_path, gzip.compress(text([kernel(1, 10)] * 5000).encode()))
     assert kineto.read(path).activities.num_rows == 5000

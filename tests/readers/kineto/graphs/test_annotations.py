@@ -94,7 +94,6 @@ class _Harmful:
 
 
 def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
-    """Every class and function is refused and named; the capture is read."""
     path = _replay(tmp_path)
     made = tmp_path / "made"
     (tmp_path / "annotations.pickle").write_bytes(pickle.dumps({1: [_Harmful(str(made))]}))
@@ -118,7 +117,6 @@ def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_annotation_file_is_named(tmp_path: Path, content: bytes) -> None:
-    """In one line."""
     path = tmp_path / "annotations.pkl"
     path.write_bytes(content)
     with pytest.raises(CaptureError, match=r"annotations\.pkl"):
@@ -133,7 +131,6 @@ def test_pickles_of_other_things_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_invalid_entries_are_dropped(tmp_path: Path) -> None:
-    """Those without a text, a mark or an id."""
     told: dict[object, object] = {
         "x": "a.py:1:f",
         5: None,

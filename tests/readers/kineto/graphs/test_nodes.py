@@ -29,7 +29,6 @@ def test_a_trace_that_lacks_the_bounds_of_a_capture(tmp_path: Path, lost: str) -
 
 
 def test_launches_with_a_kernel_were_not_captured(tmp_path: Path) -> None:
-    """Even between the begin and end of a capture."""
     events = captured([PLAIN])
     inside = events[2]["ts"] + 2
     events.append(launch(900, inside, name="hipLaunchKernel"))

@@ -8,10 +8,7 @@ from tests.commands import run
 
 def test_the_page_has_a_section_of_counters(tmp_path: Path) -> None:
     """Sortable; without counters there is none."""
-    counters, capture = (
-        product.counters(tmp_path / "ncu.csv"),
-        product.capture(tmp_path / "a.sqlite"),
-    )
+    counters, capture = product.measured(tmp_path)
     page = tmp_path / "a.html"
     assert run("report", "-q", "--with", counters, capture, "-o", page).code == 0
     html = page.read_text()

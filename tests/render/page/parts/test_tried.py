@@ -1,6 +1,7 @@
 """The answer of a trial, on the page of its captures."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from pyprof.analysis.trial.verdict import baseline, judge
-from pyprof.answers.try_answer import Try, from_json, trial_baseline, tried_change
+from pyprof.answers.try_answer import TimeRatio, Try, from_json, trial_baseline, tried_change
 from pyprof.inputs import source
 from pyprof.render.page.content import summarise_page
+from pyprof.render.page.parts import tried
 from tests.analysis.captured import capture
 from tests.render.page.shown_parts import shown
 from tests.trial.built import CHANGE, in_turn
@@ -48,6 +50,12 @@ def test_captures_of_a_trial_show_its_answer(tmp_path: Path, trial: Try, name: s
     assert change["code"] == trial.changes[0].code
     assert 0 <= change["bar"]["low"] < change["bar"]["mid"] < 50
     assert change["bar"]["low"] + change["bar"]["length"] < 50
+    assert change["sentences"] == []  # it changes no loss
+
+
+def test_the_middle_of_the_axis_is_an_unchanged_time_and_its_ends_cut_intervals() -> None:
+    bar = tried._bar(TimeRatio(0.25, 1.0, 4.0), extent=math.log(2))
+    assert bar == {"low": 0, "length": 100, "mid": 50}
 
 
 @pytest.mark.slow

@@ -19,12 +19,8 @@ def test_each_change_has_a_bar_or_the_reason_of_its_refusal(tmp_path: Path) -> N
     section = page.read_text().partition('<section id="whatif"')[2].partition("</section>")[0]
     assert "--fuse attention" in section
     assert "--dtype tf32</code> is not predicted: " in section
-    expected, low, high = (
-        float(match)
-        for match in re.findall(
-            r'class="expected".*?width="([\d.]+)".*?x1="([\d.]+)" x2="([\d.]+)"', section
-        )[0]
-    )
+    bar = r'class="expected".*?width="([\d.]+)".*?x1="([\d.]+)" x2="([\d.]+)"'
+    expected, low, high = map(float, re.findall(bar, section)[0])
     assert 0 < low < expected < high <= 100
 
 

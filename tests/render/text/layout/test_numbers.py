@@ -1,7 +1,5 @@
 """Formatted numbers can be read back within their digits."""
 
-import math
-
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -44,9 +42,8 @@ def test_numbers_have_four_significant_digits_and_a_prefix(
 @given(st.lists(st.none() | _INTS, min_size=1), st.sampled_from(["ns", "FLOP"]))
 def test_a_scaled_number_can_be_read_back(numbers: list[int | None], unit: str) -> None:
     """Within half of its last digit; unknown stays unknown."""
-    for number, text in zip(
-        numbers, scaled(pa.array(numbers, pa.int64()), unit).to_pylist(), strict=True
-    ):
+    texts = scaled(pa.array(numbers, pa.int64()), unit).to_pylist()
+    for number, text in zip(numbers, texts, strict=True):
         assert (text is None) == (number is None)
         assert number is None or within_shown(text, number)
 
@@ -66,8 +63,6 @@ def test_a_rounded_number_can_be_read_back(numbers: list[float | None]) -> None:
 
 
 def test_four_digits_stay_four_when_rounding_carries() -> None:
-    """9.9996 is 10.00."""
-    assert rounded(pa.array([9.9996, 999.96, 0.99999, 4e-10])).to_pylist() == [
-        "10.00", "1000", "1.000", "4.000e-10",
+    assert rounded(pa.array([9.9996, 999.96, 0.99999, 1e-9, 4e-10])).to_pylist() == [
+        "10.00", "1000", "1.000", "0.000000001", "4.000e-10",
     ]  # fmt: skip
-    assert math.isclose(float("4.000e-10"), 4e-10)

@@ -20,7 +20,6 @@ def test_wide_characters_take_two_cells(text: str, count: int) -> None:
 
 @given(st.text(), st.integers(0, 40), st.booleans())
 def test_a_text_is_padded(text: str, more: int, left: bool) -> None:  # noqa: FBT001
-    """To a number of cells, on one side."""
     room = cells(text) + more
     assert cells(filled(text, room, left=left)) == room
     assert filled(text, room, left=left).replace(" ", "") == text.replace(" ", "")
