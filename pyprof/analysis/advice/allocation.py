@@ -13,10 +13,14 @@ from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import GPU, TIMES
 from pyprof.analysis.time import host_api
 from pyprof.analysis.time.host_api import ALLOC, COPY
+from pyprof.analysis.time.intervals import union_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
+    from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Mask
     from pyprof.records.records import Records
 
@@ -93,7 +97,7 @@ def pageable_copies(context: RuleContext) -> Advice | None:
         if context.once
         else "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
         rows,
-        context.most(rows, _alone(context, rows)),
+        _most_alone(context, rows),
         elsewhere="make the data on the GPU itself"
         if context.once
         else "copy from pinned memory, asynchronously, on a stream of its own",
@@ -123,7 +127,7 @@ def exposed_copies(context: RuleContext) -> Advice | None:
         "copy the next batch on a stream of its own while this one is computed (prefetch), and keep"
         " on the GPU what is used again; copy smaller types (uint8, float16)",
         rows,
-        context.most(rows, alone_ns),
+        _most_alone(context, rows),
         weight=alone_ns,
     )
 
@@ -178,12 +182,28 @@ def _blocked_share(records: Records) -> np.ndarray:
 
 def _alone(context: RuleContext, rows: np.ndarray) -> np.ndarray:
     """How long each copy ran while its GPU did nothing else."""
-    records = context.table.records
-    start, end = records.numpy("start")[rows], records.numpy("end")[rows]
-    pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]
+    start, end = (context.table.records.numpy(name)[rows] for name in ("start", "end"))
     alone_ns = np.zeros(len(rows))
-    for device in context.devices:
-        here = (pid == device.pid) & (number == device.device)
-        alone = device.copy - device.compute - device.communication
+    for here, alone in _on_devices(context, rows):
         alone_ns[here] = alone.length_within(start[here], end[here])
     return alone_ns
+
+
+def _most_alone(context: RuleContext, rows: np.ndarray) -> int:
+    """How long any of some copies ran alone, on the GPU where that is longest."""
+    start, end = (context.table.records.numpy(name)[rows] for name in ("start", "end"))
+    return max(
+        (
+            (alone & union_of(start[here], end[here])).total
+            for here, alone in _on_devices(context, rows)
+        ),
+        default=0,
+    )
+
+
+def _on_devices(context: RuleContext, rows: np.ndarray) -> Iterator[tuple[Mask, Intervals]]:
+    """Each GPU's rows among these, and when it did nothing but copy."""
+    pid, number = (context.table.records.numpy(name)[rows] for name in ("pid", "device"))
+    for device in context.devices:
+        alone = device.copy - device.compute - device.communication
+        yield (pid == device.pid) & (number == device.device), alone

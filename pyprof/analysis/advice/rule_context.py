@@ -29,6 +29,7 @@ from pyprof.gpu.peaks import peaks
 from pyprof.gpu.peaks.formula import is_cuda
 from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import NS_PER_S
+from pyprof.parse.ranges.nesting import by_value
 from pyprof.parse.ranges.texts import where
 from pyprof.prof.calls.attributed_call import family
 from pyprof.prof.columns.standard import COLUMNS
@@ -317,14 +318,32 @@ class RuleContext:
     def most(self, rows: Int64Array, ns: NDArray[np.float64]) -> int | None:
         """Sum up the savings of rows, NaN if unknown, on the GPU that could save most.
 
-        GPUs work side by side, so that their savings shorten a step only once. None if nothing is
-        known.
+        GPUs work side by side, so that their savings shorten a step only once; so do streams, so
+        that rows save no more of their own time than the time in which any of them ran. None if
+        nothing is known.
         """
         known = np.isfinite(ns)
         if not known.any():
             return None
-        won = np.bincount(self.lane[rows[known]], weights=np.maximum(ns[known], 0))
-        return int(won.max())
+        wins = known & (ns > 0)
+        rows, ns = rows[wins], ns[wins]
+        if not len(rows):
+            return 0
+        lane = self.lane[rows]
+        own = np.bincount(lane, weights=np.minimum(ns, self.ns[rows]))
+        won = np.bincount(lane, weights=ns)
+        return int((won - np.maximum(own - self._ran(rows), 0)).max())
+
+    def _ran(self, rows: Int64Array) -> NDArray[np.float64]:
+        """Return how long any of some rows ran, by lane, in ns."""
+        lane = self.lane[rows]
+        ran = np.bincount(lane, weights=self.ns[rows]).astype(float)
+        if "start" in self.table.records.columns:
+            start = self.starts[rows]
+            end = start + self.table.duration_ns[rows]
+            for number, ours in by_value(lane):
+                ran[number] = union_of(start[ours], end[ours]).total
+        return ran
 
     def predicted(
         self, rows: Int64Array, ns: NDArray[np.float64], change: str, code: str
@@ -334,12 +353,15 @@ class RuleContext:
         It was tried on NVIDIA GPUs: if any row ran elsewhere, or on an unknown GPU, only the upper
         end is returned.
         """
-        expected = self.most(rows, ns)
-        if not expected:
-            return expected
+        if not (most := self.most(rows, ns)):
+            return most
         known = np.isfinite(ns)
-        won = np.bincount(self.lane[rows[known]], weights=np.maximum(ns[known], 0))
-        now = float(self.ns[rows[known & (self.lane[rows] == won.argmax())]].sum())
+        rows, ns = rows[known], ns[known]
+        lane, ran = self.lane[rows], self._ran(rows)
+        summed = np.bincount(lane, weights=self.ns[rows])
+        overlapped = np.divide(ran, summed, out=np.ones(len(ran)), where=summed > 0)
+        won = np.bincount(lane, weights=np.maximum(ns, 0)) * overlapped
+        expected, now = int(won.max()), float(ran[won.argmax()])
         outcomes = tried(change)
         high_ns = round(now - (now - expected) * outcomes.low)
         peaks = self.table.devices

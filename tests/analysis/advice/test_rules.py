@@ -955,6 +955,33 @@ def test_gains_of_parallel_gpus_are_not_added() -> None:
     assert _advice(Story(work))["low_occupancy"].gain_ns == 75 * US
 
 
+def _side_by_side(*work: Work, ms: int = 20) -> list[Work]:
+    """Run work at once, each on a stream of its own."""
+    return [
+        replace(each, at=(10 * US, (10 + 1000 * ms) * US), call=(US, 2 * US), stream=stream)
+        for stream, each in enumerate(work)
+    ]
+
+
+def test_kernels_side_by_side_gain_no_more_than_their_time() -> None:
+    """Of four streams, 12 of 108 SMs each, and of four float32 products."""
+    few = _advice(Story(_side_by_side(*[_busy(grid=12)] * 4)))
+    assert few["low_occupancy"].gain_ns == 20_000 * US
+    one, four = (_advice(Story(_side_by_side(*[_busy(name=CUDA_CORES)] * n))) for n in (1, 4))
+    assert one["tf32"].predicted == four["tf32"].predicted
+    assert one["tf32"].gain_ns == four["tf32"].gain_ns
+
+
+def test_copies_side_by_side_gain_the_time_that_they_run_alone() -> None:
+    """Two copies of 20 ms at once; a kernel meanwhile takes 5 ms of it."""
+    both = _side_by_side(*[copy((0, 1), (0, 1))] * 2)
+    kernel = replace(_busy(), at=(10 * US, 5010 * US), call=(3 * US, 4 * US), stream=7)
+    gains = _advice(Story([*both, kernel]))
+    assert gains["exposed_copies"].gain_ns == 15_000 * US
+    blocking = [replace(each, call=(US, 19_000 * US)) for each in both]
+    assert _advice(Story([*blocking, kernel]))["pageable_copies"].gain_ns == 15_000 * US
+
+
 def test_a_quiet_capture_needs_no_advice() -> None:
     """One kernel at its roof that was queued in time."""
     story = _matmul(TC_GEMM, HALF, 600)
