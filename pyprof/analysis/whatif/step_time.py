@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.time import host_api
+from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.whatif import replay
 from pyprof.analysis.whatif.prediction import Span
@@ -40,6 +41,8 @@ class StepTime:
     """Mask of the rows of these steps, in the order of launches."""
     critical: Mask
     """Mask of the rows on the busiest device."""
+    running: float
+    """The time in which any of these ran, over their summed time: 1 if none overlap."""
     replayed_ns: float
     """Span of the rows as replayed without a change."""
 
@@ -62,9 +65,9 @@ class StepTime:
 
     def _subtracted(self, kernels: Kernels, ns: NDArray[np.float64]) -> float:
         rows = self.recorded.row[self.critical]
-        saved = float((kernels.context.ns[rows] - ns[rows]).sum())
+        saved = self.running * float((kernels.context.ns[rows] - ns[rows]).sum())
         steps = self.steps or 1
-        return max(self.now_ns - saved / steps, float(ns[rows].sum()) / steps)
+        return max(self.now_ns - saved / steps, self.running * float(ns[rows].sum()) / steps)
 
     def _replayed(self, ns: NDArray[np.float64]) -> float:
         return self.now_ns * _span(self.recorded, ns, self.rows) / self.replayed_ns
@@ -101,11 +104,14 @@ def step_time(source: Source) -> StepTime | str:
         return f"a replay of the unchanged capture is {off} off its span"
     device = records.numpy("device")[recorded.row]
     busy = np.bincount(np.maximum(device[rows], 0), (recorded.end_ns - recorded.start_ns)[rows])
+    critical = rows & (device == busy.argmax())
+    ran = union_of(recorded.start_ns[critical], recorded.end_ns[critical])
     return StepTime(
         recorded=recorded,
         now_ns=span_ns if chosen is None else steps.mean_ns(chosen),
         steps=None if chosen is None else chosen[1] - chosen[0],
         rows=rows,
-        critical=rows & (device == busy.argmax()),
+        critical=critical,
+        running=ran.total / max(float(busy.max()), 1.0),
         replayed_ns=replayed_ns,
     )

@@ -56,6 +56,12 @@ def test_no_time_is_predicted_if_both_limits_matter() -> None:
     assert text == "host-bound: 540 us if the host keeps up, 945 us if it launches as now"
 
 
+def test_kernels_side_by_side_gain_what_one_stream_gains() -> None:
+    """Four streams of ten kernels of 100 us: their summed time is four times the step."""
+    work = [replace(each, stream=stream) for each in queued(10) for stream in range(4)]
+    assert _after(_source(work)) == _after(_source(queued(10)))
+
+
 def test_what_cannot_be_replayed_says_why() -> None:
     source = source_of(queued(3))
     assert "no API calls" in str(step_time(replace(source, capture=None)))
