@@ -342,7 +342,7 @@ class RuleContext:
             start = self.starts[rows]
             end = start + self.table.duration_ns[rows]
             for number, ours in by_value(lane):
-                ran[number] = union_of(start[ours], end[ours]).total
+                ran[number] = self.inside(union_of(start[ours], end[ours])).total
         return ran
 
     def predicted(

@@ -8,6 +8,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.analysis.time.intervals import complement, union_of
+from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.parse.steps.loop_steps import launched
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
     from pyprof.records.records import Records
 
-_MIN_STEPS = 2
-"""A single step after warm-up happens once, too."""
 _MAIN_SHARE = 0.5
 """The longest kernels of guessed steps, up to this share of the steps' time, are the loop's own.
 The loop must have at least this share of all kernels' time, else the guess does not count.
@@ -32,7 +31,8 @@ class Loop(NamedTuple):
 
     rows: Mask
     time: Intervals
-    """From the host's first launch, or mark, to its last; or to the end of the loop's rows."""
+    """On the GPU, from the end of the step before; of guessed steps, from the first launch. To the
+    end of the loop's rows."""
 
     @property
     def outside(self) -> Intervals:
@@ -47,7 +47,7 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     the kernels that take most of a step, belongs to the loop, too.
     """
     averaged = steps.steady
-    if averaged is None or averaged[1] - averaged[0] < _MIN_STEPS:
+    if averaged is None:
         return None
     launch_ns = launched(records)
     inside = np.asarray(steps.rows(averaged))
@@ -62,6 +62,9 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     rows = inside | ((launch_ns >= first) & (launch_ns < last))
     if steps.guessed and not _has_most(records, kernels, rows):
         return None
+    bounds = None if steps.guessed else bounds_on_gpu(records, steps.of_row, len(steps))
+    if bounds is not None and bounds[averaged[0]] < bounds[averaged[1]]:
+        first, last = bounds[[*averaged]].tolist()
     last = max(last, int(records.numpy("end").max(initial=last, where=rows)))
     return Loop(np.asarray(rows), union_of(np.array([first]), np.array([last])))
 

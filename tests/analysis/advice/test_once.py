@@ -128,3 +128,22 @@ def test_a_slow_first_step_repeats_no_advice_of_the_loop() -> None:
     before = _held(0, 70_000)
     told = _told(_advice([before, slow, *work], [first, *ranges]))
     assert ("pageable_copies", True) in told
+
+
+def test_one_step_after_warm_up_gains_its_own_time() -> None:
+    """What the first step, of 50 ms, could gain is no gain of the second, of 0.9 ms."""
+    work, ranges = _steps(NAMES, 2)
+    begin = LOOP - 50_000 * US
+    slow = Work((begin, LOOP), (begin - 5 * US, begin), "x", grid=(27, 1, 1))
+    ranges[0] = replace(ranges[0], at=(begin - 10 * US, LOOP + STEP))
+    (found,) = (each for each in _advice([slow, *work], ranges) if each.rule == "low_occupancy")
+    assert (found.steps, found.gain_ns) == (1, 675 * US)
+
+
+def test_idle_time_of_the_warm_up_is_no_gain_of_the_loop() -> None:
+    """The host runs ahead: it begins the other steps while the first one's work still waits."""
+    work, ranges = _steps(NAMES)
+    by = 60_000 * US
+    behind = [replace(each, at=(each.at[0] + by, each.at[1] + by)) for each in work[1:]]
+    entries = _advice([work[0], *behind], ranges)
+    assert [entry.once for entry in entries if entry.rule == "late_start"] == [True]
