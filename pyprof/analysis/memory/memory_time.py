@@ -49,20 +49,22 @@ class LayerWork:
         table = with_steps(source)
         layer = _texts(COLUMNS["module"].held(table))
         forward = _texts(COLUMNS["dir"].held(table)).are("fprop")
-        self._layer, self._names = layer.codes, layer.names
+        step = np.zeros(0, int) if table.steps is None else table.steps.of_row
+        if (step >= 0).any():  # an evaluation beside the steps repeats the layers
+            forward = forward & (step >= 0)
+        self._layer, self._names, self._forward = layer.codes, layer.names, forward
         self._time = np.where(forward, table.duration_ns, 0).astype(np.float64)
         flops = table.costs.flops
         self._flops = np.where(forward, np.maximum(flops, 0), 0).astype(np.float64)
         self._unknown = forward & (flops < 0)
-        steps = np.unique(table.steps.of_row) if table.steps is not None else np.zeros(0, int)
-        self._steps = max(1, int((steps >= 0).sum()))
+        self._steps = max(1, len(np.unique(step[step >= 0])))
 
     def forward(self, path: str) -> tuple[float | None, float | None]:
         """Return FLOPs and ns per step of a layer and those inside it; None if unknown."""
         inside = np.array(
             [name == path or name.startswith(f"{path}.") for name in (*self._names, "")], bool
         )
-        rows = inside[self._layer]
+        rows = inside[self._layer] & self._forward
         if not rows.any():
             return None, None
         time_ns = float(self._time[rows].sum()) / self._steps
