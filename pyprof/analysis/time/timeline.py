@@ -191,10 +191,11 @@ def activity_classes(records: Records) -> IntArray:
 def timeline(
     records: Records, capture: Capture | None = None, rows: Mask | None = None
 ) -> Timeline | None:
-    """Analyse all rows, or some consecutive ones; None if the records hold no times.
+    """Analyse all rows, or the span of some; None if the records hold no times.
 
     The span of some rows begins where the work before them on their device ended, so that it
-    includes the wait for their first; in each window of the capture, if there are several.
+    includes the wait for their first; in each window of the capture, if there are several. What
+    else ran in it was work, too.
     """
     if "start" not in records.columns or not records.rows:
         return None
@@ -245,11 +246,15 @@ class _Columns:
         first, last, paused, windows = recorded(
             chosen, *(column[on_device] for column in (self.window, self.start, self.end))
         )
-        rows = on_device[chosen]
+        rows = on_device
         start = self.start[rows]
         if (start[1:] < start[:-1]).any():
             rows = rows[np.argsort(start, kind="stable")]
         compute, communication, copy = (self._set(rows, number) for number in range(3))
+        if not chosen.all():
+            compute, communication, copy = (
+                each.cut(first, last) - paused for each in (compute, communication, copy)
+            )
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)
         gpu = [*self.gpu.values, None][self.gpu.index[rows[0]]]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pyprof
+from pyprof import schema
 from pyprof.analysis.advice import advise
 from pyprof.analysis.diff.compare import compare
 from pyprof.analysis.diff.side import summarise_side
@@ -173,6 +174,22 @@ def test_the_span_of_chosen_rows_begins_where_earlier_work_ended() -> None:
     net = records(capture([Work((0, 10)), Work((50, 60)), Work((70, 80))]))
     (device,) = known(timeline(net, rows=rows)).devices
     assert (device.start_ns, device.span_ns, device.busy_ns) == (10, 70, 20)
+
+
+def test_other_work_between_chosen_rows_is_no_idle_time() -> None:
+    """An evaluation between two chosen steps, and a copy beside the second."""
+    work = [
+        Work((0, 10)),
+        Work((12, 60), name="evaluation"),
+        Work((65, 70), name="[CUDA memcpy HtoD]", kind=schema.MEMCPY, stream=8),
+        Work((66, 80)),
+        Work((90, 99), name="afterwards"),
+    ]
+    rows = np.array([True, False, False, True, False])
+    (device,) = known(timeline(records(capture(work)), rows=rows)).devices
+    assert (device.span_ns, device.busy_ns, device.idle_ns) == (80, 73, 7)
+    assert (device.compute.total, device.copy.total, device.overlap_ns) == (72, 5, 4)
+    assert device.gaps.row.tolist() == [1, 2]
 
 
 def test_blocking_launches_are_recognised() -> None:
