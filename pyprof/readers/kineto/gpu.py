@@ -65,6 +65,8 @@ _IN_THREADS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"}
 
 _SHORT = re.compile(r"\b([HDPA])to([HDPA])\b")
 _LONG = re.compile(r"(Host|Device|Peer|Array)\w{0,40}?To(Host|Device|Peer|Array)")  # AMD
+_INTEL = re.compile(r"\b([MHD])2([MHD])\b")
+"""XPU: M is host memory that the driver did not allocate. S, shared memory, may be either."""
 
 
 def is_call(category: str) -> bool:
@@ -81,6 +83,9 @@ def transfer_name(kind: int, name: str) -> str:
         return f"[CUDA memcpy {match[0]}]"
     if match := _LONG.search(name):
         return f"[CUDA memcpy {match[1][0]}to{match[2][0]}]"
+    if match := _INTEL.search(name):
+        origin, target = (side.replace("M", "H") for side in match.groups())
+        return f"[CUDA memcpy {origin}to{target}]"
     return "[CUDA memcpy]"
 
 

@@ -72,13 +72,16 @@ def test_copies_and_fills_have_the_names_of_other_profilers(tmp_path: Path) -> N
         "Memcpy HtoD (Pageable -> Device)": "[CUDA memcpy HtoD]",
         "Memcpy DtoD (Device -> Device)": "[CUDA memcpy DtoD]",
         "CopyDeviceToHost": "[CUDA memcpy DtoH]",
+        "Memcpy M2D (MEMORY -> DEVICE)": "[CUDA memcpy HtoD]",
+        "Memcpy D2H (DEVICE -> HOST)": "[CUDA memcpy DtoH]",
+        "Memcpy S2D (SHARED -> DEVICE)": "[CUDA memcpy]",
     }
     events = [event("gpu_memcpy", name, 1, 1, pid=0, device=0, bytes=64) for name in names]
     events.append(event("gpu_memset", "Memset (Device)", 1, 1, pid=0, device=0, bytes=8))
     work = read(tmp_path, events).activities
     assert work["name"].to_pylist() == [*names.values(), "[CUDA memset]"]
-    assert work["kind"].to_pylist() == [schema.MEMCPY] * 3 + [schema.MEMSET]
-    assert work["bytes"].to_pylist() == [64, 64, 64, 8]
+    assert work["kind"].to_pylist() == [schema.MEMCPY] * 6 + [schema.MEMSET]
+    assert work["bytes"].to_pylist() == [64] * 6 + [8]
 
 
 def test_kernel_without_launch(tmp_path: Path) -> None:
