@@ -68,6 +68,9 @@ _LONG = re.compile(r"(Host|Device|Peer|Array)\w{0,40}?To(Host|Device|Peer|Array)
 _INTEL = re.compile(r"\b([MHD])2([MHD])\b")
 """XPU: M is host memory that the driver did not allocate. S, shared memory, may be either."""
 
+_METRICS = r"^metrics: "
+"""Names of second events of kernels on an XPU, around the first: the scope profiler's counters."""
+
 
 def is_call(category: str) -> bool:
     """Whether events of this category are calls of a GPU's runtime or driver."""
@@ -92,7 +95,9 @@ def transfer_name(kind: int, name: str) -> str:
 def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
     """Build the rows of events, in groups of one kind."""
     kind = np.repeat(kinds, [*map(len, groups)])
-    return rows(kind, [*chain.from_iterable(groups)])
+    work = rows(kind, [*chain.from_iterable(groups)])
+    again = named_calls(work, _METRICS) & np.asarray(work["corr"].is_null())
+    return work.filter(pa.array(~again)) if again.any() else work
 
 
 def rows(kinds: Sequence[int] | Int64Array, listed: list[Event]) -> pa.Table:
