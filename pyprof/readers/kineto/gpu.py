@@ -110,7 +110,7 @@ def rows(kinds: Sequence[int] | Int64Array, listed: list[Event]) -> pa.Table:
         "kind": pa.array(kind.astype(np.int8)),
         "start": start,
         "end": pa.compute.add(start, times([event.dur for event in events])),
-        "device": ints(_first([a.device for a in args], (e.pid for e in events))),
+        "device": ints(_first([a.device for a in args], (e.pid for e in events)), pa.int32()),
         "stream": ints(_first([a.stream for a in args], (e.tid for e in events))),
         "corr": correlations(args),
         "name": _work_names(kind, names),
@@ -129,7 +129,6 @@ def rows(kinds: Sequence[int] | Int64Array, listed: list[Event]) -> pa.Table:
         "node_id": node_ids(args),
         **_three_sizes(args),
     }
-    columns["device"] = columns["device"].cast(pa.int32(), safe=False)
     return schema.table(schema.ACTIVITIES, columns)
 
 

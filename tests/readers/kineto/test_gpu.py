@@ -69,6 +69,13 @@ def test_counters_of_an_xpu_kernel_are_no_second_kernel(tmp_path: Path) -> None:
     assert rows["name"].to_pylist() == ["gemm"]
 
 
+def test_a_device_number_that_is_too_large_is_unknown(tmp_path: Path) -> None:
+    """It is no other device's number."""
+    event = kernel(11, 6)
+    event["args"]["device"] = 1 << 32
+    assert read(tmp_path, [*LAUNCHED, event]).activities["device"].to_pylist() == [None]
+
+
 def _kineto(folder: Path, **args: object) -> dict[str, Any]:
     event = kernel(1, 20, name="ncclDevKernel_AllReduce_Sum_f16_RING_LL")
     event["args"] |= args
