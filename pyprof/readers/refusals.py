@@ -59,6 +59,11 @@ _PROTOBUF = (b"\x0a",)
 """The tag of a message's first field, with which profiles in protocol buffers begin."""
 _KINDS = (
     _Kind("it is output of pyprof parse, which the other commands read", (b"PAR1", *_DICT_LINES)),
+    _Kind(
+        "a gzip file that is damaged or holds no trace; unzip it (gunzip FILE) and name what it "
+        "holds, or capture it again",
+        (b"\x1f\x8b",),
+    ),
     _Kind("a report of Nsight Compute: ncu --import FILE --csv --page raw > ncu.csv", (b"NVR\0",)),
     _Kind(
         "an unfinished report of Nsight Systems; import it with its QdstrmImporter: "

@@ -1,5 +1,6 @@
 """Files of other profilers are refused by name, with a command that makes a readable one."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,11 @@ FILES = {
     ),
     "qdstrm": ("x.qdstrm", b"\x01\x02\xff\xfe" * 9, ["QdstrmImporter -i"]),
     "Nsight Compute's report": ("x.ncu-rep", b"NVR\0\x01", ["ncu --import FILE --csv --page raw"]),
+    "a packed database": (
+        "net.sqlite.gz",
+        gzip.compress(b"SQLite format 3\0" + bytes(99)),
+        ["gunzip FILE"],
+    ),
     "records": ("x.parquet", b"PAR1\x15\xff", ["output of pyprof parse"]),
 }
 

@@ -159,6 +159,11 @@ class Trace:
                 break
         if first is not None:  # what precedes it is not JSON, so its depth is unknown
             return buffer[first.end() :]
+        if self.cut:
+            raise CaptureError(
+                f"{self.path}: the gzip file is damaged or truncated before its events; "
+                "copy it or capture it again"
+            )
         raise CaptureError(f"{self.path}: not a torch.profiler trace: no list of traceEvents")
 
     def _open_list(self, buffer: bytes, first: re.Match[bytes]) -> bytes | None:

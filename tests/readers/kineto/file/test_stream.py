@@ -89,6 +89,13 @@ def test_a_truncated_gzip_file_has_what_it_still_holds(tmp_path: Path) -> None:
     assert any("the trace is truncated" in w for w in capture.warnings)
 
 
+def test_a_gzip_file_damaged_before_its_events_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(text(EVENTS).encode())[:-8] + bytes(8))  # no checksum
+    with pytest.raises(CaptureError, match="the gzip file is damaged"):
+        kineto.read(path)
+
+
 @pytest.mark.parametrize("behind", [b"garbage", bytes(512)])
 def test_what_follows_the_last_gzip_member_is_ignored(tmp_path: Path, behind: bytes) -> None:
     capture = kineto.read(_zipped(tmp_path, gzip.compress(text(EVENTS).encode()) + behind))
