@@ -216,8 +216,10 @@ DESCRIBING = (_ID, _PROCESS, _NAME, "Stream", "Device", "CC", "Block Size", "Gri
 """Columns that identify a row's kernel."""
 
 
-_NUMBER = re.compile(r"[-+]?\d[\d.,'\s\u00a0\u2009\u202f]*(?:[eE][-+]?\d+)?")
-_GROUPS = re.compile(r"['\s\u00a0\u2009\u202f]")
+_SEPARATORS = r"'\u2019\s\u00a0\u2009\u202f\ufffd"
+"""Between groups of digits; the last stands for any of these in another encoding than UTF-8."""
+_NUMBER = re.compile(rf"[-+]?\d[\d.,{_SEPARATORS}]*(?:[eE][-+]?\d+)?")
+_GROUPS = re.compile(rf"[{_SEPARATORS}]")
 _COMMA = re.compile(r"\d,\d{1,2}$|\d,\d{4,}$|\.\d{3},\d|^0,\d")
 _POINT = re.compile(r"\d\.\d{1,2}$|\d\.\d{4,}$|,\d{3}\.\d|^0\.\d")
 

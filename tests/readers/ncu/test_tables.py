@@ -204,6 +204,13 @@ def test_numbers_of_every_locale(value: float, locale: str) -> None:
     )
 
 
+@pytest.mark.parametrize("separator", ["'", "\u2019", "\xa0", "\u202f", "\ufffd"])
+def test_any_separator_of_groups_of_digits_is_read(separator: str) -> None:
+    """The last is what is left of one in another encoding, as of Windows."""
+    kernel = tables.Kernel({}, {"a": tables.Value(f"1{separator}234{separator}567.25", "")})
+    assert tables.Numbers([kernel]).read(kernel.metrics["a"]) == 1234567.25
+
+
 def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
     metrics = {name: f"{text} (7; 8)" for name, text in (
         ("dram__bytes.sum", "1.234,5"), ("lts__t_sector_hit_rate.pct", "55,25"))}  # fmt: skip
