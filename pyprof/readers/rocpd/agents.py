@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.arrays import MISSING
+from pyprof.arrays import MISSING, ints
 from pyprof.readers.rocpd.recording import Rows
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ class Agents:
     def __init__(self, recording: Recording) -> None:
         texts = dict.fromkeys((*_NAMES, "type", "extdata"), str)
         numbers = dict.fromkeys(("id", "type_index"), int)
-        rows = recording.read("agent", {**numbers, **texts}).to_pylist()
-        self._index = Rows(np.array([row["id"] or MISSING for row in rows], np.int64))
+        table = recording.read("agent", {**numbers, **texts})
+        rows = table.to_pylist()
+        self._index = Rows(ints(table.column("id")))
         gpus = sorted((row["id"] or 0) for row in rows if row["type"] == "GPU")
         self.agents = [_agent(row, gpus) for row in rows]
 
