@@ -146,6 +146,13 @@ def warnings(
 
 
 def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
+    ambiguous = activities["pid"].null_count if calls.num_rows else 0
+    if ambiguous:
+        yield (
+            f"{ambiguous} of {activities.num_rows} kernels and copies share their correlation id "
+            "with calls of several processes (merged traces of ranks?), so they have no launch and "
+            "no op; read the trace of each rank"
+        )
     launched = pc.is_in(activities["corr"], value_set=pc.drop_null(calls["corr"].combine_chunks()))
     orphans = activities.num_rows - (pc.sum(launched).as_py() or 0)
     if orphans:

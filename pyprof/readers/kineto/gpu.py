@@ -344,6 +344,7 @@ def launching_process(
 ) -> pa.Array:
     """Return the process whose call launched each activity, else the only process there is.
 
+    Null if calls of several processes have its correlation id, as in merged traces of ranks.
     The process in an activity's own event is the device. `hosts` are the processes that the trace
     describes, for a trace without events of any.
     """
@@ -354,8 +355,10 @@ def launching_process(
         return pa.array(np.full(activities.num_rows, processes[0]))
     callers = processes[calls["thread"].to_numpy()]
     values, counts = np.unique(callers if len(callers) else processes, return_counts=True)
-    call = first_index(integers(calls["corr"]), integers(activities["corr"], _NO_CALL))
-    return pa.array(np.append(callers, values[counts.argmax()])[call])
+    ours, theirs = integers(calls["corr"]), integers(activities["corr"], _NO_CALL)
+    process = np.append(callers, values[counts.argmax()])[first_index(ours, theirs)]
+    used, times_used = np.unique(np.unique([ours, callers], axis=1)[0], return_counts=True)
+    return pa.array(process, mask=np.isin(theirs, used[times_used > 1]))
 
 
 _NO_CALL = -2

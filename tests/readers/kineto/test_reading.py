@@ -122,6 +122,14 @@ def test_process_of_merged_traces(tmp_path: Path) -> None:
     assert read(tmp_path, events).activities["pid"].to_pylist() == [8, 7]
 
 
+def test_a_kernel_of_merged_traces_whose_process_is_ambiguous_has_none(tmp_path: Path) -> None:
+    """Ranks count their launches alike, so the call of another rank has the same id."""
+    events = [launch(1, 1), launch(1, 2) | {"pid": 8}, launch(2, 3), kernel(1, 5), kernel(2, 15)]
+    capture = read(tmp_path, events)
+    assert capture.activities["pid"].to_pylist() == [None, 7]
+    assert "1 of 2 kernels and copies share their correlation id" in capture.warnings[0]
+
+
 def test_rank_and_devices(tmp_path: Path) -> None:
     """From the header; a single device is the one in use, whatever its number."""
     work = kernel(1, 5)
