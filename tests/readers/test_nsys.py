@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyprof import readers, schema
 from pyprof.parse import parse_file
 from pyprof.readers import nsys
 from tests.builders import LAYOUTS, Layout, Range, Work, nsys_db, table, write_tables
+from tests.damage import sql
 from tests.texts import spelt, texts
 
 WORK = (
@@ -111,6 +113,17 @@ def test_a_call_is_dropped_only_where_its_twin_exists(tmp_path: Path) -> None:
     strings = table(("id", "value"), (1, "cudaLaunchKernel"))
     write_tables(path, {"StringIds": strings, "CUPTI_ACTIVITY_KIND_RUNTIME": calls})
     assert rows(readers.read(path).calls, "start", "corr") == [(1, 1), (3, 2), (5, 1)]
+
+
+def test_work_without_a_process_beside_work_with_one(tmp_path: Path) -> None:
+    """It is that of the only process with calls; among several it is unknown, and not 0."""
+    work = [Work(call=(1, 2)), Work(call=(3, 4))]
+    forget = "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE rowid = 1"
+    path = sql(nsys_db(tmp_path / "a.sqlite", work), forget)
+    assert readers.read(path).activities["pid"].to_pylist() == [1, 1]
+    path = sql(nsys_db(tmp_path / "b.sqlite", [work[0], replace(work[1], pid=2)]), forget)
+    assert readers.read(path).activities["pid"].to_pylist() == [None, 2]
+    assert readers.identity(path).pids == (2,)
 
 
 def test_pids_are_not_guessed_among_several_processes(tmp_path: Path) -> None:

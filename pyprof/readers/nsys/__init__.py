@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import distinct_values, ints
+from pyprof.arrays import MISSING, distinct_values, ints, or_null
 from pyprof.marker import templates
 from pyprof.process.threads import thread_pool
 from pyprof.readers import cupti
@@ -116,6 +116,7 @@ def identity(path: Path) -> schema.Identity:
             {"globalPid": int, "deviceId": int},
             piece=lambda rows: rows.group_by(rows.column_names, use_threads=False).aggregate([]),
         )
+        rows = rows.filter(pc.is_valid(rows.column("globalPid")))
         pids = graphs.pids(ints(rows.column("globalPid"), 0))
         devices = ints(rows.column("deviceId"), _LAST)
         for pid, device in zip(pids.tolist(), devices.tolist(), strict=True):
@@ -282,24 +283,25 @@ class _Base:
 
     origins: graphs.Origins
     only_pid: int | None
-    """For exports without processes: the only one that made API calls."""
+    """For work without a process: the only one that made API calls."""
 
     def columns(self, rows: pa.Table, kind: int) -> dict[str, object]:
         """Return the columns that work of every kind has."""
         columns = cupti.base_columns(rows, kind)
         if (pid := self._pid(rows)) is None:
             return columns
-        columns["pid"] = pid
+        columns["pid"] = or_null(pid)
         if (node := rows.column("graphNodeId")).null_count < rows.num_rows:
             start = ints(rows.column("start"), _LATEST)
             columns["graph_node"] = self.origins.of_nodes(pid, ints(node, 0), start)
         return columns
 
     def _pid(self, rows: pa.Table) -> NDArray[np.int64] | None:
-        if rows.column("globalPid").null_count < rows.num_rows:
-            return graphs.pids(ints(rows.column("globalPid"), 0))
-        known = self.only_pid is not None
-        return np.full(rows.num_rows, self.only_pid, np.int64) if known else None
+        number = ints(rows.column("globalPid"))
+        if self.only_pid is None and (number == MISSING).all():
+            return None
+        absent = MISSING if self.only_pid is None else self.only_pid
+        return np.where(number == MISSING, absent, graphs.pids(number))
 
 
 def _kernels(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
