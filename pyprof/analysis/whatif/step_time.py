@@ -94,12 +94,12 @@ def step_time(source: Source) -> StepTime | str:
     chosen = steps.averaged
     inside = steps.rows(chosen)
     rows = np.ones(len(recorded.row), bool) if inside is None else inside[recorded.row]
-    if not rows.any():
-        return "no kernel is in a step"
     start, end = recorded.start_ns[rows], recorded.end_ns[rows]
+    if not (end > start).any():
+        return "no kernel that takes time is in a step"
     span_ns = float(end.max() - start.min())
     replayed_ns = _span(recorded, source.table.duration_ns.astype(float), rows)
-    if abs(replayed_ns / max(span_ns, 1.0) - 1) > _REPRODUCED:
+    if abs(replayed_ns / span_ns - 1) > _REPRODUCED:
         off = relative_change(replayed_ns / span_ns - 1)
         return f"a replay of the unchanged capture is {off} off its span"
     device = records.numpy("device")[recorded.row]

@@ -11,7 +11,7 @@ from pyprof.analysis.whatif.kernels import Kernels, unchanged
 from pyprof.analysis.whatif.prediction import Span
 from pyprof.analysis.whatif.step_time import StepTime, step_time
 from pyprof.inputs.source import Source
-from tests.analysis.captures import US, Work, capture, table
+from tests.analysis.captures import US, Range, Work, capture, table
 from tests.analysis.whatif.test_replay import launched_slowly, queued
 
 
@@ -59,7 +59,7 @@ def test_no_time_is_predicted_if_both_limits_matter() -> None:
 def test_kernels_side_by_side_gain_what_one_stream_gains() -> None:
     """Four streams of ten kernels of 100 us: their summed time is four times the step."""
     work = [replace(each, stream=stream) for each in queued(10) for stream in range(4)]
-    assert _after(_source(work)) == _after(_source(queued(10)))
+    assert _after(source_of(work)) == _after(source_of(queued(10)))
 
 
 def test_what_cannot_be_replayed_says_why() -> None:
@@ -68,5 +68,7 @@ def test_what_cannot_be_replayed_says_why() -> None:
     two = queued(2)
     two[1] = replace(two[1], pid=2)
     assert "several processes" in str(step_time(source_of(two, pids=2)))
+    instant = capture([*queued(3), Work((US, US), (0, US // 2))], ranges=[Range("step 0", (0, US))])
+    assert "takes time" in str(step_time(Source(table(instant), instant)))
     late = [*queued(3), Work((9000 * US, 9020 * US), (14 * US, 15 * US))]
     assert "off its span" in str(step_time(source_of(late)))
