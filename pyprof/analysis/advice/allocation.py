@@ -206,4 +206,4 @@ def _on_devices(context: RuleContext, rows: np.ndarray) -> Iterator[tuple[Mask, 
     pid, number = (context.table.records.numpy(name)[rows] for name in ("pid", "device"))
     for device in context.devices:
         alone = device.copy - device.compute - device.communication
-        yield (pid == device.pid) & (number == device.device), alone
+        yield (pid == device.pid) & (number == device.device), context.inside(alone)

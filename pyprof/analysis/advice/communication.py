@@ -31,7 +31,7 @@ def communication(context: RuleContext) -> Advice | None:
     most = None
     for device in context.devices:
         here = (pid == device.pid) & (number == device.device)
-        alone = device.communication - device.compute
+        alone = context.inside(device.communication - device.compute)
         exposed[here] = alone.length_within(start[here], end[here])
         most = max(most or 0, (alone & union_of(start[here], end[here])).total)
     some = exposed > 0

@@ -147,3 +147,15 @@ def test_idle_time_of_the_warm_up_is_no_gain_of_the_loop() -> None:
     behind = [replace(each, at=(each.at[0] + by, each.at[1] + by)) for each in work[1:]]
     entries = _advice([work[0], *behind], ranges)
     assert [entry.once for entry in entries if entry.rule == "late_start"] == [True]
+
+
+def test_communication_beside_the_warm_up_is_no_gain_of_the_loop() -> None:
+    """The first all-reduce of the loop runs while another stream is still in the warm-up."""
+    work, ranges = _steps(NAMES)
+    slow = replace(work[2], at=(work[2].at[0], LOOP + 60_910 * US), device=1)
+    first = Work((LOOP + 1200 * US, LOOP + 50_000 * US), (LOOP + 1100 * US, LOOP + 1101 * US),
+                 NCCL, stream=20)  # fmt: skip
+    by = 60_000 * US
+    behind = [replace(each, at=(each.at[0] + by, each.at[1] + by)) for each in work[3:]]
+    entries = _advice([*work[:2], slow, first, *behind], ranges)
+    assert ("communication", False) not in _told(entries)
