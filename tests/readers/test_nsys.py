@@ -126,6 +126,12 @@ def test_work_without_a_process_beside_work_with_one(tmp_path: Path) -> None:
     assert readers.identity(path).pids == (2,)
 
 
+def test_a_graph_without_a_number_has_none_in_its_name(tmp_path: Path) -> None:
+    path = nsys_db(tmp_path / "a.sqlite", [Work(kind="graph")])
+    sql(path, "UPDATE CUPTI_ACTIVITY_KIND_GRAPH_TRACE SET graphId = NULL")
+    assert readers.read(path).activities["name"].to_pylist() == ["[CUDA graph]"]
+
+
 def test_pids_are_not_guessed_among_several_processes(tmp_path: Path) -> None:
     """Without globalPid an activity's process is unknown if two processes made calls."""
     work = [Work(call=(1, 2), pid=1), Work(call=(3, 4), pid=2)]

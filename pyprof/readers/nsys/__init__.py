@@ -318,8 +318,11 @@ def _other_work(db: Database, base: _Base) -> Iterator[pa.Table]:
     copies = _read(db, "MEMCPY", "bytes", "copyKind")
     fills = _read(db, "MEMSET", "bytes")
     whole_graphs = _read(db, "GRAPH_TRACE", "graphId")
-    graph_ids = ints(whole_graphs.column("graphId"), -1).tolist()
-    graph_names = pa.array([f"[CUDA graph {number}]" for number in graph_ids], pa.string())
+    graph_ids = whole_graphs.column("graphId").to_pylist()
+    graph_names = pa.array(
+        ["[CUDA graph]" if number is None else f"[CUDA graph {number}]" for number in graph_ids],
+        pa.string(),
+    )
     for rows, kind, names in (
         (copies, schema.MEMCPY, cupti.copy_names(ints(copies.column("copyKind"), 0))),
         (fills, schema.MEMSET, cupti.constant("[CUDA memset]", fills.num_rows)),
