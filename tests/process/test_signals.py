@@ -39,7 +39,7 @@ def _then(call: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    "place", [(tempfile, "mkstemp"), (output_file, "_as_created"), (os, "replace")]
+    "place", [(tempfile, "mkstemp"), (output_file, "_permissions"), (os, "replace")]
 )
 @pytest.mark.parametrize(("name", "code"), CODES.items())
 def test_a_partial_file_is_removed(
@@ -63,7 +63,7 @@ def test_every_command_ends_at_once_and_leaves_nothing(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net = capture(tmp_path / "net.sqlite")
-    monkeypatch.setattr(output_file, "_as_created", _then(output_file._as_created, "SIGTERM"))
+    monkeypatch.setattr(output_file, "_permissions", _then(output_file._permissions, "SIGTERM"))
     arguments = given(command, net) if command != "peaks" else []
     done = run(command, *arguments, "-o", tmp_path / f"out{SUFFIX.get(command, '.txt')}")
     monkeypatch.undo()
