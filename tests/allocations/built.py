@@ -144,6 +144,12 @@ def snapshot(*devices: Device) -> dict[str, Any]:
     }
 
 
+def pickled(folder: Path, taken: object, protocol: int | None = None) -> Path:
+    path = folder / "x.pickle"
+    path.write_bytes(pickle.dumps(taken, protocol))
+    return path
+
+
 def write(path: Path, *devices: Device) -> Path:
     path.write_bytes(pickle.dumps(snapshot(*devices)))
     return path

@@ -156,9 +156,7 @@ def _step(device: built.Device, frees: bool, cpp: bool) -> None:  # noqa: FBT001
 @pytest.mark.parametrize("frees", [True, False], ids=["stacks of frees", "none of frees"])
 @pytest.mark.parametrize("cpp", [True, False], ids=["C++ frames", "Python frames alone"])
 def test_the_free_separates_activations_from_temporaries(
-    tmp_path: Path,
-    frees: bool,  # noqa: FBT001
-    cpp: bool,  # noqa: FBT001
+    tmp_path: Path, *, frees: bool, cpp: bool
 ) -> None:
     """Autograd's threads have no Python frames; a recording may have no stacks of frees at all."""
     device = built.Device()
@@ -183,10 +181,8 @@ def test_outputs_freed_by_the_caller_are_not_temporaries_of_the_forward_pass(
         device.free(output, built.user(30))
     said = _said(built.write(tmp_path / "x.pickle", device))
     assert said[100][:2] == ("temporaries", "allocated and freed in the forward pass")
-    assert said[200][:2] == (
-        "activations",
-        "inferred: allocated in the forward pass, freed after it",
-    )
+    after = "inferred: allocated in the forward pass, freed after it"
+    assert said[200][:2] == ("activations", after)
 
 
 def test_a_free_by_a_hook_in_the_backward_pass_is_in_it(tmp_path: Path) -> None:

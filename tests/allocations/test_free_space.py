@@ -1,6 +1,5 @@
 """Free pieces of reserved memory, compared with counting bytes."""
 
-import pickle
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -31,7 +30,6 @@ def _by_hand(device: built.Device) -> FreeSpace:
 @pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_free_pieces_are_the_gaps_between_blocks(tmp_path: Path, seed: int) -> None:
-    """Sizes are rounded up as by the allocator."""
     rng = Random(seed)  # noqa: S311 - no secret
     device, live = built.Device(segment_bytes=1 << 18), list[int]()
     for _ in range(60):
@@ -69,7 +67,6 @@ def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
 
 
 def test_segments_that_came_later_do_not_count(tmp_path: Path) -> None:
-    """The free space of an earlier state is in the segments of that time."""
     device = built.Device(segment_bytes=1 << 12)
     device.alloc(512)
     device._event("segment_alloc", built._BASE, 1 << 12, [])
@@ -88,7 +85,5 @@ def test_pieces_end_where_segments_do(tmp_path: Path) -> None:
     for expandable, pieces in ((False, 2), (True, 1)):
         for segment in taken["segments"]:
             segment["is_expandable"] = expandable
-        path = tmp_path / "x.pickle"
-        path.write_bytes(pickle.dumps(taken))
-        (recorded,) = read.read(path).devices
+        (recorded,) = read.read(built.pickled(tmp_path, taken)).devices
         assert recorded.free_space(-1) == FreeSpace(1 << 13, pieces, (1 << 13) // pieces)

@@ -88,7 +88,6 @@ def test_leak_under_noise_is_a_fit_over_steps() -> None:
 
 
 def test_training_without_a_leak_has_none(tmp_path: Path) -> None:
-    """Each step ends as the one before did."""
     found = known(_growth(built.write(tmp_path / "x.pickle", built.training(5))))
     assert found.marked_by == "ranges of steps"
     assert found.leaks == ()
@@ -96,7 +95,6 @@ def test_training_without_a_leak_has_none(tmp_path: Path) -> None:
 
 
 def test_steps_end_with_the_optimizers(tmp_path: Path) -> None:
-    """By its ranges; without any, by its stacks."""
     device = built.training(6, leak=1000)
     device.annotations.clear()
     found = known(_growth(built.write(tmp_path / "x.pickle", device)))

@@ -57,7 +57,6 @@ def _at_random(rng: Random, forget: bool) -> built.Device:  # noqa: FBT001 - dra
 
 @given(st.integers(0, 10**9), st.booleans())
 def test_levels_equal_brute_force(seed: int, forget: bool) -> None:  # noqa: FBT001 - drawn
-    """With reused addresses, blocks that wait for streams, and a ring buffer that overflowed."""
     taken = built.snapshot(_at_random(Random(seed), forget))  # noqa: S311 - no secret
     _check(_history_of(built.parsed(taken)), built.levels(taken))
 
@@ -77,7 +76,6 @@ def test_blocks_that_wait_for_a_stream_stay_occupied(seed: int, forget: bool) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_levels_of_real_snapshots_equal_brute_force(path: Path) -> None:
-    """Start, level after each event and peak."""
     taken = pickle.loads(path.read_bytes())  # noqa: S301 - a trusted file
     _check(_history(path), built.levels(taken))
 
@@ -106,7 +104,6 @@ def test_frees_that_were_not_recorded() -> None:
 
 @pytest.mark.slow
 def test_devices_are_separate(tmp_path: Path) -> None:
-    """Each has its own events and segments; both use the same addresses."""
     one, other = built.training(), built.Device(number=1)
     other.alloc(500, built.user(1))
     path = built.write(tmp_path / "x.pickle", one, other)

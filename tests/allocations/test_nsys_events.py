@@ -32,7 +32,6 @@ def _capture(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def test_levels_ops_and_layers(tmp_path: Path) -> None:
-    """From the call that allocated, inside of an op and outside."""
     rows = [_row(1, 12, 1000), _row(2, 22, 500, 8192), _row(3, 32, -1000), _row(4, 42, 64, 12288)]
     (recorded,) = read.read(_capture(tmp_path / "x.sqlite", rows)).devices
     history = recorded.history
@@ -57,7 +56,6 @@ def test_processes_and_kinds_of_memory_are_separate(tmp_path: Path) -> None:
 
 
 def test_invalid_rows_are_dropped(tmp_path: Path) -> None:
-    """Those that no driver reports; without a recorded call the op is unknown."""
     odd = [_row(1, 12, 0), _row(1, 12, 1 << 60), _row(1, 12, 5, -1),
            _row(1, None, 5), _row(1, 12, 5, memoryOperationType=7)]  # type: ignore[arg-type]  # fmt: skip
     (recorded,) = read.read(_capture(tmp_path / "x.sqlite", [*odd, _row(77, 12, 8)])).devices
@@ -72,5 +70,4 @@ def test_a_note_says_that_these_are_segments(tmp_path: Path) -> None:
 
 
 def test_a_capture_without_memory_is_refused(tmp_path: Path) -> None:
-    """With how to record some."""
     assert "--cuda-memory-usage=true" in refused("memory", nsys_db(tmp_path / "x.sqlite", [Work()]))

@@ -58,6 +58,5 @@ def test_memory_without_ops_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_trace_without_memory_is_refused(tmp_path: Path) -> None:
-    """With how to record some."""
     said = refused("memory", traces.written(tmp_path / "x.json", [traces.op("aten::add", 1, 8)]))
     assert "profile_memory=True" in said

@@ -17,7 +17,6 @@ def _capture(path: Path) -> Path:
 
 
 def test_levels_ops_and_layers(tmp_path: Path) -> None:
-    """From the thread that allocated, inside of an op and outside."""
     rows = [alloc(12, 1000), alloc(22, 500, 8192), free(32), alloc(42, 64, 12288)]
     (recorded,) = read.read(add(_capture(tmp_path / "x.db"), rows)).devices
     history = recorded.history
@@ -41,7 +40,6 @@ def test_a_note_says_that_these_are_segments(tmp_path: Path) -> None:
 
 
 def test_a_capture_without_memory_is_refused(tmp_path: Path) -> None:
-    """With how to record some."""
     assert "--memory-allocation-trace" in refused("memory", _capture(tmp_path / "x.db"))
 
 

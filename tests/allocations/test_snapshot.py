@@ -1,6 +1,5 @@
 """Snapshots of every age are read in full, and impossible values are refused."""
 
-import pickle
 from pathlib import Path
 
 import pytest
@@ -24,39 +23,31 @@ def test_stacks_are_compared_in_full(tmp_path: Path) -> None:
     assert len(set(read.events[0].stack.tolist())) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("where", "value"),
-    [
-        ("addr", -5), ("addr", 1 << 63), ("size", -1), ("size", 1 << 60), ("time_us", 1 << 62),
-        ("size", "large"), ("addr", None), ("time_us", 1.5), ("action", ["alloc"]),
-        ("frames", "main"), ("frames", [None]), ("frames", [{"name": 1}]),
-    ],
-)  # fmt: skip
-def test_impossible_values_are_refused(tmp_path: Path, where: str, value: object) -> None:
-    """In one line: no allocator writes them."""
-    taken = built.snapshot(built.training())
-    taken["device_traces"][0][1][where] = value
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps(taken))
-    refused("memory", path)
+EVENT = [
+    ("addr", -5), ("addr", 1 << 63), ("size", -1), ("size", 1 << 60), ("time_us", 1 << 62),
+    ("size", "large"), ("addr", None), ("time_us", 1.5), ("action", ["alloc"]), ("frames", "main"),
+    ("frames", [None]), ("frames", [{"name": 1}]),
+]  # fmt: skip
+SEGMENT = [
+    ("device", -1), ("device", 1 << 30), ("allocated_size", -5), ("allocated_size", 1 << 41),
+    ("active_size", 1 << 62), ("total_size", 1 << 20), ("address", 1 << 20),
+]  # fmt: skip
 
 
-@pytest.mark.few(3)
 @pytest.mark.parametrize(
-    ("where", "value"),
+    ("part", "where", "value"),
     [
-        ("device", -1), ("device", 1 << 30), ("allocated_size", -5), ("allocated_size", 1 << 41),
-        ("active_size", 1 << 62), ("total_size", 1 << 20), ("address", 1 << 20),
+        *(pytest.param("event", *each, marks=pytest.mark.slow) for each in EVENT),
+        *(("segment", *each) for each in SEGMENT),
     ],
-)  # fmt: skip
-def test_impossible_segments_are_refused(tmp_path: Path, where: str, value: int) -> None:
-    """Blocks must fit in their segment; devices have small numbers."""
+)
+def test_impossible_values_are_refused(
+    tmp_path: Path, part: str, where: str, value: object
+) -> None:
     taken = built.snapshot(built.training())
-    taken["segments"][0][where] = value
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps(taken))
-    refused("memory", path)
+    changed = taken["device_traces"][0][1] if part == "event" else taken["segments"][0]
+    changed[where] = value
+    refused("memory", built.pickled(tmp_path, taken))
 
 
 @pytest.mark.parametrize("target", ["x.txt", "x.json", "x.csv", "x.html"])
@@ -71,16 +62,13 @@ def test_invalid_unicode_is_written(tmp_path: Path, target: str) -> None:
 
 
 def test_older_forms_are_read(tmp_path: Path) -> None:
-    """A bare list of segments; blocks without addresses, with a history of stacks."""
     segment = built.training().segment()
     for block in segment["blocks"]:
         size, stack = block.pop("requested_size"), block.pop("frames")
         del block["address"]
         if block["state"] == "active_allocated":
             block["history"] = [{"addr": 0, "real_size": size, "frames": stack}]
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps([segment]))
-    done = run("memory", path)
+    done = run("memory", built.pickled(tmp_path, [segment]))
     assert done.code == 0, done.stderr
     assert "Peak: 12.6 MB allocated before the first event" in done.stdout
     assert "no events were recorded" in done.stdout
@@ -89,7 +77,6 @@ def test_older_forms_are_read(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program may still write it."""
     path = built.write(tmp_path / "x.pickle", built.training())
     unpickled = snapshot._unpickled
 

@@ -10,7 +10,6 @@ from tests.commands import refused
 
 
 def test_a_trace_adds_what_stacks_lack(tmp_path: Path) -> None:
-    """Op, layer, direction, and by these the category."""
     snapshot, trace = traces.recorded(tmp_path)
     alone, joined = traces.asked(snapshot), traces.asked(snapshot, "--trace", trace)
     assert {group["name"] for group in alone["by"]["op"]} == {None}
@@ -25,10 +24,8 @@ def test_a_trace_adds_what_stacks_lack(tmp_path: Path) -> None:
 def test_a_trace_of_another_time_is_refused(tmp_path: Path) -> None:
     """It cannot be of the same run."""
     snapshot, trace = traces.recorded(tmp_path)
-    text = trace.read_text().replace(
-        str(traces.START_US * 1000), str(traces.START_US * 1000 + 10**15)
-    )
-    trace.write_text(text)
+    start_ns = traces.START_US * 1000
+    trace.write_text(trace.read_text().replace(str(start_ns), str(start_ns + 10**15)))
     assert "of different times" in refused("memory", snapshot, "--trace", trace)
 
 

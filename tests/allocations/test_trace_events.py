@@ -22,30 +22,27 @@ def test_events_are_sorted_by_time_with_their_addresses(tmp_path: Path) -> None:
     assert (found.pid.tolist(), found.device_type.tolist()) == ([1, 1], [1, 1])
 
 
-def test_old_events_without_addresses_free_the_last_block_of_their_size(tmp_path: Path) -> None:
-    events = [event(at, size) for at, size in enumerate((512, 512, -512, 64, -512))]
+def _old_addresses(folder: Path, *sizes: int) -> list[int]:
+    """Return the addresses that events without any are given."""
+    events = [event(at, size) for at, size in enumerate(sizes)]
     for made in events:
         del made["args"]["Addr"]
-    found = trace_events.read(written(tmp_path / "x.json", events))
-    assert trace_events.is_synthetic(found.address).all()
-    first, second, freed, other, last = found.address.tolist()
+    address = trace_events.read(written(folder / "x.json", events)).address
+    assert trace_events.is_synthetic(address).all()
+    numbers: list[int] = address.tolist()
+    return numbers
+
+
+def test_old_events_without_addresses_free_the_last_block_of_their_size(tmp_path: Path) -> None:
+    first, second, freed, other, last = _old_addresses(tmp_path, 512, 512, -512, 64, -512)
     assert (freed, last) == (second, first)
     assert len({first, second, other}) == 3
 
 
 def test_old_events_free_a_block_of_one_byte_and_nothing_that_was_freed(tmp_path: Path) -> None:
-    events = [event(at, size) for at, size in enumerate((1, -1, -512, -512))]
-    for made in events:
-        del made["args"]["Addr"]
-    allocated, freed, *unknown = trace_events.read(
-        written(tmp_path / "x.json", events)
-    ).address.tolist()
+    allocated, freed, *unknown = _old_addresses(tmp_path, 1, -1, -512, -512)
     assert allocated == freed
     assert len({allocated, *unknown}) == 3
-
-
-def test_a_trace_without_memory_has_none(tmp_path: Path) -> None:
-    assert not trace_events.has_any(written(tmp_path / "x.json", [op("aten::mm", 0, 1)]))
 
 
 @pytest.mark.parametrize("name", ["x.json", pytest.param("x.json.gz", marks=pytest.mark.long)])
@@ -53,7 +50,6 @@ def test_a_trace_without_memory_has_none(tmp_path: Path) -> None:
     "how", [pytest.param({}, marks=pytest.mark.long), {"indent": 1, "sort_keys": True}]
 )
 def test_every_event_is_found_once(tmp_path: Path, name: str, how: dict[str, Any]) -> None:
-    """However the file is formatted, also if chunks begin within an event."""
     events = [op("aten::add", 0, 1e6)]
     events += [event(10 + number, 1 + number, 64 * number) for number in range(40_000)]
     path = written(tmp_path / name, events, head={"baseTimeNanoseconds": 10**18}, **how)
@@ -63,7 +59,6 @@ def test_every_event_is_found_once(tmp_path: Path, name: str, how: dict[str, Any
 
 
 def test_invalid_events_are_dropped(tmp_path: Path) -> None:
-    """Those without an address, a size or a time; numbers may be texts."""
     odd: list[Any] = [
         event(1, 0), event(1, 5, None), event(float("nan"), 5), event(1, 1 << 60),  # type: ignore[arg-type]
         {"name": "[memory]", "ph": "i", "ts": 1, "args": {}},
@@ -98,7 +93,6 @@ def _tried(text: bytes) -> list[bytes]:
     )
 )  # fmt: skip
 def test_events_equal_those_found_by_brute_force(parts: list[bytes]) -> None:
-    """The same ones as by trying everything."""
     text = b"".join(parts)
     assert [text[slice(*span)] for span in trace_events._spans(text)] == _tried(text)
 

@@ -55,7 +55,6 @@ def test_sums_per_function_equal_those_of_torch(trained: tuple[Path, dict[str, i
 
 @pytest.mark.slow
 def test_levels_equal_what_the_allocator_counts(trained: tuple[Path, dict[str, int]]) -> None:
-    """After each event, as in the event itself."""
     path, _ = trained
     (device,) = read.read(path).devices
     assert device.history.level.tolist() == trace_events.read(path).allocated.tolist()
@@ -65,7 +64,6 @@ def test_levels_equal_what_the_allocator_counts(trained: tuple[Path, dict[str, i
 def test_a_run_on_the_cpu_has_categories_ops_and_steps(
     trained: tuple[Path, dict[str, int]],
 ) -> None:
-    """By direction and lifetime; at least three ends of steps."""
     device = _analysed(trained[0])
     categories = {group.name for group in device.by["category"]}
     assert categories >= {"gradients", "optimizer state", "activations", "temporaries"}
@@ -167,7 +165,6 @@ def test_host_and_gpus_are_separate(tmp_path: Path) -> None:
 
 
 def test_events_belong_to_the_innermost_op(tmp_path: Path) -> None:
-    """Of their thread; checked by brute force."""
     ops = [
         op("aten::linear", 0, 100),
         op("aten::addmm", 10, 50),

@@ -25,21 +25,17 @@ class _Runs:
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_every_protocol_is_read(tmp_path: Path, protocol: int) -> None:
     """Python's default changed over time, and users write files again."""
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps(built.snapshot(built.training()), protocol))
-    read = snapshot.read(path)
+    read = snapshot.read(built.pickled(tmp_path, built.snapshot(built.training()), protocol))
     assert len(read.events[0]) == len(built.training().events)
 
 
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_nothing_is_executed(tmp_path: Path, protocol: int) -> None:
-    """A class or function anywhere in the file is refused by name."""
     made = tmp_path / "made"
     taken = built.snapshot(built.training())
     taken["device_traces"][0][3]["frames"] = _Runs(made)
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps(taken, protocol))
-    assert "mkdir, which is not run" in refused("memory", path)
+    said = refused("memory", built.pickled(tmp_path, taken, protocol))
+    assert "mkdir, which is not run" in said
     assert not made.exists()
 
 
@@ -67,7 +63,6 @@ def test_nothing_is_executed(tmp_path: Path, protocol: int) -> None:
     ],
 )
 def test_hostile_pickles_end_in_one_line(tmp_path: Path, hostile: bytes) -> None:
-    """Whatever they hold."""
     path = tmp_path / "x.pickle"
     path.write_bytes(hostile)
     refused("memory", path)
@@ -76,13 +71,11 @@ def test_hostile_pickles_end_in_one_line(tmp_path: Path, hostile: bytes) -> None
 def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
     """References to one list take two bytes each; numbers of segments are limited, too."""
     taken = built.snapshot(built.training())
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps({**taken, "device_traces": [[]] * 2000}))
+    path = built.pickled(tmp_path, {**taken, "device_traces": [[]] * 2000})
     assert "more devices than any machine" in refused("memory", path)
     for number in (-1, 1024):
         taken["segments"][0]["device"] = number
-        path.write_bytes(pickle.dumps(taken))
-        assert "impossible values" in refused("memory", path)
+        assert "impossible values" in refused("memory", built.pickled(tmp_path, taken))
 
 
 def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
@@ -92,9 +85,7 @@ def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
     shared = [frame] * 1_000_000
     for event in taken["device_traces"][0]:
         event["frames"] = shared
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps(taken))
-    read = snapshot.read(path)
+    read = snapshot.read(built.pickled(tmp_path, taken))
     assert len(read.stack(int(read.events[0].stack[0]))) == 256
 
 
@@ -104,9 +95,7 @@ def test_a_cycle_inside_a_snapshot_is_refused(tmp_path: Path) -> None:
     loop: list[Any] = []
     loop.append(loop)
     taken["device_traces"][0][0]["frames"] = loop
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps(taken))
-    refused("memory", path)
+    refused("memory", built.pickled(tmp_path, taken))
 
 
 @pytest.mark.slow
@@ -133,8 +122,7 @@ def test_objects_referenced_too_often_are_refused(
     else:
         name = "device_traces" if part == "taken" else part
         taken[name] = [taken[name][0]] * 100
-    path = tmp_path / "x.pickle"
-    path.write_bytes(pickle.dumps(taken))
+    path = built.pickled(tmp_path, taken)
     _, _, reason = refused("memory", path).partition(path.name)
     assert ("more devices than any machine" if part == "devices" else "many") in reason
     if part == "taken":  # the list is empty before the end
@@ -156,7 +144,6 @@ def _columns(data: bytes, *, early: bool) -> dict[str, list[int]]:
 
 @pytest.mark.long
 def test_streamed_events_equal_those_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stacks of blocks stay."""
     one, other = built.training(400, leak=100), built.training(300)
     other.number = 1
     taken = built.snapshot(one, other)

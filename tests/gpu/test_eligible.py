@@ -33,33 +33,34 @@ def test_unused_tensor_cores_have_a_reason(
     dtype: str | None,
     sizes: tuple[int | None, int | None, int | None],
 ) -> None:
-    """The first that explains it: device, size, TF32, alignment."""
     reason = known(eligible("gemm", "0", cc=cc, dtype=dtype, sizes=sizes))
     assert reason.startswith(start)
 
 
-def test_convolution_has_its_own_tf32_switch() -> None:
-    """TF32 for convolutions is on unless the user turned it off."""
-    reason = known(eligible("conv", "0", dtype="float32", cc=(8, 0), sizes=(512, 64, 64)))
-    assert "cudnn.allow_tf32" in reason
-
-
-def test_a_depthwise_convolution_has_no_product() -> None:
-    reason = known(eligible("conv", "0", dtype="float16", cc=(8, 0), sizes=(512, 64, 1), groups=64))
-    assert reason.startswith("size: depthwise")
-
-
-def test_an_unaligned_size_only_costs_speed() -> None:
-    """An odd size no longer costs the Tensor Cores, only speed."""
-    reason = eligible("gemm", "1", dtype="float16", cc=(8, 0), sizes=(512, 50257, 768))
-    assert reason == "alignment: N = 50257 not a multiple of 8: padded, slower"
+@pytest.mark.parametrize(
+    ("family", "tc", "dtype", "sizes", "groups", "words"),
+    [
+        # TF32 for convolutions is on unless the user turned it off
+        ("conv", "0", "float32", (512, 64, 64), 1, "cudnn.allow_tf32"),
+        ("conv", "0", "float16", (512, 64, 1), 64, "size: depthwise"),
+        (
+            *("gemm", "1", "float16", (512, 50257, 768), 1),
+            "alignment: N = 50257 not a multiple of 8: padded, slower",
+        ),
+    ],
+    ids=["a convolution's own switch", "a depthwise convolution", "padding"],
+)
+def test_other_reasons(
+    family: str, tc: str, dtype: str, sizes: tuple[int, int, int], groups: int, words: str
+) -> None:
+    found = eligible(family, tc, dtype=dtype, cc=(8, 0), sizes=sizes, groups=groups)
+    assert words in known(found)
 
 
 @pytest.mark.parametrize(
     ("family", "tc"), [("pointwise", "0"), ("gemm", "?"), ("gemm", "-"), ("", "0")]
 )
 def test_other_rows_have_no_reason(family: str, tc: str) -> None:
-    """No matrix product, or unknown Tensor Core use."""
     assert eligible(family, tc, dtype="float32", cc=(8, 0)) is None
 
 

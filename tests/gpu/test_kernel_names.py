@@ -56,7 +56,6 @@ SHORT = [
 
 @pytest.mark.parametrize(("name", "expected"), SHORT)
 def test_short_names(name: str, expected: str) -> None:
-    """Without the framework's namespaces, template arguments and parameters."""
     assert short_name(name) == expected
 
 
@@ -70,7 +69,6 @@ PIECES = st.sampled_from(
 
 @given(name=strategies.TEXT | st.lists(PIECES, max_size=8).map("".join))
 def test_no_name_is_empty(name: str) -> None:
-    """Whatever the tool wrote, short or long."""
     assert short_name(name).strip()
     assert isinstance(demangle(name), str)
 

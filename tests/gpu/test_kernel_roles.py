@@ -142,7 +142,6 @@ NAMES = [
     ("comm", "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 8>(int)"),
     ("norm", "_gemma_norm_rope"),
     ("attention", "void flashinfer::msa_prefill_nvfp4::(anonymous namespace)::sparse_prefill_kernel<flashinfer::msa_pref"),
-    ("linear attention", "_chunk_scan_fwd_kernel"),
     ("linear attention", "chunk_gated_delta_rule_fwd_kernel_h_blockdim64"),
     ("linear attention", "kernel_cutlass_kernel_GdnBwdCfguse_initial_stateFalse"),
     ("elementwise", "void (anonymous namespace)::per_token_group_quant_8bit_v2_kernel<(anonymous namespace)::NaiveScheduler, 128>(int)"),
@@ -185,23 +184,17 @@ def test_captured_names_are_known() -> None:
         ("gemm", Role.COPY, None),
         ("moe", Role.LAYOUT, 1),  # rows of experts in another order
         ("moe", Role.INDEX, 2),
+        ("copy", Role.COPY, 0),
+        # without a family all kernels but helpers share the cost
+        ("", Role.GEMM, 0),
+        ("", Role.ELEMENTWISE, 0),
+        ("", Role.COPY, None),
     ],
 )
-def test_helpers_of_a_convolution_have_none_of_its_flops(
+def test_the_kernels_of_the_lowest_rank_have_the_flops_and_helpers_none(
     family: str, kind: Role, place: int | None
 ) -> None:
-    """Transposes, offsets and split-K sums."""
     assert rank(kind, family) == place
-
-
-def test_copy_is_the_op() -> None:
-    assert rank(Role.COPY, "copy") == 0
-    assert rank(Role.COPY, "gemm") is None
-
-
-def test_without_a_family_all_kernels_but_helpers_share_the_cost() -> None:
-    assert rank(Role.GEMM, "") == rank(Role.ELEMENTWISE, "") == 0
-    assert rank(Role.COPY, "") is None
 
 
 @pytest.mark.parametrize("family", [*FAMILY_RANKS, "", "no such family"])
@@ -215,7 +208,6 @@ def test_computing_kernels_always_rank(family: str) -> None:
 
 @given(name=st.text())
 def test_any_text(name: str) -> None:
-    """Any text has a role and is split without an error."""
     assert role(name) in Role
     assert isinstance(split(name).path, str)
 

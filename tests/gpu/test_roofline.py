@@ -93,7 +93,6 @@ def test_an_unknown_share(work: tuple[float, float, float], peaks: tuple[float, 
 
 
 def test_a_copy_needs_no_flop_peak() -> None:
-    """It has no FLOPs."""
     found = _one(0, 1e7, 20_000, peaks=(nan, BANDWIDTH))
     assert found.share == pytest.approx(0.5)
     assert found.bound == "memory"
@@ -132,7 +131,6 @@ def test_the_bound_is_the_nearer_roof(
 def test_known_together(
     flops: float, moved: float, duration: float, peaks: tuple[float, float]
 ) -> None:
-    """A share is positive, implies a bound, and is that of the minimum time."""
     found = _one(flops, moved, duration, peaks=peaks)
     if not np.isnan(found.share):
         assert found.share > 0

@@ -17,7 +17,6 @@ needs_captures = pytest.mark.skipif(not CAPTURES.exists(), reason="no shared cap
 
 @pytest.mark.parametrize(("value", "dtype", "name"), NAMES, ids=[row[2][:60] for row in NAMES])
 def test_real_names_have_their_verdict(value: str, dtype: str | None, name: str) -> None:
-    """And the input type in the name."""
     verdict = tensor_core(name)
     assert (verdict.value, verdict.dtype) == (value, TORCH[dtype] if dtype else None)
 
@@ -71,7 +70,6 @@ def test_device_and_dtype_decide_only_what_the_name_leaves_open(
 
 @given(name=st.text(), cc=st.none() | st.tuples(st.integers(0, 13), st.integers(0, 9)))
 def test_any_text(name: str, cc: tuple[int, int] | None) -> None:
-    """Any text gets one of the four values, and a reason with a known family before its colon."""
     verdict = tensor_core(name, cc=cc)
     assert isinstance(verdict, TensorCore)
     assert verdict.value in {"1", "0", "?", "-"}

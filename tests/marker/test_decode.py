@@ -19,7 +19,6 @@ DEEP = "[" * 3000
 
 @given(call=strategies.CALL)
 def test_an_op_marker_round_trips(call: Call) -> None:
-    """Types included."""
     found = known(marker.decode_op(marker.encode_op(call)))
     assert repr(found) == repr(call)  # 1, 1.0 and True differ here, unlike with ==
 
@@ -35,7 +34,6 @@ def test_inf_and_nan_round_trip(value: float) -> None:
 
 @given(call=strategies.CALL, cut=st.integers(0, 400))
 def test_an_op_marker_cut_short_keeps_its_name_or_is_none(call: Call, cut: int) -> None:
-    """The op of a truncated text is known; `whole` is false as arguments may be missing."""
     text = marker.encode_op(call)[:cut]
     found = marker.decode_op(text)
     if found is not None and text != marker.encode_op(call):
@@ -45,7 +43,6 @@ def test_an_op_marker_cut_short_keeps_its_name_or_is_none(call: Call, cut: int) 
 
 @given(frames=strategies.TEXTS, names=strategies.TEXTS)
 def test_a_trace_round_trips(frames: list[str], names: list[str]) -> None:
-    """Frames and functions, outermost first."""
     text = marker.encode_trace(frames, names)
     assert marker.classify(text) == Kind.TRACE
     assert marker.decode_trace(text) == tuple(frames)
@@ -81,7 +78,6 @@ def test_a_module_text_is_recognised(mod: str, text: str) -> None:
     sizes=st.lists(st.lists(st.integers(1, 9), max_size=3), max_size=3) | st.none(),
 )
 def test_a_seq_text_round_trips(seq: int | None, op_id: int, sizes: list[list[int]] | None) -> None:
-    """The numbers and the sizes that emit_nvtx writes."""
     text = marker.encode_seq("aten::mm", seq=seq, op_id=op_id, sizes=sizes)
     found = marker.decode_seq(text)
     assert (found.name, found.seq, found.op_id) == ("aten::mm", seq, op_id)
@@ -108,7 +104,6 @@ def test_a_seq_text_round_trips(seq: int | None, op_id: int, sizes: list[list[in
 @example(text="layer:")
 @example(text="\ud800")
 def test_no_text_makes_decoding_raise(text: str) -> None:
-    """Texts come from files of unknown origin: every function returns a value for every text."""
     kind = marker.classify(text)
     assert kind in Kind
     call = marker.decode_op(text)
@@ -153,12 +148,10 @@ def test_no_text_makes_decoding_raise(text: str) -> None:
     ],
 )
 def test_every_real_text_has_its_kind(text: str, kind: Kind) -> None:
-    """Those of PyProf and PyTorch, old and new, and of others."""
     assert marker.classify(text) == kind
 
 
 def test_the_arguments_of_a_real_op_are_read() -> None:
-    """Tensor, None, float and bool of a 2020 marker, and of its JSON form."""
     expected: tuple[Value, ...] = (Tensor((35, 20), "int64"), None, 2.0, False)
     text = strategies.REAL_TEXTS[0]
     found = marker.decode_op(text)
@@ -204,7 +197,6 @@ def test_fields_are_found_in_any_order(text: str) -> None:
 
 @pytest.mark.slow
 def test_deeply_nested_lists_are_no_marker() -> None:
-    """However they are written, nothing recurses into them."""
     for depth in (70, 900, 50_000):
         deep = "[" * depth + "]" * depth
         assert marker.decode_seq(f"aten::mm, sizes = {deep}").call == Call(

@@ -18,7 +18,6 @@ def test_round_trip(text: str) -> None:
 
 
 def test_usual_texts_stay_readable() -> None:
-    """Markers without special characters are written unchanged."""
     for text in ("layer:encoder.0", marker.encode_op(marker.Call("torch", "relu", (1, "a")))):
         assert marker.encode_annotation(text) == text
 

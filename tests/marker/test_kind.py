@@ -26,13 +26,6 @@ def test_functions_of_torchscript_are_no_ops(text: str, kind: Kind) -> None:
     assert marker.classify(text) == kind
 
 
-@pytest.mark.parametrize("name", ["encoder.layers.3", "a:b", "a::b:", ":"])
-def test_a_layers_name_survives_its_marker(name: str) -> None:
-    text = marker.encode_layer(name)
-    assert marker.classify(text) == Kind.LAYER
-    assert marker.layer_name(text) == name
-
-
 def test_a_layer_text_without_colons_is_plain_already() -> None:
     assert marker.plain_layer("layer:a.b") == "layer:a.b"
     assert marker.plain_layer("layer::a:b") == "layer:a:b"

@@ -80,7 +80,6 @@ from pyprof.marker.serving_steps import Batch, Phase, states_requests
     ],
 )
 def test_phase_tokens_and_batch(text: str, step: ServingStep | None) -> None:
-    """Tokens without padding, and the batch by which a graph is chosen; None if absent."""
     assert serving_step(text) == step
 
 
@@ -90,19 +89,15 @@ MIXED = (
 )
 
 
-def test_sums_of_both_phases_are_read() -> None:
-    """Requests, new tokens, cached tokens, squares and products."""
-    assert serving_steps.read_requests(MIXED) == Batch(
-        Phase(9, 8155, 8430, 7475785, 7671310), Phase(37, 37, 34489, 37, 34489)
-    )
-    assert serving_steps.read_requests(
-        "execute_context_0(0)_generation_2(sq2sk9sqsq2sqsk9)"
-    ) == Batch(Phase(), Phase(2, 2, 9, 2, 9))
-
-
 @pytest.mark.parametrize(
     ("text", "prefill", "decode"),
     [
+        (MIXED, Phase(9, 8155, 8430, 7475785, 7671310), Phase(37, 37, 34489, 37, 34489)),
+        (
+            "execute_context_0(0)_generation_2(sq2sk9sqsq2sqsk9)",
+            Phase(),
+            Phase(2, 2, 9, 2, 9),
+        ),
         (
             "step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=120007533 c_sk=16221]",
             Phase(2, 14721, 16221, 108745533, 120007533),
@@ -191,5 +186,4 @@ def test_the_graph_for_a_batch() -> None:
     ],
 )
 def test_the_range_around_a_capture(text: str, told: tuple[int, str] | None) -> None:
-    """It has batch size and mode."""
     assert serving_steps.captured(text) == told

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from pyprof.marker import Call, Kind, Tensor, encode_op, encode_trace, statement, unnumbered
+from pyprof.marker import Call, Kind, Tensor, encode_op, statement, unnumbered
 
 _ADDMM = "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72]]"
 _ENGINE = "autograd::engine::evaluate_function: AddmmBackward0, op_id = 35"
@@ -36,18 +36,19 @@ def test_only_an_op_that_never_ran_is_stopped(text: str, stopped: bool) -> None:
     assert statement(text).is_stopped is stopped
 
 
-def test_a_marker_of_a_readers_own_call_has_no_shapes() -> None:
-    assert statement(encode_op(Call("torch", "relu"))).tells_shapes
-    assert not statement(encode_op(Call("triton", "triton_poi_fused_0"))).tells_shapes
-
-
-def test_attribute_lookups_are_no_ops() -> None:
-    assert statement(encode_op(Call("torch", "relu"))).names_op
-    assert not statement(encode_op(Call("torch", "__getattr__"))).names_op
-
-
-def test_a_trace_has_frames() -> None:
-    assert statement(encode_trace(["a.py:1", "b.py:2"])).frames == ("a.py:1", "b.py:2")
+@pytest.mark.parametrize(
+    ("call", "tells_shapes", "names_op"),
+    [
+        (Call("torch", "relu"), True, True),
+        (Call("triton", "triton_poi_fused_0"), False, True),  # a reader's own
+        (Call("torch", "__getattr__"), True, False),
+    ],
+)
+def test_a_marker_may_have_no_shapes_or_no_op(
+    call: Call, *, tells_shapes: bool, names_op: bool
+) -> None:
+    said = statement(encode_op(call))
+    assert (said.tells_shapes, said.names_op) == (tells_shapes, names_op)
 
 
 def test_a_statement_survives_pickling() -> None:

@@ -27,7 +27,6 @@ _TEXTS = st.one_of(st.lists(st.sampled_from(_PARTS), max_size=8).map("".join), s
 
 @given(st.lists(_TEXTS), st.integers(0, 3))
 def test_texts_round_trip_through_templates(texts: list[str], first: int) -> None:
-    """Whatever they hold, at any position of an array."""
     array = pa.array(texts, pa.string()).slice(first)
     found = templates.split(array)
     found.validate(full=True)
@@ -84,7 +83,6 @@ def test_other_shapes_are_another_template() -> None:
 
 
 def test_null_stays_null() -> None:
-    """It is not the empty text."""
     found = templates.split(pa.array([None, "a, seq = 3"]))
     assert (found[0].as_py(), found[1].as_py()["seq"]) == (None, 3)
 
@@ -92,7 +90,6 @@ def test_null_stays_null() -> None:
 @pytest.mark.few(4)
 @pytest.mark.parametrize("path", real([*CAPTURES.glob("*/net.sq*"), *CAPTURES.glob("*/*.json.gz")]))
 def test_templates_of_real_captures_equal_their_texts(path: Path) -> None:
-    """Templates and sequence numbers are those of each whole text."""
     ranges = readers.read(path).ranges
     texts = texts_of(ranges)
     assert ranges.column("text").to_pylist() == [_template(text) for text in texts]
@@ -104,7 +101,6 @@ def test_templates_of_real_captures_equal_their_texts(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*CAPTURES.glob("nsys*/net.sqlite")], ids=lambda p: p.parent.name)
 def test_texts_are_those_of_the_file(path: Path) -> None:
-    """As SQLite itself returns the ranges, inline or registered."""
     with closing(sqlite3.connect(path)) as db:
         columns = {row[1] for row in db.execute("PRAGMA table_info(NVTX_EVENTS)")}
         text = "coalesce(value, text, '')" if "textId" in columns else "coalesce(text, '')"

@@ -33,7 +33,6 @@ from pyprof.marker import Kind
     ],
 )
 def test_other_ranges_are_the_users(text: str, name: str) -> None:
-    """With the author's name for that part of the program."""
     assert marker.classify(text) == Kind.USER
     assert marker.range_name(text) == name
 
@@ -65,21 +64,12 @@ def test_a_step_is_named_without_its_number(text: str, name: str) -> None:
     [
         *(("forward", "fprop"), ("attn(F)", "fprop"), ("fwd_layer_3", "fprop")),
         *(("TransformerBlock.forward", "fprop"), ("gpu_model_runner: forward", "fprop")),
-        *(
-            ("backward-compute", "bprop"),
-            ("mlp(W)", "bprop"),
-            ("mlp(B)", "bprop"),
-            ("bwd", "bprop"),
-        ),
+        *(("backward-compute", "bprop"), ("mlp(W)", "bprop"), ("mlp(B)", "bprop")),
+        ("bwd", "bprop"),
         *(("lossBackward", "bprop"), ("optimizer_step", "optim"), ("optim step", "optim")),
         *(("optimizer-inner-step", "optim"), ("zero_grad", "optim"), ("Self-Attention", "")),
-        *(
-            ("forward-backward", ""),
-            ("feed_forward", ""),
-            ("FeedForward", ""),
-            ("fast-forwarding", ""),
-        ),
-        *(("feed_forward backward", "bprop"), ("", "")),
+        *(("forward-backward", ""), ("feed_forward", ""), ("FeedForward", "")),
+        *(("fast-forwarding", ""), ("feed_forward backward", "bprop"), ("", "")),
     ],
 )
 def test_a_name_gives_a_direction_or_none(name: str, direction: str) -> None:

@@ -173,7 +173,6 @@ def test_pointwise_bytes_are_elements_times_their_size(
 @settings(max_examples=40, deadline=None)
 @given(n=st.integers(1, 4), c=st.integers(1, 8), k=st.integers(1, 8), side=st.integers(1, 6))
 def test_a_1x1_convolution_is_a_matrix_product(n: int, c: int, k: int, side: int) -> None:
-    """The same FLOPs and bytes, forward and backward."""
     image, filters = f16(n, c, side, side), f16(k, c, 1, 1)
     rows, weight = f16(n * side * side, c), f16(k, c)
     conv = Call("torch.nn.functional", "conv2d", (image, filters))
@@ -253,6 +252,5 @@ def test_a_number_raises_the_kind_and_not_the_width(
 
 
 def test_every_rule_has_its_spellings() -> None:
-    """In-place, dunder and reflected forms follow the same rule."""
     for name in RULES:
         assert registry.find(Call("torch", name)) is registry.find(Call("aten", f"{name}_"))

@@ -36,7 +36,6 @@ BREAKS: dict[str, Callable[[OpModel], OpModel]] = {
 
 @pytest.mark.parametrize("clause", BREAKS)
 def test_a_broken_clause_is_named(clause: str) -> None:
-    """By its first words."""
     model = known(ops.find(MM, ops.FPROP))
     assert any(clause in broken for broken in broken_clauses(BREAKS[clause](model)))
 

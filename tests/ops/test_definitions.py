@@ -76,14 +76,12 @@ def test_definitions_in_the_document_are_those_of_the_formulas(
 def test_bus_bytes_are_those_of_nccl_tests(
     name: str, tensors: tuple[Tensor, ...], words: str, bus: int
 ) -> None:
-    """By collective and number of ranks."""
     found = ops.cost(Call("torch.distributed", name, tensors, {"world_size": 4})).params
     assert words in TEXT
     assert (found["algo_bytes"], found["ranks"], found["bus_bytes"]) == (96, 4, bus)
 
 
 def test_every_definition_for_all_ops_has_a_source() -> None:
-    """No cell of that column is empty."""
     table = TEXT.partition("## For all ops")[2].partition("\n\n**Backward")[0]
     rows = [row.strip("| ").split(" | ") for row in re.findall(r"^\| .+ \|$", table, re.MULTILINE)]
     assert len(rows) > 10

@@ -22,7 +22,6 @@ def test_promotion_is_torchs() -> None:
 
 
 def test_item_sizes_are_torchs() -> None:
-    """For every dtype that both know."""
     known = [name for name in dtypes._SIZES if hasattr(torch, name)]
     assert len(known) > 20
     for name in known:

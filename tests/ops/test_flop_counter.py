@@ -58,7 +58,6 @@ def _ours(call: Call) -> tuple[int | None, int | None]:
 @FEW
 @given(lead=st.lists(SIZES, max_size=3), k=SIZES, m=SIZES, bias=st.booleans())
 def test_linear(lead: list[int], k: int, m: int, bias: bool) -> None:  # noqa: FBT001 - drawn
-    """Any leading dimensions, with and without a bias."""
     x, w = _meta(*lead, k), _meta(m, k)
     b = _meta(m) if bias else None
     call = python_call("torch.nn.functional", "linear", x, w, bias=b)
@@ -83,7 +82,6 @@ def test_matmul_broadcasts(first: list[int], second: list[int], m: int, n: int, 
 @FEW
 @given(m=SIZES, n=SIZES, k=SIZES, b=SIZES)
 def test_mm_addmm_bmm_baddbmm_mv(m: int, n: int, k: int, b: int) -> None:
-    """As functions and as methods."""
     x, y = _meta(m, k), _meta(k, n)
     batch_x, batch_y = _meta(b, m, k), _meta(b, k, n)
     cases = [
@@ -102,7 +100,6 @@ def test_mm_addmm_bmm_baddbmm_mv(m: int, n: int, k: int, b: int) -> None:
 @FEW
 @given(sizes=st.lists(SIZES, min_size=3, max_size=6), power=st.integers(2, 9))
 def test_chains_and_powers(sizes: list[int], power: int) -> None:
-    """The order of products that torch finds cheapest, and how it raises to a power."""
     chain = [_meta(m, n) for m, n in pairwise(sizes)]
     square = _meta(3, sizes[0], sizes[0])
     dot = torch.linalg.multi_dot
@@ -154,7 +151,6 @@ EQUATIONS = ["ij,jk->ik", "bij,bjk->bik", "bhid,bhjd->bhij", "ij,kj->ik", "...ij
 
 @pytest.mark.parametrize("equation", EQUATIONS)
 def test_einsum_of_two_operands(equation: str) -> None:
-    """With a batch, and with dots."""
     sizes = {"b": 2, "h": 3, "i": 4, "j": 5, "k": 6, "d": 7}
     left = equation.replace("...", "bh").split("->")[0].split(",")
     operands = [_meta(*(sizes[letter] for letter in term)) for term in left]
@@ -186,10 +182,10 @@ def test_convolution(
     stride: int,
     padding: int,
     dilation: int,
-    transposed: bool,  # noqa: FBT001 - drawn
-    bias: bool,  # noqa: FBT001 - drawn
+    *,
+    transposed: bool,
+    bias: bool,
 ) -> None:
-    """One to three dimensions, transposed and not, forward and backward."""
     x = _meta(batch, channels, *(size,) * rank)
     shape = (channels, filters) if transposed else (filters, channels)
     w, b = _meta(*shape, *(kernel,) * rank), _meta(filters) if bias else None
@@ -254,7 +250,6 @@ def test_a_whole_training_step_adds_up() -> None:
 
 
 def test_nothing_of_a_training_step_is_unknown() -> None:
-    """Every ATen call of a common step has a cost or is known to move nothing."""
     model, x = _model(), torch.rand(2, 3, 8, 8)
     optimizer = torch.optim.AdamW(model.parameters())
     with Recorder() as recorder:

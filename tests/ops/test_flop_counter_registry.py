@@ -231,7 +231,6 @@ def _counted(packet: Any, args: tuple[Any, ...]) -> int:  # noqa: ANN401 - as ab
 @FEW
 @given(data=st.data())
 def test_ops_run_under_the_counter_have_its_flops(packet: Any, data: Any) -> None:  # noqa: ANN401 - as above
-    """Any sizes, fewer key heads, values of another width, any gradients."""
     args = RUN[packet](data.draw)
     assert _ours(packet, args) == _counted(packet, args)
 
@@ -267,7 +266,6 @@ def test_flex_attention_has_the_flops_of_the_counters_formula(data: Any, value: 
 
 
 def test_the_counters_whole_table_is_compared() -> None:
-    """An op that a new torch adds or drops fails here."""
     assert set(_COUNTER.flop_registry) == {*RUN, *NOT_RUN, *APART}
     assert len(RUN) + len(NOT_RUN) + len(APART) == len(_COUNTER.flop_registry)
 
@@ -336,11 +334,7 @@ def test_the_counter_ignores_masks(data: Any, left: int, causal: bool) -> None: 
     from_end=st.booleans(),
 )
 def test_scores_in_a_band_equal_brute_force(
-    queries: int,
-    keys: int,
-    left: int | None,
-    right: int | None,
-    from_end: bool,  # noqa: FBT001 - drawn
+    queries: int, keys: int, left: int | None, right: int | None, *, from_end: bool
 ) -> None:
     """A score inside is 1, one on the edge a half, since its square is cut in two."""
     shift = keys - queries if from_end else 0

@@ -25,19 +25,10 @@ _ROWS = bf16(16, 1024)
     ],
 )
 def test_a_copy_of_a_slice_reads_the_slice(name: str) -> None:
-    """As many elements as it writes, not all of its source."""
     call = Call("", name, (_WHOLE, _PART, _PART.numel))
     assert ops.cost(call).bytes == 2 * 2 * _PART.numel
     two_dimensions = Call("", name, (_WHOLE, _PART, 64, 256))
     assert ops.cost(two_dimensions).bytes == 2 * 2 * _PART.numel
-
-
-def test_rows_of_a_table_are_read_and_not_the_table() -> None:
-    """Indices are fewer than the result, and each is read once."""
-    name = "triton_poi_fused_embedding_0"
-    table = bf16(50257, 1024)
-    found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
-    assert found.bytes == 8 * 16 + 2 * 2 * _ROWS.numel
 
 
 def test_warps_and_stages_are_no_sizes() -> None:
@@ -49,27 +40,25 @@ def test_warps_and_stages_are_no_sizes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes"),
+    ("name", "rows", "sizes"),
     [
-        ("triton_poi_fused_add_embedding_0", (_ROWS.numel,)),
-        ("triton_per_fused_add_embedding_native_layer_norm_0", (16, 1024)),
-        ("triton_red_fused__to_copy_embedding_mean_mul_pow_rsqrt_0", (16, 1024)),
-        ("triton_poi_fused_index_mul_2", (_ROWS.numel,)),
+        ("triton_poi_fused_embedding_0", 2, (_ROWS.numel,)),  # read and written
+        # as a model's first kernel, which looks tokens up and adds
+        ("triton_poi_fused_add_embedding_0", 3, (_ROWS.numel,)),
+        ("triton_per_fused_add_embedding_native_layer_norm_0", 3, (16, 1024)),
+        ("triton_red_fused__to_copy_embedding_mean_mul_pow_rsqrt_0", 3, (16, 1024)),
+        ("triton_poi_fused_index_mul_2", 3, (_ROWS.numel,)),
+        ("triton_poi_fused_add_embedding_0", None, ()),  # as old traces have it
     ],
 )
-def test_a_lookup_fused_with_others_reads_rows(name: str, sizes: tuple[int, ...]) -> None:
-    """As a model's first kernel, which looks tokens up and adds."""
+def test_a_lookup_reads_rows_and_not_the_table(
+    name: str, rows: int | None, sizes: tuple[int, ...]
+) -> None:
+    """Indices are fewer than the result, and each is read once."""
     table = bf16(50257, 1024)
-    found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS, *sizes)))
-    assert found.bytes == 8 * 16 + 3 * 2 * _ROWS.numel
-
-
-def test_a_lookup_of_unknown_size_is_unknown() -> None:
-    """Old traces have no sizes after the tensors."""
-    table = bf16(50257, 1024)
-    found = ops.cost(Call("", "triton_poi_fused_add_embedding_0", (_IDS, table, _ROWS)))
-    assert found.bytes is None
-    assert "how much of its tables it reads" in found.reason
+    found = ops.cost(Call("", name, (_IDS, table, *(_ROWS,) * ((rows or 2) - 1), *sizes)))
+    assert found.bytes == (rows and 8 * 16 + rows * 2 * _ROWS.numel)
+    assert ("how much of its tables it reads" in found.reason) == (rows is None)
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,5 @@ HALF = tuple(replace(part, dtype="float16") for part in PARTS)
     ],
 )
 def test_apex_reads_no_results(op: str, lists: tuple[tuple[Tensor, ...], ...], moved: int) -> None:
-    """The result of a sum and a half-precision copy of the parameters are only written."""
     found = ops.cost(Call("amp_C", op, (65536, i32(1), lists)))
     assert found.bytes == moved

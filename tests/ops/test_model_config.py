@@ -163,55 +163,33 @@ def test_layers_of_different_widths_have_no_width() -> None:
     assert found.intermediate is None
 
 
-PACKED = {
-    "fp8": {"quant_method": "fp8", "weight_block_size": [128, 128]},
-    "nvfp4": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
-    "mxfp4": {
-        "quant_method": "quark",
-        "global_quant_config": {"weight": {"dtype": "fp4", "group_size": 32}},
-    },
-    "int4": {
-        "quant_method": "compressed-tensors",
-        "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
-    },
-    "int8": {"config_groups": {"a": {"weights": {"num_bits": 8, "type": "int"}}}},
-    "compressed-tensors": {
-        "quant_method": "compressed-tensors",
-        "config_groups": {
-            "a": {"weights": {"num_bits": 8, "type": "int"}},
-            "b": {"weights": {"num_bits": 4, "type": "int"}},
-        },
-    },
-}
+def _groups(*weights: dict[str, object]) -> dict[str, object]:
+    return {"config_groups": {str(n): {"weights": each} for n, each in enumerate(weights)}}
 
 
-@pytest.mark.parametrize(("kind", "quantization"), PACKED.items(), ids=PACKED)
+INT8, INT4 = {"num_bits": 8, "type": "int"}, {"num_bits": 4, "type": "int", "group_size": 32}
+PACKED: list[tuple[str, dict[str, object]]] = [
+    ("fp8", {"quant_method": "fp8", "weight_block_size": [128, 128]}),
+    ("nvfp4", {"quant_method": "modelopt", "quant_algo": "NVFP4"}),
+    ("mxfp4", {"quant_method": "quark",
+               "global_quant_config": {"weight": {"dtype": "fp4", "group_size": 32}}}),
+    ("int4", {"quant_method": "compressed-tensors", **_groups(INT4)}),
+    ("compressed-tensors", {"quant_method": "compressed-tensors", **_groups(INT8, INT4)}),
+    ("int8", _groups(INT8)),
+    ("int8", _groups({"dtype": "int8"})),
+    ("fp8", _groups({"dtype": "fp8_e4m3"})),
+    ("fp8", _groups({"num_bits": 8, "type": "float"})),
+    ("nvfp4", _groups({"num_bits": 4, "type": "float", "group_size": 16})),
+    ("int4", {"quant_method": "gptq", "bits": 4}),  # as AWQ
+    ("int4", {"bits": 4}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "quantization"), PACKED, ids=str)
 def test_the_type_of_stored_weights(kind: str, quantization: dict[str, object]) -> None:
     """From a method, an algorithm, or groups of layers; unknown if they differ."""
     document = {"hidden_size": 8, "quantization_config": quantization}
     assert model_config.read(document).weights == kind
-
-
-@pytest.mark.parametrize(
-    ("weights", "kind"),
-    [
-        ({"dtype": "fp8_e4m3"}, "fp8"),
-        ({"dtype": "int8"}, "int8"),
-        ({"num_bits": 8, "type": "float"}, "fp8"),
-        ({"num_bits": 4, "type": "float", "group_size": 16}, "nvfp4"),
-    ],
-)
-def test_types_of_quantization_groups(weights: dict[str, object], kind: str) -> None:
-    """8 or 4 bits, integer or floating."""
-    quantization = {"config_groups": {"group_0": {"weights": weights}}}
-    document = {"hidden_size": 8, "quantization_config": quantization}
-    assert model_config.read(document).weights == kind
-
-
-@pytest.mark.parametrize("kind", [{"quant_method": "gptq", "bits": 4}, {"bits": 4}])
-def test_gptq_and_awq_state_bits(kind: dict[str, object]) -> None:
-    found = model_config.read({"hidden_size": 8, "quantization_config": kind})
-    assert found.weights == "int4"
 
 
 @pytest.mark.parametrize(

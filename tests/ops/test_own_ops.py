@@ -53,7 +53,6 @@ def _capture(folder: Path) -> Path:
 
 
 def test_the_worked_example_of_the_page_passes(package: Path) -> None:
-    """From the installed package."""
     check = PAGE.rpartition("```python\n")[2].partition("```")[0]
     done = _python(package, "-c", check)
     assert (done.returncode, done.stderr) == (0, "")
@@ -61,7 +60,6 @@ def test_the_worked_example_of_the_page_passes(package: Path) -> None:
 
 @pytest.mark.slow
 def test_kernels_of_the_op_have_its_cost(package: Path) -> None:
-    """In a report, by name and arguments."""
     net = _capture(package)
     columns = ("-m", "pyprof.prof", "--csv", "-q", "-c", "op,flops,bytes", str(net))
     done = _python(package, *columns)
@@ -70,7 +68,6 @@ def test_kernels_of_the_op_have_its_cost(package: Path) -> None:
 
 @pytest.mark.slow
 def test_a_package_that_cannot_be_loaded_is_named(package: Path) -> None:
-    """In one warning; the report is made without it."""
     (package / "mylib_costs.py").write_text("import gone_away", encoding="utf-8")
     net = _capture(package)
     done = _python(package, "-m", "pyprof.prof", "--csv", "-c", "op,flops", str(net))

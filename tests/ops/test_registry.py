@@ -69,21 +69,23 @@ def test_a_view_is_known_to_move_nothing_and_yet_is_no_op_that_counts() -> None:
     assert not ops.known(call)
 
 
+def _nothing(a: Args) -> Work:
+    return Work(a.tensor("input").numel)
+
+
+def _twice(a: Args) -> Work:
+    return Work(2 * a.tensor("input").numel)
+
+
 def test_a_duplicate_name_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
     """Unless the second formula says that it replaces the first."""
-
-    def twice(a: Args) -> Work:
-        return Work(2 * a.tensor("input").numel)
-
     with pytest.raises(ValueError, match="has a formula already"):
-        ops.op("relu", signature="Tensor input")(twice)
-    ops.op("relu", signature="Tensor input", replaces=True)(twice)
-    assert ops.find(Call("torch", "relu")).formula is twice  # type: ignore[union-attr]
+        ops.op("relu", signature="Tensor input")(_twice)
+    ops.op("relu", signature="Tensor input", replaces=True)(_twice)
+    assert ops.find(Call("torch", "relu")).formula is _twice  # type: ignore[union-attr]
 
 
 def test_a_users_own_op(scratch: None) -> None:  # noqa: ARG001 - it restores
-    """`@pyprof.ops.op` gives a cost to an op that torch does not have, in both spellings."""
-
     @ops.op("mylib::attend", signature="Tensor query, Tensor key")
     def attend(a: Args) -> Work:
         q, k = a.tensor("query"), a.tensor("key")
@@ -96,24 +98,18 @@ def test_a_users_own_op(scratch: None) -> None:  # noqa: ARG001 - it restores
 
 def test_a_backward_pass_has_the_signature_of_its_forward_op(scratch: None) -> None:  # noqa: ARG001
     """And its example; if there is no single forward op, its own."""
-
-    def twice(a: Args) -> Work:
-        return Work(2 * a.tensor("input").numel)
-
     with pytest.raises(ValueError, match=r"ops mylib::twice: no signature"):
-        ops.op("mylib::twice", direction=ops.BPROP)(twice)
+        ops.op("mylib::twice", direction=ops.BPROP)(_twice)
     with pytest.raises(ValueError, match=r"ops linear, relu: no signature"):
-        ops.op("linear", "relu", direction=ops.BPROP, replaces=True)(twice)
+        ops.op("linear", "relu", direction=ops.BPROP, replaces=True)(_twice)
     example = Call("mylib", "twice", (X,))
-    ops.op("mylib::twice", signature="Tensor input", example=example)(twice)
-    ops.op("mylib::twice", direction=ops.BPROP)(twice)
+    ops.op("mylib::twice", signature="Tensor input", example=example)(_twice)
+    ops.op("mylib::twice", direction=ops.BPROP)(_twice)
     model = known(ops.find(example, ops.BPROP))
     assert (model.signatures, model.example) == (("Tensor input",), example)
 
 
 def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 - it restores
-    """An exception in a formula becomes the row's reason and does not end the report."""
-
     @ops.op("mylib::broken", signature="Tensor input")
     def broken(a: Args) -> Work:
         return Work(1 // (a.tensor("input").numel - 24))
@@ -125,7 +121,6 @@ def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 -
 
 
 def test_unhashable_arguments_are_a_reason() -> None:
-    """A call built with lists does not crash."""
     found = ops.cost(Call("torch", "relu", ([1, 2],)))  # type: ignore[arg-type]
     assert found.flops is None
     assert "unhashable" in found.reason
@@ -135,8 +130,6 @@ def test_a_package_brings_formulas_by_an_entry_point(
     scratch: None,  # noqa: ARG001 - it restores
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Entry points of the group `pyprof.ops` are loaded at the first look-up."""
-
     class Entry:
         def load(self) -> None:
             @ops.op("theirlib::mix", signature="Tensor input")
@@ -197,12 +190,7 @@ def test_names_that_are_numbered_anew_in_each_process_are_known() -> None:
         assert ops.find(Call("sglang_profiler", f"attention_paged_attention_ragged{number}"))
 
 
-def _nothing(a: Args) -> Work:
-    return Work(a.tensor("input").numel)
-
-
 def test_every_formula_of_the_package_states_its_family() -> None:
-    """None is in `other`, backward formulas and compilers' templates included."""
     own = [m for m in ops.models() if m.formula.__module__.startswith("pyprof.ops.")]
     assert {m.family for m in own} <= set(FAMILIES)
     assert [m.names for m in own if m.family == OTHER] == []
@@ -223,8 +211,6 @@ def test_a_family_is_stated_by_the_formula_its_module_or_the_forward_op(
     scratch: None,  # noqa: ARG001 - it restores
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In this order; without any, as in older packages, it is `other`."""
-
     def family(name: str, direction: str = ops.FPROP) -> str:
         model = known(ops.find(Call("mylib", name), direction))
         return model.family

@@ -17,7 +17,6 @@ SHAPES = st.lists(st.integers(1, 5), min_size=0, max_size=4)
 @settings(max_examples=60, deadline=None)
 @given(shape=SHAPES, keep=st.integers(0, 15))
 def test_broadcasting_never_exceeds_the_full_size(shape: list[int], keep: int) -> None:
-    """Forward and backward."""
     full = Tensor(tuple(shape), "float32")
     small = Tensor(tuple(n if keep >> at & 1 else 1 for at, n in enumerate(shape)), "float32")
     for name in ("add", "mul", "maximum"):

@@ -5,6 +5,7 @@ import io
 from collections import defaultdict
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import pyprof
@@ -18,6 +19,7 @@ from pyprof.prof.table import Table
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
 from tests.known import known
+from tests.prof.kernels_in_ranges import rows_of
 
 HALF = "float16"
 LINEAR = Call(
@@ -61,7 +63,6 @@ def costs(path: Path) -> Costs:
 def test_the_kernels_of_a_call_add_up_to_its_cost(
     kernels: tuple[tuple[str, int], ...], tmp_path: Path
 ) -> None:
-    """Exactly, for FLOPs and bytes, however many kernels a call launched."""
     expected = ops.cost(LINEAR)
     assert (expected.flops, expected.bytes) != (None, None)
     found = costs(capture(tmp_path, (LINEAR, kernels)))
@@ -70,7 +71,6 @@ def test_the_kernels_of_a_call_add_up_to_its_cost(
 
 
 def test_two_calls_are_charged_twice(tmp_path: Path) -> None:
-    """The same op with the same shapes is another call, with its own cost."""
     kernels = ((GEMM, 900), (SPLIT_K, 100))
     found = costs(capture(tmp_path, (LINEAR, kernels), (LINEAR, kernels)))
     expected = known(ops.cost(LINEAR).flops)
@@ -93,7 +93,6 @@ def test_equal_kernels_share_by_time(tmp_path: Path) -> None:
 
 
 def test_an_unknown_op_has_no_cost_and_a_reason(tmp_path: Path) -> None:
-    """The cost is empty, never 0; the reason is in `why`."""
     call = Call("mylib", "mystery", (Tensor((2, 3), HALF),))
     path = capture(tmp_path, (call, (("mystery_kernel", 9),)), (RELU, ((POINTWISE, 9),)))
     done = run("prof", "--csv", "-c", "flops,bytes,why", path)
@@ -193,7 +192,6 @@ PICKED = _op("aten::embedding", TABLE, IDS, dtypes=("float32", "int64"))
 def test_zeros_are_written_by_the_fill(
     tmp_path: Path, outer: str, inner: tuple[str, list[int]] | None, fill: Work, moved: list[int]
 ) -> None:
-    """The fill has its bytes, and the kernel the rest."""
     ranges = [Range(outer, (0, 100))]
     if inner is not None:
         ranges.append(Range(_op(inner[0], inner[1], dtypes=("float32",)), (5, 30)))
@@ -220,16 +218,8 @@ CONV = "cudnn::implicit_convolve_sgemm<float>"
 FACTORS, BIASED = 4 * (64 * 32 + 32 * 16), 4 * (16 + 64 * 16)
 ADDMM = _op("aten::addmm", [16], [64, 32], [32, 16], dtypes=("float32",) * 3)
 UNBIASED = _op("aten::mm", [64, 32], [32, 16], dtypes=("float32",) * 2)
-CONV2D = encode_op(
-    Call(
-        "torch",
-        "conv2d",
-        (
-            *(Tensor((2, 4, 8, 8), "float32"), Tensor((6, 4, 3, 3), "float32")),
-            Tensor((6,), "float32"),
-        ),
-    )
-)
+CONV_SIZES = (2, 4, 8, 8), (6, 4, 3, 3), (6,)
+CONV2D = encode_op(Call("torch", "conv2d", tuple(Tensor(s, "float32") for s in CONV_SIZES)))
 FILTERED, SHIFTED = 4 * (2 * 4 * 64 + 6 * 4 * 9), 4 * (6 + 2 * 6 * 36)
 
 
@@ -240,11 +230,8 @@ FILTERED, SHIFTED = 4 * (2 * 4 * 64 + 6 * 4 * 9), 4 * (6 + 2 * 6 * 36)
         (ADDMM, (SGEMM,), [FACTORS + BIASED]),
         (ADDMM, (COPY, SGEMM), [BIASED, FACTORS]),
         (ADDMM, (COPY, SGEMM, SPLIT), [BIASED, FACTORS, None]),
-        (
-            ADDMM,
-            (COPY, COPY, SGEMM),
-            [BIASED, None, FACTORS],
-        ),  # the other makes a factor contiguous
+        # the other copy makes a factor contiguous
+        (ADDMM, (COPY, COPY, SGEMM), [BIASED, None, FACTORS]),
         (UNBIASED, (COPY, SGEMM), [None, FACTORS + 4 * 64 * 16]),
         (CONV2D, (CONV, ADD), [FILTERED, SHIFTED]),
         (CONV2D, (COPY, CONV), [None, FILTERED + SHIFTED]),
@@ -254,33 +241,29 @@ def test_a_kernel_of_the_bias_moves_the_bias_and_the_result(
     tmp_path: Path, op: str, kernels: tuple[str, ...], moved: list[int | None]
 ) -> None:
     """And the product's kernel the rest; together they move the op call's minimum."""
-    assert _moved(tmp_path, [Range(op, (0, 100))], kernels) == moved
+    assert _moved(rows_of(tmp_path, [op], *kernels)) == moved
 
 
-def _moved(folder: Path, ranges: list[Range], kernels: tuple[str, ...]) -> list[int | None]:
-    work = [
-        Work(name, (1000 + 200 * at, 1100 + 200 * at), (10 + 10 * at, 15 + 10 * at))
-        for at, name in enumerate(kernels)
-    ]
-    rows = pyprof.load(nsys_db(folder / "net.sqlite", work, ranges))
+def _moved(rows: pd.DataFrame) -> list[int | None]:
     return [None if size != size else int(size) for size in rows.bytes.astype(float)]  # noqa: PLR0124 - nan
 
 
 def test_the_gradient_of_a_bias_is_a_sum_of_its_own(tmp_path: Path) -> None:
     """The incoming gradient is read and the bias's written; the products have the rest."""
-    linear = Call(
-        "torch.nn.functional",
-        "linear",
-        tuple(Tensor(shape, "float32") for shape in ((64, 32), (16, 32), (16,))),
-    )
+    given = tuple(Tensor(shape, "float32") for shape in ((64, 32), (16, 32), (16,)))
+    linear = Call("torch.nn.functional", "linear", given)
     ranges = [
         Range(encode_op(linear), (0, 9)),
         Range("AddmmBackward0, seq = 3, op_id = 2", (9, 100)),
         Range("aten::addmm, seq = 3, op_id = 1", (1, 8)),
     ]
     whole = known(cost(linear, "bprop").bytes)
-    found = _moved(tmp_path, ranges, (SGEMM, SGEMM, SUM))
-    assert found == [(whole - BIASED) // 2, (whole - BIASED) // 2, BIASED]
+    work = [
+        Work(name, (1000 + 200 * at, 1100 + 200 * at), (10 + 10 * at, 15 + 10 * at))
+        for at, name in enumerate((SGEMM, SGEMM, SUM))
+    ]
+    moved = _moved(pyprof.load(nsys_db(tmp_path / "net.sqlite", work, ranges)))
+    assert moved == [(whole - BIASED) // 2, (whole - BIASED) // 2, BIASED]
 
 
 GO, X, W = [2, 6, 8, 8], [2, 4, 8, 8], [6, 4, 3, 3]

@@ -47,7 +47,6 @@ def check(table: Table) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", _REAL)
 def test_unknown_costs_in_real_captures_have_a_reason(name: str, captures: Path) -> None:
-    """Captures of every tool and vendor."""
     check(Table(load(str(captures / name))))
 
 
@@ -106,7 +105,6 @@ def test_sizes_that_only_the_call_records(tmp_path: Path) -> None:
 
 
 def test_a_formula_that_gives_no_reason() -> None:
-    """A user's formula may omit it: `why` still names the op."""
     reasons, reason_of = ["", "why", "inside it: "], np.array([0, 1, 2, 0])
     explain(np.array([True, True, True, False]), reasons, reason_of)
     assert [reasons[place] for place in reason_of] == [UNEXPLAINED, "why", UNEXPLAINED, ""]

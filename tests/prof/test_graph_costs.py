@@ -75,7 +75,6 @@ def _folder(captures: Path, pair: str) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_replayed_kernel_is_tied(captures: Path, pair: str) -> None:
-    """Op, layer, line, grid and `via` are known for all of them; each comes out once."""
     replayed, launches = PAIRS[pair]
     rows = [row for row in _rows(_folder(captures, pair)) if row["replay"] is not None]
     assert len(rows) == replayed
@@ -88,7 +87,6 @@ def test_every_replayed_kernel_is_tied(captures: Path, pair: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS)
 def test_times_and_costs_are_those_of_tracelens(captures: Path, pair: str) -> None:
-    """For each op: the number of calls, the time, and FLOPs and bytes per call."""
     folder = _folder(captures, pair)
     ours = _calls(_rows(folder))
     compared = 0

@@ -39,7 +39,6 @@ def net(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_texts_of_a_cpu_capture(command: tuple[str, ...], net: Path) -> None:
-    """Every command says CPU, on stdout and stderr."""
     done = run(*command, net)
     said = done.stdout + done.stderr
     assert "CPU" in said
@@ -48,7 +47,6 @@ def test_texts_of_a_cpu_capture(command: tuple[str, ...], net: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_exports_of_a_cpu_capture_say_cpu(name: str, net: Path, tmp_path: Path) -> None:
-    """And in what is written for other viewers."""
     command = "report" if name.endswith("html") else "export"
     assert run(command, "-o", tmp_path / name, net).code == 0
     said = (tmp_path / name).read_text(encoding="utf-8", errors="replace")

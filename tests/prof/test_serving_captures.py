@@ -72,7 +72,6 @@ def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_says_how_ops_were_found(captures: Path, tmp_path: Path) -> None:
-    """With the same shares as in the summary."""
     trace = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"
     shown = run("summary", "-q", trace).stdout
     assert "graph capture 98.8 %" in shown

@@ -21,18 +21,27 @@ STEPS = StepRows(
 )
 
 
-def test_each_step_has_its_tokens_and_duration() -> None:
-    assert STEPS.by_step() == {0: StepWork(100, 30), 1: StepWork(4, 5), 2: StepWork(None, 7)}
+TRAINING = StepRows(np.array([0, 1]), duration_ns=np.array([3, 4]))
 
 
-def test_tokens_of_a_phase_are_unknown_if_one_step_states_none() -> None:
-    assert STEPS.by_phase() == {"prefill": StepWork(100, 30), "decode": StepWork(None, 12)}
-
-
-def test_training_steps_have_no_phase_and_no_tokens() -> None:
-    training = StepRows(np.array([0, 1]), duration_ns=np.array([3, 4]))
-    assert training.by_phase() == {}
-    assert training.by_step() == {0: StepWork(None, 3), 1: StepWork(None, 4)}
+@pytest.mark.parametrize(
+    ("steps", "by_step", "by_phase"),
+    [
+        # tokens of a phase are unknown if one step states none
+        (
+            STEPS,
+            {0: StepWork(100, 30), 1: StepWork(4, 5), 2: StepWork(None, 7)},
+            {"prefill": StepWork(100, 30), "decode": StepWork(None, 12)},
+        ),
+        (TRAINING, {0: StepWork(None, 3), 1: StepWork(None, 4)}, {}),
+    ],
+    ids=["serving", "training"],
+)
+def test_steps_and_phases_have_tokens_and_durations(
+    steps: StepRows, by_step: dict[int, StepWork], by_phase: dict[str, StepWork]
+) -> None:
+    assert steps.by_step() == by_step
+    assert steps.by_phase() == by_phase
 
 
 @pytest.fixture

@@ -111,7 +111,6 @@ def test_no_condition_takes_forever_to_read(text: str) -> None:
 
 
 def test_conditions_are_split_at_and() -> None:
-    """Surrounding blanks are ignored; a word that contains `and` stays whole."""
     assert conditions([" eff < 20 and op~soft", "kernel~operand"]) == (
         Condition("eff", "<", "20"),
         Condition("op", "~", "soft"),

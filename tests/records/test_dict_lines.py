@@ -21,7 +21,6 @@ from pyprof.records.records import DictionaryColumn, Records, encode
 from tests import strategies
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.parse.record_lines import record_lines
 
 ROWS = st.lists(strategies.RECORD, min_size=1, max_size=4)
 
@@ -67,7 +66,6 @@ def test_a_line_is_a_literal_and_json_of_the_same_value(
 
 @given(rows=ROWS)
 def test_records_round_trip(rows: list[dict[str, Any]]) -> None:
-    """As JSON lines, as Python's repr of the same dicts, and as Parquet."""
     expected = plain(rows).table()
     as_json = "\n".join(written(plain(rows))).encode()
     as_repr = "\n".join(repr(in_order(row)) for row in rows).encode()
@@ -78,7 +76,6 @@ def test_records_round_trip(rows: list[dict[str, Any]]) -> None:
 @pytest.mark.long
 @given(rows=ROWS)
 def test_parquet_keeps_columns(rows: list[dict[str, Any]]) -> None:
-    """Types, nulls and lists, for other programs as well."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "net.parquet")
         with path.open("wb") as file:
@@ -102,24 +99,7 @@ def test_distinct_lists_stay_distinct(rows: list[list[str]]) -> None:
     assert len(found.values) == len({tuple(row) for row in rows})
 
 
-def test_a_null_is_an_absent_key() -> None:
-    """Never null, None or 0."""
-    records = Records(
-        2,
-        {
-            "kShortName": DictionaryColumn(pa.array([0, 0]).to_numpy(), ["k"]),
-            "start": pa.array([None, 5], pa.int64()),
-            "launch": pa.array([[1, 2], None], pa.list_(pa.int64())),
-        },
-    )
-    assert [json.loads(line) for line in record_lines(records)] == [
-        {"kShortName": "k", "launch": [1, 2]},
-        {"kShortName": "k", "start": 5},
-    ]
-
-
 def test_columns_of_many_combinations_keep_their_values() -> None:
-    """Adjacent columns of some hundred values, no two rows alike."""
     rows, spread = 4000, np.random.default_rng(7)
     names = ("kShortName", "dir", "kLongName", "kind", "gpu", "via")
     values = {name: [f"{name} {place}" for place in range(900)] for name in names}
@@ -153,7 +133,6 @@ def test_numbers_missing_at_a_fixed_period(every: int) -> None:
 
 @pytest.mark.slow
 def test_more_rows_than_a_batch_come_out_in_order() -> None:
-    """Batches are formatted in parallel and written in order; progress counts every row."""
     rows = dict_lines._ROWS * 3 + 17
     records = Records(rows, {"kDuration": pa.array(range(rows))})
     seen: list[int] = []
@@ -171,7 +150,6 @@ RANGES = [Range('layer:a"b\\', (0, 99)), Range("{'traceMarker': ['é\u2028.py:1'
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".dict", ".jsonl", ".parquet"])
 def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -> None:
-    """`pyprof prof` of a capture, its dict lines and its Parquet, byte for byte."""
     capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
     target = tmp_path / f"net{suffix}"
     assert run("parse", capture, "-o", target).code == 0
@@ -181,7 +159,6 @@ def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_stdout_and_a_file_hold_the_same(tmp_path: Path) -> None:
-    """Dict lines are the default on stdout, with nothing else."""
     capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
     assert run("parse", capture, "-o", tmp_path / "net.dict").stdout == ""
     assert run("parse", capture).stdout == (tmp_path / "net.dict").read_text()

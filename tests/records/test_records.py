@@ -45,17 +45,11 @@ def test_combined_ids_of_many_values_do_not_overflow() -> None:
     assert (columns[:, first[number]] == columns).all()
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_an_empty_column_has_no_ids(count: int) -> None:
-    assert number_combinations(*[np.zeros(0, np.int64)] * count).tolist() == []
-
-
 _TYPES = st.sampled_from([np.int8, np.int16, np.int32, np.int64])
 
 
 @given(_TYPES, st.data())
 def test_numbers_of_every_width_have_the_same_ids(kind: type, data: st.DataObject) -> None:
-    """Also those at both ends of the type."""
     limits = np.iinfo(kind)
     value = st.integers(limits.min, limits.max) | st.integers(limits.min, limits.min + 3)
     keys = data.draw(st.lists(value))
@@ -67,7 +61,6 @@ def test_numbers_of_every_width_have_the_same_ids(kind: type, data: st.DataObjec
 
 @pytest.mark.parametrize(("name", "absent"), [("corrId", -1), ("window", 0)])
 def test_a_column_that_is_absent_takes_no_memory(name: str, absent: int) -> None:
-    """One value stands for all rows."""
     numbers = Records(1000, {}).numpy(name, absent)
     assert numbers.tolist() == [absent] * 1000
     assert numbers.strides == (0,)

@@ -10,7 +10,6 @@ from tests.known import known
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
 def test_each_row_is_complete(card: Card) -> None:
-    """It is found by every spelling and its own name, and names existing sources."""
     assert all(find_card(spelling) is card for spelling in (card.name, *card.spellings))
     cited = card.sources.split()
     assert cited

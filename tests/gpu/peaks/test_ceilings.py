@@ -12,12 +12,10 @@ GPU = Ceilings("NVIDIA H200", {"bfloat16 tensor": 7e14}, 4e12)
 
 
 def test_without_a_file_there_are_no_ceilings(tmp_path: Path) -> None:
-    """And no error."""
     assert load(tmp_path / "none.json") == {}
 
 
 def test_saved_ceilings_are_read_back(tmp_path: Path) -> None:
-    """Devices are kept separately; measuring again replaces one."""
     path = tmp_path / "new" / "ceilings.json"
     save(CPU, path)
     save(GPU, path)
@@ -31,7 +29,6 @@ def test_saved_ceilings_are_read_back(tmp_path: Path) -> None:
     "text", ["", "[]", "{", '{"cpu": 3}', '{"cpu": {"device": "cpu", "flops": {}}}', "\x00"]
 )
 def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
-    """It is named in the error, and not overwritten."""
     path = tmp_path / "ceilings.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PyprofError, match=r"ceilings\.json: not a file of pyprof peaks"):
@@ -53,7 +50,6 @@ def test_the_file_is_in_the_users_configuration_folder(
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """A home that is read-only or full; nothing is left there."""
     (tmp_path / "home").touch()
     with pytest.raises(PyprofError, match="home"):
         save(CPU, tmp_path / "home" / "pyprof" / "ceilings.json")

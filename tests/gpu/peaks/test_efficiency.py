@@ -33,7 +33,6 @@ def test_a_device_has_the_shares_of_its_chip(device: str, card: str | None) -> N
 
 
 def test_the_cards_of_the_table_are_known_and_their_shares_are_shares() -> None:
-    """Every family of every card has one between 0 and 1."""
     for card in measured_cards():
         assert find_card(card) is not None
         for family in ("gemm", "bmm", "softmax", "norm", "pointwise"):
@@ -45,7 +44,6 @@ def test_the_cards_of_the_table_are_known_and_their_shares_are_shares() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not MEASURED.is_dir(), reason="needs the measurements beside the project")
 def test_the_table_is_what_its_script_makes(tmp_path: Path) -> None:
-    """It is not edited by hand."""
     made = tmp_path / "efficiencies.csv"
     done = python(str(TOP / "benchmarks" / "calibration.py"), str(MEASURED), str(made))
     assert done.returncode == 0, done.stderr

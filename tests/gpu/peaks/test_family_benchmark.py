@@ -34,8 +34,6 @@ def test_each_family_has_the_median_of_its_shapes() -> None:
 
 
 def test_an_unsupported_type_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others stay."""
-
     def refuses(*_: object) -> None:
         raise RuntimeError("not implemented for 'Half'")
 
@@ -51,7 +49,6 @@ def test_a_cpu_has_no_shares() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_reaches_a_share_of_its_datasheet() -> None:
-    """Close to the table's, if the card is in it."""
     found = measure_shares("cuda")
     assert all(0 < share < 1.2 for share in found.values())
     name = torch.cuda.get_device_name()

@@ -9,7 +9,6 @@ torch = pytest.importorskip("torch")
 
 
 def test_cpu_has_a_figure_for_each_type() -> None:
-    """Positive rates and a bandwidth; the TF32 switch is restored."""
     before = torch.get_float32_matmul_precision()
     found = measure("cpu", side=32, copy_bytes=1 << 12, budget_s=0)
     assert found.device == "cpu"
@@ -21,7 +20,6 @@ def test_cpu_has_a_figure_for_each_type() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_without_a_cuda_device_there_is_an_error() -> None:
-    """In one line."""
     with pytest.raises(PyprofError, match="no CUDA device"):
         measure("cuda")
 
@@ -43,7 +41,6 @@ def test_full_memory_is_no_unsupported_type(
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_has_figures_too() -> None:
-    """Saved under its name in captures."""
     found = measure("cuda", side=4096)
     assert found.device == torch.cuda.get_device_name()
     assert min(*found.flops.values(), found.bandwidth) > 0

@@ -38,7 +38,6 @@ FACTORS: dict[str, Callable[[int], float]] = {
 
 @pytest.mark.parametrize(("expected", "spellings"), SPELLINGS.items(), ids=SPELLINGS)
 def test_a_collective_is_known_by_all_of_its_names(expected: str, spellings: str) -> None:
-    """PyTorch's, c10d's, NCCL's."""
     assert {kind(name) for name in spellings.split()} == {expected}
 
 
@@ -47,15 +46,15 @@ def test_other_names_are_no_collectives(name: str) -> None:
     assert kind(name) is None
 
 
-@pytest.mark.parametrize("ranks", [2, 4, 8, 64])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8, 64])
 @pytest.mark.parametrize("name", FACTORS)
 def test_bus_bytes_are_those_of_nccl_tests(name: str, ranks: int) -> None:
-    """Algorithm bytes times the factor."""
-    assert bus_bytes(name, 1 << 20, ranks) == FACTORS[name](ranks) * (1 << 20)
+    """Algorithm bytes times the factor, which is bus bandwidth divided by algorithm bandwidth."""
+    assert bus_factor(name, ranks) == pytest.approx(FACTORS[name](ranks))
+    assert bus_bytes(name, 3 << 20, ranks) == round(FACTORS[name](ranks) * (3 << 20))
 
 
 def test_formulas_and_captures_count_alike() -> None:
-    """A marker's formula gives what is computed from element counts."""
     whole, part = bf16(64, 8), bf16(16, 8)
     for name, args, in_bytes, out_bytes in (
         ("all_gather_into_tensor", (whole, part), 256, 1024),
@@ -78,13 +77,6 @@ def test_formulas_and_captures_count_alike() -> None:
 def test_algorithm_bytes_are_what_all_ranks_hold_together(name: str, given: int, got: int) -> None:
     """As nccl-tests count: the pieces of all n ranks; c10d counts so on every rank."""
     assert message_bytes(name, given, got) == 1024
-
-
-@pytest.mark.parametrize("ranks", [2, 3, 8])
-@pytest.mark.parametrize("name", FACTORS)
-def test_the_bus_factor_is_that_of_nccl_tests(name: str, ranks: int) -> None:
-    """Bus bandwidth divided by algorithm bandwidth."""
-    assert bus_factor(name, ranks) == pytest.approx(FACTORS[name](ranks))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The op call that kernels work for: its fields and its cost."""
 
+import pytest
+
 from pyprof import ops
 from pyprof.gpu.eligible import FAMILIES as MATRIX_FAMILIES
 from pyprof.gpu.kernel_roles import FAMILY_RANKS
@@ -38,33 +40,23 @@ _ALIKE = {*("scan", "resample", "distance", "fft", "linalg", "view", "fused", "o
 
 
 def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:
-    """Every family that some code asks for exists, and none is missing."""
     assert set(FAMILY_RANKS) | _ALIKE == set(FAMILIES)
     assert set(FAMILY_RANKS).isdisjoint(_ALIKE)
     assert FAMILIES.keys() >= PRODUCTS | SPARSE | MATRIX_FAMILIES
 
 
-def test_work_has_the_family_of_its_formula() -> None:
-    """Forward and backward; no family if no formula is known."""
-    outer = Call("torch", "kron")
-    assert (
-        family(AttributedCall(call=outer, direction=FPROP, dtype=None, position=0)) == "pointwise"
-    )
-    assert (
-        family(
-            AttributedCall(call=Call("torch", "linear"), direction=BPROP, dtype=None, position=0)
-        )
-        == "gemm"
-    )
-    assert (
-        family(
-            AttributedCall(call=Call("mylib", "linear"), direction=FPROP, dtype=None, position=0)
-        )
-        == ""
-    )
-    assert (
-        family(
-            AttributedCall(call=None, direction=FPROP, dtype=None, position=0, reason="no marker")
-        )
-        == ""
-    )
+@pytest.mark.parametrize(
+    ("call", "direction", "expected"),
+    [
+        (Call("torch", "kron"), FPROP, "pointwise"),
+        (Call("torch", "linear"), BPROP, "gemm"),
+        (Call("mylib", "linear"), FPROP, ""),
+        (None, FPROP, ""),
+    ],
+)
+def test_work_has_the_family_of_its_formula(
+    call: Call | None, direction: str, expected: str
+) -> None:
+    reason = "" if call else "no marker"
+    work = AttributedCall(call=call, direction=direction, dtype=None, position=0, reason=reason)
+    assert family(work) == expected

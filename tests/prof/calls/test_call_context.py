@@ -16,7 +16,7 @@ from pyprof.marker import encode_seq
 from pyprof.parse import record_file
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.readers.kineto_json import Event, event, kernel, launch, op, text
+from tests.readers.kineto_json import Event, event, kernel, launch, op, text, trace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,9 +66,7 @@ def trace(tmp_path: Path) -> Path:
         *_attention(4, 120),
         _step(2, 200, 50), *_attention(5, 210), *_attention(6, 300),
     ]  # fmt: skip
-    path = tmp_path / "trace.json"
-    path.write_text(text(events))
-    return path
+    return trace_file(tmp_path, events)
 
 
 def _config(folder: Path, **more: object) -> Path:
@@ -95,7 +93,6 @@ def test_each_call_takes_the_tokens_of_its_own_step(trace: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["net.dict", "net.parquet"])
 def test_records_keep_the_step(name: str, trace: Path, tmp_path: Path) -> None:
-    """A parsed file gives the same costs as its capture; rows outside of steps have no step."""
     target = tmp_path / name
     assert run("parse", "-q", trace, "-o", target).code == 0
     assert _rows(target) == _rows(trace)
@@ -136,17 +133,14 @@ def test_a_model_that_does_not_fit_is_warned_of(trace: Path, tmp_path: Path) -> 
     config = _config(tmp_path, hidden_size=4096)
     done = run("prof", "--csv", "--raw", "-c", "flops,why", "--with", config, trace)
     words = "config.json contradicts the capture: hidden_size 4096, recorded activations of 96"
-    assert (done.code, done.stderr.count(words)) == (
-        0,
-        2,
-    )  # as a warning, and among what is unknown
+    assert done.code == 0
+    assert done.stderr.count(words) == 2  # as a warning, and among what is unknown
     assert done.stdout.count(words) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["prof", "summary", "report", "roofline", "export"])
 def test_every_report_takes_a_model(command: str, trace: Path, tmp_path: Path) -> None:
-    """One place reads the option; a folder stands for its config.json."""
     _config(tmp_path)
     names = {"prof": "a.csv", "summary": "a.txt", "report": "a.html", "roofline": "a.svg"}
     target = tmp_path / names.get(command, "a.csv")
@@ -169,37 +163,8 @@ def test_comparisons_and_lines_take_a_model_too(tmp_path: Path) -> None:
         assert (done.code, "no such file; check the path" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("written", "why"),
-    [
-        (None, "no such file; check the path"),
-        ("{", "is not a model configuration: it is not JSON"),
-        ("[1]", "(a text file); --with takes traces of the capture of CUDA graphs, counters"),
-        (
-            '{"hidden_size": "wide"}',
-            "is not a model configuration: hidden_size is not a size: 'wide'",
-        ),
-        ('{"a":' + "[" * 100_000, "is not a model configuration: it is nested too deeply"),
-        ("{}", "is not a model configuration: it has no size of a model, such as hidden_size"),
-    ],
-)
-def test_a_bad_configuration_ends_in_one_line(
-    written: str | None, why: str, trace: Path, tmp_path: Path
-) -> None:
-    """Exit code 1, and nothing is written."""
-    config, target = tmp_path / "model.json", tmp_path / "net.csv"
-    if written is not None:
-        config.write_text(written, "latin-1")
-    done = run("prof", "--with", config, "-o", target, trace)
-    assert (done.code, done.stdout, target.exists()) == (1, "", False)
-    assert done.stderr.startswith(f"pyprof: {config}")
-    assert (why in done.stderr, done.stderr.count("\n")) == (True, 1)
-
-
 def test_captures_without_serving_steps_have_no_step_column(tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    path.write_text(text([*_attention(1, 20)]))
-    assert "servingStep" not in parse.parse_file(path).columns
+    assert "servingStep" not in parse.parse_file(trace_file(tmp_path, _attention(1, 20))).columns
 
 
 WINDOWED = {"num_hidden_layers": 2, "sliding_window": 3, "head_dim": WIDTH}
@@ -215,8 +180,7 @@ def test_the_nth_attention_of_a_step_is_that_of_the_nth_layer(
     events = [event("user_annotation", step, 10, 200)]
     for at in range(calls):
         events += _attention(1 + at, 20 + 20 * at)
-    path = tmp_path / "trace.json"
-    path.write_text(text(events))
+    path = trace_file(tmp_path, events)
     config = _config(tmp_path, layer_types=TYPES, **WINDOWED)
     rows = _rows(path, "--with", config)
     assert [row["FLOPs"] != "" for row in rows] == known
@@ -238,9 +202,7 @@ def test_a_row_above_the_peak_refutes_that_all_keys_are_seen(tmp_path: Path) -> 
             kernel(corr, 1000 + ts * 100, dur, name="kernel_unified_attention_2d"),
         ]  # fmt: skip
     devices = [{"id": 0, "name": "NVIDIA A100-SXM4-40GB", "computeMajor": 8, "computeMinor": 0}]
-    path = tmp_path / "trace.json"
-    path.write_text(text(events, deviceProperties=devices))
-    slow, fast = _rows(path)
+    slow, fast = _rows(trace_file(tmp_path, events, deviceProperties=devices))
     assert int(slow["FLOPs"]) == 2 * 2 * heads * tokens**2 // 2 * width
     assert (fast["FLOPs"], fast["Bytes"]) == ("", "")
     assert "above the device's peak" in fast["Why"]
@@ -295,9 +257,7 @@ def _collective_rows(
         found = kernel(corr, 100 * corr, name=f"ncclDevKernel_{name}_Sum_bf16_RING_LL(void)")
         found["args"] |= {**said, "dtype": dtype}
         events += [launch(corr, 10 + 2 * corr), found]
-    path = folder / "trace.json"
-    path.write_text(text(events))
-    rows: pd.DataFrame = pyprof.load(path)
+    rows: pd.DataFrame = pyprof.load(trace_file(folder, events))
     return rows
 
 
@@ -329,10 +289,8 @@ def test_texts_without_amounts_stay_unknown(name: str, dtype: str, tmp_path: Pat
 
 @pytest.mark.parametrize("written", ["5", "[]", "{", '"allreduce"', "[" * 9999])
 def test_damaged_texts_leave_the_cost_unknown(written: str, tmp_path: Path) -> None:
-    """The row stays."""
-    path = tmp_path / "trace.json"
-    path.write_text(text([launch(1, 10), kernel(1, 100, name="ncclDevKernel_AllReduce_Sum")]))
-    assert run("parse", path, "-o", tmp_path / "net.dict").code == 0
-    row = json.loads((tmp_path / "net.dict").read_text()) | {"collective": written}
-    (tmp_path / "net.dict").write_text(json.dumps(row))
-    assert pyprof.load(tmp_path / "net.dict")["bytes"].isna().tolist() == [True]
+    events = [launch(1, 10), kernel(1, 100, name="ncclDevKernel_AllReduce_Sum")]
+    path = tmp_path / "net.dict"
+    assert run("parse", trace_file(tmp_path, events), "-o", path).code == 0
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"collective": written}))
+    assert pyprof.load(path)["bytes"].isna().tolist() == [True]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.commands import run
 from tests.commands.test_prof import column, table
 
@@ -40,30 +42,31 @@ def test_a_backward_row_takes_the_forward_row_with_its_number() -> None:
     assert (forward["FLOPs"], backward["FLOPs"]) == ("32", "64")
 
 
-def test_the_latest_forward_row_counts() -> None:
-    """Numbers of earlier iterations are overridden; later ones are ignored."""
-    rows = (
-        row("fprop", [7], layer=["first"]),
-        row("fprop", [7], layer=["second"]),
-        row("bprop", [7]),
-        row("fprop", [7], layer=["third"]),
-    )
-    assert report(*rows)[2]["Layer"] == "second"
-
-
-def test_other_numbers_of_a_row_count_after_its_own() -> None:
-    """AltSeqId is tried second."""
-    rows = (
-        row("fprop", [7], layer=["seven"]),
-        row("fprop", [8], layer=["eight"]),
-        row("bprop", [9], altSeqId=[8]),
-        row("bprop", [7], altSeqId=[8]),
-    )
-    assert column(report(*rows), "Layer")[2:] == ["eight", "seven"]
+@pytest.mark.parametrize(
+    ("rows", "layers"),
+    [
+        (
+            [([7], [], "first"), ([7], [], "second"), ([7], [], None), ([7], [], "third")],
+            ["first", "second", "second", "third"],
+        ),
+        (
+            [([7], [], "seven"), ([8], [], "eight"), ([9], [8], None), ([7], [8], None)],
+            ["seven", "eight", "eight", "seven"],
+        ),
+    ],
+    ids=["the latest before it", "other numbers after its own"],
+)
+def test_a_backward_row_takes_the_layer_of_a_forward_row(
+    rows: list[tuple[list[int], list[int], str | None]], layers: list[str]
+) -> None:
+    written = [
+        row("fprop" if layer else "bprop", seq, altSeqId=other, layer=[layer] if layer else [])
+        for seq, other, layer in rows
+    ]
+    assert column(report(*written), "Layer") == layers
 
 
 def test_a_number_that_no_row_has_finds_nothing() -> None:
-    """The op stays unknown: empty, with a reason."""
     assert report(row("fprop", [7]), row("bprop", [8]))[1]["FLOPs"] == ""
     text = "\n".join(map(repr, (row("fprop", [7]), row("bprop", [8]))))
     assert "unknown for 1 row:" in run("prof", "-", stdin=text).stderr

@@ -26,28 +26,11 @@ def _row(op: str, kernel: str, seq: int, **more: Any) -> dict[str, Any]:  # noqa
     args = [{"name": "", **SHAPE}] * 2
     backward = more.get("dir") == "bprop"
     marker = [] if backward else [repr({"mod": "torch", "op": op, "args": args})]
-    return {
-        "kShortName": kernel,
-        "kDuration": 1000,
-        "layer": [],
-        "trace": ["net.py:6"],
-        "reprMarkers": [],
-        "marker": marker,
-        "seqMarker": [f"{op}, seq = {seq}"],
-        "seqId": [seq],
-        "subSeqId": 0,
-        "altSeqId": [],
-        "dir": "fprop",
-        "mod": ["torch"],
-        "op": [op],
-        "tid": 1,
-        "device": 0,
-        "stream": 7,
-        "grid": (1, 1, 1),
-        "block": (32, 1, 1),
-        "kLongName": f"void {kernel}<float>(int)",
-        **more,
-    }
+    named = {"kShortName": kernel, "kDuration": 1000, "kLongName": f"void {kernel}<float>(int)"}
+    texts = {"layer": [], "trace": ["net.py:6"], "reprMarkers": [], "marker": marker}
+    numbers = {"seqMarker": [f"{op}, seq = {seq}"], "seqId": [seq], "subSeqId": 0, "altSeqId": []}
+    call = {"dir": "fprop", "mod": ["torch"], "op": [op], "tid": 1, "device": 0, "stream": 7}
+    return {**named, **texts, **numbers, **call, "grid": (1, 1, 1), "block": (32, 1, 1), **more}
 
 
 def _node(node: str, kernel: str, seq: int) -> dict[str, Any]:
@@ -67,7 +50,6 @@ EQUAL = [_row("equal", kernel, 70) for kernel in (APPLY, FIRST, SECOND)]
 
 @pytest.mark.slow
 def test_kernels_of_one_call_are_one_call(tmp_path: Path) -> None:
-    """Its cost is charged once; repeated kernel names mean another call."""
     assert _calls(tmp_path / "net.dict", EQUAL) == [0, 0, 0]
     rows = pyprof.load(tmp_path / "net.dict")
     assert rows.flops.sum() == 35 * 20 * 2  # a comparison an element, and as many to combine them
@@ -140,27 +122,20 @@ def test_a_period_is_the_shortest_shift_under_which_names_agree(names: str) -> N
         assert _period(codes) == next(tried)
 
 
-def test_json_lines_without_ids_are_the_same(tmp_path: Path) -> None:
-    """Such as the original's files after another tool rewrote them."""
-    rows = [*EQUAL, *EQUAL]
-    (tmp_path / "net.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = pyprof.load(tmp_path / "net.jsonl")
-    assert found.opid.nunique() == 2
-
-
 OUTER, INNER = 7, 9  # ids of calls; ids ascend inward
+
+
+# row 0: inside both calls, works for the inner; row 1: in the outer alone
+OFFSETS, MEMBERS = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
+CHOSEN, CALL = np.array([INNER, OUTER]), np.array([1, 0])
 
 
 def test_the_outer_call_is_charged_less() -> None:
     """Two gradients in one call cost 20; one has its own call that costs 8: the other costs 12."""
-    # row 0: inside both calls, works for the inner; row 1: in the outer alone
-    offsets, members = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
-    chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
-    pairs = nested_products(offsets, members, chosen, call, np.array([True, True]))
+    pairs = nested_products(OFFSETS, MEMBERS, CHOSEN, CALL, np.array([True, True]))
     assert pairs.tolist() == [[1, 0]]
-    assert exclusive_totals(np.array([8, 20]), call, pairs).tolist() == [8, 12]
-    assert exclusive_totals(np.array([8, MISSING]), call, pairs).tolist() == [8, MISSING]
-    assert exclusive_totals(np.array([30, 20]), call, pairs).tolist() == [30, 0]
+    for total, rest in (([8, 20], [8, 12]), ([8, MISSING], [8, MISSING]), ([30, 20], [30, 0])):
+        assert exclusive_totals(np.array(total), CALL, pairs).tolist() == rest
 
 
 def test_an_outer_call_less_an_unknown_inner_one_is_unknown() -> None:
@@ -173,21 +148,13 @@ def test_an_outer_call_less_an_unknown_inner_one_is_unknown() -> None:
 
 def test_only_products_are_subtracted() -> None:
     """A copy inside a convolution has its own cost, and the convolution keeps all of its own."""
-    offsets, members = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
-    chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
-    assert not len(nested_products(offsets, members, chosen, call, np.array([False, True])))
+    assert not len(nested_products(OFFSETS, MEMBERS, CHOSEN, CALL, np.array([False, True])))
 
 
 def test_an_outer_call_without_kernels_is_left_alone() -> None:
     """It is charged nothing, so there is nothing to subtract from."""
-    pairs = nested_products(
-        np.array([0, 2]),
-        np.array([OUTER, INNER]),
-        np.array([INNER]),
-        np.array([0]),
-        np.array([True]),
-    )
-    assert not len(pairs)
+    offsets, members, chosen = np.array([0, 2]), np.array([OUTER, INNER]), np.array([INNER])
+    assert not len(nested_products(offsets, members, chosen, np.array([0]), np.array([True])))
 
 
 FILTER = [1024, 512, 1, 1]

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyprof
-from pyprof import marker
-from pyprof.marker import Call, Tensor, encode_seq
-from pyprof.prof.calls.op_choice import innermost
+from pyprof import marker, ops
+from pyprof.marker import Call, Tensor, encode_seq, statement
+from pyprof.prof.calls.op_choice import choose, innermost, with_expanded_strides
+from pyprof.prof.kernels.kernel_context import KernelContext
 from tests.builders import Range, Work, nsys_db
 from tests.readers.kineto_calls import Called, call, events
-from tests.readers.kineto_json import text
+from tests.readers.kineto_json import trace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +30,7 @@ X = [64, 48]
 def _load(
     folder: Path, *calls: Called, clock: Callable[[str], float] = lambda _: 10
 ) -> pd.DataFrame:
-    path = folder / "trace.json"
-    path.write_text(text(events(calls, clock)))
-    rows: pd.DataFrame = pyprof.load(path)
+    rows: pd.DataFrame = pyprof.load(trace_file(folder, events(calls, clock)))
     return rows
 
 
@@ -85,14 +84,12 @@ DOUBLED = call(
     ids=["mse_loss", "linear", "attention", "mul_", "unknown"],
 )
 def test_a_call_is_charged_once(tmp_path: Path, what: Called, flops: int) -> None:
-    """Ops inside a call of known cost are not charged again; else each has its own cost."""
     assert _load(tmp_path, what).flops.sum() == flops
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_durations_do_not_change_costs(tmp_path: Path, seed: int) -> None:
-    """Rows and their FLOPs and bytes are the same, however long each op took."""
     clock = random.Random(seed)  # noqa: S311 - no secrets
     calls = (MSE, LINEAR, ATTENTION, DOUBLED)
     even = _load(tmp_path, *calls)
@@ -229,15 +226,10 @@ def test_a_gradient_of_a_gradient_is_no_checkpoint(tmp_path: Path) -> None:
 
 def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
     """As `isnan` and `isfinite` call it, in marker texts with and without types."""
-    from pyprof.prof.calls.op_choice import choose  # noqa: PLC0415 - the pairs of texts
-    from pyprof.prof.kernels.kernel_context import KernelContext  # noqa: PLC0415 - the pairs of texts
-
     for outer, inner in (("isnan", "ne"), ("isfinite", "eq")):
         one, both = (
-            marker.statement(
-                marker.encode_seq(f"aten::{op}", sizes=[[5, 8]] * count, dtypes=["float32"] * count)
-            )
-            for op, count in ((outer, 1), (inner, 2))
+            statement(encode_seq(f"aten::{op}", sizes=[[5, 8]] * n, dtypes=["float32"] * n))
+            for op, n in ((outer, 1), (inner, 2))
         )
         found = choose(KernelContext(markers=(), seqs=(one, both))).cost()
         assert (found.flops, found.bytes) == (40, 160 + 40)
@@ -262,7 +254,6 @@ def test_nested_calls_are_no_layer() -> None:
 
 
 def test_the_deepest_call_with_the_same_arguments_counts() -> None:
-    """Whatever it calls itself."""
     calls = [Call("aten", "copy_", (SHOWN,)), *[_softmax(SHOWN, 1, None)] * 2]
     assert innermost(calls) == (1, _softmax(SHOWN, 1, None))
 
@@ -284,8 +275,6 @@ def test_another_overload_keeps_all_its_arguments() -> None:
 
 
 def test_a_kernel_is_charged_for_the_whole_batch(tmp_path: Path) -> None:
-    """Not for the single sample whose sizes an outer call has."""
-
     def ranged(*sizes: list[int]) -> str:
         given = [part for size in sizes for part in (size, [], [])]
         inputs = [text for size in sizes for text in ("", str(len(size) - 1), "False")]
@@ -301,10 +290,6 @@ def test_a_kernel_is_charged_for_the_whole_batch(tmp_path: Path) -> None:
 
 torch: Any = pytest.importorskip("torch")
 
-from pyprof import ops
-from pyprof.marker import Tensor, statement
-from pyprof.prof.calls.op_choice import choose, with_expanded_strides
-from pyprof.prof.kernels.kernel_context import KernelContext
 from tests.ops.torch_calls import Recorder
 
 
@@ -331,7 +316,6 @@ def _division(shape: tuple[int, ...], *how: Any) -> tuple[marker.Call, Tensor]: 
 def test_the_gradient_that_a_mean_repeats_is_read_once(
     shape: tuple[int, ...], how: tuple[Any, ...]
 ) -> None:
-    """As many bytes without strides as with them."""
     call, gradient = _division(shape, *how)
     first = call.args[0]
     assert isinstance(first, Tensor)

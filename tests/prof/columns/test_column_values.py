@@ -24,7 +24,6 @@ def test_fallback_values_replace_non_finite_ones() -> None:
 
 
 def test_each_distinct_value_is_formatted_once() -> None:
-    """Null stays null; a value that formats as "" becomes null."""
     asked: list[object] = []
 
     def spell(value: object) -> str | None:
@@ -38,7 +37,6 @@ def test_each_distinct_value_is_formatted_once() -> None:
 
 @pytest.mark.parametrize(("numbers", "text"), [([1, -2], "1,-2"), ([7], "7"), ([], None)])
 def test_lists_of_numbers_are_joined_with_commas(numbers: list[int], text: str | None) -> None:
-    """One by one and all at once."""
     assert values.commas(numbers) == text
     lists = pa.array([None, numbers, [3]], pa.list_(pa.int64()))
     assert values.spelt_lists(lists).to_pylist() == [None, text, "3"]

@@ -1,35 +1,26 @@
 """Columns of counters, beside modelled ones."""
 
-import csv
 from pathlib import Path
 
 import pytest
 
 from tests.analysis import product
-from tests.commands import run
+from tests.commands.test_prof import table
 
 
 def test_columns_without_measurements_are_empty(tmp_path: Path) -> None:
-    """In groups, too, if they are asked for by name."""
-    done = run("prof", "-q", "--by", "op", "-c", "op,dram,calls", "--csv",
-               product.capture(tmp_path / "x.sqlite"))  # fmt: skip
-    assert done.code == 0
-    rows = [*csv.DictReader(done.stdout.splitlines())]
+    rows = table("--by", "op", "-c", "op,dram,calls", product.capture(tmp_path / "x.sqlite"))
     assert {row["DRAM(B)"] for row in rows} == {""}
     assert all(row["Calls"] for row in rows)
 
 
 def test_measurements_stand_beside_the_model(tmp_path: Path) -> None:
-    """Measured traffic beside the minimum, their ratio; measured Tensor Core use beside `tc`."""
-    done = run(
-        *("prof", "-q", "--csv", "-c", "op,tc,tcmeas,bytes,dram,excess,tensor,occ,waves,effclk"),
-        *(
-            "--with",
-            product.counters(tmp_path / "ncu.csv"),
-            product.capture(tmp_path / "a.sqlite"),
-        ),
+    columns = "op,tc,tcmeas,bytes,dram,excess,tensor,occ,waves,effclk"
+    counters, capture = (
+        product.counters(tmp_path / "ncu.csv"),
+        product.capture(tmp_path / "a.sqlite"),
     )
-    for row in csv.DictReader(done.stdout.splitlines()):
+    for row in table("-c", columns, "--with", counters, capture):
         assert (row["TC"], row["TCm"], row["Tensor(%)"]) == ("1", "1", "61")
         assert int(row["DRAM(B)"]) == 2 * int(row["Bytes"]) == 2 * product.MIN_BYTES
         assert float(row["Excess"]) == 2

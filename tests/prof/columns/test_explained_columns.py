@@ -8,13 +8,8 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.table import Table
 from tests.analysis.captures import Range, Work, capture
 
-CONV = encode_op(
-    Call(
-        "torch",
-        "conv2d",
-        (Tensor((64, 256, 56, 56), "float32"), Tensor((256, 256, 3, 3), "float32")),
-    )
-)
+GIVEN = Tensor((64, 256, 56, 56), "float32"), Tensor((256, 256, 3, 3), "float32")
+CONV = encode_op(Call("torch", "conv2d", GIVEN))
 FFT = (
     "void fft2d_r2c_32x32<float, (bool)0, (unsigned int)1, (bool)0>(float2 *, const T1 *)",
     "ampere_gcgemm_32x32_nt",

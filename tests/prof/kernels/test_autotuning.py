@@ -61,7 +61,6 @@ def _marked(rows: pd.DataFrame) -> list[bool]:
 
 
 def test_trials_before_the_chosen_kernel_are_marked_and_cost_nothing(tmp_path: Path) -> None:
-    """Each call's FLOPs go to the one kernel that made its result."""
     burst = (*TRIALS, CHOSEN, *TRIALS, CHOSEN)
     rows = _load(tmp_path, (_conv(), burst), (_conv(), (CHOSEN,)), (_conv(), (CHOSEN,)))
     assert _marked(rows) == [True] * 7 + [False] * 3
@@ -93,36 +92,31 @@ def test_a_convolution_of_two_kernels_is_no_benchmark(tmp_path: Path) -> None:
     assert (rows.flops > 0).all()
 
 
-def test_helpers_of_the_first_call_alone_are_no_trials(tmp_path: Path) -> None:
-    """Weights transformed once, or one more kernel, are too few for trials."""
-    first = (LAYOUT, LAYOUT, LAYOUT, CHOSEN)
-    assert not any(_marked(_load(tmp_path, (_conv(), first), (_conv(), (CHOSEN,)))))
-    (again := tmp_path / "again").mkdir()
-    assert not any(_marked(_load(again, (_conv(), (OTHER, CHOSEN)), (_conv(), (CHOSEN,)))))
+BURST, STEADY = (_conv(), (*TRIALS, CHOSEN)), (_conv(), (CHOSEN,))
+SHAPELESS = "aten::cudnn_convolution, seq = 3, op_id = 4"
+MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float32"),) * 2))
+SGEMMS = ("ampere_sgemm_1", "ampere_sgemm_2", "ampere_sgemm_3")
+NO_TRIALS = {
+    # weights transformed once, or one more kernel, are too few for trials
+    "helpers of the first call alone": [(_conv(), (LAYOUT, LAYOUT, LAYOUT, CHOSEN)), STEADY],
+    "one more kernel": [(_conv(), (OTHER, CHOSEN)), STEADY],
+    # one call of a shape looks like a convolution of many kernels
+    "no later call": [BURST, (_conv(32), (CHOSEN,))],
+    # the chosen kernel must have run in the burst too
+    "a later call by another kernel": [BURST, (_conv(), (OTHER,))],
+    # nothing comes after the last call to compare it with
+    "a burst after the steady calls": [STEADY, BURST],
+    # all have the same text in a trace without shapes; one with fewer kernels shows nothing
+    "no shapes": [(SHAPELESS, (*TRIALS, CHOSEN)), (SHAPELESS, (CHOSEN,))],
+    "other ops": [(MM, SGEMMS), (MM, SGEMMS[2:])],
+}
 
 
-def test_without_a_later_call_nothing_is_a_trial(tmp_path: Path) -> None:
-    """One call of a shape looks like a convolution of many kernels."""
-    other = (_conv(32), (CHOSEN,))
-    assert not any(_marked(_load(tmp_path, (_conv(), (*TRIALS, CHOSEN)), other)))
-
-
-def test_a_later_call_by_another_kernel_decides_nothing(tmp_path: Path) -> None:
-    """The chosen kernel must have run in the burst too."""
-    assert not any(_marked(_load(tmp_path, (_conv(), (*TRIALS, CHOSEN)), (_conv(), (OTHER,)))))
-
-
-def test_a_burst_after_the_steady_calls_is_not_judged_by_them(tmp_path: Path) -> None:
-    """Nothing comes after the last call to compare it with."""
-    rows = _load(tmp_path, (_conv(), (CHOSEN,)), (_conv(), (*TRIALS, CHOSEN)))
-    assert not any(_marked(rows))
-
-
-def test_without_shapes_no_two_convolutions_are_the_same(tmp_path: Path) -> None:
-    """All have the same text in a trace without shapes; one with fewer kernels shows nothing."""
-    text = "aten::cudnn_convolution, seq = 3, op_id = 4"
-    rows = _load(tmp_path, (text, (*TRIALS, CHOSEN)), (text, (CHOSEN,)))
-    assert not any(_marked(rows))
+@pytest.mark.parametrize("calls", NO_TRIALS.values(), ids=NO_TRIALS)
+def test_other_calls_with_more_kernels_have_no_trials(
+    calls: list[tuple[str, tuple[str, ...]]], tmp_path: Path
+) -> None:
+    assert not any(_marked(_load(tmp_path, *calls)))
 
 
 @pytest.mark.slow
@@ -131,13 +125,6 @@ def test_no_real_capture_holds_trials(name: str, captures: Path) -> None:
     """None of them ran cudnn.benchmark in its window, though all repeat their convolutions."""
     rows = pyprof.load(captures / name)
     assert rows.kernel.str.contains("conv|cudnn|wgrad", case=False).sum() > 10
-    assert not any(_marked(rows))
-
-
-def test_other_ops_with_many_kernels_at_first_are_left_alone(tmp_path: Path) -> None:
-    text = encode_op(Call("torch", "mm", (Tensor((64, 64), "float32"),) * 2))
-    rows = _load(tmp_path, (text, ("ampere_sgemm_1", "ampere_sgemm_2", "ampere_sgemm_3")),
-                 (text, ("ampere_sgemm_3",)))  # fmt: skip
     assert not any(_marked(rows))
 
 

@@ -1,6 +1,5 @@
 """Efficiency, energy and traffic follow from measurements of the right run."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,8 @@ from pyprof.prof.kernels.counter_rates import split_evenly
 from tests.analysis import product
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
 from tests.commands import run
+from tests.commands.test_prof import table
+from tests.parse.counters import planted
 from tests.readers import kineto_json
 
 
@@ -19,8 +20,7 @@ def test_efficiency_is_relative_to_the_clock_during_the_kernel(tmp_path: Path) -
     """At half of the peak's clock it is twice as large."""
     metrics = nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))})
     capture = product.capture(tmp_path / "a.sqlite", more=metrics)
-    done = run("prof", "-q", "--csv", "-c", "eff,effclk,clock,bound", capture)
-    for row in csv.DictReader(done.stdout.splitlines()):
+    for row in planted.rows(capture, "eff,effclk,clock,bound"):
         assert row["Bound"] in ("compute", "latency")
         assert float(row["EffClk(%)"]) == pytest.approx(2 * float(row["Eff(%)"]))
         assert float(row["Clock(MHz)"]) == 705
@@ -34,26 +34,23 @@ def test_samples_of_this_run_are_kept_beside_counters_of_another(tmp_path: Path)
     metrics = nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))})
     capture = product.capture(tmp_path / "a.sqlite", more=metrics)
     columns = "dram,clock,effclk,eff,tensor,counter"
-    done = run("prof", "-q", "--csv", "-c", columns, "--with",
-               product.counters(tmp_path / "ncu.csv"), capture)  # fmt: skip
-    for row in csv.DictReader(done.stdout.splitlines()):
+    counters = product.counters(tmp_path / "ncu.csv")
+    for row in table("-q", "-c", columns, "--with", counters, capture):
         assert (int(row["DRAM(B)"]), row["Tensor(%)"]) == (2 * product.MIN_BYTES, "61")
         assert (row["Clock(MHz)"], row["Counter"]) == ("705", "joined")
         assert float(row["EffClk(%)"]) == pytest.approx(2 * float(row["Eff(%)"]))
 
 
 def test_a_kernel_s_own_counters_beside_power(tmp_path: Path) -> None:
-    """In a trace with both, kernels that CUPTI measured have energy, too."""
     kernel = kineto_json.kernel(1, 100, 100)
     kernel["args"] |= {"dram__bytes_read.sum": 1e6, "dram__bytes_write.sum": 5e5}
     events = [kineto_json.launch(1, 1), kernel]
     events += kineto_counters(
         "Power (W)", (product.TIMES, [400.0] * len(product.TIMES)), key="", pid=0
     )
-    path = tmp_path / "a.json"
-    path.write_text(kineto_json.text(events))
-    done = run("prof", "-q", "--csv", "-c", "dram,power,energy,counter", path)
-    assert done.stdout.split()[1] == '"1500000","400","40","args"'
+    path = kineto_json.trace_file(tmp_path, events)
+    (row,) = planted.rows(path, "dram,power,energy,counter")
+    assert [*row.values()] == ["1500000", "400", "40", "args"]
 
 
 _INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1, max_size=9)
@@ -61,7 +58,6 @@ _INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_siz
 
 @given(_INTERVALS)
 def test_each_instant_is_divided_evenly(intervals: list[tuple[int, int]]) -> None:
-    """As if every nanosecond were shared out by itself."""
     start = np.array([first for first, _ in intervals])
     end = start + np.array([length for _, length in intervals])
     expected = np.zeros(len(start))
@@ -85,12 +81,9 @@ def test_kernels_side_by_side_share_the_energy(tmp_path: Path) -> None:
     for device in range(2):
         power = times, [200.0] * len(times)
         events += kineto_counters("Power (W)", power, key="", pid=device)
-    path = tmp_path / "a.json"
-    path.write_text(kineto_json.text(events))
-    done = run("prof", "-q", "--csv", "-c", "device,energy,power", path)
-    rows = [*csv.DictReader(done.stdout.splitlines())]
+    path = kineto_json.trace_file(tmp_path, events)
     energy_mj = {"0": 0.0, "1": 0.0}
-    for row in rows:
+    for row in planted.rows(path, "device,energy,power"):
         assert float(row["Power(W)"]) == 200
         energy_mj[row["Device"]] += float(row["Energy(mJ)"])
     assert energy_mj == pytest.approx({"0": 300, "1": 200})

@@ -36,7 +36,6 @@ def test_kernels_inside_equal_ranges_share_a_context(tmp_path: Path) -> None:
 
 
 def test_positions_of_markers_and_ranges_are_outermost_first(tmp_path: Path) -> None:
-    """However they are nested in each other."""
     inside = _contexts(tmp_path, *around("aten::linear, op_id = 3", MM, "aten::mm, op_id = 4"))[0]
     names = [inside.statements[place].call for place in inside.order]
     assert [call and call.op for call in names] == ["linear", "mm", "mm"]

@@ -69,7 +69,6 @@ _X = Tensor((64, 64), "float16")
     ],
 )
 def test_a_kernels_family_follows_from_its_name(name: str, family: str) -> None:
-    """Even without an op."""
     assert family_of_kernel(name) == family
 
 

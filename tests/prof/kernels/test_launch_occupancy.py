@@ -92,7 +92,6 @@ def _one(cc: tuple[int, int], threads: int, regs: int, smem: int) -> int:
 def test_blocks_per_sm_are_limited_by_each_resource(
     cc: tuple[int, int], threads: int, regs: int, smem: int, blocks: int
 ) -> None:
-    """Threads, registers, shared memory, or the maximum number of blocks."""
     assert _one(cc, threads, regs, smem) == blocks
 
 
@@ -120,7 +119,6 @@ def test_occupancy_equals_brute_force_placement(
 
 
 def test_waves_and_share() -> None:
-    """One wave fills the whole device."""
     blocks = np.array([5, 0])
     assert warp_share(LIMITS[8, 0], np.array([256, 256]), blocks).tolist() == [
         0.625,

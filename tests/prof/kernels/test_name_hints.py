@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-import pyprof
 from pyprof.gpu.kernel_dtypes import data_type, moved_type
 from pyprof.gpu.kernel_roles import sparse_product, training
 from pyprof.marker import Call, Tensor, encode_op, encode_seq
-from tests.builders import Range, Work, nsys_db
+from tests.prof.kernels_in_ranges import rows_of
 
 HALVES = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::Half, "
@@ -62,12 +61,7 @@ def test_bytes_by_the_names_of_an_ops_kernels(
     tmp_path: Path, op: str, sizes: list[object], kernels: list[str], flops: int, moved: int | None
 ) -> None:
     """Those of its compute kernels; if they disagree or have no type, bytes are unknown."""
-    text = encode_seq(op, seq=1, op_id=1, sizes=sizes)
-    work = [
-        Work(name, (1000 + 100 * at, 1050 + 100 * at), (10 + 10 * at, 15 + 10 * at))
-        for at, name in enumerate(kernels)
-    ]
-    rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, [Range(text, (0, 100))]))
+    rows = rows_of(tmp_path, [encode_seq(op, seq=1, op_id=1, sizes=sizes)], *kernels)
     assert rows.flops.sum() == flops
     assert (rows.bytes.sum() if rows.bytes.notna().any() else None) == moved
     assert (rows.why == "unknown dtype").any() == (moved is None)
@@ -110,11 +104,7 @@ def test_a_batch_norm_whose_flag_was_not_recorded(
 ) -> None:
     sizes = [[2, 4, 3, 3], *[[4]] * 4, [], [], [], []]
     text = encode_seq("aten::native_batch_norm", seq=1, op_id=1, sizes=sizes)
-    work = [
-        Work(name, (1000 + 100 * at, 1050 + 100 * at), (10 + 10 * at, 15 + 10 * at))
-        for at, name in enumerate(kernels)
-    ]
-    rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, [Range(text, (0, 100))]))
+    rows = rows_of(tmp_path, [text], *kernels)
     assert (rows.flops.sum() if rows.flops.notna().any() else None) == (each and each * 72)
     assert (rows.why == "training not recorded").any() == (each is None)
 
@@ -179,11 +169,7 @@ def test_lists_of_tensors_have_the_type_that_the_kernel_moves(
     tmp_path: Path, op: str, kernel: str, moved: int | None
 ) -> None:
     text = encode_seq(op, op_id=1, sizes=[[[4, 5], [2, 5]], []], dtypes=["", ""], inputs=["", "0"])
-    rows = pyprof.load(
-        nsys_db(
-            tmp_path / "net.sqlite", [Work(kernel, (1000, 1100), (10, 15))], [Range(text, (0, 100))]
-        )
-    )
+    rows = rows_of(tmp_path, [text], kernel)
     assert rows.flops.tolist() == [0]
     assert (None if rows.bytes.isna().all() else rows.bytes.sum()) == moved
 
@@ -227,10 +213,7 @@ def test_a_sparse_product_is_not_counted_as_a_dense_one(
     tmp_path: Path, ranges: list[str], kernel: str, flops: int | None, reason: str | None
 ) -> None:
     """emit_nvtx writes no layout: the kernel's name or the marker around it decides."""
-    spans = [Range(text, (at, 100 - at)) for at, text in enumerate(ranges)]
-    rows = pyprof.load(
-        nsys_db(tmp_path / "net.sqlite", [Work(kernel, (1000, 1100), (10, 15))], spans)
-    )
+    rows = rows_of(tmp_path, ranges, kernel)
     assert (None if rows.flops.isna().all() else rows.flops.sum()) == flops
     if reason:
         assert rows.why.tolist() == [reason]

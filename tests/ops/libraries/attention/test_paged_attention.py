@@ -60,7 +60,6 @@ def test_paged_attention_decodes_compressed_keys_and_prefills_whole_ones(
     ],
 )
 def test_paged_attention_must_fit_the_model(model: ModelConfig, reason: str) -> None:
-    """Widths of another model are named; attention that skips keys is unknown."""
     found = ops.cost(_paged_attention(8), context=CallContext(model=model, batch=MLA_BATCH))
     assert found.reason == reason
 

@@ -56,14 +56,12 @@ def test_attention_over_a_cache_is_that_of_each_request(
 
 
 def test_without_the_steps_range_attention_is_unknown() -> None:
-    """The reason says where the lengths are expected."""
     cost = ops.cost(_attention(8))
     assert (cost.flops, cost.bytes) == (None, None)
     assert cost.reason == "lengths of the requests are in no range around the step"
 
 
 def test_a_step_of_more_tokens_than_the_op_has_is_another_one() -> None:
-    """The cost is unknown."""
     batch = Batch(sum_requests([(9, 0)]), Phase())
     assert ops.cost(_attention(9), context=CallContext(batch=batch)).flops is not None
     assert ops.cost(_attention(8), context=CallContext(batch=batch)).flops is None
@@ -97,7 +95,6 @@ def test_a_layer_without_the_window_sees_all_keys() -> None:
 
 @given(st.integers(1, 30), st.integers(4, 30))
 def test_a_single_request_within_a_window_is_counted_exactly(queries: int, cached: int) -> None:
-    """As flash attention with that window; a decoded token sees the keys of the window."""
     window = 4
     prefill = _of_layer(0, Batch(sum_requests([(queries, cached)]), Phase()), queries)
     q = bf16(1, queries, HEADS, WIDTH)
@@ -115,10 +112,8 @@ def test_flat_queries_need_the_models_head_size() -> None:
     call = Call("vllm", "unified_attention", (q, k, k, None))
     assert ops.cost(call, context=CallContext(batch=batch)).reason.endswith(REMEDY)
     context = CallContext(ModelConfig(head_size=WIDTH), batch)
-    assert (
-        ops.cost(call, context=context).flops
-        == ops.cost(_attention(8), context=CallContext(batch=batch)).flops
-    )
+    plain = ops.cost(_attention(8), context=CallContext(batch=batch))
+    assert ops.cost(call, context=context).flops == plain.flops
 
 
 @pytest.mark.parametrize(
@@ -140,14 +135,9 @@ def test_prefill_of_equal_requests_follows_from_sizes(
     cache = bf16(640, page, KEY_HEADS, WIDTH)
     starts, used = i32(requests + 1), i32(requests)
     table = i32(requests, pages)
-    call = Call(
-        "sgl_kernel",
-        "fwd",
-        (
-            *(q, cache, cache, None, None, None, None, starts, None, None, None, used, longest),
-            *(None, table, *(None,) * 8, 0.25, True, -1, -1, 0.0, False, None, 0, None, 0),
-        ),
-    )
+    args = (q, cache, cache, *(None,) * 4, starts, None, None, None, used, longest)
+    rest = (None, table, *(None,) * 8, 0.25, True, -1, -1, 0.0, False, None, 0, None, 0)
+    call = Call("sgl_kernel", "fwd", (*args, *rest))
     found = ops.cost(call)
     flops = requests * HEADS * longest * longest * (2 * WIDTH)
     assert found.flops == (flops if known else None)

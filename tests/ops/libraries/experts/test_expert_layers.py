@@ -18,6 +18,9 @@ test_formulas_keep_the_contract = contract_of("libraries.experts.expert_layers")
 MODEL = ModelConfig(hidden=6, expert_intermediate=5, experts=8, experts_per_token=2)
 
 
+FUSED = (bf16(4, 6), bf16(8, 10, 6), bf16(8, 6, 5), f32(4, 2), i32(4, 2))
+
+
 def _experts(hidden: int = 6, gates: int = 8, tokens: int = 4) -> Call:
     given = (bf16(tokens, hidden), bf16(tokens, gates))
     return Call("vllm", "moe_forward", (*given, None, None))
@@ -40,11 +43,7 @@ def test_experts_are_products_of_tokens_with_their_choices() -> None:
     down = ops.cost(Call("torch", "mm", (bf16(8, 5), bf16(5, 6))))
     assert up.flops is not None
     assert cost.flops == up.flops + known(down.flops)
-    ids = i32(4, 2)
-    fused = Call(
-        "vllm", "fused_experts", (*(bf16(4, 6), bf16(8, 10, 6)), *(bf16(8, 6, 5), f32(4, 2), ids))
-    )
-    assert ops.cost(fused).flops == cost.flops
+    assert ops.cost(Call("vllm", "fused_experts", FUSED)).flops == cost.flops
     assert "hidden 6, inside an expert 5" in cost.via
 
 
@@ -68,7 +67,6 @@ def test_weights_stored_in_an_unknown_way_leave_bytes_unknown() -> None:
 
 
 def test_few_tokens_read_few_experts() -> None:
-    """One token with two experts needs the weights of two."""
     found = ops.cost(_experts(tokens=1), context=CallContext(MODEL))
     assert found.bytes == 2 * (6 + 6 + 8 + 2 * 90)
 
@@ -87,7 +85,6 @@ def test_padded_widths_are_not_another_model() -> None:
 
 
 def test_another_number_of_experts_per_token_is_another_model() -> None:
-    """If the choices are recorded."""
     x, ids = bf16(4, 6), i32(4, 3)
     call = Call("vllm", "transformers_moe_forward", (x, ids, ids, None))
     found = ops.cost(call, context=CallContext(model=MODEL))
@@ -97,16 +94,7 @@ def test_another_number_of_experts_per_token_is_another_model() -> None:
 @pytest.mark.parametrize(("count", "flops"), [(-1, 1440), (8, 1440), (32, None)])
 def test_tokens_of_some_of_the_experts_are_unknown(count: int, flops: int | None) -> None:
     """With experts on several ranks, how many tokens each gets is not recorded."""
-    experts = ops.cost(
-        Call(
-            "vllm",
-            "fused_experts",
-            (
-                *(bf16(4, 6), bf16(8, 10, 6)),
-                *(bf16(8, 6, 5), f32(4, 2)),
-                *(i32(4, 2), "silu", False, True, False, count),
-            ),
-        )
-    )
+    args = (*FUSED, "silu", False, True, False, count)
+    experts = ops.cost(Call("vllm", "fused_experts", args))
     assert experts.flops == flops
     assert ("this rank's experts" in experts.reason) == (flops is None)

@@ -141,7 +141,6 @@ def test_torchs_own_trace_of_sparse_products(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
 def test_sparse_products_equal_brute_force(layout: str) -> None:
-    """A multiply-add for each non-zero element and column, counted in torch's tensors."""
     torch = pytest.importorskip("torch")
     from pyprof.instrument.ops import payload  # noqa: PLC0415 - needs torch
 

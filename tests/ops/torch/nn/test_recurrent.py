@@ -31,7 +31,6 @@ OF_LSTM = [{"proj_size": 4}, {**TWO, "proj_size": 4, "bidirectional": True}]
 def test_layers_directions_and_projections_are_recognised(
     kind: str, options: dict[str, int], width: int
 ) -> None:
-    """Whatever the sizes happen to be."""
     network = KINDS[kind](width, HIDDEN, **options)
     count = options.get("num_layers", 1) * (2 if network.bidirectional else 1)
     states = [torch.zeros(count, BATCH, options.get("proj_size", HIDDEN))]

@@ -40,7 +40,6 @@ def _call(name: str, *args: object) -> marker.Call:
 
 @pytest.mark.parametrize("where", PICKING, ids=str)
 def test_index_tensors_pick_as_many_elements_as_in_torch(where: Any) -> None:  # noqa: ANN401 - any subscript
-    """Mixed with numbers, slices, new dimensions and dots."""
     x = torch.zeros(5, 4, 6)
     picked = x[where]
     call = _call("__getitem__", x, where)
@@ -55,7 +54,6 @@ def test_index_tensors_pick_as_many_elements_as_in_torch(where: Any) -> None:  #
     "where", [*PICKING, 0, slice(1, 3), (..., 0), (None, slice(1, None), 2)], ids=str
 )
 def test_an_assignment_writes_what_its_subscript_selects(where: Any) -> None:  # noqa: ANN401 - any subscript
-    """By index tensors or as a view."""
     x = torch.zeros(5, 4, 6)
     for value in (1.0, torch.ones(())):
         x[where] = value

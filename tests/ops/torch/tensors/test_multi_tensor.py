@@ -38,6 +38,5 @@ def test_apexs_kernels_by_hand(name: str, lists: int, flops: int, moved: int) ->
     ],
 )
 def test_fused_optimizers_by_hand(name: str, lists: int, each: int) -> None:
-    """FLOPs per element."""
     cost = ops.cost(Call("aten", name, (PARTS,) * lists))
     assert cost.flops == 30 * each

@@ -28,7 +28,6 @@ def _each(call: Call, direction: str = "fprop") -> float | None:
     ],
 )
 def test_powers_that_are_products(exponent: float, forward: int, backward: int) -> None:
-    """As in torch's kernels, from Python and ATen."""
     for call in (
         Call("Tensor", "pow", (_X, exponent)),
         Call("Tensor", "__pow__", (_X, exponent)),
