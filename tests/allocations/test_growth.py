@@ -87,6 +87,11 @@ def test_leak_under_noise_is_a_fit_over_steps() -> None:
         assert not any(each.leaks for _ in range(20) if (each := _noisy(rng, steps, 0)))
 
 
+def test_a_leak_is_found_if_neighbouring_steps_deviate_somewhat_alike() -> None:
+    found = known(_noisy(Random(0), 20, 100_000))  # noqa: S311 - no secret
+    assert len(found.leaks) == 1
+
+
 def test_training_without_a_leak_has_none(tmp_path: Path) -> None:
     found = known(_growth(built.write(tmp_path / "x.pickle", built.training(5))))
     assert found.marked_by == "ranges of steps"

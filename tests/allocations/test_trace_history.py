@@ -150,9 +150,10 @@ def test_events_without_addresses_have_levels(tmp_path: Path) -> None:
 def test_missing_events_are_noted(tmp_path: Path) -> None:
     """If the allocator's count contains what no event explains."""
     events = [op("aten::add", 1, 8), event(2, 300, 16, **{"Total Allocated": 300}),
-              event(3, 200, 32, **{"Total Allocated": 900})]  # fmt: skip
+              event(3, -300, 16, **{"Total Allocated": 0}),
+              event(4, 200, 32, **{"Total Allocated": 900})]  # fmt: skip
     (note,) = _analysed(written(tmp_path / "x.json", events)).notes
-    assert "after 1 of 2 events the allocator counts another total" in note
+    assert "after 1 of 3 events the allocator counts another total" in note
 
 
 def test_host_and_gpus_are_separate(tmp_path: Path) -> None:

@@ -25,8 +25,7 @@ def _one(
     arrays = (np.array([value]) for value in (flops, moved, ns, *peaks))
     found = roofline(*arrays, open_unit=np.array([open_unit]), idle=np.array([blocks < SM_COUNT]))
     one = {name: values[0] for name, values in found._asdict().items()}
-    limit = one.pop("limit")
-    return SimpleNamespace(**one, bound=LIMITS[limit] if limit >= 0 else None)
+    return SimpleNamespace(**one, bound=[*LIMITS, None][one.pop("limit")])
 
 
 def _rates_of_one(flops: float, moved: float, ns: float) -> list[float]:

@@ -87,6 +87,13 @@ def test_a_seq_text_round_trips(seq: int | None, op_id: int, sizes: list[list[in
     assert list(found.call.args) == expected
 
 
+def test_a_seq_text_keeps_types_and_strides() -> None:
+    text = marker.encode_seq("aten::mm", sizes=[[4, 2]], dtypes=["float16"], strides=[[1, 4]])
+    found = marker.decode_seq(text).call
+    assert found is not None
+    assert found.args == (Tensor((4, 2), "float16", (1, 4)),)
+
+
 @given(text=strategies.ANY_TEXT)
 @example(text="{'mod': 'a', 'op': 'b', 'args': " + DEEP)
 @example(text="{'traceMarker': " + DEEP)

@@ -90,3 +90,9 @@ def test_consecutive_numbers_are_separate_arguments() -> None:
         Call("Tensor", "expand", (row, (35, 20, 200))),
         direction="bprop",
     )
+
+
+@pytest.mark.parametrize(("rank", "dims"), [(0, [-1, 0]), (1, [-1, 0]), (2, [-2, -1, 0, 1])])
+def test_a_sum_over_no_dimension_of_its_tensor_is_unknown(rank: int, dims: list[int]) -> None:
+    costs = {dim: ops.cost(Call("torch", "sum", (f32(*[3] * rank), dim))) for dim in range(-3, 3)}
+    assert [dim for dim, cost in costs.items() if cost.bytes is not None] == dims

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyprof import schema
 from pyprof.parse import record_file
 from pyprof.records import dict_lines, parquet
-from pyprof.records.records import DictionaryColumn, Records, encode
+from pyprof.records.records import DictionaryColumn, Records, apart, encode
 from tests import strategies
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
@@ -119,6 +119,13 @@ def test_columns_with_one_value_and_nulls() -> None:
         "kind": DictionaryColumn(np.array([0, -1, 0]), ["kernel"]),
     }
     assert [line.count("kernel") for line in written(Records(3, columns))] == [1, 0, 1]
+
+
+def test_texts_kept_without_their_numbers_are_written_whole() -> None:
+    texts = [["aten::mm, seq = 3, op_id = 4, sizes = [[2]]", 'a"b\\é'], [], ["", "x"]]
+    column = apart(pa.array(texts, pa.list_(pa.string())))
+    lines = written(Records(len(texts), {"seqMarker": column}))
+    assert [json.loads(line).get("seqMarker") for line in lines] == texts
 
 
 @pytest.mark.parametrize("every", [1, 3, 33])

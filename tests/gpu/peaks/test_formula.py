@@ -18,9 +18,15 @@ LOOSER = {
 
 
 def _checked() -> list[tuple[Card, str]]:
-    """Return each rate of the rows marked F; A10G and L40 (conflicting sources) are not marked."""
+    """Return each rate of the rows marked F, and that which implies a laptop's tensor clock.
+
+    A10G and L40 (conflicting sources) are not marked.
+    """
     return [
-        (card, key) for card in CARDS if "F" in card.sources.split() for key in card.rates_tflops
+        (card, key)
+        for card in CARDS
+        for key in card.rates_tflops
+        if "F" in card.sources.split() or (card.name.endswith("Laptop") and key == "half tensor")
     ]
 
 

@@ -237,6 +237,15 @@ def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
         assert alone.bytes == 2 * 160 + 40
 
 
+@pytest.mark.parametrize(("other", "moved"), [("float16", 2 * 3 * 64), ("float32", None)])
+def test_sizes_alone_take_the_type_that_the_call_around_has(other: str, moved: int | None) -> None:
+    """If its tensors agree on one."""
+    args = [Tensor((8, 8), dtype) for dtype in ("float16", other)]
+    layer = statement(marker.encode_op(Call("mine", "layer", (*args,))))
+    sizes = statement(encode_seq("aten::mm", sizes=[[8, 8], [8, 8]]))
+    assert choose(KernelContext(markers=(layer,), seqs=(sizes,))).cost().bytes == moved
+
+
 HIDDEN, SHOWN = Tensor((32,), "float32"), Tensor((10, 32), "float32")
 
 

@@ -45,6 +45,8 @@ def test_experts_are_products_of_tokens_with_their_choices() -> None:
     assert cost.flops == up.flops + known(down.flops)
     assert ops.cost(Call("vllm", "fused_experts", FUSED)).flops == cost.flops
     assert "hidden 6, inside an expert 5" in cost.via
+    batch = Call("vllm", "moe_forward", (bf16(1, 4, 6), bf16(1, 4, 8), None, None))
+    assert ops.cost(batch, context=CallContext(MODEL)) == cost
 
 
 @pytest.mark.parametrize(

@@ -21,3 +21,13 @@ def test_frames_are_those_of_torch(hop: int | None) -> None:
     )
     assert one is not None
     assert several == [result.shape[-1] * one]
+
+
+def test_dimensions_counted_from_the_end_are_the_same() -> None:
+    """The last that is named is halved."""
+    first, last = (
+        ops.cost(Call("torch.fft", "rfft2", (f32(4, 6, 2),), {"dim": dims}))
+        for dims in ((1, 0), (-2, -3))
+    )
+    assert first.bytes == 4 * 48 + 8 * (3 * 6 * 2)
+    assert last == first
