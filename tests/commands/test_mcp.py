@@ -142,6 +142,7 @@ def test_advice_leads_to_rows_and_their_explanation(tmp_path: Path) -> None:
     assert slowest["rows_left_out"] == 4
     row = slowest["rows"][0]["idx"]
     assert _call("explain", file=a, row=row)["row_id"] == row
+    assert _call("explain", file=a)["row_id"] == row
     assert _call("prof", file=a, where=f"idx={row}")["rows"] == slowest["rows"]
 
 

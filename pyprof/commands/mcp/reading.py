@@ -174,7 +174,8 @@ def _longest(table: Table, asked: Sequence[Condition]) -> int:
 
     from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
 
-    rows = np.flatnonzero(np.asarray(conditions.rows(table, asked)))
+    mask = conditions.rows(table, asked)
+    rows = np.arange(table.records.rows) if mask is None else np.flatnonzero(mask)
     if not len(rows):
         raise ValueError("no row matches")
     return int(rows[np.argmax(table.duration_ns[rows])]) + 1
