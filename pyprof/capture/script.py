@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 
-_KEPT: list[object] = []
+_KEPT: list[BaseException] = []
 """Errors, whose tracebacks keep the script's objects alive until Python ends. A gloo process group
 destroyed earlier deadlocks with a thread that waits for the interpreter (torch 2.13)."""
 
@@ -126,14 +126,13 @@ def _run_main(target: Target) -> int:
         raise
     except SystemExit as left:
         return exit_code(left.code)
-    except KeyboardInterrupt as stopped:
-        _show(stopped)
-        return signals.INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is the script's
         _KEPT.append(error)
-        _show(error)
-        return FAILED
-    return 0
+    else:
+        return 0
+    # Here, as in Python, no exception is being handled.
+    kept = _KEPT[-1]
+    return _show(kept, signals.INTERRUPTED if isinstance(kept, KeyboardInterrupt) else FAILED)
 
 
 def _started_pyprof() -> bool:
@@ -191,8 +190,27 @@ def exit_code(code: object) -> int:
     return FAILED
 
 
-def _show(error: BaseException) -> None:
-    """Print a traceback of the script's frames only."""
+def _show(error: BaseException, code: int = FAILED) -> int:
+    """Show an error by the script's hook, as Python does; return the exit code, which that may set.
+
+    Tracebacks have the script's frames only.
+    """
+    _leave_out_our_frames(error)
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except signals.Ended:
+        raise
+    except SystemExit as left:
+        return exit_code(left.code)
+    except BaseException as failed:  # noqa: BLE001 - of the script's hook
+        _leave_out_our_frames(failed)
+        for title, each in ("Error in sys.excepthook", failed), ("\nOriginal exception was", error):
+            sys.stderr.write(f"{title}:\n")
+            sys.__excepthook__(type(each), each, each.__traceback__)
+    return code
+
+
+def _leave_out_our_frames(error: BaseException) -> None:
     shown: BaseException | None = error
     while shown is not None:
         # Drop the frames that run the script, and those of wrapped ops and modules.
@@ -207,7 +225,6 @@ def _show(error: BaseException) -> None:
             outer.tb_next, inner = inner, outer
         shown.__traceback__ = inner
         shown = shown.__cause__ or shown.__context__
-    sys.excepthook(type(error), error, error.__traceback__)
 
 
 def _is_ours(code: CodeType) -> bool:

@@ -197,6 +197,21 @@ def test_traceback_begins_in_the_script(tmp_path: Path, capsys: pytest.CaptureFi
     assert "pyprof" not in shown
 
 
+@pytest.mark.parametrize(("end", "code"), [("sys.exit(7)", 7), ("raise KeyError(seen)", 1)])
+def test_an_excepthook_may_end_the_process_or_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], end: str, code: int
+) -> None:
+    hook = f"def hook(*error):\n    seen = sys.exc_info()[0]\n    {end}\n"
+    assert script.run(write(tmp_path, f"import sys\n{hook}sys.excepthook = hook\n1 / 0\n")) == code
+    lines = capsys.readouterr().err.splitlines()
+    if code == 1:
+        assert lines[0] == "Error in sys.excepthook:"
+        assert lines[lines.index("Original exception was:") - 2] == "KeyError: None"
+        assert lines[-1] == "ZeroDivisionError: division by zero"
+    else:
+        assert lines == []
+
+
 def test_the_signal_handler_is_restored(tmp_path: Path) -> None:
     script.run(write(tmp_path, "pass"))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
