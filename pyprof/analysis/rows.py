@@ -144,6 +144,16 @@ class Query:
         )
 
 
+def check_conditions(asked: Query) -> None:
+    """Raise click.UsageError if rows are chosen for columns that are known of all rows only."""
+    if asked.of_host and asked.where:
+        raise click.UsageError(
+            "--where chooses kernels, and the host's time in ops is of all calls"
+        )
+    if asked.names_memory and asked.where:
+        raise click.UsageError("--where chooses kernels, and memory is of all that was recorded")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The answer of one capture, or of several."""

@@ -160,12 +160,7 @@ def command(
     asked = report.Query(
         _names(target, how, as_json=as_json), how["by"], how["sort"], how["top"], asked_rows
     )
-    if asked.of_host and asked_rows:
-        raise click.UsageError(
-            "--where chooses kernels, and the host's time in ops is of all calls"
-        )
-    if asked.names_memory and asked_rows:
-        raise click.UsageError("--where chooses kernels, and memory is of all that was recorded")
+    report.check_conditions(asked)
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )

@@ -166,6 +166,16 @@ def test_source_is_read_only_on_request(tmp_path: Path) -> None:
         ("prof", {"file": "NET", "sort": "colour"}, "cannot sort by 'colour'"),
         ("prof", {"file": "NET", "limit": 0}, f"must be from 1 to {MAX_LIMIT}"),
         ("prof", {"file": "NET", "by": "op", "columns": "sil"}, "no column 'sil'"),
+        (
+            "prof",
+            {"file": "NET", "by": "op", "columns": "op,cpu_self", "where": "tc=0"},
+            "of all calls",
+        ),
+        (
+            "prof",
+            {"file": "NET", "by": "op", "columns": "op,alloc", "where": "tc=0"},
+            "of all that",
+        ),
         ("summary", {"file": "NET", "steps": "9:"}, "no steps were found"),
         ("lines", {"file": "NET", "source": "nowhere"}, "no such folder"),
         ("diff", {"before": "NET", "after": "NET", "by": "colour"}, "no key 'colour'"),

@@ -114,6 +114,7 @@ def prof(
     names = rows.columns(columns, by=by) if by else rows.columns_for_json(columns)
     sort = "total" if by and sort == "sil" else sort
     asked = rows.Query(names, by or None, sort, check_limit(limit), _conditions(where))
+    rows.check_conditions(asked)
     work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
     with captures(*several(file)) as opened:
         summed = opened.map_reduce(work, merge, _override(gpu), host=asked.of_host)
