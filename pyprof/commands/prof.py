@@ -149,10 +149,10 @@ def command(
     from pyprof.render.text.known_cost_text import sentence  # noqa: PLC0415 - as above
 
     if how["summary"]:
-        _nvprof(captures, target, how, as_json=as_json)
+        _nvprof(captures, target, {**how, "least": least}, as_json=as_json)
         return
     if how["explain"] is not None:
-        _explain(captures.paths, target, how, as_json=as_json)
+        _explain(captures.paths, target, {**how, "least": least}, as_json=as_json)
         return
     shortened = _is_shortened(target, how, as_json=as_json)
     if shortened:
@@ -219,9 +219,13 @@ def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json:
     """Write nvprof's tables of one file."""
     if len(captures.paths) > 1:
         raise click.UsageError("--summary nvprof takes one file")
-    if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions", "full")):
+    refused = (
+        "names", "width", "full", "by", "conditions", "sort", "top", "least", "explain", "gpu",
+    )  # fmt: skip
+    if any(how[option] for option in refused):
         raise click.UsageError(
-            "--summary nvprof does not take -c, -w, --full, --by, --where, --sort or --top"
+            "--summary nvprof does not take -c, -w, --full, --by, --where, --sort, --top, --strict,"
+            " --explain or --gpu"
         )
     from pyprof import answers  # noqa: PLC0415 - they load Arrow
     from pyprof.analysis.nvprof_tables import nvprof_tables  # noqa: PLC0415 - they load Arrow
@@ -291,10 +295,11 @@ def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any], *, as_
     """Write how one row of one file was costed. Raises as `load` does."""
     if len(sources) > 1:
         raise click.UsageError("--explain takes one file")
-    refused = ("names", "as_csv", "width", "full", "by", "sort", "top", "conditions")
+    refused = ("names", "as_csv", "width", "full", "by", "sort", "top", "conditions", "least")
     if any(how[option] for option in refused):
         raise click.UsageError(
-            "--explain does not take -c, --csv, -w, --full, --by, --where, --sort or --top"
+            "--explain does not take -c, --csv, -w, --full, --by, --where, --sort, --top or"
+            " --strict"
         )
     from pyprof import answers  # noqa: PLC0415 - as above
     from pyprof.analysis.explain import explanation  # noqa: PLC0415 - as above

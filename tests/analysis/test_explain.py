@@ -84,7 +84,8 @@ def _spelt(value: int) -> str:
     ("arguments", "code", "error"),
     [(["--explain", "4"], 1, "no row 4: rows are numbered from 1 to 3"),
      (["--explain", "0"], 2, "0 is not in the range x>=1"),
-     (["--explain", "1", "--by", "op"], 2, "--explain does not take")],
+     (["--explain", "1", "--by", "op"], 2, "--explain does not take"),
+     (["--explain", "1", "--strict", "90"], 2, "--explain does not take")],
 )  # fmt: skip
 def test_a_missing_row_is_refused_with_those_that_exist(
     arguments: list[str], code: int, error: str, capture: Path

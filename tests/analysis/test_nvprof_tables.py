@@ -46,3 +46,10 @@ def test_nvprofs_tables_of_records_lack_api_calls(path: Path, tmp_path: Path) ->
     done, quiet = (run("prof", *q, "--summary=nvprof", tmp_path / "net.dict") for q in ([], ["-q"]))
     assert "no API calls" in done.stderr
     assert (quiet.stderr, quiet.stdout) == ("", done.stdout)
+
+
+@pytest.mark.parametrize("option", ["--strict=90", "--explain=1", "--gpu=no such card", "--top=3"])
+def test_nvprofs_tables_refuse_options_that_they_ignore(option: str, path: Path) -> None:
+    done = run("prof", "--summary=nvprof", option, path)
+    assert (done.code, done.stdout) == (2, "")
+    assert option.partition("=")[0] in done.stderr.split("does not take")[1]
