@@ -119,6 +119,17 @@ def optional_format(target: str, *suffixes: str, text: bool = True) -> str:
     return suffix if suffix in suffixes else ""
 
 
+def option_format(option: str, target: str, *suffixes: str) -> str:
+    """Return the format that an option selects, for a file whose suffix must not be of another.
+
+    Raises as `optional_format` does, and UsageError for another one of `suffixes`.
+    """
+    if optional_format(target, *suffixes) not in {"", option}:
+        raise click.UsageError(f"--{option} does not write {target!r}: leave out --{option}, or"
+                               f" name it .{option}")  # fmt: skip
+    return option
+
+
 def _suffix(target: str) -> str:
     return Path(target).suffix.lower().removeprefix(".")
 

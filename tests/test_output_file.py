@@ -8,6 +8,7 @@ import pytest
 
 from pyprof import output_file
 from pyprof.errors import PyprofError
+from tests.commands import run
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
@@ -82,3 +83,18 @@ def test_an_output_of_this_folder_has_the_folder_s_name(
     (tmp_path / "ranks").mkdir()
     monkeypatch.chdir(tmp_path / "ranks")
     assert output_file.named_after(["."], "report.html") == "ranks.report.html"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [(("diff", "--json"), "x.html"), (("diff", "--csv"), "x.json"), (("ranks", "--json"), "x.csv"),
+     (("ranks", "--csv"), "x.json"), (("ranks", "--json"), "x.md"), (("memory", "--json"), "x.csv"),
+     (("memory", "--json"), "x.collapsed")],
+)  # fmt: skip
+def test_an_option_writes_no_file_of_another_format(
+    command: tuple[str, str], name: str, tmp_path: Path
+) -> None:
+    inputs = [tmp_path / "a.sqlite", tmp_path / "b.sqlite"][: 1 + (command[0] == "diff")]
+    done = run(*command, *inputs, "-o", tmp_path / name)
+    assert (done.code, done.stdout, name in done.stderr) == (2, "", True)
+    assert not (tmp_path / name).exists()

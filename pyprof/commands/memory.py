@@ -113,8 +113,11 @@ def command(
       pyprof memory -o peak.collapsed snapshot.pickle
       pyprof memory -o memory.html snapshot.pickle
     """
+    suffixes = ("json", "csv", "html", *_STACKS)
     form = (
-        "json" if as_json else output_file.optional_format(target, "json", "csv", "html", *_STACKS)
+        output_file.option_format("json", target, *suffixes)
+        if as_json
+        else output_file.optional_format(target, *suffixes)
     )
     moment = _moment(at)
     if moment is not None and form == "html":
