@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyprof.answers import answer
+from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer
+from pyprof.records.merging import merge_unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +92,8 @@ class WhatIf(Answer):
     """Changes of which only an upper bound of the gain is known, the largest first."""
     refused: tuple[RefusedChange, ...]
     """Changes that no rule can predict here."""
+    warnings: tuple[str, ...] = not_in_json(default=())
+    """What the captures hide or distort."""
 
     def merged(self, other: WhatIf) -> WhatIf:
         """Add up the captures of one run; a change that one of them refuses is refused.
@@ -109,6 +112,7 @@ class WhatIf(Answer):
             changes=tuple(sorted(summed, key=lambda each: each.kernels_ns.expected)),
             bounds=tuple(largest_first([*bounded.values()])),
             refused=tuple(refused[name] for name in sorted(refused.keys() - bounded.keys())),
+            warnings=merge_unique(self.warnings, other.warnings),
         )
 
 

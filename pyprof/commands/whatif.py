@@ -117,8 +117,9 @@ def command(
     with captures.stages(source.STAGES) as begin:
         summarise = partial(summarise_whatif, changes=asked)
         answer = captures.map_reduce(summarise, merge_sums, override(how), begin)
+    captures.warn(answer.warnings)
     if as_json:
-        answers.write(target, answer)
+        answers.write(target, answer, answer.warnings)
         return
     with output_file.open_output(target) as out:
         shown = [*whatif_text.predicted_changes(answer)]

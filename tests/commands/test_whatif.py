@@ -8,6 +8,7 @@ import pytest
 from pyprof.parse import parse
 from pyprof.records import dict_lines
 from tests.analysis.captures import training
+from tests.builders import Work, nsys_db
 from tests.commands import run
 
 
@@ -44,3 +45,13 @@ def test_an_option_asks_for_one_change(net: Path) -> None:
     assert (done.code, done.stderr) == (0, "")
     assert "--dtype tf32" in done.stdout
     assert "pointwise" not in done.stdout
+
+
+def test_what_a_capture_hides_is_a_warning(tmp_path: Path) -> None:
+    """On stderr unless -q, and in JSON, as of the summary."""
+    path = nsys_db(tmp_path / "net.sqlite", [Work("ampere_sgemm_32x32_nn", at=(100, 200))])
+    done, quiet = (run("whatif", "--json", *q, path) for q in ([], ["-q"]))
+    (warning,) = json.loads(done.stdout)["warnings"]
+    assert "no NVTX ranges" in warning
+    assert (done.stderr, quiet.stderr) == (f"pyprof: warning: {warning}\n", "")
+    assert quiet.stdout == done.stdout

@@ -149,6 +149,7 @@ def summarise_whatif(
             *(RefusedChange(change=each.change, why=each.why) for each in refused),
             *(each for each in limits if isinstance(each, RefusedChange)),
         ),
+        warnings=(*source.table.source.warnings, *source.table.doubts),
     )
 
 

@@ -146,7 +146,7 @@ def whatif(
     asked = changes_of(dtype or None, fusions, batch or None, target_gpu or None)
     with captures(*several(file)) as opened:
         given = opened.map_reduce(partial(summarise_whatif, changes=asked), merge_sums)
-    return bound(given, check_limit(limit))
+    return bound(given, check_limit(limit), given.warnings)
 
 
 @tool
