@@ -69,7 +69,8 @@ def summary(
     `steps` are those to look at, as for the command: "3:", "3:7", "3". `where` are conditions on
     columns, all of which must hold: "dir=bprop", "eff<20". Further arguments are those of `load`.
 
-    Raises PyprofError if a file cannot be used, ValueError for a condition that cannot be read.
+    Raises PyprofError if a file cannot be used, ValueError for a condition that cannot be read, or
+    for steps that do not exist.
     """
     texts = [where] if isinstance(where, str) else [*where]
     chosen = partial(overview.summarise, chosen=steps, asked=conditions(texts))
@@ -93,7 +94,8 @@ def diff(
     rows are matched by, `steps` the steps of both that are compared. Warnings that the command
     would print are issued as UserWarning.
 
-    Raises PyprofError if a file cannot be used, ValueError for an unknown key.
+    Raises PyprofError if a file cannot be used, ValueError for an unknown key, steps that do not
+    exist, or either with snapshots.
     """
     try:
         keys = parse_keys(by)
@@ -101,6 +103,8 @@ def diff(
         raise ValueError(error.message) from None
     paths = [*paths_of(before, "diff"), *paths_of(after, "diff")]
     if are_snapshots(paths):
+        if steps is not None or by != DEFAULT_KEYS:
+            raise ValueError("of memory snapshots the peaks are compared: without by, steps")
         return memory_diff(compare_snapshots(paths))
     with _opened(paths, workers) as captures:
         comparison, sides = compare_captures(captures, keys, steps, override)
@@ -174,7 +178,10 @@ def _opened(
         settings.using_files(graph_captures, counters),
         open_executor(workers, strict=True, quiet=True) as executor,
     ):
-        yield Captures(tuple(paths), executor, quiet=True)
+        try:
+            yield Captures(tuple(paths), executor, quiet=True)
+        except click.BadParameter as error:
+            raise ValueError(error.message) from None
 
 
 def _warn(texts: Iterable[str]) -> None:

@@ -92,6 +92,21 @@ def test_whatif_equals_the_commands_json(net: Path) -> None:
         api.whatif(net, dtype="int3")
 
 
+def test_steps_that_do_not_exist_are_a_value_error(net: Path) -> None:
+    with pytest.raises(ValueError, match="no step in '9:'; there are 4"):
+        api.summary(net, steps="9:")
+    with pytest.raises(ValueError, match="'last' is not a range of steps"):
+        api.diff(net, net, steps="last")
+
+
+def test_a_comparison_of_snapshots_takes_no_keys_and_steps(tmp_path: Path) -> None:
+    snapshot = built.write(tmp_path / "net.pickle", built.training())
+    with pytest.raises(ValueError, match="without by, steps"):
+        api.diff(snapshot, snapshot, by="op")
+    with pytest.raises(ValueError, match="without by, steps"):
+        api.diff(snapshot, snapshot, steps="1:")
+
+
 @pytest.mark.parametrize("path", [None, 3, [None]])
 def test_an_argument_that_is_no_path_is_an_error(path: Any) -> None:  # noqa: ANN401 - what must be refused
     for function in (pyprof.load, api.summary, api.memory, api.ranks, api.whatif):
