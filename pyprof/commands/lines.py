@@ -29,7 +29,7 @@ _TOP = 15
 @click.command("lines", cls=cli.Command, hidden=True)
 @cli.source_option("Folder of the source; default on stdout: the current folder.")
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Number of slowest lines to list.")  # fmt: skip
+              help="Number of slowest lines to list; JSON has all.")  # fmt: skip
 @click.option("-v", "--verbose", "full", is_flag=True,
               help="List all lines of all files, those that only call others, too.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",

@@ -76,7 +76,7 @@ def _moment(text: str | None) -> Moment | None:
               help="Show what is held then, not at the peak: a time since the first event, such as "
               "12.5ms, or an event's number.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Number of rows of each table.")  # fmt: skip
+              help="Number of rows of each table in text; JSON has all.")  # fmt: skip
 @cli.json_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "

@@ -97,9 +97,12 @@ def test_blocking_launches_are_warned_of(tmp_path: Path) -> None:
 
 
 def test_lines_are_sorted_by_self_time(project: Path) -> None:
+    """The line that all goes through comes last; --top limits them, and says so; JSON has all."""
     shown = run("lines", "--top", "2", project / "net.dict").stdout
     assert shown.index("net.py:5") < shown.index("net.py:6") < shown.index("... and 1 more, 9.8 %")
     assert "train.py:20" not in shown[: shown.index("... and")]
+    whole, cut = (run("lines", "--json", *top, project / "net.dict") for top in ([], ["--top=1"]))
+    assert cut.stdout == whole.stdout
 
 
 @pytest.mark.parametrize("condition", ["line~net.py", "dir=fprop and op=matmul", "sil>45000"])
