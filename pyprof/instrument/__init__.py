@@ -7,6 +7,7 @@ captures.
 from pyprof.instrument.lifecycle import (
     begin,
     enabled,
+    find_modules,
     for_profilers,
     init,
     listening,
@@ -22,6 +23,7 @@ __all__ = [
     "annotate",
     "begin",
     "enabled",
+    "find_modules",
     "for_profilers",
     "init",
     "listening",

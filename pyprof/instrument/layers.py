@@ -85,6 +85,11 @@ class Names:
         known = self.outermost if caller is None else caller.inside
         return known.get(id(module)) or self._find(module, caller, known)
 
+    def look_around(self) -> None:
+        """Search now, unless that has found modules before: no recorded step is to wait for it."""
+        if not self._parents and self._searches < _MAX_SEARCHES:
+            self._search()
+
     def _find(
         self, module: Module, caller: ModuleName | None, known: dict[int, ModuleName]
     ) -> ModuleName:
@@ -101,7 +106,6 @@ class Names:
     def _path(self, module: Module) -> str:
         """Return the path from a module's outermost parent; "" if it has none."""
         if module not in self._parents and self._searches < _MAX_SEARCHES:
-            self._searches += 1
             self._search()
         parts: list[str] = []
         here: Module | None = module
@@ -115,6 +119,7 @@ class Names:
 
     def _search(self) -> None:
         """Record the parent of every live module. Inspects types only: an object may run code."""
+        self._searches += 1
         for candidate in gc.get_objects():
             if issubclass(type(candidate), Module):
                 self._parents.setdefault(candidate, None)
@@ -157,8 +162,8 @@ def _path_below(module: Module, wanted: Module) -> str:
 # refuses to trace, and a KeyboardInterrupt skips the hook that would close the range. Recurrent
 # modules get an op marker too, since their work is one call without a public name. DDP modules
 # record the process group that reduces their gradients.
-def wrap_modules(patches: Patches) -> None:
-    """Put a range around the call of every module."""
+def wrap_modules(patches: Patches) -> Names:
+    """Put a range around the call of every module; return their names."""
     original = Module.__call__
     names = Names()
 
@@ -200,6 +205,7 @@ def wrap_modules(patches: Patches) -> None:
                 pop()
 
     patches.replace(Module, "__call__", call)
+    return names
 
 
 def _recurrent(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pyprof.instrument import ipython
-from pyprof.instrument.layers import wrap_modules
+from pyprof.instrument.layers import Names, wrap_modules
 from pyprof.instrument.loaders import wrap_loaders
 from pyprof.instrument.ops import caller, payload, process_groups
 from pyprof.instrument.ops.compiled import wrap_compiled
@@ -35,6 +35,7 @@ class _State:
     for_profilers: bool = False
     """`init(emit="profiler")` was called."""
     patches: Patches | None = None
+    names: Names | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -103,6 +104,12 @@ def marked(sink: Sink) -> Iterator[None]:
                 _STATE.enabled, _STATE.for_profilers, clocks.ON[0] = was
 
 
+def find_modules() -> None:
+    """Find the modules that exist now, before a recording starts: it takes up to a second."""
+    if _STATE.names is not None:
+        _STATE.names.look_around()
+
+
 def for_profilers() -> bool:
     """Whether the script itself asked for ranges in traces of torch.profiler."""
     return _STATE.for_profilers
@@ -124,7 +131,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
         wrap_call_sites(patches)
         wrap_loaders(patches)
     if with_layers:
-        wrap_modules(patches)
+        _STATE.names = wrap_modules(patches)
     EMITTER.connect(sink)
 
 
@@ -136,7 +143,7 @@ def stop() -> None:
         clocks.ON[0] = False
         if _STATE.patches is not None:
             _STATE.patches.restore()
-            _STATE.patches = None
+            _STATE.patches = _STATE.names = None
         payload.forget()
         process_groups.forget()
         stacks.forget()

@@ -149,19 +149,23 @@ class Recording:
         if not self.others.active:
             self._recorder.resume()
 
+    def _start(self) -> None:
+        if self._recorder.mine:
+            instrument.find_modules()
+        self._recorder.start()
+
     def _connect(self) -> Callable[[], None]:
         """Let the script's range or steps start the recorder; return a function that ends it."""
         recorder, steps = self._recorder, self._request.steps
         enter = self._stack.enter_context
         if steps is None:
             ignored = self._request.whole
-            start = _ignore if ignored else recorder.start
+            start = _ignore if ignored else self._start
             enter(script_range(start, _ignore if ignored else recorder.end_of_range))
+            instrument.find_modules()
             recorder.start(provisional=True, replaceable=not ignored)
             return recorder.stop
-        windows = RecordingWindows(
-            steps.schedule(), recorder.start, recorder.stop, recorder.prepare
-        )
+        windows = RecordingWindows(steps.schedule(), self._start, recorder.stop, recorder.prepare)
         enter(script_range(_ignore, _ignore))
         count_steps(StepCounter(windows.step), self._stack)
         return windows.finish
