@@ -73,5 +73,6 @@ def _report(captures: list[str]) -> int:
     """Show the summary; return its exit code."""
     from pyprof.commands.summary import command as summary  # noqa: PLC0415 - it loads Arrow
 
-    sys.stdout.flush()
+    if sys.stdout is not None:  # closed before Python started
+        sys.stdout.flush()
     return summary.main(captures, standalone_mode=False) or 0

@@ -139,6 +139,17 @@ def test_wrong_usage_ends_in_one_line() -> None:
     assert "exclude each other" in result.stderr
 
 
+def test_without_stdout_the_capture_is_kept(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The summary has no place then (`>&-`)."""
+    monkeypatch.chdir(script.parent)
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run.main(["--tool", "torch", str(script), "0"], standalone_mode=False) == 1
+    assert capsys.readouterr().err.endswith("pyprof: stdout is closed; name a file with -o\n")
+    assert Path("train.pt.trace.json.gz").exists()
+
+
 @pytest.mark.long
 def test_a_script_that_closes_its_output_and_replaces_builtins_gets_its_report(
     script: Path,
