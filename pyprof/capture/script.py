@@ -88,10 +88,10 @@ def run(target: Target) -> int:
     """Run it in this process to its end, and return its exit code.
 
     Errors are shown as Python shows them. Its changes to the path, the current folder, the standard
-    streams, the built-in functions and the warning filters are undone.
+    streams, the built-in functions, the recursion limit and the warning filters are undone.
     """
     saved, streams = (sys.argv, list(sys.path)), (sys.stdin, sys.stdout, sys.stderr)
-    built_in = dict(vars(builtins))
+    built_in, depth = dict(vars(builtins)), sys.getrecursionlimit()
     folder = os.getcwd()  # noqa: PTH109 - as text
     if _started_pyprof() and not _path_is_safe():
         del sys.path[0]  # the folder of `pyprof`
@@ -105,6 +105,7 @@ def run(target: Target) -> int:
         return exit_code(ended.code)
     finally:
         vars(builtins).update(built_in)
+        sys.setrecursionlimit(depth)
         sys.argv, sys.path[:] = saved
         with suppress(Exception):  # a file, or an object of the script's
             sys.stdout.flush()

@@ -159,17 +159,18 @@ def test_folder_streams_and_warnings_are_restored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Our report goes where the user can read it, and no warning in it is an error."""
-    before = [*warnings.filters], Path.cwd()
+    before = [*warnings.filters], Path.cwd(), sys.getrecursionlimit()
     text = """
 import io, os, sys, warnings
 warnings.simplefilter("error")
+sys.setrecursionlimit(sys.getrecursionlimit() - 1)
 os.chdir(os.path.dirname(__file__)); os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
 sys.stdout = io.StringIO()
 sys.stdout.write("the script's")
 """
     assert script.run(write(tmp_path, text)) == 0
     sys.stdout.write("the report")
-    assert ([*warnings.filters], Path.cwd()) == before
+    assert ([*warnings.filters], Path.cwd(), sys.getrecursionlimit()) == before
     assert capsys.readouterr().out == "the report"
 
 
