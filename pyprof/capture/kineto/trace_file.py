@@ -92,6 +92,8 @@ class ElsewhereError(OSError):
 def _roomiest(folder: Path) -> Path:
     """Return the folder, or that for temporary files if it has more free space."""
     other = Path(tempfile.gettempdir())
+    if not other.is_dir():  # the script chose it, and removed it
+        return folder
     return max((folder, other), key=lambda place: shutil.disk_usage(place).free)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof.capture.kineto.trace_file import join_trace_windows
+from pyprof.capture.kineto.trace_file import join_trace_windows, write_trace
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X"'])
@@ -19,6 +20,16 @@ def test_a_truncated_trace_is_not_kept(text: str, tmp_path: Path) -> None:
     (tmp_path / "plain.json").write_text(text)
     with pytest.raises(OSError, match="could not write its whole trace"):
         join_trace_windows([tmp_path / "plain.json"], io.BytesIO())
+
+
+def test_the_folder_for_temporary_files_may_be_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the script chose a folder of its own, and removed it."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as recorded:
+        torch.ones(3).exp()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    assert write_trace([recorded], tmp_path / "net.pt.trace.json.gz")
 
 
 def test_fields_after_the_events_of_the_first_window_are_kept(tmp_path: Path) -> None:
