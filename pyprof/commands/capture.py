@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,8 @@ def perform(
     if whole and steps:
         raise PyprofError("--all and --steps exclude each other")
     name = output or target.label()
+    if name.endswith(("/", os.sep)):  # its files would be hidden ones
+        raise PyprofError(f"-o {name}: names a folder; add a name: -o {name}{target.label()}")
     name.encode()  # torch takes no path that is not UTF-8, but reports that only after the run
     request = Request(
         target,

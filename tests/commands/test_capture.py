@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pyprof.capture.request import Outcome
-from pyprof.commands.capture import print_outcome
+from pyprof.commands.capture import perform, print_outcome
+from pyprof.errors import PyprofError
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,11 @@ def test_files_have_their_size(
     first, following = capsys.readouterr().err.splitlines()
     assert first == f"pyprof: {path} ({shown})"
     assert following == f"pyprof: next: python -m pyprof.prof '{path}'"
+
+
+def test_a_folder_is_no_name_for_captures(tmp_path: Path) -> None:
+    """They would be hidden files in it."""
+    script = tmp_path / "train.py"
+    script.write_text("")
+    with pytest.raises(PyprofError, match=r"names a folder; add a name: -o captures/train$"):
+        perform((str(script),), output="captures/")
