@@ -85,8 +85,8 @@ class Names:
         known = self.outermost if caller is None else caller.inside
         return known.get(id(module)) or self._find(module, caller, known)
 
-    def look_around(self) -> None:
-        """Search now, unless that has found modules before: no recorded step is to wait for it."""
+    def search_once(self) -> None:
+        """Search now, unless modules were found before, so that no recorded step waits for it."""
         if not self._parents and self._searches < _MAX_SEARCHES:
             self._search()
 

@@ -107,7 +107,7 @@ def marked(sink: Sink) -> Iterator[None]:
 def find_modules() -> None:
     """Find the modules that exist now, before a recording starts: it takes up to a second."""
     if _STATE.names is not None:
-        _STATE.names.look_around()
+        _STATE.names.search_once()
 
 
 def for_profilers() -> bool:

@@ -357,8 +357,9 @@ def launching_process(
     values, counts = np.unique(callers if len(callers) else processes, return_counts=True)
     ours, theirs = integers(calls["corr"]), integers(activities["corr"], _NO_CALL)
     process = np.append(callers, values[counts.argmax()])[first_index(ours, theirs)]
-    used, times_used = np.unique(np.unique([ours, callers], axis=1)[0], return_counts=True)
-    return pa.array(process, mask=np.isin(theirs, used[times_used > 1]))
+    ids_of_each = [np.unique(ours[callers == each]) for each in values]
+    ids, processes_using = np.unique(np.concatenate(ids_of_each), return_counts=True)
+    return pa.array(process, mask=np.isin(theirs, ids[processes_using > 1]))
 
 
 _NO_CALL = -2
