@@ -130,8 +130,6 @@ class OpModel:
     flops: int | None = None
     bytes: int | None = None
     """The worked example: a call and its cost."""
-    batch: tuple[str, ...] = ()
-    """The tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
     result: tuple[str, str] | None = None
     """An op that calls this one, and its argument of the same shape as this one's result."""
     context: CallContext = EMPTY_CONTEXT
@@ -160,7 +158,6 @@ def op(
     direction: str = FPROP,
     family: str = "",
     work: bool = True,
-    batch: tuple[str, ...] = (),
     result: tuple[str, str] | None = None,
     context: CallContext = EMPTY_CONTEXT,
     unrecorded: str = "",
@@ -200,7 +197,6 @@ def op(
             work,
             call,
             *costs,
-            batch,
             result,
             context,
             unrecorded,
@@ -230,14 +226,9 @@ def backward_of(
     def register(formula: F) -> F:
         for model in _registered():
             if model.formula is forward and model.direction == FPROP:
-                op(
-                    *model.names,
-                    direction=BPROP,
-                    flops=flops,
-                    bytes=bytes,
-                    family=model.family,
-                    batch=model.batch,
-                )(formula)
+                op(*model.names, direction=BPROP, flops=flops, bytes=bytes, family=model.family)(
+                    formula
+                )
         return formula
 
     return register

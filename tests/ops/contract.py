@@ -25,6 +25,32 @@ FOREIGN: list[tuple[Value, ...]] = [
     (-1, (-1, -5), i64(3), -2),
 ]
 KEYWORDS: list[dict[str, Value]] = [{}, {"dim": 99}, {"input": f32(4, 4)}]
+_BATCHED: dict[tuple[str, ...], str] = {
+    ("input",): (
+        "linear prelu glu normalize conv2d conv_transpose2d convolution aten::cudnn_convolution "
+        "aten::mkldnn_convolution aten::_slow_conv2d_forward aten::cudnn_convolution_relu "
+        "aten::cudnn_convolution_transpose aten::slow_conv_transpose2d "
+        "torch.nn.functional.embedding torch.nn.functional.unfold torch.nn.functional.fold "
+        "layer_norm group_norm instance_norm aten::instance_norm rms_norm max_pool2d avg_pool2d "
+        "adaptive_avg_pool2d interpolate pad softmax aten::softmax aten::_softmax dropout"
+    ),
+    ("input", "grid"): "grid_sample",
+    ("input", "mask"): "aten::native_dropout_backward",
+    ("input", "grad_output"): (
+        "aten::convolution_backward aten::cudnn_convolution_backward aten::_slow_conv2d_backward"
+    ),
+    ("grad_output", "output"): "aten::_softmax_backward_data",
+    ("grad_output", "input", "mean", "rstd"): "aten::native_layer_norm_backward",
+    ("query", "key", "value"): (
+        "scaled_dot_product_attention _scaled_dot_product_attention_math "
+        "aten::_scaled_dot_product_flash_attention "
+        "aten::_scaled_dot_product_flash_attention_for_cpu "
+        "aten::_scaled_dot_product_efficient_attention "
+        "aten::_scaled_dot_product_fused_attention_overrideable flex_attention"
+    ),
+}
+BATCHED = {name: arguments for arguments, names in _BATCHED.items() for name in names.split()}
+"""By op, the tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
 
 
 def contract_of(module: str) -> Callable[[OpModel], None]:
@@ -52,8 +78,8 @@ def broken_clauses(model: OpModel) -> Iterator[str]:
         return
     yield from _example(model, model.example)
     yield from _foreign(model)
-    if model.batch:
-        yield from _batches(model, model.example)
+    if batched := next((BATCHED[name] for name in model.names if name in BATCHED), None):
+        yield from _batches(model, model.example, batched)
 
 
 def _example(model: OpModel, example: Call) -> Iterator[str]:
@@ -98,10 +124,11 @@ def _sound(found: Cost) -> bool:
     )
 
 
-def _batches(model: OpModel, example: Call) -> Iterator[str]:
+def _batches(model: OpModel, example: Call, batched: tuple[str, ...]) -> Iterator[str]:
     """Twice the batch is twice the FLOPs; each further sample adds the same bytes."""
     one, two, three = (
-        ops.cost(_with_batch(example, model, factor), model.direction) for factor in (1, 2, 3)
+        ops.cost(_with_batch(example, model, batched, factor), model.direction)
+        for factor in (1, 2, 3)
     )
     flops = [one.flops, two.flops, three.flops]
     sizes = [one.bytes, two.bytes, three.bytes]
@@ -113,12 +140,12 @@ def _batches(model: OpModel, example: Call) -> Iterator[str]:
         yield f"has bytes that grow evenly with the batch, not {sizes}"
 
 
-def _with_batch(call: Call, model: OpModel, factor: int) -> Call:
-    """Multiply the first dimension of the arguments that the formula names."""
+def _with_batch(call: Call, model: OpModel, batched: tuple[str, ...], factor: int) -> Call:
+    """Multiply the first dimension of these arguments."""
     names = [part.split()[-1] for part in model.signatures[0].split(",")]
 
     def grown(name: str, value: Value) -> Value:
-        if name not in model.batch or not isinstance(value, Tensor):
+        if name not in batched or not isinstance(value, Tensor):
             return value
         return replace(value, shape=(value.shape[0] * factor, *value.shape[1:]))
 

@@ -29,7 +29,7 @@ BREAKS: dict[str, Callable[[OpModel], OpModel]] = {
     ),
     "is found for the op of the example": lambda model: replace(model, names=("relu",)),
     "in proportion to the batch": lambda model: replace(
-        model, example=Call("torch", "relu"), batch=("input",)
+        model, names=("linear",), example=Call("torch", "relu")
     ),
 }
 

@@ -90,7 +90,6 @@ def added(work: Work, a: Args, name: str) -> Work:
     "linear",
     signature="Tensor input, Tensor weight, Tensor? bias",
     example=Example((_X, _W), flops=240, bytes=158, kwargs={"bias": _BIAS}, mod=NN),
-    batch=("input",),
 )
 def linear(a: Args) -> Work:
     """Input times the transposed weight: M features out, N rows, K features in."""

@@ -24,7 +24,6 @@ _SIMILARITY = {
     "prelu",
     signature="Tensor input, Tensor weight",
     example=Example((_X, f16(6)), flops=48, bytes=108, mod=NN),
-    batch=("input",),
 )
 def prelu(a: Args) -> Work:
     """Negative elements are scaled by their channel's weight."""
@@ -41,12 +40,7 @@ def prelu_backward(a: Args) -> Work:
 
 
 # half of 24 times the other's sigmoid: 12 * 21; 24 read, 12 written of 2 bytes
-@op(
-    "glu",
-    signature="Tensor input, int dim",
-    example=Example((_X,), flops=252, bytes=72, mod=NN),
-    batch=("input",),
-)
+@op("glu", signature="Tensor input, int dim", example=Example((_X,), flops=252, bytes=72, mod=NN))
 def glu(a: Args) -> Work:
     """One half times the sigmoid of the other."""
     x = a.tensor("input")
@@ -75,7 +69,6 @@ def glu_backward(a: Args) -> Work:
     "normalize",
     signature="Tensor input, float p, int dim",
     example=Example((_X,), flops=156, bytes=96, mod=NN),
-    batch=("input",),
 )
 def normalize(a: Args) -> Work:
     """Each row divided by its norm."""

@@ -181,32 +181,27 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
         f"{_QKV}, Tensor? attn_mask, float dropout_p, bool is_causal, float scale, bool enable_gqa"
     ),
     example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod=NN),
-    batch=("query", "key", "value"),
 )
 @op(
     *("aten::_scaled_dot_product_flash_attention",),
     signature=f"{_QKV}, float dropout_p, bool is_causal",
     # causal, so half of the scores
     example=Example((_Q, _Q, _Q, 0.0, True), flops=16384, bytes=8192),
-    batch=("query", "key", "value"),
 )
 @op(
     "aten::_scaled_dot_product_flash_attention_for_cpu",
     signature=f"{_QKV}, float dropout_p, bool is_causal, Tensor? attn_mask",
     example=Example((_Q, _Q, _Q, 0.0, False), flops=32768, bytes=8192),
-    batch=("query", "key", "value"),
 )
 @op(
     *("aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention"),
     signature=f"{_QKV}, Tensor? attn_mask, bool compute_lse, float dropout_p, bool is_causal",
     example=Example((_Q, _Q, _Q, None, False, 0.0, False), flops=32768, bytes=8192),
-    batch=("query", "key", "value"),
 )
 @op(
     "aten::_scaled_dot_product_fused_attention_overrideable",
     signature=f"{_QKV}, Tensor? attn_mask, float dropout_p, bool is_causal",
     example=Example((_Q, _Q, _Q, None, 0.0, False), flops=32768, bytes=8192),
-    batch=("query", "key", "value"),
 )
 def attention(a: Args) -> Work:
     """Softmax of queries times keys, times values: [batch, heads, sequence, head]."""
@@ -219,19 +214,12 @@ _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
 
 
 # five products of 16384: 81920; go, q, k, v, out read, dq, dk, dv written: 8 of 1024 elements of 2
-@op(
-    "scaled_dot_product_attention",
-    direction=BPROP,
-    flops=81920,
-    bytes=16384,
-    batch=("query", "key", "value"),
-)
+@op("scaled_dot_product_attention", direction=BPROP, flops=81920, bytes=16384)
 @op(
     "_scaled_dot_product_attention_math",
     direction=BPROP,
     # four products: the scores were kept
     example=Example((_Q, _Q, _Q), flops=65536, bytes=16384),
-    batch=("query", "key", "value"),
 )
 @op(
     "aten::_scaled_dot_product_flash_attention",
@@ -239,14 +227,12 @@ _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
     # causal, so half of the scores
     flops=40960,
     bytes=16384,
-    batch=("query", "key", "value"),
 )
 @op(
     *("aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention"),
     direction=BPROP,
     flops=81920,
     bytes=16384,
-    batch=("query", "key", "value"),
 )
 @op(
     *("aten::_scaled_dot_product_flash_attention_backward",),
@@ -292,7 +278,6 @@ def attention_backward(a: Args) -> Work:
     signature=f"{_QKV}, any score_mod, any block_mask",
     # without a mask as above
     example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.attention.flex_attention"),
-    batch=("query", "key", "value"),
 )
 def flex(a: Args) -> Work:
     """Attention with a user's score function; how much a block mask leaves out is not recorded."""

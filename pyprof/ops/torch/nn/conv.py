@@ -141,7 +141,6 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
         "int groups"
     ),
     example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992, mod=NN),
-    batch=("input",),
 )
 # in 2,4,8,8, filter 4,6,3,3: 2 * 216 * 2 * 64 = 55296; out (8-1)*1 + 2 + 1 = 10: 2*6*10*10 = 1200;
 # 512 + 216 + 1200 = 1928 elements of 2 bytes = 3856
@@ -152,7 +151,6 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
         "int[] output_padding, int groups, int[] dilation"
     ),
     example=Example((_X, f16(4, 6, 3, 3)), flops=55296, bytes=3856, mod=NN),
-    batch=("input",),
 )
 @op(
     *("convolution", "_convolution", "convolution_overrideable"),
@@ -167,7 +165,6 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
         bytes=2992,
         mod="aten",
     ),
-    batch=("input",),
 )
 def conv(a: Args) -> Work:
     """A sum over C/g R S products for each of N K P Q outputs; of a transposed one, of inputs."""
@@ -183,13 +180,12 @@ def geometry_of(a: Args) -> Geometry:
 
 
 # dgrad and wgrad: 2 * 55296; go 768 + w 216 + gx 512, go 768 + x 512 + gw 216 = 2992 * 2 bytes
-@op(*("conv1d", "conv2d", "conv3d"), direction=BPROP, flops=110592, bytes=5984, batch=("input",))
+@op(*("conv1d", "conv2d", "conv3d"), direction=BPROP, flops=110592, bytes=5984)
 @op(
     *("convolution", "_convolution", "convolution_overrideable"),
     direction=BPROP,
     flops=110592,
     bytes=5984,
-    batch=("input",),
 )
 # 2 * 55296; go 1200 + w 216 + gx 512, go 1200 + x 512 + gw 216 = 3856 * 2 bytes
 @op(
@@ -197,7 +193,6 @@ def geometry_of(a: Args) -> Geometry:
     direction=BPROP,
     flops=110592,
     bytes=7712,
-    batch=("input",),
 )
 def conv_backward(a: Args) -> Work:
     """Input's, filter's and bias's gradients; the filter's alone if one kernel was launched."""
@@ -222,7 +217,6 @@ def conv_backward(a: Args) -> Work:
         flops=110592,
         bytes=7532,
     ),
-    batch=("grad_output", "input"),
 )
 def convolution_backward(a: Args) -> Work:
     """The gradients that the mask asks for; if that is unknown, the bias's if its size is recorded.
@@ -262,7 +256,6 @@ def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
         "Tensor input, Tensor weight, int[] padding, int[] stride, int[] dilation, int groups"
     ),
     example=Example((_X, _W, (1, 1), (1, 1), (1, 1), 1, False, False), flops=55296, bytes=2992),
-    batch=("input",),
 )
 @op(
     *("aten::mkldnn_convolution", "aten::miopen_convolution", "aten::miopen_depthwise_convolution"),
@@ -271,7 +264,6 @@ def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
         "int groups"
     ),
     example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992),
-    batch=("input",),
 )
 @op(
     *("aten::_slow_conv2d_forward", "aten::conv_depthwise3d", "aten::_conv_depthwise2d"),
@@ -282,7 +274,6 @@ def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
         "int[] dilation"
     ),
     example=Example((_X, _W, (3, 3), None, (1, 1), (1, 1)), flops=55296, bytes=2992),
-    batch=("input",),
 )
 @op(
     "aten::cudnn_convolution_relu",
@@ -291,7 +282,6 @@ def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
         "int groups"
     ),
     example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992),
-    batch=("input",),
 )
 # a convolution; its 2992 bytes, and z of the result's 768 elements of 2
 @op(
@@ -314,7 +304,6 @@ def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
     example=Example(
         (_X, f16(4, 6, 3, 3), (0, 0), (0, 0), (1, 1), (1, 1), 1), flops=55296, bytes=3856
     ),
-    batch=("input",),
 )
 @op(
     *("aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d"),
@@ -325,7 +314,6 @@ def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
     example=Example(
         (_X, f16(4, 6, 3, 3), (3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1)), flops=55296, bytes=3856
     ),
-    batch=("input",),
 )
 def vendor_conv(a: Args) -> Work:
     """A convolution as one library's entry point is called; what else it adds is not counted."""
@@ -340,7 +328,6 @@ def vendor_conv(a: Args) -> Work:
         "int[] dilation, int groups, any benchmark, any deterministic, any tf32, any output_mask"
     ),
     example=Example((_X, f16(2, 6, 8, 8), _W, (1, 1), (1, 1), (1, 1), 1), flops=110592, bytes=5984),
-    batch=("input", "grad_output"),
 )
 def conv_both(a: Args) -> Work:
     """Both gradients, as torch before 1.11 called cuDNN; the two below are called inside it."""
@@ -404,7 +391,6 @@ def conv_wgrad(a: Args) -> Work:
         flops=110592,
         bytes=7532,
     ),
-    batch=("grad_output", "input"),
 )
 def slow_conv_backward(a: Args) -> Work:
     """The CPU's plain form, neither dilated nor transposed."""

@@ -33,7 +33,6 @@ _OPTIONS = "Tensor? per_sample_weights, bool include_last_offset"
         "bool scale_grad_by_freq, bool sparse"
     ),
     example=Example((_IDS, _TABLE), flops=0, bytes=800),
-    batch=("input",),
 )
 @op(
     "embedding",

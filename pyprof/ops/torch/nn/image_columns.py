@@ -47,7 +47,6 @@ def _image(a: Args) -> tuple[Tensor, Tensor]:
     *("torch.nn.functional.unfold", "aten::im2col"),
     signature=f"Tensor input, {_WINDOW}",
     example=Example((_IMAGE, 2), flops=0, bytes=624),
-    batch=("input",),
 )
 def unfold(a: Args) -> Work:
     """Every window is copied."""
@@ -68,7 +67,6 @@ def unfold_backward(a: Args) -> Work:
     signature=f"Tensor input, int[] output_size, {_WINDOW}",
     # as unfold's backward
     example=Example((_COLUMNS, (4, 4), 2), flops=216, bytes=624),
-    batch=("input",),
 )
 def fold(a: Args) -> Work:
     """Windows are added up where they overlap."""

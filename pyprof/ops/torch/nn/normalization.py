@@ -154,7 +154,6 @@ def rows(a: Args, x: Tensor) -> int:
     *("layer_norm", "native_layer_norm"),
     signature="Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
     example=Example((_ROWS, (8,), _SCALE, _SCALE, 1e-5), flops=384, bytes=272, mod=NN),
-    batch=("input",),
 )
 def layernorm(a: Args) -> Work:
     """Each row is normalised by its own mean and deviation, which are kept for the backward."""
@@ -174,7 +173,6 @@ def layernorm(a: Args) -> Work:
     example=Example(
         (_ROWS, _ROWS, (8,), *(f32(2, 3, 1),) * 2, _SCALE, _SCALE), flops=480, bytes=384
     ),
-    batch=("grad_output", "input", "mean", "rstd"),
 )
 def layernorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
@@ -193,7 +191,6 @@ _GROUP = "Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps"
     "group_norm",
     signature=_GROUP,
     example=Example((_IMAGE, 2, _CHANNELS, _CHANNELS), flops=576, bytes=352, mod=NN),
-    batch=("input",),
 )
 @op(
     "aten::native_group_norm",
@@ -211,7 +208,7 @@ def groupnorm(a: Args) -> Work:
 
 
 # 72 * 10; 3 * 72 of 2 bytes = 432; saved 2 * 4, scale 4, two gradients 8, of 4 bytes = 80
-@op("group_norm", direction=BPROP, flops=720, bytes=512, batch=("input",))
+@op("group_norm", direction=BPROP, flops=720, bytes=512)
 @op(
     "aten::native_group_norm_backward",
     signature=(
@@ -237,7 +234,6 @@ def groupnorm_backward(a: Args) -> Work:
         "bool use_input_stats"
     ),
     example=Example((_IMAGE,), flops=432, bytes=352, mod=NN),
-    batch=("input",),
 )
 @op(
     "aten::instance_norm",
@@ -246,7 +242,6 @@ def groupnorm_backward(a: Args) -> Work:
         "bool use_input_stats"
     ),
     example=Example((_IMAGE, None, None, None, None, True), flops=432, bytes=352),
-    batch=("input",),
 )
 def instancenorm(a: Args) -> Work:
     """Each channel of each sample has its own statistics."""
@@ -255,7 +250,7 @@ def instancenorm(a: Args) -> Work:
 
 
 # 72 * 10; 3 * 72 of 2 bytes, 2 * 8 statistics of 4 bytes
-@op("instance_norm", direction=BPROP, flops=720, bytes=496, batch=("input",))
+@op("instance_norm", direction=BPROP, flops=720, bytes=496)
 def instancenorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")
@@ -272,7 +267,6 @@ _RMS = "Tensor input, int[] normalized_shape, Tensor? weight, float eps"
     *("rms_norm", "_fused_rms_norm"),
     signature=_RMS,
     example=Example((_ROWS, (8,), _SCALE), flops=192, bytes=232, mod=NN),
-    batch=("input",),
 )
 def rmsnorm(a: Args) -> Work:
     """As layer norm without a mean and without a shift."""

@@ -72,7 +72,6 @@ _MAX_NAMES = tuple(
         op="max_pool2d_with_indices",
         mod="aten",
     ),
-    batch=("input",),
 )
 # 96 windows of 4; 384 read, 96 written of 2 bytes
 @op(
@@ -82,7 +81,6 @@ _MAX_NAMES = tuple(
         "bool count_include_pad, int divisor_override"
     ),
     example=Example((_X, 2), flops=384, bytes=960, mod=NN),
-    batch=("input",),
 )
 def pool(a: Args) -> Work:
     """Every window is compared or added up."""
@@ -98,7 +96,7 @@ def _to_maxima(go: Tensor, x: Tensor) -> Work:
 
 
 # 96 gradients go to the maxima; 96 of 2 bytes and indices of 8 read, 384 of 2 written
-@op(*_MAX_NAMES, direction=BPROP, flops=96, bytes=1728, batch=("input",))
+@op(*_MAX_NAMES, direction=BPROP, flops=96, bytes=1728)
 @op(
     *("aten::adaptive_max_pool2d_backward", "aten::adaptive_max_pool3d_backward"),
     *("aten::fractional_max_pool2d_backward", "aten::fractional_max_pool3d_backward"),
@@ -121,13 +119,7 @@ def max_pool_backward(a: Args) -> Work:
 
 
 # 96 windows of 4 get their share; 96 read, 384 written of 2 bytes
-@op(
-    *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
-    direction=BPROP,
-    flops=384,
-    bytes=960,
-    batch=("input",),
-)
+@op(*("avg_pool1d", "avg_pool2d", "avg_pool3d"), direction=BPROP, flops=384, bytes=960)
 @op(
     *("aten::avg_pool2d_backward", "aten::avg_pool3d_backward"),
     signature="Tensor grad_output, Tensor input, int[] kernel_size",
@@ -182,7 +174,6 @@ _ADAPTIVE = tuple(
     *_ADAPTIVE,
     signature="Tensor input, any output_size, bool return_indices",
     example=Example((_X, 1), flops=384, bytes=780, op="adaptive_avg_pool2d", mod=NN),
-    batch=("input",),
 )
 def adaptive_pool(a: Args) -> Work:
     """Windows as large as the sizes ask for."""

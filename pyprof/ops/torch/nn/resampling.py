@@ -53,7 +53,6 @@ def _scaled(x: Tensor, size: Value, scale: Value) -> tuple[int, ...]:
     *("interpolate", "upsample", "upsample_nearest", "upsample_bilinear"),
     signature="Tensor input, any size, any scale_factor, str mode, bool align_corners",
     example=Example((_X, None, 2.0, "bilinear", False), flops=2688, bytes=960, mod=NN),
-    batch=("input",),
 )
 def interpolate(a: Args) -> Work:
     """A weighted sum of neighbours for each output."""
@@ -185,7 +184,6 @@ def _taps(a: Args, rank: int) -> int | None:
     *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler"),
     signature="Tensor input, Tensor grid, any mode",
     example=Example((_X, _GRID), flops=2688, bytes=1472, mod=NN),
-    batch=("input", "grid"),
 )
 def grid_sample(a: Args) -> Work:
     """Each output is a weighted sum of the neighbours of a position of the grid."""
@@ -206,7 +204,6 @@ def grid_sample(a: Args) -> Work:
     direction=BPROP,
     flops=6144,
     bytes=2176,
-    batch=("input", "grid"),
 )
 @op(
     *("aten::grid_sampler_2d_backward", "aten::grid_sampler_3d_backward"),
@@ -261,7 +258,6 @@ def _padded(a: Args, x: Tensor) -> Tensor:
     *("pad", "constant_pad_nd", *_PADS),
     signature="Tensor input, int[] pad, str mode, Number value",
     example=Example((_X, (1, 1, 1, 1)), flops=0, bytes=624, op="pad", mod=NN),
-    batch=("input",),
 )
 def pad(a: Args) -> Work:
     """The input is copied into a larger tensor."""

@@ -32,20 +32,17 @@ def _out(x: Tensor, a: Args) -> Tensor:
     *_NAMES,
     signature="Tensor input, int dim, int stacklevel, dtype dtype",
     example=Example((_X,), flops=144, bytes=24, kwargs={"dim": -1}, op="softmax", mod=NN),
-    batch=("input",),
 )
 @op(
     *("aten::log_softmax", "aten::softmax"),
     signature="Tensor input, int dim, dtype dtype",
     example=Example((_X, -1, None), flops=144, bytes=24),
-    batch=("input",),
 )
 # half_to_float: 6 read of 2 bytes, 6 written of 4
 @op(
     *("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax"),
     signature="Tensor input, int dim, bool half_to_float",
     example=Example((_X, -1, True), flops=144, bytes=36),
-    batch=("input",),
 )
 # 6 * 24; 6 read, 6 written of 2 bytes and the mask's 6
 @op(
@@ -61,20 +58,18 @@ def softmax(a: Args) -> Work:
 
 
 # 6 * 4; go 6 + y 6 + gradient 6 = 18 elements of 2 bytes
-@op(*_NAMES, direction=BPROP, flops=24, bytes=36, batch=("input",))
+@op(*_NAMES, direction=BPROP, flops=24, bytes=36)
 @op(
     *("aten::_softmax", "aten::_log_softmax", "aten::softmax", "aten::log_softmax"),
     direction=BPROP,
     signature="Tensor input, int dim, bool half_to_float",
     example=Example((_X, -1, False), flops=24, bytes=36),
-    batch=("input",),
 )
 # As above: 6 * 23 for log-softmax, 18 elements of 2 bytes
 @op(
     *("aten::_log_softmax_backward_data", "aten::_softmax_backward_data"),
     signature="Tensor grad_output, Tensor output, int dim, dtype input_dtype",
     example=Example((_X, _X, -1, 5), flops=138, bytes=36),
-    batch=("grad_output", "output"),
 )
 # 6 * 4; go 6, y 6 read, 6 written of 2 bytes and the mask's 6
 @op(

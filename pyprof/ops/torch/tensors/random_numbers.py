@@ -156,7 +156,6 @@ def randperm(a: Args) -> Work:
     *("dropout", "alpha_dropout", "native_dropout", "_fused_dropout"),
     signature="Tensor input, float p, bool training, bool inplace",
     example=Example((_X, 0.2, True, False), flops=18, bytes=30, mod=NN),
-    batch=("input",),
 )
 def dropout(a: Args) -> Work:
     """In evaluation nothing is done, nor if nothing is to be dropped."""
@@ -174,7 +173,6 @@ def dropout(a: Args) -> Work:
     *("aten::native_dropout_backward", "aten::_masked_scale"),
     signature="Tensor input, Mask mask, float scale",
     example=Example((_X, b8(2, 3), 1.25), flops=12, bytes=30),
-    batch=("input", "mask"),
 )
 def dropout_backward(a: Args) -> Work:
     """The incoming gradient where the mask let through, scaled."""
