@@ -137,14 +137,7 @@ def _size(tensors: tuple[Tensor, ...]) -> int | None:
     *_spelled("all_reduce", "allreduce_", "allreduce", "all_reduce_coalesced", "AllReduce"),
     *_spelled("all_reduce", "all_reduce_coalesced", mods=(FUNCTIONAL,)),
     signature="Tensor[] tensors, any op, any group",
-    example=Example(
-        (_X,),
-        flops=0,
-        bytes=192,
-        kwargs={"world_size": 4},
-        op="all_reduce",
-        mod="torch.distributed",
-    ),
+    example=Example((_X,), flops=0, bytes=192, kwargs={"world_size": 4}),
 )
 def all_reduce(a: Args) -> Work:
     """Every rank ends with the sum of all."""
@@ -158,7 +151,7 @@ def all_reduce(a: Args) -> Work:
     *_spelled("recv_", "reduce", "reduce_", "Reduce"),
     *_spelled("broadcast", mods=(FUNCTIONAL,)),
     signature="Tensor[] tensors, any peer, any group",
-    example=Example((_X, 0), flops=0, bytes=96, op="broadcast", mod="torch.distributed"),
+    example=Example((_X, 0), flops=0, bytes=96),
 )
 def one_way(a: Args) -> Work:
     """A rank either sends or receives; in a reduction most send."""
@@ -172,9 +165,7 @@ def one_way(a: Args) -> Work:
     *_spelled("all_gather", "AllGather", "allgather_into_tensor_coalesced_", "all_gather_single"),
     *_spelled("all_gather_into_tensor_coalesced", "all_gather_single_coalesced"),
     signature=("Tensor! output, Tensor! input, any group", _NAMED, _LISTS),
-    example=Example(
-        (_ALL, _X), flops=0, bytes=480, op="all_gather_into_tensor", mod="torch.distributed"
-    ),
+    example=Example((_ALL, _X), flops=0, bytes=480),
 )
 def all_gather(a: Args) -> Work:
     """Every rank ends with the pieces of all."""
@@ -189,9 +180,7 @@ def all_gather(a: Args) -> Work:
     *_spelled("reduce_scatter", "reduce_scatter_", "ReduceScatter", "reduce_scatter_single"),
     *_spelled("reduce_scatter_tensor_coalesced", "reduce_scatter_single_coalesced"),
     signature=("Tensor! output, Tensor! input, any op, any group", _LISTS),
-    example=Example(
-        (_X, _ALL), flops=0, bytes=480, op="reduce_scatter_tensor", mod="torch.distributed"
-    ),
+    example=Example((_X, _ALL), flops=0, bytes=480),
 )
 def reduce_scatter(a: Args) -> Work:
     """Every rank ends with its piece of the sum."""
@@ -209,7 +198,7 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
     *_spelled("all_to_all_single", "alltoall_base_", "all_to_all", "alltoall_", "AllToAll"),
     *_spelled("gather", "gather_", "gather_single", "gather_into_tensor", "scatter", "scatter_"),
     signature=("Tensor! output, Tensor! input, any group", _LISTS),
-    example=Example((_X, _X), flops=0, bytes=192, op="all_to_all_single", mod="torch.distributed"),
+    example=Example((_X, _X), flops=0, bytes=192),
 )
 def all_to_all(a: Args) -> Work:
     """Every rank sends a piece to each."""
@@ -224,9 +213,7 @@ def all_to_all(a: Args) -> Work:
     *_spelled("all_gather_into_tensor_coalesced", mods=(FUNCTIONAL,)),
     *_spelled("all_gather_single_coalesced", mods=(FUNCTIONAL,)),
     signature="Tensor[] input, Value[] rest",
-    example=Example(
-        (_X, 0), flops=0, bytes=480, collective={"size": 4}, op="all_gather_single", mod=FUNCTIONAL
-    ),
+    example=Example((_X, 0), flops=0, bytes=480, collective={"size": 4}, op="all_gather_single"),
 )
 def gathered(a: Args) -> Work:
     """Every rank gets a new tensor with the pieces of all."""
@@ -244,12 +231,7 @@ def gathered(a: Args) -> Work:
     *_spelled("reduce_scatter_single_coalesced", mods=(FUNCTIONAL,)),
     signature="Tensor[] input, Value[] rest",
     example=Example(
-        (_ALL, "sum", 0),
-        flops=0,
-        bytes=480,
-        collective={"size": 4},
-        op="reduce_scatter_single",
-        mod=FUNCTIONAL,
+        (_ALL, "sum", 0), flops=0, bytes=480, collective={"size": 4}, op="reduce_scatter_single"
     ),
 )
 def scattered(a: Args) -> Work:
@@ -269,7 +251,7 @@ def _known_ranks(a: Args) -> int:
 @op(
     *_spelled("barrier", "monitored_barrier", "wait"),
     signature="any group, Value[] rest",
-    example=Example(flops=0, bytes=0, op="barrier", mod="torch.distributed"),
+    example=Example(flops=0, bytes=0),
 )
 def barrier(_: Args) -> Work:
     """Nothing is moved."""

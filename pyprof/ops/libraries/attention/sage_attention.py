@@ -45,11 +45,7 @@ _HND = 1
     *_names((*_HALF, *_NARROW)),
     signature=f"{_GIVEN}, {_SAYS}",
     example=Example(
-        (_Q, _Q, _V, _OUT, _SCALES, _SCALES, 1, 0, 2, 0.25, 0),
-        flops=32768,
-        bytes=6208,
-        op="qk_int8_sv_f16_accum_f32_attn",
-        mod="sageattention",
+        (_Q, _Q, _V, _OUT, _SCALES, _SCALES, 1, 0, 2, 0.25, 0), flops=32768, bytes=6208
     ),
 )
 # and a mean of 512 bytes
@@ -72,7 +68,6 @@ _HND = 1
         (_Q, _Q, _V8, _OUT, _SCALES, _SCALES, _WIDE, 1, 0, 2, 0.25, 0),
         flops=32768,
         bytes=5696,
-        op="qk_int8_sv_f8_accum_f32_fuse_v_scale_attn",
         mod="sageattention_sm89",
     ),
 )
@@ -84,7 +79,6 @@ _HND = 1
         (_Q, _Q, _V8, _OUT, _SCALES, _SCALES, _WIDE, _WIDE, 1, 0, 2, 0.25, 1),
         flops=32768,
         bytes=6464,
-        op="qk_int8_sv_f8_accum_f32_fuse_v_scale_fuse_v_mean_attn",
         mod="sageattention_sm89",
     ),
 )

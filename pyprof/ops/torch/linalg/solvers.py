@@ -280,7 +280,7 @@ _CUBES = {
     *_CUBES,
     direction=BPROP,
     signature="Tensor input",
-    example=Example((_SQUARE,), flops=1728, bytes=864, op="cholesky", mod="torch"),
+    example=Example((_SQUARE,), flops=1728, bytes=864),
 )
 def factorisation_backward(a: Args) -> Work:
     """`_CUBES` times the cube of the side, from the result and its gradient."""

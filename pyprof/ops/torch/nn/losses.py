@@ -66,9 +66,7 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
     signature=(
         "Tensor input, Tensor target, Tensor? weight, float extra, str reduction, bool log_target"
     ),
-    example=Example(
-        (_X, _X), flops=73, bytes=98, kwargs={"reduction": "mean"}, op="mse_loss", mod=NN
-    ),
+    example=Example((_X, _X), flops=73, bytes=98, kwargs={"reduction": "mean"}, mod=NN),
 )
 @op(
     *("aten::mse_loss", "aten::smooth_l1_loss", "aten::huber_loss"),

@@ -59,7 +59,7 @@ _NAMES = ("margin_ranking_loss", "cosine_embedding_loss")
 @op(
     *_NAMES,
     signature=(f"{_PAIR}, {_OLD}", f"{_PAIR}, {_ATEN}"),
-    example=Example((_X, _X, _X), flops=121, bytes=146, op="margin_ranking_loss", mod=NN),
+    example=Example((_X, _X, _X), flops=121, bytes=146, mod=NN),
 )
 # 6 operations an element, 43 and the sum for each of 4 rows, one quotient: 144 + 176 + 1; as above
 @op(

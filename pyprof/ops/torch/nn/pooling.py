@@ -233,12 +233,12 @@ def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
         "Tensor input, Tensor indices, int[] kernel_size, int[] stride, int[] padding,"
         "int[] output_size"
     ),
-    example=Example((_SMALL, _PLACES, 2), flops=0, bytes=1728, op="max_unpool2d", mod=NN),
+    example=Example((_SMALL, _PLACES, 2), flops=0, bytes=1728, op="max_unpool2d"),
 )
 @op(
     *_ATEN,
     signature="Tensor input, Tensor indices, int[] output_size",
-    example=Example((_SMALL, _PLACES, (8, 8)), flops=0, bytes=1728, op="max_unpool2d", mod="aten"),
+    example=Example((_SMALL, _PLACES, (8, 8)), flops=0, bytes=1728),
 )
 def unpool(a: Args) -> Work:
     """Zeros, and each value in its place."""

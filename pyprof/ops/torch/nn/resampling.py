@@ -91,17 +91,13 @@ _UPSAMPLE_BACKWARD = "Tensor grad_output, any output_size, any input_size"
     *(f"aten::{name}" for name in _MODES if "nearest" in name),
     signature="Tensor input, any size, any scale_factor",
     # 96 read, 384 written of 2 bytes
-    example=Example(
-        (_X, (8, 8), 2.0, 2.0), flops=0, bytes=960, op="upsample_nearest2d", mod="aten"
-    ),
+    example=Example((_X, (8, 8), 2.0, 2.0), flops=0, bytes=960, op="upsample_nearest2d"),
 )
 @op(
     *(f"aten::{name}" for name in _MODES if "nearest" not in name),
     signature=_UPSAMPLE,
     # as above
-    example=Example(
-        (_X, (8, 8), False, 2.0, 2.0), flops=2688, bytes=960, op="upsample_bilinear2d", mod="aten"
-    ),
+    example=Example((_X, (8, 8), False, 2.0, 2.0), flops=2688, bytes=960, op="upsample_bilinear2d"),
 )
 def upsample(a: Args) -> Work:
     """Interpolation by ATen's own ops; unrecorded sizes are those of the backward's gradient."""
@@ -139,7 +135,6 @@ def antialiased(a: Args) -> Work:
         flops=3072,
         bytes=960,
         op="upsample_bilinear2d_backward",
-        mod="aten",
     ),
 )
 def upsample_backward(a: Args) -> Work:
@@ -257,7 +252,7 @@ def _padded(a: Args, x: Tensor) -> Tensor:
 @op(
     *("pad", "constant_pad_nd", *_PADS),
     signature="Tensor input, int[] pad, str mode, Number value",
-    example=Example((_X, (1, 1, 1, 1)), flops=0, bytes=624, op="pad", mod=NN),
+    example=Example((_X, (1, 1, 1, 1)), flops=0, bytes=624, mod=NN),
 )
 def pad(a: Args) -> Work:
     """The input is copied into a larger tensor."""
@@ -272,11 +267,7 @@ def pad(a: Args) -> Work:
     signature="Tensor grad_output, Tensor input",
     # each incoming gradient is added at its place; 216 read, 96 written of 2 bytes
     example=Example(
-        (f16(2, 3, 6, 6), _X, (1, 1, 1, 1)),
-        flops=216,
-        bytes=624,
-        op="reflection_pad2d_backward",
-        mod="aten",
+        (f16(2, 3, 6, 6), _X, (1, 1, 1, 1)), flops=216, bytes=624, op="reflection_pad2d_backward"
     ),
 )
 def pad_backward(a: Args) -> Work:

@@ -31,7 +31,7 @@ def _out(x: Tensor, a: Args) -> Tensor:
 @op(
     *_NAMES,
     signature="Tensor input, int dim, int stacklevel, dtype dtype",
-    example=Example((_X,), flops=144, bytes=24, kwargs={"dim": -1}, op="softmax", mod=NN),
+    example=Example((_X,), flops=144, bytes=24, kwargs={"dim": -1}, mod=NN),
 )
 @op(
     *("aten::log_softmax", "aten::softmax"),

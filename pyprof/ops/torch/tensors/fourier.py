@@ -86,7 +86,7 @@ _MANY = tuple(f"{name}{rank}" for name in _KINDS for rank in "2n")
 @op(
     *_MANY,
     signature="Tensor input, int[] s, int[] dim, any norm",
-    example=Example((_ROWS,), flops=800, bytes=512, op="fft2", mod="torch.fft"),
+    example=Example((_ROWS,), flops=800, bytes=512, mod="torch.fft"),
 )
 def fourier(a: Args) -> Work:
     """Cut or padded to the requested sizes, then transformed."""

@@ -46,12 +46,7 @@ _SCALED = ("_foreach_add", "_foreach_sub")
     *(f"_foreach_{name}" for name in RULES),
     signature="Value[] lists",
     example=Example(
-        (_PARTS, _PARTS),
-        flops=60,
-        bytes=360,
-        kwargs={"alpha": 0.5},
-        op="_foreach_add_",
-        mod="torch",
+        (_PARTS, _PARTS), flops=60, bytes=360, kwargs={"alpha": 0.5}, op="_foreach_add_"
     ),
 )
 def foreach(a: Args) -> Work:
@@ -74,7 +69,7 @@ _REDUCED = {"_foreach_powsum": (2, 0), "_foreach_max": (1, 0)}
 @op(
     *("_foreach_norm", *_REDUCED),
     signature="Tensor[] lists, Number ord",
-    example=Example((_PARTS, 2), flops=100, bytes=128, op="_foreach_norm", mod="torch"),
+    example=Example((_PARTS, 2), flops=100, bytes=128),
 )
 def foreach_norm(a: Args) -> Work:
     """A number for each tensor."""
@@ -264,13 +259,7 @@ _MULTI = {
 @op(
     *(f"amp_C.{name}" for name in _MULTI),
     signature="Value[] operands",
-    example=Example(
-        (65536, i32(1), (_PARTS, _PARTS, _PARTS, _PARTS)),
-        flops=960,
-        bytes=840,
-        op="multi_tensor_adam",
-        mod="amp_C",
-    ),
+    example=Example((65536, i32(1), (_PARTS, _PARTS, _PARTS, _PARTS)), flops=960, bytes=840),
 )
 def apex_multi_tensor(a: Args) -> Work:
     """Lists of equal length after the chunk size and the overflow flag."""

@@ -220,11 +220,7 @@ def _bounds(operands: Operands) -> int:
 
 
 # add by rows: 2 * 3 elements, one operation each; x 6 + row 3 + result 6 = 15 elements of 2 bytes
-@op(
-    *RULES,
-    signature="Value[] operands",
-    example=Example((_X, _ROW), flops=6, bytes=30, op="add", mod="torch"),
-)
+@op(*RULES, signature="Value[] operands", example=Example((_X, _ROW), flops=6, bytes=30, op="add"))
 def pointwise(a: Args) -> Work:
     """The rule's operations for each element of the result."""
     op_operands = operands(a)
@@ -242,7 +238,7 @@ def pointwise(a: Args) -> Work:
 @op(
     *(name for name, rule in RULES.items() if rule.grads),
     direction=BPROP,
-    example=Example((_X, _ROW), flops=18, bytes=48, op="mul", mod="torch"),
+    example=Example((_X, _ROW), flops=18, bytes=48, op="mul"),
 )
 def pointwise_backward(a: Args) -> Work:
     """Every floating operand's gradient, from the incoming one and what the forward saved."""
@@ -300,7 +296,7 @@ def _saved(operands: Operands, grad: Grad) -> list[Tensor]:
 @op(
     *(f"{name}_backward" for name in BACKWARDS if name != "elu"),
     signature="Tensor grad_output, Tensor input",
-    example=Example((_X, _X, 0), flops=6, bytes=36, op="threshold_backward", mod="aten"),
+    example=Example((_X, _X, 0), flops=6, bytes=36, mod="aten"),
 )
 def activation_backward(a: Args) -> Work:
     """The incoming gradient times the derivative at what was saved."""

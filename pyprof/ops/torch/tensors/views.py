@@ -48,7 +48,7 @@ _ALLOCATIONS = (
     *f"{_SHAPES} {_METADATA} {_ALLOCATIONS}".split(),
     signature="any anything, Value[] rest",
     work=False,
-    example=Example((_X, 24), flops=0, bytes=0, op="view", mod="Tensor"),
+    example=Example((_X, 24), flops=0, bytes=0, mod="Tensor"),
 )
 def view(_: Args) -> Work:
     """Nothing: another view of the same memory, or memory that is not yet written."""
