@@ -136,7 +136,8 @@ def _cost(
         nothing = not call.args and not call.kwargs
         reason = "shapes not recorded" if nothing else str(unknown)
         return Cost(None, None, _shapes(call), reason)
-    params = dict(work.params) or _shapes(call)
+    stated = {name: value for name, value in work.params.items() if value is not None}
+    params = stated or _shapes(call)
     if work.flops is not None and work.flops < 0:
         raise ValueError("negative FLOPs")
     try:

@@ -29,6 +29,7 @@ class Work:
     reads: tuple[Tensor, ...] = ()
     writes: tuple[Tensor, ...] = ()
     params: Mapping[str, object] = field(default_factory=dict)
+    """What the numbers follow from; None is not shown."""
     extra_bytes: int | None = 0
     """Traffic besides the call's tensors; None if unknown."""
     why: str = ""

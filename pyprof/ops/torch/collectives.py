@@ -104,17 +104,18 @@ def _flat(a: Args, name: str) -> tuple[Tensor, ...]:
     return a.tensors(name)
 
 
-def _params(a: Args, size: int | None, ranks: int | None, kind: str) -> dict[str, object]:
-    params: dict[str, object] = {}
-    if size is not None:
-        params["algo_bytes"] = size
-    if ranks is None:
-        ranks = _ranks(a)
-    if ranks is not None and ranks > 0:
-        params["ranks"] = ranks
-        if size is not None:
-            params["bus_bytes"] = bus_bytes(kind, size, ranks)
-    return params
+def _params(
+    a: Args, tensors: tuple[Tensor, ...], kind: str, ranks: int | None = None
+) -> dict[str, object]:
+    """Return what the report shows; the tensors are those whose bytes the algorithm moves."""
+    ranks = _ranks(a) if ranks is None else ranks
+    ranks = ranks if ranks is not None and ranks > 0 else None
+    try:
+        size = sum(map(tensor_bytes, tensors))
+    except Unknown:
+        return {"ranks": ranks}
+    bus = None if ranks is None else bus_bytes(kind, size, ranks)
+    return {"algo_bytes": size, "ranks": ranks, "bus_bytes": bus}
 
 
 def _ranks(a: Args) -> int | None:
@@ -123,13 +124,6 @@ def _ranks(a: Args) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return None
-
-
-def _size(tensors: tuple[Tensor, ...]) -> int | None:
-    try:
-        return sum(map(tensor_bytes, tensors))
-    except Unknown:
-        return None
 
 
 # 24 read and 24 written of 4 bytes
@@ -142,7 +136,7 @@ def _size(tensors: tuple[Tensor, ...]) -> int | None:
 def all_reduce(a: Args) -> Work:
     """Every rank ends with the sum of all."""
     tensors = _flat(a, "tensors")
-    return Work(0, tensors, tensors, _params(a, _size(tensors), None, ALL_REDUCE))
+    return Work(0, tensors, tensors, _params(a, tensors, ALL_REDUCE))
 
 
 # 24 read or 24 written of 4 bytes: each rank does one of the two
@@ -156,7 +150,7 @@ def all_reduce(a: Args) -> Work:
 def one_way(a: Args) -> Work:
     """A rank either sends or receives; in a reduction most send."""
     tensors = _flat(a, "tensors")
-    return Work(0, tensors, (), _params(a, _size(tensors), None, ONE_WAY))
+    return Work(0, tensors, (), _params(a, tensors, ONE_WAY))
 
 
 # 24 read, four times as many written of 4 bytes
@@ -170,8 +164,7 @@ def one_way(a: Args) -> Work:
 def all_gather(a: Args) -> Work:
     """Every rank ends with the pieces of all."""
     out, pieces = _flat(a, "output"), _flat(a, "input")
-    ranks = _ratio(out, pieces)
-    return Work(0, pieces, out, _params(a, _size(out), ranks, ALL_GATHER))
+    return Work(0, pieces, out, _params(a, out, ALL_GATHER, _ratio(out, pieces)))
 
 
 # 96 read, a quarter written of 4 bytes
@@ -185,7 +178,7 @@ def all_gather(a: Args) -> Work:
 def reduce_scatter(a: Args) -> Work:
     """Every rank ends with its piece of the sum."""
     out, inputs = _flat(a, "output"), _flat(a, "input")
-    return Work(0, inputs, out, _params(a, _size(inputs), _ratio(inputs, out), REDUCE_SCATTER))
+    return Work(0, inputs, out, _params(a, inputs, REDUCE_SCATTER, _ratio(inputs, out)))
 
 
 def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
@@ -203,7 +196,7 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
 def all_to_all(a: Args) -> Work:
     """Every rank sends a piece to each."""
     out, inputs = _flat(a, "output"), _flat(a, "input")
-    return Work(0, inputs, out, _params(a, _size(inputs), None, ALL_TO_ALL))
+    return Work(0, inputs, out, _params(a, inputs, ALL_TO_ALL))
 
 
 # 24 read, four times as many written of 4 bytes
@@ -219,7 +212,7 @@ def gathered(a: Args) -> Work:
     """Every rank gets a new tensor with the pieces of all."""
     pieces, ranks = _flat(a, "input"), _known_ranks(a)
     out = tuple(like(tensor, (ranks * tensor.numel,)) for tensor in pieces)
-    return Work(0, pieces, out, _params(a, _size(out), ranks, ALL_GATHER))
+    return Work(0, pieces, out, _params(a, out, ALL_GATHER, ranks))
 
 
 # 96 read, a quarter written of 4 bytes
@@ -238,7 +231,7 @@ def scattered(a: Args) -> Work:
     """Every rank gets a new tensor with its piece of the sum."""
     inputs, ranks = _flat(a, "input"), _known_ranks(a)
     out = tuple(like(tensor, (tensor.numel // ranks,)) for tensor in inputs)
-    return Work(0, inputs, out, _params(a, _size(inputs), ranks, REDUCE_SCATTER))
+    return Work(0, inputs, out, _params(a, inputs, REDUCE_SCATTER, ranks))
 
 
 def _known_ranks(a: Args) -> int:

@@ -39,8 +39,7 @@ def by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str 
     out = fresh((batch.queries, heads, value_width), q.dtype)
     cached = fresh((seen.keys, key_heads, width + value_width), kept)
     params: dict[str, object] = {"H": heads, "Hk": key_heads, "D": width, "Dv": value_width}
-    params |= {"Nq": batch.queries, "Nk": batch.keys} | ({"type": q.dtype} if q.dtype else {})
-    params |= {"window": window} if window is not None else {}
+    params |= {"Nq": batch.queries, "Nk": batch.keys, "type": q.dtype, "window": window}
     flops = heads * seen.twice_scores * (width + value_width)
     given = fresh((batch.queries, heads, width), q.dtype)
     via = _EQUAL if equal else _WINDOWED if window is not None else FULL

@@ -107,8 +107,7 @@ def moe_forward(a: Args) -> Work:
         min(experts, tokens * chosen) * _GATED * hidden * inner // ranks, kind, x.dtype
     )
     params: dict[str, object] = {"T": tokens, "E": experts, "k": chosen, "H": hidden, "I": inner}
-    if x.dtype:
-        params["type"] = x.dtype
+    params["type"] = x.dtype
     padded = f" (recorded {x.shape[-1]}: padded)" if x.shape[-1] != hidden else ""
     via = f"widths of config.json: hidden {hidden}{padded}, inside an expert {inner}"
     if ranks > 1:
@@ -206,7 +205,7 @@ def _experts(
     narrow = x.dtype is not None and (x.dtype.startswith("float8") or "int8" in x.dtype)
     result = out or fresh(x.shape, "bfloat16" if narrow else x.dtype)
     params: dict[str, object] = {"T": tokens, "E": experts, "k": choices // max(1, tokens)}
-    params |= {"H": hidden, "I": inner} | ({"type": x.dtype} if x.dtype else {})
+    params |= {"H": hidden, "I": inner, "type": x.dtype}
     return Work(flops, reads + weights, (result,), params, stages=(rows, inner))
 
 

@@ -57,8 +57,7 @@ def grouped(a: Args) -> Work:
     rows, n = size(out, 0), size(out, -1)
     k = size(x, -1) * numbers_per_element(x)
     weights = (chosen_weights(w, rows), chosen_weights(a.tensor("scale_b"), rows))
-    params: dict[str, object] = {"M": rows, "N": n, "K": k, "E": size(w, 0)}
-    params |= {"type": x.dtype} if x.dtype else {}
+    params = {"M": rows, "N": n, "K": k, "E": size(w, 0), "type": x.dtype}
     return Work(2 * rows * n * k, (x, a.tensor("scale_a"), *weights), (out,), params)
 
 
@@ -257,8 +256,7 @@ def by_sizes(a: Args) -> Work:
     require(not a.flag("first", default=False) and has_rank(x, 2) and has_rank(w, 3))  # rows
     k, n = (w.shape[2], w.shape[1]) if transposed else w.shape[1:]
     require(k == x.shape[1])
-    params: dict[str, object] = {"M": x.shape[0], "N": n, "K": k, "E": w.shape[0]}
-    params |= {"type": x.dtype} if x.dtype else {}
+    params = {"M": x.shape[0], "N": n, "K": k, "E": w.shape[0], "type": x.dtype}
     return Work(2 * x.shape[0] * n * k, (x, w), (like(x, (x.shape[0], n)),), params)
 
 

@@ -45,11 +45,7 @@ def multiply_adds(dtype: str | None) -> int:
 def product(first: Tensor, second: Tensor, out: Tensor, m: int, n: int, k: int) -> Work:
     """Return the work of [.., M, K] times [.., K, N]; the batch follows from the size of `out`."""
     batch = out.numel // (m * n) if m * n else 0
-    params: dict[str, object] = {"M": m, "N": n, "K": k}
-    if batch > 1:
-        params["B"] = batch
-    if first.dtype:
-        params["type"] = first.dtype
+    params = {"M": m, "N": n, "K": k, "B": batch if batch > 1 else None, "type": first.dtype}
     flops = multiply_adds(first.dtype) * batch * m * n * k
     return Work(flops, (first, second), (out,), params)
 

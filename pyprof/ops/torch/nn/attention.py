@@ -36,10 +36,8 @@ class Heads:
         """Return what the report shows."""
         shown: dict[str, object] = {"B": self.batch, "H": self.heads, "Sq": self.queries}
         shown |= {"Sk": self.keys, "D": self.width, "Dv": self.value_width}
-        shown["causal"] = int(band.right == 0)
-        if band.left is not None or band.right:
-            shown["window"] = (band.left, band.right)
-        return shown | ({"type": q.dtype} if q.dtype else {})
+        window = (band.left, band.right) if band.left is not None or band.right else None
+        return shown | {"causal": int(band.right == 0), "window": window, "type": q.dtype}
 
 
 @dataclass(frozen=True, slots=True)

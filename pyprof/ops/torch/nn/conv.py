@@ -114,8 +114,7 @@ def _params(a: Args, x: Tensor, w: Tensor, out: Tensor, groups: int) -> dict[str
     for name in ("padding", "stride", "dilation"):
         if isinstance(value := a.values.get(name), (int, str, tuple)):
             params[name] = value
-    params["g"] = groups
-    return params | ({"type": x.dtype} if x.dtype else {})
+    return params | {"g": groups, "type": x.dtype}
 
 
 def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
