@@ -33,21 +33,12 @@ def wide(dtype: str | None) -> str | None:
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
-def norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
+def _forward(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
     """Return the forward work for x in `groups` groups with a mean and a deviation each."""
     affine = a.present("weight", "bias")
     each = _STATISTICS * statistics + _NORMALISE + len(affine)
     saved = (fresh((groups,), wide(x.dtype)),) * (2 * statistics)
     return Work(each * x.numel, (x, *affine), (like(x), *saved))
-
-
-def norm_backward(a: Args, x: Tensor, groups: int) -> Work:
-    """Return the work of the gradients of x, scale and shift; that is as large as the scale."""
-    saved = (fresh((groups,), wide(x.dtype)),) * 2
-    weight = a.present("weight")
-    bias = a.present("bias") if "bias" in a.values else weight
-    written = asked(a, (x,), weight, bias)
-    return Work(_BACKWARD * x.numel, (a.gradient(x), x, *saved, *weight), written)
 
 
 def asked(a: Args, *owners: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -98,11 +89,80 @@ def batchnorm(a: Args) -> Work:
     elif a.op in ("_native_batch_norm_legit_no_training", "_batch_norm_no_update"):
         training = False
     running = a.present("running_mean", "running_var")
-    work = norm(a, x, size(x, 1), statistics=training)
+    work = _forward(a, x, size(x, 1), statistics=training)
     updated = running if training else ()
     return Work(work.flops, (*work.reads, *running), (*work.writes, *updated))
 
 
+# --- layer, group and instance norm -------------------------------------------------------------
+def rows(a: Args, x: Tensor) -> int:
+    """Count the groups that are normalised, from the normalised shape or the scale's."""
+    shape = a.values.get("normalized_shape")
+    weight = a.optional("weight")
+    if isinstance(shape, int):
+        row = shape
+    elif isinstance(shape, tuple):
+        row = math.prod(item for item in shape if isinstance(item, int))
+    else:
+        row = weight.numel if weight is not None else size(x, -1)
+    return x.numel // row if row > 0 else 0
+
+
+def _groups(a: Args, x: Tensor) -> int:
+    """Count what has a mean and a deviation of its own: a channel in batch norm."""
+    if "layer_norm" in a.op:
+        return rows(a, x)
+    if "group_norm" in a.op:
+        return size(x, 0) * a.integer("num_groups", 1)
+    return math.prod(x.shape[:2]) if "instance_norm" in a.op else size(x, 1)
+
+
+# 48 elements * 8; 48 + 48, scale 8 and shift 8 of 2 bytes = 224; mean and deviation of 6 rows of
+# 4 bytes = 48
+@op(
+    *("layer_norm", "native_layer_norm"),
+    signature="Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
+    example=Example((_ROWS, (8,), _SCALE, _SCALE, 1e-5), flops=384, bytes=272, mod=NN),
+)
+# 72 * 8; 144 of 2 bytes = 288; scale and shift 8, statistics of 2 * 2 groups 8, of 4 bytes = 64
+@op(
+    "group_norm",
+    signature="Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps",
+    example=Example((_IMAGE, 2, _CHANNELS, _CHANNELS), flops=576, bytes=352, mod=NN),
+)
+@op(
+    "aten::native_group_norm",
+    signature=(
+        "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int num_groups,"
+        "float eps"
+    ),
+    # as group_norm
+    example=Example((_IMAGE, _CHANNELS, _CHANNELS, 2, 4, 9, 2, 1e-5), flops=576, bytes=352),
+)
+# 72 * 6; 144 of 2 bytes, 2 * 4 * 2 statistics of 4 bytes
+@op(
+    "instance_norm",
+    signature=(
+        "Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias,"
+        "bool use_input_stats"
+    ),
+    example=Example((_IMAGE,), flops=432, bytes=352, mod=NN),
+)
+@op(
+    "aten::instance_norm",
+    signature=(
+        "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var,"
+        "bool use_input_stats"
+    ),
+    example=Example((_IMAGE, None, None, None, None, True), flops=432, bytes=352),
+)
+def norm(a: Args) -> Work:
+    """Each row, group of channels or channel of a sample is normalised by its own statistics."""
+    x = a.tensor("input")
+    return _forward(a, x, _groups(a, x))
+
+
+# --- the backward of all of them ----------------------------------------------------------------
 # 72 * 10; go 72 + x 72 read, 72 written of 2 bytes = 432; saved 2 * 4, scale 4 read, scale's and
 # shift's gradients 2 * 4 written, of 4 bytes = 80
 @op("torch.nn.functional.batch_norm", direction=BPROP, flops=720, bytes=512)
@@ -128,41 +188,8 @@ def batchnorm(a: Args) -> Work:
     signature="Tensor input, Tensor grad_output, Tensor? weight",
     example=Example((_IMAGE, _IMAGE, _CHANNELS), flops=720, bytes=512),
 )
-def batchnorm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    return norm_backward(a, x, size(x, 1))
-
-
-# --- layer norm ---------------------------------------------------------------------------------
-def rows(a: Args, x: Tensor) -> int:
-    """Count the groups that are normalised, from the normalised shape or the scale's."""
-    shape = a.values.get("normalized_shape")
-    weight = a.optional("weight")
-    if isinstance(shape, int):
-        row = shape
-    elif isinstance(shape, tuple):
-        row = math.prod(item for item in shape if isinstance(item, int))
-    else:
-        row = weight.numel if weight is not None else size(x, -1)
-    return x.numel // row if row > 0 else 0
-
-
-# 48 elements * 8; 48 + 48, scale 8 and shift 8 of 2 bytes = 224; mean and deviation of 6 rows of
-# 4 bytes = 48
-@op(
-    *("layer_norm", "native_layer_norm"),
-    signature="Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
-    example=Example((_ROWS, (8,), _SCALE, _SCALE, 1e-5), flops=384, bytes=272, mod=NN),
-)
-def layernorm(a: Args) -> Work:
-    """Each row is normalised by its own mean and deviation, which are kept for the backward."""
-    x = a.tensor("input")
-    return norm(a, x, rows(a, x))
-
-
 # 48 * 10; go 48 + x 48 + scale 8 read, 48 + 8 + 8 written of 2 bytes = 336; saved 2 * 6 of 4 = 48
-@backward_of(layernorm, flops=480, bytes=384)
+@op(*("layer_norm", "native_layer_norm"), direction=BPROP, flops=480, bytes=384)
 @op(
     "aten::native_layer_norm_backward",
     signature=(
@@ -174,39 +201,6 @@ def layernorm(a: Args) -> Work:
         (_ROWS, _ROWS, (8,), *(f32(2, 3, 1),) * 2, _SCALE, _SCALE), flops=480, bytes=384
     ),
 )
-def layernorm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    return norm_backward(a, x, rows(a, x))
-
-
-_RMS_FORWARD, _RMS_BACKWARD = 3, 7
-
-# --- group and instance norm --------------------------------------------------------------------
-_GROUP = "Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps"
-
-
-# 72 * 8; 144 of 2 bytes = 288; scale and shift 8, statistics of 2 * 2 groups 8, of 4 bytes = 64
-@op(
-    "group_norm",
-    signature=_GROUP,
-    example=Example((_IMAGE, 2, _CHANNELS, _CHANNELS), flops=576, bytes=352, mod=NN),
-)
-@op(
-    "aten::native_group_norm",
-    signature=(
-        "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int num_groups,"
-        "float eps"
-    ),
-    # as group_norm
-    example=Example((_IMAGE, _CHANNELS, _CHANNELS, 2, 4, 9, 2, 1e-5), flops=576, bytes=352),
-)
-def groupnorm(a: Args) -> Work:
-    """Each group of channels of each sample has its own statistics."""
-    x = a.tensor("input")
-    return norm(a, x, size(x, 0) * a.integer("num_groups", 1))
-
-
 # 72 * 10; 3 * 72 of 2 bytes = 432; saved 2 * 4, scale 4, two gradients 8, of 4 bytes = 80
 @op("group_norm", direction=BPROP, flops=720, bytes=512)
 @op(
@@ -220,44 +214,20 @@ def groupnorm(a: Args) -> Work:
         (_IMAGE, _IMAGE, *(f32(2, 2),) * 2, _CHANNELS, 2, 4, 9, 2), flops=720, bytes=512
     ),
 )
-def groupnorm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    return norm_backward(a, x, size(x, 0) * a.integer("num_groups", 1))
-
-
-# 72 * 6; 144 of 2 bytes, 2 * 4 * 2 statistics of 4 bytes
-@op(
-    "instance_norm",
-    signature=(
-        "Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias,"
-        "bool use_input_stats"
-    ),
-    example=Example((_IMAGE,), flops=432, bytes=352, mod=NN),
-)
-@op(
-    "aten::instance_norm",
-    signature=(
-        "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var,"
-        "bool use_input_stats"
-    ),
-    example=Example((_IMAGE, None, None, None, None, True), flops=432, bytes=352),
-)
-def instancenorm(a: Args) -> Work:
-    """Each channel of each sample has its own statistics."""
-    x = a.tensor("input")
-    return norm(a, x, math.prod(x.shape[:2]))
-
-
 # 72 * 10; 3 * 72 of 2 bytes, 2 * 8 statistics of 4 bytes
 @op("instance_norm", direction=BPROP, flops=720, bytes=496)
-def instancenorm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
+def norm_backward(a: Args) -> Work:
+    """The gradients of input, scale and shift; that is as large as the scale."""
     x = a.tensor("input")
-    return norm_backward(a, x, math.prod(x.shape[:2]))
+    saved = (fresh((_groups(a, x),), wide(x.dtype)),) * 2
+    weight = a.present("weight")
+    bias = a.present("bias") if "bias" in a.values else weight
+    written = asked(a, (x,), weight, bias)
+    return Work(_BACKWARD * x.numel, (a.gradient(x), x, *saved, *weight), written)
 
 
 # --- RMS norm -----------------------------------------------------------------------------------
+_RMS_FORWARD, _RMS_BACKWARD = 3, 7
 _RMS = "Tensor input, int[] normalized_shape, Tensor? weight, float eps"
 
 
