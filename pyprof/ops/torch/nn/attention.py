@@ -10,11 +10,11 @@ once: that is what fusing is for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyprof.marker import Opaque, Tensor
 from pyprof.ops.examples import NN, Example, bf16, f32
-from pyprof.ops.registry import BPROP, backward_of, op
+from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.work import Args, Work, like, require, size
 
@@ -160,7 +160,10 @@ def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> 
     again = 0 if a.op.endswith("_math") else h.width
     each = again + 2 * (h.width + h.value_width) if backward else h.width + h.value_width
     flops = h.batch * h.heads * mask.seen(h.queries, h.keys) * each
-    return Work(flops, reads, writes, h.params(q, mask))
+    params = h.params(q, mask)
+    if a.given("block_mask"):  # flex attention's, of unknown density
+        return Work(None, reads, writes, params, no_flops="block mask not recorded")
+    return Work(flops, reads, writes, params)
 
 
 def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
@@ -201,6 +204,12 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
     signature=f"{_QKV}, Tensor? attn_mask, float dropout_p, bool is_causal",
     example=Example((_Q, _Q, _Q, None, 0.0, False), flops=32768, bytes=8192),
 )
+@op(
+    *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
+    signature=f"{_QKV}, any score_mod, any block_mask",
+    # without a mask
+    example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.attention.flex_attention"),
+)
 def attention(a: Args) -> Work:
     """Softmax of queries times keys, times values: [batch, heads, sequence, head]."""
     return fused(a, heads_at=-3, backward=False)
@@ -213,6 +222,12 @@ _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
 
 # five products of 16384: 81920; go, q, k, v, out read, dq, dk, dv written: 8 of 1024 elements of 2
 @op("scaled_dot_product_attention", direction=BPROP, flops=81920, bytes=16384)
+@op(
+    *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
+    direction=BPROP,
+    flops=81920,
+    bytes=16384,
+)
 @op(
     "_scaled_dot_product_attention_math",
     direction=BPROP,
@@ -269,27 +284,3 @@ _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
 def attention_backward(a: Args) -> Work:
     """The gradients of queries, keys and values, the scores computed again."""
     return fused(a, heads_at=-3, backward=True)
-
-
-@op(
-    *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
-    signature=f"{_QKV}, any score_mod, any block_mask",
-    # without a mask as above
-    example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.attention.flex_attention"),
-)
-def flex(a: Args) -> Work:
-    """Attention with a user's score function; how much a block mask leaves out is not recorded."""
-    return _unless_masked(a, fused(a, heads_at=-3, backward=False))
-
-
-def _unless_masked(a: Args, work: Work) -> Work:
-    if not a.given("block_mask"):
-        return work
-    return replace(work, flops=None, no_flops="block mask not recorded")
-
-
-# five products, as above
-@backward_of(flex, flops=81920, bytes=16384)
-def flex_backward(a: Args) -> Work:
-    """The gradients of queries, keys and values."""
-    return _unless_masked(a, fused(a, heads_at=-3, backward=True))

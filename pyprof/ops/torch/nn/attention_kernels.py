@@ -23,6 +23,8 @@ _FLASH = bf16(2, 8, 4, 16)
 _TOTAL = bf16(16, 4, 16)  # two sequences of 8, one after the other
 _STARTS = i32(3)
 
+_FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, f32(2, 4, 8))
+
 _QKV = "Tensor query, Tensor key, Tensor value"
 _BACKWARD = f"Tensor grad_out, {_QKV}"
 _OUT = "Tensor? out, Tensor? logsumexp"
@@ -101,14 +103,6 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
     signature=f"Tensor out, {_QKV}, {_VARLEN}, {_VARLEN_CACHE}",
     example=Example((*(_TOTAL,) * 4, _STARTS, _STARTS, 8, 8, False), flops=32768, bytes=8192),
 )
-def flash(a: Args) -> Work:
-    """The kernels' own entry points: [batch, sequence, heads, head], or packed sequences."""
-    return fused(a, heads_at=-2, backward=False, from_end="efficient" not in a.op)
-
-
-_FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, f32(2, 4, 8))
-
-
 @op(
     "aten::_flash_attention_backward",
     signature=(
@@ -150,11 +144,6 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, f32(2, 4, 8))
         (*(_TOTAL,) * 5, f32(4, 16), _STARTS, _STARTS, 8, 8, False), flops=81920, bytes=16384
     ),
 )
-def flash_backward(a: Args) -> Work:
-    """The gradients of queries, keys and values."""
-    return fused(a, heads_at=-2, backward=True, from_end="efficient" not in a.op)
-
-
 @op(
     "aten::_cudnn_attention_forward",
     signature=(
@@ -166,11 +155,6 @@ def flash_backward(a: Args) -> Work:
         (_Q, _Q, _Q, None, None, None, 8, 8, False, 0.0, False), flops=32768, bytes=8192
     ),
 )
-def cudnn(a: Args) -> Work:
-    """CuDNN's entry point keeps [batch, heads, sequence, head]."""
-    return fused(a, heads_at=-3, backward=False)
-
-
 @op(
     "aten::_cudnn_attention_backward",
     signature=(
@@ -181,9 +165,11 @@ def cudnn(a: Args) -> Work:
         (*(_Q,) * 5, f32(2, 4, 8), *(None,) * 5, 8, 8, 0.0, False), flops=81920, bytes=16384
     ),
 )
-def cudnn_backward(a: Args) -> Work:
-    """The gradients of queries, keys and values."""
-    return fused(a, heads_at=-3, backward=True)
+def kernel(a: Args) -> Work:
+    """Attention, or the gradients of queries, keys and values; cuDNN keeps heads before tokens."""
+    from_end = "efficient" not in a.op and "cudnn" not in a.op
+    heads_at = -3 if "cudnn" in a.op else -2
+    return fused(a, heads_at=heads_at, backward="grad_out" in a.values, from_end=from_end)
 
 
 # 2 * 3 * 24 elements: a bias to each, and a scale for the third that are queries: 144 + 48; 144 and
