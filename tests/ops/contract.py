@@ -28,7 +28,7 @@ KEYWORDS: list[dict[str, Value]] = [{}, {"dim": 99}, {"input": f32(4, 4)}]
 _BATCHED: dict[tuple[str, ...], str] = {
     ("input",): (
         "linear prelu glu normalize conv2d conv_transpose2d convolution aten::cudnn_convolution "
-        "aten::mkldnn_convolution aten::_slow_conv2d_forward aten::cudnn_convolution_relu "
+        "aten::mkldnn_convolution aten::_slow_conv2d_forward "
         "aten::cudnn_convolution_transpose aten::slow_conv_transpose2d "
         "torch.nn.functional.embedding torch.nn.functional.unfold torch.nn.functional.fold "
         "layer_norm group_norm instance_norm aten::instance_norm rms_norm max_pool2d avg_pool2d "

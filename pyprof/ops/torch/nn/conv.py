@@ -134,7 +134,7 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
 # Same padding: out 2,6,8,8. 2 * (6*4*3*3) * 2 * 8*8 = 55296 operations;
 # 512 + 216 + 768 = 1496 elements of 2 bytes = 2992
 @op(
-    *("conv2d", "conv1d", "conv3d"),
+    *("conv2d", "conv1d", "conv3d", "aten::cudnn_convolution_relu"),
     signature=(
         "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
         "int groups"
@@ -163,6 +163,64 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
         flops=55296,
         bytes=2992,
         mod="aten",
+    ),
+)
+# one library's entry points; what else these add is not counted
+@op(
+    "aten::cudnn_convolution",
+    signature=(
+        "Tensor input, Tensor weight, int[] padding, int[] stride, int[] dilation, int groups"
+    ),
+    example=Example((_X, _W, (1, 1), (1, 1), (1, 1), 1, False, False), flops=55296, bytes=2992),
+)
+@op(
+    *("aten::mkldnn_convolution", "aten::miopen_convolution", "aten::miopen_depthwise_convolution"),
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation,"
+        "int groups"
+    ),
+    example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992),
+)
+@op(
+    *("aten::_slow_conv2d_forward", "aten::conv_depthwise3d", "aten::_conv_depthwise2d"),
+    *("aten::slow_conv3d_forward", "aten::thnn_conv2d", "aten::slow_conv_dilated2d"),
+    *("aten::_conv_depthwise2d_forward", "aten::slow_conv3d", "aten::slow_conv_dilated3d"),
+    signature=(
+        "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
+        "int[] dilation"
+    ),
+    example=Example((_X, _W, (3, 3), None, (1, 1), (1, 1)), flops=55296, bytes=2992),
+)
+# a convolution; its 2992 bytes, and z of the result's 768 elements of 2
+@op(
+    "aten::cudnn_convolution_add_relu",
+    signature=(
+        "Tensor input, Tensor weight, Tensor z, Number alpha, Tensor? bias, int[] stride,"
+        "int[] padding, int[] dilation, int groups"
+    ),
+    example=Example(
+        (_X, _W, f16(2, 6, 8, 8), 1.0, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=4528
+    ),
+)
+@op(
+    "aten::cudnn_convolution_transpose",
+    signature=(
+        "Tensor input, Tensor weight, int[] padding, int[] output_padding, int[] stride,"
+        "int[] dilation, int groups"
+    ),
+    # as conv_transpose2d above
+    example=Example(
+        (_X, f16(4, 6, 3, 3), (0, 0), (0, 0), (1, 1), (1, 1), 1), flops=55296, bytes=3856
+    ),
+)
+@op(
+    *("aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d"),
+    signature=(
+        "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
+        "int[] output_padding, int[] dilation"
+    ),
+    example=Example(
+        (_X, f16(4, 6, 3, 3), (3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1)), flops=55296, bytes=3856
     ),
 )
 def conv(a: Args) -> Work:
@@ -235,88 +293,17 @@ def _with_transposed(a: Args) -> Args:
     out = a.output if grad is None else grad.shape
     if a.known("transposed") or out is None:
         return a
-    return a.replaced(transposed=_looks_transposed(out, a.tensor("input"), a.tensor("weight")))
-
-
-def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
+    x, w = a.tensor("input"), a.tensor("weight")
     rank = len(w.shape) - 2
     require(rank >= 1 and len(out) == len(x.shape) and len(x.shape) > rank)
     regular = out[-rank - 1] == w.shape[0]
     swapped = x.shape[-rank - 1] == w.shape[0]
     if regular and swapped and out[-1] > x.shape[-1]:
         raise Unknown("transposed not recorded")
-    return swapped and not regular
+    return a.replaced(transposed=swapped and not regular)
 
 
-# --- one library's entry points -----------------------------------------------------------------
-@op(
-    "aten::cudnn_convolution",
-    signature=(
-        "Tensor input, Tensor weight, int[] padding, int[] stride, int[] dilation, int groups"
-    ),
-    example=Example((_X, _W, (1, 1), (1, 1), (1, 1), 1, False, False), flops=55296, bytes=2992),
-)
-@op(
-    *("aten::mkldnn_convolution", "aten::miopen_convolution", "aten::miopen_depthwise_convolution"),
-    signature=(
-        "Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation,"
-        "int groups"
-    ),
-    example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992),
-)
-@op(
-    *("aten::_slow_conv2d_forward", "aten::conv_depthwise3d", "aten::_conv_depthwise2d"),
-    *("aten::slow_conv3d_forward", "aten::thnn_conv2d", "aten::slow_conv_dilated2d"),
-    *("aten::_conv_depthwise2d_forward", "aten::slow_conv3d", "aten::slow_conv_dilated3d"),
-    signature=(
-        "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
-        "int[] dilation"
-    ),
-    example=Example((_X, _W, (3, 3), None, (1, 1), (1, 1)), flops=55296, bytes=2992),
-)
-@op(
-    "aten::cudnn_convolution_relu",
-    signature=(
-        "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
-        "int groups"
-    ),
-    example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992),
-)
-# a convolution; its 2992 bytes, and z of the result's 768 elements of 2
-@op(
-    "aten::cudnn_convolution_add_relu",
-    signature=(
-        "Tensor input, Tensor weight, Tensor z, Number alpha, Tensor? bias, int[] stride,"
-        "int[] padding, int[] dilation, int groups"
-    ),
-    example=Example(
-        (_X, _W, f16(2, 6, 8, 8), 1.0, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=4528
-    ),
-)
-@op(
-    "aten::cudnn_convolution_transpose",
-    signature=(
-        "Tensor input, Tensor weight, int[] padding, int[] output_padding, int[] stride,"
-        "int[] dilation, int groups"
-    ),
-    # as conv_transpose2d above
-    example=Example(
-        (_X, f16(4, 6, 3, 3), (0, 0), (0, 0), (1, 1), (1, 1), 1), flops=55296, bytes=3856
-    ),
-)
-@op(
-    *("aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d"),
-    signature=(
-        "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
-        "int[] output_padding, int[] dilation"
-    ),
-    example=Example(
-        (_X, f16(4, 6, 3, 3), (3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1)), flops=55296, bytes=3856
-    ),
-)
-def vendor_conv(a: Args) -> Work:
-    """A convolution as one library's entry point is called; what else it adds is not counted."""
-    return conv(a)
+# --- backward passes as one library's entry points -----------------------------------------------
 
 
 # both gradients, as conv2d's backward: 2 * 55296; 2992 elements of 2 bytes
