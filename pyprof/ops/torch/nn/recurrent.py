@@ -72,14 +72,6 @@ def _backward(forward: Work) -> Work:
     return twice(replace(forward, writes=forward.writes[:1]))
 
 
-def _split(a: Args) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Return states and weights separately; old markers wrote them in one flat list."""
-    x = a.tensor("input")
-    tensors = (*a.tensors("hx"), *(a.tensors("params") if a.given("params") else ()))
-    states = tuple(t for t in tensors if len(t.shape) == len(_STATE.shape))
-    return x, states, tuple(t for t in tensors if len(t.shape) < len(_STATE.shape))
-
-
 # 10 steps: 2 * 10 * (96 + 64) = 3200, gates 108 * 10 * 4 = 4320; x 60, states 16, weights
 # 96 + 64 + 32, out 40, states 16: 324 elements of 2 bytes
 @op(
@@ -88,8 +80,11 @@ def _split(a: Args) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
     example=Example((_STEPS, (_STATE, _STATE), _WEIGHTS, True, 1), flops=7520, bytes=648),
 )
 def network(a: Args) -> Work:
-    """All layers over all steps."""
-    return _network(a, *_split(a))
+    """All layers over all steps; old markers wrote states and weights in one flat list."""
+    tensors = (*a.tensors("hx"), *(a.tensors("params") if a.given("params") else ()))
+    states = tuple(t for t in tensors if len(t.shape) == len(_STATE.shape))
+    weights = tuple(t for t in tensors if len(t.shape) < len(_STATE.shape))
+    return _network(a, a.tensor("input"), states, weights)
 
 
 # twice 7520; the 268 read above with go 40, written x 60, states 16, weights 192: 576 of 2 bytes
@@ -166,13 +161,23 @@ def vendor_rnn(a: Args) -> Work:
 _CELL = f16(2, 4)
 
 
-def _cell(a: Args) -> Work:
-    """Cost a cell; input and state tell the sizes of weights that are not among its arguments."""
-    x = a.tensor("input")
-    tensors = a.tensors("hx")
+# 2 * 2 * 16 * (6 + 4) = 640, gates 108 * 2 * 4 = 864; x 12, states 16, weights 192, states 16 of 2
+@op(
+    *("LSTMCell.forward", "GRUCell.forward", "RNNCell.forward"),
+    *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
+    signature="Tensor input, Tensor[] hx, Value[] params",
+    example=Example((f16(2, 6), _CELL, _CELL), flops=1504, bytes=472),
+)
+def cell(a: Args) -> Work:
+    """One step: the input's product, the state's product, the gates.
+
+    Input and state tell the sizes of weights that are not among the arguments.
+    """
+    x, kind = a.tensor("input"), _kind(a)
+    named = tuple(value for value in a.listed("params") if isinstance(value, Tensor))
+    tensors = (*a.tensors("hx"), *named)
     if not tensors:
         raise Unknown("hidden state not recorded")
-    kind = _kind(a)
     stacked, gate = _KINDS[kind]
     states = tensors[: 2 if kind == "lstm" else 1]
     batch, width, hidden = x.numel // max(1, size(x, -1)), size(x, -1), size(states[0], -1)
@@ -184,19 +189,6 @@ def _cell(a: Args) -> Work:
     flops = 2 * batch * rows * (width + hidden) + gate * batch * hidden
     params = {"B": batch, "X": width, "H": hidden}
     return Work(flops, (x, *states, *weights), tuple(map(like, states)), params)
-
-
-# 2 * 2 * 16 * (6 + 4) = 640, gates 108 * 2 * 4 = 864; x 12, states 16, weights 192, states 16 of 2
-@op(
-    *("LSTMCell.forward", "GRUCell.forward", "RNNCell.forward"),
-    *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
-    signature="Tensor input, Tensor[] hx, Value[] params",
-    example=Example((f16(2, 6), _CELL, _CELL), flops=1504, bytes=472),
-)
-def cell(a: Args) -> Work:
-    """One step: the input's product, the state's product, the gates."""
-    named = tuple(value for value in a.listed("params") if isinstance(value, Tensor))
-    return _cell(a.replaced(hx=(*a.tensors("hx"), *named)))
 
 
 # twice 1504; read 220 and the states' gradients 16, written x 12, states 16, weights 192 of 2 bytes

@@ -109,21 +109,17 @@ def diag_embed_backward(a: Args) -> Work:
 )
 def complex_(a: Args) -> Work:
     """Real and imaginary parts interleaved."""
-    return _interleaved(a)
+    x, imag = a.tensor("input"), a.tensor("imag")
+    shape = broadcast([x.shape, imag.shape])
+    return Work(0, (x, imag), (fresh(shape, dtypes.complex_of(x.dtype)),))
 
 
 # the same the other way: 24 of 8 bytes read, 24 written twice of 4
 @backward_of(complex_, flops=0, bytes=384)
 def complex_backward(a: Args) -> Work:
     """Real and imaginary parts of the incoming gradient."""
-    forward = _interleaved(a)
+    forward = complex_(a)
     return Work(0, forward.writes, tuple(map(like, forward.reads)))
-
-
-def _interleaved(a: Args) -> Work:
-    x, imag = a.tensor("input"), a.tensor("imag")
-    shape = broadcast([x.shape, imag.shape])
-    return Work(0, (x, imag), (fresh(shape, dtypes.complex_of(x.dtype)),))
 
 
 # 8 places of 8 bytes, 8 read of 2; the rest of the 24 copied: 24 read and written
