@@ -60,14 +60,6 @@ def columns(right: Tensor, x: Tensor) -> int:
         (_SQUARE, _RIGHT, True), flops=288, bytes=672, op="linalg_solve_triangular", mod="aten"
     ),
 )
-def triangular_solve(a: Args) -> Work:
-    """The square of the side for each right-hand side; twice for the two factors of Cholesky."""
-    x, right = a.tensor("input"), a.tensor("other")
-    n, _ = square(x)
-    each = real_operations(x) * (2 if "cholesky" in a.op else 1) * n * n
-    return Work(each * columns(right, x), (x, right), (solution(x, right),))
-
-
 # both factors: 2 * 2 * 36 * 4 = 576; 72, 12 pivots and 48 read, 48 written of 4 bytes
 @op(
     *("aten::linalg_lu_solve", "torch.linalg.lu_solve", "ldl_solve"),
@@ -81,12 +73,13 @@ def triangular_solve(a: Args) -> Work:
     signature="Tensor other, Tensor input, Tensor pivots",
     example=Example((_RIGHT, _SQUARE, _PIVOTS), flops=576, bytes=720),
 )
-def lu_solve(a: Args) -> Work:
-    """Two triangular solves."""
+def solve_factored(a: Args) -> Work:
+    """The square of the side for each right-hand side and factor: one triangle, else two."""
     x, right = a.tensor("input"), a.tensor("other")
     n, _ = square(x)
-    flops = real_operations(x) * 2 * n * n * columns(right, x)
-    return Work(flops, (x, a.tensor("pivots"), right), (solution(x, right),))
+    each = real_operations(x) * (1 if "triangular" in a.op else 2) * n * n
+    reads = (x, *a.present("pivots"), right)
+    return Work(each * columns(right, x), reads, (solution(x, right),))
 
 
 # 2 matrices: 2 * 6^3 / 3 + 2 * 36 * 4 = 432 each; 72 and 48 read, 48 written of 4 bytes
