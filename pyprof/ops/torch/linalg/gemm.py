@@ -200,7 +200,7 @@ def addmm_backward(a: Args) -> Work:
 # 4 batches summed: 2 * 3 * 4 * 6 * 5 = 720; 72 + 90 + out 20 + addend 20 = 202 * 4 = 808
 @op(
     "addbmm",
-    signature="Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
+    signature=_ADDED[0],
     example=Example((f32(4, 5), _BATCH_A, _BATCH_B), flops=720, bytes=808),
 )
 def addbmm(a: Args) -> Work:
@@ -250,11 +250,7 @@ def sparse_matmul(a: Args) -> Work:
 @op(
     *("addmm", "addmv", "torch.sparse.addmm", "_sparse_addmm"),
     direction=SPARSE,
-    signature=(
-        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
-        "float beta, Tensor input, Tensor first, Tensor second",
-    ),
+    signature=_ADDED,
     example=Example((_OUT, _COO, _DENSE), flops=100, bytes=2000, kwargs={"beta": 1}),
 )
 def sparse_addmm(a: Args) -> Work:
@@ -266,7 +262,7 @@ def sparse_addmm(a: Args) -> Work:
 @op(
     *("sparse_sampled_addmm", "sampled_addmm", "torch.sparse.sampled_addmm"),
     direction=SPARSE,
-    signature="Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
+    signature=_ADDED[0],
     example=Example((_SAMPLED, f32(40, 60), _DENSE, 1.0, 1.0), flops=1200, bytes=11696, mod="aten"),
 )
 def sampled_addmm(a: Args) -> Work:

@@ -20,6 +20,14 @@ FAMILY = "gemm"
 _TOKENS = bf16(4, 6)
 
 
+def rows_times(x: Tensor, weight: Tensor, n: int, *others: Tensor) -> Work:
+    """Return the work of all rows of `x` times a weight of N outputs; others are read with it."""
+    k = size(x, -1)
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, weight, out, x.numel // max(1, k), n, k)
+    return replace(work, reads=work.reads + others)
+
+
 # weight of 5 rows of 6 bytes: 2 * 4 * 6 * 5; 24 of 2 bytes, 30 of 1, scales 5 of 2, out 20 of 2
 @op(
     *("_weight_int8pack_mm",),
@@ -28,11 +36,8 @@ _TOKENS = bf16(4, 6)
 )
 def int8_weight_mm(a: Args) -> Work:
     """Activations times an int8 weight that lies transposed."""
-    x, w = a.tensor("input"), a.tensor("mat2")
-    n, k = size(w, 0), size(w, 1)
-    out = like(x, (*x.shape[:-1], n))
-    work = product(x, w, out, x.numel // max(1, k), n, k)
-    return replace(work, reads=(*work.reads, a.tensor("scales")))
+    w = a.tensor("mat2")
+    return rows_times(a.tensor("input"), w, size(w, 0), a.tensor("scales"))
 
 
 # 2 * 16 * 64 * 8; x 1024 of 2 bytes, 8 * 64 weights of half a byte, 2 groups of 32 * 8 * 2 scales
@@ -46,12 +51,10 @@ def int8_weight_mm(a: Args) -> Work:
 )
 def int4_weight_mm(a: Args) -> Work:
     """Activations times a packed int4 weight; its number of rows follows from the scales."""
-    x, w, scales = a.tensor("input"), a.tensor("mat2"), a.tensor("scales")
+    x, scales = a.tensor("input"), a.tensor("scales")
     n, k = size(scales, -2), size(x, -1)
-    out = like(x, (*x.shape[:-1], n))
-    work = product(x, w, out, x.numel // max(1, k), n, k)
     packed = fresh((n * k // 2,), "uint8")
-    return replace(work, reads=(x, packed, scales))
+    return rows_times(x, packed, n, scales)
 
 
 # 2 * 4 * 6 * 5 as if dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
@@ -63,11 +66,8 @@ def int4_weight_mm(a: Args) -> Work:
 )
 def sparse_linear(a: Args) -> Work:
     """A weight with two of each four numbers kept; the product counts as a dense one."""
-    x, w = a.tensor("input"), a.tensor("mat2")
-    n, k = size(w, 0), size(x, -1)
-    out = like(x, (*x.shape[:-1], n))
-    work = product(x, w, out, x.numel // max(1, k), n, k)
-    return replace(work, reads=(*work.reads, a.tensor("meta"), *a.present("bias")))
+    w = a.tensor("mat2")
+    return rows_times(a.tensor("input"), w, size(w, 0), a.tensor("meta"), *a.present("bias"))
 
 
 # the sparse one first: 2 * 5 * 4 * 6; 15, 24 and 20 of 2 bytes and the 15 places
@@ -228,9 +228,7 @@ def grouped_mm(a: Args) -> Work:
     if has_rank(first, 3) and has_rank(second, 3):
         groups = first.shape[0]
         shape = (groups, m, n)
-    elif has_rank(first, 3):
-        shape = (m, n)
-    elif len(second.shape) == _MATRIX:  # the inner dimension is divided
+    elif not has_rank(first, 3) and len(second.shape) == _MATRIX:  # the inner dimension is divided
         offs = a.present("offs")
         require(offs)
         shape = (size(offs[0], 0), m, n)
