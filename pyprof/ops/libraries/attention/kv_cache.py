@@ -33,10 +33,21 @@ _SLOTS = i64(4)
     signature="Tensor key_cache, Tensor value_cache, Tensor slots, Tensor key, Tensor value",
     example=Example((_CACHE, _CACHE, _SLOTS, _KEY, _KEY), flops=0, bytes=416),
 )
+# 4 rows of 24 and 8 read of 2 bytes, 4 of 32 written of 2, 4 places of 8
+@op(
+    *("_C_cache_ops::concat_and_cache_mla", "aiter::concat_and_cache_mla"),
+    signature="Tensor latent, Tensor turned, Tensor cache, Tensor slots",
+    example=Example((bf16(4, 24), bf16(4, 8), bf16(64, 16, 32), _SLOTS), flops=0, bytes=544),
+)
 def store(a: Args) -> Work:
-    """Copies as many keys and values as there are slots, each to its own."""
+    """Copies as many keys and values as there are slots, each to its own.
+
+    In latent attention they are compressed, beside the rotated part of the keys.
+    """
     slots = a.tensor("slots")
     pairs = (("key", "key_cache"), ("value", "value_cache"))
+    if "latent" in a.values:
+        pairs = (("latent", "cache"), ("turned", "cache"))
     given = [_rows(a.tensor(name), slots.numel) for name, _ in pairs]
     kept = (
         fresh(t.shape, a.tensor(cache).dtype) for t, (_, cache) in zip(given, pairs, strict=True)
@@ -66,20 +77,6 @@ def store_somewhere(a: Args) -> Work:
     names = ("latent", "turned") if "mla" in a.op else ("key", "value")
     given = tuple(a.tensor(name) for name in names)
     return Work(0, given, tuple(map(like, given)))
-
-
-# 4 rows of 24 and 8 read of 2 bytes, 4 of 32 written of 2, 4 places of 8
-@op(
-    *("_C_cache_ops::concat_and_cache_mla", "aiter::concat_and_cache_mla"),
-    signature="Tensor latent, Tensor turned, Tensor cache, Tensor slots",
-    example=Example((bf16(4, 24), bf16(4, 8), bf16(64, 16, 32), _SLOTS), flops=0, bytes=544),
-)
-def store_latent(a: Args) -> Work:
-    """The compressed keys and values of a token, beside the rotated part."""
-    slots = a.tensor("slots")
-    given = tuple(_rows(a.tensor(name), slots.numel) for name in ("latent", "turned"))
-    dtype = a.tensor("cache").dtype
-    return Work(0, (*given, slots), tuple(fresh(t.shape, dtype) for t in given))
 
 
 # 64 read and written of 2 bytes
