@@ -7,13 +7,12 @@ formula names its family, that of plain ops of the same meaning.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f16, f32, i32, i64
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients_of, product
+from pyprof.ops.torch.linalg.gemm_low_precision import rows_times
 from pyprof.ops.torch.nn.attention import Band, heads, packed
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice_of
 
@@ -21,6 +20,7 @@ _X, _W = bf16(4, 6), bf16(5, 6)
 _FLASH = bf16(2, 8, 4, 16)
 _TURN = 3
 """Operations per element to rotate it by an angle."""
+_SOFTMAX = 24
 _LOSS = 26
 """Log-softmax 24, and the gradient that is left in the place of the logits 2."""
 
@@ -181,11 +181,19 @@ _SCORES = f16(2, 3, 4)
     signature="Tensor input, Tensor? mask",
     example=Example((_SCORES, 0.5), flops=600, bytes=96, mod=""),
 )
-def scaled_softmax(a: Args) -> Work:
-    """Megatron's and Apex's softmax of scaled scores, masked or not."""
-    x, mask = a.tensor("input"), a.optional("mask")
-    masks = (mask,) if mask is not None and mask.shape else ()
-    return Work(25 * x.numel, (x, *masks), (like(x),))
+# not scaled: 24 * 24
+@op(
+    "LigerSoftmaxFunction",
+    family="softmax",
+    signature="Tensor input",
+    example=Example((_SCORES,), flops=576, bytes=96, mod=""),
+)
+def softmax(a: Args) -> Work:
+    """Megatron's and Apex's softmax of scaled scores, masked or not; Liger's of plain ones."""
+    x = a.tensor("input")
+    masks = tuple(mask for mask in a.present("mask") if mask.shape)
+    each = _SOFTMAX + (a.op != "LigerSoftmaxFunction")
+    return Work(each * x.numel, (x, *masks), (like(x),))
 
 
 # 48 additions of a bias, 24 * 22 of the gated activation; 48 and 12 read, 24 written of 2 bytes
@@ -197,8 +205,8 @@ def scaled_softmax(a: Args) -> Work:
 )
 def megatron_gated(a: Args) -> Work:
     """Megatron's gated activations, the bias of both halves added first."""
-    x, bias = a.tensor("input"), a.optional("bias")
-    biases = (bias,) if bias is not None and bias.shape else ()
+    x = a.tensor("input")
+    biases = tuple(bias for bias in a.present("bias") if bias.shape)
     require(all(t.shape == x.shape[-1:] for t in biases))
     out = like(x, (*x.shape[:-1], size(x, -1) // 2))
     each = 25 if "Ge" in a.op else 22
@@ -235,10 +243,7 @@ def megatron_linear(a: Args) -> Work:
     require(has_rank(w, 2) and size(x, -1) == w.shape[1])
     if not a.known("sequence") or a.flag("sequence", default=False):
         raise Unknown("how many rows all ranks have is not recorded")
-    n, k = w.shape
-    out = like(x, (*x.shape[:-1], n))
-    work = product(x, w, out, x.numel // max(1, k), n, k)
-    return replace(work, reads=work.reads + a.present("bias"))
+    return rows_times(x, w, w.shape[0], *a.present("bias"))
 
 
 # both gradients, 240 each; go 20 + w 30 + dx 24, go 20 + x 24 + dw 30 of 2 bytes
@@ -298,11 +303,8 @@ def mla_turned_queries(a: Args) -> Work:
     return Work(_TURN * turned.numel, (turned, *rows), (turned,))
 
 
-# the same, the other way round
-@backward_of(mla_turned_queries, flops=96, bytes=192)
-def mla_turned_queries_backward(a: Args) -> Work:
-    """Gradients turned back, in place."""
-    return mla_turned_queries(a)
+# gradients are turned back, in place
+backward_of(mla_turned_queries, flops=96, bytes=192)(mla_turned_queries)
 
 
 # 2 tokens: 4 of a key turned once: 8 * 3; 2 heads of 8 + 6 and 8 turned read of 2 bytes, 2 rows of
@@ -362,23 +364,18 @@ def flash_varlen(a: Args) -> Work:
     """Flash attention of sequences laid end to end; their lengths are known if all are equal."""
     q, k, v = _of_packed(a)
     longest = [value for value in a.listed("rest") if type(value) is int][:2]
-    attention = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
+    if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
+        longest = []  # parts used, or pages of a cache, whose lengths are on the GPU
+    stated = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
     out = like(q, (*q.shape[:-1], size(v, -1)))
     try:
-        _check_lengths(a)
-        lengths = packed(a.replaced(**attention), q, k, v, a.tensor("cum_q"))
+        lengths = packed(a.replaced(**stated), q, k, v, a.tensor("cum_q"))
         band = Band(right=0 if _causal(a) else None, from_end=True)
     except Unknown as unknown:
         return Work(None, (q, k, v), (out,), no_flops=str(unknown))
     seen = band.seen(lengths.queries, lengths.keys)
     flops = lengths.batch * lengths.heads * seen * (lengths.width + lengths.value_width)
     return Work(flops, (q, k, v), (out,), lengths.params(q, band))
-
-
-def _check_lengths(a: Args) -> None:
-    """Raise Unknown if integers are given on the GPU: parts used, or pages of a cache."""
-    if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
-        raise Unknown("lengths of packed sequences depend on the data")
 
 
 def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
@@ -400,16 +397,3 @@ def flash_backward(a: Args) -> Work:
     flops = None if work.flops is None else work.flops * 5 // 2
     grads = tuple(map(like, given))
     return Work(flops, (out, out, *given), grads, work.params, no_flops=work.no_flops)
-
-
-# 24 * 24; 24 read and written of 2 bytes
-@op(
-    "LigerSoftmaxFunction",
-    family="softmax",
-    signature="Tensor input",
-    example=Example((_SCORES,), flops=576, bytes=96, mod=""),
-)
-def liger_softmax(a: Args) -> Work:
-    """Liger's softmax over the last dimension."""
-    x = a.tensor("input")
-    return Work(24 * x.numel, (x,), (like(x),))
