@@ -6,7 +6,6 @@ costs speed and no longer rules out Tensor Cores; torch 1.12 turned TF32 off for
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyprof.gpu.kernel_dtypes import FIRST_TENSOR_CORES, tensor_core_takes
@@ -17,12 +16,10 @@ if TYPE_CHECKING:
 FAMILIES = frozenset({"gemm", "conv", "attention", "rnn"})
 """Op families whose arithmetic is matrix products."""
 
-ALIGNMENT: Mapping[str, int] = MappingProxyType(
-    {
-        "float16": 8, "bfloat16": 8, "float32": 4, "tf32": 4, "float64": 2,
-        "int8": 16, "uint8": 16, "float8_e4m3fn": 16, "float8_e5m2": 16,
-    }
-)  # fmt: skip
+ALIGNMENT: Mapping[str, int] = {
+    "float16": 8, "bfloat16": 8, "float32": 4, "tf32": 4, "float64": 2,
+    "int8": 16, "uint8": 16, "float8_e4m3fn": 16, "float8_e5m2": 16,
+}  # fmt: skip
 """Elements in 16 bytes. Source: NVIDIA, "Matrix Multiplication Background", Tensor Core needs."""
 
 _AMPERE = (8, 0)
@@ -96,9 +93,7 @@ def _type(family: str, dtype: str | None) -> str | None:
     )
 
 
-_SIDES: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {"conv": ("output channels", "input channels")}
-)
+_SIDES: Mapping[str, tuple[str, str]] = {"conv": ("output channels", "input channels")}
 
 
 def _odd(family: str, dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.gpu.kernel_names import by_name, split
@@ -29,22 +28,20 @@ class Types(NamedTuple):
     """The type of the sum: `float16` doubles the peak of GeForce parts, and of most CUDA cores."""
 
 
-_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "f16": "float16", "fp16": "float16", "h": "float16", "half": "float16",
-        "bf16": "bfloat16", "t": "bfloat16",
-        "f32": "float32", "fp32": "float32", "s": "float32",
-        "tf32": "tf32",
-        "f64": "float64", "d": "float64",
-        "c": "complex64", "z": "complex128",
-        "e4m3": "float8_e4m3fn", "q": "float8_e4m3fn",
-        "e5m2": "float8_e5m2", "r": "float8_e5m2",
-        "ue4m3xf4": "float4_e2m1fn", "e2m1": "float4_e2m1fn", "f4": "float4_e2m1fn",
-        "i8": "int8", "s8": "int8", "b": "int8", "int8": "int8", "u8": "uint8",
-        "i4": "int4", "s4": "int4", "u4": "int4",
-        "i32": "int32", "s32": "int32", "i": "int32",
-    }
-)  # fmt: skip
+_WORDS: Mapping[str, str] = {
+    "f16": "float16", "fp16": "float16", "h": "float16", "half": "float16",
+    "bf16": "bfloat16", "t": "bfloat16",
+    "f32": "float32", "fp32": "float32", "s": "float32",
+    "tf32": "tf32",
+    "f64": "float64", "d": "float64",
+    "c": "complex64", "z": "complex128",
+    "e4m3": "float8_e4m3fn", "q": "float8_e4m3fn",
+    "e5m2": "float8_e5m2", "r": "float8_e5m2",
+    "ue4m3xf4": "float4_e2m1fn", "e2m1": "float4_e2m1fn", "f4": "float4_e2m1fn",
+    "i8": "int8", "s8": "int8", "b": "int8", "int8": "int8", "u8": "uint8",
+    "i4": "int4", "s4": "int4", "u4": "int4",
+    "i32": "int32", "s32": "int32", "i": "int32",
+}  # fmt: skip
 """How libraries spell a type: cutlass and xmma by width, cuBLAS and nvjet by letter."""
 
 _TYPE = r"(?:bf16|tf32|f16|f32|f64|e4m3|e5m2|i8|s8|u8|i4|s4|i32)"
@@ -64,10 +61,10 @@ _CUBLAS = re.compile(
     r"(?:_(fp16|bf16|int8)(?=_))?"
 )
 _TENSILE = re.compile(r"^Cijk_[A-Za-z]+_[A-Za-z]+_(F8|B8|I8|4xi8|[BHSDCZ])([A-Z]?)([A-Z]?)")
-_TENSILE_WORDS = MappingProxyType(
-    {"F8": "float8_e4m3fn", "B8": "float8_e5m2", "I8": "int8", "4xi8": "int8", "B": "bfloat16",
-     "H": "float16", "S": "float32", "D": "float64", "C": "complex64", "Z": "complex128"}
-)  # fmt: skip
+_TENSILE_WORDS = {
+    "F8": "float8_e4m3fn", "B8": "float8_e5m2", "I8": "int8", "4xi8": "int8", "B": "bfloat16",
+    "H": "float16", "S": "float32", "D": "float64", "C": "complex64", "Z": "complex128",
+}  # fmt: skip
 _LETTERS = re.compile(
     r"(?<![a-z0-9])(bf16|f16|fp16|e4m3|e5m2|fp8|tf32|f32|int8|mxfp8|nvfp4)(?![a-z0-9])"
 )
@@ -157,10 +154,10 @@ def _trtllm(name: str) -> Types | None:
     return Types(_TRTLLM_WORDS[match[1]]) if match else None
 
 
-_TRTLLM_WORDS: Mapping[str, str] = MappingProxyType(
-    {"Fp32": "float32", "Bfloat16": "bfloat16", "Fp16": "float16", "E4m3": "float8_e4m3fn",
-     "E5m2": "float8_e5m2", "E2m1": "float4_e2m1fn"}
-)  # fmt: skip
+_TRTLLM_WORDS: Mapping[str, str] = {
+    "Fp32": "float32", "Bfloat16": "bfloat16", "Fp16": "float16", "E4m3": "float8_e4m3fn",
+    "E5m2": "float8_e5m2", "E2m1": "float4_e2m1fn",
+}  # fmt: skip
 """The widest first."""
 _TRTLLM_TYPE = "|".join(_TRTLLM_WORDS)
 _BMM = re.compile(
@@ -249,19 +246,17 @@ _FUNCTOR_TYPE = re.compile(
     r"|(?:direct_copy_kernel_cuda|copy_device_to_device)\(.{0,400}?"
     r"[{[]lambda\(([\w:]+(?: \w+)*|c10::complex<\w+>)\)"
 )
-_MOVED: Mapping[str, str] = MappingProxyType(
-    {
-        "bool": "bool", "unsigned char": "uint8", "signed char": "int8", "char": "int8",
-        "short": "int16", "int": "int32", "long": "int64", "long long": "int64",
-        "unsigned short": "uint16", "unsigned int": "uint32", "unsigned long": "uint64",
-        "Half": "float16", "__half": "float16", "half": "float16",
-        "BFloat16": "bfloat16", "__nv_bfloat16": "bfloat16", "hip_bfloat16": "bfloat16",
-        "float": "float32", "double": "float64",
-        "complex<Half>": "complex32", "complex<float>": "complex64",
-        "complex<double>": "complex128",
-        "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
-    }
-)  # fmt: skip
+_MOVED: Mapping[str, str] = {
+    "bool": "bool", "unsigned char": "uint8", "signed char": "int8", "char": "int8",
+    "short": "int16", "int": "int32", "long": "int64", "long long": "int64",
+    "unsigned short": "uint16", "unsigned int": "uint32", "unsigned long": "uint64",
+    "Half": "float16", "__half": "float16", "half": "float16",
+    "BFloat16": "bfloat16", "__nv_bfloat16": "bfloat16", "hip_bfloat16": "bfloat16",
+    "float": "float32", "double": "float64",
+    "complex<Half>": "complex32", "complex<float>": "complex64",
+    "complex<double>": "complex128",
+    "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
+}  # fmt: skip
 
 _CASTS = re.compile(r"(?:Load|Store)WithCast|float16_copy|copy_kernel")
 _FLOATS = HALF | {"float32", "float64"}
@@ -280,13 +275,11 @@ def name_types(name: str) -> Types:
 FIRST_TENSOR_CORES = (7, 0)
 """Volta's compute capability."""
 
-_TENSOR_CORES_SINCE: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {
-        "float16": FIRST_TENSOR_CORES, "int8": (7, 2), "uint8": (7, 2), "int4": (7, 5),
-        "bfloat16": (8, 0), "tf32": (8, 0), "float8_e4m3fn": (8, 9), "float8_e5m2": (8, 9),
-        "float4_e2m1fn": (10, 0),
-    }
-)  # fmt: skip
+_TENSOR_CORES_SINCE: Mapping[str, tuple[int, int]] = {
+    "float16": FIRST_TENSOR_CORES, "int8": (7, 2), "uint8": (7, 2), "int4": (7, 5),
+    "bfloat16": (8, 0), "tf32": (8, 0), "float8_e4m3fn": (8, 9), "float8_e5m2": (8, 9),
+    "float4_e2m1fn": (10, 0),
+}  # fmt: skip
 _FLOAT64_PARTS = frozenset({(8, 0), (9, 0), (10, 0)})
 """Data-centre parts; the others run float64 in a few CUDA cores."""
 
@@ -310,9 +303,7 @@ _BMM_INPUTS = re.compile(
     r"bmm_(?:Mx)?(?:Fp32|Bfloat16|Fp16|E[245]m[123])_((?:Mx)?(?:Bfloat16|Fp16|E[245]m[123]))"
     r"((?:Mx)?(?:Bfloat16|Fp16|E[245]m[123]))_"
 )
-_BMM_WEIGHTS = MappingProxyType(
-    {"MxE2m1": "mxfp4", "E2m1": "nvfp4", "MxE4m3": "mxfp8", "E4m3": "fp8", "E5m2": "fp8"}
-)
+_BMM_WEIGHTS = {"MxE2m1": "mxfp4", "E2m1": "nvfp4", "MxE4m3": "mxfp8", "E4m3": "fp8", "E5m2": "fp8"}
 """The narrowest first: if a product's inputs differ, the weights are the narrower ones."""
 
 

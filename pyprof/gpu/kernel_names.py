@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, wraps
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _CUTE_DSL = re.compile(
 A method's first argument is its object, and its own name is often `kernel`:
 `kernel_cutlass_kernel_flashinfernormkernelsrmsnormRMSNormKernel_object_at__tensorptrbf16...`."""
 _TYPE = re.compile(r"(?!true\b|false\b)[A-Za-z_]")
-_CLOSING = MappingProxyType({")": "(", "]": "[", "}": "{"})
+_CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 class Name(NamedTuple):

@@ -7,7 +7,6 @@ op's FLOPs belong to the third kernel alone. Knows no formula and no capture.
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyprof.gpu.kernel_names import by_name, split
@@ -41,32 +40,30 @@ _MOVES = frozenset({Role.COPY, Role.MEMCPY, Role.LAYOUT})
 _FILLS = frozenset({Role.FILL, Role.MEMSET})
 _PICKS = (frozenset({Role.INDEX}), frozenset({Role.REDUCE}), _MOVES)
 
-FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
-    {
-        # dgrad may be a convolution and wgrad, in the same call, a GEMM between two transforms
-        "conv": (frozenset({Role.CONV, Role.GEMM}),),
-        "gemm": (frozenset({Role.GEMM}), frozenset({Role.CONV, Role.ATTENTION})),
-        "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
-        "rnn": (frozenset({Role.GEMM, Role.RNN}),),
-        "ssm": (frozenset({Role.LINEAR_ATTENTION, Role.CONV}),),
-        # routing may be a softmax, or rows put in another order
-        "moe": (frozenset({Role.GEMM}), frozenset({Role.SOFTMAX, Role.LAYOUT})),
-        "pointwise": (_ELEMENTS,),
-        "quantization": (_ELEMENTS,),
-        "random": (_ELEMENTS,),
-        "optimizer": (_ELEMENTS,),
-        "reduction": (frozenset({Role.REDUCE, Role.OPTIMIZER}),),
-        "norm": (frozenset({Role.NORM}), frozenset({Role.REDUCE})),
-        "softmax": (frozenset({Role.SOFTMAX}), frozenset({Role.REDUCE})),
-        "loss": (frozenset({Role.LOSS, Role.SOFTMAX}),),
-        "pool": (frozenset({Role.POOL}),),
-        "index": _PICKS,
-        "embedding": _PICKS,
-        "copy": (_MOVES, _ELEMENTS),
-        "fill": (_FILLS,),
-        "comm": (frozenset({Role.COMM}), _MOVES),
-    }
-)
+FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = {
+    # dgrad may be a convolution and wgrad, in the same call, a GEMM between two transforms
+    "conv": (frozenset({Role.CONV, Role.GEMM}),),
+    "gemm": (frozenset({Role.GEMM}), frozenset({Role.CONV, Role.ATTENTION})),
+    "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
+    "rnn": (frozenset({Role.GEMM, Role.RNN}),),
+    "ssm": (frozenset({Role.LINEAR_ATTENTION, Role.CONV}),),
+    # routing may be a softmax, or rows put in another order
+    "moe": (frozenset({Role.GEMM}), frozenset({Role.SOFTMAX, Role.LAYOUT})),
+    "pointwise": (_ELEMENTS,),
+    "quantization": (_ELEMENTS,),
+    "random": (_ELEMENTS,),
+    "optimizer": (_ELEMENTS,),
+    "reduction": (frozenset({Role.REDUCE, Role.OPTIMIZER}),),
+    "norm": (frozenset({Role.NORM}), frozenset({Role.REDUCE})),
+    "softmax": (frozenset({Role.SOFTMAX}), frozenset({Role.REDUCE})),
+    "loss": (frozenset({Role.LOSS, Role.SOFTMAX}),),
+    "pool": (frozenset({Role.POOL}),),
+    "index": _PICKS,
+    "embedding": _PICKS,
+    "copy": (_MOVES, _ELEMENTS),
+    "fill": (_FILLS,),
+    "comm": (frozenset({Role.COMM}), _MOVES),
+}
 """Roles that do the arithmetic of a family of ops: the first set that a kernel of the op has.
 
 Triton kernels belong to every first set: their names do not show what they compute.

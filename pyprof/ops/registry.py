@@ -18,7 +18,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyprof import cli
@@ -34,38 +33,36 @@ if TYPE_CHECKING:
 
 OTHER = "other"
 
-FAMILIES: Mapping[str, str] = MappingProxyType(
-    {
-        "gemm": "matrix products",
-        "conv": "convolutions",
-        "attention": "attention",
-        "moe": "mixtures of experts",
-        "rnn": "recurrent layers",
-        "ssm": "state spaces",
-        "norm": "normalization",
-        "softmax": "softmax",
-        "loss": "losses",
-        "pointwise": "element-wise ops, activations",
-        "quantization": "to and from narrow numbers",
-        "reduction": "sums, means, extremes",
-        "scan": "running sums and products",
-        "pool": "pooling",
-        "resample": "interpolation, sampling of grids, padding",
-        "embedding": "embeddings and bags of them",
-        "index": "gathering, scattering, sorting",
-        "distance": "distances between vectors",
-        "fft": "Fourier transforms",
-        "linalg": "factorisations, solvers, spectra",
-        "random": "random numbers, dropout",
-        "optimizer": "optimizers, ops on lists of tensors",
-        "comm": "communication",
-        "copy": "copies, casts, joining",
-        "fill": "fills",
-        "view": "views, and the gradients of their parts",
-        "fused": "ops that a compiler fused",
-        OTHER: "unknown: every kernel that computes may do the arithmetic",
-    }
-)
+FAMILIES: Mapping[str, str] = {
+    "gemm": "matrix products",
+    "conv": "convolutions",
+    "attention": "attention",
+    "moe": "mixtures of experts",
+    "rnn": "recurrent layers",
+    "ssm": "state spaces",
+    "norm": "normalization",
+    "softmax": "softmax",
+    "loss": "losses",
+    "pointwise": "element-wise ops, activations",
+    "quantization": "to and from narrow numbers",
+    "reduction": "sums, means, extremes",
+    "scan": "running sums and products",
+    "pool": "pooling",
+    "resample": "interpolation, sampling of grids, padding",
+    "embedding": "embeddings and bags of them",
+    "index": "gathering, scattering, sorting",
+    "distance": "distances between vectors",
+    "fft": "Fourier transforms",
+    "linalg": "factorisations, solvers, spectra",
+    "random": "random numbers, dropout",
+    "optimizer": "optimizers, ops on lists of tensors",
+    "comm": "communication",
+    "copy": "copies, casts, joining",
+    "fill": "fills",
+    "view": "views, and the gradients of their parts",
+    "fused": "ops that a compiler fused",
+    OTHER: "unknown: every kernel that computes may do the arithmetic",
+}
 """Every family, and what is in it."""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.gpu.peaks.card_table import CARDS, DOUBTS, Card
@@ -29,28 +28,24 @@ _VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct", "gpu
 _WORD = re.compile(r"[a-z0-9.]+")
 _MIG = re.compile(r"\smig\b.*", re.IGNORECASE | re.DOTALL)
 
-_VECTOR = MappingProxyType(
-    {
-        "float64": "float64",
-        "complex128": "float64",
-        # 16-bit elementwise kernels, reductions and most products compute in float32
-        **dict.fromkeys(("float32", "tf32", "complex64", "float16", "bfloat16"), "float32"),
-        **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), "float32"),
-        # an upper bound: there are as many integer units, or fewer
-        **dict.fromkeys(("int8", "uint8", "int16", "int32", "int64", "bool"), "float32"),
-    }
-)
-_TENSOR = MappingProxyType(
-    {
-        "float64": "float64", "float32": "tf32", "complex64": "tf32", "tf32": "tf32",
-        "float16": "half", "bfloat16": "half", "float8_e4m3fn": "float8",
-        "float8_e5m2": "float8", "float4_e2m1fn": "float4", "int8": "int8", "uint8": "int8",
-    }
-)  # fmt: skip
-_SHORT = MappingProxyType(
-    {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
-     "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float4_e2m1fn": "fp4"}
-)  # fmt: skip
+_VECTOR = {
+    "float64": "float64",
+    "complex128": "float64",
+    # 16-bit elementwise kernels, reductions and most products compute in float32
+    **dict.fromkeys(("float32", "tf32", "complex64", "float16", "bfloat16"), "float32"),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), "float32"),
+    # an upper bound: there are as many integer units, or fewer
+    **dict.fromkeys(("int8", "uint8", "int16", "int32", "int64", "bool"), "float32"),
+}
+_TENSOR = {
+    "float64": "float64", "float32": "tf32", "complex64": "tf32", "tf32": "tf32",
+    "float16": "half", "bfloat16": "half", "float8_e4m3fn": "float8",
+    "float8_e5m2": "float8", "float4_e2m1fn": "float4", "int8": "int8", "uint8": "int8",
+}  # fmt: skip
+_SHORT = {
+    "float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float4_e2m1fn": "fp4",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,70 +13,65 @@ sum`. `half` stands for float16 and bfloat16, `float8` for both its forms, `floa
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SOURCES: Mapping[str, str] = MappingProxyType(
-    {
-        "S1": "NVIDIA datasheets as collected in gmasse/gpu-specs (its RTX 4090 column is wrong)",
-        "S2": "hmc-tech.com, T4 against V100",
-        "S3": "glennklockwood.com/garden/processors A100, H100, citing NVIDIA's PDFs",
-        "S4": "Thunder Compute's A100 guide (80 GB: PCIe 1935, SXM 2039 GB/s)",
-        "S5": "hmc-tech.com, A40, L40, RTX 4090",
-        "S6": "NVIDIA's L40 and L40S tables as copied by mullet.se",
-        "S7": "NVIDIA GA102 whitepaper, from memory; the formula agrees",
-        "S8": "spheron.network RTX 5090 (sparse, halved; halved again for float32 sums)",
-        "S9": "NVIDIA H100 datasheet as archived by hpctech.co.jp (sparse figures halved)",
-        "S10": "stas00/ml-engineering, compute/accelerator (all dense)",
-        "S11": "torchtitan's 835e12 for the H100 NVL, with NVIDIA's URL",
-        "S12": "feifeibear/LLMRoofline: GH200 4.0 and 4.9 TB/s",
-        "S13": "glennklockwood.com/garden/processors/B200 and a copy of the datasheet; they differ",
-        "S14": "arXiv 2606.06510 for float64 of the B300; the rest by ratio to the B200",
-        "S15": "AMD datasheets as in torch's _inductor/analysis/device_info.py; GPUOpen's blog",
-        "S16": "vendors' pages: 6 TB/s for the MI325X",
-        "S18": "NVIDIA on H20, H800, A800, L20 as quoted by zangshuxian.com, aiwiki.ai, topcpu.net",
-        "S19": "NVIDIA A30 datasheet; sysrqmts.com: 56 SMs, 1440 MHz, 933 GB/s; the formula agrees",
-        "S20": "NVIDIA RTX A6000 and RTX 6000 Ada datasheets, from memory; the formula agrees",
-        "S21": "NVIDIA Turing whitepaper, from memory; the formula agrees; nvidia-smi: 1770 MHz",
-        "S22": "NVIDIA RTX PRO Blackwell as on hmc-tech.com and by its FP4 TOPS (sparse,"
-        " halved); the Server Edition's rates by ratio to its 120 TFLOP/s of float32",
-        "S23": "NVIDIA RTX Blackwell whitepaper; FP4 TOPS 1801 and 1406 (sparse, halved)",
-        "S24": "NVIDIA Tesla P100 whitepaper; the formula agrees",
-        "S25": "AMD CDNA 4 whitepaper; svethardware.cz; 256 CUs at 2400 or 2200 MHz give the same",
-        "S26": "glennklockwood.com/garden/processors/B300, of the HGX board",
-        "S27": "NVIDIA's driver README: PG509-210 has the PCI id of the A100-SXM4-80GB",
-        "S28": "AMD's figures for the MI210 and MI250 as in anandtech.com/show/17326",
-        "S29": "Intel's technical overview of the Data Center GPU Max Series (ID 766085): 64 Xe"
-        " cores a stack at 1600 MHz; glennklockwood.com/garden/processors/pvc: 3276.8 GB/s",
-        "S30": "Intel on Gaudi 2 and 3 at Vision 2024, as in pcguia.pt: 432 and 1835 TFLOP/s",
-        "S31": "NVIDIA's comparison of laptop GPUs (SMs, highest boost clock, AI TOPS, memory), as"
-        " hmc-tech.com has the 4090 and 5090, neowin.net the AI TOPS of the 50s; else from memory",
-        "S17": "NVIDIA DGX Station datasheet: 500 TFLOP/s for its four; nvidia-smi: 1530, 877 MHz",
-    }
-)
+SOURCES: Mapping[str, str] = {
+    "S1": "NVIDIA datasheets as collected in gmasse/gpu-specs (its RTX 4090 column is wrong)",
+    "S2": "hmc-tech.com, T4 against V100",
+    "S3": "glennklockwood.com/garden/processors A100, H100, citing NVIDIA's PDFs",
+    "S4": "Thunder Compute's A100 guide (80 GB: PCIe 1935, SXM 2039 GB/s)",
+    "S5": "hmc-tech.com, A40, L40, RTX 4090",
+    "S6": "NVIDIA's L40 and L40S tables as copied by mullet.se",
+    "S7": "NVIDIA GA102 whitepaper, from memory; the formula agrees",
+    "S8": "spheron.network RTX 5090 (sparse, halved; halved again for float32 sums)",
+    "S9": "NVIDIA H100 datasheet as archived by hpctech.co.jp (sparse figures halved)",
+    "S10": "stas00/ml-engineering, compute/accelerator (all dense)",
+    "S11": "torchtitan's 835e12 for the H100 NVL, with NVIDIA's URL",
+    "S12": "feifeibear/LLMRoofline: GH200 4.0 and 4.9 TB/s",
+    "S13": "glennklockwood.com/garden/processors/B200 and a copy of the datasheet; they differ",
+    "S14": "arXiv 2606.06510 for float64 of the B300; the rest by ratio to the B200",
+    "S15": "AMD datasheets as in torch's _inductor/analysis/device_info.py; GPUOpen's blog",
+    "S16": "vendors' pages: 6 TB/s for the MI325X",
+    "S18": "NVIDIA on H20, H800, A800, L20 as quoted by zangshuxian.com, aiwiki.ai, topcpu.net",
+    "S19": "NVIDIA A30 datasheet; sysrqmts.com: 56 SMs, 1440 MHz, 933 GB/s; the formula agrees",
+    "S20": "NVIDIA RTX A6000 and RTX 6000 Ada datasheets, from memory; the formula agrees",
+    "S21": "NVIDIA Turing whitepaper, from memory; the formula agrees; nvidia-smi: 1770 MHz",
+    "S22": "NVIDIA RTX PRO Blackwell as on hmc-tech.com and by its FP4 TOPS (sparse,"
+    " halved); the Server Edition's rates by ratio to its 120 TFLOP/s of float32",
+    "S23": "NVIDIA RTX Blackwell whitepaper; FP4 TOPS 1801 and 1406 (sparse, halved)",
+    "S24": "NVIDIA Tesla P100 whitepaper; the formula agrees",
+    "S25": "AMD CDNA 4 whitepaper; svethardware.cz; 256 CUs at 2400 or 2200 MHz give the same",
+    "S26": "glennklockwood.com/garden/processors/B300, of the HGX board",
+    "S27": "NVIDIA's driver README: PG509-210 has the PCI id of the A100-SXM4-80GB",
+    "S28": "AMD's figures for the MI210 and MI250 as in anandtech.com/show/17326",
+    "S29": "Intel's technical overview of the Data Center GPU Max Series (ID 766085): 64 Xe"
+    " cores a stack at 1600 MHz; glennklockwood.com/garden/processors/pvc: 3276.8 GB/s",
+    "S30": "Intel on Gaudi 2 and 3 at Vision 2024, as in pcguia.pt: 432 and 1835 TFLOP/s",
+    "S31": "NVIDIA's comparison of laptop GPUs (SMs, highest boost clock, AI TOPS, memory), as"
+    " hmc-tech.com has the 4090 and 5090, neowin.net the AI TOPS of the 50s; else from memory",
+    "S17": "NVIDIA DGX Station datasheet: 500 TFLOP/s for its four; nvidia-smi: 1530, 877 MHz",
+}
 
-DOUBTS: Mapping[str, str] = MappingProxyType(
-    {
-        "U1": "T4: some pages say 300 GB/s, the driver reports 320",
-        "U2": "A10G: 70 and 125 TFLOP/s are both quoted; the lower one, by the GeForce half rate",
-        "U3": "L4: torch's own table has 3350 GB/s and 15 TFLOP/s float64, both wrong",
-        "U4": "L40: aggregators give it the L40S's 362; NVIDIA's table says 181",
-        "U5": "GeForce: half rate with float32 sums; many tables print the float16-sum figure",
-        "U6": "Blackwell GeForce and RTX PRO: quoted and measured rates disagree, float8 above all",
-        "U7": "H100 NVL: early briefs list the pair of cards, twice this",
-        "U8": "B200, GB200: NVIDIA revised its figures between 2024 and the later datasheet",
-        "U9": "B300: float64 and int8 cut by more than ten; 13 to 15 PFLOP/s of float4 are quoted,"
-        " the other rates are by ratio",
-        "U11": "laptop GPUs: at the highest clock that a maker may allow; with a smaller power"
-        " limit down to a third less. AI TOPS imply a higher clock than the one listed",
-        "U12": "Max 1550: with ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE a device is both stacks, so twice"
-        " this",
-        "U10": "H20: 44 TFLOP/s of float32 are quoted, more than 78 SMs give at 1980 MHz",
-    }
-)
+DOUBTS: Mapping[str, str] = {
+    "U1": "T4: some pages say 300 GB/s, the driver reports 320",
+    "U2": "A10G: 70 and 125 TFLOP/s are both quoted; the lower one, by the GeForce half rate",
+    "U3": "L4: torch's own table has 3350 GB/s and 15 TFLOP/s float64, both wrong",
+    "U4": "L40: aggregators give it the L40S's 362; NVIDIA's table says 181",
+    "U5": "GeForce: half rate with float32 sums; many tables print the float16-sum figure",
+    "U6": "Blackwell GeForce and RTX PRO: quoted and measured rates disagree, float8 above all",
+    "U7": "H100 NVL: early briefs list the pair of cards, twice this",
+    "U8": "B200, GB200: NVIDIA revised its figures between 2024 and the later datasheet",
+    "U9": "B300: float64 and int8 cut by more than ten; 13 to 15 PFLOP/s of float4 are quoted,"
+    " the other rates are by ratio",
+    "U11": "laptop GPUs: at the highest clock that a maker may allow; with a smaller power"
+    " limit down to a third less. AI TOPS imply a higher clock than the one listed",
+    "U12": "Max 1550: with ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE a device is both stacks, so twice"
+    " this",
+    "U10": "H20: 44 TFLOP/s of float32 are quoted, more than 78 SMs give at 1980 MHz",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ same from 8.6 on in the others, a 64th in 6.1; not known of 10.x.
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -48,42 +47,38 @@ def _ampere(tf32: int, half: int, fp8: int | None = None) -> dict[str, float]:
     return rates
 
 
-_PASCAL = MappingProxyType({"float64": 64.0, "float32": 128.0, "float16": 256.0})
+_PASCAL = {"float64": 64.0, "float32": 128.0, "float16": 256.0}
 
-FULL: Mapping[tuple[int, int], Generation] = MappingProxyType(
-    {
-        (6, 0): Generation(_PASCAL),
-        (6, 1): Generation({"float64": 8, "float32": 256, "float16": 4}),
-        (7, 0): Generation({"float64": 64, "float32": 128, "float16": 256,
-                            "float16 tensor": 1024, "int8": 512}),
-        (7, 5): Generation(_turing(1024)),
-        (8, 0): Generation({"float64": 64, "float64 tensor": 128, "float32": 128,
-                            "float16": 512, "tf32 tensor": 1024, "half tensor": 2048,
-                            "int8 tensor": 4096}),
-        (8, 6): Generation(_ampere(512, 1024)),
-        (8, 9): Generation(_ampere(512, 1024, 2048)),
-        (9, 0): Generation({"float64": 128, "float64 tensor": 256, "float32": 256,
-                            "float16": 512, "tf32 tensor": 2048, "half tensor": 4096,
-                            "float8 tensor": 8192, "int8 tensor": 8192}),
-        (10, 0): Generation({"float64": 128, "float64 tensor": 128, "float32": 256,
-                             "tf32 tensor": 4096, "half tensor": 8192, "float8 tensor": 16384,
-                             "int8 tensor": 16384, "float4 tensor": 32768}, ("U8",)),
-        (10, 3): Generation({"float64": 4, "float32": 256, "tf32 tensor": 4096,
-                             "half tensor": 8192, "float8 tensor": 16384,
-                             "float4 tensor": 49152}, ("U9",)),
-        (12, 0): Generation({**_ampere(512, 1024, 2048), "float4 tensor": 4096}, ("U6",)),
-    }
-)  # fmt: skip
+FULL: Mapping[tuple[int, int], Generation] = {
+    (6, 0): Generation(_PASCAL),
+    (6, 1): Generation({"float64": 8, "float32": 256, "float16": 4}),
+    (7, 0): Generation({"float64": 64, "float32": 128, "float16": 256,
+                        "float16 tensor": 1024, "int8": 512}),
+    (7, 5): Generation(_turing(1024)),
+    (8, 0): Generation({"float64": 64, "float64 tensor": 128, "float32": 128,
+                        "float16": 512, "tf32 tensor": 1024, "half tensor": 2048,
+                        "int8 tensor": 4096}),
+    (8, 6): Generation(_ampere(512, 1024)),
+    (8, 9): Generation(_ampere(512, 1024, 2048)),
+    (9, 0): Generation({"float64": 128, "float64 tensor": 256, "float32": 256,
+                        "float16": 512, "tf32 tensor": 2048, "half tensor": 4096,
+                        "float8 tensor": 8192, "int8 tensor": 8192}),
+    (10, 0): Generation({"float64": 128, "float64 tensor": 128, "float32": 256,
+                         "tf32 tensor": 4096, "half tensor": 8192, "float8 tensor": 16384,
+                         "int8 tensor": 16384, "float4 tensor": 32768}, ("U8",)),
+    (10, 3): Generation({"float64": 4, "float32": 256, "tf32 tensor": 4096,
+                         "half tensor": 8192, "float8 tensor": 16384,
+                         "float4 tensor": 49152}, ("U9",)),
+    (12, 0): Generation({**_ampere(512, 1024, 2048), "float4 tensor": 4096}, ("U6",)),
+}  # fmt: skip
 """Data-centre and workstation parts."""
 
-GEFORCE: Mapping[tuple[int, int], Generation] = MappingProxyType(
-    {
-        (7, 5): Generation(_turing(512), ("U5",)),
-        (8, 6): Generation(_ampere(256, 512), ("U5",)),
-        (8, 9): Generation(_ampere(256, 512, 1024), ("U5",)),
-        (12, 0): Generation({**_ampere(256, 512, 1024), "float4 tensor": 4096}, ("U5", "U6")),
-    }
-)
+GEFORCE: Mapping[tuple[int, int], Generation] = {
+    (7, 5): Generation(_turing(512), ("U5",)),
+    (8, 6): Generation(_ampere(256, 512), ("U5",)),
+    (8, 9): Generation(_ampere(256, 512, 1024), ("U5",)),
+    (12, 0): Generation({**_ampere(256, 512, 1024), "float4 tensor": 4096}, ("U5", "U6")),
+}
 """GeForce parts of generations that halve the rate for float32 sums."""
 
 

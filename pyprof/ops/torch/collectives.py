@@ -10,7 +10,6 @@ Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Tensor
@@ -28,9 +27,14 @@ ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_sca
 ALL_TO_ALL, BARRIER, SEND_RECV, ONE_WAY = "all_to_all", "barrier", "send_recv", "broadcast"
 GATHER = "gather"
 
-_FACTORS: Mapping[str, int] = MappingProxyType(
-    {ALL_REDUCE: 2, ALL_GATHER: 1, REDUCE_SCATTER: 1, ALL_TO_ALL: 1, GATHER: 1, "scatter": 1}
-)
+_FACTORS: Mapping[str, int] = {
+    ALL_REDUCE: 2,
+    ALL_GATHER: 1,
+    REDUCE_SCATTER: 1,
+    ALL_TO_ALL: 1,
+    GATHER: 1,
+    "scatter": 1,
+}
 """Factors of (n - 1) / n; the bus bytes of other collectives are their algorithm bytes."""
 
 SYNCHRONISING = frozenset({ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BARRIER})
