@@ -93,13 +93,11 @@ def _type(family: str, dtype: str | None) -> str | None:
     )
 
 
-_SIDES: Mapping[str, tuple[str, str]] = {"conv": ("output channels", "input channels")}
-
-
 def _odd(family: str, dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str:
     """Name the contiguous sides, N and K, that are no multiple of 16 bytes; M may be any."""
     if (step := ALIGNMENT.get(str(dtype))) is None:
         return ""
-    named = zip(_SIDES.get(family, ("N", "K")), sizes[1:], strict=True)
+    sides = ("output channels", "input channels") if family == "conv" else ("N", "K")
+    named = zip(sides, sizes[1:], strict=True)
     odd = ", ".join(f"{side} = {size}" for side, size in named if size and size % step)
     return odd and f"{odd} not a multiple of {step}"

@@ -184,16 +184,18 @@ def _words(name: str) -> Types | None:
         match[1], _WORDS.get(match[1])))  # fmt: skip
 
 
+def _template_types(name: str) -> list[str]:
+    """Return the floating types among the template arguments."""
+    matches = _CXX.finditer(split(name).rest)
+    return [_CXX_TYPES[match.lastindex - 1] for match in matches if match.lastindex]
+
+
 def _cxx(name: str) -> Types | None:
-    """Find the floating type among the template arguments.
+    """Take the floating type among the template arguments.
 
     A matrix kernel's first type is its input's; elsewhere it is returned only if there is just one.
     """
-    types = [
-        _CXX_TYPES[match.lastindex - 1]
-        for match in _CXX.finditer(split(name).rest)
-        if match.lastindex
-    ]
+    types = _template_types(name)
     if types and (len(set(types)) == 1 or role(name) in MATRIX_ROLES):
         return Types(types[0])
     return None
@@ -210,10 +212,7 @@ def data_type(name: str) -> str | None:
         return None
     dtype = name_types(name).dtype
     if dtype is None:
-        types = {
-            _CXX_TYPES[(match.lastindex or 1) - 1] for match in _CXX.finditer(split(name).rest)
-        }
-        narrow = types - {"float32"}
+        narrow = {*_template_types(name)} - {"float32"}
         dtype = narrow.pop() if len(narrow) == 1 and narrow <= HALF else None
     return "float32" if dtype == "tf32" else dtype if dtype in _FLOATS else None
 

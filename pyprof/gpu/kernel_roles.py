@@ -144,11 +144,6 @@ def sparse_product(name: str) -> bool | None:
     return True if _SPARSE.search(name) else None
 
 
-def arithmetic(kind: Role) -> bool:
-    """Whether a kernel of this role computes, rather than moves, sets or prepares data."""
-    return kind not in HELPERS
-
-
 def rank(kind: Role, family: str) -> int | None:
     """Place a role among those that may do the arithmetic of an op family: 0 is the likeliest.
 
@@ -161,4 +156,4 @@ def rank(kind: Role, family: str) -> int | None:
     for index, kinds in enumerate(ranks):
         if kind in kinds:
             return index
-    return len(ranks) if arithmetic(kind) else None
+    return None if kind in HELPERS else len(ranks)

@@ -193,9 +193,8 @@ def peaks(
     `peak_flops` (FLOP/s) and `peak_bandwidth` (bytes/s) override everything.
     """
     card = find_card(device.name) if device.name else None
-    rates_and_doubts = _rates(device, card, clock_mhz)
+    rates, doubts = _rates(device, card, clock_mhz)
     bandwidth = _bandwidth(device, card)
-    rates, doubts = rates_and_doubts or ({}, ())
     if measured is not None:
         rates |= {key: Rate(rate, "measured") for key, rate in measured.flops.items()}
         bandwidth = Rate(measured.bandwidth, f"{measured.device} memory, measured")
@@ -211,7 +210,7 @@ def peaks(
 _RatesAndDoubts = tuple[dict[str, Rate], tuple[str, ...]]
 
 
-def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _RatesAndDoubts | None:
+def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _RatesAndDoubts:
     full_card = card is not None and device.sm_count in (None, 0, card.sm_count)
     sliced = _sliced(device)
     hidden_slice = sliced and not device.sm_count
@@ -223,15 +222,15 @@ def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Rates
 
 def _by_formula(
     device: Device, card: Card | None, clock_mhz: float | None, *, sliced: bool
-) -> _RatesAndDoubts | None:
-    """Rates by SMs and clock; None if one of them, or the generation, is unknown."""
+) -> _RatesAndDoubts:
+    """Rates by SMs and clock; none if one of them, or the generation, is unknown."""
     cc = device.cuda_cc or (card.cc if card else None)
     sms = device.sm_count or (card.sm_count if card and not sliced else None)
     clock_hz = clock_mhz * MEGA if clock_mhz else device.clock_hz
     if not clock_hz and card and card.clock_mhz:
         clock_hz = card.clock_mhz * MEGA
     if not cc or not sms or not clock_hz or (per_clock := generation(cc, device.name)) is None:
-        return None
+        return {}, ()
     tensor_hz = clock_hz
     if card and card.tensor_clock_mhz and clock_mhz is None:
         tensor_hz = min(clock_hz, card.tensor_clock_mhz * MEGA)
@@ -251,11 +250,9 @@ def _bandwidth(device: Device, card: Card | None) -> Rate | None:
     driver_bandwidth = device.bandwidth_bytes_per_s
     if driver_bandwidth:
         full_card = card is None or driver_bandwidth > _WHOLE_CARD * card.bandwidth_gb_s * GIGA
-        return (
-            None
-            if sliced and full_card
-            else Rate(driver_bandwidth, f"{device.name or 'device'} memory, driver")
-        )
+        if sliced and full_card:
+            return None
+        return Rate(driver_bandwidth, f"{device.name or 'device'} memory, driver")
     if card is None or sliced:
         return None
     return Rate(card.bandwidth_gb_s * GIGA, f"{card.name} memory, datasheet")

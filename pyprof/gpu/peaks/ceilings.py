@@ -69,22 +69,17 @@ def load(path: Path | None = None) -> dict[str, Ceilings]:
     """
     target = path or default_path()
     try:
-        text = target.read_text(encoding="utf-8")
+        rows = json.loads(target.read_text(encoding="utf-8"))
+        return {name: _ceilings(row) for name, row in rows.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unusable(target) from error
-    try:
-        return {name: _ceilings(row) for name, row in json.loads(text).items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _unusable(target) from error
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise PyprofError(
+            f"{target}: not a file of pyprof peaks --measure; remove it and measure again"
+        ) from error
 
 
 def _ceilings(row: dict[str, Any]) -> Ceilings:
     flops = {str(key): float(rate) for key, rate in row["flops"].items()}
     shares = {str(key): float(share) for key, share in row.get("shares", {}).items()}
     return Ceilings(str(row["device"]), flops, float(row["bandwidth"]), shares)
-
-
-def _unusable(path: Path) -> PyprofError:
-    return PyprofError(f"{path}: not a file of pyprof peaks --measure; remove it and measure again")
