@@ -66,13 +66,6 @@ FAMILIES: Mapping[str, str] = {
 """Every family, and what is in it."""
 
 
-def checked(family: str) -> str:
-    """Return the family. Raises ValueError for an unknown one."""
-    if family not in FAMILIES:
-        raise ValueError(f"no family {family!r} of ops; families are {', '.join(FAMILIES)}")
-    return family
-
-
 Formula: TypeAlias = Callable[[Args], Work]
 F = TypeVar("F", bound=Formula)
 
@@ -190,7 +183,7 @@ def op(
             direction,
             forward.signatures if forward else signatures,
             formula,
-            checked(family or _family(formula, forward)),
+            _family(family, formula, forward),
             work,
             call,
             *costs,
@@ -199,7 +192,7 @@ def op(
             unrecorded,
         )
         for name in names:
-            key = (_key(name), direction)
+            key = (name.replace("::", "."), direction)
             if key in _MODELS and not replaces:
                 raise ValueError(f"op {name!r} ({direction}) has a formula already")
             _MODELS[key] = model
@@ -221,33 +214,35 @@ def backward_of(
     """
 
     def register(formula: F) -> F:
-        for model in _registered():
-            if model.formula is forward and model.direction == FPROP:
-                op(*model.names, direction=BPROP, flops=flops, bytes=bytes, family=model.family)(
-                    formula
-                )
+        own = [m for m in _registered() if m.formula is forward and m.direction == FPROP]
+        for model in own:
+            op(*model.names, direction=BPROP, flops=flops, bytes=bytes, family=model.family)(
+                formula
+            )
         return formula
 
     return register
 
 
-def _family(formula: Formula, forward: OpModel | None) -> str:
-    """Return the family that the formula's module states, else the forward op's."""
-    stated = getattr(sys.modules.get(formula.__module__), "FAMILY", None)
-    return str(stated or (forward.family if forward else OTHER))
+def _family(stated: str, formula: Formula, forward: OpModel | None) -> str:
+    """Return the stated family, else that of the formula's module, else the forward op's."""
+    of_module = getattr(sys.modules.get(formula.__module__), "FAMILY", None)
+    family = str(stated or of_module or (forward.family if forward else OTHER))
+    if family not in FAMILIES:
+        raise ValueError(f"no family {family!r} of ops; families are {', '.join(FAMILIES)}")
+    return family
 
 
 def _forward(names: tuple[str, ...]) -> OpModel:
     """Return the one forward op whose arguments describe the backward pass of these names."""
-    models = {id(model): model for name in names if (model := _MODELS.get((_key(name), FPROP)))}
+    models = {
+        id(model): model
+        for name in names
+        if (model := _MODELS.get((name.replace("::", "."), FPROP)))
+    }
     if len(models) != 1:
         raise ValueError(f"ops {', '.join(names)}: no signature, and no one forward op that has it")
     return next(iter(models.values()))
-
-
-def _key(name: str) -> str:
-    mod, _, plain = name.replace("::", ".").rpartition(".")
-    return f"{mod}.{plain}" if mod else plain
 
 
 def find(call: Call, direction: str = FPROP) -> OpModel | None:
