@@ -89,10 +89,10 @@ def fused_kernel(a: Args) -> Work:
     params = {"ops": "+".join(names)}
     several_sizes = len({stored(t) for t in tensors}) > 1
     if _nameless(a.op) and not _sized(a) and several_sizes:
-        return Work(None, tensors, (), params, extra_bytes=None, why=_untold(a))
+        return Work(None, tensors, (), params, why=_untold(a) or "unknown bytes")
     if _looks_up(a.op) and not _numbers(a) and several_sizes:
         why = "how much of its tables it reads is not recorded"
-        return Work(None, tensors, (), params, extra_bytes=None, why=why)
+        return Work(None, tensors, (), params, why=why)
     if why := _untold(a):
         return Work(None, tensors, (), params, no_flops=why)
     return Work(_each(names) * count, tensors, (), params)

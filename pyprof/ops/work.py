@@ -30,10 +30,10 @@ class Work:
     writes: tuple[Tensor, ...] = ()
     params: Mapping[str, object] = field(default_factory=dict)
     """What the numbers follow from; None is not shown."""
-    extra_bytes: int | None = 0
-    """Traffic besides the call's tensors; None if unknown."""
+    extra_bytes: int = 0
+    """Traffic besides the call's tensors."""
     why: str = ""
-    """Why `extra_bytes` is None."""
+    """Why the bytes are unknown; "" if the tensors tell them."""
     no_flops: str = ""
     """Why `flops` is None."""
     added: tuple[Tensor, ...] = ()
@@ -45,14 +45,13 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         """Return the work of doing both, one after the other."""
-        extra = (self.extra_bytes, other.extra_bytes)
         unknown = self.flops is None or other.flops is None
         return Work(
             None if unknown else (self.flops or 0) + (other.flops or 0),
             self.reads + other.reads,
             self.writes + other.writes,
             {**other.params, **self.params},
-            None if None in extra else sum(part for part in extra if part is not None),
+            self.extra_bytes + other.extra_bytes,
             self.why or other.why,
             self.no_flops or other.no_flops,
             self.added + other.added,
@@ -60,13 +59,11 @@ class Work:
         )
 
     def moved_bytes(self) -> int:
-        """Return the bytes moved. Raises Unknown if a dtype is unknown."""
-        if self.extra_bytes is None:
-            raise Unknown(self.why or "unknown bytes")
+        """Return the bytes moved. Raises Unknown if they, or a dtype, are unknown."""
+        if self.why:
+            raise Unknown(self.why)
         return self.extra_bytes + sum(map(tensor_bytes, self.reads + self.writes))
 
-
-NOTHING = Work(0)
 
 NOT_STORED = "sparse: how many elements are stored is not recorded"
 

@@ -336,7 +336,7 @@ def conv_dgrad(a: Args) -> Work:
     if size is None:
         window = math.prod(go.shape[2:]) * (go.shape[0] if go.shape else 0)
         flops = multiply_adds(go.dtype) * w.numel * window
-        return Work(flops, (go, w), extra_bytes=None, why="self_size not recorded")
+        return Work(flops, (go, w), why="self_size not recorded")
     args = a.replaced(input=like(go, size), grad_output=go, weight=w)
     return backward_work(geometry(args), dgrad=True, wgrad=False, bias=False)
 

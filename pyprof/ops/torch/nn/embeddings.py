@@ -98,7 +98,7 @@ def embedding_dense_backward(a: Args) -> Work:
         return _sparse_gradient(a, go, ids)
     flops = go.numel
     if not a.known("num_weights"):
-        return Work(flops, (ids, go), extra_bytes=None, why="num_weights not recorded")
+        return Work(flops, (ids, go), why="num_weights not recorded")
     width = go.shape[-1] if go.shape else 1
     return Work(flops, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
 
@@ -176,7 +176,7 @@ def embedding_bag_dense_backward(a: Args) -> Work:
     reads = (go, ids, a.tensor("offset2bag"), *a.present("per_sample_weights"))
     flops = (len(reads) - 2) * ids.numel * width
     if not a.known("num_weights"):
-        return Work(flops, reads, extra_bytes=None, why="num_weights not recorded")
+        return Work(flops, reads, why="num_weights not recorded")
     table = fresh((a.integer("num_weights", 0), width), go.dtype)
     return Work(flops, reads, (table,))
 

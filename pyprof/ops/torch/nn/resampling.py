@@ -159,7 +159,7 @@ def _resize_gradient(a: Args, flops: int | None) -> Work:
     go = a.tensor("grad_output")
     size = a.value("input_size") if a.known("input_size") else None
     if not isinstance(size, tuple):
-        return Work(flops, (go,), (), {}, None, "input_size not recorded")
+        return Work(flops, (go,), why="input_size not recorded")
     x = like(go, (item for item in size if isinstance(item, int)))
     return Work(flops, (go,), (x,), no_flops="" if flops is not None else _NO_ANTIALIAS)
 

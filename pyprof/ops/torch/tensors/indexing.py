@@ -203,7 +203,7 @@ def data_dependent(a: Args) -> Work:
         out = fresh(a.output, "int64" if places else a.tensor("input").dtype)
         return Work(0, a.present("input", "mask"), (out,))
     why = "result's size depends on the data"
-    return Work(0, a.present("input", "mask"), extra_bytes=None, why=why)
+    return Work(0, a.present("input", "mask"), why=why)
 
 
 # mask 24 of 1 byte; the rest 24 read at most, 24 written of 2 bytes
@@ -215,7 +215,7 @@ def data_dependent(a: Args) -> Work:
 def masked_scatter(a: Args) -> Work:
     """The mask decides how much of the source is read and, in place, how much is written."""
     reads = (a.tensor("mask"), a.tensor("input"))
-    return Work(0, reads, extra_bytes=None, why="result's size depends on the data")
+    return Work(0, reads, why="result's size depends on the data")
 
 
 _ROWS = i64(2)
@@ -274,7 +274,7 @@ def index_fill_backward(a: Args) -> Work:
     x = a.tensor("input")
     mask = a.optional("mask")
     if mask is not None:
-        return Work(0, (mask, like(x)), (like(x),), {}, None, "result's size depends on the data")
+        return Work(0, (mask, like(x)), (like(x),), why="result's size depends on the data")
     return Work(0, (a.tensor("index"), like(x)), (like(x),))
 
 

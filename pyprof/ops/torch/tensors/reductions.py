@@ -139,7 +139,7 @@ def _reduction(a: Args, operations: tuple[int, int]) -> Work:
     if left is None:
         why = "dim not recorded"
         flops = None if last else each * x.numel
-        return Work(flops, (x,), extra_bytes=None, why=why, no_flops=why if last else "")
+        return Work(flops, (x,), why=why, no_flops=why if last else "")
     out = fresh(left, result_dtype(a, x))
     also = {"aminmax": (out,), "var_mean": (like(x, left),), "std_mean": (like(x, left),)}
     return Work(each * x.numel + last * out.numel, (x,), (out, *also.get(a.op, ())))

@@ -46,7 +46,7 @@ def part_backward(a: Args) -> Work:
     go = a.tensor("grad_output")
     sizes = a.value("input_sizes") if a.known("input_sizes") else None
     if not isinstance(sizes, tuple):
-        return Work(0, (go,), (), {}, None, "input_sizes not recorded")
+        return Work(0, (go,), why="input_sizes not recorded")
     gradient = fresh((item for item in sizes if isinstance(item, int)), go.dtype)
     adds = go.numel if a.op == "unfold_backward" else 0  # windows overlap
     return Work(adds, (go,), (gradient,))

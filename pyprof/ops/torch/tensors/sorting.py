@@ -104,7 +104,7 @@ def histogram(a: Args) -> Work:
 def bincount(a: Args) -> Work:
     """One addition for each value."""
     x = a.tensor("input")
-    return Work(x.numel, (x,), extra_bytes=None, why="result's size depends on the data")
+    return Work(x.numel, (x,), why="result's size depends on the data")
 
 
 # 4 labels of 8 bytes read, 4 * 10 of 8 written
