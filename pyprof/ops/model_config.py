@@ -144,20 +144,15 @@ def _text_part(document: Mapping[str, object]) -> Mapping[str, object]:
 
 def _size(config: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
     for key in keys:
-        value = _of_all_layers(config.get(key))
+        value = config.get(key)
+        if isinstance(value, list):  # one for each layer: of use if all are equal
+            value = value[0] if value and all(item == value[0] for item in value) else None
         if value is None:
             continue
         if type(value) is not int or not 0 < value < 1 << 40:
             raise ValueError(f"{key} is not a size: {reprlib.repr(value)}")
         return value
     return None
-
-
-def _of_all_layers(value: object) -> object:
-    """Return the size of every layer if a list states one for each; None if they differ."""
-    if not isinstance(value, list):
-        return value
-    return value[0] if value and all(item == value[0] for item in value) else None
 
 
 def _weights(config: Mapping[str, object]) -> str:

@@ -203,15 +203,25 @@ def adaptive_pool_backward(a: Args) -> Work:
     return _to_maxima(go, x) if "max" in a.op else Work(flops, (go,), (like(x),))
 
 
-_SMALL = f16(2, 3, 4, 4)
-_PLACES = i64(2, 3, 4, 4)
-_IMAGE = f16(2, 3, 8, 8)
-_NAMES = tuple(f"torch.nn.functional.max_unpool{rank}d" for rank in (1, 2, 3))
-_ATEN = ("aten::max_unpool2d", "aten::max_unpool3d")
+_SMALL, _PLACES = f16(2, 3, 4, 4), i64(2, 3, 4, 4)
 
 
-def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
-    """Return input and result: (n - 1) stride - 2 padding + window, unless a size is named."""
+# 96 values of 2 bytes and indices of 8 read, 384 of 2 written
+@op(
+    *(f"torch.nn.functional.max_unpool{rank}d" for rank in (1, 2, 3)),
+    signature=(
+        "Tensor input, Tensor indices, int[] kernel_size, int[] stride, int[] padding,"
+        "int[] output_size"
+    ),
+    example=Example((_SMALL, _PLACES, 2), flops=0, bytes=1728, op="max_unpool2d"),
+)
+@op(
+    *("aten::max_unpool2d", "aten::max_unpool3d"),
+    signature="Tensor input, Tensor indices, int[] output_size",
+    example=Example((_SMALL, _PLACES, (8, 8)), flops=0, bytes=1728),
+)
+def unpool(a: Args) -> Work:
+    """Zeros, and each value in its place: (n - 1) stride - 2 padding + window, or a named size."""
     x, rank = a.tensor("input"), rank_of(a)
     require(len(x.shape) >= rank)
     asked = a.value("output_size")
@@ -223,26 +233,7 @@ def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
         padding = a.integers("padding", rank, 0)
         every = zip(x.shape[-rank:], kernel, stride, padding, strict=True)
         sizes = [(n - 1) * s - 2 * p + k for n, k, s, p in every]
-    return x, fresh((*x.shape[:-rank], *sizes), x.dtype)
-
-
-# 96 values of 2 bytes and indices of 8 read, 384 of 2 written
-@op(
-    *_NAMES,
-    signature=(
-        "Tensor input, Tensor indices, int[] kernel_size, int[] stride, int[] padding,"
-        "int[] output_size"
-    ),
-    example=Example((_SMALL, _PLACES, 2), flops=0, bytes=1728, op="max_unpool2d"),
-)
-@op(
-    *_ATEN,
-    signature="Tensor input, Tensor indices, int[] output_size",
-    example=Example((_SMALL, _PLACES, (8, 8)), flops=0, bytes=1728),
-)
-def unpool(a: Args) -> Work:
-    """Zeros, and each value in its place."""
-    x, out = _unpooled(a)
+    out = fresh((*x.shape[:-rank], *sizes), x.dtype)
     return Work(0, (x, a.tensor("indices")), (out,))
 
 
@@ -259,7 +250,7 @@ def unpool_backward(a: Args) -> Work:
 @op(
     *("aten::fractional_max_pool2d", "aten::fractional_max_pool3d"),
     signature="Tensor input, int[] kernel_size, int[] output_size, Tensor samples",
-    example=Example((_IMAGE, (2, 2), (4, 4), f16(2, 3, 2)), flops=384, bytes=1752),
+    example=Example((_X, (2, 2), (4, 4), f16(2, 3, 2)), flops=384, bytes=1752),
 )
 def fractional_max_pool(a: Args) -> Work:
     """Maxima of windows of one size at random positions."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import NOTHING, Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, fresh, like
 
 FAMILY = "view"
 
@@ -52,7 +51,7 @@ _ALLOCATIONS = (
 )
 def view(_: Args) -> Work:
     """Nothing: another view of the same memory, or memory that is not yet written."""
-    return NOTHING
+    return Work(0)
 
 
 _PURE = (
@@ -72,7 +71,7 @@ _PURE = (
 )
 def view_backward(_: Args) -> Work:
     """Nothing: the gradient is a view of the incoming one."""
-    return NOTHING
+    return Work(0)
 
 
 # pieces of 24 elements in all, put together: 24 read, 24 written of 2 bytes
@@ -110,17 +109,15 @@ def piece_backward(a: Args) -> Work:
 def expand_backward(a: Args) -> Work:
     """The repeated gradient is summed."""
     x, other = a.tensor("input"), a.optional("other")
-    shape = other.shape if other is not None else _expanded(a, x)
+    if other is not None:
+        shape = other.shape
+    else:
+        asked = a.value("size")
+        listed = asked if isinstance(asked, tuple) else ()
+        sizes = [item for item in listed if isinstance(item, int)]
+        if len(sizes) < len(x.shape):
+            raise Unknown("size not recorded")
+        old = (1,) * (len(sizes) - len(x.shape)) + x.shape
+        shape = tuple(was if size == -1 else size for was, size in zip(old, sizes, strict=True))
     out = fresh(shape, x.dtype)
     return Work(out.numel, (out,), (like(x),))
-
-
-def _expanded(a: Args, x: Tensor) -> tuple[int, ...]:
-    asked = a.value("size")
-    sizes = (
-        tuple(item for item in asked if isinstance(item, int)) if isinstance(asked, tuple) else ()
-    )
-    if len(sizes) < len(x.shape):
-        raise Unknown("size not recorded")
-    old = (1,) * (len(sizes) - len(x.shape)) + x.shape
-    return tuple(was if size == -1 else size for was, size in zip(old, sizes, strict=True))
