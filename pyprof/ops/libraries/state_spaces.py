@@ -20,7 +20,6 @@ FAMILY = "ssm"
 
 _U = bf16(2, 3, 8)
 _A, _B = f32(3, 4), bf16(2, 1, 4, 8)
-_SKIP = f32(3)
 _WEIGHT, _BIAS = bf16(3, 4), bf16(3)
 _STATE = TRANSCENDENTAL + 6
 _SILU = RULES["silu"].flops
@@ -33,7 +32,7 @@ _SILU = RULES["silu"].flops
     signature=(
         "Tensor input, Tensor delta, Tensor a, Tensor b, Tensor c, Tensor? skip, Tensor? gate"
     ),
-    example=Example((_U, _U, _A, _B, _B, _SKIP, _U, None, True), flops=6192, bytes=700),
+    example=Example((_U, _U, _A, _B, _B, f32(3), _U, None, True), flops=6192, bytes=700),
 )
 def selective_scan(a: Args) -> Work:
     """A state of each channel, decayed and added to at each token, and read out."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 FAMILY = "gemm"
 
 _X = f16(4, 6)
-_W = f16(5, 6)
 _MAT = f16(6, 5)
 _BIAS = f16(5)
 _BATCH_A = f32(3, 4, 6)
@@ -85,7 +84,7 @@ def added(work: Work, a: Args, name: str) -> Work:
 @op(
     "linear",
     signature="Tensor input, Tensor weight, Tensor? bias",
-    example=Example((_X, _W), flops=240, bytes=158, kwargs={"bias": _BIAS}, mod=NN),
+    example=Example((_X, f16(5, 6)), flops=240, bytes=158, kwargs={"bias": _BIAS}, mod=NN),
 )
 def linear(a: Args) -> Work:
     """Input times the transposed weight: M features out, N rows, K features in."""
@@ -226,7 +225,6 @@ def outer(a: Args) -> Work:
 # --- a sparse factor ----------------------------------------------------------------------------
 _COO = Tensor((40, 60), "float32", subclass="sparse_coo", nnz=10, nbytes=10 * (4 + 2 * 8))
 _DENSE = f32(60, 5)
-_OUT = f32(40, 5)
 _SAMPLED = Tensor((40, 5), "float32", subclass="sparse_csr", nnz=10, nbytes=10 * 12 + 41 * 8)
 
 
@@ -251,7 +249,7 @@ def sparse_matmul(a: Args) -> Work:
     *("addmm", "addmv", "torch.sparse.addmm", "_sparse_addmm"),
     direction=SPARSE,
     signature=_ADDED,
-    example=Example((_OUT, _COO, _DENSE), flops=100, bytes=2000, kwargs={"beta": 1}),
+    example=Example((f32(40, 5), _COO, _DENSE), flops=100, bytes=2000, kwargs={"beta": 1}),
 )
 def sparse_addmm(a: Args) -> Work:
     """The same, added to a dense matrix."""

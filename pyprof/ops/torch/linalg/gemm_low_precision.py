@@ -17,8 +17,6 @@ from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size
 
 FAMILY = "gemm"
 
-_TOKENS = bf16(4, 6)
-
 
 def rows_times(x: Tensor, weight: Tensor, n: int, *others: Tensor) -> Work:
     """Return the work of all rows of `x` times a weight of N outputs; others are read with it."""
@@ -62,7 +60,7 @@ def int4_weight_mm(a: Args) -> Work:
 @op(
     "_sparse_semi_structured_linear",
     signature="Tensor input, Tensor mat2, Tensor meta, *, Tensor? bias",
-    example=Example((_TOKENS, bf16(5, 3), u8(5, 3)), flops=240, bytes=133, mod="aten"),
+    example=Example((bf16(4, 6), bf16(5, 3), u8(5, 3)), flops=240, bytes=133, mod="aten"),
 )
 def sparse_linear(a: Args) -> Work:
     """A weight with two of each four numbers kept; the product counts as a dense one."""

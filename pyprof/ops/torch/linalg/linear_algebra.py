@@ -18,8 +18,6 @@ from pyprof.ops.work import Args, Work, like, require, size
 FAMILY = "linalg"
 
 _SQUARE = f32(2, 6, 6)
-_RIGHT = f32(2, 6, 4)
-_PIVOTS = i32(2, 6)
 _TALL = f32(2, 6, 3)
 
 
@@ -125,7 +123,7 @@ def _unpacked(x: Tensor) -> tuple[Tensor, ...]:
 @op(
     "lu_unpack",
     signature="Tensor input, Tensor pivots, bool unpack_data, bool unpack_pivots",
-    example=Example((_SQUARE, _PIVOTS), flops=0, bytes=1200),
+    example=Example((_SQUARE, i32(2, 6)), flops=0, bytes=1200),
 )
 def lu_unpack(a: Args) -> Work:
     """The permutation, L and U, each written out with its zeros."""
@@ -189,7 +187,7 @@ def householder_product(a: Args) -> Work:
 @op(
     "ormqr",
     signature="Tensor input, Tensor tau, Tensor other, bool left",
-    example=Example((_TALL, f32(2, 3), _RIGHT), flops=432, bytes=552),
+    example=Example((_TALL, f32(2, 3), f32(2, 6, 4)), flops=432, bytes=552),
 )
 def ormqr(a: Args) -> Work:
     """Q times a matrix without making Q: 4 m n k - 2 n k^2, or 2 m k^2 from the right."""

@@ -16,7 +16,6 @@ from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
 FAMILY = "copy"
 
 _IMAGE = f16(2, 3, 4, 4)
-_COLUMNS = f16(2, 12, 9)
 _WINDOW = "int[] kernel_size, int[] dilation, int[] padding, int[] stride"
 
 
@@ -66,7 +65,7 @@ def unfold_backward(a: Args) -> Work:
     *("torch.nn.functional.fold", "aten::col2im"),
     signature=f"Tensor input, int[] output_size, {_WINDOW}",
     # as unfold's backward
-    example=Example((_COLUMNS, (4, 4), 2), flops=216, bytes=624),
+    example=Example((f16(2, 12, 9), (4, 4), 2), flops=216, bytes=624),
 )
 def fold(a: Args) -> Work:
     """Windows are added up where they overlap."""
