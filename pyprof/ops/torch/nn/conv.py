@@ -42,40 +42,48 @@ class Geometry:
         return each * batch * math.prod(self.window)
 
 
-def geometry(a: Args, *, transposed: bool = False) -> Geometry:
+def geometry(a: Args) -> Geometry:
     """Read a convolution's arguments. Raises Unknown if its output is unknown."""
-    x, w = a.tensor("input"), a.tensor("weight")
+    x, w, known = a.tensor("input"), a.tensor("weight"), _known_output(a)
     rank = len(w.shape) - 2
     require(rank >= 1 and len(x.shape) in (rank + 1, rank + 2))
-    transposed = transposed or a.flag("transposed", default=False)
-    groups = _groups(a, x, w, rank, transposed=transposed)
-    channels = w.shape[1] * groups if transposed else w.shape[0]
-    inner = x.shape[-rank:]
-    outer = _known_output(a, x, rank) or _output(a, inner, w.shape[2:], transposed=transposed)
-    out = like(x, (*x.shape[: -rank - 1], channels, *outer))
+    lead, channels, inner = x.shape[: -rank - 1], x.shape[-rank - 1], x.shape[-rank:]
+    transposed = _transposed(a, x, w)
+    if transposed:
+        groups = a.integer("groups", 1)
+        require(channels == w.shape[0])
+    else:
+        groups = channels // w.shape[1] if w.shape[1] else 0
+        require(groups * w.shape[1] == channels and groups > 0)
+    if known is not None:
+        require(len(known) == len(x.shape) and known[: -rank - 1] == lead)
+        outer = known[-rank:]
+    else:
+        outer = _output(a, inner, w.shape[2:], transposed=transposed)
+    out = like(x, (*lead, w.shape[1] * groups if transposed else w.shape[0], *outer))
     window = inner if transposed else outer
     return Geometry(x, w, out, window, _params(a, x, w, out, groups))
 
 
-def _groups(a: Args, x: Tensor, w: Tensor, rank: int, *, transposed: bool) -> int:
-    channels = x.shape[-rank - 1]
-    if transposed:
-        groups = a.integer("groups", 1)
-        fits = channels == w.shape[0]
-    else:
-        groups = channels // w.shape[1] if w.shape[1] else 0
-        fits = groups * w.shape[1] == channels and groups > 0
-    require(fits)
-    return groups
-
-
-def _known_output(a: Args, x: Tensor, rank: int) -> tuple[int, ...] | None:
+def _known_output(a: Args) -> tuple[int, ...] | None:
     grad = a.optional("grad_output")
-    shape = a.output if grad is None else grad.shape
-    if shape is None:
-        return None
-    require(len(shape) == len(x.shape) and shape[: -rank - 1] == x.shape[: -rank - 1])
-    return shape[-rank:]
+    return a.output if grad is None else grad.shape
+
+
+def _transposed(a: Args, x: Tensor, w: Tensor) -> bool:
+    """Whether it is transposed, by its name, else its argument, else its output's shape."""
+    if "transpose" in a.op:
+        return True
+    out = _known_output(a)
+    if a.known("transposed") or out is None:
+        return a.flag("transposed", default=False)
+    rank = len(w.shape) - 2
+    require(len(out) == len(x.shape))
+    regular = out[-rank - 1] == w.shape[0]
+    swapped = x.shape[-rank - 1] == w.shape[0]
+    if regular and swapped and out[-1] > x.shape[-1]:
+        raise Unknown("transposed not recorded")
+    return swapped and not regular
 
 
 def _output(
@@ -225,15 +233,10 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
 )
 def conv(a: Args) -> Work:
     """A sum over C/g R S products for each of N K P Q outputs; of a transposed one, of inputs."""
-    g = geometry_of(a)
+    g = geometry(a)
     bias = a.present("bias")
     reads = (g.x, g.w, *bias, *a.present("z"))
     return Work(g.flops, reads, (g.out,), g.params, added=(*bias, g.out) if bias else ())
-
-
-def geometry_of(a: Args) -> Geometry:
-    """Return the geometry of a call whose name or arguments show whether it is transposed."""
-    return geometry(_with_transposed(a), transposed="transpose" in a.op)
 
 
 # dgrad and wgrad: 2 * 55296; go 768 + w 216 + gx 512, go 768 + x 512 + gw 216 = 2992 * 2 bytes
@@ -254,7 +257,7 @@ def geometry_of(a: Args) -> Geometry:
 def conv_backward(a: Args) -> Work:
     """Input's, filter's and bias's gradients; the filter's alone if one kernel was launched."""
     dgrad = a.gemm_kernels != 1
-    return backward_work(geometry_of(a), dgrad=dgrad, wgrad=True, bias=a.given("bias"))
+    return backward_work(geometry(a), dgrad=dgrad, wgrad=True, bias=a.given("bias"))
 
 
 # output_mask asks for all three: 2 * 55296 operations; 2992 elements as above, and the bias's
@@ -276,31 +279,11 @@ def conv_backward(a: Args) -> Work:
     ),
 )
 def convolution_backward(a: Args) -> Work:
-    """The gradients that the mask asks for; if that is unknown, the bias's if its size is recorded.
-
-    Whether it was transposed follows from the shapes if it is not recorded.
-    """
-    g = geometry(_with_transposed(a))
+    """The gradients that the mask asks for; if unknown, the bias's if its size is recorded."""
     mask = a.values.get("output_mask")
     if not isinstance(mask, tuple) or len(mask) != 3:  # noqa: PLR2004 - input, filter, bias
         mask = (a.gemm_kernels != 1, True, isinstance(a.values.get("bias_sizes"), tuple))
-    return backward_work(g, dgrad=bool(mask[0]), wgrad=bool(mask[1]), bias=bool(mask[2]))
-
-
-def _with_transposed(a: Args) -> Args:
-    """Set `transposed` if it is not recorded but follows from the output's shape."""
-    grad = a.optional("grad_output")
-    out = a.output if grad is None else grad.shape
-    if a.known("transposed") or out is None:
-        return a
-    x, w = a.tensor("input"), a.tensor("weight")
-    rank = len(w.shape) - 2
-    require(rank >= 1 and len(out) == len(x.shape) and len(x.shape) > rank)
-    regular = out[-rank - 1] == w.shape[0]
-    swapped = x.shape[-rank - 1] == w.shape[0]
-    if regular and swapped and out[-1] > x.shape[-1]:
-        raise Unknown("transposed not recorded")
-    return a.replaced(transposed=swapped and not regular)
+    return backward_work(geometry(a), dgrad=bool(mask[0]), wgrad=bool(mask[1]), bias=bool(mask[2]))
 
 
 # --- backward passes as one library's entry points -----------------------------------------------
