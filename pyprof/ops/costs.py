@@ -64,7 +64,9 @@ def cost(
     reason.
     """
     try:
-        return _cost(call, _types(call), direction, gemm_kernels, dtype, output, context)
+        # a part of the cache's key: 1, 1.0 and True are equal, but of three dtypes
+        types = tuple(map(type, (*call.args, *call.kwargs.values())))
+        return _cost(call, types, direction, gemm_kernels, dtype, output, context)
     except Unknown as unknown:
         return Cost(None, None, {}, str(unknown))
     except Exception as error:  # noqa: BLE001 - a formula never ends a report
@@ -105,11 +107,6 @@ def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
     return argument_shape.shape if argument_shape is not None else None
 
 
-def _types(call: Call) -> tuple[object, ...]:
-    """Return a cache key that distinguishes 1, 1.0 and True: equal as keys, but of three dtypes."""
-    return tuple(type(value) for value in (*call.args, *call.kwargs.values()))
-
-
 @lru_cache(maxsize=_CACHED_CALLS)
 def _cost(
     call: Call,
@@ -120,8 +117,11 @@ def _cost(
     output: tuple[int, ...] | None,
     context: CallContext,
 ) -> Cost:
-    direction = _direction(call, direction)
     model = registry.find(call, direction)
+    if model is not None and model.work and any(tensor.sparse for tensor in _given(call)):
+        # other formulas take every tensor as dense
+        direction = _NOT_DENSE if direction == registry.BPROP else registry.SPARSE
+        model = registry.find(call, direction)
     if model is None:
         return Cost(None, None, _shapes(call), _why_no_formula(call, direction))
     try:
@@ -149,14 +149,6 @@ def _cost(
         )
     except Unknown as unknown:
         return Cost(work.flops, None, params, str(unknown), via=work.via)
-
-
-def _direction(call: Call, direction: str) -> str:
-    """Return SPARSE if an argument is sparse: other formulas take every tensor as dense."""
-    model = registry.find(call, direction)
-    if model is None or not model.work or not any(tensor.sparse for tensor in _given(call)):
-        return direction
-    return _NOT_DENSE if direction == registry.BPROP else registry.SPARSE
 
 
 def _given(call: Call) -> list[Tensor]:

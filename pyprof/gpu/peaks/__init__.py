@@ -211,19 +211,13 @@ _RatesAndDoubts = tuple[dict[str, Rate], tuple[str, ...]]
 
 
 def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _RatesAndDoubts:
+    """Take the datasheet's rates for a whole card, else those by SMs and clock; none if unknown."""
     full_card = card is not None and device.sm_count in (None, 0, card.sm_count)
     sliced = _sliced(device)
     hidden_slice = sliced and not device.sm_count
     if card is not None and full_card and not hidden_slice and clock_mhz is None:
         rates = {key: Rate(rate * TERA, "datasheet") for key, rate in card.rates_tflops.items()}
         return rates, card.doubts
-    return _by_formula(device, card, clock_mhz, sliced=sliced)
-
-
-def _by_formula(
-    device: Device, card: Card | None, clock_mhz: float | None, *, sliced: bool
-) -> _RatesAndDoubts:
-    """Rates by SMs and clock; none if one of them, or the generation, is unknown."""
     cc = device.cuda_cc or (card.cc if card else None)
     sms = device.sm_count or (card.sm_count if card and not sliced else None)
     clock_hz = clock_mhz * MEGA if clock_mhz else device.clock_hz
