@@ -130,6 +130,11 @@ def size(tensor: Tensor, at: int) -> int:
     return tensor.shape[at]
 
 
+def row_count(tensor: Tensor) -> int:
+    """Count the rows of all dimensions but the last. Raises Unknown if there is no dimension."""
+    return tensor.numel // max(1, size(tensor, -1))
+
+
 def require(condition: object) -> None:
     """Raise Unknown unless the arguments fit the op."""
     if not condition:

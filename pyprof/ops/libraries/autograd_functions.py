@@ -14,7 +14,7 @@ from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients_of, product
 from pyprof.ops.torch.linalg.gemm_low_precision import rows_times
 from pyprof.ops.torch.nn.attention import Band, heads, packed
-from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice_of
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, row_count, size, twice_of
 
 _X, _W = bf16(4, 6), bf16(5, 6)
 _FLASH = bf16(2, 8, 4, 16)
@@ -113,7 +113,7 @@ def te_mlp(a: Args) -> Work:
     matrices = [t for t in _tensors(a) if has_rank(t, 2)]
     require(matrices and size(up, -1) == size(x, -1) and matrices[0].shape[0] == size(x, -1))
     down = matrices[0]
-    rows = x.numel // max(1, size(x, -1))
+    rows = row_count(x)
     flops = 2 * rows * (up.numel + down.numel)
     return Work(flops, (x, *a.present("norm", "shift"), up, down), (like(x),))
 
@@ -145,7 +145,7 @@ def fused_rope(a: Args) -> Work:
 def cross_entropy(a: Args) -> Work:
     """Cross entropy and, over the logits, its gradient, which the forward pass leaves there."""
     x, target = a.tensor("input"), a.tensor("target")
-    rows = x.numel // max(1, size(x, -1))
+    rows = row_count(x)
     require(target.numel == rows)
     loss = fresh((rows,), "float32")
     return Work(_LOSS * x.numel, (x, target), (like(x), loss))
@@ -162,7 +162,7 @@ def cross_entropy(a: Args) -> Work:
 def linear_cross_entropy(a: Args) -> Work:
     """Cross entropy of a product; the products of its chunks are ops inside."""
     x, w, target = a.tensor("input"), a.tensor("weight"), a.tensor("target")
-    rows = x.numel // max(1, size(x, -1))
+    rows = row_count(x)
     logits = fresh((rows, size(w, 0)), x.dtype)
     return Work(_LOSS * logits.numel, (logits, target), (logits, fresh((rows,), "float32")))
 

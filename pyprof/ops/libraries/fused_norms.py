@@ -12,7 +12,7 @@ from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i64
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, require, size
+from pyprof.ops.work import Args, Work, fresh, like, require, row_count, size
 
 FAMILY = "norm"
 
@@ -147,7 +147,7 @@ def rms_norm(a: Args) -> Work:
     """
     x, residual, given = a.tensor("input"), a.present("residual"), a.present("scale")
     new_scales, out = a.present("scales"), a.optional("out") or x
-    rows = x.numel // max(1, size(x, -1))
+    rows = row_count(x)
     if "group" in a.values:
         group = a.integer("group", 0)
         if group <= 0:
@@ -194,7 +194,7 @@ def qk_norm_rope(a: Args) -> Work:
     """RMS norm of each head of queries and keys, and their rotation, in place."""
     qkv, cache, positions = a.tensor("qkv"), a.tensor("cache"), a.tensor("positions")
     heads = a.integer("heads", 0) + a.integer("key_heads", 0)
-    tokens = qkv.numel // max(1, size(qkv, -1))
+    tokens = row_count(qkv)
     turned = fresh((tokens, heads * a.integer("width", 0)), qkv.dtype)
     angles = fresh((min(tokens, size(cache, 0)), size(cache, -1)), cache.dtype)
     reads = (turned, a.tensor("q_weight"), a.tensor("k_weight"), angles, positions)

@@ -10,7 +10,7 @@ from pyprof.ops.examples import Example, b8, bf16, f8, f32, u8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import RULES
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, row_count, size
 
 FAMILY = "pointwise"
 
@@ -110,7 +110,7 @@ def gated_by_groups(a: Args) -> Work:
     if group <= 0:
         raise Unknown("group not recorded")
     out = fresh((*x.shape[:-1], size(x, -1) // 2), "float8_e4m3fn")
-    rows = out.numel // max(1, size(out, -1))
+    rows = row_count(out)
     scales = fresh((rows, -(-size(out, -1) // group)), "float32")
     return Work((_gate("silu") + _ROUND + 1) * out.numel, (x,), (out, scales))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyprof.ops.examples import Example, bf16, i64
 from pyprof.ops.registry import op
-from pyprof.ops.work import Args, Work, fresh, like, require, size
+from pyprof.ops.work import Args, Work, fresh, like, require, row_count, size
 
 FAMILY = "pointwise"
 
@@ -98,6 +98,6 @@ def rotary_two(a: Args) -> Work:
     width = size(tables[0], -1)
     turns = width * (2 if a.flag("halves", default=True) else 1)
     require(0 < turns <= size(given[0], -1))
-    count = sum(t.numel // max(1, size(t, -1)) * turns for t in given)
+    count = sum(row_count(t) * turns for t in given)
     rows = tuple(fresh((min(positions.numel, size(t, 0)), width), t.dtype) for t in tables)
     return Work(_TURN * count, (*given, positions, *rows), tuple(map(like, given)))

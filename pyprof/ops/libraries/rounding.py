@@ -13,7 +13,7 @@ from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f16, f32, i32, u8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, row_count, size
 
 FAMILY = "quantization"
 
@@ -92,7 +92,7 @@ _KINDS = {"mxfp8": _Blocks(8, 32), "mxfp4": _Blocks(4, 32), "fp4": _Blocks(4, 16
 
 def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:
     """Return the bytes of rounded numbers and of their scales; padding of scales is not counted."""
-    scales = x.numel // max(1, size(x, -1)) * -(-size(x, -1) // kind.group)
+    scales = row_count(x) * -(-size(x, -1) // kind.group)
     return fresh((x.numel * kind.bits // 8,), "uint8"), fresh((scales,), "uint8")
 
 
@@ -177,7 +177,7 @@ def rowwise_quant(a: Args) -> Work:
         group, dtype = a.integer("group", 0), "float8_e4m3fn"
         if group <= 0:
             raise Unknown("group not recorded")
-    rows = x.numel // max(1, size(x, -1))
+    rows = row_count(x)
     scales = fresh((rows, -(-size(x, -1) // max(1, group))), "float32")
     return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, dtype), scales))
 

@@ -21,7 +21,7 @@ from pyprof.ops.examples import Example, bf16, f8, f32, i32
 from pyprof.ops.model_config import CONTRADICTS, ModelConfig, is_padded
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, CallContext, Work, fresh, has_rank, like, require, size
+from pyprof.ops.work import Args, CallContext, Work, fresh, has_rank, like, require, row_count, size
 
 FAMILY = "moe"
 
@@ -99,7 +99,7 @@ def moe_forward(a: Args) -> Work:
     recorded = size(choices, -1) if choices is not None else a.values.get("chosen")
     if type(recorded) is int and recorded != chosen:
         raise Unknown(f"{CONTRADICTS}: {chosen} experts per token, recorded {recorded}")
-    tokens = x.numel // max(1, size(x, -1))
+    tokens = row_count(x)
     ranks = a.context.ranks
     flops = 2 * _GATED * tokens * chosen * hidden * inner // ranks
     kind = a.context.weights or model.weights
@@ -182,7 +182,7 @@ ELSEWHERE = "how many tokens go to this rank's experts is not recorded"
 def sorted_experts(a: Args) -> Work:
     """The same for tokens that were sorted by their experts."""
     x = a.tensor("input")
-    choices = x.numel // max(1, size(x, -1)) * a.integer("chosen", 0)
+    choices = row_count(x) * a.integer("chosen", 0)
     if not choices:
         raise Unknown("experts of a token not recorded")
     routes = (fresh((choices,), "int32"), fresh((choices,), "float32"))

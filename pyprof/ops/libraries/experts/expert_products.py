@@ -10,7 +10,7 @@ from pyprof.ops.examples import Example, bf16, f8, f32, i32, i64, u8
 from pyprof.ops.libraries.experts.expert_layers import chosen_weights
 from pyprof.ops.libraries.weight_products import numbers_per_element
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice_of
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, row_count, size, twice_of
 
 FAMILY = "moe"
 
@@ -100,7 +100,7 @@ def one_of_two(a: Args) -> Work:
 def ck_tile_stage(a: Args) -> Work:
     """One of the two products: the second is given a row for each choice."""
     x, w, out = a.tensor("input"), a.tensor("matrices"), a.tensor("out")
-    choices = x.numel // max(1, size(x, -1))
+    choices = row_count(x)
     choices *= a.integer("chosen", 0) if "gemm1" in a.op else 1
     packed = numbers_per_element(w)
     require(choices and has_rank(w, 3) and w.shape[2] * packed == size(x, -1))
@@ -152,7 +152,7 @@ def stage(a: Args) -> Work:
     x, out = a.tensor("input"), a.tensor("out")
     many = out if "stage1" in a.op else x  # [tokens, chosen, inner]
     w = a.tensor("up" if "stage1" in a.op else "down")
-    choices = many.numel // max(1, size(many, -1))
+    choices = row_count(many)
     flops = 2 * choices * size(w, 1) * size(w, 2) * numbers_per_element(w)
     return Work(flops, (x, chosen_weights(w, choices), *a.present("scale_w", "scale_x")), (out,))
 

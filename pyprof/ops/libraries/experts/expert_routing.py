@@ -11,7 +11,7 @@ from pyprof.ops.examples import Example, b8, bf16, f32, i16, i32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.indexing import picked
-from pyprof.ops.work import Args, Work, fresh, like, require, size
+from pyprof.ops.work import Args, Work, fresh, like, require, row_count, size
 
 FAMILY = "moe"
 
@@ -89,7 +89,7 @@ def top_experts(a: Args) -> Work:
 def grouped_top(a: Args) -> Work:
     """The chosen experts of each token and their weights; the results are new."""
     gates, chosen = a.tensor("gates"), a.integer("chosen", 1)
-    shape = (gates.numel // max(1, size(gates, -1)), chosen)
+    shape = (row_count(gates), chosen)
     writes = (fresh(shape, "float32"), fresh(shape, "int32"))
     return Work(_SOFTMAX * gates.numel, (gates, *a.present("bias", "biased")), writes)
 
@@ -105,7 +105,7 @@ def triton_top(a: Args) -> Work:
     """Triton's: the largest gates, their softmax, and a bit matrix of which token goes where."""
     gates, chosen = a.tensor("gates"), a.integer("chosen", 1)
     require(isinstance(a.values.get("bits"), bool))  # another function of that name
-    tokens = gates.numel // max(1, size(gates, -1))
+    tokens = row_count(gates)
     bits = fresh((tokens, -(-size(gates, -1) // 32)), "int32")
     writes = (fresh((tokens, chosen), gates.dtype), fresh((tokens, chosen), "int16"), bits)
     softmax = _SOFTMAX * tokens * chosen * a.flag("softmax", default=True)

@@ -18,7 +18,7 @@ from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, gradients_of, multiply_adds, product
 from pyprof.ops.torch.linalg.linear_algebra import square
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, size, twice_of
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, row_count, size, twice_of
 
 FAMILY = "gemm"
 
@@ -321,7 +321,7 @@ backward_of(tensordot, flops=1440, bytes=828)(gradients_of(tensordot))
 def bilinear(a: Args) -> Work:
     """X times a matrix times y, for each output."""
     x, y, w = a.tensor("input1"), a.tensor("input2"), a.tensor("weight")
-    samples = x.numel // max(1, size(x, -1))
+    samples = row_count(x)
     outs, first, second = size(w, -3), size(w, -2), size(w, -1)
     out = like(x, (*x.shape[:-1], outs))
     flops = multiply_adds(x.dtype) * samples * outs * (first * second + first)
@@ -335,6 +335,6 @@ def bilinear_backward(a: Args) -> Work:
     """The gradients of both inputs and the matrices; and the bias's, a sum (no FLOPs counted)."""
     forward = bilinear(a)
     x, _, w = forward.reads[:3]
-    samples = x.numel // max(1, size(x, -1))
+    samples = row_count(x)
     flops = 3 * multiply_adds(x.dtype) * samples * w.numel
     return Work(flops, (*forward.writes, *forward.reads[:3]), tuple(map(like, forward.reads)))

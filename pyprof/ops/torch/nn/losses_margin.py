@@ -15,7 +15,7 @@ from pyprof.ops.examples import NN, Example, f16, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.nn.losses import reduced, reduction
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, row_count
 
 FAMILY = "loss"
 
@@ -92,11 +92,7 @@ def _compared(a: Args) -> tuple[_Rule, tuple[Tensor, ...], Tensor, int]:
     inputs = tuple(a.tensor(name) for name in rule.inputs)
     rows = inputs[:2] if a.op == "cosine_embedding_loss" else inputs
     broadcasted = fresh(broadcast(t.shape for t in rows), inputs[0].dtype)
-    losses = (
-        broadcasted.numel
-        if rule.row is None
-        else broadcasted.numel // max(1, size(broadcasted, -1))
-    )
+    losses = broadcasted.numel if rule.row is None else row_count(broadcasted)
     return rule, inputs, broadcasted, losses
 
 
@@ -116,7 +112,7 @@ def multi_margin(a: Args) -> Work:
     """Every class's score against the right one's."""
     x, target = a.tensor("input"), a.tensor("target")
     each = 5 if a.values.get("p") == 2 else 4  # noqa: PLR2004 - the square
-    losses = x.numel // max(1, size(x, -1))
+    losses = row_count(x)
     return reduced(a, each * x.numel + losses, losses, x.dtype, (x, target, *a.present("weight")))
 
 
@@ -131,7 +127,7 @@ def multi_margin(a: Args) -> Work:
 def multi_margin_backward(a: Args) -> Work:
     """One sign for each class that is too near, their sum for the right one."""
     x, target = a.tensor("input"), a.tensor("target")
-    losses = x.numel // max(1, size(x, -1))
+    losses = row_count(x)
     go = fresh((losses,) if reduction(a) == "none" else (), x.dtype)
     return Work(3 * x.numel, (go, x, target, *a.present("weight")), (like(x),))
 
@@ -151,7 +147,7 @@ def multi_margin_backward(a: Args) -> Work:
 def multilabel_margin(a: Args) -> Work:
     """Each right class against each wrong one."""
     x, target = a.tensor("input"), a.tensor("target")
-    work = reduced(a, 0, x.numel // max(1, size(x, -1)), x.dtype, (x, target))
+    work = reduced(a, 0, row_count(x), x.dtype, (x, target))
     marks = (like(x),) if a.op.endswith("_forward") else ()
     why = "how many labels there are depends on the data"
     return Work(None, work.reads, (*work.writes, *marks), no_flops=why)

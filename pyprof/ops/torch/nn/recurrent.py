@@ -15,7 +15,7 @@ from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, fresh, like, size, twice, twice_of
+from pyprof.ops.work import Args, Work, fresh, like, row_count, size, twice, twice_of
 
 FAMILY = "rnn"
 
@@ -54,7 +54,7 @@ def _network(a: Args, x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tens
     if not matrices or len(matrices) % each:
         raise Unknown("weights not recorded")
     stacked, gate = _KINDS[kind]
-    steps = x.numel // max(1, size(x, -1))
+    steps = row_count(x)
     hidden = size(matrices[1], 0) // stacked
     layers = len(matrices) // each  # of one direction each
     products = sum(2 * steps * w.numel for w in matrices)
@@ -180,7 +180,7 @@ def cell(a: Args) -> Work:
         raise Unknown("hidden state not recorded")
     stacked, gate = _KINDS[kind]
     states = tensors[: 2 if kind == "lstm" else 1]
-    batch, width, hidden = x.numel // max(1, size(x, -1)), size(x, -1), size(states[0], -1)
+    batch, width, hidden = row_count(x), size(x, -1), size(states[0], -1)
     rows = stacked * hidden
     weights = tensors[len(states) :] or (
         *(fresh((rows, width), x.dtype), fresh((rows, hidden), x.dtype)),
