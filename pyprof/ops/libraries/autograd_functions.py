@@ -50,13 +50,13 @@ def flash(a: Args) -> Work:
     q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
     out = like(q, (*q.shape[:-1], size(v, -1)))
     try:
-        attention = heads(q, k, v, heads_at=-2)
+        h = heads(q, k, v, heads_at=-2)
         band = Band(right=0 if _causal(a) else None, from_end=True)
     except Unknown as unknown:
         return Work(None, (q, k, v), (out,), no_flops=str(unknown))
-    seen = band.seen(attention.queries, attention.keys)
-    flops = attention.batch * attention.heads * seen * (attention.width + attention.value_width)
-    return Work(flops, (q, k, v), (out,), attention.params(q, band))
+    return Work(
+        h.twice_scores(band) * (h.width + h.value_width), (q, k, v), (out,), h.params(q, band)
+    )
 
 
 # q, k, v and the result of 1024 of 2 bytes; the mask is a text, which is not recorded
@@ -369,13 +369,13 @@ def flash_varlen(a: Args) -> Work:
     stated = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
     out = like(q, (*q.shape[:-1], size(v, -1)))
     try:
-        lengths = packed(a.replaced(**stated), q, k, v, a.tensor("cum_q"))
+        h = packed(a.replaced(**stated), q, k, v, a.tensor("cum_q"))
         band = Band(right=0 if _causal(a) else None, from_end=True)
     except Unknown as unknown:
         return Work(None, (q, k, v), (out,), no_flops=str(unknown))
-    seen = band.seen(lengths.queries, lengths.keys)
-    flops = lengths.batch * lengths.heads * seen * (lengths.width + lengths.value_width)
-    return Work(flops, (q, k, v), (out,), lengths.params(q, band))
+    return Work(
+        h.twice_scores(band) * (h.width + h.value_width), (q, k, v), (out,), h.params(q, band)
+    )
 
 
 def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i64
+from pyprof.ops.libraries.rounding import group_scales
 from pyprof.ops.registry import op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, require, row_count, size
 
 FAMILY = "norm"
@@ -147,15 +147,10 @@ def rms_norm(a: Args) -> Work:
     """
     x, residual, given = a.tensor("input"), a.present("residual"), a.present("scale")
     new_scales, out = a.present("scales"), a.optional("out") or x
-    rows = row_count(x)
     if "group" in a.values:
-        group = a.integer("group", 0)
-        if group <= 0:
-            raise Unknown("group not recorded")
-        new_scales = (fresh((rows, -(-size(x, -1) // group)), "float32"),)
-        out = fresh(x.shape, "float8_e4m3fn")
+        new_scales, out = (group_scales(a, x),), fresh(x.shape, "float8_e4m3fn")
     elif "dtype" in a.values:
-        new_scales, out = (fresh((rows,), "float32"),), fresh(x.shape, a.dtype())
+        new_scales, out = (fresh((row_count(x),), "float32"),), fresh(x.shape, a.dtype())
     rounds = _ROUND * bool(given or new_scales) + _LARGEST * bool(new_scales)
     each = _RMS + _ADD * bool(residual) + rounds
     reads = (x, *residual, _weight(a), *a.present("smooth"), *given)

@@ -7,10 +7,10 @@ rounding 5. Bytes: each input read once, each result written once.
 from __future__ import annotations
 
 from pyprof.ops.examples import Example, b8, bf16, f8, f32, u8
+from pyprof.ops.libraries.rounding import group_scales
 from pyprof.ops.registry import op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import RULES
-from pyprof.ops.work import Args, Work, fresh, like, row_count, size
+from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "pointwise"
 
@@ -106,13 +106,9 @@ def gated_apart(a: Args) -> Work:
 )
 def gated_by_groups(a: Args) -> Work:
     """One half's activation times the other half, each group rounded to FP8 by its own scale."""
-    x, group = a.tensor("input"), a.integer("group", 0)
-    if group <= 0:
-        raise Unknown("group not recorded")
+    x = a.tensor("input")
     out = fresh((*x.shape[:-1], size(x, -1) // 2), "float8_e4m3fn")
-    rows = row_count(out)
-    scales = fresh((rows, -(-size(out, -1) // group)), "float32")
-    return Work((_gate("silu") + _ROUND + 1) * out.numel, (x,), (out, scales))
+    return Work((_gate("silu") + _ROUND + 1) * out.numel, (x,), (out, group_scales(a, out)))
 
 
 # 24 logits, each over or times its penalty where it was seen before: 24 * 2; 24 of 4 bytes and two

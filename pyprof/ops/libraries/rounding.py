@@ -152,6 +152,14 @@ def block_quant(a: Args) -> Work:
     return Work(each * out.numel, (x, *a.present("factor")), _blocks(out, kind))
 
 
+def group_scales(a: Args, x: Tensor) -> Tensor:
+    """Return a scale for each group of each row. Raises Unknown if the groups are not recorded."""
+    group = a.integer("group", 0)
+    if group <= 0:
+        raise Unknown("group not recorded")
+    return fresh((row_count(x), -(-size(x, -1) // group)), "float32")
+
+
 # 24 * 6; 24 of 2 bytes read, 24 of 1 and 4 scales of 4 written
 @op(
     "vllm::rocm_aiter_per_token_quant",
@@ -172,13 +180,12 @@ def block_quant(a: Args) -> Work:
 def rowwise_quant(a: Args) -> Work:
     """Each row or group of one rounded by a scale of its own; int8's outliers are not counted."""
     x = a.tensor("input")
-    group, dtype = size(x, -1), "int8" if "int8" in a.op else a.dtype()
+    dtype: str | None = "float8_e4m3fn"
     if "group" in a.values:
-        group, dtype = a.integer("group", 0), "float8_e4m3fn"
-        if group <= 0:
-            raise Unknown("group not recorded")
-    rows = row_count(x)
-    scales = fresh((rows, -(-size(x, -1) // max(1, group))), "float32")
+        scales = group_scales(a, x)
+    else:
+        scales = fresh((row_count(x), min(1, size(x, -1))), "float32")
+        dtype = "int8" if "int8" in a.op else a.dtype()
     return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, dtype), scales))
 
 

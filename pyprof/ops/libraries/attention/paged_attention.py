@@ -15,6 +15,7 @@ from pyprof.ops.libraries.attention.served_requests import (
     FULL,
     by_requests,
     check_tokens,
+    token_count,
 )
 from pyprof.ops.model_config import CONTRADICTS
 from pyprof.ops.registry import op
@@ -156,13 +157,9 @@ def _latent(a: Args, q: Tensor, width: int, value_width: int, kept: str | None) 
     batch, heads = a.batch(), size(q, -2)
     if batch.prefill.requests:
         raise Unknown("the step has prefill: which requests it decodes is not recorded")
-    _check_given(batch, q)
+    check_tokens(batch, q)
     _check_chosen(a, batch.decode.keys)
     return _decoded(batch.decode, heads, (width, value_width), q.dtype, kept)
-
-
-def _check_given(batch: Batch, q: Tensor) -> None:
-    check_tokens(batch, q.numel // max(1, size(q, -2) * size(q, -1)))
 
 
 def _check_chosen(a: Args, longest: int) -> None:
@@ -198,7 +195,7 @@ def unified_latent(a: Args) -> Work:
         raise Unknown("heads not recorded")
     shared, heads, batch = size(latent, -1), size(q, -2), a.batch()
     _check_model(a, shared, size(turned, -1))
-    _check_given(batch, q)
+    check_tokens(batch, q)
     _check_chosen(a, max(batch.prefill.keys, batch.decode.keys))
     decoded = _decoded(
         batch.decode, heads, (shared + size(turned, -1), shared), q.dtype, latent.dtype
@@ -295,9 +292,8 @@ def flash_mla(a: Args) -> Work:
 def _chosen(q: Tensor, cache: Tensor, indices: Tensor, value_width: int) -> Work:
     """Return the work over as many keys as a query has indices; those of -1 are computed, too."""
     keys, width = size(indices, -1), size(q, -1)
-    tokens = q.numel // max(1, size(q, -2) * width)
     out = like(q, (*q.shape[:-1], value_width))
-    count = min(cache.numel, tokens * keys * size(cache, -1))
+    count = min(cache.numel, token_count(q) * keys * size(cache, -1))
     flops = 2 * q.numel // max(1, width) * keys * (width + value_width)
     return Work(flops, (q, fresh((count,), cache.dtype), indices), (out,))
 

@@ -97,5 +97,5 @@ def sage(a: Args) -> Work:
         return Work(None, reads, (out,), no_flops=str(unknown))
     h = heads(q, k, k, heads_at=heads_at)
     sums = (fresh((h.batch, h.heads, h.queries), "float32"),) * with_sums
-    flops = h.batch * h.heads * band.seen(h.queries, h.keys) * (h.width + h.value_width)
+    flops = h.twice_scores(band) * (h.width + h.value_width)
     return Work(flops, reads, (out, *sums), h.params(q, band))

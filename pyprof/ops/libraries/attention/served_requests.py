@@ -32,8 +32,7 @@ def by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str 
     require(key_heads and not heads % key_heads)
     equal = None if a.context.batch is not None else _of_equal_length(a, q)
     batch = equal or a.batch()
-    tokens = q.numel // max(1, heads * width)
-    check_tokens(batch, tokens)
+    check_tokens(batch, q)
     window = _seen_window(a, max(batch.prefill.keys, batch.decode.keys))
     seen = batch if window is None else _within(window, batch)
     out = fresh((batch.queries, heads, value_width), q.dtype)
@@ -46,9 +45,14 @@ def by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str 
     return Work(flops, (given, cached), (out,), params, via=via)
 
 
-def check_tokens(batch: Batch, tokens: int) -> None:
+def token_count(q: Tensor) -> int:
+    """Count the tokens of [.., heads, head]."""
+    return q.numel // max(1, size(q, -2) * size(q, -1))
+
+
+def check_tokens(batch: Batch, q: Tensor) -> None:
     """Raise Unknown if the op was given fewer tokens than its step has."""
-    if batch.queries > tokens:
+    if batch.queries > token_count(q):
         raise Unknown("the step's range states more tokens than the op was given")
 
 
@@ -109,15 +113,9 @@ def _of_equal_length(a: Args, q: Tensor) -> Batch | None:
     if starts is None or len(starts.shape) != 1 or type(longest) is not int:
         return None
     count = starts.numel - 1
-    tokens = q.numel // max(1, size(q, -2) * size(q, -1))
-    if (
-        count < 1
-        or longest < 1
-        or count * longest != tokens
-        or a.values.get("is_causal") is not True
-    ):
-        return None
-    if _reach(a) != longest:
+    tokens = token_count(q)
+    full = count >= 1 and longest >= 1 and count * longest == tokens
+    if not full or a.values.get("is_causal") is not True or _reach(a) != longest:
         return None
     square = count * longest * longest
     return Batch(Phase(count, tokens, tokens, square, square), Phase())

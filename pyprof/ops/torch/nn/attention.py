@@ -32,6 +32,10 @@ class Heads:
     width: int
     value_width: int
 
+    def twice_scores(self, band: Band) -> int:
+        """Return twice the number of scores of all heads."""
+        return self.batch * self.heads * band.seen(self.queries, self.keys)
+
     def params(self, q: Tensor, band: Band) -> dict[str, object]:
         """Return what the report shows."""
         shown: dict[str, object] = {"B": self.batch, "H": self.heads, "Sq": self.queries}
@@ -159,7 +163,7 @@ def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> 
     # again if a fused kernel did not keep them.
     again = 0 if a.op.endswith("_math") else h.width
     each = again + 2 * (h.width + h.value_width) if backward else h.width + h.value_width
-    flops = h.batch * h.heads * mask.seen(h.queries, h.keys) * each
+    flops = h.twice_scores(mask) * each
     params = h.params(q, mask)
     if a.given("block_mask"):  # flex attention's, of unknown density
         return Work(None, reads, writes, params, no_flops="block mask not recorded")
