@@ -95,16 +95,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
     if not _is_of_several_ranks(capture):
         activities, doubled = drop_duplicates(activities, _ACTIVITY)
     spans = _spans(activities)
-    pid = ints_or_unknown(activities.column("pid"))
-    caller = ints_or_unknown(capture.calls.column("thread"))
-    launches = LaunchTimes(
-        start=ints_or_unknown(capture.calls.column("start")),
-        pid=ints_or_unknown(capture.threads.column("pid"))[caller],
-        corr=ints_or_unknown(capture.calls.column("corr")),
-    )
-    wrong = times.invalid_intervals(
-        spans, launches.bounds(), lambda rows: launches.of_rows(pid[rows], spans.launch[rows])
-    )
+    wrong = times.invalid_intervals(spans, ints_or_unknown(capture.calls.column("start")))
     calls, ranges, doubled_of_host, instants = _host_side(capture)
     gone = any_of(wrong, activities.num_rows)
     if activities.num_rows and gone.all():
@@ -235,32 +226,6 @@ def duplicate_warnings(count: int, what: str) -> Iterator[str]:
         )
 
 
-class LaunchTimes:
-    """Start times of API calls, by process and correlation id."""
-
-    def __init__(self, start: Int64Array, pid: Int64Array, corr: Int64Array) -> None:
-        self._start, self._pid, self._corr = start, pid, corr
-
-    def bounds(self) -> tuple[int, int] | None:
-        """Return the first and last of the starts that are within a day of the median."""
-        if not len(self._start):
-            return None
-        first, last = int(self._start.min()), int(self._start.max())
-        if last - first < LONGEST_NS:  # nearly always
-            return first, last
-        middle = int(np.median(self._start))
-        near = self._start[np.abs(self._start - middle) < LONGEST_NS]
-        return int(near.min()), int(near.max())
-
-    def of_rows(self, pid: Int64Array, corr: Int64Array) -> Int64Array:
-        """Return when each of a few rows was launched; `NO_TIME` without a call."""
-        launched = np.full(len(corr), NO_TIME)
-        rows = np.flatnonzero(np.isin(self._corr, corr[corr != NO_TIME]))
-        for row in rows.tolist():
-            launched[(corr == self._corr[row]) & (pid == self._pid[row])] = self._start[row]
-        return launched
-
-
 def _spans(activities: pa.Table) -> Spans:
     start, end, corr, kind = (
         ints_or_unknown(activities.column(name)) for name in ("start", "end", "corr", "kind")
@@ -296,21 +261,11 @@ def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Int64Ar
     """Number the streams of all devices and processes."""
     number = np.zeros(rows, np.int64)
     for column in columns:
-        if _is_one(column):
-            continue
         combined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         codes = combined.dictionary_encode(null_encoding="encode")
         number = number * len(codes.dictionary) + ints_or_unknown(codes.indices)
     few = int(number.max(initial=0)) < np.iinfo(np.int16).max
     return number.astype(np.int16) if few else number  # 16-bit integers sort quickly
-
-
-def _is_one(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether all values are equal."""
-    if column.null_count:
-        return bool(column.null_count == len(column))
-    bounds = pc.min_max(column)
-    return bool(bounds["min"].equals(bounds["max"]))
 
 
 def any_of(wrong: Mapping[str, Mask], rows: int) -> Mask:
@@ -360,26 +315,15 @@ def missing_time_warnings(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]
         )
 
 
-def _backward_or_endless(start: Int64Array, end: Int64Array) -> Mask:
-    if not len(start):
-        return np.zeros(0, bool)
-    if start.min() > -LATEST_NS and end.max() < LATEST_NS:  # nearly always: nothing overflows
-        length = end - start
-        if length.min() >= 0 and length.max() <= LONGEST_NS:
-            return np.zeros(len(start), bool)
-    beyond = (start == NO_TIME) | (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS)
-    return np.asarray(beyond | (end < start) | (np.where(beyond, 0, end - start) > LONGEST_NS))
-
-
 def _possible(table: pa.Table) -> tuple[pa.Table, int]:
     """Clear the duration of rows that end before they begin, last over a day, or lack a start."""
     start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
-    if table.column("end").null_count:
-        end = np.where(end == NO_TIME, start, end)
-    wrong = _backward_or_endless(start, end)
+    end = np.where(end == NO_TIME, start, end) if table.column("end").null_count else end
+    placed = (start != NO_TIME) & (np.abs(start) < LATEST_NS)
+    known = placed & (np.abs(end) < LATEST_NS)
+    wrong = ~known | (end < start) | (np.where(known, end - start, 0) > LONGEST_NS)
     if not wrong.any():
         return table, 0
-    placed = (start != NO_TIME) & (np.abs(start) < LATEST_NS)
     instant = np.where(placed, start, start[placed].min() if placed.any() else 0)
     for name in ("start", "end"):
         column = pc.if_else(pa.array(wrong), pa.array(instant), table.column(name))

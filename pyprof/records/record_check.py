@@ -18,7 +18,7 @@ from pyprof.records.records import DictionaryColumn, Records
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Mask
 
 
 _OTHER = "take another time than from start to end"
@@ -57,7 +57,12 @@ def plausible_records(source: str, records: Records) -> Records:
     )
     if not warnings:
         return records
-    columns = _without_times(records, wrong, gone)
+    columns = {**records.columns}
+    doubtful = validate.without_start(wrong, records.rows)
+    for name, rows in (("kDuration", gone), ("end", gone), ("start", doubtful)):
+        if name == "kDuration" or name in columns:
+            nothing = pa.scalar(None, pa.int64())
+            columns[name] = pc.if_else(pa.array(rows), nothing, records.arrow(name))
     return Records(records.rows, columns, records.devices, (*records.warnings, *warnings))
 
 
@@ -106,10 +111,8 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
     known = (start != NO_TIME) & (end != NO_TIME) & (duration != NO_TIME)
     with np.errstate(over="ignore"):
         other = known & (end - start != duration)
-    launched = _launched(records)
-    nothing = np.zeros(0, np.int64)
-    bounds = validate.LaunchTimes(launched[launched != NO_TIME], nothing, nothing).bounds()
-    wrong = {**spans.invalid_intervals(plain, bounds, lambda rows: launched[rows])}
+    calls = records.arrow("launch").flatten().to_numpy(zero_copy_only=False)  # start, end, start
+    wrong = spans.invalid_intervals(plain, np.asarray(calls[::2], np.int64))
     beyond = _written_unknown(records, "start") | _written_unknown(records, "end")
     for why, rows in ((spans.TOO_LARGE, beyond), (_OTHER, other)):
         new = rows & ~validate.any_of(wrong, records.rows)
@@ -121,36 +124,10 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
 def _written_unknown(records: Records, name: str) -> Mask:
     """Mark recorded times that equal the sentinel of an unknown time."""
     times = records.arrow(name)
-    written: Mask = np.asarray(times.is_valid(), bool)
-    written &= validate.ints_or_unknown(times) == NO_TIME
-    return written
+    return np.asarray(pc.fill_null(pc.equal(times, NO_TIME), fill_value=False), bool)
 
 
 def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
     kind = records.dictionary("kind")
     names = [schema.KINDS[number] for number in kinds]
     return np.array([*(value in names for value in kind.values), False]).take(kind.index)
-
-
-def _launched(records: Records) -> Int64Array:
-    """When each row was launched; `NO_TIME` if no call is recorded."""
-    launch = records.arrow("launch")  # pairs, or null
-    start = np.asarray(launch.flatten().to_numpy(zero_copy_only=False)[::2], np.int64)
-    if not launch.null_count:
-        return start
-    launch_start = np.full(records.rows, NO_TIME)
-    launch_start[np.asarray(launch.is_valid())] = start
-    return launch_start
-
-
-def _without_times(records: Records, wrong: Mapping[str, Mask], gone: Mask) -> dict[str, object]:
-    columns = {**records.columns, "kDuration": _blank(records, "kDuration", gone)}
-    if "end" in columns:
-        columns["end"] = _blank(records, "end", gone)
-    if "start" in columns:
-        columns["start"] = _blank(records, "start", validate.without_start(wrong, records.rows))
-    return columns
-
-
-def _blank(records: Records, name: str, gone: Mask) -> pa.Array:
-    return pc.if_else(pa.array(gone), pa.scalar(None, pa.int64()), records.arrow(name))

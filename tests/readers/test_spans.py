@@ -19,8 +19,8 @@ def _spans(count: int = 6, **changes: tuple[int, int]) -> Spans:
     return Spans(start, end, same, np.arange(count), np.ones(count, bool))
 
 
-def _reasons(found: Spans, begun: tuple[int, int] | None = None) -> dict[str, list[int]]:
-    unknown = spans.invalid_intervals(found, begun, lambda rows: np.full(len(rows), NO_TIME))
+def _reasons(found: Spans) -> dict[str, list[int]]:
+    unknown = spans.invalid_intervals(found, np.zeros(0, np.int64))
     return {why: np.flatnonzero(rows).tolist() for why, rows in unknown.items()}
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof import schema
-from pyprof.errors import PyprofError
-from pyprof.parse import parse_file, record_file
+from pyprof.parse import record_file
 from pyprof.readers.validate import in_order
 from pyprof.records import parquet
 from pyprof.records.records import Records
@@ -136,32 +135,13 @@ def test_a_row_with_one_valid_field_is_kept(column: str, tmp_path: Path) -> None
     assert "1 have no start" in records.warnings[0]
 
 
-@FEW
-@given(TRUTHS)
-@pytest.mark.parametrize("bound", ["start", "end"])
-@pytest.mark.parametrize("tool", ["nsys", "nvprof"])
-def test_equal_starts_or_ends_of_a_whole_stream_are_no_times(
-    tool: str, bound: str, truth: Truth
-) -> None:
-    first, last = truth.kernels[0][0], truth.kernels[-1][1]
-    ends = truth.kernels[-1] if bound == "end" else truth.kernels[0]
-    assume(last - first > 2 * (ends[1] - ends[0]))  # or all took about as long
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), tool, truth)
-        table = damage.TABLES[tool]
-        damage.sql(path, f"UPDATE {table} SET {bound} = {first if bound == 'start' else last}")  # noqa: S608
-        with pytest.raises(PyprofError, match="none of its"):
-            parse_file(path)
-
-
 @pytest.mark.slow
 @FEW
-@given(TRUTHS, st.data(), st.sampled_from([10**10, 2**40, 2**45]))
+@given(TRUTHS, st.data(), st.sampled_from([2**44, 2**45, 2**47]))
 @pytest.mark.parametrize("tool", CAPTURES)
-def test_a_kernel_that_outlasts_its_stream_is_warned_of(
+def test_a_kernel_that_lasts_much_longer_than_the_capture_is_in_no_sum(
     tool: str, truth: Truth, data: st.DataObject, more_ns: int
 ) -> None:
-    """A stream does one thing after another, so its end must be wrong."""
     row = data.draw(st.integers(0, len(truth.kernels) - 3))
     records = loaded(tool, longer(truth, row, truth.kernels[row][1] + more_ns))
     assert records.numpy("kDuration").sum() == truth.total_ns([row])
@@ -174,9 +154,10 @@ def test_a_kernel_that_outlasts_its_stream_is_warned_of(
 def test_a_kernel_that_ends_after_the_next_is_warned_of(
     tool: str, truth: Truth, data: st.DataObject
 ) -> None:
-    """It is only slightly too long, and stays."""
+    """A stream does one thing after another: its end must be wrong, but which is unknown."""
     row = data.draw(st.integers(0, len(truth.kernels) - 2))
-    later = longer(truth, row, truth.kernels[row + 1][1] + data.draw(st.integers(3_000, 9_000)))
+    more_ns = data.draw(st.integers(3_000, 9_000) | st.just(10**10))
+    later = longer(truth, row, truth.kernels[row + 1][1] + more_ns)
     records = loaded(tool, later)
     (said,) = records.warnings
     assert f"1 of {len(later.kernels)} rows of GPU work end after the next" in said
