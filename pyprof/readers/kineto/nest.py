@@ -78,22 +78,14 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     end = np.where(both.end < 0, _FOREVER, both.end)
     # With equal bounds, the first to begin is outside; a frame is outside its callees.
     order = np.lexsort((both.order, -end, both.start, both.thread))
-    rows = order[order < count]
-    parent = _parents(rows, ranges.thread, ranges.start, end)
-    call = _calls(order, both.thread, both.start, end, count)
-    free: list[int] = []
-    if parent is None or call is None:
-        sweep = _Sweep(both, end, count)
-        sweep.run(order)
-        end, parent, call = (
-            np.array(of, np.int64) for of in (sweep.ends, sweep.parents, sweep.calls)
-        )
-        free = sweep.free
+    sweep = _Sweep(both, end, count)
+    sweep.run(order)
+    parent, call = np.array(sweep.parents, np.int64), np.array(sweep.calls, np.int64)
     style = np.full(count, schema.NESTED)
-    style[free] = schema.FREE
-    end = end[:count]
+    style[sweep.free] = schema.FREE
+    end = np.array(sweep.ends[:count], np.int64)
     return Nested(
-        rows,
+        order[order < count],
         np.where(end == _FOREVER, -1, end),
         style,
         _where_new(ranges.stack, parent, ranges.kind),
@@ -102,66 +94,6 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
         nearest(parent, ranges.kind == OP),
         nearest(parent, ranges.kind == COMPILING) >= 0,
     )
-
-
-_STEPS = 256
-"""Levels that are climbed at once."""
-
-
-def _parents(
-    order: Int64Array, thread: Int64Array, start: Int64Array, end: Int64Array
-) -> Int64Array | None:
-    """Find the parent of each row, all at once.
-
-    None if a row outlasts the one it began in, or very deep rows end at once.
-    """
-    on, start, end = thread[order], start[order], end[order]
-    above = np.arange(-1, len(order) - 1)
-    above[1:][on[1:] != on[:-1]] = -1
-    if not _climbed(above, start, end):
-        return None
-    inside = above >= 0
-    if (end[inside] > end[above[inside]]).any():
-        return None
-    parent = np.full(len(order), -1)
-    parent[order[inside]] = order[above[inside]]
-    return parent
-
-
-def _calls(
-    order: Int64Array, thread: Int64Array, start: Int64Array, end: Int64Array, count: int
-) -> Int64Array | None:
-    """Find the innermost Python call that each row began in, all at once.
-
-    Rows from `count` on are Python's. None if very deep ones end at once.
-    """
-    call = np.full(len(order), -1)
-    if count == len(order):
-        return call
-    on = thread[order]
-    latest = np.maximum.accumulate(np.where(order >= count, np.arange(len(order)), -1))
-    above = np.append(-1, latest[:-1])
-    above[on[above] != on] = -1
-    if not _climbed(above, start[order], end[order]):
-        return None
-    inside = above >= 0
-    call[order[inside]] = order[above[inside]]
-    return call
-
-
-def _climbed(above: Int64Array, start: Int64Array, end: Int64Array) -> bool:
-    """Follow each row's link to a range that is open as the row begins; False if that takes long.
-
-    Links lead to the range that began last before it, which may have ended.
-    """
-    active = np.flatnonzero(above >= 0)
-    for _ in range(_STEPS):
-        if not len(active):
-            break
-        active = active[end[above[active]] <= start[active]]
-        above[active] = above[above[active]]  # skips only ranges that had ended by then
-        active = active[above[active] >= 0]
-    return not len(active)
 
 
 class _Sweep:

@@ -1,6 +1,5 @@
 """Nested ranges of a trace: rounding, stacks, modules."""
 
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ from pyprof.readers.kineto import nest
 from pyprof.readers.kineto.columns import Threads, timed
 from pyprof.readers.kineto.file.events import from_values
 from pyprof.readers.kineto.nest import FrameChains, nested
-from pyprof.readers.kineto.op_texts import OP
-from pyprof.readers.kineto.ranges import Columns, Ranges
-from tests.known import known
+from pyprof.readers.kineto.ranges import Ranges
 from tests.readers.kineto_json import event, kernel, op, read, texts
 from tests.texts import spelt
 
@@ -150,49 +147,6 @@ def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
     assert sorted(layout.order.tolist()) == list(range(len(spans)))
     assert (layout.end >= columns.start).all()
     assert (layout.end <= columns.end).all()
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.booleans(),
-            st.integers(0, 1),
-            st.integers(0, 12),
-            st.sampled_from([0, 1, 2, 3, 8, 9_000, None]),
-        ),
-        max_size=14,
-    )
-)
-def test_the_fast_path_nests_as_the_sweep_does(
-    listed: list[tuple[bool, int, int, int | None]],
-) -> None:
-    """Unless a range goes on after its parent.
-
-    Python calls may cross anything.
-    """
-    listed.sort(key=lambda row: row[0])  # Python's come last
-    count, all_ = sum(not row[0] for row in listed), len(listed)
-    thread, start = (np.array([row[n] for row in listed], np.int64) for n in (1, 2))
-    end = np.array(
-        [nest._FOREVER if length is None else ts + length for _, _, ts, length in listed], np.int64
-    )
-    order = np.lexsort((np.arange(all_), -end, start, thread))
-    none = np.full(all_, -1)
-    columns = Columns(start, end, thread, np.full(all_, OP), np.arange(all_), *[none] * 5)
-    sweep = nest._Sweep(columns, end, count)
-    sweep.run(order)
-    calls = known(nest._calls(order, thread, start, end, count))
-    assert calls.tolist() == sweep.calls
-    parents = nest._parents(order[order < count], thread, start, end)
-    crossing = [
-        (a, b)
-        for a, b in permutations(range(count), 2)
-        if thread[a] == thread[b] and start[a] < start[b] < end[a] < end[b]
-    ]
-    assert (parents is None) == bool(crossing)
-    if parents is not None:
-        assert parents.tolist() == sweep.parents
-        assert sweep.ends == end.tolist()
 
 
 @given(st.lists(st.tuples(st.integers(MISSING, 24), st.booleans()), min_size=1, max_size=25))
