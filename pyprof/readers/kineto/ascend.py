@@ -7,7 +7,7 @@ and only the arrow `async_npu` leads from the op to its work.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,19 +38,13 @@ _ARROW_CALL = "torch_to_npu"
 """torch_npu's name for a launch of which only the flow event is known."""
 
 
-class _Place(NamedTuple):
-    """Where an arrow ends: the stream and the start of its work, ns."""
-
-    tid: str
-    start: int
-
-
 class Arrows:
     """The arrows from ops to work."""
 
     def __init__(self) -> None:
         self._tails: dict[object, Event] = {}
-        self._heads: dict[object, _Place] = {}
+        self._heads: dict[object, tuple[str, int]] = {}
+        """Where arrows end: the stream and the start of their work, ns."""
 
     def add(self, ends: Timed) -> None:
         """Gather the ends of arrows."""
@@ -59,13 +53,13 @@ class Arrows:
             if event.ph == "s":
                 self._tails[key] = event
             else:
-                self._heads[key] = _Place(str(event.tid), start)
+                self._heads[key] = (str(event.tid), start)
 
     def tails(self, work: Timed) -> list[Event | None]:
         """Return the event at which the arrow to each piece of work starts; None without one."""
         of_place = {place: self._tails.get(key) for key, place in self._heads.items()}
         return [
-            of_place.get(_Place(str(event.tid), start))
+            of_place.get((str(event.tid), start))
             for event, start in zip(work.events, work.starts().to_pylist(), strict=True)
         ]
 

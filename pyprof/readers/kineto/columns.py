@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import cache
 from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ from pyprof.arrays import ints as integers
 from pyprof.readers.kineto.file.events import all_loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -81,7 +82,7 @@ def timed(events: list[Event]) -> Timed:
         us = np.array(values, np.float64)
     except OverflowError:  # an integer too large for a float
         us = np.array([microseconds(value) for value in values], np.float64)
-    return Timed(events, np.where(np.abs(us) < _MAX_NS / 1000, us, np.nan), exact)
+    return Timed(events, np.where(np.abs(us) < _MAX_US, us, np.nan), exact)
 
 
 def _exact(microseconds: Sequence[str]) -> Int64Array | None:
@@ -111,24 +112,17 @@ def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Int6
     return whole_us.astype(np.int64) * 1000 + np.rint((values - whole_us) * 1000).astype(np.int64)
 
 
-def times(microseconds: Sequence[Any] | Floats) -> pa.Array:
-    """Convert values of any type to ns; null for values that are no number or no possible time."""
+def times(listed: Sequence[Any] | Floats) -> pa.Array:
+    """Convert µs of any type to ns; null for values that are no number or no possible time."""
     try:
-        values = np.asarray(microseconds, dtype=np.float64)  # takes numbers, texts of them, None
+        values = np.asarray(listed, dtype=np.float64)  # takes numbers, texts of them, None
     except (TypeError, ValueError, OverflowError):
         values = np.zeros((0, 0))
-    odd = not isinstance(microseconds, np.ndarray) and bool in set(map(type, microseconds))
+    odd = not isinstance(listed, np.ndarray) and bool in set(map(type, listed))
     if odd or values.ndim != 1:  # some are no numbers, or true; or all are lists
-        values = np.array([_number_or_nan(value) for value in microseconds], dtype=np.float64)
+        values = np.array([microseconds(value) for value in listed], dtype=np.float64)
     valid = np.abs(values) < _MAX_US
     return pa.array(nanoseconds(np.where(valid, values, 0.0)), mask=~valid)
-
-
-def _number_or_nan(value: object) -> float:
-    try:
-        return float(value) if type(value) in (int, float, str) else float("nan")  # type: ignore[arg-type]
-    except (ValueError, OverflowError):
-        return float("nan")
 
 
 def ints(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
@@ -201,7 +195,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._numbers = Interned()
-        self._rows = _Rows(self._row)
+        self._row_as_written = cache(self._row)
 
     @property
     def ids(self) -> list[tuple[int, int]]:
@@ -212,25 +206,12 @@ class Threads:
         """Return the row of each event's thread."""
         pids, tids = [event.pid for event in events], [event.tid for event in events]
         plain = not {*map(type, pids), *map(type, tids)} - {int, str}
-        row_of = (
-            self._rows.__getitem__ if plain else self._row
-        )  # lists are not hashable, and True equals 1
+        row_of = self._row_as_written if plain else self._row  # True equals 1, lists have no hash
         return np.fromiter(map(row_of, zip(pids, tids, strict=True)), np.int64, len(events))
 
     def _row(self, place: tuple[Any, Any]) -> int:
+        """Return the row of ids: 25738 and "25738" are the same."""
         return self._numbers[tuple(map(_number, place))]
-
-
-class _Rows(dict[tuple[Any, Any], int]):
-    """Rows by process and thread ids as written: 25738 and "25738" are the same."""
-
-    def __init__(self, row: Callable[[tuple[Any, Any]], int]) -> None:
-        super().__init__()
-        self._row = row
-
-    def __missing__(self, place: tuple[Any, Any]) -> int:
-        row = self[place] = self._row(place)
-        return row
 
 
 def _number(value: object) -> int:

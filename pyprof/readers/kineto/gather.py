@@ -206,12 +206,12 @@ class TraceTables:
             self.empty = False
         for phase, category in [*groups]:
             group = groups.pop((phase, category))
-            if phase == "X" and _is_known(str(category)):
+            if category == "fwdbwd":
+                self._flows.add(_only_timed(timed(group)))
+            elif phase == "X" and _is_known(str(category)):
                 self._add(str(category), timed(group))
             elif phase == "X":
                 self._tracks.add(group if may_be_work(category) else ())
-            elif category == "fwdbwd":
-                self._flows.add(_only_timed(timed(group)))
             elif category == ascend.ARROW:
                 self._arrows.add(_only_timed(timed(group)))
             elif phase == "C":
@@ -255,9 +255,6 @@ class TraceTables:
             self._calls.append(called.calls)
             self._launch_sizes.append(called.sizes)
             self._launched.append(called.launched)
-        elif category == "fwdbwd":
-            self._flows.add(group)
-            return
         self.empty = False
 
     def capture(self, trace: Trace) -> schema.Capture:
@@ -341,10 +338,7 @@ class TraceTables:
 
 def _is_known(category: str) -> bool:
     """Whether events of a category are known to be the host's: ops, ranges, frames or calls."""
-    return category in OPS or category in NOTES or category in _HOSTS or gpu.is_call(category)
-
-
-_HOSTS = (PYTHON, "fwdbwd")
+    return category in OPS or category in NOTES or category == PYTHON or gpu.is_call(category)
 
 
 def _only_timed(group: Timed) -> Timed:

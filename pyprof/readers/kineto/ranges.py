@@ -269,9 +269,5 @@ _DEFAULTS: dict[str, Int64Array | int] = {
 
 
 def _joined(parts: list[Columns]) -> Columns:
-    empty = np.empty(0, dtype=np.int64)
-    return (
-        Columns(*(np.concatenate([empty, *column]) for column in zip(*parts, strict=True)))
-        if (parts)
-        else Columns(*[empty] * len(Columns._fields))
-    )
+    nothing = Columns(*[np.empty(0, np.int64)] * len(Columns._fields))
+    return Columns(*map(np.concatenate, zip(nothing, *parts, strict=True)))

@@ -139,39 +139,26 @@ def op(name: str, args: dict[str, Any], seq: int | str | None, op_id: int | str 
 
 def _dims(args: dict[str, Any]) -> object:
     dims = args.get("Input Dims", args.get("Input dims"))
-    return _split_dims(dims) if isinstance(dims, str) else dims
-
-
-@lru_cache(maxsize=1 << 16)
-def _split_dims(text: str) -> list[list[int]] | None:
-    """Parse shapes as torch_npu writes them: `8,16;;16`; None if it is something else."""
-    if not _SPLIT_DIMS.fullmatch(text):
+    if not isinstance(dims, str):
+        return dims
+    if not _SPLIT_DIMS.fullmatch(dims):
         return None
-    return [[int(size) for size in shape.split(",") if size] for shape in text.split(";")]
+    return [[int(size) for size in shape.split(",") if size] for shape in dims.split(";")]
 
 
 _SPLIT_DIMS = re.compile(r"(?:\d{1,18}(?:,\d{1,18})*|)(?:;(?:\d{1,18}(?:,\d{1,18})*|))*")
+"""Shapes as torch_npu writes them: `8,16;;16`."""
 
 
 def _dtypes(args: dict[str, Any]) -> list[Any] | None:
     types = args.get("Input type")
     if isinstance(types, str):  # torch_npu's
         types = types.split(";")
-    if not isinstance(types, list):
-        return None
-    try:
-        return _flat_dtypes(tuple(types))
-    except TypeError:  # a list of tensors has a list of types
-        return [_element(kind) for kind in types]
-
-
-@lru_cache(maxsize=1 << 18)
-def _flat_dtypes(types: tuple[object, ...]) -> list[Any]:
-    return [dtype(kind) for kind in types]
+    return [_element(kind) for kind in types] if isinstance(types, list) else None
 
 
 def _element(kind: object) -> object:
-    if isinstance(kind, list):
+    if isinstance(kind, list):  # of a list of tensors
         return [_element(item) for item in kind]
     return dtype(kind)
 
@@ -247,14 +234,12 @@ def trace(frames: Iterable[tuple[str, str]]) -> str:
     return marker.encode_trace([line for line, _ in listed], [name for _, name in listed])
 
 
-@lru_cache(maxsize=1 << 18)
 def call_stack(stack: str) -> str:
     """Write the trace marker of a `Call stack`, which has the innermost frame first."""
     frames = [split_frame for part in stack.split(";") if (split_frame := frame(part.strip()))]
     return trace(reversed(frames)) if frames else ""
 
 
-@lru_cache(maxsize=1 << 18)
 def hierarchy(modules: str) -> tuple[str, ...]:
     """Write the layers of a `Module Hierarchy`: `TOP(Net)::forward.conv1(Conv2d)::forward`."""
     names = (part.partition("::")[0] for part in modules.split("."))  # without the method

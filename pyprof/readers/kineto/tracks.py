@@ -108,15 +108,14 @@ class Tracks:
 
     def names(self) -> dict[int, str]:
         """Return the names of devices other than GPUs, by their numbers."""
-        numbers = self._numbers()
-        words = {pid: self._word(pid) for pid in numbers}
-        return {number: words[pid] for pid, number in numbers.items() if words[pid]}
-
-    def _word(self, pid: str) -> str:
-        if self._names.get(pid) == ASCEND:
-            return "Ascend NPU"
-        word = self._match(pid)
-        return word[1] if word is not None and word[1] != "GPU" else ""
+        names: dict[int, str] = {}
+        for pid, number in self._numbers().items():
+            match = self._match(pid)
+            if self._names.get(pid) == ASCEND:
+                names[number] = "Ascend NPU"
+            elif match is not None and match[1] != "GPU":
+                names[number] = match[1]
+        return names
 
     def _match(self, pid: str) -> re.Match[str] | None:
         return _DEVICE.search(self._labels.get(pid, "")) or _DEVICE.search(self._names.get(pid, ""))

@@ -67,7 +67,7 @@ class Trace:
 
     def events(self) -> Iterator[Groups]:
         """Yield the events, some thousands at a time. Raises CaptureError if there are none."""
-        blocks = self._blocks()
+        blocks = self.blocks()
         rest = self._open(blocks)
         failures = 0
         decoder = EventDecoder()
@@ -97,14 +97,11 @@ class Trace:
 
     def open(self) -> None:
         """Read only the header. Raises CaptureError if no events follow it."""
-        with closing(self._blocks()) as blocks:
+        with closing(self.blocks()) as blocks:
             self._open(blocks)
 
     def blocks(self) -> Generator[bytes, None, None]:
         """Yield the file's text, unpacked, some megabytes at a time."""
-        return self._blocks()
-
-    def _blocks(self) -> Generator[bytes, None, None]:
         with closing(self._unpacked()) as blocks:
             yield from utf8_blocks(blocks)
 
