@@ -113,12 +113,9 @@ def _rules(
 
     forward, backward, optimizer = (direction == code for code in (_FORWARD, _BACKWARD, _OPTIMIZER))
     before = blocks.allocated == BEFORE
-    outlives = _Between(blocks, direction)
-    in_backward, in_optimizer = (
-        outlives.allocated_meanwhile(_BACKWARD),
-        outlives.allocated_meanwhile(_OPTIMIZER),
+    in_forward, in_backward, in_optimizer = (
+        _allocated_meanwhile(blocks, part) for part in (forward, backward, optimizer)
     )
-    in_forward = outlives.allocated_meanwhile(_FORWARD)
     within_update = ~in_forward & ~in_backward
     kept = ~backward & ~optimizer & ~in_optimizer
     within_step = ~in_backward & ~in_optimizer
@@ -176,18 +173,9 @@ def _rules(
     ]  # fmt: skip
 
 
-class _Between:
-    """Which parts of a step began while a block was live."""
-
-    def __init__(self, blocks: Blocks, direction: Int64Array) -> None:
-        self._blocks = blocks
-        self._direction = direction
-
-    def allocated_meanwhile(self, direction: int) -> Mask:
-        """Mask of the blocks during whose life something was allocated in this part of the step."""
-        events = np.sort(self._blocks.allocated[self._direction == direction])
-        events = events[events >= 0]
-        after = np.searchsorted(events, self._blocks.allocated, "right")
-        upto = np.searchsorted(events, self._blocks.released, "left")
-        allocated_meanwhile: Mask = upto > after
-        return allocated_meanwhile
+def _allocated_meanwhile(blocks: Blocks, some: Mask) -> Mask:
+    """Mark the blocks during whose life some of the blocks were allocated."""
+    events = np.sort(blocks.allocated[some])
+    events = events[events >= 0]
+    after = np.searchsorted(events, blocks.allocated, "right")
+    return np.asarray(np.searchsorted(events, blocks.released, "left") > after)

@@ -16,6 +16,7 @@ from pyprof.arrays import MISSING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyprof.allocations.free_space import FreeSpace
     from pyprof.arrays import Int64Array, Mask
 
 ALLOC, FREE_REQUESTED, FREE_COMPLETED = range(3)
@@ -107,6 +108,10 @@ class Labels(NamedTuple):
 
     codes: Int64Array
     names: tuple[str, ...]
+
+    def take(self, rows: Int64Array) -> Labels:
+        """Choose rows; nothing is known of MISSING."""
+        return Labels(np.append(self.codes, MISSING)[rows], self.names)
 
     def at(self, rows: Int64Array) -> list[str | None]:
         """Return the names in some rows."""
@@ -228,3 +233,33 @@ def _highest(level: Int64Array, start: int) -> int:
     if not len(level) or int(level.max()) <= start:
         return BEFORE
     return int(np.argmax(level))
+
+
+@dataclass(frozen=True)
+class RecordedDevice:
+    """The memory of one device, and what else its file holds about it."""
+
+    history: History
+    steps: tuple[str, tuple[int, ...]] = ("", ())
+    """What marks the steps, and the states at which steps end."""
+    ooms: tuple[int, ...] = ()
+    """The events at which memory ran out."""
+    end_allocated_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+    stacks: Labels | None = None
+    """The call stack of each block, its frames in lines; None for a snapshot, or if unknown."""
+    of_tensors: bool = True
+    """Whether blocks are what the program asks for, not what its allocator takes of the device."""
+
+    def call_stacks(self, rows: Int64Array) -> Labels:
+        """Label some blocks with their call stacks, the outermost frame in the first line."""
+        return label([None] * len(rows)) if self.stacks is None else self.stacks.take(rows)
+
+    def free_space(self, state: int) -> FreeSpace | None:
+        """Find unused memory that the allocator holds; None if the file has no segments."""
+        del state
+        return None
+
+    def request(self, event: int) -> tuple[int, int | None, str | None]:
+        """Return the bytes that an OOM requested, those free, and the line of the request."""
+        raise NotImplementedError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +11,16 @@ from pyprof.allocations import categories, snapshot, stacks, trace_history
 from pyprof.allocations import snapshot_ranges as ranges
 from pyprof.allocations.free_space import free_space
 from pyprof.allocations.growth import ends_by_direction
-from pyprof.allocations.history import BEFORE, Blocks, History, Labels, label, or_else, replay
-from pyprof.allocations.read import RecordedDevice
+from pyprof.allocations.history import (
+    BEFORE,
+    Blocks,
+    History,
+    Labels,
+    RecordedDevice,
+    label,
+    or_else,
+    replay,
+)
 from pyprof.allocations.stacks import is_python
 from pyprof.allocations.unpickle import ACTIONS, STATES
 from pyprof.arrays import MISSING
@@ -39,26 +47,7 @@ def devices(path: Path, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
 def of_snapshot(read: Snapshot, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
     """Make the devices of a snapshot that was read."""
     described = stacks.describe(read)
-    numbers = device_numbers(read)
-    return tuple(_device(read, described, number, capture) for number in numbers)
-
-
-def _device(
-    read: Snapshot, described: Described, number: int, capture: Capture | None
-) -> SnapshotDevice:
-    replayed = device_history(read, number, described, capture)
-    history, events = replayed.history, read.of_device(number)
-    return SnapshotDevice(
-        history,
-        _steps(read, number, history, capture),
-        tuple(np.flatnonzero(events.action == _OOM).tolist()),
-        int(read.segments.allocated_bytes[read.segments.device == number].sum()),
-        replayed.notes,
-        snapshot=read,
-        described=described,
-        number=number,
-        block_stack=replayed.stack,
-    )
+    return tuple(recorded_device(read, n, described, capture) for n in device_numbers(read))
 
 
 @dataclass(frozen=True)
@@ -75,8 +64,7 @@ class SnapshotDevice(RecordedDevice):
         """Label some blocks with their call stacks; C++ stacks only give the op."""
         numbers, codes = np.unique(self.block_stack[rows], return_inverse=True)
         texts = [_call_stack(self.snapshot.stack(number)) for number in numbers.tolist()]
-        labels = label(texts)
-        return Labels(labels.codes[codes.reshape(-1)] if len(rows) else labels.codes, labels.names)
+        return label(texts).take(codes.reshape(-1))
 
     def free_space(self, state: int) -> FreeSpace | None:
         """Find unused memory that the allocator holds."""
@@ -123,22 +111,13 @@ def device_numbers(snapshot: Snapshot) -> list[int]:
     return sorted(used | set(snapshot.segments.device.tolist()))
 
 
-class Replayed(NamedTuple):
-    """A device's history, and what it lacks."""
-
-    history: History
-    notes: tuple[str, ...]
-    stack: Int64Array
-    """The row of the snapshot's stacks for each block; MISSING if unknown."""
-
-
-def device_history(
+def recorded_device(
     snapshot: Snapshot,
     device: int,
     described: stacks.Described,
     capture: Capture | None = None,
-) -> Replayed:
-    """Return the history of one device; `described` is the result of `stacks.describe`.
+) -> SnapshotDevice:
+    """Return one device; `described` is the result of `stacks.describe`.
 
     A capture of the same run adds to each event what was running then.
     """
@@ -156,19 +135,29 @@ def device_history(
     if capture is not None and len(events):
         sites = trace_history.sites_at(capture, events.time_ns)
     sign = np.isin(events.action, _ADDS).astype(np.int64) - np.isin(events.action, _TAKES)
-    change: Int64Array = sign * events.bytes
-    made = History(
+    segments = snapshot.segments.device == device
+    history = History(
         device=f"cuda:{device}",
         time_ns=events.time_ns,
         blocks=blocks,
-        reserved_end=int(snapshot.segments.bytes[snapshot.segments.device == device].sum()),
-        reserved_change=change,
+        reserved_end=int(snapshot.segments.bytes[segments].sum()),
+        reserved_change=sign * events.bytes,
         labels=_labels(snapshot, device, events, blocks, stack, event, described, sites),
         given_back_by=_given_back_by(events, blocks, described),
         half_precision=bool((described.clues & stacks.FrameHint.HALF).any())
         or (capture is not None and trace_history.has_half_precision(capture)),
     )
-    return Replayed(made, tuple(_notes(snapshot, own, made, replayed.lost)), stack)
+    return SnapshotDevice(
+        history,
+        _steps(snapshot, device, history, capture),
+        tuple(np.flatnonzero(events.action == _OOM).tolist()),
+        int(snapshot.segments.allocated_bytes[segments].sum()),
+        tuple(_notes(snapshot, own, history, replayed.lost)),
+        snapshot=snapshot,
+        described=described,
+        number=device,
+        block_stack=stack,
+    )
 
 
 def _notes(snapshot: Snapshot, own: Mask, made: History, lost: int) -> Iterator[str]:
@@ -236,18 +225,18 @@ def _labels(
     direction = Labels(categories.directions(allocated), categories.DIRECTIONS)
     labels = {
         "layer": _layers(snapshot, events, begins, around.layer),
-        "line": Labels(described.line.codes[stack], described.line.names),
-        "op": Labels(described.op.codes[stack], described.op.names),
+        "line": described.line.take(stack),
+        "op": described.op.take(stack),
     }
     if sites is not None:
-        at_begin = {key: _at(said, begins) for key, said in sites._asdict().items()}
+        at_begin = {key: said.take(begins) for key, said in sites._asdict().items()}
         labels["layer"] = or_else(at_begin["layer"], labels["layer"])
         labels["line"] = or_else(labels["line"], at_begin["line"])
         labels["op"] = or_else(at_begin["op"], labels["op"])
         labels["function"] = at_begin["function"]
         direction = _or_said_by(direction, at_begin["direction"])
-        allocated = allocated | trace_history.clues(_padded(sites), begins)
-        freed = freed | trace_history.clues(_padded(sites), ends)
+        allocated = allocated | trace_history.clues(sites, begins)
+        freed = freed | trace_history.clues(sites, ends)
     direction = _or_said_by(direction, around.direction)
     freed_in = categories.freed_in(
         freed, blocks.released, _event_directions(at_event[:-1], begins, direction.codes)
@@ -284,18 +273,6 @@ def _event_directions(clues: Int64Array, begins: Int64Array, direction: Int64Arr
     return directions
 
 
-def _at(said: Labels, rows: Int64Array) -> Labels:
-    return Labels(np.append(said.codes, MISSING)[rows], said.names)
-
-
-def _padded(sites: trace_history.EventContext) -> trace_history.EventContext:
-    """Append an entry for unknown events, MISSING, to the directions and functions."""
-    return sites._replace(
-        direction=_at(sites.direction, np.arange(len(sites.direction.codes) + 1)),
-        function=_at(sites.function, np.arange(len(sites.function.codes) + 1)),
-    )
-
-
 def _or_said_by(direction: Labels, other: Labels) -> Labels:
     """Directions as codes of `categories`; where unknown, those of `other`."""
     numbers = np.array([*map(categories.DIRECTIONS.index, other.names), MISSING], np.int64)
@@ -311,8 +288,7 @@ def _given_back_by(
     if not (events.stack[events.action >= requested] != MISSING).any():
         return {}
     stack = np.append(events.stack, MISSING)[np.clip(blocks.released, MISSING, len(events))]
-    named = {"line": described.line, "op": described.op}
-    return {key: Labels(said.codes[stack], said.names) for key, said in named.items()}
+    return {"line": described.line.take(stack), "op": described.op.take(stack)}
 
 
 def _layers(snapshot: Snapshot, events: Events, begins: Int64Array, ranges: Labels) -> Labels:
@@ -320,7 +296,4 @@ def _layers(snapshot: Snapshot, events: Events, begins: Int64Array, ranges: Labe
     metadata = np.append(events.metadata, MISSING)[begins]
     if not (metadata != MISSING).any():
         return ranges
-    written = label([*snapshot.texts])
-    shifted = np.where(metadata == MISSING, MISSING, written.codes[metadata] + len(ranges.names))
-    codes = np.where(ranges.codes == MISSING, shifted, ranges.codes)
-    return Labels(codes, (*ranges.names, *written.names))
+    return or_else(ranges, label([*snapshot.texts]).take(metadata))

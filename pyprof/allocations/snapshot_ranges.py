@@ -8,7 +8,15 @@ import numpy as np
 
 from pyprof.allocations.history import Labels, label
 from pyprof.arrays import MISSING
-from pyprof.marker import Kind, classify, decode_annotation, direction, layer_name, range_name
+from pyprof.marker import (
+    STEP_OF,
+    Kind,
+    classify,
+    decode_annotation,
+    direction,
+    layer_name,
+    range_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,8 +48,7 @@ def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> Ranges:
     moments, states = _states(_named(snapshot, device))
     index = np.searchsorted(moments, time_ns, "right")
     index = np.where(time_ns == MISSING, 0, index)
-    layers, directions = (label(list(column)) for column in zip(*states, strict=True))
-    return Ranges(*(Labels(said.codes[index], said.names) for said in (layers, directions)))
+    return Ranges(*(label(list(column)).take(index) for column in zip(*states, strict=True)))
 
 
 def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Int64Array]:
@@ -55,12 +62,8 @@ def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Int64Array]:
         moments = [time for time, begins in steps if begins][1:]
         moments += [time for time, begins in steps[-1:] if not begins]
         return "ranges of steps", np.array(moments, np.int64)
-    ends = [time for time, begins, text in named if not begins and _is_optimizer_step(text)]
+    ends = [time for time, begins, text in named if not begins and text.startswith(STEP_OF)]
     return "Optimizer.step", np.array(ends, np.int64)
-
-
-def _is_optimizer_step(text: str) -> bool:
-    return text.startswith("Optimizer.step#")
 
 
 def _named(snapshot: Snapshot, device: int) -> list[tuple[int, bool, str]]:

@@ -17,7 +17,7 @@ from pyprof.arrays import MISSING
 from pyprof.parse.ranges.range_stacks import user_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pyprof.allocations.snapshot import Frame, Snapshot
     from pyprof.arrays import Int64Array
@@ -106,15 +106,14 @@ class Described(NamedTuple):
 def describe(snapshot: Snapshot) -> Described:
     """Describe all stacks of a snapshot."""
     frames, starts, inside = snapshot.frames, snapshot.stack_starts, snapshot.stack_frames
-    lines = _first(_numbered(frames, _line), inside, starts)
-    ops = [_numbered(frames, partial(_op, form)) for form in _OPS]
-    chosen = _first(ops[0], inside, starts)
-    for names, index in ((ops[1], _first), (ops[2], _last)):
-        chosen = or_else(chosen, index(names, inside, starts))
+    lines = _by_stack(snapshot, _line)
+    called, node, dispatched = (partial(_op, form) for form in _OPS)
+    ops = or_else(_by_stack(snapshot, called), _by_stack(snapshot, node))
+    ops = or_else(ops, _by_stack(snapshot, dispatched, outermost=True))
     clues = np.array([_clues(frame) for frame in frames], np.int64)
     of_stack = np.bitwise_or.reduceat(clues[inside], starts[:-1]) if len(inside) else clues[:0]
     only_python = bool(((clues & FrameHint.PYTHON) != 0).all())
-    return Described(lines, chosen, np.append(of_stack, 0), only_python)
+    return Described(lines, ops, np.append(of_stack, 0), only_python)
 
 
 _PYTHON = re.compile(r"\.py$|^<.*>$")
@@ -146,23 +145,15 @@ def _clues(frame: Frame) -> int:
     )
 
 
-def _numbered(frames: Sequence[Frame], say: Callable[[Frame], str | None]) -> Labels:
-    return label([say(frame) for frame in frames])
-
-
-def _first(said: Labels, inside: Int64Array, starts: Int64Array) -> Labels:
-    """Take the value of the innermost frame of each stack that has one."""
-    return _extreme(said, inside, starts, np.minimum, len(inside))
-
-
-def _last(said: Labels, inside: Int64Array, starts: Int64Array) -> Labels:
-    return _extreme(said, inside, starts, np.maximum, -1)
-
-
-def _extreme(
-    said: Labels, inside: Int64Array, starts: Int64Array, choose: np.ufunc, none: int
+def _by_stack(
+    snapshot: Snapshot, say: Callable[[Frame], str | None], *, outermost: bool = False
 ) -> Labels:
-    codes = np.append(said.codes[inside], MISSING)
-    index = np.where(codes[:-1] != MISSING, np.arange(len(inside)), none)
-    chosen = choose.reduceat(index, starts[:-1]) if len(inside) else index
-    return Labels(np.append(codes[chosen], MISSING), said.names)
+    """Label each stack by its innermost frame that `say` has a text for, or by its outermost."""
+    said = label([say(frame) for frame in snapshot.frames])
+    codes = np.append(said.codes[snapshot.stack_frames], MISSING)
+    count = len(snapshot.stack_frames)
+    index = np.where(codes[:-1] != MISSING, np.arange(count), MISSING if outermost else count)
+    if count:
+        choose = np.maximum if outermost else np.minimum
+        index = choose.reduceat(index, snapshot.stack_starts[:-1])
+    return Labels(np.append(codes[index], MISSING), said.names)

@@ -6,7 +6,7 @@ An event is tied to its op, layer and line as a kernel is: by where on its threa
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ from pyprof.allocations.history import (
     Blocks,
     History,
     Labels,
+    RecordedDevice,
+    label,
     replay,
 )
 from pyprof.allocations.stacks import FrameHint
@@ -66,28 +68,20 @@ class EventContext(NamedTuple):
     """The lines of Python around it, the outermost first, each on a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceDevice:
-    """A device's history, the rows of its events in the trace, and notes on what is missing."""
-
-    history: History
-    rows: Int64Array
-    """Rows of `MemoryEvents`, in the order of the history's events."""
-    steps: tuple[str, tuple[int, ...]]
-    notes: tuple[str, ...]
-    stacks: Labels
-    """The call stack of each block."""
-
-
 def device_name(kind: int) -> str:
     """Name a type of device as torch does."""
     return _DEVICES.get(kind, f"device type {kind}")
 
 
-def histories(
-    capture: Capture, events: MemoryEvents, name_of: Callable[[int], str] = device_name
-) -> Iterator[TraceDevice]:
-    """Return the history of each device of each process.
+def devices(
+    capture: Capture,
+    events: MemoryEvents,
+    name_of: Callable[[int], str] = device_name,
+    notes: Sequence[str] = (),
+    *,
+    of_tensors: bool = True,
+) -> Iterator[RecordedDevice]:
+    """Return each device of each process, with its own notes and `notes`.
 
     `name_of` names a type of device, or of memory.
     """
@@ -95,16 +89,18 @@ def histories(
     half = has_half_precision(capture)
     marked_by, moments = step_bounds(capture)
     keys = np.stack([events.pid, events.device_type, events.device])
-    devices, device_of = np.unique(keys, axis=1, return_inverse=True)
+    distinct, device_of = np.unique(keys, axis=1, return_inverse=True)
     several = len(np.unique(events.pid)) > 1
-    for index, (pid, kind, number) in enumerate(devices.T.tolist()):
+    for index, (pid, kind, number) in enumerate(distinct.T.tolist()):
         rows = np.flatnonzero(device_of.reshape(-1) == index)
         name = name_of(kind) if number < 0 else f"{name_of(kind)}:{number}"
         name = f"{name} of process {pid}" if several else name
-        history, stacks, notes = _history(name, events, rows, sites, half_precision=half)
+        history, stacks, own = _history(name, events, rows, sites, half_precision=half)
         states = np.searchsorted(events.time_ns[rows], moments, "right") - 1
         steps = (marked_by, tuple(states[states >= 0].tolist()))
-        yield TraceDevice(history, rows, steps, notes, stacks)
+        yield RecordedDevice(
+            history, steps, notes=(*own, *notes), stacks=stacks, of_tensors=of_tensors
+        )
 
 
 def _history(
@@ -115,29 +111,28 @@ def _history(
     blocks = replayed.blocks
     at = np.where(blocks.allocated == BEFORE, MISSING, blocks.allocated)
     freed = np.where(blocks.released < len(rows), blocks.released, MISSING)
-    own = EventContext(
-        *(Labels(np.append(each.codes[rows], MISSING), each.names) for each in sites)
-    )
+    own = EventContext(*(said.take(rows) for said in sites))
     freed_clues = clues(own, freed)
-    freed_in = categories.freed_in(
-        freed_clues, blocks.released, directions(own.direction, np.arange(len(rows)))
-    )
+    freed_in = categories.freed_in(freed_clues, blocks.released, directions(own.direction))
     category, evidence = categories.categorise(
         blocks,
         categories.Evidence(clues(own, at), freed_clues, freed_in),
-        directions(own.direction, at),
+        directions(own.direction.take(at)),
         len(rows),
     )
-    labels = {each: Labels(said.codes[at], said.names) for each, said in own._asdict().items()}
+    labels = {each: said.take(at) for each, said in own._asdict().items()}
+    given_back = {each: said.take(freed) for each, said in own._asdict().items()}
+    if earlier := _earlier(events.allocated[rows], size, blocks):
+        # a single block of everything that was live all the time, and about which nothing is known
+        columns = ([MISSING], [earlier], [BEFORE], [len(rows)], [len(rows)])
+        blocks = blocks.plus(Blocks(*(np.array(column, np.int64) for column in columns)))
+        another = np.append(np.arange(len(at)), MISSING)
+        labels = {key: said.take(another) for key, said in labels.items()}
+        given_back = {key: said.take(another) for key, said in given_back.items()}
+        category = category.take(another)
+        evidence = evidence.take(another)
+        evidence.codes[-1] = evidence.names.index(categories.BEFORE_HISTORY)
     labels |= {"category": category, "evidence": evidence}
-    given_back = {
-        each: Labels(said.codes[freed], said.names) for each, said in own._asdict().items()
-    }
-    earlier = _earlier(events.allocated[rows], size, blocks)
-    if earlier:
-        blocks = blocks.plus(_permanent_block(earlier, len(rows)))
-        labels, given_back = _with_another(labels), _with_another(given_back)
-        labels["evidence"] = _with_evidence(labels["evidence"])
     stacks = labels.pop("stack")
     given_back.pop("stack")
     reserved = events.reserved[rows]
@@ -169,24 +164,6 @@ def _earlier(allocated: Int64Array, size: Int64Array, blocks: Blocks) -> int:
         return 0
     before = int(allocated[0] - size[0])
     return max(0, before - int(blocks.bytes[blocks.live(BEFORE)].sum()))
-
-
-def _permanent_block(size: int, count: int) -> Blocks:
-    """Make a single block of everything that was live all the time."""
-    columns = ([MISSING], [size], [BEFORE], [count], [count])
-    return Blocks(*(np.array(column, np.int64) for column in columns))
-
-
-def _with_another(labels: dict[str, Labels]) -> dict[str, Labels]:
-    """Add a block about which nothing is known."""
-    return {
-        key: said._replace(codes=np.append(said.codes, MISSING)) for key, said in labels.items()
-    }
-
-
-def _with_evidence(evidence: Labels) -> Labels:
-    index = evidence.names.index(categories.BEFORE_HISTORY)
-    return evidence._replace(codes=np.where(evidence.codes == MISSING, index, evidence.codes))
 
 
 def _notes(history: History, allocated: Int64Array, lost: int) -> Iterator[str]:
@@ -222,9 +199,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> EventContext:
     def labels(column: DictionaryColumn, say: Callable[[list[str]], str | None]) -> Labels:
         codes = np.full(len(thread), MISSING)
         codes[order] = column.index
-        return _renamed(
-            Labels(codes, ()), [say(value) if value else None for value in column.values]
-        )
+        return label([say(value) if value else None for value in column.values]).take(codes)
 
     return EventContext(
         labels(table.own_or_forward("trace"), lambda lines: user_line(tuple(lines))),
@@ -278,13 +253,6 @@ def _busiest(capture: Capture, time_ns: Int64Array) -> Int64Array:
     return chosen
 
 
-def _renamed(said: Labels, names: Sequence[str | None]) -> Labels:
-    """Decode the rows and encode them again, each distinct name once."""
-    numbers: dict[str, int] = {}
-    new = [MISSING if name is None else numbers.setdefault(name, len(numbers)) for name in names]
-    return Labels(np.array([*new, MISSING], np.int64)[said.codes], tuple(numbers))
-
-
 def _ops(table: Table, order: Int64Array) -> Labels:
     mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
     pairs, code = np.unique(np.stack([mods.index, ops.index]), axis=1, return_inverse=True)
@@ -295,7 +263,7 @@ def _ops(table: Table, order: Int64Array) -> Labels:
         names.append(op_name(module[0] if module else None, called[0]) if called else None)
     codes = np.full(len(order), MISSING)
     codes[order] = code.reshape(-1)
-    return _renamed(Labels(codes, ()), names)
+    return label(names).take(codes)
 
 
 def _threads(capture: Capture, events: MemoryEvents) -> Int64Array:
@@ -345,18 +313,17 @@ def _functions(capture: Capture, events: MemoryEvents, thread: Int64Array) -> La
     nest = nesting.nest(on[rows], start[rows], end[rows], lambda: rows)
     leaf = nesting.innermost(nest, thread, events.time_ns, events.time_ns)
     code = np.append(texts.code[rows[nest.order]], MISSING)[leaf]
-    names = [said.name for said in texts.statements]
-    return _renamed(Labels(code.astype(np.int64), ()), names)
+    return label([said.name for said in texts.statements]).take(code)
 
 
 _FUNCTIONS = [Kind.SEQ, Kind.OPTIMIZER, Kind.STEP, Kind.USER, Kind.CONTEXT]
 """What torch.profiler lists as functions; pyprof's own markers go around them."""
 
 
-def directions(direction: Labels, at: Int64Array) -> Int64Array:
+def directions(direction: Labels) -> Int64Array:
     """Directions as codes of `categories`."""
     numbers = [categories.DIRECTIONS.index(name) for name in direction.names]
-    return np.array([*numbers, MISSING], np.int64)[direction.codes[at]]
+    return np.array([*numbers, MISSING], np.int64)[direction.codes]
 
 
 def clues(sites: EventContext, at: Int64Array) -> Int64Array:
@@ -368,9 +335,8 @@ def clues(sites: EventContext, at: Int64Array) -> Int64Array:
         else 0
         for name in sites.function.names
     ]  # fmt: skip
-    said = np.array([*functions, 0], np.int64)[sites.function.codes[at]]
-    said_of: Int64Array = np.where(at == MISSING, 0, parts[sites.direction.codes[at]] | said)
-    return said_of
+    said = np.array([*functions, 0], np.int64)[sites.function.take(at).codes]
+    return np.asarray(parts[sites.direction.take(at).codes] | said)
 
 
 def step_bounds(capture: Capture) -> tuple[str, Int64Array]:

@@ -59,7 +59,7 @@ def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
         else:
             live.append(allocator.alloc(rng.choice(_SIZES) - rng.randrange(300)))
     taken = built.parsed(allocator.snapshot())
-    blocks = snapshot_device.device_history(taken, 0, stacks.describe(taken)).history.blocks
+    blocks = snapshot_device.recorded_device(taken, 0, stacks.describe(taken)).history.blocks
     for state, sizes in enumerate(allocator.pieces):
         if allocator.events[state]["action"] in ("alloc", "free_completed"):
             expected = FreeSpace(sum(sizes), len(sizes), max(sizes, default=0))

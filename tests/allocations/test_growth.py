@@ -68,7 +68,7 @@ def _noisy(rng: Random, steps: int, leak: int) -> Growth | None:
             device.alloc(leak, built.user(7))
         device.range(f"ProfilerStep#{step}", begins=False)
     taken = built.parsed(built.snapshot(device))
-    history = snapshot_device.device_history(taken, 0, stacks.describe(taken)).history
+    history = snapshot_device.recorded_device(taken, 0, stacks.describe(taken)).history
     marked_by, moments = snapshot_ranges.step_bounds(taken, 0)
     return growth(
         history, marked_by, (np.searchsorted(history.time_ns, moments, "right") - 1).tolist()

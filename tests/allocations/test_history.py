@@ -24,7 +24,7 @@ def _history(path: Path, device: int = 0) -> History:
 
 
 def _history_of(taken: snapshot.Snapshot, device: int = 0) -> History:
-    return snapshot_device.device_history(taken, device, stacks.describe(taken)).history
+    return snapshot_device.recorded_device(taken, device, stacks.describe(taken)).history
 
 
 def _check(history: History, levels: built.Levels) -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pyprof.allocations.free_space import FreeSpace
     from pyprof.allocations.growth import Growth
-    from pyprof.allocations.history import History, Labels
-    from pyprof.allocations.read import Recorded, RecordedDevice
+    from pyprof.allocations.history import History, Labels, RecordedDevice
+    from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.held_memory import Moment
     from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.inputs.source import Source
