@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyprof import schema, string_concat
 from pyprof.arrays import lists
 from pyprof.marker import templates
-from pyprof.records.records import DictionaryColumn, Records, distinct, one_chunk
+from pyprof.records.records import DictionaryColumn, Records, combinations, distinct, one_chunk
 from pyprof.string_concat import StringPart
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ _MAX_DISTINCT = 1 << 10
 """Adjacent columns with as many values at most are formatted together."""
 _NARROW = np.int16
 """An integer type that holds that many: arrays are as long as the records."""
-_INT32_MAX = np.iinfo(np.int32).max
-_DENSE = 4
-"""Maximum number of possible values per row for which a table with an entry for each is used."""
 _GOLDEN = (5**0.5 - 1) / 2
 _ESCAPED = '["\\\\\x00-\x1f]'
 """Characters that JSON must escape in a text."""
@@ -94,7 +91,7 @@ def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:
 
 def _together(parts: Sequence[StringPart]) -> Speller:
     """Combine formatters of adjacent parts, so that each combination is formatted once."""
-    first, number = _combinations(parts)
+    first, number = combinations(*(part.index for part in parts))
     if len(first) <= _MAX_DISTINCT:
         texts, narrow = _joined(parts, first), number.astype(_NARROW)
         return lambda start, rows: StringPart(texts, narrow[start : start + rows])
@@ -108,47 +105,6 @@ def _together(parts: Sequence[StringPart]) -> Speller:
 
 def _joined(parts: Sequence[StringPart], rows: IntArray) -> pa.StringArray:
     return pc.binary_join_element_wise(*(string_concat.take(part, rows) for part in parts), "")
-
-
-def _combinations(parts: Sequence[StringPart]) -> tuple[IntArray, IntArray]:
-    """Number the combinations of texts: a row of each combination, and the number of each row.
-
-    A column that is equal to an earlier one is skipped.
-    """
-    number: IntArray = np.zeros(len(parts[0].index), np.int32)
-    count = 1
-    counted: list[IntArray] = []
-    for index in (part.index for part in parts):
-        low, high = int(index.min(initial=0)), int(index.max(initial=0))
-        if low == high or any(_equal(index, other) for other in counted):
-            continue
-        if count * (high - low + 1) > _INT32_MAX:
-            row, number = _renumbered(number, count)
-            number, count = number.astype(np.int64), len(row)
-        number *= high - low + 1
-        number += index - low if low else index
-        count *= high - low + 1
-        counted.append(index)
-    return _renumbered(number, count)
-
-
-def _renumbered(number: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """Number the distinct values of integers below a count: a row of each, and row numbers."""
-    if count > _DENSE * len(number):
-        first, dense = distinct(number)
-        return first, dense.astype(np.int32)
-    row = np.full(count, -1, np.int32)
-    row[number] = np.arange(len(number), dtype=np.int32)
-    there = np.flatnonzero(row >= 0)
-    index = np.zeros(count, np.int32)
-    index[there] = np.arange(len(there), dtype=np.int32)
-    return row[there], index[number]
-
-
-def _equal(one: IntArray, other: IntArray) -> bool:
-    """Whether two arrays are equal; most differ near the beginning."""
-    begin = slice(_FIRST_ROWS)
-    return np.array_equal(one[begin], other[begin]) and np.array_equal(one, other)
 
 
 def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringPart]:
@@ -167,31 +123,23 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringP
         if values.type.equals(pa.list_(pa.int64())):
             yield from _lists(key, "", values, _numbers)
         else:
-            yield _others(key, values)
+            yield lambda start, rows: string_concat.per_row(
+                pc.binary_join_element_wise(key, _spell(values.slice(start, rows)), "")
+            )
 
 
 def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
     # a few thousand values, spaced so that they do not alias with the period of steps
     indices = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
     if pc.count_distinct(values.take(pa.array(indices.astype(np.int64)))).as_py() <= _MAX_DISTINCT:
-        yield _few_integers(key, values)
+        encoded = values.dictionary_encode()
+        texts = pc.binary_join_element_wise(key, encoded.dictionary.cast(pa.string()), "")
+        index = encoded.indices.fill_null(-1).to_numpy()
+        yield StringPart(texts, index.astype(_NARROW) if len(texts) <= _MAX_DISTINCT else index)
     else:
-        yield StringPart(pa.array([key]), _valid(values) - 1)
+        null = values.is_null().to_numpy(zero_copy_only=False)
+        yield StringPart(pa.array([key]), -null.astype(np.int8))
         yield lambda start, rows: _numbers(values.slice(start, rows))[0]
-
-
-def _valid(values: pa.Array) -> IntArray:
-    """1 for each value, 0 for each null."""
-    if not values.null_count:
-        return np.ones(len(values), np.int8)
-    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False)).astype(np.int8)
-
-
-def _few_integers(key: str, values: pa.Array) -> StringPart:
-    encoded = values.dictionary_encode()
-    texts = pc.binary_join_element_wise(key, encoded.dictionary.cast(pa.string()), "")
-    index = encoded.indices.fill_null(-1).to_numpy()
-    return StringPart(texts, index.astype(_NARROW) if len(texts) <= _MAX_DISTINCT else index)
 
 
 def _lists(
@@ -223,13 +171,6 @@ def _numbers(values: pa.Array) -> list[StringPart]:
 
 def _texts(texts: pa.StructArray) -> list[StringPart]:
     return templates.pieces_of(texts, lambda text: orjson.dumps(text)[1:-1].decode())
-
-
-def _others(key: str, values: pa.Array) -> Speller:
-    """Spell a column of any kind."""
-    return lambda start, rows: string_concat.per_row(
-        pc.binary_join_element_wise(key, _spell(values.slice(start, rows)), "")
-    )
 
 
 def _spell(values: pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass
+from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -55,10 +56,6 @@ def merge_sums(a: T, b: T) -> T:
     return cast("T", rule(a, b))
 
 
-def _add(a: Any, b: Any) -> Any:  # noqa: ANN401 - numbers, tuples
-    return a + b
-
-
 def _add_arrays(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     both = min(len(a), len(b))
     return np.asarray(a[:both] + b[:both])
@@ -92,7 +89,7 @@ _RULES: tuple[tuple[Any, Callable[[Any, Any], Any]], ...] = (
     (pa.Table, merge_tables),
     (Mapping, merge_mappings),
     (np.ndarray, _add_arrays),
-    ((int, float, tuple, np.number), _add),
+    ((int, float, tuple, np.number), add),
 )
 
 

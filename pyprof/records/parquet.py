@@ -90,18 +90,14 @@ def _encoding(columns: pa.Schema) -> dict[str, Any]:
 def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
     """Yield the rows of each row group; at least one group, without rows if there are none."""
     cut = {field.name: _sliced(records, field) for field in columns}
-    rows = max(1, min(_ROWS, _TEXT_BYTES * records.rows // max(1, records.text_bytes("seqMarker"))))
-    for start, length in _groups_of_rows(records.rows, rows):
+    most = max(1, min(_ROWS, _TEXT_BYTES * records.rows // max(1, records.text_bytes("seqMarker"))))
+    start, length = 0, min(_FIRST_ROWS, most, records.rows)
+    while True:
         yield pa.table({name: column(start, length) for name, column in cut.items()})
-
-
-def _groups_of_rows(rows: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield first row and number of rows of each group; (0, 0) without rows."""
-    start, length = 0, min(_FIRST_ROWS, most, rows)
-    yield start, length
-    while (start := start + length) < rows:
-        length = min(2 * length, most, rows - start)
-        yield start, length
+        start += length
+        if start == records.rows:
+            return
+        length = min(2 * length, most, records.rows - start)
 
 
 def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]:

@@ -124,10 +124,9 @@ class Records:
         """Return the texts of PyTorch's own ranges without their numbers."""
         if "seqTemplate" in self.columns:
             return self.dictionary("seqTemplate")
-        column = self.columns.get("seqMarker")
-        if column is None or isinstance(column, DictionaryColumn) or column.type != NUMBERED:
-            column = apart(self.arrow("seqMarker"))
-        return encode(_of_texts(one_chunk(column), lambda texts: texts.field("text")))
+        column = self.numbered("seqMarker")
+        column = apart(self.arrow("seqMarker")) if column is None else column
+        return encode(_of_texts(column, lambda texts: texts.field("text")))
 
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
         """Return an integer column as NumPy, with `absent` for null.
