@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -23,16 +23,6 @@ _NAMES = ("product_name", "user_name", "model_name", "name")
 """Columns with a name of a device, the best first: the last is its architecture, as gfx942."""
 
 
-class Agent(NamedTuple):
-    """A processor or GPU; None if not recorded."""
-
-    is_gpu: bool
-    device: int | None
-    """The number of a GPU among those of its node, as HIP counts them."""
-    row: dict[str, Any]
-    """As in `schema.DEVICES`."""
-
-
 class Agents:
     """The agents of a recording, by their ids."""
 
@@ -43,32 +33,26 @@ class Agents:
         rows = table.to_pylist()
         self._index = Rows(ints(table.column("id")))
         gpus = sorted((row["id"] or 0) for row in rows if row["type"] == "GPU")
-        self.agents = [_agent(row, gpus) for row in rows]
+        self.gpus = [_gpu(row, gpus) if row["type"] == "GPU" else None for row in rows]
+        """The columns of `schema.DEVICES` by agent; None for processors."""
 
     def devices(self, ids: Int64Array) -> Int64Array:
         """Return the number of each agent's GPU; MISSING for processors and unknown agents."""
-        numbers = [MISSING if each.device is None else each.device for each in self.agents]
+        numbers = [MISSING if gpu is None else gpu["device"] for gpu in self.gpus]
         return np.array([*numbers, MISSING])[self._index.rows(ids)]
 
 
-def _agent(row: dict[str, Any], gpus: Sequence[int]) -> Agent:
-    if row["type"] != "GPU":
-        return Agent(is_gpu=False, device=None, row={})
+def _gpu(row: dict[str, Any], gpus: Sequence[int]) -> dict[str, Any]:
+    """Describe a GPU by its number among those of its node, as HIP counts them."""
     device = row["type_index"]
-    if device is None or device < 0:
-        device = gpus.index(row["id"] or 0)
     stated = _document(row["extdata"])
     clock_mhz = _positive(stated, "max_engine_clk_fcompute")
-    return Agent(
-        is_gpu=True,
-        device=device,
-        row={
-            "device": device,
-            "name": next((row[name] for name in _NAMES if row[name]), None),
-            "sm_count": _positive(stated, "cu_count"),
-            "clock_hz": None if clock_mhz is None else clock_mhz * _MEGA,
-        },
-    )
+    return {
+        "device": gpus.index(row["id"] or 0) if device is None or device < 0 else device,
+        "name": next((row[name] for name in _NAMES if row[name]), None),
+        "sm_count": _positive(stated, "cu_count"),
+        "clock_hz": None if clock_mhz is None else clock_mhz * _MEGA,
+    }
 
 
 def _document(text: str | None) -> dict[str, Any]:
@@ -91,11 +75,10 @@ def table(several: Sequence[Agents]) -> pa.Table:
     """Return the GPUs of all recordings; where a number is used twice, only what both agree on."""
     rows: dict[int, dict[str, Any]] = {}
     for agents in several:
-        for _, device, row in agents.agents:
-            if device is None:
-                continue
-            other = rows.setdefault(device, row)
-            rows[device] = {key: row[key] if row[key] == other[key] else None for key in row}
+        for row in filter(None, agents.gpus):
+            other = rows.setdefault(row["device"], row)
+            same = {key: row[key] if row[key] == other[key] else None for key in row}
+            rows[row["device"]] = same
     listed = [rows[device] for device in sorted(rows)]
     return schema.table(
         schema.DEVICES,

@@ -155,35 +155,24 @@ class Recording:
 
 
 class Rows:
-    """The row of each id of a table."""
+    """The row of each id of a table; if several rows have the same id, the last counts."""
 
     def __init__(self, ids: Int64Array) -> None:
-        first = int(ids[0]) if len(ids) else MISSING
-        self._first: int | None = None
-        if first >= 0 and int(ids[-1]) == first + len(ids) - 1 and (np.diff(ids) == 1).all():
-            self._first, self._count = first, len(ids)  # nearly always: nothing to look up
-            return
         self._distinct, index = numbered(ids)
-        self._row = np.full(len(self._distinct) + 1, MISSING)
-        self._row[index] = np.arange(len(ids))  # if several rows have the same id, the last counts
-        self._row[:-1][self._distinct == MISSING] = MISSING
-        span = int(self._distinct[-1]) - int(self._distinct[0]) if len(self._distinct) else 0
-        self._counts_up = span == len(self._distinct) - 1
+        self._row = np.empty(len(self._distinct), np.int64)
+        self._row[index] = np.arange(len(ids))
 
     def rows(self, ids: Int64Array) -> Int64Array:
         """Return the row of each id; MISSING for an unknown one."""
-        if self._first is not None:
-            rows = ids - self._first
-            rows[(ids < self._first) | (rows >= self._count)] = MISSING
-            return rows
         if not len(self._distinct):
             return np.full(len(ids), MISSING)
-        index = (
-            np.clip(ids, self._distinct[0], self._distinct[-1]) - self._distinct[0]
-            if self._counts_up  # nearly always
-            else np.minimum(np.searchsorted(self._distinct, ids), len(self._distinct) - 1)
-        )
-        return np.where(self._distinct[index] == ids, self._row[index], MISSING)
+        low, high = int(self._distinct[0]), int(self._distinct[-1])
+        if high - low == len(self._distinct) - 1:  # nearly always: they count up, without gaps
+            index = np.clip(ids, low, high) - low
+        else:
+            index = np.searchsorted(self._distinct, ids).clip(max=len(self._distinct) - 1)
+        known = (self._distinct[index] == ids) & (ids != MISSING)
+        return np.where(known, self._row[index], MISSING)
 
 
 _APART = 10_000_000
