@@ -26,7 +26,7 @@ from pyprof.readers import settings
 from pyprof.records.records import DictionaryColumn, distinct, number_combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
@@ -137,16 +137,14 @@ def _is_kernel(records: Records) -> Mask:
 
 def _along(sizes: DictionaryColumn, dimension: int | None) -> Int64Array:
     """Return the size along an axis, or the product of all three."""
-    values = [_size(value, dimension) if value else MISSING for value in sizes.values]
-    return np.array([*(v if v < 1 << 62 else MISSING for v in values), MISSING], np.int64).take(
-        sizes.index
-    )
-
-
-def _size(sides: Sequence[int], dimension: int | None) -> int:
-    if dimension is None:
-        return math.prod(sides)
-    return sides[dimension] if dimension < len(sides) else MISSING
+    values = []
+    for sides in sizes.values:
+        if dimension is None:
+            value = math.prod(sides) if sides else MISSING
+        else:
+            value = sides[dimension] if sides and dimension < len(sides) else MISSING
+        values.append(value if value < 1 << 62 else MISSING)
+    return np.array([*values, MISSING], np.int64).take(sizes.index)
 
 
 def _column(

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pyprof.inputs.executor import Executor
     from pyprof.inputs.files import FileSystem
     from pyprof.inputs.ranks import RankedCapture
-    from pyprof.records.records import Records
 
 COLUMNS = pa.schema([field for field in schema.PARQUET if field.name != "rank"])
 """Columns of each file; the rank is in the folder's name."""
@@ -125,7 +124,8 @@ def write(member: RankedCapture, folder: str, *, kernels_only: bool = False) -> 
         records = with_counters(records)
         warnings = records.warnings
         for rank in missing:
-            of_rank = _of_rank(records, rank)
+            chosen = np.flatnonzero(records.numpy("rank") == rank)
+            of_rank = records if len(chosen) == records.rows else records.take(chosen)
             rows[rank] = of_rank.rows
             try:
                 with files.output(part(folder, rank)) as file:
@@ -159,11 +159,6 @@ def _is_in(url: str, folder: str) -> bool:
         inner = [*names(str(Path(url).parent.resolve())), inner[-1]]
     first, *more = inner[len(outer) :] or [""]
     return inner[: len(outer)] == outer and (not more or first.startswith(PARTITION))
-
-
-def _of_rank(records: Records, rank: int) -> Records:
-    rows = np.flatnonzero(records.numpy("rank") == rank)
-    return records if len(rows) == records.rows else records.take(rows)
 
 
 def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few

@@ -57,10 +57,7 @@ class FileSystem(Protocol):
 
 def files_of(location: str) -> FileSystem:
     """Return the file system of a path or URL."""
-    if not is_url(location):
-        return Local()
-
-    return Remote(location)
+    return Remote(location) if is_url(location) else Local()
 
 
 def is_url(location: str) -> bool:

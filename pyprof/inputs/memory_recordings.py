@@ -30,11 +30,9 @@ def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterat
     A capture of the same run adds details to snapshots. Raises CaptureError if there is none, or
     one cannot be read.
     """
-    from pyprof.allocations import read  # noqa: PLC0415 - loads the readers of all formats
-
     for location in [location for source in sources for location in _expand(source)]:
         with fetch(location) as path:
-            before, recorded = readers.stamp(path), read.read(path, capture)
+            before, recorded = readers.stamp(path), _read(path, capture)
             cli.warn([f"{path}: {text}" for text in readers.changed(path, before)])
             yield recorded
 
@@ -73,10 +71,10 @@ def beside(sources: Iterable[str]) -> Iterator[Recorded]:
                 yield _read(path)
 
 
-def _read(path: Path) -> Recorded:
+def _read(path: Path, capture: Capture | None = None) -> Recorded:
     from pyprof.allocations import read  # noqa: PLC0415 - loads the readers of all formats
 
-    return read.read(path)
+    return read.read(path, capture)
 
 
 def _files(source: str) -> list[Path]:

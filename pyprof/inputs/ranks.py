@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyprof.inputs.executor import Executor
-    from pyprof.records.records import Column
 
 _PARQUET = b"PAR1"
 
@@ -40,7 +39,12 @@ def _identity_of_records(path: Path) -> Identity:
     if read_head(path).startswith(_PARQUET):
         return _in_columns(path)
     with path.open("rb") as file:
-        return Identity(_in_line(file.readline(_LONGEST)))
+        line = file.readline(_LONGEST)
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return Identity()
+    return Identity(_rank(record.get("rank")) if isinstance(record, dict) else None)
 
 
 _LONGEST = 1 << 20
@@ -77,14 +81,6 @@ def _processes(rows: pa.Table) -> tuple[int, ...]:
     return tuple(first["pid"].to_pylist())
 
 
-def _in_line(line: bytes) -> int | None:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return _rank(record.get("rank")) if isinstance(record, dict) else None
-
-
 _NAMED = re.compile(
     r"(?<![a-z])rank[ ._=-]?(\d+)(?!\d)"  # net.rank3, rank_3.json, rank=3/part-0.parquet
     r"|(?<!\d)(\d+)of\d+(?!\d)",  # net_3of8
@@ -114,20 +110,17 @@ def identify(url: str) -> Identity:
         return Identity(named)
     try:
         with fetch(url) as path:
-            identity = _identity(path, named)
+            if not readers.is_capture(path):
+                identity = _identity_of_records(path)
+            elif named is None or readers.tells_rank(path):
+                identity = readers.identity(path)
+            else:
+                identity = Identity()
     except CaptureError:
         return Identity(named)
     if identity.rank is not None and 0 <= identity.rank <= MAX_RANK:
         return Identity(identity.rank)
     return Identity(named, identity.pids if named is None and len(identity.pids) > 1 else ())
-
-
-def _identity(path: Path, named: int | None) -> Identity:
-    if not readers.is_capture(path):
-        return _identity_of_records(path)
-    if named is not None and not readers.tells_rank(path):
-        return Identity()
-    return readers.identity(path)
 
 
 def rank_in(url: str) -> int | None:
@@ -162,10 +155,7 @@ def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCa
         identity_by_url.get(url, Identity(rank_in(url))) for url in urls
     ]  # a lost worker reports nothing
     claims: Sequence[int | None] = [identity.rank for identity in identities]
-    if all(
-        rank is None and not identity.pids
-        for rank, identity in zip(claims, identities, strict=True)
-    ):
+    if all(identity == Identity() for identity in identities):
         claims = _numbered(urls)
     taken = _by_rank(urls, claims)
     free = (rank for rank in count() if rank not in taken)
@@ -211,16 +201,11 @@ def with_ranks(records: Records, member: RankedCapture) -> Records:
 
     A row of any other process keeps its rank.
     """
-    columns = {**records.columns, "rank": _ranks(records, member)}
+    if len(member.ranks) == 1:
+        ranks = np.full(records.rows, member.ranks[0][1], np.int64)
+    else:
+        pid, ranks = records.numpy("pid"), records.numpy("rank").copy()
+        for process, rank in member.ranks:
+            ranks[pid == process] = rank
+    columns = {**records.columns, "rank": pa.array(ranks, mask=ranks < 0)}
     return Records(records.rows, columns, records.devices, records.warnings)
-
-
-def _ranks(records: Records, member: RankedCapture) -> Column:
-    ranks = [rank for _, rank in member.ranks]
-    if len(ranks) == 1:
-        return pa.array(np.full(records.rows, ranks[0], np.int64))
-    pid = records.numpy("pid")
-    rank_of_row = records.numpy("rank").copy()
-    for process, rank in member.ranks:
-        rank_of_row[pid == process] = rank
-    return pa.array(rank_of_row, mask=rank_of_row < 0)

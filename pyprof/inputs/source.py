@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from pyprof.inputs.executor import Executor
-    from pyprof.records.records import Records
     from pyprof.schema import Capture
 
 T = TypeVar("T")
@@ -96,7 +95,14 @@ def _opened(
     """
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
-        records, capture = _read(str(path), begin, host=host, raw=raw)
+        begin("reading")
+        capture = None
+        if record_file.is_records(str(path)) or not readers.is_capture(Path(path)):
+            records = record_file.load(str(path), raw=raw)
+        elif host:
+            records, capture = parse_with_host(Path(path), begin, raw=raw)
+        else:
+            records = parse_file(Path(path), raw=raw)
     if not raw and "seqTemplate" in records.columns:  # which replaces the raw texts
         kept = {name: each for name, each in records.columns.items() if name not in parquet.RAW}
         records = replace(records, columns=kept)
@@ -107,18 +113,6 @@ def _opened(
     table = Table(with_ranks(records, member) if member else records, override or Override())
     table.check_override()
     return Source(table, capture, member.url if member else str(item))
-
-
-def _read(
-    file: str, begin: Callable[[str], object], *, host: bool, raw: bool
-) -> tuple[Records, Capture | None]:
-    begin("reading")
-    path = Path(file)
-    if record_file.is_records(file) or not readers.is_capture(path):
-        return record_file.load(file, raw=raw), None
-    if not host:
-        return parse_file(path, raw=raw), None
-    return parse_with_host(path, begin, raw=raw)
 
 
 def map_reduce(

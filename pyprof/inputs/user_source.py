@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyprof import cli
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 
 class Function(NamedTuple):
@@ -88,18 +88,15 @@ class Sources:
     @cached_property
     def _by_name(self) -> dict[str, list[Path]]:
         by_name: dict[str, list[Path]] = {}
-        for file in self._files():
-            by_name.setdefault(file.name, []).append(file.relative_to(self._folder))
-        return by_name
-
-    def _files(self) -> Iterator[Path]:
         for root, folders, names in os.walk(self._folder):
             folders[:] = [
                 name
                 for name in folders
                 if name not in _SKIPPED and name[0] != "." and not _of_device(Path(root, name))
             ]
-            yield from (Path(root, name) for name in names if name.endswith(".py"))
+            for name in filter(lambda name: name.endswith(".py"), names):
+                by_name.setdefault(name, []).append(Path(root, name).relative_to(self._folder))
+        return by_name
 
 
 def _of_device(path: Path) -> bool:
