@@ -101,10 +101,7 @@ def identity(path: Path) -> schema.Identity:
     return schema.Identity()
 
 
-_Times = tuple[pa.Array, pa.Array]
-
-
-def _in_a_row(duration: pa.Array, device: Int64Array) -> _Times:
+def _in_a_row(duration: pa.Array, device: Int64Array) -> tuple[pa.Array, pa.Array]:
     """Let each kernel start when the one before it on its device ended, only to have an order."""
     if duration.null_count == len(duration):
         nothing = pa.nulls(len(duration), pa.int64())

@@ -7,7 +7,7 @@ addressed by name after probing. Facts about versions are next to the columns th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -167,20 +167,12 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
     )
 
 
-class _Events(NamedTuple):
-    """NVTX events, by type."""
-
-    ranges: pa.Table
-    domains: pa.Table
-    """Events that name a domain."""
-
-
-def _read_events(db: Database) -> _Events:
+def _read_events(db: Database) -> tuple[pa.Table, pa.Table]:
+    """Read the NVTX events that are ranges, and those that name a domain."""
     table = _versioned(db.tables(), "NVTX_EVENTS")
     columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId", "domainId"), int)
     db.require(table, "start", "end", "globalTid")
     domains: list[pa.Table] = []
-
     kinds_told = "eventType" in db.columns(table)
 
     def ranges(events: pa.Table) -> pa.Table:
@@ -194,7 +186,7 @@ def _read_events(db: Database) -> _Events:
 
     events = db.read(table, {**columns, "text": Numbered}, piece=ranges)
     named = {"domainId", "globalTid", "text"} <= db.columns(table)
-    return _Events(events, pa.concat_tables(domains if named else domains[:1]))
+    return events, pa.concat_tables(domains if named else domains[:1])
 
 
 _RANGES = pa.array((*_PUSH_POP, *_START_END))
@@ -288,20 +280,16 @@ class _Base:
     def columns(self, rows: pa.Table, kind: int) -> dict[str, object]:
         """Return the columns that work of every kind has."""
         columns = cupti.base_columns(rows, kind)
-        if (pid := self._pid(rows)) is None:
+        number = ints(rows.column("globalPid"))
+        if self.only_pid is None and (number == MISSING).all():
             return columns
+        absent = MISSING if self.only_pid is None else self.only_pid
+        pid = np.where(number == MISSING, absent, graphs.pids(number))
         columns["pid"] = or_null(pid)
         if (node := rows.column("graphNodeId")).null_count < rows.num_rows:
             start = ints(rows.column("start"), _LATEST)
             columns["graph_node"] = self.origins.of_nodes(pid, ints(node, 0), start)
         return columns
-
-    def _pid(self, rows: pa.Table) -> NDArray[np.int64] | None:
-        number = ints(rows.column("globalPid"))
-        if self.only_pid is None and (number == MISSING).all():
-            return None
-        absent = MISSING if self.only_pid is None else self.only_pid
-        return np.where(number == MISSING, absent, graphs.pids(number))
 
 
 def _kernels(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:

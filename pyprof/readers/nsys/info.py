@@ -19,7 +19,6 @@ from pyprof.readers.spans import LONGEST_NS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyprof.arrays import Int64Array
     from pyprof.readers.device_metrics import Meaning
     from pyprof.readers.sqlite.tables import Database
 
@@ -209,15 +208,14 @@ def metrics(db: Database) -> pa.Table:
     for row, (of_kind, of_metric) in enumerate(meanings):
         which[(kind == of_kind) & (metric == of_metric)] = row
     stamp, value = (ints(rows.column(name), _NO_ID) for name in (time, "value"))
-    rows_used = np.flatnonzero((which >= 0) & (stamp >= 0))
-    device = _devices(db, kind[rows_used] & _GPU)
-    return samples(
-        device,
-        stamp[rows_used],
-        [*meanings.values()],
-        which[rows_used],
-        value[rows_used].astype(np.float64),
-    )
+    used = np.flatnonzero((which >= 0) & (stamp >= 0))
+    gpu = kind[used] & _GPU
+    device = gpu.copy()
+    for own, cuda in cuda_numbers(db).items():
+        if cuda >= 0:
+            device[gpu == own] = cuda
+    values = value[used].astype(np.float64)
+    return samples(device, stamp[used], [*meanings.values()], which[used], values)
 
 
 def _meanings(db: Database) -> dict[tuple[int, int], Meaning]:
@@ -230,12 +228,3 @@ def _meanings(db: Database) -> dict[tuple[int, int], Meaning]:
         strict=True,
     )
     return {(kind, metric): entry for kind, metric, name in named if (entry := meaning(name or ""))}
-
-
-def _devices(db: Database, gpu: Int64Array) -> Int64Array:
-    """Return CUDA's numbers of GPUs, which kernels have, for nsys's own."""
-    device = gpu.copy()
-    for own, cuda in cuda_numbers(db).items():
-        if cuda >= 0:
-            device[gpu == own] = cuda
-    return device
