@@ -140,7 +140,8 @@ def read(path: Path) -> Snapshot:
     except ValueError:
         head = {"error": "ended"}
     if "error" in head:
-        raise CaptureError(f"{path}: {_ERRORS.get(head['error']) or _other(head['error'])}")
+        other = f"not a torch memory snapshot: the pickle {head['error']}; {_AGAIN}"
+        raise CaptureError(f"{path}: {_ERRORS.get(head['error'], other)}")
     try:
         snapshot = _snapshot(head, _columns(head["columns"], content[8 + size :]))
         _check(snapshot)
@@ -157,10 +158,6 @@ _ERRORS = {
     "again, if it is large with fewer events: _record_memory_history(max_entries=...)",
     "ended": f"reading the snapshot takes impossibly long or deep; it is damaged: {_AGAIN}",
 }
-
-
-def _other(error: str) -> str:
-    return f"not a torch memory snapshot: the pickle {error}; {_AGAIN}"
 
 
 def _unpickled(path: Path) -> memoryview:

@@ -13,6 +13,7 @@ import orjson
 
 from pyprof.arrays import MISSING
 from pyprof.readers.kineto.columns import instant, microseconds, nanoseconds, whole_number
+from pyprof.readers.kineto.file.events import loads_if_valid
 from pyprof.readers.kineto.file.stream import Trace
 
 if TYPE_CHECKING:
@@ -143,15 +144,8 @@ def _parsed(texts: list[bytes]) -> list[dict[str, Any]]:
     try:
         events = orjson.loads(b"[" + b",".join(texts) + b"]")
     except orjson.JSONDecodeError:
-        events = list(filter(None, map(_loads, texts)))
+        events = list(filter(None, map(loads_if_valid, texts)))
     return [event for event in events if event.get("name") == "[memory]"]
-
-
-def _loads(text: bytes) -> Any:  # noqa: ANN401 - JSON
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
 
 
 _OTHERS = ("Device Type", "Device Id", "Total Allocated", "Total Reserved")

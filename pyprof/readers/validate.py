@@ -36,11 +36,7 @@ _KEYS = ("start", "end", "device", "stream", "corr")
 def in_order(activities: pa.Table) -> pa.Table:
     """Sort activities by their start, those without one first; if in order they are not copied."""
     start = _key(activities.column("start"))
-    # Tables of different kinds of work, each sorted, follow each other: merging runs is quick.
-    order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
-    ordered = start if order is None else start[order]
-    same = ordered[1:] == ordered[:-1]
-    place = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
+    order, place = _equal_starts(start)
     rows = place if order is None else order[place]
     index = pa.array(rows)
     by = np.lexsort([_key(activities.column(name).take(index)) for name in reversed(_KEYS)])
@@ -50,6 +46,15 @@ def in_order(activities: pa.Table) -> pa.Table:
         order = np.arange(len(start))
     order[place] = rows[by]
     return activities.take(pa.array(order))
+
+
+def _equal_starts(start: Int64Array) -> tuple[Int64Array | None, Int64Array]:
+    """Return the order of starts, None if they are in order, and where equal ones stand in it."""
+    # Tables of different kinds of work, each sorted, follow each other: merging runs is quick.
+    order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
+    ordered = start if order is None else start[order]
+    same = ordered[1:] == ordered[:-1]
+    return order, np.flatnonzero(np.append(same, [False]) | np.append([False], same))
 
 
 def _key(column: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -194,13 +199,11 @@ def drop_duplicates(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, 
 def _repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mask:
     """Mark all but the first of rows with equal values and a known start."""
     is_repeated = np.zeros(len(start), bool)
-    order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
-    ordered = start if order is None else start[order]
-    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != NO_TIME)
-    if not same.any():
+    order, place = _equal_starts(start)
+    rows = place if order is None else order[place]
+    rows = rows[start[rows] != NO_TIME]
+    if not len(rows):
         return is_repeated
-    index = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
-    rows = index if order is None else order[index]
     keys = [start[rows], *(_codes(table.column(name), rows) for name in columns)]
     by = np.lexsort(keys[::-1])  # stable: of equal rows the first comes first
     equal = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)

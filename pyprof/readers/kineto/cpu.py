@@ -15,7 +15,7 @@ that handed it over, and when that is one of its inputs, before the op computed 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -120,17 +120,8 @@ _ENGINE = re.compile(
 """Names of what autograd and DDP's reducer put around the ops that they call."""
 
 
-class Working(NamedTuple):
-    """Masks of the ops that do work; one entry per row."""
-
-    ops: Mask
-    """None of them is inside another."""
-    traced: Mask
-    """Ops that would be rows, too, if their tensors had data."""
-
-
-def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
-    """Find the ops that do work.
+def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask, Mask]:
+    """Find the ops that do work, none inside another, and those that would if tensors had data.
 
     An op does the work itself if nothing inside it computes: views and nodes of the autograd engine
     do not count, nor do copies and fills that prepare its work, as a matrix product copies its
@@ -151,11 +142,11 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
     # Layers of functorch nest an op in itself: the innermost one runs.
     works &= ~_around(works, parent)
     doing = (real & ~_around(real, parent)) | complete | works
-    idle = tracing(ranges, nested, names, real)
+    replaced, shapes = tracing(ranges, nested, names, real)
     around_is_idle = ~np.append(real, True)[nested.op]
-    traced = doing & idle.shapes & ~around_is_idle
-    doing &= ~(idle.replaced | idle.shapes)
-    return Working(doing & ~within(doing, parent), traced & ~within(traced, parent))
+    traced = doing & shapes & ~around_is_idle
+    doing &= ~(replaced | shapes)
+    return doing & ~within(doing, parent), traced & ~within(traced, parent)
 
 
 def _is_idle(name: str) -> bool:
@@ -182,8 +173,8 @@ def activities(
 
     The last value is the number of ops that only traced.
     """
-    working_ops = working(ranges, nested, names)
-    rows = np.flatnonzero(working_ops.ops & (nested.end >= 0))
+    works, traced = working(ranges, nested, names)
+    rows = np.flatnonzero(works & (nested.end >= 0))
     corr = np.arange(1, len(rows) + 1)
     name = texts_by_index(ranges.name[rows], names)
     process_and_thread = np.array(threads.ids or [(0, 0)], dtype=np.int64)[ranges.thread[rows]]
@@ -199,7 +190,7 @@ def activities(
         },
     )
     calls = schema.table(schema.CALLS, {**times, "thread": ranges.thread[rows].astype(np.int32)})
-    return table, calls, int(working_ops.traced.sum())
+    return table, calls, int(traced.sum())
 
 
 _DISPATCH = frozenset({"PythonDispatchMode", "PythonSubclass"})
@@ -238,17 +229,12 @@ _ZEROS = frozenset({"aten::_efficientzerotensor"})
 _COPY = frozenset({"aten::_to_copy"})
 
 
-class Tracing(NamedTuple):
-    """Masks of ops that do no work themselves; one entry per row."""
+def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> tuple[Mask, Mask]:
+    """Find the ops that do no work; `real` are those that may, by their names.
 
-    replaced: Mask
-    """Dispatch to Python, and ops replaced by it: ops inside may work."""
-    shapes: Mask
-    """Ops on tensors without data, and all inside of them."""
-
-
-def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Tracing:
-    """Find the ops that do no work; `real` are those that may, by their names."""
+    First those that dispatch to Python, or that are replaced by it: ops inside may work. Then those
+    on tensors without data, and all inside of them.
+    """
     mode = ops_named(ranges, [name in _DISPATCH for name in names])
     replaced = _traced_around(mode, nested.op)
     fake = mode.copy()  # FakeTensorMode makes a tensor without memory for each result
@@ -256,7 +242,7 @@ def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -
         called = ops_named(ranges, [name == inner for name in names]) & ~replaced
         fake &= _traced_around(called, nested.op)
     shapes = nested.compiling | fake | _meta_ops(ranges, nested, names, real)
-    return Tracing(mode | replaced, shapes | within(shapes, nested.op))
+    return mode | replaced, shapes | within(shapes, nested.op)
 
 
 def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Mask:

@@ -235,6 +235,14 @@ def loads(raw: bytes | Raw) -> Any:  # noqa: ANN401 - JSON can be anything
         return None
 
 
+def loads_if_valid(text: bytes) -> Any:  # noqa: ANN401 - as above
+    """Parse JSON as it is; None if it is not valid."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
 def all_loads(raws: Sequence[Raw]) -> list[Any]:
     """Parse pieces of JSON as `loads` does each."""
     try:

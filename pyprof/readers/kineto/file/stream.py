@@ -13,15 +13,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from pyprof.errors import CaptureError
 from pyprof.process.threads import thread_pool
 from pyprof.readers.encodings import utf8_blocks
 from pyprof.readers.kineto.file import events as decoding
 from pyprof.readers.kineto.file.decoding import EventDecoder
 from pyprof.readers.kineto.file.decoding import groups as grouped
-from pyprof.readers.kineto.file.events import repaired
+from pyprof.readers.kineto.file.events import loads_if_valid, repaired
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -199,10 +197,10 @@ class Trace:
     def _salvage(self, piece: bytes) -> list[Event]:
         """Return the events that can be parsed one by one; count the others."""
         *parts, last = _BOUNDARY.split(repaired(piece).rstrip(b", \t\r\n"))
-        events = [_loads(part + b"}") for part in parts]
+        events = [loads_if_valid(part + b"}") for part in parts]
         self.lost += sum(not isinstance(event, dict) for event in events)
         ending = _END.sub(b"}", last)  # it may carry the end of the list, or be cut in the middle
-        endings = (_loads(text) for text in (last, last + b"}", ending))
+        endings = (loads_if_valid(text) for text in (last, last + b"}", ending))
         events.append(next((event for event in endings if isinstance(event, dict)), None))
         return decoding.from_values(events)
 
@@ -270,10 +268,3 @@ def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
 def _object(piece: bytes) -> dict[str, Any] | None:
     parsed = decoding.loads(piece)
     return parsed if isinstance(parsed, dict) else None
-
-
-def _loads(piece: bytes) -> Any:  # noqa: ANN401 - JSON can be anything
-    try:
-        return orjson.loads(piece)
-    except orjson.JSONDecodeError:
-        return None
