@@ -120,8 +120,7 @@ def _sites(site: LaunchSites, built: Mapping[str, Column]) -> dict[str, Column]:
 
 def _says(column: Column) -> Mask:
     """Mask of the rows with a non-empty list."""
-    coded = column if isinstance(column, DictionaryColumn) else encode(column)
-    return np.array([*(bool(value) for value in coded.values), False]).take(coded.index)
+    return (column if isinstance(column, DictionaryColumn) else encode(column)).matches()
 
 
 def _texts(statements: Iterable[Sequence[Statement]]) -> list[list[str]]:

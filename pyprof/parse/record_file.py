@@ -130,11 +130,9 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
 
 def _with_communication(records: Records) -> Records:
     """Set `dir` to comm for all kernels that communicate; older versions recognized fewer."""
-    name, part = records.dictionary("kLongName"), records.dictionary("dir")
-    named = np.array([communicates(text) for text in name.values], bool).take(name.index)
-    is_comm = np.array([*(value in _DIRECTIONS_OF_COMM for value in part.values), False])[
-        part.index
-    ]
+    part = records.dictionary("dir")
+    named = records.dictionary("kLongName").matches(communicates)
+    is_comm = part.matches(lambda value: value in _DIRECTIONS_OF_COMM)
     if (is_comm | ~named).all():
         return records
     index = np.where(named & ~is_comm, len(part.values), part.index)

@@ -80,6 +80,5 @@ def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Covera
 
 def is_kernel(records: Records) -> Mask:
     """Find the rows that are neither copies nor fills."""
-    kind = records.dictionary("kind")
-    copies = {schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET]}
-    return np.array([*(name not in copies for name in kind.values), True]).take(kind.index)
+    copies = (schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET])
+    return ~records.dictionary("kind").matches(lambda name: name in copies)

@@ -138,13 +138,9 @@ class Table:
             self.records.dictionary(name),
             self.records.dictionary(f"fwd{name[0].upper()}{name[1:]}"),
         )
-        own_op = self.records.dictionary("marker")
-        has_own = np.array([*(bool(value) for value in own_op.values), False]).take(own_op.index)
-        says, filled = (
-            np.array([*(bool(value) for value in column.values), False]).take(column.index)
-            for column in (own, forward)
-        )
-        index = np.where(~(has_own & says) & filled, forward.index + len(own.values), own.index)
+        keeps_own = self.records.dictionary("marker").matches() & own.matches()
+        filled = ~keeps_own & forward.matches()
+        index = np.where(filled, forward.index + len(own.values), own.index)
         return DictionaryColumn(index, [*own.values, *forward.values])
 
     def numbered(self, name: str) -> pa.DictionaryArray:

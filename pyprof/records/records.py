@@ -48,6 +48,10 @@ class DictionaryColumn:
         index = int(self.index[row])
         return self.values[index] if index >= 0 else None
 
+    def matches(self, test: Callable[[Any], bool] = bool) -> NDArray[np.bool_]:
+        """Mask of the rows whose value passes a test; a null does not."""
+        return np.array([*map(test, self.values), False], bool).take(self.index)
+
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
         """Return the value of every row, without dictionary encoding."""
         values = pa.array(self.values, kind)

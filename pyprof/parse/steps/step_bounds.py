@@ -72,9 +72,8 @@ def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Boun
     """Join the steps of optimizers that step in turn; an incomplete round at the end is dropped."""
     of_row, _ = placed(bounds, launch_ns, records.numpy("window", 0))
     # find after how many steps the same optimizer steps again; 1 if that is not clear
-    direction = records.dictionary("dir")
-    is_optimizer = np.array([*(name == "optim" for name in direction.values), False])
-    rows = np.flatnonzero(is_optimizer.take(direction.index) & (of_row != MISSING))
+    is_optimizer = records.dictionary("dir").matches(lambda value: value == "optim")
+    rows = np.flatnonzero(is_optimizer & (of_row != MISSING))
     digest = np.zeros(len(bounds.start), np.uint64)
     if len(rows):
         code = number_combinations(*(_values(records.dictionary(name), rows) for name in _WHAT))

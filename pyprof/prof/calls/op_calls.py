@@ -115,9 +115,8 @@ def _of_one_node(records: Records) -> NDArray[np.bool_]:
     forward pass with a number are those of the op that took it.
     """
     sequence = records.dictionary("seqId")
-    has_seq = np.array([*(bool(value) for value in sequence.values), False]).take(sequence.index)
-    kind = records.dictionary("dir")
-    backward = np.array([*(value == BPROP for value in kind.values), False]).take(kind.index)
+    has_seq = sequence.matches()
+    backward = records.dictionary("dir").matches(lambda value: value == BPROP)
     numbered = sequence.index + 1
     has_node = np.zeros(len(sequence.values) + 1, bool)
     has_node[numbered[backward & has_seq]] = True

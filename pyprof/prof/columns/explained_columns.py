@@ -104,22 +104,23 @@ def _first(*columns: DictionaryColumn) -> DictionaryColumn:
     index = np.full(len(columns[0]), -1)
     values: list[str | None] = []
     for column in reversed(columns):
-        says = np.array([*(bool(text) for text in column.values), False]).take(column.index)
-        index = np.where(says, len(values) + column.index, index)
+        index = np.where(column.matches(), len(values) + column.index, index)
         values += column.values
     return DictionaryColumn(index, values)
 
 
 def above_peak(table: Table, share: float = 1) -> DictionaryColumn:
     """Say what may be wrong with rows above a share of their roof; null for the others."""
-    rates, kind = table.roofline, table.records.dictionary("kind")
-    fills = np.array([*(value == schema.KINDS[schema.MEMSET] for value in kind.values), False])
+    rates, memset = table.roofline, schema.KINDS[schema.MEMSET]
+    fills = table.records.dictionary("kind").matches(lambda kind: kind == memset)
     # rows of op calls that transform their data to multiply less often
-    name, call = table.records.dictionary("kLongName"), table.costs.call
-    transforms = np.array([bool(_TRANSFORMS.search(text)) for text in name.values], bool)
+    call = table.costs.call
+    transforms = table.records.dictionary("kLongName").matches(
+        lambda name: _TRANSFORMS.search(name) is not None
+    )
     chosen = [
-        fills[kind.index],
-        rates.compute & np.isin(call, call[transforms[name.index]]),
+        fills,
+        rates.compute & np.isin(call, call[transforms]),
         rates.compute,
     ]
     cause = np.select(chosen, [0, 1, 2], 3)

@@ -12,12 +12,10 @@ from pyprof import schema
 from pyprof.marker import Statement, statement
 from pyprof.ops.registry import BPROP
 from pyprof.ops.work import EMPTY_CONTEXT, CallContext
-from pyprof.records.records import DictionaryColumn, first_rows, number_combinations
+from pyprof.records.records import combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from pyprof.arrays import IntArray
     from pyprof.records.records import Records
@@ -52,70 +50,34 @@ class KernelContext:
 
 def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
     """Number the distinct contexts: the number of each row, and the contexts."""
-    inside = records.numpy("replay") >= 0
-    parts = [
-        records.dictionary("marker"),
-        records.templates(),
-        records.dictionary("fwdMarker"),
-        records.dictionary("fwdSeqMarker"),
-        _is(records, "dir", BPROP),
-        _is(records, "kind", schema.KINDS[schema.CPU]),
-        _only_named(records),
-        DictionaryColumn(inside.astype(np.int64), [False, True]),
-        records.dictionary("resultSize"),
-    ]
-    number, first = _combine(parts)
+    own, seqs = records.dictionary("marker"), records.templates()
+    forward, forward_seqs = records.dictionary("fwdMarker"), records.dictionary("fwdSeqMarker")
+    result = records.dictionary("resultSize")
+    backward = records.dictionary("dir").matches(lambda value: value == BPROP)
+    on_cpu = records.dictionary("kind").matches(lambda value: value == schema.KINDS[schema.CPU])
+    in_range = records.dictionary("layer").matches() & ~own.matches() & ~seqs.matches()
+    replayed = records.numpy("replay") >= 0
+    texts = [column.index for column in (own, seqs, forward, forward_seqs, result)]
+    first, number = combinations(*texts, backward, on_cpu, in_range, replayed)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed, result = parts
     contexts = [
         KernelContext(
-            markers=_statements(own, row),
-            seqs=_statements(seqs, row),
-            fwd_markers=_statements(forward, row),
-            fwd_seqs=_statements(forward_seqs, row),
-            backward=bool(backward.index[row]),
+            markers=_statements(own.at(row)),
+            seqs=_statements(seqs.at(row)),
+            fwd_markers=_statements(forward.at(row)),
+            fwd_seqs=_statements(forward_seqs.at(row)),
+            backward=bool(backward[row]),
             # Ids ascend inward; files without them list texts outermost first.
             order=tuple(np.argsort(ids, kind="stable").tolist()) if ids else (),
-            on_cpu=bool(on_cpu.index[row]),
-            in_range=bool(in_range.index[row]),
-            replayed=bool(replayed.index[row]),
-            result=_sizes(result, row),
+            on_cpu=bool(on_cpu[row]),
+            in_range=bool(in_range[row]),
+            replayed=bool(replayed[row]),
+            result=None if (size := result.at(row)) is None else tuple(size),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
     return number, contexts
 
 
-def _combine(parts: Sequence[DictionaryColumn]) -> tuple[IntArray, NDArray[np.int64]]:
-    """Number distinct combinations: the number of each row, and the first row of each."""
-    number = number_combinations(*(part.index for part in parts))
-    return number, first_rows(number)
-
-
-def _only_named(records: Records) -> DictionaryColumn:
-    """Mask of the rows that lie in a layer or user range, and in no op."""
-    layer, marker, seq = (
-        np.array([*(bool(value) for value in column.values), False]).take(column.index)
-        for column in (
-            records.dictionary("layer"),
-            records.dictionary("marker"),
-            records.templates(),
-        )
-    )
-    return DictionaryColumn((layer & ~marker & ~seq).astype(np.int64), [False, True])
-
-
-def _statements(part: DictionaryColumn, row: int) -> tuple[Statement, ...]:
-    index = part.index[row]
-    return tuple(map(statement, part.values[index])) if index >= 0 else ()
-
-
-def _sizes(part: DictionaryColumn, row: int) -> tuple[int, ...] | None:
-    index = part.index[row]
-    return tuple(part.values[index]) if index >= 0 else None
-
-
-def _is(records: Records, name: str, wanted: str) -> DictionaryColumn:
-    column = records.dictionary(name)
-    equal = np.array([*(value == wanted for value in column.values), False])
-    return DictionaryColumn(equal.take(column.index).astype(np.int64), [False, True])
+def _statements(texts: Sequence[str] | None) -> tuple[Statement, ...]:
+    return tuple(map(statement, texts or ()))

@@ -181,9 +181,8 @@ def _of_launches(
 
 
 def _kernels(records: Records) -> Mask:
-    kind = records.dictionary("kind")
-    kernel = schema.KINDS[schema.KERNEL]
-    return np.array([*(value in (kernel, None) for value in kind.values), True]).take(kind.index)
+    kernels = (schema.KINDS[schema.KERNEL], None)
+    return ~records.dictionary("kind").matches(lambda kind: kind not in kernels)
 
 
 def _product(sizes: DictionaryColumn) -> Int64Array:
