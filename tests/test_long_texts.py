@@ -61,7 +61,7 @@ _LOOKS: dict[str, Callable[[str], object]] = {
     "op": decode.decode_seq,
     "op's name": lambda text: op_names.op_name(text, text),
     "op's cost": lambda text: registry.find(Call(text, text)),
-    "type": decode._is_dtype,
+    "type": decode._DTYPE.fullmatch,
     "node": lambda text: backward_nodes.base_name(marker.statement(text).node),
     "frame": lambda text: range_stacks.user_line((text,)),
     "line": range_stacks.file_and_line,

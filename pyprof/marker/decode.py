@@ -23,11 +23,7 @@ _FIELDS = ("seq", "op_id", "sizes", "input_op_ids", "dtypes", "strides", "inputs
 _MARKS = {name: f", {name} = " for name in _FIELDS}
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
-_DECODED = 1 << 18
-"""Size of caches: each distinct text is decoded once, though many stages ask for it."""
 
-
-@lru_cache(maxsize=_DECODED)
 def decode_op(text: str) -> Call | None:
     """Return the call that an op marker describes; None for any other text.
 
@@ -37,18 +33,13 @@ def decode_op(text: str) -> Call | None:
     if isinstance(data, dict) and isinstance(data.get("args"), (list, tuple)):
         mod, op = data.get("mod"), data.get("op")
         if isinstance(mod, str) and isinstance(op, str):
-            return _call(mod, op, data["args"], _collective_items(data.get("collective")))
+            return _call(mod, op, data["args"], data.get("collective"))
     if cut := CUT_OP.match(text):
         return Call(cut[1], cut[2], whole=False)
     return None
 
 
-def _collective_items(collective: object) -> dict[str, str | int]:
-    items = collective.items() if isinstance(collective, dict) else ()
-    return {key: value for key, value in items if type(key) is str and type(value) in (str, int)}
-
-
-def _call(mod: str, op: str, args: Iterable[Any], collective: Mapping[str, str | int]) -> Call:
+def _call(mod: str, op: str, args: Iterable[Any], collective: object) -> Call:
     positional: list[Value] = []
     named: dict[str, Value] = {}
     complete = True
@@ -59,7 +50,10 @@ def _call(mod: str, op: str, args: Iterable[Any], collective: Mapping[str, str |
             named[name] = _value(arg)
         else:
             positional.append(_value(arg))
-    return Call(mod, op, tuple(positional), named, complete, collective)
+    items = collective.items() if isinstance(collective, dict) else ()
+    stated = {key: value for key, value in items
+              if type(key) is str and type(value) in (str, int)}  # fmt: skip
+    return Call(mod, op, tuple(positional), named, complete, stated)
 
 
 def _value(arg: Mapping[str, Any]) -> Value:
@@ -116,26 +110,24 @@ def _plain(value: object, kind: object) -> Value:
     return Opaque(kind if isinstance(kind, str) else "")
 
 
-@lru_cache(maxsize=_DECODED)
 def decode_trace(text: str) -> tuple[str, ...]:
     """Return the `file:line` frames of a trace marker, outermost first; () for any other text."""
-    data = _literal(text)
-    frames = data.get("traceMarker") if isinstance(data, dict) else None
-    if not isinstance(frames, (list, tuple)):
-        return ()
-    return tuple(frame for frame in frames if isinstance(frame, str))
+    return _listed(text, "traceMarker")
 
 
 def decode_functions(text: str) -> tuple[str, ...]:
     """Return the function names of a trace marker's frames, if it has them; else ()."""
+    return _listed(text, "functions")
+
+
+def _listed(text: str, key: str) -> tuple[str, ...]:
     data = _literal(text)
-    names = data.get("functions") if isinstance(data, dict) else None
-    if not isinstance(names, (list, tuple)):
+    listed = data.get(key) if isinstance(data, dict) else None
+    if not isinstance(listed, (list, tuple)):
         return ()
-    return tuple(name for name in names if isinstance(name, str))
+    return tuple(item for item in listed if isinstance(item, str))
 
 
-@lru_cache(maxsize=_DECODED)
 def decode_name(text: str) -> str:
     """Return the name of one of PyTorch's own ranges, as in `decode_seq`, but nothing else."""
     indices = [index for mark in _MARKS.values() if (index := text.find(mark)) >= 0]
@@ -161,7 +153,6 @@ def _fields(text: str) -> list[tuple[str, str]]:
     ]
 
 
-@lru_cache(maxsize=_DECODED)
 def decode_seq(text: str) -> Seq:
     """Parse one of PyTorch's own ranges; any other text is a name alone."""
     name, listed = decode_name(text), _fields(text)
@@ -200,7 +191,7 @@ def _aten_value(size: object, dtype: object, stride: object, scalar: object) -> 
         dtypes, strides = _padded(dtype, len(size)), _padded(stride, len(size))
         return tuple(_aten_value(*part, None) for part in zip(size, dtypes, strides, strict=True))
     dtype_name = dtype if isinstance(dtype, str) else ""
-    if _sizes_like(size) and (size or _is_dtype(dtype_name)):
+    if _sizes_like(size) and (size or _DTYPE.fullmatch(dtype_name)):
         shape = tuple(size)  # type: ignore[arg-type, var-annotated]
         return Tensor(shape, dtype_name or None, tuple(stride) if _sizes_like(stride) else None)  # type: ignore[arg-type]
     if isinstance(scalar, str) and scalar:
@@ -208,12 +199,10 @@ def _aten_value(size: object, dtype: object, stride: object, scalar: object) -> 
     return Opaque(UNTYPED if dtype == "" else dtype_name)
 
 
-@lru_cache(maxsize=1 << 10)
-def _is_dtype(name: str) -> bool:
-    return re.fullmatch(r"(?:float|bfloat|int|uint|complex|bool|qu?int)\w*", name) is not None
+_DTYPE = re.compile(r"(?:float|bfloat|int|uint|complex|bool|qu?int)\w*")
 
 
-@lru_cache(maxsize=_DECODED)
+@lru_cache(maxsize=1 << 18)
 def _scalar(text: str) -> object:
     literal = _literal(text)
     if literal is not None or text == "None":

@@ -144,7 +144,7 @@ class Statement:
     @property
     def is_stopped(self) -> bool:
         """Whether it is an op that began and never ran."""
-        return self.text.endswith(STOPPED) and decode_seq(self.text).stopped
+        return self.text.endswith(STOPPED)
 
 
 @lru_cache(maxsize=1 << 18)
