@@ -62,29 +62,15 @@ def split(texts: pa.Array) -> pa.StructArray:
     before = op_at.begin < seq_at.end
     op_at = _Extent(*(np.where(before, seq_at.end, place) for place in op_at))
     inputs, inputs_at = _inputs(encoded.dictionary, np.where(op_at.there, op_id, 0), bounds)
-    parts = _Split(
-        _without(bounds, data, (*seq_at, *op_at, *inputs_at)),
+    parts = (
+        _without(bounds, data, (*seq_at, *op_at, *inputs_at)).dictionary_encode(),
         pa.array(seq, mask=~seq_at.there),
         pa.array(op_id, mask=~op_at.there),
         inputs,
     )
-    index = encoded.indices
-    template = parts.template.dictionary_encode()
     return pa.StructArray.from_arrays(
-        [
-            pa.DictionaryArray.from_arrays(template.indices.take(index), template.dictionary),
-            *(column.take(index) for column in (parts.seq, parts.op_id, parts.inputs)),
-        ],
-        fields=[*NUMBERED],
-        mask=unknown,
+        [part.take(encoded.indices) for part in parts], fields=[*NUMBERED], mask=unknown
     )
-
-
-class _Split(NamedTuple):
-    template: pa.StringArray
-    seq: pa.Array
-    op_id: pa.Array
-    inputs: pa.DictionaryArray
 
 
 class _Extent(NamedTuple):
