@@ -54,24 +54,16 @@ def nest(
     only if needed.
     """
     order = by_start(thread, start)
-    thread = thread[order]  # here and below one by one, to free each unsorted array early
-    start = start[order]
-    end = end[order]
-    later = (thread[1:] != thread[:-1]) | (start[1:] > start[:-1])
-    ordered = bool((later | ((start[1:] == start[:-1]) & (end[1:] < end[:-1]))).all())
-    if not ordered:
-        again = np.lexsort((tiebreak()[order], -end, start, thread))
-        order = order[again]
-        thread = thread[again]
-        start = start[again]
-        end = end[again]
+    on, begun, ended = thread[order], start[order], end[order]
+    later = (on[1:] != on[:-1]) | (begun[1:] > begun[:-1])
+    if not (later | (ended[1:] < ended[:-1])).all():
+        order = np.lexsort((tiebreak(), -end, start, thread))
+    thread, start, end = thread[order], start[order], end[order]
     return Nest(thread, start, end, _parents(thread, end), order.astype(np.int32))
 
 
 def by_start(thread: Int64Array, start: Int64Array) -> Int64Array:
-    """Order rows by thread and start: tools mostly write them in the order of their start."""
-    if (start[1:] >= start[:-1]).all():
-        return _by_value(thread)
+    """Order rows by thread and start."""
     order = np.argsort(start, kind="stable")
     return order[_by_value(thread[order])]
 
@@ -196,28 +188,16 @@ def by_value(column: IntArray) -> Iterator[tuple[int, Int64Array]]:
 
 
 def depths(parent: IntArray) -> NDArray[np.int32]:
-    """Count the ranges above each: the first few one by one, others in steps of growing length."""
+    """Count the ranges above each, in steps that double in length."""
     depth: NDArray[np.int32] = (parent != MISSING).astype(np.int32)
+    above = parent.copy()
     active = np.flatnonzero(depth)
-    above = parent.take(active)
-    for _ in range(_FEW_ABOVE):
-        above = parent.take(above)
-        left = np.flatnonzero(above != MISSING)
-        active, above = active.take(left), above.take(left)
-        depth[active] += 1
-    further = np.full(len(parent) if len(active) else 0, MISSING)
-    further[active] = above
     while len(active):
-        depth[active] += depth[above]
-        above = further[above]
-        further[active] = above
-        left = np.flatnonzero(above != MISSING)
-        active, above = active[left], above[left]
+        further = above.take(active)
+        depth[active] += depth.take(further)
+        above[active] = above.take(further)
+        active = active.take(np.flatnonzero(above.take(active) != MISSING))
     return depth
-
-
-_FEW_ABOVE = 6
-"""Ranges above each that are counted one by one: more are in few captures."""
 
 
 # An op that raises inside old instrumentation, or whose end the capture did not see, leaves its

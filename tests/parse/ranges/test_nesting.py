@@ -87,18 +87,12 @@ def test_the_order_of_rows_decides_nothing(
     assert [numbered[row][0] for row in other.order] == whole.order.tolist()
 
 
-@pytest.mark.parametrize("few", [0, 1, nesting._FEW_ABOVE])
 @given(spans=SPANS, deeper=st.integers(0, 30))
-def test_depth_counts_the_ranges_above(
-    spans: list[tuple[int, int, int]], deeper: int, few: int
-) -> None:
-    """Single steps and pointer jumping give what walking up gives."""
+def test_depth_counts_the_ranges_above(spans: list[tuple[int, int, int]], deeper: int) -> None:
+    """Pointer jumping gives what walking up gives."""
     spans = [*spans, *((0, 0, 99 - level) for level in range(deeper))]
     parent = nest(*_columns(spans), lambda: np.arange(len(spans))).parent
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nesting, "_FEW_ABOVE", few)
-        counted = depths(parent).tolist()
-    for position, depth in enumerate(counted):
+    for position, depth in enumerate(depths(parent).tolist()):
         steps, above = 0, parent[position]
         while above != MISSING:
             steps, above = steps + 1, parent[above]
