@@ -41,34 +41,10 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
         times = start, ints(activities.column("end"))
         parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
         ours, theirs = _keys(parts, corr)
-    row = _outermost(ours, start, ints(calls.column("end")), theirs)
+    order = np.lexsort((-ints(calls.column("end")), start, ours))  # the outer one comes first
+    index = np.minimum(np.searchsorted(ours, theirs, sorter=order), len(ours) - 1)
+    row = order[index]
     return np.where((ours[row] == theirs) & (theirs != MISSING), row, MISSING)
-
-
-def _outermost(
-    keys: Int64Array, start: Int64Array, end: Int64Array, wanted: Int64Array
-) -> Int64Array:
-    """Find for each wanted key the call of that key that encloses the others; else any call."""
-    low, high = int(keys.min()), int(keys.max())
-    if high - low > _DENSE * len(keys):
-        order = np.lexsort((-end, start, keys))
-        index = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-        return np.asarray(order[index])
-    # Ids nearly always count up, so that a table with an entry per id is small and needs no sort.
-    rows = np.arange(len(keys))
-    row_of = np.zeros(high - low + 1, np.int64)
-    row_of[keys - low] = rows
-    if len(others := np.flatnonzero(row_of[keys - low] != rows)):
-        several = np.zeros(len(row_of), bool)
-        several[keys[others] - low] = True
-        rows = np.flatnonzero(several[keys - low])[::-1]
-        rows = rows[np.lexsort((end[rows], -start[rows]))]
-        row_of[keys[rows] - low] = rows  # the last assignment stays
-    return row_of[np.clip(wanted, low, high) - low]
-
-
-_DENSE = 4
-"""Maximum span of ids per call for which a table with an entry per id is used."""
 
 
 def _again(keys: Int64Array, window: Int64Array) -> bool:
@@ -78,41 +54,24 @@ def _again(keys: Int64Array, window: Int64Array) -> bool:
     return bool((same & (keys[order][1:] != MISSING)).any())
 
 
-def _keys(owners: Sequence[Int64Array], corr: Sequence[Int64Array]) -> tuple[Int64Array, ...]:
+def _keys(owners: Sequence[Int64Array], corr: Sequence[Int64Array]) -> list[Int64Array]:
     """Make one number of (owner, correlation id); MISSING if either is not known."""
     distinct_owners = distinct_values(np.concatenate([distinct_values(each) for each in owners]))
-    return tuple(
-        np.where((owner != MISSING) & (number != MISSING), index | (number & 0xFFFFFFFFFF), MISSING)
-        for owner, number in zip(owners, corr, strict=True)
-        for index in [_places(distinct_owners, owner) << 40]
-    )
-
-
-def _places(distinct: Int64Array, values: Int64Array) -> Int64Array:
-    """Find the indices of values among the distinct ones, which are sorted."""
-    one = len(distinct) == 1
-    return np.zeros(1, np.int64) if one else np.searchsorted(distinct, values)
+    keys = []
+    for owner, number in zip(owners, corr, strict=True):
+        index = np.searchsorted(distinct_owners, owner) << 40
+        known = (owner != MISSING) & (number != MISSING)
+        keys.append(np.where(known, index | (number & 0xFFFFFFFFFF), MISSING))
+    return keys
 
 
 def launch_bounds(records: Records) -> tuple[Int64Array, Int64Array]:
     """Start and end of the API call that launched each row; -1 if unknown."""
     launch = records.arrow("launch")
-    index = launch.offsets.to_numpy()
-    both = np.diff(index) == _BOUNDS
-    if launch.null_count:
-        both &= launch.is_valid().to_numpy(zero_copy_only=False)
-    elif both.all():  # nearly always
-        times = ints(launch.flatten())
-        return times[::_BOUNDS].copy(), times[1::_BOUNDS].copy()
-    begin, end = np.full((2, len(launch)), -1)
-    rows = np.flatnonzero(both)
-    times = ints(launch.values)
-    begin[rows], end[rows] = times[index[rows]], times[index[rows] + 1]
+    begin, end = np.full((2, len(launch)), MISSING)
+    rows = np.flatnonzero(launch.is_valid())
+    begin[rows], end[rows] = ints(launch.flatten()).reshape(-1, 2).T
     return begin, end
-
-
-_BOUNDS = 2
-"""Values of a launch: its start and its end."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +95,10 @@ class Chains:
         if keep.all():
             return self
         return Chains(offsets(keep).take(self.offset), self.member.compress(keep))
+
+    def within(self, ranges: NDArray[np.bool_]) -> Chains:
+        """Keep the members that a mask over all ranges marks."""
+        return self.filter(ranges.take(self.member))
 
     @property
     def begins(self) -> NDArray[np.bool_]:
@@ -172,7 +135,14 @@ def chains(parent: IntArray, wanted: NDArray[np.bool_], leaf: IntArray, most: in
         rows.append(active)
         members.append(current)
         current = above.take(current)
-    return _assemble(len(leaf), rows, members)
+    lengths = np.zeros(len(leaf), np.int32)
+    for active in rows:
+        lengths[active] += 1
+    offset = offsets(lengths)
+    member = np.zeros(int(offset[-1]), np.int32)
+    for step, (active, ranges) in enumerate(zip(rows, members, strict=True)):
+        member[offset.take(active + 1) - (1 + step)] = ranges
+    return Chains(offset, member)
 
 
 def nearest(parent: IntArray, wanted: NDArray[np.bool_]) -> IntArray:
@@ -186,36 +156,17 @@ def nearest(parent: IntArray, wanted: NDArray[np.bool_]) -> IntArray:
     return above
 
 
-def _assemble(count: int, rows: list[IntArray], members: list[IntArray]) -> Chains:
-    lengths = np.zeros(count, np.int32)
-    for active in rows:
-        lengths[active] += 1
-    offset = offsets(lengths)
-    member = np.zeros(int(offset[-1]), np.int32)
-    for step, (active, ranges) in enumerate(zip(rows, members, strict=True)):
-        member[offset.take(active + 1) - (1 + step)] = ranges
-    return Chains(offset, member)
-
-
-def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Int64Array:
-    """Find each row's innermost member that is wanted (a mask over ranges); MISSING if none."""
+def last(chain: Chains) -> Int64Array:
+    """Find each row's innermost member; MISSING if there is none."""
     innermost_range = np.full(len(chain.offset) - 1, MISSING)
-    if wanted is None:
-        some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
-        innermost_range[some] = chain.member[chain.offset[1:][some] - 1]
-    else:
-        indices = np.flatnonzero(wanted.take(chain.member))
-        innermost_range[chain.owner[indices]] = chain.member[indices]  # the last assignment stays
+    some = np.flatnonzero(np.diff(chain.offset))
+    innermost_range[some] = chain.member[chain.offset[1:][some] - 1]
     return innermost_range
 
 
-def first(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Int64Array:
-    """Find each row's outermost member that is wanted; MISSING if none."""
+def first(chain: Chains) -> Int64Array:
+    """Find each row's outermost member; MISSING if there is none."""
     outermost = np.full(len(chain.offset) - 1, MISSING)
-    if wanted is None:
-        some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
-        outermost[some] = chain.member[chain.offset[:-1][some]]
-    else:
-        indices = np.flatnonzero(wanted.take(chain.member))[::-1]
-        outermost[chain.owner[indices]] = chain.member[indices]
+    some = np.flatnonzero(np.diff(chain.offset))
+    outermost[some] = chain.member[chain.offset[:-1][some]]
     return outermost

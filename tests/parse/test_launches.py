@@ -1,13 +1,11 @@
 """Each piece of GPU work finds its API call, by process and correlation id."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import schema
 from pyprof.arrays import MISSING
-from pyprof.parse import launches as correlating
 from pyprof.parse.launches import Chains, first, last, launches, offsets
 from pyprof.parse.steps.profiler_windows import RecordingWindows
 
@@ -18,13 +16,11 @@ WORK = st.lists(st.tuples(st.sampled_from([None, 1, 2, 3]), IDS))
 """(process, correlation id)."""
 
 
-@pytest.mark.parametrize("dense", [0, correlating._DENSE])
 @given(calls=CALLS, work=WORK, pids=st.sampled_from([(1, 1), (1, 2)]))
 def test_work_is_launched_by_the_outermost_call_of_its_id(
     calls: list[tuple[int, int, int, int | None]],
     work: list[tuple[int | None, int | None]],
     pids: tuple[int, int],
-    dense: int,
 ) -> None:
     """In its process; of several calls with one id the first to begin, then the last to end."""
     capture = schema.Capture(
@@ -44,9 +40,7 @@ def test_work_is_launched_by_the_outermost_call_of_its_id(
     activities = schema.table(
         schema.ACTIVITIES, {"pid": [pid for pid, _ in work], "corr": [corr for _, corr in work]}
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(correlating, "_DENSE", dense)
-        launched = launches(capture, activities, RecordingWindows({})).tolist()
+    launched = launches(capture, activities, RecordingWindows({})).tolist()
     expected = [
         min(
             (start, -length, row)
@@ -70,5 +64,5 @@ def test_first_and_last_are_the_outermost_and_the_innermost_that_are_wanted(
     left = [[item for item in each if item in wanted] for each in lists]
     assert first(chain).tolist() == [each[0] if each else MISSING for each in lists]
     assert last(chain).tolist() == [each[-1] if each else MISSING for each in lists]
-    assert first(chain, mask).tolist() == [each[0] if each else MISSING for each in left]
-    assert last(chain, mask).tolist() == [each[-1] if each else MISSING for each in left]
+    assert first(chain.within(mask)).tolist() == [each[0] if each else MISSING for each in left]
+    assert last(chain.within(mask)).tolist() == [each[-1] if each else MISSING for each in left]

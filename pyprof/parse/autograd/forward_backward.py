@@ -58,7 +58,7 @@ def partners(
     node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
     engine = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_engine"))
     numbered = node & (sweep.texts.seq >= 0)
-    innermost = launches.last(chain, numbered | engine)
+    innermost = launches.last(chain.within(numbered | engine))
     innermost = _numbered_node(sweep, numbered, engine & (sweep.texts.seq < 0), innermost)
     between = _on_engine(capture, sweep, numbered, caller) & (innermost == MISSING)
     maker = _maker(sweep, numbered, chain, between)
@@ -131,7 +131,8 @@ def _maker(
     It is the last node before it on the thread: the engine adds up a node's results right after it,
     and runs the accumulation of a parameter's gradient before anything else.
     """
-    adds = launches.last(chain, texts.matches(sweep.texts, Kind.SEQ, attrgetter("accumulates")))
+    accumulates = texts.matches(sweep.texts, Kind.SEQ, attrgetter("accumulates"))
+    adds = launches.last(chain.within(accumulates))
     adds = np.where(between & (adds == MISSING), launches.first(chain), adds)
     maker = np.full(len(adds), MISSING)
     rows = np.flatnonzero(adds != MISSING)

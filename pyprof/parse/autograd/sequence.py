@@ -55,7 +55,7 @@ def number(
     numbers = _distinct_numbers(sweep, seqs, old)
     op_id = launches.last(ops)
     is_node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
-    for other in (launches.last(seqs, is_node), launches.first(chain)):
+    for other in (launches.last(seqs.within(is_node)), launches.first(chain)):
         op_id = np.where(op_id == MISSING, other, op_id)
     op_ids = pa.array(op_id + instance * len(is_node), mask=op_id == MISSING)
     calls = calls or _together(ops, seqs)

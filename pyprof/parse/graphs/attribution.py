@@ -343,8 +343,9 @@ class _Work:
         """Template of the innermost op around each launch; MISSING if there is none."""
         is_op = np.isin(self._sweep.texts.kind, (Kind.OP, Kind.SEQ))
         wanted = is_op[self._sweep.texts.code] if len(self._sweep.row) else np.zeros(0, bool)
-        chain = correlate.chains(self._sweep.nest.parent, wanted, self._launch_leaf, 1 << 10)
-        op = correlate.last(chain, wanted)
+        op = correlate.last(
+            correlate.chains(self._sweep.nest.parent, wanted, self._launch_leaf, most=1)
+        )
         return np.where(op == MISSING, MISSING, np.append(self._sweep.texts.code, MISSING)[op])
 
     @cached_property
