@@ -70,6 +70,10 @@ _OTHER_CALLS = (
     r"^cu(?:da)?(?:Memcpy|Memset|Malloc|MemAlloc|MemFree|Free|Stream|Event|Device|Ctx|Module|Get)"
 )
 """Calls that launch no kernel. (AMD's copies do.)"""
+_KERNEL_CALLS = r"^cu(?:da)?LaunchKernel"
+"""Calls that launch only kernels. (AMD's fills are kernels.)"""
+_IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
+"""Calls whose work runs on its stream in their order."""
 
 
 def launches(
@@ -96,10 +100,15 @@ def _shifted(
 ) -> str | None:
     """Return the warning that correlation ids are those of other calls; None without evidence."""
     kind = ints(activities.column("kind"))
-    if count := _of_other_calls(capture, kind, launch):
-        why = f"{count:,} kernels have the id of a call that launches nothing"
-    elif count := _copies_of_launches(capture, kind, launch):
-        why = f"{count:,} copies and fills have the id of a call that launches kernels"
+    launching = _named(capture, _LAUNCHING)
+    by_other = (_named(capture, _OTHER_CALLS) & ~launching)[launch]
+    kernels = int((by_other & (kind == schema.KERNEL)).sum())
+    moves = np.isin(kind, (schema.MEMCPY, schema.MEMSET)) & (launch != MISSING)
+    copies = int((_named(capture, _KERNEL_CALLS)[launch] & moves).sum())
+    if launching.any() and kernels > 1 and kernels >= _MAX_SHIFTED * by_other.sum():
+        why = f"{kernels:,} kernels have the id of a call that launches nothing"
+    elif copies >= _MIN_COUNT and copies >= _MAX_SHIFTED * moves.sum():
+        why = f"{copies:,} copies and fills have the id of a call that launches kernels"
     elif count := _out_of_order(capture, activities, launch):
         why = f"{count:,} rows began before others of their stream that were launched earlier"
     elif _explained_by_shift(capture, activities, windows, lead):
@@ -112,31 +121,6 @@ def _shifted(
     )
 
 
-def _of_other_calls(capture: Capture, kind: Int64Array, launch: Int64Array) -> int:
-    """Count kernels of calls that launch none; 0 if most work of such calls is something else."""
-    launching = _named(capture, _LAUNCHING)
-    by_other = (_named(capture, _OTHER_CALLS) & ~launching)[launch]
-    count = int((by_other & (kind == schema.KERNEL)).sum())
-    return count if launching.any() and count > 1 and count >= _MAX_SHIFTED * by_other.sum() else 0
-
-
-def _copies_of_launches(capture: Capture, kind: Int64Array, launch: Int64Array) -> int:
-    """Count copies and fills of calls that only launch kernels; 0 if they are few.
-
-    (AMD's fills are kernels.)
-    """
-    moves = np.isin(kind, (schema.MEMCPY, schema.MEMSET))
-    count = int((_named(capture, _KERNEL_CALLS)[launch] & moves).sum())
-    return (
-        count
-        if count >= _MIN_COUNT and count >= _MAX_SHIFTED * (moves & (launch != MISSING)).sum()
-        else 0
-    )
-
-
-_KERNEL_CALLS = r"^cu(?:da)?LaunchKernel"
-
-
 def _named(capture: Capture, pattern: str) -> Mask:
     """Mark the calls whose name matches; one more entry, for MISSING, is False."""
     return np.append(named(capture.calls, pattern), [False])
@@ -147,25 +131,21 @@ def _out_of_order(capture: Capture, activities: pa.Table, launch: Int64Array) ->
 
     Work inside a graph has no order, and AMD's queues have several streams.
     """
-    asked = _named(capture, _IN_ORDER)[launch]
-    streams, start, call = (
-        column if asked.all() else column.compress(asked)  # nearly always
-        for column in (
-            number_combinations(*(ints(activities.column(name)) for name in _STREAM)).astype(int),
-            ints(activities.column("start"), _NEVER),
-            launch,
-        )
-    )
-    order = by_start(streams, start)
-    stream, start, call = streams[order], start[order], call[order]
+    rows = np.flatnonzero(_named(capture, _IN_ORDER)[launch])
+    stream = _streams(activities, rows)
+    start = ints(activities.column("start"), _NEVER)[rows]
+    order = by_start(stream, start)
+    stream, start, call = stream[order], start[order], launch[rows[order]]
     same = (stream[1:] == stream[:-1]) & (start[1:] > start[:-1])
     begun, ended = (ints(capture.calls.column(name)) for name in ("start", "end"))
     count = int((same & (begun[call[:-1]] > ended[call[1:]])).sum())
     return count if count >= _MIN_COUNT and count >= _MAX_DISORDERED * same.sum() else 0
 
 
-_STREAM = ("pid", "device", "stream")
-_IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
+def _streams(activities: pa.Table, rows: Int64Array) -> IntArray:
+    """Number the streams of some activities."""
+    names = ("pid", "device", "stream")
+    return number_combinations(*(ints(activities.column(name))[rows] for name in names))
 
 
 def _lead(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64Array:
@@ -197,15 +177,13 @@ def _explained_by_shift(
     early = lead[lead > _EARLY_NS]
     if (early > 0.8 * early.max()).mean() >= _CLOCK:
         return False
-    return any(_repairs(capture, activities, windows, by, len(lead)) for by in (-1, 1))
-
-
-def _repairs(
-    capture: Capture, activities: pa.Table, windows: RecordingWindows, by: int, paired: int
-) -> bool:
-    others = set_column(activities, "corr", pc.add(activities.column("corr"), by))
-    lead = _lead(capture, others, correlate.launches(capture, others, windows))
-    return len(lead) >= paired - 1 and (lead > _EARLY_NS).sum() <= _REPAIRED * len(lead)
+    for by in (-1, 1):
+        others = set_column(activities, "corr", pc.add(activities.column("corr"), by))
+        neighbour = _lead(capture, others, correlate.launches(capture, others, windows))
+        early_count = (neighbour > _EARLY_NS).sum()
+        if len(neighbour) >= len(lead) - 1 and early_count <= _REPAIRED * len(neighbour):
+            return True
+    return False
 
 
 def _early(lead: Int64Array) -> Iterator[str]:
@@ -239,12 +217,11 @@ def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterato
         )
         return
     rows = np.flatnonzero(kernel)  # in order of start
-    keys = np.stack([ints(activities.column(name))[rows] for name in ("pid", "device", "stream")])
-    streams, stream = np.unique(keys, axis=1, return_inverse=True)
-    first = np.full(streams.shape[1], len(rows))
+    stream = _streams(activities, rows)
+    first = np.full(int(stream.max()) + 1, len(rows))
     called = np.flatnonzero(~without[rows])
-    np.minimum.at(first, stream.reshape(-1)[called], called)
-    behind = np.arange(len(rows)) > first[stream.reshape(-1)]
+    np.minimum.at(first, stream[called], called)
+    behind = np.arange(len(rows)) > first[stream]
     count = int((behind & without[rows]).sum())
     if count >= max(_MIN_COUNT, _MAX_LOST * kernel.sum()):
         yield (
@@ -303,9 +280,7 @@ def _recorded_launches(
     rows = np.flatnonzero(kernel & (launch != MISSING))
     called, process = start[launch[rows]], pid[launch[rows]]
     ended = ints(activities.column("end"))[rows]
-    stream = number_combinations(
-        process, *(ints(activities.column(name))[rows] for name in ("device", "stream"))
-    )
+    stream = _streams(activities, rows)
     begin, end = {}, {}
     for number in np.unique(process).tolist():
         ours = process == number
@@ -352,7 +327,8 @@ def ranges_of(
         )
         return np.full(len(site.row), MISSING), (doubt,)
     leaf = site.around(nest)
-    return leaf, (*_apart(nest, ops, thread, start, leaf), *_on_other_threads(nest, thread, leaf))
+    no_op = None if (leaf != MISSING).any() else _unlinked(nest, ops, thread, start)
+    return leaf, () if no_op is None else (no_op,)
 
 
 def _during(nest: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Mask:
@@ -397,40 +373,30 @@ def _between(sorted_times: Int64Array, start: Int64Array, end: Int64Array) -> In
     return np.searchsorted(sorted_times, end) - np.searchsorted(sorted_times, start)
 
 
-def _apart(
-    nest: Nest, ops: Mask, thread: IntArray, start: Int64Array, leaf: Int64Array
-) -> Iterator[str]:
-    """Warn if no launch is in any range of its thread."""
-    if (leaf != MISSING).any():
-        return
-    ours = np.isin(nest.thread, thread) & (nest.end > nest.start)
-    if min(int(ours.sum()), len(start)) < _MIN_COUNT:
-        return
-    away = nest.start[ours].min() > start.max() or nest.end[ours].max() < start.min()
-    if away:
-        yield (
+def _unlinked(nest: Nest, ops: Mask, thread: IntArray, start: Int64Array) -> str | None:
+    """Say why no launch, on its thread and at its start, is in any range; None if that may be."""
+    lasting = nest.end > nest.start
+    if min(int(lasting.sum()), len(start)) < _MIN_COUNT:
+        return None
+    ours = lasting & np.isin(nest.thread, thread)
+    if not ours.any():
+        return (
+            f"all {int(lasting.sum()):,} ranges are on threads that launch nothing: kernels have "
+            "no op; mark the threads that launch; if you did, export or capture again"
+        )
+    if int(ours.sum()) < _MIN_COUNT:
+        return None
+    if nest.start[ours].min() > start.max() or nest.end[ours].max() < start.min():
+        return (
             f"all {int(ours.sum()):,} ranges lie before or after all {len(start):,} launches of "
             "their threads: their clocks differ, so kernels have no op; capture again"
         )
-    elif count := int((ours & ops).sum()):
-        yield (
+    if count := int((ours & ops).sum()):
+        return (
             f"none of {len(start):,} launches is in any of the {count:,} ops of its thread, so "
             "kernels have no op; export or capture again"
         )
-
-
-def _on_other_threads(nest: Nest, thread: IntArray, leaf: Int64Array) -> Iterator[str]:
-    """Warn if all ranges are on threads that launch nothing."""
-    if (leaf != MISSING).any():
-        return
-    ours = nest.end > nest.start
-    if int(ours.sum()) < _MIN_COUNT or len(thread) < _MIN_COUNT:
-        return
-    if not np.isin(nest.thread[ours], thread).any():
-        yield (
-            f"all {int(ours.sum()):,} ranges are on threads that launch nothing: kernels have no "
-            "op; mark the threads that launch; if you did, export or capture again"
-        )
+    return None
 
 
 def ranges(read: texts.Texts, endless: Mask, startless: Mask) -> Iterator[str]:
