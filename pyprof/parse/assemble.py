@@ -46,12 +46,17 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
     partner = forward_backward.partners(
         capture, sweep, leaf, chain, work.site.caller, activities, work.windows
     )
-    around = record_columns.Around(leaf, partner, _user_ranges(work, partner), free, work.site)
-    numbered = sequence.number(capture, sweep, chain, work.site.instance, raw=raw)
-    described = describe_paths(sweep, around.ranges, max_names)
+    ranges = leaf, partner.op, partner.place, _user_ranges(work, partner)
+    described, of_rows = describe_paths(sweep, ranges, max_names)
+    path, forward, place, user_range = of_rows
+    path = np.where(path == MISSING, np.int32(len(described) - 1), path)
+    around = record_columns.Around(
+        described, path, forward, place, user_range, partner.engine, free, work.site
+    )
     columns = record_columns.of_work(capture, activities, work.launch)
     columns |= _steps(work, columns)
-    columns |= record_columns.build(activities, described, around, numbered)
+    columns |= sequence.columns(capture, sweep, described, path, chain, work.site, raw=raw)
+    columns |= record_columns.build(activities, around, columns)
     columns |= result_sizes.column(sweep, leaf)
     if capture.samples.num_rows:
         from pyprof.parse.counters import samples  # noqa: PLC0415 - most captures have none

@@ -122,13 +122,12 @@ def offsets(counts: IntArray | NDArray[np.bool_]) -> NDArray[np.int32]:
 def chains(parent: IntArray, wanted: NDArray[np.bool_], leaf: IntArray, most: int) -> Chains:
     """Walk outwards from each leaf range and collect up to `most` wanted ranges."""
     above = nearest(parent, wanted)
-    inside = np.flatnonzero(leaf != MISSING).astype(np.int32)  # rows are many
-    current = leaf.take(inside).astype(above.dtype, copy=False)
+    active: IntArray = np.flatnonzero(leaf != MISSING).astype(np.int32)  # rows are many
+    current = leaf.take(active).astype(above.dtype, copy=False)
     off = np.flatnonzero(~wanted.take(current))
     current[off] = above.take(current[off])
     rows: list[IntArray] = []
     members: list[IntArray] = []
-    active = inside
     while len(active) and len(rows) < most:
         left = np.flatnonzero(current != MISSING)
         active, current = active.take(left), current.take(left)
@@ -136,12 +135,12 @@ def chains(parent: IntArray, wanted: NDArray[np.bool_], leaf: IntArray, most: in
         members.append(current)
         current = above.take(current)
     lengths = np.zeros(len(leaf), np.int32)
-    for active in rows:
-        lengths[active] += 1
+    for inside in rows:
+        lengths[inside] += 1
     offset = offsets(lengths)
     member = np.zeros(int(offset[-1]), np.int32)
-    for step, (active, ranges) in enumerate(zip(rows, members, strict=True)):
-        member[offset.take(active + 1) - (1 + step)] = ranges
+    for step, (inside, ranges) in enumerate(zip(rows, members, strict=True)):
+        member[offset.take(inside + 1) - (1 + step)] = ranges
     return Chains(offset, member)
 
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, ints, lists, numbered
+from pyprof.arrays import MISSING, distinct_values, first_index, ints, lists
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.marker import unnumbered
 from pyprof.parse import first_values, launch_sites, recorded_collectives
-from pyprof.parse.autograd import recomputation, sequence
+from pyprof.parse.autograd import recomputation
 from pyprof.parse.ranges import launch_layers, range_stacks
 from pyprof.records.records import DictionaryColumn, combinations, encode
 
@@ -25,68 +25,64 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.marker import Statement
-    from pyprof.parse.autograd.forward_backward import Partners
-    from pyprof.parse.autograd.sequence import Numbered
     from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.ranges.range_stacks import RangeStack
-    from pyprof.parse.ranges.sweep import DescribedSweep
     from pyprof.records.records import Column
     from pyprof.schema import Capture
 
 
 class Around(NamedTuple):
-    """Per row: the ranges of the sweep that it belongs to; MISSING if there is none."""
+    """What is around each row: indices of paths in `described`; MISSING if there is none."""
 
-    leaf: IntArray
-    """The innermost range around the call."""
-    partner: Partners
-    """The forward op."""
+    described: list[RangeStack]
+    """The last one stands for rows in no range."""
+    path: IntArray
+    """The path of the call itself, without MISSING."""
+    partner: IntArray
+    """The forward op, and the one whose layer and line are the row's; see `Partners`."""
+    place: IntArray
     user_range: IntArray
-    """The range whose layers apply if the ops are in none; see `launch_layers.around`."""
+    """The path whose layers apply if the ops are in none; see `launch_layers.around`."""
+    on_engine: Mask
     free: dict[int, list[str]]
     """Names of start/end ranges around some rows."""
     site: LaunchSites
 
-    @property
-    def ranges(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """Ranges whose paths must be described."""
-        return self.leaf, self.partner.op, self.partner.place, self.user_range
-
 
 def of_work(capture: Capture, activities: pa.Table, launch: Int64Array) -> dict[str, Column]:
     """Build the columns about the work itself and the calls that launched it."""
-    device = ints(activities.column("device"))
-    table = capture.devices.select(["device", "name"]).to_pylist()
-    names = {row["device"]: row["name"] for row in table if row["name"]}
-    used, inverse = numbered(device)
-    gpu_names = [names.get(int(number)) for number in used]
-    index = np.array([place if name else MISSING for place, name in enumerate(gpu_names)], np.int64)
-    cpu = ints(activities.column("kind")) == schema.CPU
-    gpu = np.where(cpu, len(gpu_names), index[inverse]) if len(index) else index
-    devices = {
-        "device": activities.column("device"),
-        "gpu": DictionaryColumn(gpu, [*(name or "" for name in gpu_names), "cpu"]),
-    }
-    return {
+    start, end = activities.column("start"), activities.column("end")
+    built: dict[str, Column] = {
         **_names(activities),
-        **_work(activities),
-        **devices,
-        **_counters(activities),
+        "kind": DictionaryColumn(ints(activities.column("kind")), list(schema.KINDS)),
+        "start": start,
+        "end": end,
+        "kDuration": pc.subtract(end, start),
+        "pid": activities.column("pid"),
+        "corrId": activities.column("corr"),
+        "grid": _triple(activities, "grid"),
+        "block": _triple(activities, "block"),
+        "gpu": _gpu(capture, activities),
         **_launches(capture, launch),
     }
+    for name in ("device", "rank", "stream", "bytes", "regs", "smem"):
+        built[name] = activities.column(name)
+    counters = activities.column("counters")
+    if counters.null_count < len(counters):
+        built["counters"] = encode(counters.combine_chunks())
+    return built
 
 
-def build(
-    activities: pa.Table, sweep: DescribedSweep, around: Around, numbered: Numbered
-) -> dict[str, Column]:
-    """Build the columns of `schema.RECORD` for the ranges around each row."""
-    described, site = sweep.described, around.site
-    leaf, partner, index, user_range = map(sweep.path, around.ranges)
-    path = np.where(leaf == MISSING, np.int32(len(described) - 1), leaf)
-    direction = _direction(activities, described, path, user_range, around.partner.engine)
+def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Build the columns of `schema.RECORD` for the ranges around each row.
+
+    `columns` are those of the ops around it; see `sequence.columns`.
+    """
+    described, path, partner, place, user_range, on_engine, free, site = around
+    direction = _direction(activities, described, path, user_range, on_engine)
     # A collective belongs to many parameters, not only to the one that it waited for.
-    index = np.where(direction.index == _COMM, partner, index)
-    layered = _layered(described, _own(described, path, index, 0), index, user_range)
+    place = np.where(direction.index == _COMM, partner, place)
+    layered = _layered(described, _own(described, path, place, 0), place, user_range)
     layers = recomputation.full_layers(described)
     again = np.array([entry.again for entry in described]).take(path)
     built = {
@@ -94,16 +90,15 @@ def build(
         "marker": DictionaryColumn(path, _texts(entry.markers for entry in described)),
         "recomputed": pa.array(np.ones(len(path), np.int8), mask=~again),
         "trace": DictionaryColumn(
-            _own(described, path, index, 1), [list(each.trace) for each in described]
+            _own(described, path, place, 1), [list(each.trace) for each in described]
         ),
-        "layer": launch_layers.layers(layers, layered, around.free),
+        "layer": launch_layers.layers(layers, layered, free),
         "dir": direction,
-        **_forward(described, layers, partner, index),
+        **_forward(described, layers, partner, place),
         **range_stacks.arguments(described, path, partner),
     }
-    built |= sequence.count(sweep, numbered, path, launch_sites.flow(site))
-    built |= _collective(activities, described, path, built["opId"], direction)
-    return built | _sites(site, built)
+    built |= _collective(activities, described, path, columns["opId"], direction)
+    return built | _sites(site, {**columns, **built})
 
 
 def _sites(site: LaunchSites, built: Mapping[str, Column]) -> dict[str, Column]:
@@ -146,21 +141,17 @@ def _name_columns(
     return np.asarray(column.indices.fill_null(MISSING)), column.dictionary.to_pylist()
 
 
-def _work(activities: pa.Table) -> dict[str, Column]:
-    start, end = activities.column("start"), activities.column("end")
-    return {
-        "kind": DictionaryColumn(ints(activities.column("kind")), list(schema.KINDS)),
-        "start": start,
-        "end": end,
-        "kDuration": pc.subtract(end, start),
-        "pid": activities.column("pid"),
-        "corrId": activities.column("corr"),
-        "rank": activities.column("rank"),
-        "stream": activities.column("stream"),
-        "grid": _triple(activities, "grid"),
-        "block": _triple(activities, "block"),
-        **{name: activities.column(name) for name in ("bytes", "regs", "smem")},
-    }
+def _gpu(capture: Capture, activities: pa.Table) -> DictionaryColumn:
+    """The name of each row's device."""
+    device = ints(activities.column("device"))
+    used = set(distinct_values(device).tolist())
+    rows = capture.devices.select(["device", "name"]).to_pylist()
+    names = {row["device"]: row["name"] for row in rows if row["name"] and row["device"] in used}
+    numbers = sorted(names)
+    index = first_index(np.array(numbers, np.int64), device)
+    on_cpu = ints(activities.column("kind")) == schema.CPU
+    index = np.where(on_cpu, len(numbers), index)
+    return DictionaryColumn(index, [*(names[number] for number in numbers), "cpu"])
 
 
 def _triple(activities: pa.Table, name: str) -> DictionaryColumn:
@@ -190,12 +181,6 @@ def _collective(
         return {}
     column = recorded_collectives.collective_column(tool_column, described, path, ints(call), comm)
     return {"collective": column} if column.values else {}
-
-
-def _counters(activities: pa.Table) -> dict[str, Column]:
-    """Build the column of counters; {} if nothing was measured."""
-    column = activities.column("counters")
-    return {} if column.null_count == len(column) else {"counters": encode(column.combine_chunks())}
 
 
 def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:

@@ -3,45 +3,47 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import MISSING
 from pyprof.marker import Kind, templates
-from pyprof.parse import launches
+from pyprof.parse import launch_sites, launches
 from pyprof.parse.autograd import backward_nodes
 from pyprof.parse.ranges import range_stacks, texts
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import DictionaryColumn, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array, IntArray, Mask
+    from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.launches import Chains
-    from pyprof.parse.ranges.sweep import DescribedSweep, Sweep
+    from pyprof.parse.ranges.range_stacks import RangeStack
+    from pyprof.parse.ranges.sweep import Sweep
     from pyprof.records.records import Column
     from pyprof.schema import Capture
 
 
-class Numbered(NamedTuple):
-    """Sequence numbers and calls from the ranges around each row, whatever their paths."""
+def columns(
+    capture: Capture,
+    sweep: Sweep,
+    described: Sequence[RangeStack],
+    path: IntArray,
+    chain: Chains,
+    site: LaunchSites,
+    *,
+    raw: bool = True,
+) -> dict[str, Column]:
+    """Build the columns of the ops and of PyTorch's own ranges around each row.
 
-    numbers: Chains
-    """The distinct sequence numbers of each row, ascending."""
-    old_seqs: Chains | None
-    """PyTorch's own ranges, if some text has the format used before 2022; else None."""
-    columns: dict[str, Column]
-
-
-def number(
-    capture: Capture, sweep: Sweep, chain: Chains, instance: Int64Array, *, raw: bool = True
-) -> Numbered:
-    """Split the ranges around each row by kind; build the columns of their texts and calls.
-
-    Without `raw`, texts are built only as templates, without their numbers.
+    `path` is each row's path among the described, without MISSING. Without `raw`, texts are built
+    only as templates, without their numbers.
     """
     kind = sweep.texts.kind.take(sweep.texts.code.take(chain.member))
     seqs, ops = chain.filter(kind == Kind.SEQ), chain.filter(kind == Kind.OP)
@@ -49,69 +51,62 @@ def number(
     old = np.array([said.has_seq and not said.has_op_id for said in sweep.texts.statements], bool)
     # whether ops come before PyTorch's own ranges in every row, as they nearly always do
     behind = (kind[1:] == Kind.OP) & (kind[:-1] == Kind.SEQ)
-    calls = chain if (not (behind & ~chain.begins[1:]).any()) else None
+    calls = chain
     if old.any():
-        seqs, calls = _pruned(sweep, seqs, old), None
-    numbers = _distinct_numbers(sweep, seqs, old)
+        seqs = _pruned(sweep, seqs, old)
+    if old.any() or (behind & ~chain.begins[1:]).any():
+        calls = _together(ops, seqs)
     op_id = launches.last(ops)
     is_node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
     for other in (launches.last(seqs.within(is_node)), launches.first(chain)):
         op_id = np.where(op_id == MISSING, other, op_id)
-    op_ids = pa.array(op_id + instance * len(is_node), mask=op_id == MISSING)
-    calls = calls or _together(ops, seqs)
     call_ids = calls.member
-    if instance.any():  # work captured once runs again
-        call_ids = call_ids + (instance * len(sweep.row))[calls.owner]
-    columns: dict[str, Column] = {
-        "opId": op_ids,
+    if site.instance.any():  # work captured once runs again
+        call_ids = call_ids + (site.instance * len(sweep.row))[calls.owner]
+    mods, names = _ops(sweep, described, path, seqs, old)
+    backward = np.array([entry.backward for entry in described])[path]
+    numbers = _distinct_numbers(sweep, seqs, old)
+    return {
+        "opId": pa.array(op_id + site.instance * len(is_node), mask=op_id == MISSING),
         "callIds": calls.lists(pa.array(call_ids)),
-        "seqTemplate": encode(seqs.lists(_templates(sweep.texts, seqs))),
+        "mod": mods,
+        "op": names,
+        **_texts(capture, sweep, seqs, raw=raw),
+        **_count(numbers, launch_sites.flow(site), names.index, backward),
     }
+
+
+def _texts(capture: Capture, sweep: Sweep, seqs: Chains, *, raw: bool) -> dict[str, Column]:
+    distinct = pa.array([said.text for said in sweep.texts.statements], pa.string())
+    code = pa.array(sweep.texts.code.take(seqs.member))
+    coded = pa.DictionaryArray.from_arrays(code, distinct)
+    built: dict[str, Column] = {"seqTemplate": encode(seqs.lists(coded))}
     if raw:
-        columns["seqMarker"] = seqs.lists(_texts(capture, sweep.row[seqs.member]))
-    return Numbered(numbers, seqs if old.any() else None, columns)
+        texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()
+        rows = pa.array(sweep.row[seqs.member], pa.int32())
+        built["seqMarker"] = seqs.lists(templates.texts_of_table(texts.take(rows)))
+    return built
 
 
-def count(
-    sweep: DescribedSweep, numbered: Numbered, path: IntArray, flow: IntArray
-) -> dict[str, Column]:
-    """Build the columns that depend on sequence numbers, those of their texts included.
+def _count(numbers: Chains, flow: IntArray, op: IntArray, backward: Mask) -> dict[str, Column]:
+    """Count as the original did: the current number, the others, the index within the op.
 
-    `path` has no MISSING; `flow` numbers the groups of rows that are counted separately.
+    `flow` numbers the groups of rows that are counted separately.
     """
-    mods, names = _ops(sweep, path, numbered)
-    backward = np.array([entry.backward for entry in sweep.described])[path]
-    # Count as the original did: the current number, the others, the index within the op.
-    current, sub = np.full(len(names.index), MISSING), np.zeros(len(names.index), np.int64)
-    counted = np.flatnonzero(numbered.numbers.offset[1:] > numbered.numbers.offset[:-1])
+    current, sub = np.full(len(op), MISSING), np.zeros(len(op), np.int64)
+    counted = np.flatnonzero(np.diff(numbers.offset))
     for _, index in by_value(flow[counted]):
         rows = counted[index]
         current[rows], sub[rows] = backward_nodes.count_in_order(
-            numbered.numbers, rows, names.index[rows], backward[rows]
+            numbers, rows, op[rows], backward[rows]
         )
-    is_current = numbered.numbers.member == current.take(numbered.numbers.owner)
-    chosen, others = numbered.numbers.filter(is_current), numbered.numbers.filter(~is_current)
-    numbers = {
+    is_current = numbers.member == current.take(numbers.owner)
+    chosen, others = numbers.filter(is_current), numbers.filter(~is_current)
+    return {
         "seqId": chosen.lists(pa.array(chosen.member)),
         "altSeqId": others.lists(pa.array(others.member)),
         "subSeqId": pa.array(sub),
     }
-    return {
-        "mod": mods,
-        "op": names,
-        **numbered.columns,
-        **numbers,
-    }
-
-
-def _texts(capture: Capture, row: IntArray) -> pa.StructArray:
-    texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()
-    return templates.texts_of_table(texts.take(pa.array(row, pa.int32())))
-
-
-def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
-    distinct = pa.array([said.text for said in read.statements], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(read.code.take(seqs.member)), distinct)
 
 
 def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
@@ -146,23 +141,22 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
 
 
 def _ops(
-    sweep: DescribedSweep, path: IntArray, numbered: Numbered
+    sweep: Sweep, described: Sequence[RangeStack], path: IntArray, seqs: Chains, old: Mask
 ) -> tuple[DictionaryColumn, DictionaryColumn]:
     """Name each row's ops: by its path alone, except for old texts, which numbers put in order."""
-    named_ops = [range_stacks.ops(entry.ops, entry.naming) for entry in sweep.described]
-    if numbered.old_seqs is not None:
-        path, named_ops = _ops_by_row(sweep, path, numbered.old_seqs)
+    named_ops = [range_stacks.ops(entry.ops, entry.naming) for entry in described]
+    if old.any():
+        path, named_ops = _ops_by_row(sweep, described, path, seqs)
     distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, named_ops)))}
     index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int32).take(path)
-    named_ops = [list(entry) for entry in distinct]
     return (
-        DictionaryColumn(index, [[mod for mod, _ in entry] for entry in named_ops]),
-        DictionaryColumn(index, [[op for _, op in entry] for entry in named_ops]),
+        DictionaryColumn(index, [[mod for mod, _ in entry] for entry in distinct]),
+        DictionaryColumn(index, [[op for _, op in entry] for entry in distinct]),
     )
 
 
 def _ops_by_row(
-    sweep: DescribedSweep, path: IntArray, seqs: Chains
+    sweep: Sweep, described: Sequence[RangeStack], path: IntArray, seqs: Chains
 ) -> tuple[Int64Array, list[list[tuple[str, str]]]]:
     indices: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
@@ -175,7 +169,7 @@ def _ops_by_row(
         if key not in indices:
             indices[key] = len(named_ops)
             seen = [statements[index] for index in code[low:high]]
-            named_ops.append(range_stacks.ops(sweep.described[index].ops, seen))
+            named_ops.append(range_stacks.ops(described[index].ops, seen))
         rows.append(indices[key])
     return np.array(rows, np.int64), named_ops
 

@@ -62,7 +62,7 @@ def nest(
     return Nest(thread, start, end, _parents(thread, end), order.astype(np.int32))
 
 
-def by_start(thread: Int64Array, start: Int64Array) -> Int64Array:
+def by_start(thread: IntArray, start: Int64Array) -> Int64Array:
     """Order rows by thread and start."""
     order = np.argsort(start, kind="stable")
     return order[_by_value(thread[order])]

@@ -44,25 +44,6 @@ class Sweep:
     """Warnings about ranges, as sentences for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedSweep:
-    """Ranges, with descriptions of the paths that some row needs."""
-
-    texts: texts.Texts
-    paths: paths.RangeStacks
-    row: NDArray[np.int32]
-    """Row of each range in the capture."""
-    described: list[RangeStack]
-    """The last one stands for rows in no range."""
-    index_of_path: NDArray[np.int32]
-    """Per path: its index in `described`; MISSING if no row needs it."""
-
-    def path(self, ranges: IntArray) -> NDArray[np.int32]:
-        """The described path of each range; MISSING stays MISSING."""
-        index = self.index_of_path.take(self.paths.of_range)
-        return np.append(index, np.int32(MISSING)).take(ranges)
-
-
 def sweep_ranges(capture: Capture) -> Sweep:
     """Nest the ranges of a capture, and number the paths to them."""
     ranges = capture.ranges
@@ -87,10 +68,18 @@ def sweep_ranges(capture: Capture) -> Sweep:
     bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
     nest = nesting.nest(*bounds, lambda: _tiebreaks(read, kind, row))
     row = row[nest.order]
-    return _with_paths(
-        replace(nest, order=row),
-        texts.select(read, row),
-        tuple(link_checks.ranges(read, endless, startless)),
+    nest, read = replace(nest, order=row), texts.select(read, row)
+    begins = recomputation.begins(nest, read)
+    interned = paths.intern(nest.parent, nest.depth, texts.codes(read), begins)
+    backward = interned.backward(read)
+    return Sweep(
+        nest=nest,
+        texts=read,
+        paths=interned,
+        backward=backward,
+        again=interned.again(read, backward),
+        row=row,
+        doubts=tuple(link_checks.ranges(read, endless, startless)),
     )
 
 
@@ -114,28 +103,19 @@ def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: IntArray) -> Int6
     return _TIEBREAK[kind[row]] * len(read.statements) + ranks[read.code[row]]
 
 
-def _with_paths(nest: Nest, read: texts.Texts, doubts: tuple[str, ...]) -> Sweep:
-    begins = recomputation.begins(nest, read)
-    interned = paths.intern(nest.parent, nest.depth, texts.codes(read), begins)
-    backward = interned.backward(read)
-    again = interned.again(read, backward)
-    return Sweep(
-        nest=nest,
-        texts=read,
-        paths=interned,
-        backward=backward,
-        again=again,
-        row=nest.order,
-        doubts=doubts,
-    )
+def describe_paths(
+    sweep: Sweep, ranges: Sequence[IntArray], max_names: int
+) -> tuple[list[RangeStack], list[NDArray[np.int32]]]:
+    """Describe the paths of some ranges, and those in which DDP states its group.
 
-
-def describe_paths(sweep: Sweep, ranges: Sequence[IntArray], max_names: int) -> DescribedSweep:
-    """Describe the paths of some ranges, and those in which DDP states its group."""
+    The last description stands for no range. Also returns the index of each range's description;
+    MISSING stays MISSING.
+    """
     ddp = np.flatnonzero(texts.matches(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
     named = referenced_rows([*ranges, ddp], len(sweep.paths.of_range))
     wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))
     index = np.full(len(sweep.paths.parent), MISSING, np.int32)
     index[wanted] = np.arange(len(wanted))
     described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.EMPTY_STACK]
-    return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, index)
+    of_range = np.append(index.take(sweep.paths.of_range), np.int32(MISSING))
+    return described, [of_range.take(each) for each in ranges]
