@@ -57,8 +57,9 @@ def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
     on_cpu = records.dictionary("kind").matches(lambda value: value == schema.KINDS[schema.CPU])
     in_range = records.dictionary("layer").matches() & ~own.matches() & ~seqs.matches()
     replayed = records.numpy("replay") >= 0
-    texts = [column.index for column in (own, seqs, forward, forward_seqs, result)]
-    first, number = combinations(*texts, backward, on_cpu, in_range, replayed)
+    texts = (column.index for column in (own, seqs, forward, forward_seqs, result))
+    flags = (mask.astype(np.int8) for mask in (backward, on_cpu, in_range, replayed))
+    first, number = combinations(*texts, *flags)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
     contexts = [
         KernelContext(
