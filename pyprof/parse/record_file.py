@@ -55,20 +55,27 @@ def load(source: str, *, raw: bool = True) -> Records:
     if source == STDIN:
         if sys.stdin is None:  # closed by the shell: `<&-`
             raise RecordsError("stdin is closed; name a file")
-        return _checked("stdin", _from_bytes(sys.stdin.buffer.read()))
+        data = utf8(sys.stdin.buffer.read())
+        if not _looks_like_records(data[:_HEAD_BYTES]):
+            raise RecordsError("stdin: no dict lines; pipe in the output of pyprof parse")
+        return _checked("stdin", _from_lines("stdin", io.BytesIO(data)))
     path = Path(source)
     before, head = readers.stamp(path), readers.read_head(path)
     if head.startswith(parquet.MAGIC):
-        return _warned_if_changed(path, before, _checked(source, parquet.read(path, raw=raw)))
-    if _looks_like_records(utf8(head)):
-        return _warned_if_changed(path, before, _checked(source, _from_file(path)))
-    if any(reader.sniff(path, head) for reader in readers.readers()):
+        records = parquet.read(path, raw=raw)
+    elif _looks_like_records(utf8(head)):
+        with path.open("rb") as file:
+            records = _from_lines(str(path), file)
+    elif any(reader.sniff(path, head) for reader in readers.readers()):
         return parse_file(path, raw=raw)
-    raise RecordsError(
-        f"{path}: neither a capture nor output of pyprof parse "
-        f"({refusals.describe(path, head)}); {readers.expected()}, "
-        "or output of pyprof parse"
-    )
+    else:
+        raise RecordsError(
+            f"{path}: neither a capture nor output of pyprof parse "
+            f"({refusals.describe(path, head)}); {readers.expected()}, "
+            "or output of pyprof parse"
+        )
+    records = _checked(source, records)
+    return replace(records, warnings=(*records.warnings, *readers.changed(path, before)))
 
 
 def is_records(source: str) -> bool:
@@ -79,21 +86,21 @@ def is_records(source: str) -> bool:
     return head.startswith(parquet.MAGIC) or _looks_like_records(utf8(head))
 
 
-def _warned_if_changed(path: Path, before: tuple[int, ...], records: Records) -> Records:
-    """Warn where the file changed while it was read."""
-    return replace(records, warnings=(*records.warnings, *readers.changed(path, before)))
-
-
 def _checked(source: str, records: Records) -> Records:
     """Refuse what no version of parse wrote: rows without name or duration, gaps in lists."""
     # Rows with an impossible time are written without it, but with their kind.
-    if _nulls(records.columns.get("kDuration")) and _nulls_in_both(records, "kDuration", "kind"):
+    untimed = np.asarray(records.arrow("kDuration").is_null())
+    if (untimed & (records.dictionary("kind").index < 0)).any():
         raise RecordsError(f"{source}: rows without kDuration; parse the capture again")
     for name in _NEVER_NULL:
-        if _nulls(records.columns.get(name)):
+        if (records.dictionary(name).index < 0).any():
             raise RecordsError(f"{source}: rows without {name}; parse the capture again")
-    for name, column in records.columns.items():
-        if pa.types.is_list(schema.PARQUET.field(name).type) and _has_gaps(column):
+    lists = [name for name in records.columns if pa.types.is_list(schema.PARQUET.field(name).type)]
+    for name in lists:
+        column = records.columns[name]
+        if isinstance(column, DictionaryColumn):
+            column = pa.array(column.values, schema.PARQUET.field(name).type)
+        if _has_gaps(column):
             raise RecordsError(f"{source}: a list in {name} has a null; parse the capture again")
     # whether some row has a different number of ids than of texts
     ids = _lengths(records.columns.get("callIds"), records.rows)
@@ -103,16 +110,10 @@ def _checked(source: str, records: Records) -> Records:
         raise RecordsError(
             f"{source}: callIds do not match marker and seqMarker; parse the capture again"
         )
-    launch = records.columns.get("launch")
-    if launch is not None and not _are_pairs(launch):
+    bounds = pc.list_value_length(records.arrow("launch"))
+    if pc.any(pc.not_equal(bounds, _PAIR)).as_py():
         raise RecordsError(f"{source}: launch is not a start and an end; parse the capture again")
     return _with_communication(plausible_records(source, records))
-
-
-def _are_pairs(column: Column) -> bool:
-    if isinstance(column, DictionaryColumn):
-        return all(value is None or len(value) == _PAIR for value in column.values)
-    return not pc.any(pc.not_equal(pc.list_value_length(column), _PAIR)).as_py()
 
 
 _PAIR = 2
@@ -145,64 +146,28 @@ _DIRECTIONS_OF_COMM = ("comm", "copy")
 _NEVER_NULL = ("kShortName", "kLongName")
 
 
-def _nulls(column: Column | None) -> bool:
-    if isinstance(column, DictionaryColumn):
-        return bool((column.index < 0).any())
-    return column is None or column.null_count > 0
-
-
-def _nulls_in_both(records: Records, one: str, other: str) -> bool:
-    return bool(pc.any(pc.and_(*(records.arrow(name).is_null() for name in (one, other)))).as_py())
-
-
-def _has_gaps(column: Column) -> bool:
-    if isinstance(column, DictionaryColumn):
-        return any(map(_has_gap, column.values))
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return any(map(_is_null_within, chunks))
-
-
-def _has_gap(value: object) -> bool:
+def _has_gaps(lists: pa.Array | pa.ChunkedArray) -> bool:
     """Whether a list, or a list in a list, has a null."""
-    if not isinstance(value, (list, tuple)):
-        return False
-    return any(item is None or _has_gap(item) for item in value)
-
-
-def _is_null_within(lists: pa.Array) -> bool:
-    within = lists.flatten()
-    return bool(within.null_count) or (pa.types.is_list(within.type) and _is_null_within(within))
+    within = pc.list_flatten(lists)
+    return bool(within.null_count) or (pa.types.is_list(within.type) and _has_gaps(within))
 
 
 def _looks_like_records(head: bytes) -> bool:
     return head.lstrip()[:14].replace(b"'", b'"').startswith(b'{"kShortName"')
 
 
-def _from_bytes(data: bytes, source: str = "stdin") -> Records:
-    data = utf8(data)
-    if not _looks_like_records(data[:_HEAD_BYTES]):
-        raise RecordsError(f"{source}: no dict lines; pipe in the output of pyprof parse")
-    if data.lstrip().startswith(b'{"'):
+def _from_lines(source: str, file: BinaryIO) -> Records:
+    head = file.read(_HEAD_BYTES)
+    if utf8(head) != head:
+        file = io.BytesIO(utf8(head + file.read()))
+    if utf8(head).lstrip().startswith(b'{"'):
+        file.seek(0)
         try:
-            return _json(io.BytesIO(data))
+            return _json(file)
         except (pa.ArrowInvalid, UnicodeDecodeError):
             pass  # some line is not JSON: read line by line, which is slower
-    return _literals(source, data.splitlines())
-
-
-def _from_file(path: Path) -> Records:
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-        if utf8(head) != head:
-            return _from_bytes(head + file.read(), str(path))
-        if head.startswith(b'{"'):
-            file.seek(0)
-            try:
-                return _json(file)
-            except (pa.ArrowInvalid, UnicodeDecodeError):
-                pass  # as above
-        file.seek(0)
-        return _literals(str(path), file)
+    file.seek(0)
+    return _literals(source, file)
 
 
 def _json(file: BinaryIO) -> Records:

@@ -69,8 +69,8 @@ def test_records_round_trip(rows: list[dict[str, Any]]) -> None:
     expected = plain(rows).table()
     as_json = "\n".join(written(plain(rows))).encode()
     as_repr = "\n".join(repr(in_order(row)) for row in rows).encode()
-    assert record_file._from_bytes(as_json).table() == expected
-    assert record_file._from_bytes(as_repr).table() == expected
+    assert record_file._from_lines("stdin", BytesIO(as_json)).table() == expected
+    assert record_file._from_lines("stdin", BytesIO(as_repr)).table() == expected
 
 
 @pytest.mark.long
