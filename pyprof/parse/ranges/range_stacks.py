@@ -19,6 +19,7 @@ from pyprof import marker
 from pyprof.arrays import MISSING, Int64Array, IntArray, numbered
 from pyprof.marker import Kind, Tensor
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
+from pyprof.parse.launches import nearest
 from pyprof.parse.ranges import texts as range_texts
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import DictionaryColumn
@@ -73,7 +74,7 @@ def outermost_op(path: RangeStack) -> str:
 
 def initialises(path: RangeStack) -> bool:
     """Whether work on this path fills parameters for the first time."""
-    return _of_frames(path.trace).initialises
+    return _has_frame(path.trace, _INITIALISES)
 
 
 def updates(path: RangeStack) -> bool:
@@ -84,19 +85,12 @@ def updates(path: RangeStack) -> bool:
         named = any(
             _OF_OPTIMIZERS.match(mod_and_op(said.node)[1]) is not None for said in path.seqs
         )
-    return named or _of_frames(path.trace).clips
+    return named or _has_frame(path.trace, _CLIPS)
 
 
-class _OfFrames(NamedTuple):
-    """What follows from PyTorch's own functions in a stack."""
-
-    initialises: bool
-    clips: bool
-
-
-@lru_cache(maxsize=_TRACES)
-def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
-    return _OfFrames(*(any(map(file.search, trace)) for file in (_INITIALISES, _CLIPS)))
+@lru_cache(maxsize=2 * _TRACES)
+def _has_frame(trace: tuple[str, ...], file: re.Pattern[str]) -> bool:
+    return any(map(file.search, trace))
 
 
 def without_gradients(path: RangeStack) -> bool:
@@ -172,17 +166,10 @@ class RangeStacks:
 
     def backward(self, texts: Texts) -> NDArray[np.bool_]:
         """Mask of the paths that belong to the backward pass."""
-        begins = np.array(
-            [
-                kind == Kind.SEQ and said.is_backward
-                for said, kind in zip(texts.statements, texts.kind.tolist(), strict=True)
-            ],
-            bool,
-        )
-        is_backward = begins[self.template].tolist() if len(begins) else []
-        for path, parent in enumerate(self.parent.tolist()):
-            is_backward[path] = is_backward[path] or (parent != MISSING and is_backward[parent])
-        return np.array(is_backward, bool)
+        begins = np.array([said.is_backward for said in texts.statements], bool)
+        begins &= texts.kind == Kind.SEQ
+        begun = begins[self.template]
+        return np.asarray(begun | (nearest(self.parent, begun) != MISSING))
 
     def again(self, texts: Texts, backward: NDArray[np.bool_]) -> NDArray[np.int8]:
         """Find the paths of forward work that a backward pass runs again; see `recomputation`.
@@ -190,9 +177,6 @@ class RangeStacks:
         It begins in a node of checkpointing, in a module that a node calls, or where `begins` is
         set; another node inside ends it.
         """
-        again = np.zeros(len(self.parent), np.int8)
-        if not backward.any():
-            return again
         starts = np.zeros(len(texts.statements), np.int8)
         starts[texts.kind == Kind.LAYER] = ELSEWHERE
         ends = np.zeros(len(texts.statements), bool)
@@ -202,27 +186,26 @@ class RangeStacks:
             if said.is_backward and said.is_checkpoint and not said.is_engine:
                 starts[index] = HERE
         start = np.maximum(self.begins, starts[self.template] * backward)
-        columns = (self.parent, start, ends[self.template])
-        every = [0] * len(again)
-        for path, (parent, how, is_end) in enumerate(
-            zip(*(column.tolist() for column in columns), strict=True)
-        ):
-            outer = every[parent] if parent != MISSING and not is_end else 0
-            every[path] = max(outer, how)
-        again[:] = every
+        is_end = ends[self.template]
+        again = np.zeros(len(self.parent), np.int8)
+        for way in (ELSEWHERE, HERE):
+            begun = start >= way
+            around = nearest(self.parent, begun | is_end)
+            again[begun | (~is_end & np.append(begun, [False])[around])] = way
         return again
 
-    def describe(self, texts: Texts, wanted: Int64Array, most: int) -> list[RangeStack]:
+    def describe(
+        self, texts: Texts, again: NDArray[np.int8], wanted: Int64Array, most: int
+    ) -> list[RangeStack]:
         """Describe some paths; what is nested deeper is limited to the innermost `most` entries.
 
-        All paths that lead to them are walked once, however deep: parents that several share are
-        described only if wanted themselves.
+        `again` is the result of the method. All paths that lead to them are walked once, however
+        deep: parents that several share are described only if wanted themselves.
         """
         below = self._below(wanted)
         asked = set(wanted.tolist())
         described: dict[int, RangeStack] = {}
         around = _Around(most)
-        again = self.again(texts, self.backward(texts)).tolist()
         left = below.get(MISSING, [])
         while left:
             path = left.pop()
@@ -231,7 +214,7 @@ class RangeStacks:
                 continue
             template = int(self.template[path])
             kind = Kind(int(texts.kind[template]))
-            around.enter(texts.statements[template], kind, again=again[path] > 0)
+            around.enter(texts.statements[template], kind, again=bool(again[path]))
             if path in asked:
                 described[path] = around.path()
             left.append(~path)  # to leave it after all paths below
@@ -264,13 +247,11 @@ def intern(
 
     `begins` is what `recomputation.begins` found.
     """
-    if begins is not None:
-        code = code * np.int32(_WAYS) + begins
-    levels = [rows for _, rows in by_value(depth)]
+    code = code * np.int32(_WAYS) + (np.int8(0) if begins is None else begins)
     of_range = np.full(len(parent) + 1, MISSING, np.int32)  # the last entry stands for no parent
     parents, templates, count = [], [], 0
     most = int(code.max(initial=0)) + 1
-    for level in levels:
+    for _, level in by_value(depth):
         above = of_range.take(parent.take(level), mode="wrap").astype(np.int64)
         pair, number = numbered((above + 1) * most + code.take(level))
         of_range[level] = number + count
@@ -279,10 +260,9 @@ def intern(
         count += len(pair)
     empty = np.zeros(0, np.int64)
     template = np.concatenate([empty, *templates])
-    how = np.zeros(len(template), np.int8)
-    if begins is not None:
-        template, how = template // _WAYS, (template % _WAYS).astype(np.int8)
-    return RangeStacks(of_range[:-1], np.concatenate([empty, *parents]), template, how)
+    how = (template % _WAYS).astype(np.int8)
+    parent_of_path = np.concatenate([empty, *parents])
+    return RangeStacks(of_range[:-1], parent_of_path, template // _WAYS, how)
 
 
 _WAYS = 1 + max(ELSEWHERE, HERE)
@@ -301,10 +281,9 @@ class _Around:
         self._seqs: list[Statement] = []
         self._state = _State()
         self._before: list[tuple[tuple[int, ...], _State]] = []
-
-    @property
-    def _lists(self) -> tuple[list[Any], ...]:
-        return self._layers, self._modules, self._markers, self._ops, self._seqs
+        self._lists: tuple[list[Any], ...] = (
+            *(self._layers, self._modules, self._markers, self._ops, self._seqs),
+        )
 
     def enter(self, said: Statement, kind: Kind, *, again: bool) -> None:
         """Enter a range; `again` if it is forward work that is run again."""
@@ -497,18 +476,15 @@ def _tensors(path: RangeStack) -> list[Tensor] | None:
     calls = [call for said in reversed(path.markers) if (call := said.call)]
     calls = [call for call in calls if call.args or call.kwargs]  # others have no arguments
     if calls:
-        return list(tensors(calls[0])) or (None if _hides(calls[0]) else [])
+        call = calls[0]
+        hides = not call.whole or any(map(_opaque, (*call.args, *call.kwargs.values())))
+        return list(tensors(call)) or (None if hides else [])  # hidden ones may be tensors
     if path.markers:
         return None  # ranges around it may belong to a larger op
     for said in reversed(path.seqs):
         if said.call and (operands := list(tensors(said.call))):
             return operands
     return None
-
-
-def _hides(call: Call) -> bool:
-    """Whether a call without recorded tensors may have some."""
-    return not call.whole or any(map(_opaque, (*call.args, *call.kwargs.values())))
 
 
 def _opaque(value: Value) -> bool:

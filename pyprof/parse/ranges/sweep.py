@@ -116,6 +116,9 @@ def describe_paths(
     wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))
     index = np.full(len(sweep.paths.parent), MISSING, np.int32)
     index[wanted] = np.arange(len(wanted))
-    described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.EMPTY_STACK]
+    described = [
+        *sweep.paths.describe(sweep.texts, sweep.again, wanted, max_names),
+        paths.EMPTY_STACK,
+    ]
     of_range = np.append(index.take(sweep.paths.of_range), np.int32(MISSING))
     return described, [of_range.take(each) for each in ranges]

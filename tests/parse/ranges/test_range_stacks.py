@@ -216,6 +216,7 @@ def test_selected_paths_are_formatted(tree: list[tuple[int, int]], most: int, rn
             around.append(TEXTS[tree[at][1]])
             at = tree[at][0]
         expected.append(_expected(around[::-1], most))
-    assert found.describe(texts, np.array(wanted, np.int64), most) == expected
     backward = found.backward(texts)
+    again = found.again(texts, backward)
+    assert found.describe(texts, again, np.array(wanted, np.int64), most) == expected
     assert [entry.backward for entry in expected] == backward[wanted].tolist()
