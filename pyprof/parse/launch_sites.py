@@ -62,13 +62,10 @@ class LaunchSites:
 
     def around(self, ranges: Nest) -> Int64Array:
         """Find the innermost range around each row's site; MISSING without a site or a range."""
-        placed = np.flatnonzero(self.row != MISSING)
-        row = self.row if len(placed) == len(self.row) else self.row[placed]
-        around = innermost(ranges, self.thread[row], self.start[row], self.end[row])
-        if row is self.row:  # nearly always
-            return around
         leaf = np.full(len(self.row), MISSING)
-        leaf[placed] = around
+        placed = np.flatnonzero(self.row != MISSING)
+        row = self.row[placed]
+        leaf[placed] = innermost(ranges, self.thread[row], self.start[row], self.end[row])
         return leaf
 
 
@@ -78,16 +75,14 @@ def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> LaunchSi
     thread, start, end = (_numbers(calls, name) for name in ("thread", "start", "end"))
     replay = replays(capture, activities, launch)
     if not len(nodes) and (replay == MISSING).all():  # nearly always
-        via = np.where(launch == MISSING, np.int8(MISSING), np.int8(LAUNCH))
-        instance = np.broadcast_to(0, len(launch))
         return LaunchSites(
             thread=thread,
             start=start,
             end=end,
             row=launch,
-            via=via,
+            via=np.where(launch == MISSING, np.int8(MISSING), np.int8(LAUNCH)),
             replay=replay,
-            instance=instance,
+            instance=np.broadcast_to(0, len(launch)),
         )
     captured = [_numbers(nodes, name) for name in ("thread", "time", "time")]
     node = _on_known_threads(ints(activities.column("graph_node")), captured[0])
@@ -122,14 +117,25 @@ def flow(site: LaunchSites) -> IntArray:
 
 
 def replays(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64Array:
-    """Number the launches of graphs that activities are part of; MISSING outside graphs."""
+    """Number the launches of graphs that activities are part of; MISSING outside graphs.
+
+    An unrecorded launch is identified by its correlation id.
+    """
     nodes, node_id = capture.graph_nodes, activities.column("node_id")
     launching = launches_graph(capture.calls)
     if not len(nodes) and node_id.null_count == len(node_id) and not launching.any():
         return np.broadcast_to(MISSING, len(launch))
     node = _on_known_threads(ints(activities.column("graph_node")), ints(nodes.column("thread")))
     in_graph = (node != MISSING) | (ints(node_id) != MISSING)
-    return _replays(activities, launch, in_graph | launching[launch])
+    in_graph |= launching[launch]
+    replay = np.full(len(launch), MISSING)
+    pid, corr = (ints(activities.column(name)) for name in ("pid", "corr"))
+    rows = np.flatnonzero(in_graph & ((launch != MISSING) | (corr != MISSING)))
+    if len(rows):
+        unrecorded = launch[rows] == MISSING
+        keys = [np.where(unrecorded, column[rows], MISSING) for column in (pid, corr)]
+        replay[rows] = number_combinations(launch[rows], *keys)
+    return replay
 
 
 def any_graph(capture: Capture) -> bool:
@@ -171,18 +177,6 @@ def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
 def launches_graph(calls: pa.Table) -> Mask:
     """Mask of calls that launch a graph; the last entry is for no call."""
     return np.append(named(calls, _GRAPH_LAUNCH), [False])
-
-
-def _replays(activities: pa.Table, launch: Int64Array, in_graph: Mask) -> Int64Array:
-    """Number the launches of graphs; an unrecorded one is identified by its correlation id."""
-    replay = np.full(len(launch), MISSING)
-    pid, corr = (ints(activities.column(name)) for name in ("pid", "corr"))
-    rows = np.flatnonzero(in_graph & ((launch != MISSING) | (corr != MISSING)))
-    if len(rows):
-        unrecorded = launch[rows] == MISSING
-        keys = [np.where(unrecorded, column[rows], MISSING) for column in (pid, corr)]
-        replay[rows] = number_combinations(launch[rows], *keys)
-    return replay
 
 
 def _instances(node: Int64Array, replay: Int64Array) -> Int64Array:

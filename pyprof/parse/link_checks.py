@@ -413,7 +413,7 @@ def ranges(read: texts.Texts, endless: Mask, startless: Mask) -> Iterator[str]:
             "is attributed to them; export or capture again"
         )
     empty = np.array([not said.text for said in read.statements], bool)
-    count = int(empty[read.code].sum()) if len(read.code) else 0
+    count = int(empty[read.code].sum())
     if count >= _MIN_COUNT and 2 * count > len(read.code):
         yield (
             f"{count:,} of {len(read.code):,} ranges have no text (is the table of strings "

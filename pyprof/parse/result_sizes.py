@@ -18,8 +18,6 @@ from pyprof.marker import Kind, Tensor
 from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyprof.arrays import Int64Array, Mask
     from pyprof.marker import Call
     from pyprof.parse.ranges.sweep import Sweep
@@ -34,9 +32,15 @@ def column(sweep: Sweep, leaf: Int64Array) -> dict[str, DictionaryColumn]:
     values: list[list[int]] = []
     for around, called, read in _RULES:
         pairs = _pairs(sweep, around, called)
-        sizes, which = _sizes(sweep, pairs, read)
-        code = np.array([len(values) + at if size else MISSING for at, size in enumerate(sizes)])
-        sized = np.flatnonzero(code[which] != MISSING) if len(pairs) else which
+        distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        sizes = []
+        for texts in distinct.tolist():
+            outer, inner = (sweep.texts.statements[index].call for index in texts)
+            sizes.append(read(outer, inner) if outer and inner else None)
+        places = [len(values) + at if size else MISSING for at, size in enumerate(sizes)]
+        code = np.array(places, np.int64)
+        sized = np.flatnonzero(code[which] != MISSING)
         number[pairs[sized, 0]] = code[which[sized]]
         values += [list(size or ()) for size in sizes]
     index = number[leaf]
@@ -46,8 +50,6 @@ def column(sweep: Sweep, leaf: Int64Array) -> dict[str, DictionaryColumn]:
 def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Int64Array:
     """Find ranges of some ops directly inside ranges of others. Shape (n, 2)."""
     is_inner, is_outer = (_named(sweep, names) for names in (called, around))
-    if not is_inner.any() or not is_outer.any():
-        return np.zeros((0, 2), np.int64)
     code, parent = sweep.texts.code, sweep.nest.parent
     inner = np.flatnonzero(is_inner[code] & (parent != MISSING))
     inner = inner[is_outer[code[parent[inner]]]]
@@ -60,16 +62,6 @@ def _named(sweep: Sweep, names: tuple[str, ...]) -> Mask:
     for index in np.flatnonzero(sweep.texts.kind == Kind.SEQ).tolist():
         chosen[index] = sweep.texts.statements[index].name in names
     return chosen
-
-
-def _sizes(
-    sweep: Sweep, pairs: Int64Array, read: Callable[[Call, Call], tuple[int, ...] | None]
-) -> tuple[list[tuple[int, ...] | None], Int64Array]:
-    """Read the sizes from distinct pairs of texts, and number them by pair."""
-    distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
-    calls = ([sweep.texts.statements[index].call for index in pair] for pair in distinct.tolist())
-    sizes = [read(*pair) if None not in pair else None for pair in calls]
-    return sizes, which.reshape(-1)
 
 
 def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:

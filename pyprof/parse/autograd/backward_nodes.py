@@ -95,15 +95,12 @@ def forward_of(ranges: SeqRanges, nodes: Int64Array) -> Int64Array:
         ours, theirs = keys[: len(candidates)], keys[len(candidates) :]
         hit = latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
         if one_thread:
-            hit[np.isin(theirs, _shared(ours, ranges.thread[candidates]))] = MISSING
+            thread = ranges.thread[candidates]
+            first, number = distinct(ours)
+            on_several = np.unique(ours[thread != thread[first[number]]])
+            hit[np.isin(theirs, on_several)] = MISSING
         forward[left] = np.where(hit == MISSING, MISSING, candidates[hit])
     return forward
-
-
-def _shared(keys: IntArray, thread: IntArray) -> Int64Array:
-    """Keys that occur on more than one thread."""
-    first, number = distinct(keys)
-    return np.unique(keys[thread != thread[first[number]]])
 
 
 def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:

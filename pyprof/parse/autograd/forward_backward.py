@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING, distinct_values, ints, numbered, referenced_rows
+from pyprof.arrays import MISSING, ints, numbered, referenced_rows
 from pyprof.marker import Kind
 from pyprof.parse import launches
 from pyprof.parse.autograd import backward_nodes
@@ -82,14 +82,6 @@ def _again(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
     """Mark the ranges of recomputed work; MISSING is not marked."""
     again: NDArray[np.bool_] = np.append(sweep.again.take(sweep.paths.of_range) > 0, [False])
     return again[ranges]
-
-
-def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
-    """Mark the paths whose ops cannot be the forward op of a node.
-
-    The backward pass of reentrant checkpointing covers the ops that it recomputed.
-    """
-    return np.asarray(sweep.backward & (sweep.again != HERE), bool)
 
 
 def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
@@ -172,33 +164,18 @@ def _forward(
     windows: RecordingWindows,
 ) -> tuple[Int64Array, NDArray[np.bool_]]:
     """Find the forward range of each of some nodes, and whether it has the node's name."""
-    # choose the ranges that a node's forward op may be, and the nodes
-    chosen = sweep.texts.seq >= 0
-    chosen &= ~_in_backward(sweep).take(sweep.paths.of_range)
+    # The backward pass of reentrant checkpointing covers the ops that it recomputed.
+    in_backward = (sweep.backward & (sweep.again != HERE)).take(sweep.paths.of_range)
+    chosen = (sweep.texts.seq >= 0) & ~in_backward
     chosen[nodes] = True
     rows = np.flatnonzero(chosen)
-    ranges = _seq_ranges(capture, sweep, rows, node, device, windows)
-    index = np.searchsorted(rows, nodes)
-    forward = backward_nodes.forward_of(ranges, index)
-    same_name = (forward != MISSING) & (ranges.name[forward] == ranges.name[index])
-    return np.append(rows, MISSING)[forward], same_name
-
-
-def _seq_ranges(
-    capture: Capture,
-    sweep: Sweep,
-    rows: Int64Array,
-    node: NDArray[np.bool_],
-    device: Int64Array,
-    windows: RecordingWindows,
-) -> backward_nodes.SeqRanges:
     pid, device = _apart(capture, device)
     thread, start = sweep.nest.thread[rows], sweep.nest.start[rows]
     forward_thread = capture.ranges.column("forward_thread")
-    return backward_nodes.SeqRanges(
+    ranges = backward_nodes.SeqRanges(
         name=_names(sweep.texts)[sweep.texts.code[rows]],
         backward=node[rows],
-        inside_backward=_in_backward(sweep)[sweep.paths.of_range[rows]],
+        inside_backward=in_backward[rows],
         seq=sweep.texts.seq[rows],
         start=start,
         thread=thread,
@@ -207,6 +184,10 @@ def _seq_ranges(
         device=device[thread],
         forward_thread=ints(forward_thread.take(pa.array(sweep.row[rows]))),
     )
+    index = np.searchsorted(rows, nodes)
+    forward = backward_nodes.forward_of(ranges, index)
+    same_name = (forward != MISSING) & (ranges.name[forward] == ranges.name[index])
+    return np.append(rows, MISSING)[forward], same_name
 
 
 def _apart(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -235,12 +216,7 @@ def _names(read: texts.Texts) -> Int64Array:
 
 def _main_device(capture: Capture, caller: IntArray, activities: pa.Table) -> Int64Array:
     """Find the device on which each thread launches most; MISSING if it launches nothing."""
-    threads = len(capture.threads)
-    main = np.full(threads, MISSING)
-    if len(only := distinct_values(ints(activities.column("device")))) <= 1:
-        callers = distinct_values(caller)
-        main[callers[callers != MISSING]] = only[0] if len(only) else MISSING
-        return main
+    main = np.full(len(capture.threads), MISSING)
     launched = np.flatnonzero(caller != MISSING)
     thread = caller[launched].astype(np.int64)
     devices, index = numbered(ints(activities.column("device"))[launched])

@@ -342,7 +342,7 @@ class _Work:
     def _launch_ops(self) -> Int64Array:
         """Template of the innermost op around each launch; MISSING if there is none."""
         is_op = np.isin(self._sweep.texts.kind, (Kind.OP, Kind.SEQ))
-        wanted = is_op[self._sweep.texts.code] if len(self._sweep.row) else np.zeros(0, bool)
+        wanted = is_op[self._sweep.texts.code]
         op = correlate.last(
             correlate.chains(self._sweep.nest.parent, wanted, self._launch_leaf, most=1)
         )

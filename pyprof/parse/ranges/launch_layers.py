@@ -35,8 +35,17 @@ def layers(
     of_path: Sequence[Sequence[str]], path: IntArray, free: dict[int, list[str]]
 ) -> DictionaryColumn:
     """Name the layers around each row, outermost first; start/end layers before nested ones."""
-    nested = DictionaryColumn(path, [*map(list, of_path)])
-    return _combine(nested, free) if free else nested
+    if not free:
+        return DictionaryColumn(path, [*map(list, of_path)])
+    index, values = path.copy(), [*map(list, of_path)]
+    indices: dict[tuple[str, ...], int] = {}
+    for row, names in free.items():
+        combined = (*names, *of_path[path[row]])
+        if combined not in indices:
+            indices[combined] = len(values)
+            values.append(list(combined))
+        index[row] = indices[combined]
+    return DictionaryColumn(index, values)
 
 
 def free(capture: Capture, site: LaunchSites, most: int) -> dict[int, list[str]]:
@@ -64,18 +73,6 @@ def free(capture: Capture, site: LaunchSites, most: int) -> dict[int, list[str]]
         for row in rows[inside].tolist():
             layers.setdefault(row, []).append(texts.name(entry["text"]))
     return {row: names[::-1] for row, names in layers.items()}
-
-
-def _combine(nested: DictionaryColumn, free: dict[int, list[str]]) -> DictionaryColumn:
-    index, values = nested.index.copy(), list(nested.values)
-    indices: dict[tuple[str, ...], int] = {}
-    for row, names in free.items():
-        combined = (*names, *values[nested.index[row]])
-        if combined not in indices:
-            indices[combined] = len(values)
-            values.append(list(combined))
-        index[row] = indices[combined]
-    return DictionaryColumn(index, values)
 
 
 def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites) -> Int64Array:

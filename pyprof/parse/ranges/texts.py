@@ -79,7 +79,7 @@ def select(texts: Texts, wanted: NDArray[np.bool_] | IntArray) -> Texts:
 
 def kinds(texts: Texts) -> NDArray[np.int8]:
     """The kind of each range."""
-    return texts.kind[texts.code] if len(texts.code) else np.zeros(0, np.int8)
+    return texts.kind[texts.code]
 
 
 def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> NDArray[np.bool_]:
@@ -87,7 +87,7 @@ def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> 
     answers = np.zeros(len(texts.statements), bool)
     for index in np.flatnonzero(texts.kind == kind).tolist():
         answers[index] = question(texts.statements[index])
-    return answers[texts.code] if len(texts.code) else np.zeros(0, bool)
+    return np.asarray(answers[texts.code])
 
 
 LAYERS = (Kind.LAYER, Kind.USER)
@@ -153,4 +153,4 @@ def codes(read: Texts) -> NDArray[np.int32]:
     for kind in (Kind.USER, Kind.STEP):
         for index in np.flatnonzero(read.kind == kind).tolist():
             shared[index] = first.setdefault((kind, name(read.statements[index].text, kind)), index)
-    return shared[read.code] if len(read.code) else read.code
+    return shared[read.code]
