@@ -96,7 +96,7 @@ def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
     if launch_sites.any_graph(capture):
         from pyprof.parse.graphs import attribution  # noqa: PLC0415 - most captures have no graphs
 
-        capture, inferred = attribution.attributed(capture, sweep_ranges)
+        capture, inferred = attribution.attributed(capture)
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     windows = profiler_windows.recording_windows(capture)
     launch, of_launches = link_checks.launches(capture, activities, windows)

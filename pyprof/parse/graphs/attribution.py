@@ -15,18 +15,19 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING, ints, or_null, set_column
 from pyprof.errors import NOTE
-from pyprof.marker import Kind, Statement
+from pyprof.marker import Kind
 from pyprof.parse import launch_sites
 from pyprof.parse import launches as correlate
 from pyprof.parse.graphs import choice, matching
 from pyprof.parse.graphs import replays as replaying
 from pyprof.parse.ranges import range_stacks
 from pyprof.parse.ranges.nesting import innermost
+from pyprof.parse.ranges.sweep import sweep_ranges
 from pyprof.parse.steps.profiler_windows import recording_windows
 from pyprof.readers.validate import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyprof.arrays import Int64Array, Mask
     from pyprof.parse.graphs.replays import Replays, Subject
@@ -40,13 +41,10 @@ _FEWEST = 8
 """Minimum kernels of a sequence to infer from: a few of the same names may belong to any ops."""
 
 
-def attributed(
-    capture: Capture, nested: Callable[[Capture], Sweep]
-) -> tuple[Capture, tuple[str, ...]]:
+def attributed(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
     """Add graph nodes to replayed work that has none; also return warnings.
 
-    The ranges of recordings become the capture's own. `nested` nests the ranges of a capture; it
-    is called only if nodes are missing.
+    The ranges of recordings become the capture's own.
     """
     capture = _joined(capture)
     activities = in_order(capture.activities)
@@ -55,7 +53,7 @@ def attributed(
     if not (launch_sites.replayed(activities, replay) & ~_told(capture, activities)).any():
         return capture, ()
     replays = replaying.find(capture, activities, launch, replay)
-    work = _Work(capture, activities, launch, replays, nested(capture))
+    work = _Work(capture, activities, launch, replays, sweep_ranges(capture))
     if capture.graph_captures is not None:
         work.from_recordings(capture.graph_captures)
     work.match_eager_runs()
@@ -142,7 +140,7 @@ class _Work:
             launches=rows,
             sizes=[len(subject.rows) for subject in subjects],
             named=named,
-            chains=lambda: self._launch_chain,
+            chains=self._launch_chain,
         )
         made = choice.choose(self._replays, captures, compared)
         recording = ints(captures.graphs.column("recording"))
@@ -350,7 +348,11 @@ class _Work:
 
     @cached_property
     def _op_texts(self) -> list[str]:
-        return [_op_name(said) for said in self._sweep.texts.statements]
+        names = []
+        for said in self._sweep.texts.statements:
+            marked = said.call.op if said.kind == Kind.OP and said.call else said.text
+            names.append(said.name if said.kind == Kind.SEQ else marked)
+        return names
 
     @cached_property
     def _names(self) -> tuple[Int64Array, list[str]]:
@@ -465,9 +467,3 @@ _LISTED = 3
 
 def _pairs(one: Int64Array, other: Int64Array) -> list[tuple[int, int]]:
     return [*zip(one.tolist(), other.tolist(), strict=True)]
-
-
-def _op_name(said: Statement) -> str:
-    if said.kind == Kind.OP and said.call is not None:
-        return said.call.op
-    return said.name if said.kind == Kind.SEQ else said.text

@@ -65,8 +65,8 @@ class Compared:
     """Number of each subject's kernels."""
     named: Sequence[bool]
     """Whether the launches of each graph name their kernels."""
-    chains: Callable[[], Int64Array]
-    """Returns the number of the ops and layers around each launch."""
+    chains: Int64Array
+    """The number of the ops and layers around each launch."""
 
     def could_match(self, graph: int, subject: int, *, least: float) -> bool:
         """Whether one can be what is left of the other after rows were lost.
@@ -81,8 +81,7 @@ class Compared:
     def same_ops(self, graphs: Sequence[int]) -> bool:
         """Whether all graphs have the ops, and their arguments, of the first."""
         first, *others = [self.launches[graph] for graph in dict.fromkeys(graphs)]
-        chains = self.chains()
-        return all(np.array_equal(chains[first], chains[other]) for other in others)
+        return all(np.array_equal(self.chains[first], self.chains[other]) for other in others)
 
 
 class _Chooser:
@@ -204,13 +203,13 @@ class _Chooser:
             until += len(fitting[0])
         (first, before), (_, behind) = rows[0], rows[-1]
         head, tail = group[:first], group[until:]
-        return any(self._ends(graphs, head) for graphs in before) and any(
+        return any(
+            len(head) < len(graphs) and self._all_alike(graphs[len(graphs) - len(head) :], head)
+            for graphs in before
+        ) and any(
             len(tail) < len(graphs) and self._all_alike(graphs[: len(tail)], tail)
             for graphs in behind
         )
-
-    def _ends(self, graphs: tuple[int, ...], head: list[int]) -> bool:
-        return len(head) < len(graphs) and self._all_alike(graphs[len(graphs) - len(head) :], head)
 
     def _pinned(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         """Whether some launch matches only its own graph, which fixes the offset of the sequence.

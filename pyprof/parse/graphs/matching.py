@@ -47,20 +47,15 @@ class Kernels(NamedTuple):
 
 
 def share(launches: Kernels, kernels: Kernels) -> float:
-    """Share of both sequences that matches by the coarsest key; 1 if all does."""
+    """Share of both sequences that matches by the coarsest key; 0 if some key is not known."""
     longer = max(len(launches), len(kernels))
-    return common(launches, kernels) / longer if longer else 0.0
-
-
-def common(launches: Kernels, kernels: Kernels) -> int:
-    """Count the kernels that both have, by the coarsest key; 0 if one of them is not known."""
     ours, theirs = kernels.levels[-1], launches.levels[-1]
-    if (ours == MISSING).any() or (theirs == MISSING).any():
-        return 0
+    if not longer or (ours == MISSING).any() or (theirs == MISSING).any():
+        return 0.0
     keys, both = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
     mine, other = both[: len(ours)], both[len(ours) :]
     counts = (np.bincount(part, minlength=len(keys)) for part in (mine, other))
-    return int(np.minimum(*counts).sum())
+    return float(np.minimum(*counts).sum()) / longer
 
 
 def match_launches(launches: Kernels, kernels: Kernels) -> Int64Array:
@@ -201,19 +196,12 @@ def find_eager_runs(sequence: Sequence[int], within: Int64Array) -> Int64Array:
     if not len(wanted) or len(wanted) > len(within) or (wanted == MISSING).any():
         return np.zeros(0, np.int64)
     starts = np.flatnonzero(within[: len(within) - len(wanted) + 1] == wanted[0])
-    for index in _rarest_first(wanted, within):
-        starts = starts[within[starts + index] == wanted[index]]
-        if not len(starts):
-            break
-    return starts
-
-
-def _rarest_first(wanted: Int64Array, within: Int64Array) -> list[int]:
-    """Order the indices of `wanted` by how rare their keys are, to rule out starts early."""
     keys, inverse = np.unique(wanted, return_inverse=True)
     ordered = np.sort(within)
     often = np.searchsorted(ordered, keys, "right") - np.searchsorted(ordered, keys, "left")
-    return [int(index) for index in np.argsort(often[inverse], kind="stable")]
+    for index in np.argsort(often[inverse]).tolist():  # the rarest rule out most starts
+        starts = starts[within[starts + index] == wanted[index]]
+    return starts
 
 
 _DOMINANT = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.COMM})

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
@@ -18,8 +19,6 @@ from pyprof.parse.ranges.nesting import innermost, nest
 from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
 
@@ -137,42 +136,36 @@ def _steps(capture: Capture, thread: Int64Array, time: Int64Array) -> tuple[Int6
 
 def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
     """Keys of activities and of the launches of recordings."""
-    tables = [activities]
+    launches = schema.CAPTURED_LAUNCHES.empty_table()
     if capture.graph_captures is not None:
-        tables.append(capture.graph_captures.launches)
-    else:
-        tables.append(schema.CAPTURED_LAUNCHES.empty_table())
+        launches = capture.graph_captures.launches
+    both_tables = [table.select(["name", "kind", *_AXES]) for table in (activities, launches)]
+    table = pa.concat_tables(both_tables).unify_dictionaries()
     split_at = len(activities)
-    full_name, function = _names(tables)
-    sizes = _sizes(tables)
-    both = number_combinations(full_name, sizes) if len(full_name) else full_name
+    full_name, function = _names(table)
+    sizes = _sizes(table)
+    both = number_combinations(full_name, sizes)
     level = np.where((full_name == MISSING) | (sizes == MISSING), MISSING, both)
-    streams = np.concatenate(
-        [ints(activities.column("stream")), np.zeros(len(tables[1]), np.int64)]
-    )
+    streams = np.append(ints(activities.column("stream")), np.zeros(len(launches), np.int64))
     all_ = Kernels((level, full_name, function), streams)
     rows = np.arange(len(full_name))
     return all_.take(rows[:split_at]), all_.take(rows[split_at:])
 
 
-def _names(tables: list[pa.Table]) -> tuple[Int64Array, Int64Array]:
+def _names(table: pa.Table) -> tuple[Int64Array, Int64Array]:
     """Number the names and functions of kernels; all copies share a name, and so do all fills."""
-    full_names: dict[str, int] = {}
-    functions: dict[str, int] = {}
-    codes_of_tables: tuple[list[Int64Array], list[Int64Array]] = ([], [])
-    for table in tables:
-        column = table.column("name").combine_chunks()
-        kind = ints(table.column("kind"))
-        names = [_plain(name) for name in column.dictionary.to_pylist()]
-        index = ints(column.indices)
-        pairs = ((full_names, [n for n, _ in names]), (functions, [f for _, f in names]))
-        for (known, listed), parts in zip(pairs, codes_of_tables, strict=True):
-            codes = [known.setdefault(text, len(known)) for text in listed]
-            part = np.array([*codes, MISSING], np.int64)[index]
-            for number, text in ((schema.MEMCPY, _COPY), (schema.MEMSET, _FILL)):
-                part[kind == number] = known.setdefault(text, len(known))
-            parts.append(part)
-    return np.concatenate(codes_of_tables[0]), np.concatenate(codes_of_tables[1])
+    column, kind = table.column("name").combine_chunks(), ints(table.column("kind"))
+    names = [_plain(name) for name in column.dictionary.to_pylist()]
+    index = ints(column.indices)
+    codes = []
+    for texts in ([name for name, _ in names], [function for _, function in names]):
+        known: dict[str, int] = {}
+        numbers = [known.setdefault(text, len(known)) for text in texts]
+        code = np.array([*numbers, MISSING], np.int64)[index]
+        for moves, text in ((schema.MEMCPY, _COPY), (schema.MEMSET, _FILL)):
+            code[kind == moves] = known.setdefault(text, len(known))
+        codes.append(code)
+    return codes[0], codes[1]
 
 
 _COPY, _FILL = "[copy]", "[fill]"
@@ -188,14 +181,9 @@ def _plain(name: str) -> tuple[str, str]:
     return "".join(full_name.split()), split(full_name).path
 
 
-def _sizes(tables: list[pa.Table]) -> Int64Array:
+def _sizes(table: pa.Table) -> Int64Array:
     """Number grids and blocks; MISSING if one is not known."""
-    columns = [
-        np.concatenate([ints(table.column(axis)) for table in tables]).astype(np.int64)
-        for axis in _AXES
-    ]
-    if not len(columns[0]):
-        return columns[0]
+    columns = [ints(table.column(axis)) for axis in _AXES]
     known = np.logical_and.reduce([column != MISSING for column in columns])
     return np.where(known, number_combinations(*columns), MISSING)
 
