@@ -202,7 +202,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> EventContext:
         return label([say(value) if value else None for value in column.values]).take(codes)
 
     return EventContext(
-        labels(table.own_or_forward("trace"), lambda lines: user_line(tuple(lines))),
+        labels(table.own_or_forward("trace"), user_line),
         _ops(table, order),
         labels(table.own_or_forward("layer"), lambda names: names[-1]),
         labels(table.records.dictionary("dir"), lambda said: _PARTS.get(str(said))),

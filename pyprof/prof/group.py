@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.arrays import MISSING
+from pyprof.prof.columns import column
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
 from pyprof.records.merging import add_up, merge_sums
@@ -316,8 +317,8 @@ def with_memory(
 ) -> tuple[list[Column], pa.Table]:
     """Add to each group what it allocated, in bytes, and its share of the peak, in %."""
     values = {"alloc": pa.array(allocated, pa.int64()), "peak_share": pa.array(share, pa.float64())}
-    for name, column in values.items():
-        groups = groups.append_column(name, column)
+    for name, numbers in values.items():
+        groups = groups.append_column(name, numbers)
     return [*columns, *map(measure, MEMORY)], groups
 
 
@@ -329,16 +330,4 @@ def measures() -> list[Column]:
 def measure(name: str) -> Column:
     """A column of groups."""
     header, kind, unit = {**MEASURES, **PER_STEP, **HOST, **MEMORY}[name][:3]
-
-    def values(table: Table) -> pa.Array:
-        raise TypeError(f"{name} belongs to groups of rows, not to each of {table.records.rows}")
-
-    return Column(
-        name=name,
-        header=header,
-        kind=kind,
-        width=12,
-        held=values,
-        help=_MEANINGS[name],
-        unit=unit,
-    )
+    return column.measure(name, header, kind, unit, _MEANINGS[name])

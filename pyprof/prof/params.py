@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING
-from pyprof.prof.columns.column import FLOAT, INT, TEXT, Column
+from pyprof.arrays import MISSING, lists
+from pyprof.prof.columns.column import FLOAT, INT, Column, measure
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import DictionaryColumn, combinations, totals
 
@@ -85,10 +85,13 @@ def _rates(
     took = np.bincount(call, duration.astype(float), calls)
     rate = np.divide(done * 1e9, took, out=np.full(calls, np.nan), where=took > 0)
     known_calls = ~unknown & (done > 0) & np.isfinite(rate)
-    order = np.lexsort((rate[known_calls], group_of_call[known_calls]))
-    lengths = np.bincount(group_of_call[known_calls], minlength=count)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rate[known_calls][order]))
+    return _ascending(group_of_call[known_calls], rate[known_calls], count)
+
+
+def _ascending(group: IntArray, rates: Floats, count: int) -> pa.Array:
+    """List the rates of each group."""
+    order = np.lexsort((rates, group))
+    return lists(np.bincount(group, minlength=count), pa.array(rates[order]))
 
 
 def shapes(table: Table) -> DictionaryColumn:
@@ -131,9 +134,6 @@ def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
     }
     rates = both.column("rates").combine_chunks()
     of_rate = np.repeat(group, np.asarray(rates.value_lengths()))
-    values = np.asarray(rates.flatten())
-    order = np.lexsort((values, of_rate))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(of_rate, minlength=count))])
     return pa.table(
         {
             **{name: both.column(name).take(pa.array(first)) for name in KEYS},
@@ -141,9 +141,7 @@ def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
             "total": sums["total"],
             "eff_ns": np.bincount(group, both.column("eff_ns").to_numpy(), count),
             "eff_known_ns": sums["eff_known_ns"],
-            "rates": pa.ListArray.from_arrays(
-                pa.array(offsets.astype(np.int32)), pa.array(values[order])
-            ),
+            "rates": _ascending(of_rate, np.asarray(rates.flatten()), count),
         }
     )
 
@@ -178,22 +176,8 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
 
 def measures() -> list[Column]:
     """The columns of groups, without those that rows are grouped by."""
-    return [*map(_measure, _MEASURES)]
+    return [measure(name, *_MEASURES[name], _MEANINGS.get(name, "")) for name in _MEASURES]
 
 
 def _known(values: Floats) -> pa.Array:
     return pa.array(values, pa.float64(), mask=~np.isfinite(values))
-
-
-def _measure(name: str) -> Column:
-    header, kind, unit = _MEASURES[name]
-    width, meaning = 12 if kind != TEXT else 0, _MEANINGS.get(name, "")
-    return Column(
-        name=name,
-        header=header,
-        kind=kind,
-        width=width,
-        held=COLUMNS["sil"].held,
-        help=meaning,
-        unit=unit,
-    )

@@ -18,8 +18,8 @@ from pyprof.analysis.time.intervals import EMPTY, Intervals, union, union_of
 from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind, classify
 from pyprof.parse.ranges import nesting, texts
+from pyprof.parse.ranges.range_stacks import user_line
 from pyprof.parse.ranges.texts import where
-from pyprof.prof.columns.column_values import user_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

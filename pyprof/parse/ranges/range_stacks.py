@@ -110,7 +110,7 @@ def user_trace(frames: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(frame for frame in frames if not is_framework(frame))
 
 
-def user_line(frames: tuple[str, ...]) -> str | None:
+def user_line(frames: Sequence[str]) -> str | None:
     """The innermost frame outside installed libraries; None if there is none."""
     return next((frame for frame in reversed(frames) if _LIBRARY.search(frame) is None), None)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import IntArray
     from pyprof.marker import Statement
     from pyprof.ops.model_config import ModelConfig
     from pyprof.prof.kernels.kernel_context import KernelContext
@@ -93,8 +93,8 @@ def _layers(
     rows = rows[index[rows] < np.diff(offsets)[rows]]
     call_ids = members[offsets[rows] + index[rows]]
     process = records.numpy("pid")[rows]
+    # calls are numbered in the order of their first kernels
     first, call = combinations(step[rows], process, call_ids)
-    first = np.sort(first)  # calls in the order of their first kernels
     _, step_of_call = combinations(step[rows][first], process[first])
     calls_of_step = np.bincount(step_of_call)
     order = np.argsort(step_of_call, kind="stable")
@@ -102,14 +102,8 @@ def _layers(
     nth = np.empty(len(first), np.int64)
     nth[order] = np.arange(len(first)) - np.repeat(begins, calls_of_step)
     nth[calls_of_step[step_of_call] != count] = -1
-    layer[rows] = nth[np.searchsorted(first, _first_rows(call))]
+    layer[rows] = nth[call]
     return layer
-
-
-def _first_rows(number: IntArray) -> Int64Array:
-    """Return, for each row, the first row with the same number."""
-    _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
-    return first[inverse]
 
 
 def _attention_at(context: KernelContext) -> int:

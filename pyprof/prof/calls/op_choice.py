@@ -257,13 +257,13 @@ def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
 
 def _alone(call: Call, calls: Sequence[Call]) -> Call:
     """The call without the arguments that belong to the calls around it."""
+    args = call.args
     around = [outer.args for outer in takewhile(partial(_same_op, call), calls)]
-    count = min(len(under) for under in around if _repeats(call.args, under))
-    return replace(call, args=call.args[-count:])
-
-
-def _repeats(args: tuple[Value, ...], under: tuple[Value, ...]) -> bool:
-    return bool(under) and not len(args) % len(under) and args[: len(under)] == under
+    repeated = [
+        under for under in around
+        if under and not len(args) % len(under) and args[: len(under)] == under
+    ]  # fmt: skip
+    return replace(call, args=args[-min(map(len, repeated)) :])
 
 
 def _same_op(one: Call, other: Call) -> bool:

@@ -67,6 +67,15 @@ class Column:
         return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
 
+def measure(name: str, header: str, kind: str, unit: str, text: str) -> Column:
+    """A column of groups of rows, of which a single row has no value."""
+
+    def values(table: Table) -> pa.Array:
+        raise TypeError(f"{name} belongs to groups of rows, not to each of {table.records.rows}")
+
+    return Column(name=name, header=header, kind=kind, width=12, held=values, help=text, unit=unit)
+
+
 COLUMNS: dict[str, Column] = {}
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.parse.ranges import range_stacks
 from pyprof.prof.calls.attributed_call import family
 from pyprof.prof.kernels.counters import rounded, with_counters
 from pyprof.prof.op_names import op_name
@@ -77,11 +76,6 @@ def commas(numbers: Sequence[int]) -> str | None:
 def outermost_module(names: Sequence[str]) -> str | None:
     """The outermost module; None for `na`, which the original wrote for a missing one."""
     return names[0] if names and names[0] != "na" else None
-
-
-def user_line(frames: Sequence[str]) -> str | None:
-    """The innermost line of a stack that belongs to the user."""
-    return range_stacks.user_line(tuple(frames))
 
 
 _BIAS_FAMILIES = {"pointwise", "reduction"}

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.prof.calls.attributed_call import AttributedCall
     from pyprof.prof.table import KernelClass, Table
     from pyprof.records.records import Records
 
@@ -86,13 +85,9 @@ def reasons(table: Table) -> pa.Array:
     )
     above = above_peak(table)
     first, both = combinations(above.index, reason.index)
-    pairs = [(above.index[row], reason.index[row]) for row in first.tolist()]
-    spelt = ["; ".join(text for text in (_at(above, a), _at(reason, b)) if text) for a, b in pairs]
+    pairs = [(above.at(row), reason.at(row)) for row in first.tolist()]
+    spelt = ["; ".join(text for text in pair if text) for pair in pairs]
     return DictionaryColumn(both, [text or None for text in spelt]).numbered()
-
-
-def _at(column: DictionaryColumn, place: int) -> str | None:
-    return column.values[place] if place >= 0 else None
 
 
 def _where(rows: NDArray[np.bool_], text: str) -> DictionaryColumn:
@@ -152,35 +147,22 @@ def _unused(table: Table) -> DictionaryColumn:
     costs, (number, classified) = table.costs, table.classified
     first, index = combinations(costs.params_of, number)
     gpu = table.records.dictionary("gpu")
-    names = [*gpu.values, None]
-    reasons = [
-        _eligible(
-            table,
-            costs.work[costs.work_of[row]],
-            costs.params_of[row],
-            classified[number[row]],
-            names[gpu.index[row]],
-        )
-        for row in first.tolist()
-    ]
+    reasons = []
+    for row in first.tolist():
+        kind, judgement = family(costs.work[costs.work_of[row]]), classified[number[row]]
+        reason = None
+        if kind in FAMILIES and judgement.tc.value != "-":
+            sizes, groups = _product(kind, costs.params[costs.params_of[row]])
+            reason = eligible(
+                kind,
+                judgement.tc.value,
+                dtype=judgement.dtype,
+                cc=table.device_of(gpu.at(row)).cuda_cc,
+                sizes=sizes,
+                groups=groups,
+            )
+        reasons.append(reason)
     return DictionaryColumn(index, reasons)
-
-
-def _eligible(
-    table: Table, work: AttributedCall, params: int, judgement: KernelClass, gpu: str | None
-) -> str | None:
-    kind = family(work)
-    if kind not in FAMILIES or judgement.tc.value == "-":
-        return None
-    sizes, groups = _product(kind, table.costs.params[params])
-    return eligible(
-        kind,
-        judgement.tc.value,
-        dtype=judgement.dtype,
-        cc=table.device_of(gpu).cuda_cc,
-        sizes=sizes,
-        groups=groups,
-    )
 
 
 _Sizes = tuple[int | None, int | None, int | None]

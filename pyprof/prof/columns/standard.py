@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof import arrays
+    from pyprof.parse.ranges import range_stacks
     from pyprof.prof import step_rows
     from pyprof.prof.columns import column_values as values
     from pyprof.prof.columns import explained_columns
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 else:
     arrays = lazy_module("pyprof.arrays")
+    range_stacks = lazy_module("pyprof.parse.ranges.range_stacks")
     values = lazy_module("pyprof.prof.columns.column_values")
     explained_columns = lazy_module("pyprof.prof.columns.explained_columns")
     kernel_families = lazy_module("pyprof.prof.kernels.kernel_families")
@@ -230,7 +232,7 @@ def _kind(table: Table) -> pa.Array:
 @column("line", "Line", TEXT, 25)
 def _line(table: Table) -> pa.Array:
     """Your source line: the innermost one outside installed libraries."""
-    return values.spelt(table.own_or_forward("trace"), values.user_line)
+    return values.spelt(table.own_or_forward("trace"), range_stacks.user_line)
 
 
 @column("module", "ModulePath", TEXT, 25)

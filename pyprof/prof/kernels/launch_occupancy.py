@@ -153,13 +153,7 @@ def occupancy_of(records: Records, device_of: Callable[[str | None], Device]) ->
     number = number_combinations(
         *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(records).astype(int)
     )
-    return Occupancy(*_of_launches(records, device_of, first_rows(number)), number)
-
-
-def _of_launches(
-    records: Records, device_of: Callable[[str | None], Device], of_rows: Int64Array
-) -> tuple[Floats, Floats]:
-    """Compute occupancy and waves of some rows."""
+    of_rows = first_rows(number)
     grid, threads = (_product(records.dictionary(name))[of_rows] for name in ("grid", "block"))
     regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
     is_known = (
@@ -177,7 +171,7 @@ def _of_launches(
         blocks = blocks_per_sm(limits, threads[rows], regs[rows], smem[rows])
         share[rows] = warp_share(limits, threads[rows], blocks)
         waves[rows] = wave_counts(grid[rows], blocks, device.sm_count)
-    return share, waves
+    return Occupancy(share, waves, number)
 
 
 def _kernels(records: Records) -> Mask:
