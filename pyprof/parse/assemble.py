@@ -97,7 +97,11 @@ def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
         from pyprof.parse.graphs import attribution  # noqa: PLC0415 - most captures have no graphs
 
         capture, inferred = attribution.attributed(capture)
-    activities = _ordered(capture.activities, kernels_only=kernels_only)
+    activities = capture.activities
+    if kernels_only:
+        kinds = pa.array((schema.KERNEL, schema.CPU), pa.int8())
+        activities = activities.filter(pc.is_in(activities.column("kind"), kinds))
+    activities = in_order(activities)
     windows = profiler_windows.recording_windows(capture)
     launch, of_launches = link_checks.launches(capture, activities, windows)
     site = launch_sites.find(capture, activities, launch)
@@ -116,17 +120,6 @@ def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
 def doubts(capture: Capture) -> tuple[str, ...]:
     """Return the warnings about links from work to ops that the capture's records would have."""
     return _trace_causes(capture).doubts
-
-
-def _ordered(activities: pa.Table, *, kernels_only: bool) -> pa.Table:
-    if kernels_only:
-        activities = activities.filter(
-            pc.is_in(activities.column("kind"), pa.array(_KERNELS, pa.int8()))
-        )
-    return in_order(activities)
-
-
-_KERNELS = (schema.KERNEL, schema.CPU)
 
 
 def _ops_around(work: _Work, max_names: int) -> tuple[Int64Array, Chains]:
@@ -156,7 +149,7 @@ def _user_ranges(work: _Work, partner: Partners) -> Int64Array:
 def _steps(work: _Work, columns: Mapping[str, Column]) -> dict[str, Column]:
     """Build the columns of windows and steps; `columns` are those of the work itself."""
     built: dict[str, Column] = {}
-    if work.windows:
+    if work.windows.begun:
         of_row = profiler_windows.of_rows(work.capture, work.activities, work.launch, work.windows)
         built["window"] = pa.array(of_row)
     serving = profiler_windows.serving_step_of_rows(work.capture, work.activities, work.launch)

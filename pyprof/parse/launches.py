@@ -37,7 +37,7 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
     owners = [processes(capture), ints(activities.column("pid"))]
     corr = [ints(table.column("corr")) for table in (calls, activities)]
     ours, theirs = _keys(owners, corr)
-    if windows and _again(ours, windows.at(owners[0], start)):
+    if windows.begun and _again(ours, windows.at(owners[0], start)):
         times = start, ints(activities.column("end"))
         parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
         ours, theirs = _keys(parts, corr)

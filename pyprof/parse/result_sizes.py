@@ -15,10 +15,11 @@ import numpy as np
 
 from pyprof.arrays import MISSING
 from pyprof.marker import Kind, Tensor
+from pyprof.parse.ranges.texts import matching_statements
 from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Int64Array
     from pyprof.marker import Call
     from pyprof.parse.ranges.sweep import Sweep
 
@@ -49,19 +50,12 @@ def column(sweep: Sweep, leaf: Int64Array) -> dict[str, DictionaryColumn]:
 
 def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Int64Array:
     """Find ranges of some ops directly inside ranges of others. Shape (n, 2)."""
-    is_inner, is_outer = (_named(sweep, names) for names in (called, around))
+    is_inner = matching_statements(sweep.texts, Kind.SEQ, lambda said: said.name in called)
+    is_outer = matching_statements(sweep.texts, Kind.SEQ, lambda said: said.name in around)
     code, parent = sweep.texts.code, sweep.nest.parent
     inner = np.flatnonzero(is_inner[code] & (parent != MISSING))
     inner = inner[is_outer[code[parent[inner]]]]
     return np.stack([parent[inner], inner], axis=1)
-
-
-def _named(sweep: Sweep, names: tuple[str, ...]) -> Mask:
-    """Mark the statements of PyTorch's own ranges with one of these names."""
-    chosen = np.zeros(len(sweep.texts.statements), bool)
-    for index in np.flatnonzero(sweep.texts.kind == Kind.SEQ).tolist():
-        chosen[index] = sweep.texts.statements[index].name in names
-    return chosen
 
 
 def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:

@@ -41,8 +41,16 @@ class Nest:
 
     @cached_property
     def depth(self) -> NDArray[np.int32]:
-        """How many ranges are above each."""
-        return depths(self.parent)
+        """How many ranges are above each; counted in steps that double in length."""
+        depth: NDArray[np.int32] = (self.parent != MISSING).astype(np.int32)
+        above = self.parent.copy()
+        active = np.flatnonzero(depth)
+        while len(active):
+            further = above.take(active)
+            depth[active] += depth.take(further)
+            above[active] = above.take(further)
+            active = active.take(np.flatnonzero(above.take(active) != MISSING))
+        return depth
 
 
 def nest(
@@ -185,19 +193,6 @@ def by_value(column: IntArray) -> Iterator[tuple[int, Int64Array]]:
     ordered = column[order]
     for rows in np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1):
         yield int(column[rows[0]]), rows
-
-
-def depths(parent: IntArray) -> NDArray[np.int32]:
-    """Count the ranges above each, in steps that double in length."""
-    depth: NDArray[np.int32] = (parent != MISSING).astype(np.int32)
-    above = parent.copy()
-    active = np.flatnonzero(depth)
-    while len(active):
-        further = above.take(active)
-        depth[active] += depth.take(further)
-        above[active] = above.take(further)
-        active = active.take(np.flatnonzero(above.take(active) != MISSING))
-    return depth
 
 
 # An op that raises inside old instrumentation, or whose end the capture did not see, leaves its

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -166,8 +167,7 @@ class RangeStacks:
 
     def backward(self, texts: Texts) -> NDArray[np.bool_]:
         """Mask of the paths that belong to the backward pass."""
-        begins = np.array([said.is_backward for said in texts.statements], bool)
-        begins &= texts.kind == Kind.SEQ
+        begins = range_texts.matching_statements(texts, Kind.SEQ, attrgetter("is_backward"))
         begun = begins[self.template]
         return np.asarray(begun | (nearest(self.parent, begun) != MISSING))
 
@@ -179,12 +179,11 @@ class RangeStacks:
         """
         starts = np.zeros(len(texts.statements), np.int8)
         starts[texts.kind == Kind.LAYER] = ELSEWHERE
-        ends = np.zeros(len(texts.statements), bool)
-        for index in np.flatnonzero(texts.kind == Kind.SEQ).tolist():
-            said = texts.statements[index]
-            ends[index] = said.is_backward
-            if said.is_backward and said.is_checkpoint and not said.is_engine:
-                starts[index] = HERE
+        ends = range_texts.matching_statements(texts, Kind.SEQ, attrgetter("is_backward"))
+        checkpoints = range_texts.matching_statements(
+            texts, Kind.SEQ, lambda said: said.is_checkpoint and not said.is_engine
+        )
+        starts[ends & checkpoints] = HERE
         start = np.maximum(self.begins, starts[self.template] * backward)
         is_end = ends[self.template]
         again = np.zeros(len(self.parent), np.int8)

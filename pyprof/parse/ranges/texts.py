@@ -82,12 +82,17 @@ def kinds(texts: Texts) -> NDArray[np.int8]:
     return texts.kind[texts.code]
 
 
-def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> NDArray[np.bool_]:
-    """Mark the ranges of a kind whose statement satisfies a condition."""
-    answers = np.zeros(len(texts.statements), bool)
+def matching_statements(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> Mask:
+    """Mark the statements of a kind that satisfy a condition."""
+    matching = np.zeros(len(texts.statements), bool)
     for index in np.flatnonzero(texts.kind == kind).tolist():
-        answers[index] = question(texts.statements[index])
-    return np.asarray(answers[texts.code])
+        matching[index] = question(texts.statements[index])
+    return matching
+
+
+def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> Mask:
+    """Mark the ranges of a kind whose statement satisfies a condition."""
+    return matching_statements(texts, kind, question)[texts.code]
 
 
 LAYERS = (Kind.LAYER, Kind.USER)

@@ -32,13 +32,10 @@ _START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
 
 @dataclass(frozen=True, slots=True)
 class RecordingWindows:
-    """When recording resumed after each pause; false if it never did."""
+    """When recording resumed after each pause."""
 
     begun: Mapping[int, Int64Array]
     """Per process with several windows: the starts of all but the first, ns, ascending."""
-
-    def __bool__(self) -> bool:
-        return bool(self.begun)
 
     def at(self, pid: Int64Array, time: Int64Array) -> Int64Array:
         """Window of each instant; a pause counts to the window before it."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pyprof.arrays import MISSING
 from pyprof.parse.ranges import nesting
-from pyprof.parse.ranges.nesting import depths, innermost, nest
+from pyprof.parse.ranges.nesting import innermost, nest
 
 ways = pytest.mark.parametrize("steps", [0, 1, nesting._STEPS])
 """Levels to climb side by side; what is deeper is gone through one by one."""
@@ -91,9 +91,9 @@ def test_the_order_of_rows_decides_nothing(
 def test_depth_counts_the_ranges_above(spans: list[tuple[int, int, int]], deeper: int) -> None:
     """Pointer jumping gives what walking up gives."""
     spans = [*spans, *((0, 0, 99 - level) for level in range(deeper))]
-    parent = nest(*_columns(spans), lambda: np.arange(len(spans))).parent
-    for position, depth in enumerate(depths(parent).tolist()):
-        steps, above = 0, parent[position]
+    ranges = nest(*_columns(spans), lambda: np.arange(len(spans)))
+    for position, depth in enumerate(ranges.depth.tolist()):
+        steps, above = 0, ranges.parent[position]
         while above != MISSING:
-            steps, above = steps + 1, parent[above]
+            steps, above = steps + 1, ranges.parent[above]
         assert depth == steps
