@@ -223,16 +223,13 @@ def _joined(batches: list[dict[str, Column]]) -> Records:
     columns: dict[str, Column] = {}
     for name in schema.RECORD.names:
         parts = [batch[name] for batch in batches]
-        joined = (
-            concat_dictionaries(parts)
-            if isinstance(parts[0], DictionaryColumn)
-            else pa.chunked_array(parts)
-        )
-        has_values = (
-            (joined.index >= 0).any()
-            if isinstance(joined, DictionaryColumn)
-            else joined.null_count < len(joined)
-        )
+        joined: Column
+        if isinstance(parts[0], DictionaryColumn):
+            joined = concat_dictionaries(parts)
+            has_values = (joined.index >= 0).any()
+        else:
+            joined = pa.chunked_array(parts)
+            has_values = joined.null_count < len(joined)
         if has_values:
             columns[name] = joined
     return Records(sum(len(batch["kShortName"]) for batch in batches), columns)

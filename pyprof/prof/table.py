@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,7 +73,6 @@ class Table:
     _own_or_forward: dict[str, DictionaryColumn] = field(
         default_factory=dict, init=False, repr=False
     )
-    _one_at_a_time: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     @cached_property
     def records(self) -> Records:
@@ -128,30 +126,24 @@ class Table:
 
         A row with its own op text keeps that; its forward call fills only what is empty.
         """
-        with self._one_at_a_time:
-            if name not in self._own_or_forward:
-                self._own_or_forward[name] = self._filled(name)
-            return self._own_or_forward[name]
-
-    def _filled(self, name: str) -> DictionaryColumn:
-        own, forward = (
-            self.records.dictionary(name),
-            self.records.dictionary(f"fwd{name[0].upper()}{name[1:]}"),
-        )
-        keeps_own = self.records.dictionary("marker").matches() & own.matches()
-        filled = ~keeps_own & forward.matches()
-        index = np.where(filled, forward.index + len(own.values), own.index)
-        return DictionaryColumn(index, [*own.values, *forward.values])
+        if name not in self._own_or_forward:
+            own = self.records.dictionary(name)
+            forward = self.records.dictionary(f"fwd{name[0].upper()}{name[1:]}")
+            keeps_own = self.records.dictionary("marker").matches() & own.matches()
+            filled = ~keeps_own & forward.matches()
+            index = np.where(filled, forward.index + len(own.values), own.index)
+            values = [*own.values, *forward.values]
+            self._own_or_forward[name] = DictionaryColumn(index, values)
+        return self._own_or_forward[name]
 
     def numbered(self, name: str) -> pa.DictionaryArray:
         """A text column, dictionary-encoded and cached: several readers ask for it.
 
         Not for columns of steps, which are looked for after the table is made.
         """
-        with self._one_at_a_time:
-            if name not in self._numbered:
-                self._numbered[name] = COLUMNS[name].numbered(self)
-            return self._numbered[name]
+        if name not in self._numbered:
+            self._numbered[name] = COLUMNS[name].numbered(self)
+        return self._numbered[name]
 
     # --- kernels ---------------------------------------------------------------------------------
 

@@ -33,8 +33,6 @@ from pyprof.records.records import combinations, number_combinations
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from pyprof.arrays import IntArray
     from pyprof.marker import Statement
     from pyprof.ops.model_config import ModelConfig
@@ -108,14 +106,12 @@ def _layers(
 
 def _attention_at(context: KernelContext) -> int:
     """Return the position of the outermost attention whose cost depends on the step; -1 if none."""
-    order = context.order or range(len(context.statements))
-    return next((at for at in order if _is_attention(context.statements[at])), -1)
-
-
-def _is_attention(said: Statement) -> bool:
-    call = _by_step(said)
-    model = registry.find(call) if call is not None else None
-    return model is not None and model.family == "attention"
+    for at in context.order or range(len(context.statements)):
+        call = _by_step(context.statements[at])
+        model = registry.find(call) if call is not None else None
+        if model is not None and model.family == "attention":
+            return at
+    return -1
 
 
 def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
@@ -158,7 +154,13 @@ def with_outputs(
     lacks = np.array([_lacks(work) for work in works], bool)[number]
     if len(shapes) == 1 or not lacks.any():
         return number, list(works)
-    sequence, alone = _sequences(records)
+    # number rows by process and sequence number, if they have exactly one
+    column = records.arrow("seqId")
+    offsets = column.offsets.to_numpy()
+    alone = np.diff(offsets) == 1
+    number_of_row = np.full(records.rows, -1)
+    number_of_row[alone] = column.values.to_numpy()[offsets[:-1][alone]]
+    sequence = number_combinations(records.numpy("pid"), number_of_row)
     shape_of_row = np.array(shape_index, np.int64)[number]
     shape = agreed_value(sequence, np.where(alone, shape_of_row, 0))
     thread = numbered(records.numpy("tid"))[1] + 1
@@ -177,15 +179,6 @@ def _lacks(work: AttributedCall) -> bool:
         and work.has_shapes
         and work.reason.endswith("not recorded")
     )
-
-
-def _sequences(records: Records) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Number rows by process and sequence number; mark those with exactly one such number."""
-    column = records.arrow("seqId")
-    alone = np.diff(column.offsets.to_numpy()) == 1
-    sequence = np.full(records.rows, -1)
-    sequence[alone] = column.values.to_numpy()[column.offsets.to_numpy()[:-1][alone]]
-    return number_combinations(records.numpy("pid"), sequence), alone
 
 
 def _with_output(work: AttributedCall, shape: tuple[int, ...] | None) -> AttributedCall:

@@ -97,13 +97,11 @@ def ops(table: Table) -> pa.Array:
 
 def params(costs: Costs) -> pa.Array:
     """Format what the cost of each row's op call was computed from."""
-    texts = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
-             for params in costs.params]  # fmt: skip
+    texts = []
+    for params in costs.params:
+        spelt = (f"{key}={value}".replace(" ", "") for key, value in params.items())
+        texts.append("".join(f"{each}," for each in spelt) or None)
     return DictionaryColumn(costs.params_of, texts).numbered()
-
-
-def _compact(value: object) -> str:
-    return str(value).replace(" ", "")
 
 
 def tensor_cores(table: Table) -> pa.Array:

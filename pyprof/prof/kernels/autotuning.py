@@ -53,8 +53,6 @@ def _candidates(
 ) -> list[tuple[Int64Array, Int64Array]]:
     """Pairs of rows: of a call with more kernels than the last of its kind, and of that one."""
     chosen = np.flatnonzero(conv)
-    if not len(chosen):
-        return []
     chosen = chosen[np.argsort(call[chosen], kind="stable")]
     first = np.flatnonzero(np.diff(call[chosen], prepend=-1))
     count = np.diff(first, append=len(chosen))
