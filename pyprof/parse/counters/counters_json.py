@@ -27,7 +27,7 @@ def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dictionary
     """
     number = number_combinations(sampled.index, counted.index)
     first, _ = distinct(number)
-    texts = [_both(_text(sampled, row), _text(counted, row)) for row in first.tolist()]
+    texts = [_both(sampled.at(row), counted.at(row)) for row in first.tolist()]
     index = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
     return DictionaryColumn(index[number], texts)
 
@@ -39,11 +39,6 @@ def entry(text: object) -> Mapping[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return values if isinstance(values, dict) else {}
-
-
-def _text(coded: DictionaryColumn, row: int) -> str | None:
-    index = int(coded.index[row])
-    return None if index == MISSING else coded.values[index]
 
 
 def _both(sampled: str | None, counted: str | None) -> str | None:

@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from pyprof.arrays import MISSING, ints
 from pyprof.parse.counters import sample_regression
 from pyprof.parse.counters.counters_json import STATES, together
-from pyprof.records.records import DictionaryColumn, combinations, encode, number_combinations
+from pyprof.records.records import DictionaryColumn, Records, combinations, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyprof.arrays import Floats, Int64Array, IntArray
+    from pyprof.arrays import Floats, Int64Array
     from pyprof.parse.counters.sample_regression import Estimate, Samples, Shares
     from pyprof.records.records import Column
     from pyprof.schema import Capture
@@ -71,17 +71,10 @@ def _times(column: Column) -> Int64Array:
 
 def _kinds(columns: Mapping[str, Column]) -> tuple[Int64Array, int]:
     """Number what rows have in common: kernel, launch, op and shapes, and the device."""
-    codes = [_code(columns[name]) for name in _KIND if name in columns]
+    records = Records(len(columns["device"]), columns)
+    codes = [records.dictionary(name).index for name in _KIND if name in columns]
     kind = number_combinations(_times(columns["device"]), *codes).astype(np.int64)
     return kind, int(kind.max(initial=MISSING)) + 1
-
-
-def _code(column: Column) -> IntArray:
-    if isinstance(column, DictionaryColumn):
-        return column.index
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    return encode(column).index
 
 
 def _of_device(capture: Capture, device: int) -> dict[str, tuple[Int64Array, Floats]]:

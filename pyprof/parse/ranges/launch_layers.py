@@ -80,38 +80,28 @@ def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
 
     For replayed work whose capture is unknown, the range around the launch of its graph, if any;
     otherwise the range around a backward pass.
-    """
-    range_of_row = _around_backward(capture, sweep, launch, site)
-    rows = np.flatnonzero((site.row == MISSING) & (launch != MISSING))
-    if len(rows):
-        at_launch = innermost(sweep.nest, *_launches(site, launch[rows]))
-        range_of_row[rows] = np.where(at_launch == MISSING, range_of_row[rows], at_launch)
-    return range_of_row
-
-
-def _launches(site: LaunchSites, rows: Int64Array) -> tuple[IntArray, Int64Array, Int64Array]:
-    """Thread, start and end of each API call; the calls come first among the launch sites."""
-    return site.thread[rows], site.start[rows], site.end[rows]
-
-
-def _around_backward(
-    capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
-) -> Int64Array:
-    """Find the user's range around the backward pass in which a row was launched; MISSING for none.
 
     PyTorch runs the pass on a thread of its own while the caller waits. If its ranges show that a
     thread is autograd's, a launch there belongs to the range in which the caller waits. On any
     other thread without named ranges, a launch belongs to the range of another thread that names
     a backward pass, if only one thread of the process has such ranges: else it is unclear which.
     """
-    range_of_row = _around_said(capture, sweep, launch, site)
+    range_of_row = np.full(len(launch), MISSING)
     rows = np.flatnonzero(launch != MISSING)
-    thread, start, end = _launches(site, launch[rows])
+    # the calls come first among the launch sites
+    call = launch[rows]
+    thread, start, end = site.thread[call], site.start[call], site.end[call]
+    range_of_row[rows] = _around_said(capture, sweep, thread, start, end)
     for engine, caller in _callers(capture, sweep).items():
         of_engine = thread == engine
-        bounds = start[of_engine], end[of_engine]
         waiting = np.full(int(of_engine.sum()), caller)
-        range_of_row[rows[of_engine]] = innermost(sweep.nest, waiting, *bounds)
+        range_of_row[rows[of_engine]] = innermost(
+            sweep.nest, waiting, start[of_engine], end[of_engine]
+        )
+    no_site = site.row[rows] == MISSING
+    at_launch = innermost(sweep.nest, thread[no_site], start[no_site], end[no_site])
+    found = at_launch != MISSING
+    range_of_row[rows[no_site][found]] = at_launch[found]
     return range_of_row
 
 
@@ -142,16 +132,14 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
 
 
 def _around_said(
-    capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
+    capture: Capture, sweep: Sweep, thread: IntArray, start: Int64Array, end: Int64Array
 ) -> Int64Array:
-    """Find the range named as backward around each row of a thread without named ranges."""
-    range_of_row = np.full(len(launch), MISSING)
+    """Find the range named as backward around each launch on a thread without named ranges."""
+    range_of_launch = np.full(len(thread), MISSING)
     backward = np.flatnonzero(np.any([_backward(sweep, kind) for kind in LAYERS], axis=0))
-    rows = np.flatnonzero(launch != MISSING)
-    if not len(backward) or not len(rows):
-        return range_of_row
+    if not len(backward) or not len(thread):
+        return range_of_launch
     pid = np.append(ints(capture.threads.column("pid")), MISSING)
-    thread, start, end = _launches(site, launch[rows])
     caller = sweep.nest.thread[backward]
     # leave out processes in which several threads have such ranges
     first, number = distinct(pid[caller])
@@ -162,8 +150,8 @@ def _around_said(
     bounds = pid[caller], sweep.nest.start[backward], sweep.nest.end[backward]
     ranges = nest(*bounds, lambda: backward)
     inside = innermost(ranges, pid[thread[other]], start[other], end[other])
-    range_of_row[rows[other]] = np.append(backward[ranges.order], MISSING)[inside]
-    return range_of_row
+    range_of_launch[other] = np.append(backward[ranges.order], MISSING)[inside]
+    return range_of_launch
 
 
 def _backward(sweep: Sweep, kind: Kind) -> Mask:

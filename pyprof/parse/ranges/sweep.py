@@ -86,21 +86,20 @@ def sweep_ranges(capture: Capture) -> Sweep:
 _NEVER = np.iinfo(np.int64).max
 
 
-_TIEBREAK = np.zeros(len(Kind), np.int64)
-for _place, _kind in enumerate(
-    (
-        *(Kind.STEP, Kind.USER, Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP),
-        *(Kind.SEQ, Kind.CONTEXT),
-    )
-):
-    _TIEBREAK[_kind] = _place  # of ranges with equal bounds: which encloses which
+_OUTSIDE_IN = (
+    *(Kind.STEP, Kind.USER, Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP),
+    *(Kind.SEQ, Kind.CONTEXT),
+)
+"""Of ranges with equal bounds, which encloses which."""
 
 
 def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: IntArray) -> Int64Array:
     """Rank ranges by kind, then by text, so that the order of rows decides nothing."""
     written = np.array([said.text for said in read.statements], dtype=object)
     ranks = np.argsort(np.argsort(written, kind="stable"))
-    return _TIEBREAK[kind[row]] * len(read.statements) + ranks[read.code[row]]
+    rank_of_kind = np.zeros(len(Kind), np.int64)
+    rank_of_kind[[*_OUTSIDE_IN]] = np.arange(len(_OUTSIDE_IN))
+    return rank_of_kind[kind[row]] * len(read.statements) + ranks[read.code[row]]
 
 
 def describe_paths(
