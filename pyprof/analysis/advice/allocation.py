@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof import schema
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import GPU, TIMES
@@ -142,8 +141,7 @@ def unified_memory(context: RuleContext) -> Advice | None:
     """Find pages of unified memory that move while a kernel runs, which waits for them."""
     if context.timeline is None or context.timeline.blocking:
         return None
-    moved = _named(context, _MIGRATION)
-    rows = np.flatnonzero(context.kind(schema.MEMCPY) & moved)
+    rows = np.flatnonzero(context.copies(_MIGRATION))
     waited_ns = context.ns[rows] - _alone(context, rows)
     rows, waited_ns = rows[waited_ns > 0], waited_ns[waited_ns > 0]
     return context.advice(
@@ -162,13 +160,7 @@ _HOST_AND_GPU = re.compile(r"HtoD|DtoH|Pageable|HostToDevice|DeviceToHost")
 
 def _large_host_copies(context: RuleContext) -> Mask:
     large = context.table.records.numpy("bytes") > _STAGED_BYTES
-    return np.asarray(context.kind(schema.MEMCPY) & _named(context, _HOST_AND_GPU) & large)
-
-
-def _named(context: RuleContext, pattern: re.Pattern[str]) -> Mask:
-    """Whether the name of each row matches the pattern."""
-    name = context.table.records.dictionary("kLongName")
-    return np.array([*(bool(pattern.search(text)) for text in name.values), False])[name.index]
+    return context.copies(_HOST_AND_GPU) & large
 
 
 def _blocked_share(records: Records) -> np.ndarray:

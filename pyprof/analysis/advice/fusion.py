@@ -41,8 +41,7 @@ def unfused_optimizer(context: RuleContext) -> Advice | None:
 def _clips(context: RuleContext) -> Mask:
     """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin, by their stacks."""
     trace = context.table.records.dictionary("trace")
-    clips = [any("clip_grad.py" in frame for frame in frames or ()) for frames in trace.values]
-    return np.asarray(np.array([*clips, False])[trace.index])
+    return trace.matches(lambda frames: any("clip_grad.py" in each for each in frames or ()))
 
 
 _OF_MANY = ("AccumulateGrad", "_foreach_")

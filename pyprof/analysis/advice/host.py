@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof import schema
 from pyprof.analysis.advice.finding import Advice, Evidence
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.rule_context import idle_for
@@ -109,7 +108,7 @@ def host_work(context: RuleContext) -> Advice | None:
             "capture after warm-up, or look at later --steps: code is compiled or loaded"
             " meanwhile; if it goes on, "
         )
-    elif _mainly(idle_ns, _to_device(context)[rows]):
+    elif _mainly(idle_ns, context.copies(_TO_DEVICE)[rows]):
         ahead = "prepare ahead what is copied to the GPU, on another thread, or make it there; "
         first = ahead.replace("on another thread", "as DataLoader workers do")
     return context.advice(
@@ -128,12 +127,6 @@ def host_work(context: RuleContext) -> Advice | None:
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice")
 _LOADS_CODE = "(?:Module|Library)Load"
 """Within the names of calls that load compiled code: cuModuleLoadDataEx, hipModuleLoad."""
-
-
-def _to_device(context: RuleContext) -> Mask:
-    name = context.table.records.dictionary("kLongName")
-    is_copy = [*(bool(_TO_DEVICE.search(text)) for text in name.values), False]
-    return np.array(is_copy)[name.index] & context.kind(schema.MEMCPY)
 
 
 def _mainly(ns: NDArray[np.float64], some: Mask) -> bool:

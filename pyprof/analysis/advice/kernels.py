@@ -125,10 +125,9 @@ def under_roof(context: RuleContext) -> Advice | None:
     The gain is what they would save at 60 %.
     """
     share = context.table.roofline.share
-    limit = context.table.bound
-    bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
+    bound = context.table.bound.matches(lambda text: text in ("compute", "memory"))
     with np.errstate(invalid="ignore"):
-        far = context.chosen & bound.take(limit.index) & (share < _FAR) & (context.ns >= LAUNCH_NS)
+        far = context.chosen & bound & (share < _FAR) & (context.ns >= LAUNCH_NS)
     off = context.reason_startswith("TF32: off")  # these have the rule `tf32`
     rows = np.flatnonzero(far & context.kind(schema.KERNEL) & ~off)
     gain_ns = context.ns[rows] * (1 - share[rows] / _GOOD)

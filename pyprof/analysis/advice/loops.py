@@ -207,15 +207,14 @@ def python_loop(context: RuleContext) -> Advice | None:
 
 def _marked(context: RuleContext) -> Mask:
     """Mark rows whose op and line pyprof.init() has marked: it records their modules, too."""
-    costs = context.table.costs
-    marked = np.array([_is_marked(work.call) for work in costs.work], bool)[costs.work_of]
+    marked = context.call_matches(_is_marked)
     number = number_combinations(*_op_and_line(context))
     return np.asarray(np.isin(number, number[marked]))
 
 
-def _is_marked(call: Call | None) -> bool:
+def _is_marked(call: Call) -> bool:
     """Whether a call is of a PyTorch function in Python, or of a recurrent module's forward."""
-    return call is not None and (call.mod.startswith(("torch", "Tensor")) or call.op == "forward")
+    return call.mod.startswith(("torch", "Tensor")) or call.op == "forward"
 
 
 _MIN_GROWTH = 8
@@ -357,11 +356,7 @@ def _calls(context: RuleContext) -> _Calls:
     of_row = np.full(table.records.rows, MISSING, np.int64)
     of_row[rows] = number
     line = pc.fill_null(context.texts["line"].indices, MISSING).to_numpy()[rows[first]]
-    costs = table.costs
-    makes = np.array([
-        work.call is not None and work.call.op in _MAKERS and not any(tensors(work.call))
-        for work in costs.work
-    ], bool)  # fmt: skip
+    makes = context.call_matches(lambda call: call.op in _MAKERS and not any(tensors(call)))
     trace = table.own_or_forward("trace")
     stacks: dict[tuple[str, ...], int] = {}
     function = [
@@ -374,7 +369,7 @@ def _calls(context: RuleContext) -> _Calls:
         of_row,
         line,
         np.array([*function, MISSING])[trace.index[rows[first]]],
-        makes[costs.work_of[rows[first]]],
+        makes[rows[first]],
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Int64Array, Mask
-    from pyprof.prof.calls.attributed_call import AttributedCall
+    from pyprof.marker import Call
 
 _NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
 _BY_NAME = ("cublas-simt:", "sgemm:", "simt:", "ffma:")
@@ -41,10 +40,9 @@ _NAMED = "by the kernel's name"
 )
 def half_precision(context: RuleContext) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
-    number, classified = context.table.classified
-    missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in classified], bool)
+    missed = context.class_matches(lambda each: each.tc.value == "0" and each.dtype in HALF)
     named = _by_name(context, HALF) & context.device_has("float16")
-    candidates = np.flatnonzero((context.family(*FAMILIES) & missed[number]) | named)
+    candidates = np.flatnonzero((context.family(*FAMILIES) & missed) | named)
     texts = [*context.why.values, ""]
     reasons = [
         _NAMED if is_named else texts[index]
@@ -131,13 +129,12 @@ def _on_tensor_cores(context: RuleContext, rows: Int64Array, dtype: str) -> NDAr
 
 def _by_name(context: RuleContext, dtypes: Collection[str], among: Mask | None = None) -> Mask:
     """Find kernels that are, by name, products on CUDA cores; by default, those without an op."""
-    number, classified = context.table.classified
-    is_product = [
-        each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
-        for each in classified
-    ]
-    rows = context.without_op if among is None else context.chosen & among
-    return np.asarray(rows & np.array(is_product, bool)[number])
+    is_product = context.class_matches(
+        lambda each: (
+            each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
+        )
+    )
+    return is_product & (context.without_op if among is None else among)
 
 
 _MAX_SMALL = 4096
@@ -155,11 +152,9 @@ _BY_VECTOR = re.compile(r"gemv|dot_kernel|axpy", re.IGNORECASE)
 )
 def double_precision(context: RuleContext) -> Advice | None:
     """Find ops on float64; float32 has half the bytes, and its own peak."""
-    number, classified = context.table.classified
-    by_name = np.array([each.dtype == "float64" for each in classified], bool)[number]
-    costs = context.table.costs
-    known = np.array([work.call is not None for work in costs.work], bool)[costs.work_of]
-    by_input = np.array([_has_doubles(work) for work in costs.work], bool)[costs.work_of]
+    by_name = context.class_matches(lambda each: each.dtype == "float64")
+    known = context.call_matches(lambda _: True)
+    by_input = context.call_matches(_has_doubles)
     is_double = np.where(known, by_input, by_name & (context.elements > _MAX_SMALL))
     computes = (context.kind(schema.KERNEL) | context.kind(schema.CPU)) & ~context.family("copy")
     rows = np.flatnonzero(computes & is_double)
@@ -194,7 +189,6 @@ def _sources(context: RuleContext, rows: Int64Array) -> str:
     return f" ({', '.join([*lines][:_MAX_SOURCES])})" if lines else ""
 
 
-def _has_doubles(work: AttributedCall) -> bool:
+def _has_doubles(call: Call) -> bool:
     """Whether an op call has a large float64 input."""
-    inputs = tensors(work.call) if work.call is not None else ()
-    return any(each.dtype == "float64" and math.prod(each.shape) > _MAX_SMALL for each in inputs)
+    return any(each.dtype == "float64" and each.numel > _MAX_SMALL for each in tensors(call))

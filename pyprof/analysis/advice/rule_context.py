@@ -36,7 +36,7 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import DictionaryColumn, combinations, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime, Timeline
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.prof.table import Table
+    from pyprof.marker import Call
+    from pyprof.prof.table import KernelClass, Table
     from pyprof.schema import Capture
 
 
@@ -155,20 +156,34 @@ class RuleContext:
     def role(self, *roles: Role) -> Mask:
         """Find kernels of these roles."""
         name = self.table.records.dictionary("kLongName")
-        has_role = np.array([*(role(text) in roles for text in name.values), False])
-        return np.asarray(self.chosen & has_role.take(name.index))
+        return self.chosen & name.matches(lambda text: role(text) in roles)
 
     def named(self, pattern: re.Pattern[str]) -> Mask:
         """Find kernels whose path (the name without its arguments) matches a pattern."""
         name = self.table.records.dictionary("kLongName")
-        matches = np.array([*(bool(pattern.search(split(t).path)) for t in name.values), False])
-        return np.asarray(self.chosen & matches.take(name.index))
+        return self.chosen & name.matches(lambda text: bool(pattern.search(split(text).path)))
+
+    def copies(self, pattern: re.Pattern[str]) -> Mask:
+        """Find copies whose name matches a pattern, as `HtoD`."""
+        name = self.table.records.dictionary("kLongName")
+        return self.kind(schema.MEMCPY) & name.matches(lambda text: bool(pattern.search(text)))
 
     def family(self, *families: str) -> Mask:
         """Find rows whose op call is of one of these families."""
         costs = self.table.costs
         of_family = np.array([family(work) in families for work in costs.work], bool)
         return np.asarray(self.chosen & of_family.take(costs.work_of))
+
+    def call_matches(self, test: Callable[[Call], bool]) -> Mask:
+        """Mask of all rows, chosen or not, whose op call is known and passes a test."""
+        costs = self.table.costs
+        matches = [work.call is not None and test(work.call) for work in costs.work]
+        return np.asarray(np.array(matches, bool)[costs.work_of])
+
+    def class_matches(self, test: Callable[[KernelClass], bool]) -> Mask:
+        """Find rows whose kernel's class passes a test."""
+        number, classified = self.table.classified
+        return self.chosen & np.array([*map(test, classified)], bool)[number]
 
     @property
     def without_op(self) -> Mask:
@@ -189,9 +204,8 @@ class RuleContext:
 
     def is_one(self, column: str, *values: str) -> Mask:
         """Find rows with one of these values in a column of texts."""
-        coded = self.table.records.dictionary(column)
-        matches = np.array([*(value in values for value in coded.values), False])
-        return np.asarray(self.chosen & matches.take(coded.index))
+        texts = self.table.records.dictionary(column)
+        return self.chosen & texts.matches(lambda text: text in values)
 
     @cached_property
     def why(self) -> DictionaryColumn:
@@ -203,8 +217,7 @@ class RuleContext:
 
     def reason_startswith(self, start: str) -> Mask:
         """Find rows whose `why` begins with this text."""
-        begins = [*(text.startswith(start) for text in self.why.values), False]
-        return np.asarray(self.chosen & np.array(begins).take(self.why.index))
+        return self.chosen & self.why.matches(lambda text: text.startswith(start))
 
     @cached_property
     def replays(self) -> Mask:
@@ -540,10 +553,9 @@ def fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.
 
 def many_tensors(context: RuleContext) -> Mask:
     """Find kernels that work on many tensors at once, or are fused already."""
-    name = context.table.records.dictionary("kLongName")
     fused = ("multi_tensor", "fused", "foreach", "triton_")
-    is_fused = [any(part in text.lower() for part in fused) for text in name.values]
-    return np.asarray(np.array([*is_fused, False]).take(name.index))
+    name = context.table.records.dictionary("kLongName")
+    return name.matches(lambda text: any(part in text.lower() for part in fused))
 
 
 def _elements(context: RuleContext) -> Int64Array:

@@ -107,11 +107,10 @@ def _costs(context: RuleContext) -> str | None:
 
 
 def _peaks(context: RuleContext) -> str | None:
-    number, classified = context.table.classified
-    unknown = [each.flops_peak is None and each.bandwidth_peak is None for each in classified]
-    return _mostly(
-        context, np.array(unknown, bool)[number], "the GPU's peaks are unknown: name it with --gpu"
+    unknown = context.class_matches(
+        lambda each: each.flops_peak is None and each.bandwidth_peak is None
     )
+    return _mostly(context, unknown, "the GPU's peaks are unknown: name it with --gpu")
 
 
 def _sms(context: RuleContext) -> str | None:

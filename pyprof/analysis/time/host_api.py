@@ -120,10 +120,8 @@ def launch_kinds(records: Records) -> IntArray:
     """Return the kind of the call that launched each row, as an index into CALL_KINDS."""
     begin, end = launches(records)
     kind, replayed = records.dictionary("kind"), records.numpy("replay") >= 0
-    copy, kernel = (
-        np.array([*(name == schema.KINDS[number] for name in kind.values), False]).take(kind.index)
-        for number in (schema.MEMCPY, schema.KERNEL)
-    )
+    copy = kind.matches(lambda name: name == schema.KINDS[schema.MEMCPY])
+    kernel = kind.matches(lambda name: name == schema.KINDS[schema.KERNEL])
     kind_of_call = np.where(
         copy & ~replayed, np.int8(CALL_KINDS.index(COPY)), np.int8(CALL_KINDS.index(LAUNCH))
     )

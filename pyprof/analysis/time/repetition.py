@@ -70,8 +70,8 @@ def _busiest(records: Records) -> Int64Array:
 
 
 def _is_kind(records: Records, *kinds: int) -> Mask:
-    kind, wanted = records.dictionary("kind"), {schema.KINDS[number] for number in kinds}
-    return np.array([*(name in wanted for name in kind.values), False]).take(kind.index)
+    wanted = {schema.KINDS[number] for number in kinds}
+    return records.dictionary("kind").matches(lambda name: name in wanted)
 
 
 def _codes(name: Int64Array, first: Int64Array) -> Int64Array:

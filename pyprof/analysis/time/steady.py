@@ -54,8 +54,7 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     first, last = int(steps.start_ns[averaged[0]]), int(steps.end_ns[averaged[1] - 1])
     if steps.guessed:
         kind = records.dictionary("kind")
-        is_kernel = [value == schema.KINDS[schema.KERNEL] for value in kind.values]
-        kernels = np.asarray(np.array([*is_kernel, False]).take(kind.index))
+        kernels = kind.matches(lambda name: name == schema.KINDS[schema.KERNEL])
         main = kernels & _main_kernels(records, np.asarray(kernels & inside))
         first = min(first, int(launch_ns[main].min(initial=first)))
         last = max(last, int(launch_ns[main].max(initial=last)) + 1)

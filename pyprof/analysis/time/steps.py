@@ -45,16 +45,11 @@ def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
 
     Runs without a backward pass between them belong to one step: clipping, updates, averages.
     """
-    kernels = records.dictionary("kind")
-    work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
-    part = records.dictionary("dir")
-    optim, backward = (
-        np.array([*(name == wanted for name in part.values), False]).take(part.index)
-        for wanted in ("optim", "bprop")
-    )
-    rows = np.flatnonzero(work.take(kernels.index))
+    kind, part = records.dictionary("kind"), records.dictionary("dir")
+    rows = np.flatnonzero(kind.matches(lambda name: name == schema.KINDS[schema.KERNEL]))
     rows = rows[np.argsort(launch_ns[rows], kind="stable")]
-    inside = optim[rows]
+    inside = part.matches(lambda name: name == "optim")[rows]
+    backward = part.matches(lambda name: name == "bprop")
     last = np.flatnonzero(inside & ~np.append(inside[1:], False))
     if backward.any():
         passes = np.cumsum(backward[rows])[last]

@@ -181,10 +181,8 @@ _MAX_GPUS = 1024
 
 def activity_classes(records: Records) -> IntArray:
     """Return for each row whether it computes, communicates or copies."""
-    kind, part = records.dictionary("kind"), records.dictionary("dir")
-    is_copy = [value == schema.KINDS[schema.MEMCPY] for value in kind.values]
-    copy = np.array([*is_copy, False]).take(kind.index)
-    comm = np.array([*(value == "comm" for value in part.values), False]).take(part.index)
+    copy = records.dictionary("kind").matches(lambda kind: kind == schema.KINDS[schema.MEMCPY])
+    comm = records.dictionary("dir").matches(lambda part: part == "comm")
     return np.select([copy, comm], [np.int8(COPY), np.int8(COMMUNICATION)], np.int8(COMPUTE))
 
 
@@ -301,8 +299,8 @@ class _Columns:
 def _blocking(columns: _Columns) -> bool:
     """Whether nearly every kernel ended before the call that launched it returned."""
     kind = columns.records.dictionary("kind")
-    kernel = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
-    rows = columns.chosen & (columns.launch_start >= 0) & kernel.take(kind.index)
+    kernel = kind.matches(lambda name: name == schema.KINDS[schema.KERNEL])
+    rows = columns.chosen & (columns.launch_start >= 0) & kernel
     ended = columns.launch_end[rows] >= columns.end[rows]
     return bool(len(ended)) and float(ended.mean()) >= _BLOCKED
 

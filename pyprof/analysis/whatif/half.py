@@ -51,12 +51,11 @@ def rule(short: str) -> Callable[[Kernels], Prediction | Refusal]:
 def predict(kernels: Kernels, short: str) -> Prediction | Refusal:
     """Predict products, attention and kernels that move bytes; others stay as they are."""
     context, dtype, change = kernels.context, TYPES[short], change_of(short)
-    number, classified = context.table.classified
-    is_float = np.array([entry.dtype in _FLOAT32 for entry in classified], bool)[number]
+    is_float = context.class_matches(lambda entry: entry.dtype in _FLOAT32)
     wanted = is_float & context.device_has(dtype) & ~context.is_one("dir", "optim", "comm")
     if not wanted.any():
         return Refusal(change, f"no float32 kernels on a GPU with Tensor Cores for {dtype}")
-    tensor_core = np.array([entry.dtype == "tf32" for entry in classified], bool)[number]
+    tensor_core = context.class_matches(lambda entry: entry.dtype == "tf32")
     conv = wanted & context.role(Role.CONV) & tensor_core
     products = np.flatnonzero(wanted & context.role(Role.GEMM, Role.CONV) & ~conv)
     fused = np.flatnonzero(wanted & context.role(Role.ATTENTION))
