@@ -91,13 +91,10 @@ def low_occupancy(context: RuleContext) -> Advice | None:
 
     At best, with every SM at work, their time shrinks to the share of SMs that work now.
     """
-    records = context.table.records
-    grid, gpu = records.dictionary("grid"), records.dictionary("gpu")
-    blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])
-    sms = np.array([context.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
-    filled = blocks[grid.index] / np.maximum(sms[gpu.index], 1)
-    few = (filled > 0) & (filled < _ALMOST_ALL) & (context.ns >= LAUNCH_NS) & (sms[gpu.index] > 0)
-    by_design = (activity_classes(records) == COMMUNICATION) | context.persistent
+    filled = context.blocks_per_sm
+    few = (filled > 0) & (filled < _ALMOST_ALL) & (context.ns >= LAUNCH_NS)
+    communicates = activity_classes(context.table.records) == COMMUNICATION
+    by_design = communicates | context.persistent
     rows = np.flatnonzero(context.chosen & few & ~by_design)
     return context.advice(
         "low_occupancy",

@@ -178,12 +178,13 @@ class RuleContext:
         """Mask of all rows, chosen or not, whose op call is known and passes a test."""
         costs = self.table.costs
         matches = [work.call is not None and test(work.call) for work in costs.work]
-        return np.asarray(np.array(matches, bool)[costs.work_of])
+        return np.array(matches, bool).take(costs.work_of)
 
     def class_matches(self, test: Callable[[KernelClass], bool]) -> Mask:
         """Find rows whose kernel's class passes a test."""
         number, classified = self.table.classified
-        return self.chosen & np.array([*map(test, classified)], bool)[number]
+        matches = np.array([*map(test, classified)], bool)
+        return self.chosen & matches.take(number)
 
     @property
     def without_op(self) -> Mask:
@@ -310,8 +311,32 @@ class RuleContext:
 
     @cached_property
     def elements(self) -> Int64Array:
-        """The elements of each row's largest input; estimated by its grid if unknown."""
-        return _elements(self)
+        """The elements of each row's largest input; if unknown, the threads of its grid."""
+        sizes = self.table.records.dictionary("sizes")
+        largest = [
+            max((int(np.prod(each)) for each in value or ()), default=0) for value in sizes.values
+        ]
+        known = np.array([*largest, 0])[sizes.index]
+        return np.where(known > 0, known, self._product("grid") * self._product("block"))
+
+    @cached_property
+    def sm_count(self) -> Int64Array:
+        """The number of SMs of each row's GPU; 0 if unknown."""
+        gpu = self.table.records.dictionary("gpu")
+        counts = [self.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)]
+        return np.array(counts)[gpu.index]
+
+    @property
+    def blocks_per_sm(self) -> NDArray[np.float64]:
+        """The thread blocks of each row per SM of its GPU; 0 if unknown."""
+        per_sm = self._product("grid") / np.maximum(self.sm_count, 1)
+        return np.where(self.sm_count > 0, per_sm, 0.0)
+
+    def _product(self, column: str) -> Int64Array:
+        """Multiply the sizes that a column lists in each row; 0 without them."""
+        sizes = self.table.records.dictionary(column)
+        products = [int(np.prod(value)) if value else 0 for value in sizes.values]
+        return np.array([*products, 0])[sizes.index]
 
     def by_end(self, pid: int, device: int) -> tuple[Int64Array, Int64Array]:
         """The rows of a device by their ends, and those ends; cached per device."""
@@ -556,19 +581,6 @@ def many_tensors(context: RuleContext) -> Mask:
     fused = ("multi_tensor", "fused", "foreach", "triton_")
     name = context.table.records.dictionary("kLongName")
     return name.matches(lambda text: any(part in text.lower() for part in fused))
-
-
-def _elements(context: RuleContext) -> Int64Array:
-    """The elements of each row's largest input; estimated from its grid if sizes are unknown."""
-    records = context.table.records
-    sizes, grid, block = (records.dictionary(name) for name in ("sizes", "grid", "block"))
-    elements_of = np.array(
-        [*(max((int(np.prod(one)) for one in value or ()), default=0) for value in sizes.values), 0]
-    )
-    threads = [np.array([*(int(np.prod(value)) if value else 0 for value in part.values), 0])
-               for part in (grid, block)]  # fmt: skip
-    launched = threads[0][grid.index] * threads[1][block.index]
-    return np.where(elements_of[sizes.index] > 0, elements_of[sizes.index], launched)
 
 
 def _persistent(context: RuleContext) -> Mask:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pyprof import schema
 from pyprof.analysis.advice.registry import subjects
 from pyprof.records.merging import lists_by_key, merge_unique, merged_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Mask
@@ -47,7 +45,7 @@ class Scope:
 
 def find_scope(context: RuleContext) -> Scope:
     """Check which rules had what they need, for most of the time."""
-    reasons = {need: check(context) for need, check in _CHECKS.items()}
+    reasons = _reasons(context)
     looked_at: dict[str, None] = {}
     missing: dict[str, str] = {}
     for about, needs in subjects().values():
@@ -68,16 +66,35 @@ def find_scope(context: RuleContext) -> Scope:
 _SILENT = "nothing is amiss: this is for others"
 
 
-def _gpu(context: RuleContext) -> str | None:
-    return None if _share(context, ~context.kind(schema.CPU)) > 0 else _SILENT
+def _reasons(context: RuleContext) -> Mapping[str, str | None]:
+    """Return why each need is not met, for most of the time; None if it is."""
+    table, on_cpu = context.table, context.kind(schema.CPU)
+    costs = table.costs
+    has_gpu = _share(context, ~on_cpu) > 0
+    # copies and fills need no op
+    work = context.kind(schema.KERNEL) | context.kind(schema.GRAPH) | on_cpu
 
+    def mostly(unknown: Mask, reason: str) -> str | None:
+        share = _share(context, unknown & work) / (_share(context, work) or 1)
+        text = reason.format(f"{100 * share:.0f} %", "kernel" if has_gpu else "CPU")
+        return text if share > _MAX_MISSING else None
 
-def _kernels(context: RuleContext) -> str | None:
-    return None if _gpu(context) is None else "judged on a GPU only"
-
-
-def _cpu(context: RuleContext) -> str | None:
-    return None if _share(context, context.kind(schema.CPU)) > 0 else _SILENT
+    no_cost = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
+    no_peak = context.class_matches(
+        lambda each: each.flops_peak is None and each.bandwidth_peak is None
+    )
+    return {
+        GPU: None if has_gpu else _SILENT,
+        KERNELS: None if has_gpu else "judged on a GPU only",
+        CPU: None if _share(context, on_cpu) > 0 else _SILENT,
+        TIMES: _times(context),
+        CAPTURE: _capture(context),
+        OPS: mostly(context.without_op, "the op is unknown for {} of {} time"),
+        COSTS: mostly(no_cost, "FLOPs or bytes are unknown for {} of {} time"),
+        PEAKS: mostly(no_peak, "the GPU's peaks are unknown: name it with --gpu"),
+        SMS: mostly(context.sm_count == 0, "the GPU's number of SMs is unknown"),
+        COUNTERS: None if table.measured.any else _SILENT,
+    }
 
 
 def _times(context: RuleContext) -> str | None:
@@ -96,59 +113,6 @@ def _capture(context: RuleContext) -> str | None:
     return None if context.capture.ranges.num_rows else "no ranges were recorded"
 
 
-def _ops(context: RuleContext) -> str | None:
-    return _mostly(context, context.without_op, "the op is unknown for {} of {} time")
-
-
-def _costs(context: RuleContext) -> str | None:
-    costs = context.table.costs
-    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
-    return _mostly(context, unknown, "FLOPs or bytes are unknown for {} of {} time")
-
-
-def _peaks(context: RuleContext) -> str | None:
-    unknown = context.class_matches(
-        lambda each: each.flops_peak is None and each.bandwidth_peak is None
-    )
-    return _mostly(context, unknown, "the GPU's peaks are unknown: name it with --gpu")
-
-
-def _sms(context: RuleContext) -> str | None:
-    gpu = context.table.records.dictionary("gpu")
-    unknown = [not context.table.device_of(name).sm_count for name in (*gpu.values, None)]
-    return _mostly(
-        context, np.array(unknown, bool)[gpu.index], "the GPU's number of SMs is unknown"
-    )
-
-
-def _counters(context: RuleContext) -> str | None:
-    return None if context.table.measured.any else _SILENT
-
-
-def _mostly(context: RuleContext, unknown: Mask, reason: str) -> str | None:
-    """Return the reason if it applies to most of the time, else None."""
-    # copies and fills need no op
-    work = context.kind(schema.KERNEL) | context.kind(schema.GRAPH) | context.kind(schema.CPU)
-    share = _share(context, unknown & work) / (_share(context, work) or 1)
-    if share <= _MAX_MISSING:
-        return None
-    return reason.format(f"{100 * share:.0f} %", "CPU" if _gpu(context) == _SILENT else "kernel")
-
-
 def _share(context: RuleContext, rows: Mask) -> float:
     total = context.ns[context.chosen].sum()
     return float(context.ns[context.chosen & rows].sum() / total) if total else 0.0
-
-
-_CHECKS: Mapping[str, Callable[[RuleContext], str | None]] = {
-    GPU: _gpu,
-    KERNELS: _kernels,
-    CPU: _cpu,
-    TIMES: _times,
-    CAPTURE: _capture,
-    OPS: _ops,
-    COSTS: _costs,
-    PEAKS: _peaks,
-    SMS: _sms,
-    COUNTERS: _counters,
-}

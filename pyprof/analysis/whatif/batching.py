@@ -14,9 +14,6 @@ from pyprof.quantities import percent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.whatif.kernels import Kernels
 
 OPTION = "--batch"
@@ -44,7 +41,7 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusa
     """Multiply the time of all but the optimizer and communication: these have no batch."""
     context = kernels.context
     follows = context.chosen & ~context.is_one("dir", "optim", "comm")
-    blocks = _blocks_per_sm(context)
+    blocks = context.blocks_per_sm
     filled = follows & ((np.minimum(blocks, blocks * factor) >= FILLED) | context.persistent)
     ns = kernels.ns
     share = ns[filled].sum() / max(ns[follows].sum(), 1)
@@ -65,16 +62,3 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusa
         validation=outcomes.text,
         code=f"a batch {factor:g} times as large",
     )
-
-
-def _blocks_per_sm(context: RuleContext) -> NDArray[np.float64]:
-    """Return the thread blocks of each row per SM of its GPU; NaN if unknown."""
-    records = context.table.records
-    grid, gpu = records.dictionary("grid"), records.dictionary("gpu")
-    blocks = np.array(
-        [*(float(np.prod(value)) if value else np.nan for value in grid.values), np.nan]
-    )
-    sms = np.array(
-        [context.table.device_of(name).sm_count or np.nan for name in (*gpu.values, None)], float
-    )
-    return np.asarray(blocks[grid.index] / sms[gpu.index])
