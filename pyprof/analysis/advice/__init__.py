@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.analysis.advice.finding import Advice, Evidence
+from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import AdviceSums, in_order, rules
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.advice.scope import Scope, find_scope
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Advice",
     "AdviceSums",
-    "Evidence",
     "Review",
     "Scope",
     "advise",
@@ -123,7 +122,7 @@ def _apply(
 ) -> list[Advice]:
     """Apply the rules; drop advice that saves less than a share of `of_ns`, or of the span."""
     of_ns = context.span_ns if of_ns is None else of_ns
-    entries = (advice for rule in rules().values() if (advice := rule(context)) is not None)
+    entries = (advice for rule in rules().values() if (advice := rule.find(context)) is not None)
     return [
         replace(entry, of_ns=of_ns, steps=steps)
         for entry in entries

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.analysis.advice.finding import Advice, Evidence
+from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import CAPTURE, CPU, TIMES
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.time.intervals import Intervals
+    from pyprof.answers.parts import Finding
     from pyprof.arrays import Int64Array, Mask
 
 _MIN_SHARE = 0.05
@@ -69,7 +70,8 @@ def _around(context: RuleContext, cause: str, name: str, title: str, action: str
     pauses = _of_process(context, cause)
     if not len(pauses) or pauses.total < _MIN_SHARE * context.span_ns:
         return None
-    if (calls := context.calls) is None:
+    calls = context.calls
+    if not calls.name:
         _, rows, idle_ns = idle_for(context, cause, context.cpus)
         return context.advice(name, title, action, rows, pauses.total, weight=idle_ns)
     order = np.argsort(calls.start, kind="stable")
@@ -81,9 +83,13 @@ def _around(context: RuleContext, cause: str, name: str, title: str, action: str
     details = None
     if cause == HOST:
         again = _again(context, order, following, ns)
-        before, ns = order[np.maximum(index[again] - 1, 0)], ns[again]
+        before, ns = order[np.maximum(index[again] - 1, 0)].tolist(), ns[again]
         following = _with_line(context, order, index[again])
-        details = [_after(context, each) for each in before.tolist()]
+        lines = [context.call_lines[call] for call in before]
+        details = [
+            f"after {calls.name[call]} at {line.rpartition('/')[2]}" if line else ""
+            for call, line in zip(before, lines, strict=True)
+        ]
     if ns.sum() < _MIN_SHARE * context.span_ns:
         return None
     return Advice(
@@ -106,9 +112,8 @@ def _again(context: RuleContext, order: Int64Array, following: Int64Array, ns: I
 
     The first of several calls does not count: things are loaded and imported then.
     """
-    names = context.calls.name if context.calls is not None else []
     numbers: dict[tuple[str, str | None], int] = {}
-    pairs = zip(names, context.call_lines, strict=True)
+    pairs = zip(context.calls.name, context.call_lines, strict=True)
     site = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
     calls = np.bincount(site)
     first = order[np.unique(site[order], return_index=True)[1]]
@@ -132,15 +137,6 @@ def _with_line(context: RuleContext, order: Int64Array, place: Int64Array) -> In
     return chosen
 
 
-def _after(context: RuleContext, call: int) -> str:
-    """Name the call before a pause, and its line; "" without a line."""
-    name, line = (
-        context.calls.name[call] if context.calls is not None else "",
-        context.call_lines[call],
-    )
-    return f"after {name} at {line.rpartition('/')[2]}" if line else ""
-
-
 def _of_process(context: RuleContext, cause: str) -> Intervals:
     """Return a cause's time in the process where it takes longest."""
     times = (context.inside(device.idle[cause]) for device in context.cpus)
@@ -162,8 +158,9 @@ _MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__",
 def python_values(context: RuleContext) -> Advice | None:
     """Find calls that turn Python values into tensors, or back: torch.tensor() of a list."""
     waited = _of_values(context)
-    if waited.total < _MIN_SHARE * context.span_ns or (calls := context.calls) is None:
+    if waited.total < _MIN_SHARE * context.span_ns:
         return None
+    calls = context.calls
     names = _MAKES_TENSORS if context.devices else _MAKES_TENSORS | _MAKES_VALUES
     values = np.array([name in names for name in calls.name], bool)
     chosen = np.flatnonzero(values & (context.devices != () or calls.without_work(waited)))
@@ -201,27 +198,9 @@ def _of_values(context: RuleContext) -> Intervals:
 
 def _of_calls(
     context: RuleContext, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
-) -> tuple[Evidence, ...]:
+) -> tuple[Finding, ...]:
     """Group calls by op and line and add up their times; the largest group comes first."""
-    names = context.calls.name if context.calls is not None else []
-    data = pa.table(
-        {
-            "op": [names[index] for index in chosen.tolist()],
-            "line": pa.array([context.call_lines[index] for index in chosen.tolist()], pa.string()),
-            "detail": [""] * len(chosen) if details is None else details,
-            "ns": ns,
-        }
-    )
-    grouped = data.group_by(["op", "line", "detail"], use_threads=False)
-    sums = grouped.aggregate([("ns", "sum"), ("ns", "count")])
-    evidence = (
-        Evidence(
-            what=row["op"],
-            line=row["line"],
-            detail=row["detail"],
-            count=row["ns_count"],
-            total_ns=row["ns_sum"],
-        )
-        for row in sums.to_pylist()
-    )
-    return tuple(sorted(evidence, key=lambda each: (-each.total_ns, each.what, each.line or "")))
+    names, lines = context.calls.name, context.call_lines
+    what = [names[index] for index in chosen.tolist()]
+    line = pa.array([lines[index] for index in chosen.tolist()], pa.string())
+    return group_findings(what, line, details, ns)

@@ -5,29 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.answers.parts import Finding
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     from pyprof.answers.parts import PredictedGain
+    from pyprof.arrays import Int64Array
 
 MAX_IDS = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """Equal rows that are evidence for advice."""
-
-    what: str
-    """Name of the op, else of the kernel or the range."""
-    line: str | None
-    """Source line, where known."""
-    count: int
-    total_ns: int
-    detail: str = ""
-    """What sets these rows apart from others of the same op and line; "" if nothing does."""
-    row_ids: tuple[int, ...] = ()
-    """`idx` of the rows with most time, at most `MAX_IDS`; none if the evidence is not rows."""
+"""Maximum number of rows that a finding names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +37,7 @@ class Advice:
     """The most time that the GPU with the largest gain could save; None if unknown. Gains of
     different advice overlap.
     """
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Finding, ...]
     """The most time first."""
     rows: NDArray[np.int64]
     """Rows of the table that it rests on, from 0; empty if the evidence is not rows."""
@@ -61,3 +54,39 @@ class Advice:
     def likely_ns(self) -> int:
         """The expected gain; without one, the upper bound; 0 if unknown."""
         return self.predicted.expected_ns if self.predicted else self.gain_ns or 0
+
+
+def group_findings(
+    what: pa.Array | Sequence[str],
+    line: pa.Array,
+    detail: Sequence[str] | None,
+    ns: NDArray[np.float64] | Int64Array,
+    rows: Int64Array | None = None,
+) -> tuple[Finding, ...]:
+    """Add up the times of equal rows or calls, the most time first; of `rows` each names some."""
+    keys = ["what", "line", "detail"]
+    details = [""] * len(ns) if detail is None else detail
+    data = pa.table({"what": what, "line": line, "detail": details, "ns": ns})
+    grouped = data.group_by(keys, use_threads=False).aggregate([("ns", "sum"), ("ns", "count")])
+    ids = {} if rows is None else _longest_rows(data.append_column("row", pa.array(rows + 1)), keys)
+    findings = [
+        Finding(
+            what=row["what"],
+            line=row["line"],
+            detail=row["detail"],
+            count=row["ns_count"],
+            time_ns=int(row["ns_sum"]),
+            row_ids=ids.get(tuple(row[key] for key in keys), ()),
+        )
+        for row in grouped.to_pylist()
+    ]
+    return tuple(sorted(findings, key=lambda e: (-e.time_ns, e.what, e.line or "", e.detail)))
+
+
+def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...], tuple[int, ...]]:
+    """The row numbers of each group, those with most time first, at most `MAX_IDS`."""
+    ordered = data.sort_by([("ns", "descending"), ("row", "ascending")])
+    grouped = ordered.group_by(keys, use_threads=False).aggregate([("row", "list")])
+    firsts = pc.list_slice(grouped.column("row_list"), 0, MAX_IDS).to_pylist()
+    groups = zip(*(grouped.column(key).to_pylist() for key in keys), strict=True)
+    return {key: tuple(dict.fromkeys(ids)) for key, ids in zip(groups, firsts, strict=True)}

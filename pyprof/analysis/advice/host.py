@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.analysis.advice.finding import Advice, Evidence
+from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import CAPTURE, GPU, TIMES
 from pyprof.analysis.time.host_api import ALLOC, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.idle import HOST, QUEUE
 from pyprof.analysis.time.intervals import union, union_of
+from pyprof.answers.parts import Finding
 from pyprof.arrays import ints
 from pyprof.marker import plain_layer, unnumbered
 from pyprof.parse.ranges.texts import where
@@ -56,13 +57,14 @@ def data_loading(context: RuleContext) -> Advice | None:
             line = (
                 context.loading_line(name) or context.texts["line"][int(gaps.row[longest])].as_py()
             )
-            what = plain_layer(unnumbered(name))
             evidence.append(
-                Evidence(
-                    what=what,
+                Finding(
+                    what=plain_layer(unnumbered(name)),
                     line=line,
+                    detail="",
                     count=context.data_loading_counts(name, waited),
-                    total_ns=waited.total,
+                    time_ns=waited.total,
+                    row_ids=(),
                 )
             )
             most = max(most, waited.total)
@@ -76,7 +78,7 @@ def data_loading(context: RuleContext) -> Advice | None:
         action="use more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
         f" decode and augment ahead of time{' or on the GPU' if context.devices else ''}",
         gain_ns=most,
-        evidence=tuple(sorted(evidence, key=lambda entry: -entry.total_ns)),
+        evidence=tuple(sorted(evidence, key=lambda entry: -entry.time_ns)),
         rows=np.zeros(0, np.int64),
     )
 

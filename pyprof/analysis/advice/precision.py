@@ -179,7 +179,7 @@ _MAX_SOURCES = 3
 
 def _sources(context: RuleContext, rows: Int64Array) -> str:
     """Return the lines from which float64 may come, in brackets; "" if unknown."""
-    if not len(rows) or context.calls is None:
+    if not len(rows):
         return ""
     lines = dict.fromkeys(
         f"{name} at {line.rpartition('/')[2]}"

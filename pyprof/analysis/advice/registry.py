@@ -5,52 +5,48 @@ from __future__ import annotations
 import pkgutil
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pyprof.analysis.advice.finding import MAX_IDS
-from pyprof.answers.parts import Finding, Suggestion
+from pyprof.answers.parts import Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyprof.analysis.advice.finding import Advice, Evidence
+    from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
+    from pyprof.answers.parts import Finding
+
+_Find: TypeAlias = "Callable[[RuleContext], Advice | None]"
 
 
-Rule: TypeAlias = "Callable[[RuleContext], Advice | None]"
+class Rule(NamedTuple):
+    """A rule of advice."""
+
+    find: _Find
+    """Returns None if there is no evidence."""
+    refuted_by: tuple[str, ...]
+    """What only looks like evidence, or would make the advice untrue: it then finds nothing."""
+    about: str
+    """What it looks at."""
+    needs: tuple[str, ...]
+    """What it cannot do without, as constants of `pyprof.analysis.advice.scope`."""
+
 
 _RULES: dict[str, Rule] = {}
-_REFUTED: dict[str, tuple[str, ...]] = {}
-_ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {}
 
 
-def rule(*refuted_by: str, about: str, needs: Sequence[str] = ()) -> Callable[[Rule], Rule]:
-    """Register a rule under its name; the rule returns None if there is no evidence.
+def rule(*refuted_by: str, about: str, needs: Sequence[str] = ()) -> Callable[[_Find], _Find]:
+    """Register a function as a rule under its name, with the fields of `Rule`."""
 
-    `refuted_by` lists what only looks like evidence, or would make the advice untrue: the rule then
-    finds nothing. `about` is what the rule looks at; `needs` is what it cannot do without, as
-    constants of `pyprof.analysis.advice.scope`.
-    """
-
-    def register(function: Rule) -> Rule:
-        name = function.__name__
+    def register(find: _Find) -> _Find:
+        name = find.__name__
         if name in _RULES:
             raise ValueError(f"there is a rule {name} already")
-        _RULES[name], _REFUTED[name] = function, refuted_by
-        _ABOUT[name] = about, tuple(needs)
-        return function
+        _RULES[name] = Rule(find, refuted_by, about, tuple(needs))
+        return find
 
     return register
-
-
-def refutations() -> dict[str, tuple[str, ...]]:
-    """Return what would refute each rule, by its name."""
-    return {name: _REFUTED[name] for name in rules()}
-
-
-def subjects() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return what each rule looks at, and what it needs, by its name."""
-    return {name: _ABOUT[name] for name in rules()}
 
 
 def rules() -> dict[str, Rule]:
@@ -93,7 +89,7 @@ class AdviceSums:
                 gain_step_ns=_over(entry.gain_ns, entry.steps),
                 gain_share=_over(entry.gain_ns, entry.of_ns),
                 predicted=entry.predicted,
-                evidence=tuple(map(_finding, entry.evidence)),
+                evidence=entry.evidence,
                 once=entry.once,
             )
             for entry in self.entries
@@ -102,17 +98,6 @@ class AdviceSums:
 
 def _over(gain_ns: int | None, total_ns: int | None) -> float | None:
     return gain_ns / total_ns if gain_ns is not None and total_ns else None
-
-
-def _finding(one: Evidence) -> Finding:
-    return Finding(
-        what=one.what,
-        line=one.line,
-        detail=one.detail,
-        count=one.count,
-        time_ns=one.total_ns,
-        row_ids=one.row_ids,
-    )
 
 
 def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:
@@ -133,21 +118,17 @@ def _plus(a: Advice, b: Advice) -> Advice:
     more = max(a, b, key=lambda each: (each.likely_ns, each.title, each.action))
     gains = [each.gain_ns for each in (a, b) if each.gain_ns is not None]
     gain_ns = more.gain_ns if more.predicted else max(gains, default=None)
-    evidence: dict[tuple[str, str | None, str], Evidence] = {}
+    evidence: dict[tuple[str, str | None, str], Finding] = {}
     for entry in (*a.evidence, *b.evidence):
         key = (entry.what, entry.line, entry.detail)
         other = evidence.get(key)
-        evidence[key] = (
-            entry
-            if other is None
-            else replace(
-                other,
-                count=other.count + entry.count,
-                total_ns=other.total_ns + entry.total_ns,
-                row_ids=(*other.row_ids, *entry.row_ids)[:MAX_IDS],
-            )
-        )
+        evidence[key] = entry if other is None else replace(
+            other,
+            count=other.count + entry.count,
+            time_ns=other.time_ns + entry.time_ns,
+            row_ids=(*other.row_ids, *entry.row_ids)[:MAX_IDS],
+        )  # fmt: skip
     longest = sorted(
-        evidence.values(), key=lambda entry: (-entry.total_ns, entry.what, entry.line or "")
+        evidence.values(), key=lambda entry: (-entry.time_ns, entry.what, entry.line or "")
     )
     return replace(more, gain_ns=gain_ns, evidence=tuple(longest))

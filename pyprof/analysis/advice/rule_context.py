@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.analysis.advice.finding import MAX_IDS, Advice, Evidence
+from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.library import PYTORCH, is_compiled, library_of
 from pyprof.analysis.time import cpu_idle, host_api
-from pyprof.analysis.time.cpu_idle import loading_ranges, longest_line
+from pyprof.analysis.time.cpu_idle import NO_CALLS, loading_ranges, longest_line
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import union, union_of
@@ -36,7 +36,7 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import DictionaryColumn, combinations, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -184,7 +184,7 @@ class RuleContext:
         """Find rows whose kernel's class passes a test."""
         number, classified = self.table.classified
         matches = np.array([*map(test, classified)], bool)
-        return self.chosen & matches.take(number)
+        return np.asarray(self.chosen & matches.take(number))
 
     @property
     def without_op(self) -> Mask:
@@ -261,15 +261,14 @@ class RuleContext:
         return _persistent(self)
 
     @cached_property
-    def calls(self) -> OpCalls | None:
-        """The outermost calls of ops; None without a capture, or if it has no ranges of ops."""
-        calls = cpu_idle.outermost_calls(self.capture) if self.capture is not None else None
-        return calls if calls is not None and len(calls.name) else None
+    def calls(self) -> OpCalls:
+        """The outermost calls of ops; none without a capture."""
+        return NO_CALLS if self.capture is None else cpu_idle.outermost_calls(self.capture)
 
     @cached_property
     def call_lines(self) -> list[str | None]:
         """The source line of each of `calls`."""
-        if self.capture is None or self.calls is None:
+        if self.capture is None or not self.calls.name:
             return []
         return cpu_idle.lines(self.capture, self.calls)
 
@@ -466,7 +465,7 @@ class RuleContext:
         rows: Int64Array,
         gain: int | PredictedGain | None,
         weight: NDArray[np.float64] | None = None,
-        detail: Iterable[str] | None = None,
+        detail: Sequence[str] | None = None,
         elsewhere: str | None = None,
     ) -> Advice | None:
         """Build advice from rows as its evidence; None if there are no rows.
@@ -478,6 +477,9 @@ class RuleContext:
             return None
         if elsewhere is not None and not self.of_pytorch:
             action = elsewhere
+        op, line, kernel = (
+            self.texts[each].take(pa.array(rows)).cast(pa.string()) for each in _EVIDENCE
+        )
         weights = self.ns[rows] if weight is None else weight
         return Advice(
             rule=name,
@@ -485,43 +487,9 @@ class RuleContext:
             action=action,
             gain_ns=gain.high_ns if isinstance(gain, PredictedGain) else gain,
             predicted=gain if isinstance(gain, PredictedGain) else None,
-            evidence=self.evidence(rows, weights, detail),
+            evidence=group_findings(pc.coalesce(op, kernel), line, detail, weights, rows),
             rows=rows,
         )
-
-    def evidence(
-        self, rows: Int64Array, weight: NDArray[np.float64], detail: Iterable[str] | None = None
-    ) -> tuple[Evidence, ...]:
-        """Group rows by op and line, the most time first."""
-        index = pa.array(rows)
-        op, line, kernel = (self.texts[name].take(index).cast(pa.string()) for name in _EVIDENCE)
-        texts = [*detail] if detail is not None else [""] * len(rows)
-        what = pc.coalesce(op, kernel)
-        data = pa.table({"what": what, "line": line, "detail": texts, "ns": weight})
-        keys = ["what", "line", "detail"]
-        grouped = data.group_by(keys, use_threads=False).aggregate([("ns", "sum"), ("ns", "count")])
-        ids = _longest_rows(data.append_column("row", pa.array(rows + 1)), keys)
-        entries = [
-            Evidence(
-                what=row["what"],
-                line=row["line"],
-                count=row["ns_count"],
-                total_ns=int(row["ns_sum"]),
-                detail=row["detail"],
-                row_ids=ids[tuple(row[key] for key in keys)],
-            )
-            for row in grouped.to_pylist()
-        ]
-        return tuple(sorted(entries, key=lambda e: (-e.total_ns, e.what, e.line or "", e.detail)))
-
-
-def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...], tuple[int, ...]]:
-    """The row numbers of each group, those with most time first, at most `MAX_IDS`."""
-    ordered = data.sort_by([("ns", "descending"), ("row", "ascending")])
-    grouped = ordered.group_by(keys, use_threads=False).aggregate([("row", "list")])
-    firsts = pc.list_slice(grouped.column("row_list"), 0, MAX_IDS).to_pylist()
-    groups = zip(*(grouped.column(key).to_pylist() for key in keys), strict=True)
-    return {key: tuple(dict.fromkeys(ids)) for key, ids in zip(groups, firsts, strict=True)}
 
 
 def idle_for(

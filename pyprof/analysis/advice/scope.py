@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof import schema
-from pyprof.analysis.advice.registry import subjects
+from pyprof.analysis.advice.registry import rules
 from pyprof.records.merging import lists_by_key, merge_unique, merged_by
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ def find_scope(context: RuleContext) -> Scope:
     reasons = _reasons(context)
     looked_at: dict[str, None] = {}
     missing: dict[str, str] = {}
-    for about, needs in subjects().values():
-        if any(reasons[need] == _SILENT for need in needs):
+    for rule in rules().values():
+        unmet = [reason for need in rule.needs if (reason := reasons[need]) is not None]
+        if _SILENT in unmet:
             continue
-        reason = next((text for need in needs if (text := reasons[need])), None)
-        if reason is None:
-            looked_at[about] = None
+        if unmet:
+            missing.setdefault(rule.about, unmet[0])
         else:
-            missing.setdefault(about, reason)
+            looked_at[rule.about] = None
     by_reason: dict[str, tuple[str, ...]] = {}
     for about, reason in missing.items():
         if about not in looked_at:

@@ -43,6 +43,10 @@ class OpCalls:
         return np.asarray((free.length_within(self.start, self.end) == length) & (length > 0))
 
 
+_NOTHING = np.zeros(0, np.int64)
+NO_CALLS = OpCalls(_NOTHING, _NOTHING, _NOTHING, [])
+
+
 def outermost_calls(capture: Capture) -> OpCalls:
     """Find the outermost ranges of ops."""
     ranges = op_ranges(capture)

@@ -9,7 +9,7 @@ import pytest
 from pyprof import schema
 from pyprof.analysis.advice import advise
 from pyprof.analysis.advice.finding import Advice
-from pyprof.analysis.advice.registry import refutations, rules
+from pyprof.analysis.advice.registry import rules
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.time.timeline import timeline
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_seq, encode_trace
@@ -700,11 +700,11 @@ def test_a_refuted_rule_does_not_apply(rule: str, story: Story) -> None:
 
 
 def test_every_refutation_is_stated_and_tested() -> None:
-    stated = {(rule, text) for rule, told in refutations().items() for text in told}
+    stated = {(name, text) for name, rule in rules().items() for text in rule.refuted_by}
     tested = {(rule, text) for rule, told in REFUTED.items() for text in told}
     assert not stated - tested, "write stories of these refutations into REFUTED, above"
     assert not tested - stated, "no rule states these refutations of REFUTED"
-    silent = [rule for rule, told in refutations().items() if not told]
+    silent = [name for name, rule in rules().items() if not rule.refuted_by]
     assert not silent, "state in @rule(...) what would refute these"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.analysis.advice import review
-from pyprof.analysis.advice.registry import subjects
+from pyprof.analysis.advice.registry import rules
 from pyprof.analysis.advice.scope import Scope
 from pyprof.analysis.time.timeline import timeline
 from pyprof.inputs.source import Source
@@ -98,4 +98,4 @@ def test_no_advice_says_what_was_checked(scope: Scope, text: list[str]) -> None:
 
 
 def test_every_rule_says_what_it_looks_at() -> None:
-    assert all(about for about, _ in subjects().values())
+    assert all(rule.about for rule in rules().values())
