@@ -72,7 +72,7 @@ def _around(context: RuleContext, cause: str, name: str, title: str, action: str
         return None
     calls = context.calls
     if not calls.name:
-        _, rows, idle_ns = idle_for(context, cause, context.cpus)
+        rows, idle_ns = idle_for(context, cause, context.cpus)
         return context.advice(name, title, action, rows, pauses.total, weight=idle_ns)
     order = np.argsort(calls.start, kind="stable")
     # a pause ends where a call begins or, inside a call, where its work does

@@ -1,4 +1,4 @@
-"""Advice on the host: data loading, other work, launch overhead, waits, lazy loading."""
+"""Advice on the host: data loading, other work, allocations, launches, waits, lazy loading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import CAPTURE, GPU, TIMES
-from pyprof.analysis.time.host_api import ALLOC, LAUNCH, LOAD, SYNC
+from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.idle import HOST, QUEUE
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.answers.parts import Finding
@@ -103,7 +103,7 @@ def _waiting(device: DeviceTime) -> Intervals:
 )
 def host_work(context: RuleContext) -> Advice | None:
     """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
-    _, rows, idle_ns = idle_for(context, HOST)
+    rows, idle_ns = idle_for(context, HOST)
     first = ahead = ""
     if _mainly(idle_ns, np.isin(rows, _after_loading(context))):
         first = ahead = (
@@ -149,6 +149,51 @@ def _after_loading(context: RuleContext) -> Int64Array:
 
 
 @rule(
+    "the GPU had work meanwhile",
+    about="idle time",
+    needs=(GPU, TIMES),
+)
+def allocation(context: RuleContext) -> Advice | None:
+    """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
+    rows, idle_ns = idle_for(context, ALLOC)
+    return context.advice(
+        "allocation",
+        "the GPU waits for memory to be allocated or freed",
+        "capture after warm-up; if it persists, keep shapes constant, avoid empty_cache(), and"
+        " set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        rows,
+        context.most(rows, idle_ns),
+        weight=idle_ns,
+        elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
+        " (cudaMallocAsync)",
+    )
+
+
+@rule(
+    "the GPU had work meanwhile",
+    about="idle time",
+    needs=(GPU, TIMES),
+)
+def blocking_copies(context: RuleContext) -> Advice | None:
+    """Find gaps in which a copy's call had not returned; the evidence is what came next.
+
+    While the copies themselves run, there is no gap: `pageable_copies` covers that time.
+    """
+    rows, idle_ns = idle_for(context, COPY)
+    return context.advice(
+        "blocking_copies",
+        "the GPU waits while a copy holds up the host",
+        "copy rarely, in large pieces, and with non_blocking=True from pinned memory; keep on the"
+        " GPU what is used again",
+        rows,
+        context.most(rows, idle_ns),
+        weight=idle_ns,
+        elsewhere="copy rarely, in large pieces, asynchronously from pinned memory; keep on the"
+        " GPU what is used again",
+    )
+
+
+@rule(
     "what came late is the replay of a CUDA graph",
     "the host was loading data",
     about="idle time",
@@ -156,7 +201,7 @@ def _after_loading(context: RuleContext) -> Int64Array:
 )
 def launch_bound(context: RuleContext) -> Advice | None:
     """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
-    _, rows, idle_ns = idle_for(context, LAUNCH)
+    rows, idle_ns = idle_for(context, LAUNCH)
     eager = ~context.replays[rows]
     rows, idle_ns = rows[eager], idle_ns[eager]
     return context.advice(
@@ -177,7 +222,7 @@ def launch_bound(context: RuleContext) -> Advice | None:
 )
 def synchronisation(context: RuleContext) -> Advice | None:
     """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
-    rows, _, idle_ns = idle_for(context, SYNC)
+    rows, idle_ns = idle_for(context, SYNC, before=True)
     return context.advice(
         "synchronisation",
         "the host waits for the GPU, which then runs out of work",
@@ -199,7 +244,7 @@ def synchronisation(context: RuleContext) -> Advice | None:
 )
 def kernel_loading(context: RuleContext) -> Advice | None:
     """Find gaps in which kernels were loaded; the evidence is what was launched first."""
-    _, rows, idle_ns = idle_for(context, LOAD)
+    rows, idle_ns = idle_for(context, LOAD)
     return context.advice(
         "kernel_loading",
         "single launches take over 1 ms: kernel loading, or the profiler writing",
@@ -222,7 +267,7 @@ _LATE_NS = 1_000_000
 )
 def late_start(context: RuleContext) -> Advice | None:
     """Find queued work that began late on an idle GPU: what it waited for was not recorded."""
-    _, rows, idle_ns = idle_for(context, QUEUE)
+    rows, idle_ns = idle_for(context, QUEUE)
     late = idle_ns >= _LATE_NS
     rows, idle_ns = rows[late], idle_ns[late]
     return context.advice(

@@ -45,7 +45,7 @@ def taken_ns(context: RuleContext) -> Floats:
     for devices, cause in (
         (context.cpus, DISPATCH), (context.cpus, IN_OPS), (context.devices, LAUNCH),
     ):  # fmt: skip
-        _, rows, idle_ns = idle_for(context, cause, devices)
+        rows, idle_ns = idle_for(context, cause, devices)
         np.add.at(ns, rows, idle_ns)
     return ns
 

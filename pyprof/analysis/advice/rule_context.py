@@ -78,7 +78,6 @@ class RuleContext:
         self.chosen = np.ones(table.records.rows, bool) if rows is None else rows
         self.within: Intervals | None = None
         self.once = False
-        self._by_end: dict[tuple[int, int], tuple[Int64Array, Int64Array]] = {}
 
     def narrowed(self, rows: Mask, within: Intervals, *, once: bool) -> RuleContext:
         """Return a context of some rows and a part of the time; it shares values computed so far.
@@ -337,19 +336,6 @@ class RuleContext:
         products = [int(np.prod(value)) if value else 0 for value in sizes.values]
         return np.array([*products, 0])[sizes.index]
 
-    def by_end(self, pid: int, device: int) -> tuple[Int64Array, Int64Array]:
-        """The rows of a device by their ends, and those ends; cached per device."""
-        key = pid, device
-        if key not in self._by_end:
-            records = self.table.records
-            rows = np.flatnonzero(
-                (records.numpy("pid") == pid) & (records.numpy("device") == device)
-            )
-            end = records.numpy("end")[rows]
-            order = np.argsort(end, kind="stable")
-            self._by_end[key] = rows[order], end[order]
-        return self._by_end[key]
-
     # --- gains -----------------------------------------------------------------------------------
 
     def most(self, rows: Int64Array, ns: NDArray[np.float64]) -> int | None:
@@ -493,35 +479,51 @@ class RuleContext:
 
 
 def idle_for(
-    context: RuleContext, cause: str, devices: Sequence[DeviceTime] | None = None
-) -> tuple[Int64Array, Int64Array, NDArray[np.float64]]:
-    """Return the row before and the row after each gap of a cause, and its time for that cause.
+    context: RuleContext,
+    cause: str,
+    devices: Sequence[DeviceTime] | None = None,
+    *,
+    before: bool = False,
+) -> tuple[Int64Array, NDArray[np.float64]]:
+    """Return the row after each gap of a cause, or that before it, and its time for that cause.
 
     On all GPUs unless `devices` are given.
     """
-    before, after, time = [], [], []
+    rows, time = [np.zeros(0, np.int64)], [np.zeros(0)]
     for device in context.devices if devices is None else devices:
         gaps = device.gaps
         ns = context.idle(device, cause).length_within(gaps.start, gaps.end)
         some = ns > 0
-        before.append(_ended(context, device.pid, device.device, gaps.start[some]))
-        after.append(gaps.row[some])
+        last = _last_ended(context, device, gaps.start[some]) if before else gaps.row[some]
+        rows.append(last)
         time.append(ns[some].astype(float))
-    nothing = np.zeros(0, np.int64)
-    return (
-        np.concatenate([nothing, *before]),
-        np.concatenate([nothing, *after]),
-        np.concatenate([nothing.astype(float), *time]),
-    )
+    return np.concatenate(rows), np.concatenate(time)
 
 
-def _ended(context: RuleContext, pid: int, device: int, instant: Int64Array) -> Int64Array:
+def _last_ended(context: RuleContext, device: DeviceTime, instant: Int64Array) -> Int64Array:
     """Find the last row of a device that had ended by each instant."""
-    if not len(instant):
-        return instant
-    rows, end = context.by_end(pid, device)
-    index = np.searchsorted(end, instant, side="right") - 1
+    records = context.table.records
+    of_process = records.numpy("pid") == device.pid
+    rows = np.flatnonzero(of_process & (records.numpy("device") == device.device))
+    rows = rows[np.argsort(records.numpy("end")[rows], kind="stable")]
+    index = np.searchsorted(records.numpy("end")[rows], instant, side="right") - 1
     return rows[np.maximum(index, 0)]
+
+
+def time_within(
+    context: RuleContext, rows: Int64Array, part_of: Callable[[DeviceTime], Intervals]
+) -> tuple[NDArray[np.float64], int]:
+    """Return how long each row ran within a part of its GPU's time, and any on the busiest GPU."""
+    start, end, pid, number = (
+        context.table.records.numpy(name)[rows] for name in ("start", "end", "pid", "device")
+    )
+    ns, most = np.zeros(len(rows)), 0
+    for device in context.devices:
+        here = (pid == device.pid) & (number == device.device)
+        part = context.inside(part_of(device))
+        ns[here] = part.length_within(start[here], end[here])
+        most = max(most, (part & union_of(start[here], end[here])).total)
+    return ns, most
 
 
 def fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:

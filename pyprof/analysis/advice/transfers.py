@@ -1,4 +1,4 @@
-"""Advice on memory allocations and copies that hold work up."""
+"""Advice on copies and collectives: those that hold work up, and those that could be hidden."""
 
 from __future__ import annotations
 
@@ -8,66 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.advice.registry import rule
-from pyprof.analysis.advice.rule_context import idle_for
+from pyprof.analysis.advice.rule_context import time_within
 from pyprof.analysis.advice.scope import GPU, TIMES
 from pyprof.analysis.time import host_api
-from pyprof.analysis.time.host_api import ALLOC, COPY
-from pyprof.analysis.time.intervals import union_of
+from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from numpy.typing import NDArray
 
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
-    from pyprof.analysis.time.intervals import Intervals
-    from pyprof.arrays import Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.records.records import Records
-
-
-@rule(
-    "the GPU had work meanwhile",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def allocation(context: RuleContext) -> Advice | None:
-    """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
-    _, rows, idle_ns = idle_for(context, ALLOC)
-    return context.advice(
-        "allocation",
-        "the GPU waits for memory to be allocated or freed",
-        "capture after warm-up; if it persists, keep shapes constant, avoid empty_cache(), and"
-        " set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-        rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
-        elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
-        " (cudaMallocAsync)",
-    )
-
-
-@rule(
-    "the GPU had work meanwhile",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def blocking_copies(context: RuleContext) -> Advice | None:
-    """Find gaps in which a copy's call had not returned; the evidence is what came next.
-
-    While the copies themselves run, there is no gap: `pageable_copies` covers that time.
-    """
-    _, rows, idle_ns = idle_for(context, COPY)
-    return context.advice(
-        "blocking_copies",
-        "the GPU waits while a copy holds up the host",
-        "copy rarely, in large pieces, and with non_blocking=True from pinned memory; keep on the"
-        " GPU what is used again",
-        rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
-        elsewhere="copy rarely, in large pieces, asynchronously from pinned memory; keep on the"
-        " GPU what is used again",
-    )
-
 
 _STAGED_BYTES = 65536
 """Up to this, CUDA stages a pageable copy and returns at once (CUDA API reference, "API
@@ -96,7 +48,7 @@ def pageable_copies(context: RuleContext) -> Advice | None:
         if context.once
         else "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
         rows,
-        _most_alone(context, rows),
+        _alone(context, rows)[1],
         elsewhere="make the data on the GPU itself"
         if context.once
         else "copy from pinned memory, asynchronously, on a stream of its own",
@@ -118,7 +70,7 @@ def exposed_copies(context: RuleContext) -> Advice | None:
     called, _ = host_api.launches(records)
     free = (called >= 0) & (_blocked_share(records) <= _MAX_BLOCKED)
     rows = np.flatnonzero(_large_host_copies(context) & free)
-    alone_ns = _alone(context, rows)
+    alone_ns, most = _alone(context, rows)
     rows, alone_ns = rows[alone_ns > 0], alone_ns[alone_ns > 0]
     return context.advice(
         "exposed_copies",
@@ -126,7 +78,7 @@ def exposed_copies(context: RuleContext) -> Advice | None:
         "copy the next batch on a stream of its own while this one is computed (prefetch), and keep"
         " on the GPU what is used again; copy smaller types (uint8, float16)",
         rows,
-        _most_alone(context, rows),
+        most,
         weight=alone_ns,
     )
 
@@ -142,7 +94,7 @@ def unified_memory(context: RuleContext) -> Advice | None:
     if context.timeline is None or context.timeline.blocking:
         return None
     rows = np.flatnonzero(context.copies(_MIGRATION))
-    waited_ns = context.ns[rows] - _alone(context, rows)
+    waited_ns = context.ns[rows] - _alone(context, rows)[0]
     rows, waited_ns = rows[waited_ns > 0], waited_ns[waited_ns > 0]
     return context.advice(
         "unified_memory",
@@ -163,39 +115,40 @@ def _large_host_copies(context: RuleContext) -> Mask:
     return context.copies(_HOST_AND_GPU) & large
 
 
-def _blocked_share(records: Records) -> np.ndarray:
+def _blocked_share(records: Records) -> NDArray[np.float64]:
     """The share of each row's time during which the launching call had not returned."""
     called, returned = host_api.launches(records)
     start, end = records.numpy("start"), records.numpy("end")
     both = np.minimum(returned, end) - np.maximum(called, start)
-    share: np.ndarray = both / np.maximum(end - start, 1)
-    return share
+    return np.asarray(both / np.maximum(end - start, 1))
 
 
-def _alone(context: RuleContext, rows: np.ndarray) -> np.ndarray:
-    """How long each copy ran while its GPU did nothing else."""
-    start, end = (context.table.records.numpy(name)[rows] for name in ("start", "end"))
-    alone_ns = np.zeros(len(rows))
-    for here, alone in _on_devices(context, rows):
-        alone_ns[here] = alone.length_within(start[here], end[here])
-    return alone_ns
-
-
-def _most_alone(context: RuleContext, rows: np.ndarray) -> int:
-    """How long any of some copies ran alone, on the GPU where that is longest."""
-    start, end = (context.table.records.numpy(name)[rows] for name in ("start", "end"))
-    return max(
-        (
-            (alone & union_of(start[here], end[here])).total
-            for here, alone in _on_devices(context, rows)
-        ),
-        default=0,
+def _alone(context: RuleContext, rows: Int64Array) -> tuple[NDArray[np.float64], int]:
+    """How long each copy ran while its GPU did nothing else, and any on the busiest GPU."""
+    return time_within(
+        context, rows, lambda device: device.copy - device.compute - device.communication
     )
 
 
-def _on_devices(context: RuleContext, rows: np.ndarray) -> Iterator[tuple[Mask, Intervals]]:
-    """Each GPU's rows among these, and when it did nothing but copy."""
-    pid, number = (context.table.records.numpy(name)[rows] for name in ("pid", "device"))
-    for device in context.devices:
-        alone = device.copy - device.compute - device.communication
-        yield (pid == device.pid) & (number == device.device), context.inside(alone)
+@rule(
+    "something is computed meanwhile",
+    about="communication",
+    needs=(GPU, TIMES),
+)
+def communication(context: RuleContext) -> Advice | None:
+    """Find communication during which nothing was computed; at best all of it could be hidden."""
+    records = context.table.records
+    rows = np.flatnonzero(context.chosen & (activity_classes(records) == COMMUNICATION))
+    exposed, most = time_within(context, rows, lambda device: device.communication - device.compute)
+    some = exposed > 0
+    return context.advice(
+        "communication",
+        "communication is not overlapped with computation",
+        "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch), on a stream of their own;"
+        " if ranks differ, this time is spent waiting for the slowest",
+        rows[some],
+        most,
+        weight=exposed[some],
+        elsewhere="start collectives earlier, on a stream of their own; if ranks differ, this time"
+        " is spent waiting for the slowest",
+    )
