@@ -21,21 +21,21 @@ from table import markdown
 from whatif_outcome import MANY, Outcome, summary
 
 from pyprof.analysis.back_test import RESULTS, Tried, results
-from pyprof.analysis.whatif import attention, batching, half, other_gpu, pointwise, tf32
+from pyprof.analysis.whatif import batching, fusion, other_gpu, precision
 from pyprof.quantities import change as relative_change
 from pyprof.quantities import percent
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "whatif.md"
 _BEGIN, _END = "<!-- back-test -->\n", "<!-- end -->\n"
-_LARGEST = {pointwise.CHANGE: 0.11, half.OUTCOMES: 0.07}
-_MEAN = {pointwise.CHANGE: 0.06, other_gpu.OPTION: 0.08, batching.OPTION: 0.08}
+_LARGEST = {fusion.POINTWISE: 0.11, precision.HALF_OUTCOMES: 0.07}
+_MEAN = {fusion.POINTWISE: 0.06, other_gpu.OPTION: 0.08, batching.OPTION: 0.08}
 _WITHIN_15_PERCENT = {other_gpu.OPTION: 0.88}
 _COVERED = 0.85
 _ON = {
-    tf32.CHANGE: "the products of {n} pairs of captures, in bfloat16",
-    half.OUTCOMES: "{n} pairs of captures, which its shares are of",
-    attention.CHANGE: "kernels of {n} sizes in captures of 2 programs",
-    pointwise.CHANGE: "{n} compiled programs",
+    precision.TF32: "the products of {n} pairs of captures, in bfloat16",
+    precision.HALF_OUTCOMES: "{n} pairs of captures, which its shares are of",
+    fusion.ATTENTION: "kernels of {n} sizes in captures of 2 programs",
+    fusion.POINTWISE: "{n} compiled programs",
     batching.OPTION: "{n} ops and steps whose grids fill the GPU",
     other_gpu.OPTION: "{n} changes of the GPU",
     other_gpu.LIMITED: "{n} changes of the GPU from or to T4 or L4",

@@ -12,9 +12,8 @@ from whatif_outcome import Outcome
 
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.attention_calls import ROOF_SHARE, attention_calls
-from pyprof.analysis.whatif import attention, half, other_gpu, predictions, tf32
-from pyprof.analysis.whatif.kernels import unchanged
-from pyprof.analysis.whatif.prediction import Prediction
+from pyprof.analysis.whatif import fusion, other_gpu, precision, predictions
+from pyprof.analysis.whatif.kernels import Prediction, unchanged
 from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.inputs import source
@@ -82,14 +81,14 @@ def products(folder: Path) -> Iterator[Outcome]:
     """
     for pair in PAIRS[:2]:
         before, after = (RuleContext(_table(folder / name)) for name in (pair.before, pair.after))
-        given = half.predict(unchanged(before), "bf16")
+        given = precision.predict_half(unchanged(before), "bf16")
         if isinstance(given, Prediction):
             wanted = before.role(Role.GEMM)
             for call in attention_calls(before):
                 wanted[[*call.rows]] = False
             expected = float(given.kernels.ns[wanted].sum())
             real = float(after.ns[after.role(Role.GEMM)].sum())
-            yield Outcome(tf32.CHANGE, "products in bfloat16", _PROGRAM, expected, real)
+            yield Outcome(precision.TF32, "products in bfloat16", _PROGRAM, expected, real)
 
 
 def fused_attention(folder: Path) -> Iterator[Outcome]:
@@ -97,7 +96,7 @@ def fused_attention(folder: Path) -> Iterator[Outcome]:
     for pair in PAIRS[:2]:
         before, after = (RuleContext(_table(folder / name)) for name in (pair.before, pair.after))
         calls = attention_calls(before)
-        given = attention.predict(replace(unchanged(before), dtype="bfloat16"))
+        given = fusion.predict_attention(replace(unchanged(before), dtype="bfloat16"))
         rows_of, real = defaultdict(list), defaultdict(list)
         for call in calls:
             if isinstance(given, Prediction) and call.rows[0] in given.rows:
@@ -110,7 +109,7 @@ def fused_attention(folder: Path) -> Iterator[Outcome]:
             if len(rows) in by_count and isinstance(given, Prediction):
                 expected = float(given.kernels.ns[np.concatenate(rows)].sum())
                 what = f"{len(rows)} calls of one size"
-                yield Outcome(attention.CHANGE, what, _PROGRAM, expected, by_count[len(rows)])
+                yield Outcome(fusion.ATTENTION, what, _PROGRAM, expected, by_count[len(rows)])
     yield from _attention_of(folder)
 
 
@@ -126,4 +125,4 @@ def _attention_of(folder: Path) -> Iterator[Outcome]:
         roof = np.maximum(costs.flops[rows] / rate.value, costs.bytes[rows] / peaks.bandwidth.value)
         expected = float(roof.sum()) * NS_PER_S / ROOF_SHARE
         what = f"{len(rows)} fused kernels"
-        yield Outcome(attention.CHANGE, what, program, expected, float(case.ns[rows].sum()))
+        yield Outcome(fusion.ATTENTION, what, program, expected, float(case.ns[rows].sum()))

@@ -12,7 +12,7 @@ from neusight import Micro, Step
 from whatif_outcome import Outcome
 
 from pyprof.analysis.pointwise_chains import chain_ns
-from pyprof.analysis.whatif import batching, other_gpu, pointwise
+from pyprof.analysis.whatif import batching, fusion, other_gpu
 from pyprof.analysis.whatif.other_gpu import Board
 from pyprof.gpu.peaks import Device, find_card, peaks
 
@@ -66,7 +66,7 @@ def compiled(folder: Path) -> Iterator[Outcome]:
         products = step.ns - float((now * layers).sum()) if agree else None
         what = f"{step.model}, {known.name}"
         yield Outcome(
-            pointwise.CHANGE, what, _program(step.model), step.ns - gain, step.compiled_ns,
+            fusion.POINTWISE, what, _program(step.model), step.ns - gain, step.compiled_ns,
             products,
         )  # fmt: skip
 

@@ -3,10 +3,10 @@
 import pytest
 
 from pyprof.analysis.back_test import Tried, results, tried
-from pyprof.analysis.whatif import attention, batching, half, other_gpu, pointwise, tf32
+from pyprof.analysis.whatif import batching, fusion, other_gpu, precision
 
 _RULES = (
-    *(tf32.CHANGE, half.OUTCOMES, attention.CHANGE, pointwise.CHANGE, batching.OPTION),
+    *(precision.TF32, precision.HALF_OUTCOMES, fusion.ATTENTION, fusion.POINTWISE, batching.OPTION),
     *(other_gpu.OPTION, other_gpu.LIMITED, other_gpu.STAND_IN),
 )
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from pyprof.analysis.advice.rule_context import RuleContext
-from pyprof.analysis.whatif import attention, batching, half, other_gpu, pointwise, tf32
-from pyprof.analysis.whatif.kernels import Kernels, unchanged
-from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.analysis.whatif import batching, other_gpu
+from pyprof.analysis.whatif.fusion import (
+    ATTENTION,
+    POINTWISE,
+    predict_attention,
+    predict_pointwise,
+)
+from pyprof.analysis.whatif.kernels import Kernels, Prediction, unchanged
+from pyprof.analysis.whatif.precision import HALF_TYPES, TF32, predict_half, predict_tf32
 from pyprof.analysis.whatif.step_time import step_time
 from pyprof.analysis.whatif.upper_bounds import BOUNDS, upper_bounds
 from pyprof.answers.whatif_answer import (
     PredictedChange,
-    PredictedTime,
     RefusedChange,
     UpperBound,
     WhatIf,
@@ -25,19 +31,20 @@ from pyprof.gpu.peaks.formula import is_cuda
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pyprof.analysis.whatif.prediction import Span
     from pyprof.analysis.whatif.step_time import StepTime
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
 
-_RULES: Mapping[str, Callable[[Kernels], Prediction | Refusal]] = {
-    tf32.CHANGE: tf32.predict,
-    **{half.change_of(short): half.rule(short) for short in half.TYPES},
-    attention.CHANGE: attention.predict,
-    pointwise.CHANGE: pointwise.predict,
+_Predict: TypeAlias = "Callable[[Kernels], Prediction | str]"
+"""Predicts a change, or returns why that is not possible."""
+_RULES: Mapping[str, _Predict] = {
+    TF32: predict_tf32,
+    **{f"--dtype {short}": partial(predict_half, short=short) for short in HALF_TYPES},
+    ATTENTION: predict_attention,
+    POINTWISE: predict_pointwise,
 }
 """In the order in which several are applied; rules that take a value come after, if asked for."""
-_RULES_OF_A_VALUE: Mapping[str, Callable[[str], Callable[[Kernels], Prediction | Refusal]]] = {
+_RULES_OF_A_VALUE: Mapping[str, Callable[[str], _Predict]] = {
     batching.OPTION: batching.rule,
     other_gpu.OPTION: other_gpu.rule,
 }
@@ -61,7 +68,7 @@ def changes_of(
 
 def predictions(
     table: Table, changes: Sequence[str] = ()
-) -> tuple[tuple[Prediction, ...], tuple[Refusal, ...]]:
+) -> tuple[tuple[Prediction, ...], tuple[RefusedChange, ...]]:
     """Return the predictions of some changes, all by default, the best first; and the refusals.
 
     If several are possible, the last prediction combines them. Raises ValueError for a change
@@ -70,19 +77,23 @@ def predictions(
     context = RuleContext(table)
     wanted = _rules(changes)
     if any(peaks is not None and not is_cuda(peaks.name) for peaks in table.devices.values):
-        return (), tuple(Refusal(name, _OTHER_VENDOR) for name in wanted)
-    given = {name: rule(unchanged(context)) for name, rule in wanted.items()}
-    predicted = [each for each in given.values() if isinstance(each, Prediction)]
-    predicted.sort(key=lambda each: each.kernels_ns.expected)
+        return (), tuple(RefusedChange(change=name, why=_OTHER_VENDOR) for name in wanted)
+    predicted: list[Prediction] = []
+    refused: list[RefusedChange] = []
+    for name, predict in wanted.items():
+        given = predict(unchanged(context))
+        if isinstance(given, Prediction):
+            predicted.append(given)
+        else:
+            refused.append(RefusedChange(change=name, why=given))
+    predicted.sort(key=lambda each: each.kernels.span.expected)
     together = _together(unchanged(context), wanted, predicted)
     if together is not None:
         predicted.append(together)
-    return tuple(predicted), tuple(each for each in given.values() if isinstance(each, Refusal))
+    return tuple(predicted), tuple(refused)
 
 
-def _rules(
-    changes: Sequence[str],
-) -> Mapping[str, Callable[[Kernels], Prediction | Refusal]]:
+def _rules(changes: Sequence[str]) -> Mapping[str, _Predict]:
     """Return the rules of some changes in the order in which they are applied."""
     asked = {}
     for change in changes:
@@ -98,9 +109,7 @@ def _rules(
 
 
 def _together(
-    kernels: Kernels,
-    rules: Mapping[str, Callable[[Kernels], Prediction | Refusal]],
-    alone: Sequence[Prediction],
+    kernels: Kernels, rules: Mapping[str, _Predict], alone: Sequence[Prediction]
 ) -> Prediction | None:
     """Apply each change to the result of those before it; None for fewer than two changes.
 
@@ -145,10 +154,7 @@ def summarise_whatif(
         steps=None if isinstance(step, str) else step.steps,
         changes=tuple(_predicted(each, step) for each in predicted),
         bounds=tuple(largest_first(bounds)),
-        refused=(
-            *(RefusedChange(change=each.change, why=each.why) for each in refused),
-            *(each for each in limits if isinstance(each, RefusedChange)),
-        ),
+        refused=(*refused, *(each for each in limits if isinstance(each, RefusedChange))),
         warnings=(*source.table.source.warnings, *source.table.doubts),
     )
 
@@ -157,8 +163,8 @@ def _predicted(given: Prediction, step: StepTime | str) -> PredictedChange:
     after = step if isinstance(step, str) else step.after(given.kernels)
     return PredictedChange(
         change=given.change,
-        kernels_ns=_time(given.kernels_ns),
-        step_ns=None if isinstance(after, str) else _time(after),
+        kernels_ns=given.kernels.span,
+        step_ns=None if isinstance(after, str) else after,
         step_why=after if isinstance(after, str) else None,
         rows=len(given.rows),
         formula=given.formula,
@@ -166,7 +172,3 @@ def _predicted(given: Prediction, step: StepTime | str) -> PredictedChange:
         validation=given.validation,
         code=given.code,
     )
-
-
-def _time(span: Span) -> PredictedTime:
-    return PredictedTime(now=span.now, low=span.low, expected=span.expected, high=span.high)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.back_test import tried
-from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.analysis.whatif.kernels import Prediction
 from pyprof.quantities import percent
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ def factor_of(text: str) -> float:
     return float(match[1])
 
 
-def rule(text: str) -> Callable[[Kernels], Prediction | Refusal]:
+def rule(text: str) -> Callable[[Kernels], Prediction | str]:
     """Return the rule of a factor; raises ValueError."""
     factor = factor_of(text)
     return lambda kernels: predict(kernels, f"{OPTION} {text}", factor)
 
 
-def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusal:
+def predict(kernels: Kernels, change: str, factor: float) -> Prediction | str:
     """Multiply the time of all but the optimizer and communication: these have no batch."""
     context = kernels.context
     follows = context.chosen & ~context.is_one("dir", "optim", "comm")
@@ -46,10 +46,10 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusa
     ns = kernels.ns
     share = ns[filled].sum() / max(ns[follows].sum(), 1)
     if share < _MIN_FILLED:
-        return Refusal(
-            change, f"only {percent(share)} of the time is of kernels with {FILLED} and more thread"
-            f" blocks per SM; with fewer, time does not follow the batch",
-        )  # fmt: skip
+        return (
+            f"only {percent(share)} of the time is of kernels with {FILLED} and more thread"
+            " blocks per SM; with fewer, time does not follow the batch"
+        )
     rows = np.flatnonzero(follows)
     outcomes = tried(OPTION)
     return Prediction(

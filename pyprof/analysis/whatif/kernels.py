@@ -1,4 +1,4 @@
-"""The rows of a capture under changes, one after the other: times with intervals, and bytes."""
+"""What changes do to the rows of a capture: their times, with intervals, and their bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.whatif.prediction import Span
+from pyprof.answers.whatif_answer import PredictedTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,9 +44,9 @@ class Kernels:
         return replace(self, ns=expected, low=low, high=high)
 
     @property
-    def span(self) -> Span:
+    def span(self) -> PredictedTime:
         """Sums of all rows."""
-        return Span(
+        return PredictedTime(
             now=round(float(self.context.ns.sum())),
             low=round(float(self.low.sum())),
             expected=round(float(self.ns.sum())),
@@ -65,3 +65,21 @@ def unchanged(context: RuleContext) -> Kernels:
         bytes=np.where(moved >= 0, moved, np.nan),
         attention=np.zeros(len(context.ns), bool),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a change would do to the time of kernels."""
+
+    change: str
+    """As on the command line: `--dtype tf32`."""
+    kernels: Kernels
+    """All rows after the change."""
+    rows: Int64Array
+    """The rows of the table whose time changes, from 0."""
+    formula: str
+    assumption: str
+    validation: str
+    """The data that the rule was tested on, and its error there."""
+    code: str
+    """The change in the program."""

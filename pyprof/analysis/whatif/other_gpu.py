@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.time.timeline import COMPUTE, activity_classes
-from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.analysis.whatif.kernels import Prediction
 from pyprof.gpu.kernel_dtypes import HALF
 from pyprof.gpu.peaks import Device, cards_like, find_card, peaks
 from pyprof.gpu.peaks.efficiency import (
@@ -61,38 +61,40 @@ class Board(NamedTuple):
         return self.measured != self.peaks.name or measured_here(self.measured)
 
 
-def rule(name: str) -> Callable[[Kernels], Prediction | Refusal]:
+def rule(name: str) -> Callable[[Kernels], Prediction | str]:
     """Return the rule of a target GPU."""
     return lambda kernels: predict(kernels, name)
 
 
-def predict(kernels: Kernels, name: str) -> Prediction | Refusal:
+def predict(kernels: Kernels, name: str) -> Prediction | str:
     """Scale each kernel's share of the roof by how its family's share differs between the cards.
 
     Kernels of unknown cost change as the others do together; copies from and to the host and
     communication stay.
     """
-    change, target, computed = f"{OPTION} {name}", board(name), _computed(kernels.context)
-    boards = _boards(kernels.context, computed) if isinstance(target, Board) else target
-    if isinstance(boards, str) or isinstance(target, str):
-        return Refusal(change, str(boards))
+    target, computed = board(name), _computed(kernels.context)
+    if isinstance(target, str):
+        return target
+    boards = _boards(kernels.context, computed)
+    if isinstance(boards, str):
+        return boards
     if kernels.dtype is not None:
-        return Refusal(change, f"efficiencies were measured in {DTYPE} only")
+        return f"efficiencies were measured in {DTYPE} only"
     ratio = np.where(computed, _ratios(kernels, boards, target), np.nan)
     known, ns = np.isfinite(ratio), kernels.ns
     share = ns[known].sum() / max(ns[computed].sum(), 1)
     if share < _MIN_KNOWN:
-        return Refusal(
-            change, f"only {percent(share)} of the time is of products, norms, softmax and"
+        return (
+            f"only {percent(share)} of the time is of products, norms, softmax and"
             f" point-wise kernels in {DTYPE} whose cost is known;"
-            f" at least {percent(_MIN_KNOWN)} must be",
-        )  # fmt: skip
+            f" at least {percent(_MIN_KNOWN)} must be"
+        )
     mean = float((ns[known] * ratio[known]).sum() / ns[known].sum())
     rows = np.flatnonzero(computed)
     times = ns[rows] * np.where(known, ratio, mean)[rows]
     outcomes = tried(outcomes_of(target, *boards.values()))
     return Prediction(
-        change=change,
+        change=f"{OPTION} {name}",
         kernels=kernels.retimed(rows, times, outcomes.interval),
         rows=rows,
         formula="time x ratio of the roofs x ratio of the shares of them that a family of kernels"

@@ -11,7 +11,7 @@ from pyprof.analysis.time import host_api
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.whatif import replay
-from pyprof.analysis.whatif.prediction import Span
+from pyprof.answers.whatif_answer import PredictedTime
 from pyprof.quantities import change as relative_change
 from pyprof.quantities import duration
 
@@ -46,7 +46,7 @@ class StepTime:
     replayed_ns: float
     """Span of the rows as replayed without a change."""
 
-    def after(self, kernels: Kernels) -> Span | str:
+    def after(self, kernels: Kernels) -> PredictedTime | str:
         """Return the time after a change; where the host bounds it, both limits as a text."""
         times = kernels.low, kernels.ns, kernels.high
         subtracted = [self._subtracted(kernels, ns) for ns in times]
@@ -56,7 +56,7 @@ class StepTime:
                 f"host-bound: {duration(subtracted[1])} if the host keeps up,"
                 f" {duration(replays[1])} if it launches as now"
             )
-        return Span(
+        return PredictedTime(
             now=round(self.now_ns),
             low=round(min(subtracted[0], replays[0])),
             expected=round(replays[1]),

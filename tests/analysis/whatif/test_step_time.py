@@ -8,8 +8,8 @@ import pytest
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.back_test import Interval
 from pyprof.analysis.whatif.kernels import Kernels, unchanged
-from pyprof.analysis.whatif.prediction import Span
 from pyprof.analysis.whatif.step_time import StepTime, step_time
+from pyprof.answers.whatif_answer import PredictedTime
 from pyprof.inputs.source import Source
 from tests.analysis.captures import US, Range, Work, capture, table
 from tests.analysis.whatif.test_replay import launched_slowly, queued
@@ -26,7 +26,7 @@ def _halved(source: Source) -> Kernels:
     return kernels.retimed(rows, kernels.ns / 2, Interval(0.9, 1.1))
 
 
-def _after(source: Source) -> Span | str:
+def _after(source: Source) -> PredictedTime | str:
     step = step_time(source)
     assert isinstance(step, StepTime)
     return step.after(_halved(source))
@@ -35,7 +35,7 @@ def _after(source: Source) -> Span | str:
 def test_a_busy_gpus_step_gains_what_its_kernels_gain() -> None:
     """Ten kernels of 100 us: 1 ms becomes half of that, with the kernels' interval."""
     span = _after(source_of(queued(10)))
-    assert isinstance(span, Span)
+    assert isinstance(span, PredictedTime)
     assert span.now == 1000 * US
     assert span.expected == pytest.approx(500 * US, rel=0.01)
     assert span.low == pytest.approx(450 * US, rel=0.02)
@@ -45,7 +45,7 @@ def test_a_busy_gpus_step_gains_what_its_kernels_gain() -> None:
 def test_a_step_limited_by_the_host_gains_only_its_kernels_share() -> None:
     """Kernels of 10 us at half the time, launched every 100 us: at most 5 % of the span."""
     span = _after(source_of(launched_slowly(10)))
-    assert isinstance(span, Span)
+    assert isinstance(span, PredictedTime)
     assert span.low < span.expected <= span.high <= span.now
 
 

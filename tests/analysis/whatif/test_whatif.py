@@ -5,7 +5,7 @@ import pytest
 from pyprof.analysis.whatif import predictions
 from pyprof.prof.table import Override, Table
 from tests.analysis.test_attention_calls import attention, story
-from tests.analysis.whatif.test_pointwise import chain, context
+from tests.analysis.whatif.test_fusion import chain, context
 
 
 @pytest.mark.parametrize(("gpu", "count"), [("NVIDIA A100-SXM4-40GB", 1), ("MI300X", 0)])
@@ -22,9 +22,9 @@ def test_the_combination_of_all_changes_comes_last() -> None:
     predicted, refused = predictions(case.table)
     assert predicted[-1].change == "--dtype bf16 --fuse attention"
     assert [each.change for each in refused if "float32" in each.why] == ["--fuse attention"]
-    alone = [each.kernels_ns.expected for each in predicted[:-1]]
+    alone = [each.kernels.span.expected for each in predicted[:-1]]
     assert alone == sorted(alone)
-    assert predicted[-1].kernels_ns.expected < alone[0]
+    assert predicted[-1].kernels.span.expected < alone[0]
 
 
 def test_an_unknown_change_is_an_error() -> None:

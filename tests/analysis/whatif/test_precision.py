@@ -1,12 +1,12 @@
-"""float32 as a half type: products by their roofs, others by measured shares."""
+"""float32 in TF32 or a half type: products by their roofs, others by measured shares."""
 
 import pytest
 
 from pyprof.analysis.advice.rule_context import RuleContext
-from pyprof.analysis.whatif import half
-from pyprof.analysis.whatif.kernels import unchanged
-from pyprof.analysis.whatif.prediction import Prediction, Refusal
-from tests.analysis.captures import ADD, SGEMM_A100, US
+from pyprof.analysis.whatif.kernels import Prediction, unchanged
+from pyprof.analysis.whatif.precision import HALF_TYPES, predict_half, predict_tf32
+from pyprof.marker import Tensor
+from tests.analysis.captures import ADD, SGEMM_A100, US, Work, capture, op, table
 from tests.analysis.test_attention_calls import Step, story
 
 _SQUARE = ((4096, 4096), (4096, 4096))
@@ -16,12 +16,12 @@ _COPY = "void at::native::elementwise_kernel<128, 2, at::native::direct_copy_ker
 
 
 def _expected_us(*steps: Step, short: str = "bf16") -> float:
-    given = half.predict(unchanged(story(*steps, dtype="float32")), short)
+    given = predict_half(unchanged(story(*steps, dtype="float32")), short)
     assert isinstance(given, Prediction)
-    return given.kernels_ns.expected / US
+    return given.kernels.span.expected / US
 
 
-@pytest.mark.parametrize("short", half.TYPES)
+@pytest.mark.parametrize("short", HALF_TYPES)
 def test_a_product_gains_the_ratio_of_peaks(short: str) -> None:
     """An A100 does 19.5 TFLOP/s in float32 and 312 in either half type."""
     product: Step = (SGEMM_A100, "matmul", _SQUARE)
@@ -49,7 +49,7 @@ def test_other_kernels_gain_less_than_half(kernel: str, name: str, share: float)
 def test_bytes_are_halved_for_later_changes() -> None:
     """A chain that is fused afterwards moves half as much."""
     case = story((ADD, "relu", ((4096, 4096),)), dtype="float32")
-    given = half.predict(unchanged(case), "bf16")
+    given = predict_half(unchanged(case), "bf16")
     assert isinstance(given, Prediction)
     assert given.kernels.bytes.tolist() == [2 * 2 * 4096**2]
     assert given.kernels.dtype == "bfloat16"
@@ -68,4 +68,27 @@ _BF16 = ADD.replace("float", "c10::BFloat16")
     ids=["in the type already", "nothing", "products of unknown size"],
 )
 def test_what_gains_nothing_that_is_known_is_refused(case: RuleContext) -> None:
-    assert isinstance(half.predict(unchanged(case), "bf16"), Refusal)
+    assert isinstance(predict_half(unchanged(case), "bf16"), str)
+
+
+_OPERAND = Tensor((4096, 4096), "float32")
+
+
+def _in_tf32(kernel: str) -> Prediction | str:
+    work = [Work((10 * US, 10_010 * US), (0, 5 * US), kernel)]
+    ranges = [op("matmul", (-100, 6 * US), _OPERAND, _OPERAND)]
+    return predict_tf32(unchanged(RuleContext(table(capture(work, (), ranges)))))
+
+
+def test_a_product_limited_by_compute_gains_the_ratio_of_peaks() -> None:
+    """An A100 does 19.5 TFLOP/s in float32 and 156 in TF32."""
+    given = _in_tf32("ampere_sgemm_128x64_tn")
+    assert isinstance(given, Prediction)
+    expected = given.kernels.span.now * 19.5 / 156
+    assert given.kernels.span.expected == pytest.approx(expected, rel=1e-3)
+    assert given.kernels.span.low < given.kernels.span.expected < given.kernels.span.high
+
+
+def test_a_product_in_tf32_already_is_refused() -> None:
+    given = _in_tf32("ampere_s1688gemm_128x64_tn")
+    assert isinstance(given, str)

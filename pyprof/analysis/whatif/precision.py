@@ -1,4 +1,4 @@
-"""float32 as bfloat16 or float16: products by their roofs, other kernels by measured shares."""
+"""float32 in TF32, bfloat16 or float16: products by their roofs, others by measured shares."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import numpy as np
 
 from pyprof.analysis.attention_calls import ROOF_SHARE
 from pyprof.analysis.back_test import tried
-from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.analysis.whatif.kernels import Prediction
 from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from pyprof.analysis.whatif.kernels import Kernels
     from pyprof.arrays import Int64Array
 
-TYPES = {"bf16": "bfloat16", "fp16": "float16"}
+TF32 = "--dtype tf32"
+HALF_TYPES = {"bf16": "bfloat16", "fp16": "float16"}
 _FLOAT32 = ("float32", "tf32")
 _NARROWER = 2
 _MIN_KNOWN = 0.8
@@ -34,27 +33,39 @@ SHARES = {
 gain 0.44 to 0.53, 0.26 to 0.28 and 0.29 to 0.32 of half. Reductions, pooling and indexing stay."""
 _TENSOR_CORE_CONV = 0.78
 """Time of convolutions that already run in TF32, relative to it; by the roof it would be half."""
-OUTCOMES = "--dtype bf16"
+HALF_OUTCOMES = "--dtype bf16"
 """The key of the outcomes, also for float16: both have the same peak."""
 
 
-def change_of(short: str) -> str:
-    """Return the change as on the command line."""
-    return f"--dtype {short}"
+def predict_tf32(kernels: Kernels) -> Prediction | str:
+    """Predict that products reach the same share of TF32's roof as of float32's."""
+    context = kernels.context
+    rows = np.flatnonzero(context.reason_startswith("TF32: off") & context.device_has("tf32"))
+    if not len(rows):
+        return "no float32 products without Tensor Cores on a GPU that has TF32"
+    gains = context.faster(rows, "tf32")
+    known = np.isfinite(gains)
+    if not known.any():
+        return "FLOPs or bytes of the products are unknown"
+    rows, gains, outcomes = rows[known], gains[known], tried(TF32)
+    return Prediction(
+        change=TF32,
+        kernels=kernels.retimed(rows, kernels.ns[rows] - np.maximum(gains, 0), outcomes.interval),
+        rows=rows,
+        formula="time x ratio of the roofs of float32 and TF32",
+        assumption="products keep the share of the roof that they reach now",
+        validation=outcomes.text,
+        code="torch.set_float32_matmul_precision('high')",
+    )
 
 
-def rule(short: str) -> Callable[[Kernels], Prediction | Refusal]:
-    """Return the rule of a type."""
-    return lambda kernels: predict(kernels, short)
-
-
-def predict(kernels: Kernels, short: str) -> Prediction | Refusal:
+def predict_half(kernels: Kernels, short: str) -> Prediction | str:
     """Predict products, attention and kernels that move bytes; others stay as they are."""
-    context, dtype, change = kernels.context, TYPES[short], change_of(short)
+    context, dtype = kernels.context, HALF_TYPES[short]
     is_float = context.class_matches(lambda entry: entry.dtype in _FLOAT32)
     wanted = is_float & context.device_has(dtype) & ~context.is_one("dir", "optim", "comm")
     if not wanted.any():
-        return Refusal(change, f"no float32 kernels on a GPU with Tensor Cores for {dtype}")
+        return f"no float32 kernels on a GPU with Tensor Cores for {dtype}"
     tensor_core = context.class_matches(lambda entry: entry.dtype == "tf32")
     conv = wanted & context.role(Role.CONV) & tensor_core
     products = np.flatnonzero(wanted & context.role(Role.GEMM, Role.CONV) & ~conv)
@@ -67,12 +78,12 @@ def predict(kernels: Kernels, short: str) -> Prediction | Refusal:
         after[wanted & context.role(role)] *= share
     unknown = np.isnan(after)
     if kernels.ns[unknown].sum() > (1 - _MIN_KNOWN) * kernels.ns[wanted].sum():
-        return Refusal(change, "FLOPs or bytes of too many products are unknown")
+        return "FLOPs or bytes of too many products are unknown"
     rows = np.flatnonzero(wanted & ~unknown & (after != kernels.ns))
-    outcomes = tried(OUTCOMES)
+    outcomes = tried(HALF_OUTCOMES)
     retimed = kernels.retimed(rows, after[rows], outcomes.interval)
     return Prediction(
-        change=change,
+        change=f"--dtype {short}",
         kernels=replace(
             retimed,
             dtype=dtype,

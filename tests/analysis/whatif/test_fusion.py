@@ -1,4 +1,4 @@
-"""A fused chain of point-wise kernels moves its outer inputs and outputs once."""
+"""Fused chains move their outer tensors once; fused attention reaches a share of its roof."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,11 +8,12 @@ from operator import attrgetter
 import pytest
 
 from pyprof.analysis.advice.rule_context import RuleContext
-from pyprof.analysis.whatif import pointwise
-from pyprof.analysis.whatif.kernels import unchanged
-from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.analysis.whatif.fusion import predict_attention, predict_pointwise
+from pyprof.analysis.whatif.kernels import Prediction, unchanged
 from pyprof.marker import Tensor
 from tests.analysis.captures import ADD, US, Range, Work, capture, op, table
+from tests.analysis.test_attention_calls import attention as eager
+from tests.analysis.test_attention_calls import story
 from tests.known import known
 
 _X = Tensor((1 << 22,), "float32")
@@ -37,8 +38,8 @@ def context(work: list[Work], ranges: Sequence[Range]) -> RuleContext:
     return RuleContext(table(capture(work, (), ranges)))
 
 
-def _predicted(work: list[Work], ranges: Sequence[Range]) -> Prediction | Refusal:
-    return pointwise.predict(unchanged(context(work, ranges)))
+def _predicted(work: list[Work], ranges: Sequence[Range]) -> Prediction | str:
+    return predict_pointwise(unchanged(context(work, ranges)))
 
 
 def test_a_chain_takes_the_time_to_move_its_outer_tensors() -> None:
@@ -48,8 +49,8 @@ def test_a_chain_takes_the_time_to_move_its_outer_tensors() -> None:
     assert isinstance(given, Prediction)
     peak = known(context(work, ranges).table.devices.values[0])
     fused_ns = _BYTES / (0.75 * known(peak.bandwidth).value) * 1e9
-    assert given.kernels_ns.now == 3 * _LONG_US * US
-    assert abs(given.kernels_ns.expected - fused_ns) < 2
+    assert given.kernels.span.now == 3 * _LONG_US * US
+    assert abs(given.kernels.span.expected - fused_ns) < 2
     assert given.rows.tolist() == [0, 1, 2]
 
 
@@ -57,7 +58,7 @@ def test_an_interval_holds_the_expected_time_and_never_more_than_now() -> None:
     given = _predicted(*chain(4))
     assert isinstance(given, Prediction)
     assert all(
-        a < b for a, b in pairwise(attrgetter("low", "expected", "high", "now")(given.kernels_ns))
+        a < b for a, b in pairwise(attrgetter("low", "expected", "high", "now")(given.kernels.span))
     )
 
 
@@ -72,11 +73,45 @@ def _with_a_product() -> tuple[list[Work], list[Range]]:
     ids=["of different streams", "a single kernel", "a product in between", "nothing"],
 )
 def test_what_is_no_chain_is_refused(work: list[Work], ranges: list[Range]) -> None:
-    assert isinstance(_predicted(work, ranges), Refusal)
+    assert isinstance(_predicted(work, ranges), str)
 
 
 def test_unknown_bytes_are_refused() -> None:
     work, _ = chain(3)
     given = _predicted(work, [])
-    assert isinstance(given, Refusal)
-    assert "bytes" in given.why
+    assert isinstance(given, str)
+    assert "bytes" in given
+
+
+def test_fused_attention_takes_its_roof_over_the_measured_share() -> None:
+    """An A100 does 312 TFLOP/s in bfloat16; queries, keys, values and output move at 1.555 TB/s."""
+    given = predict_attention(unchanged(story(*eager(64, 1024, 1024, 64))))
+    assert isinstance(given, Prediction)
+    flops_ns = 4 * 64 * 1024 * 1024 * 64 / 312e12 * 1e9
+    assert given.kernels.span.expected == pytest.approx(flops_ns / 0.17, rel=1e-3)
+    assert given.kernels.span.now == 400 * US
+    assert given.kernels.span.low < given.kernels.span.expected < given.kernels.span.high
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        (story(*eager(), dtype="float32"), "float32"),
+        (story(*eager(queries=7)), "queries"),
+        (story(*eager(width=16)), "heads"),
+        (story(*eager()[:2]), "softmax"),
+    ],
+    ids=["in float32", "of few queries", "of narrow heads", "absent"],
+)
+def test_attention_in_float32_is_refused(case: RuleContext, why: str) -> None:
+    """Fused kernels were not faster there."""
+    given = predict_attention(unchanged(case))
+    assert isinstance(given, str)
+    assert why in given
+
+
+def test_unsuited_calls_stay_as_they_are() -> None:
+    given = predict_attention(unchanged(story(*eager(), *eager(width=16))))
+    assert isinstance(given, Prediction)
+    assert sorted(given.rows.tolist()) == [0, 1, 2, 3]
+    assert "1 of 2 calls" in given.assumption

@@ -1,4 +1,4 @@
-"""Attention calls made of separate kernels, each as one fused kernel."""
+"""Kernels fused into one: chains of point-wise kernels, and attention in separate kernels."""
 
 from __future__ import annotations
 
@@ -17,34 +17,36 @@ from pyprof.analysis.attention_calls import (
     suits,
 )
 from pyprof.analysis.back_test import tried
-from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
+from pyprof.analysis.whatif.kernels import Prediction
 from pyprof.gpu.kernel_dtypes import HALF
 
 if TYPE_CHECKING:
     from pyprof.analysis.whatif.kernels import Kernels
 
-CHANGE = "--fuse attention"
+ATTENTION, POINTWISE = "--fuse attention", "--fuse pointwise"
+_MIN_KNOWN = 0.8
 
 
-def predict(kernels: Kernels) -> Prediction | Refusal:
+def predict_attention(kernels: Kernels) -> Prediction | str:
     """Replace each call by a kernel that moves inputs and output once, at a share of the roof."""
     context = kernels.context
     calls = attention_calls(context)
     if not calls:
-        return Refusal(CHANGE, "no softmax lies between two products of its size")
+        return "no softmax lies between two products of its size"
     dtypes = [kernels.dtype or dtype_of(context, call) for call in calls]
     half = [(call, dtype) for call, dtype in zip(calls, dtypes, strict=True) if dtype in HALF]
     if not half:
-        return Refusal(CHANGE, "fused attention was not faster in float32; add --dtype bf16")
+        return "fused attention was not faster in float32; add --dtype bf16"
     suited = [(call, str(dtype)) for call, dtype in half if suits(call)]
     if not suited:
-        return Refusal(
-            CHANGE, f"all {len(calls)} calls have fewer than {MIN_QUERIES} queries"
-            f" or heads under {MIN_WIDTH}",
-        )  # fmt: skip
+        return (
+            f"all {len(calls)} calls have fewer than {MIN_QUERIES} queries"
+            f" or heads under {MIN_WIDTH}"
+        )
     fused = np.array([fused_ns(context, call, dtype) for call, dtype in suited])
     if np.isnan(fused).any():
-        return Refusal(CHANGE, "the GPU's peaks are unknown")
+        return "the GPU's peaks are unknown"
     rows = np.concatenate([np.array(call.rows, np.int64) for call, _ in suited])
     counts = np.array([len(call.rows) for call, _ in suited])
     now = np.add.reduceat(kernels.ns[rows], np.r_[0, np.cumsum(counts)[:-1]])
@@ -52,9 +54,9 @@ def predict(kernels: Kernels) -> Prediction | Refusal:
     left = len(calls) - len(suited)
     replaced = kernels.attention.copy()
     replaced[rows] = True
-    outcomes = tried(CHANGE)
+    outcomes = tried(ATTENTION)
     return Prediction(
-        change=CHANGE,
+        change=ATTENTION,
         kernels=replace(kernels.retimed(rows, times, outcomes.interval), attention=replaced),
         rows=rows,
         formula=f"the roof of each call's products, inputs and output / the share that fused"
@@ -65,3 +67,31 @@ def predict(kernels: Kernels) -> Prediction | Refusal:
         validation=outcomes.text,
         code="torch.nn.functional.scaled_dot_product_attention(q, k, v)",
     )  # fmt: skip
+
+
+def predict_pointwise(kernels: Kernels) -> Prediction | str:
+    """Predict the time of chains whose outer inputs and outputs are moved once."""
+    context = kernels.context
+    rows, chain = pointwise_chains(context, ~kernels.attention)
+    if not len(rows):
+        return "no two point-wise kernels follow one another on a stream"
+    moved, ns = kernels.bytes[rows], kernels.ns[rows]
+    known = np.isfinite(moved)
+    if ns[known].sum() < _MIN_KNOWN * ns.sum():
+        return "the bytes of too many point-wise kernels are unknown"
+    bandwidth = bandwidths(context)[rows]
+    if np.isnan(bandwidth).any():
+        return "the GPU's bandwidth is unknown"
+    fused = chain_ns(ns, moved, chain, bandwidth)
+    now = np.bincount(chain, ns)
+    share = np.minimum(fused / np.maximum(now, 1), 1)
+    outcomes = tried(POINTWISE)
+    return Prediction(
+        change=POINTWISE,
+        kernels=kernels.retimed(rows, ns * share[chain], outcomes.interval),
+        rows=rows,
+        formula="a chain's outer inputs and outputs / (0.75 x bandwidth), at least 2.5 us",
+        assumption="each chain of point-wise kernels, norms, reductions and copies becomes one",
+        validation=outcomes.text,
+        code="model = torch.compile(model)",
+    )
