@@ -129,20 +129,13 @@ def has_steps(runs: Sequence[TrialRun]) -> bool:
     return all(len(run.result.step_ns) for run in runs if run.usable)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """The logarithm of a run's time, and the variance that its steps show."""
-
-    log: float
-    variance: float
+def _log_ns(run: TrialRun, *, by_step: bool) -> float:
+    return math.log(max(median_ns(run.result, by_step=by_step), 1.0))
 
 
-def _sample(run: TrialRun, *, by_step: bool) -> _Sample:
-    log = math.log(max(median_ns(run.result, by_step=by_step), 1.0))
-    return _Sample(log, _variance_of_median(grouped_steps(run.result)) if by_step else 0.0)
-
-
-def _variance_of_median(lengths: Floats) -> float:
+def _variance_of_median(run: TrialRun) -> float:
+    """Return the variance that the steps of a run show, of its logarithm."""
+    lengths = grouped_steps(run.result)
     count = len(lengths)
     if count < 2:  # noqa: PLR2004 - one step shows no spread
         return 0.0
@@ -169,10 +162,10 @@ def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
         return None
     used = [run for run in runs if run.mode == "time" and run.variant in (BASELINE, variant)]
     by_step = has_steps(used)
-    sample = {index: _sample(runs[index], by_step=by_step)
-              for ours, around in blocks for index in (*ours, *around)}  # fmt: skip
+    compared = dict.fromkeys(index for ours, around in blocks for index in (*ours, *around))
+    log = {index: _log_ns(runs[index], by_step=by_step) for index in compared}
     differences = [
-        float(np.mean([sample[p].log for p in ours]) - np.mean([sample[p].log for p in around]))
+        float(np.mean([log[index] for index in ours]) - np.mean([log[index] for index in around]))
         for ours, around in blocks
     ]
     mid = float(np.mean(differences))
@@ -181,7 +174,7 @@ def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
     freedom += len(differences) - 1
     if not freedom:
         return None
-    inside = float(np.mean([each.variance for each in sample.values()]))
+    inside = float(np.mean([_variance_of_median(runs[i]) for i in compared])) if by_step else 0.0
     variance = max(squares / freedom, inside, _MIN_SPREAD**2)
     ours_count = sum(len(ours) for ours, _ in blocks)
     around_count = len({index for _, around in blocks for index in around})
@@ -199,7 +192,7 @@ def _pairs(runs: Sequence[TrialRun], *, by_step: bool, variant: Variant) -> tupl
     squares, count = 0.0, 0.0
     for wanted in dict.fromkeys((BASELINE, variant)):
         timed = [run for run in runs if run.mode == "time" and run.usable and run.variant == wanted]
-        logs = [_sample(run, by_step=by_step).log for run in timed]
+        logs = [_log_ns(run, by_step=by_step) for run in timed]
         steps = pairwise(logs) if wanted == BASELINE else zip(logs[::2], logs[1::2], strict=False)
         for a, b in steps:
             squares += (a - b) ** 2 / 2

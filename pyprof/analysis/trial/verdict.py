@@ -139,7 +139,10 @@ def _verdict(
         return "failed", "it was not run twice"
     ratio = timed.ratio
     if ratio.low <= 1 <= ratio.high:
-        return "no difference", _why_no_difference(timed)
+        why = "no difference that this machine can show"
+        if timed.spread > BUSY_SPREAD:
+            why += f": it is busy, runs of the same code vary by {100 * timed.spread:.0f} %"
+        return "no difference", why
     if abs(ratio.mid - 1) < _MIN_CHANGE:
         return "no difference", f"less than {100 * _MIN_CHANGE:.0f} %"
     return ("faster" if ratio.mid < 1 else "slower"), ""
@@ -161,10 +164,3 @@ def _prevented(
         return "failed", f"the loss of backward pass {loss.first_not_finite + 1} is not finite"
     why = why_incomparable(runs, variant)
     return None if why is None else ("failed", why)
-
-
-def _why_no_difference(timed: Timing) -> str:
-    why = "no difference that this machine can show"
-    if timed.spread > BUSY_SPREAD:
-        return f"{why}: it is busy, runs of the same code vary by {100 * timed.spread:.0f} %"
-    return why

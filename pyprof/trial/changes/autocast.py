@@ -10,7 +10,7 @@ from pyprof.trial.change import RefusedError, WhyNoEffect, change
 from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 _MANY_SKIPPED = 4
 """Steps; a new GradScaler skips a few until its scale fits."""
@@ -89,10 +89,6 @@ def _autocast(run: Run, name: str) -> WhyNoEffect:
     weights: set[Any] = set()
     inside: list[None] = []
 
-    def refuse_inside() -> None:
-        if inside:
-            run.refuse(_ALREADY)
-
     @contextmanager
     def enter(call: Any) -> Iterator[None]:  # noqa: ANN401 - the call of a module
         device = _device(call)
@@ -112,7 +108,7 @@ def _autocast(run: Run, name: str) -> WhyNoEffect:
         half = isinstance(value, torch.Tensor) and value.dtype == dtype
         return value.float() if half else value
 
-    _on_autocast(refuse_inside)
+    _refuse_inside(run, inside)
     run.calls.around.append(enter)
     run.calls.after.append(lambda _, output: tree_map(as_before, output))
     return lambda: _why_no_effect(weights, dtype)
@@ -128,15 +124,15 @@ def _why_no_effect(weights: set[Any], dtype: Any) -> str | None:  # noqa: ANN401
     return f"autocast leaves weights of {' and '.join(sorted(map(str, weights)))} as they are"
 
 
-def _on_autocast(act: Callable[[], object]) -> None:
-    """Call `act` before each autocast that is switched on."""
+def _refuse_inside(run: Run, inside: Sequence[None]) -> None:
+    """Refuse the change if the script switches autocast on inside of ours."""
     import torch  # noqa: PLC0415 - the user's own
 
     begin: Any = torch.autocast.__enter__
 
     def enter(autocast: Any) -> Any:  # noqa: ANN401 - torch's
-        if autocast._enabled:  # noqa: SLF001 - torch's
-            act()
+        if inside and autocast._enabled:  # noqa: SLF001 - torch's
+            run.refuse(_ALREADY)
         return begin(autocast)
 
     torch.autocast.__enter__ = enter  # type: ignore[method-assign]

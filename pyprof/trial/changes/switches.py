@@ -1,10 +1,10 @@
-"""Switches of torch: TF32 in products, and cuDNN's search for the fastest convolution."""
+"""Settings of torch: TF32 in products, cuDNN's search for the fastest convolution, threads."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyprof.trial.change import RefusedError, WhyNoEffect, change
+from pyprof.trial.change import RefusedError, WhyNoEffect, change, whole_number
 from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 
 _AMPERE = (8, 0)
@@ -62,3 +62,20 @@ def cudnn_benchmark(run: Run) -> WhyNoEffect:
 
     cudnn.benchmark = property(lambda _: switch.__get__(None, cudnn), refuse)
     return lambda: None
+
+
+@change("threads", takes="N", check=whole_number, code="torch.set_num_threads({value})")
+def threads(run: Run) -> WhyNoEffect:
+    """Let torch use N threads on a CPU."""
+    import torch  # noqa: PLC0415 - the user's own
+
+    wanted, before = int(run.value), torch.get_num_threads()
+    if wanted == before:
+        raise RefusedError(f"torch uses {before} threads already")
+    torch.set_num_threads(wanted)
+
+    def why_no_effect() -> str | None:
+        now = torch.get_num_threads()
+        return None if now == wanted else f"the script sets {now} threads itself"
+
+    return why_no_effect

@@ -39,14 +39,11 @@ class OutermostCalls:
         self.around: list[Callable[[Call], AbstractContextManager[Any]]] = []
         self.after: list[Callable[[Call, Any], Any]] = []
         """Each returns the output, or what replaces it."""
-        self._counts: Any = None
 
     def install(self) -> None:
         """Replace `Module.__call__`."""
         import torch  # noqa: PLC0415 - the user's own
-        from torch.utils.weak import WeakIdKeyDictionary  # noqa: PLC0415 - as above
 
-        self._counts = WeakIdKeyDictionary()
         original = torch.nn.Module.__call__
         thread = threading.local()
 

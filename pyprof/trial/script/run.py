@@ -47,7 +47,7 @@ class Observation:
         sys.meta_path.insert(0, self.imports)
         if self.request.seed:
             random.seed(0)
-            self.imports.call("numpy.random", _seed_numpy)
+            self.imports.call("numpy.random", lambda: sys.modules["numpy.random"].seed(0))
         self.imports.call("torch", self._torch_imported)
         name = "pyprof.instrument.ranges.capture_range"
         self.imports.call(name, self._count_marked_steps)
@@ -128,10 +128,6 @@ class Observation:
             result.device = f"CPU, {torch.get_num_threads()} threads"
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             result.peak_memory_bytes = peak * (1 if sys.platform == "darwin" else _KIB)
-
-
-def _seed_numpy() -> None:
-    sys.modules["numpy.random"].seed(0)
 
 
 class Run:

@@ -1,4 +1,4 @@
-"""GPU settings of torch."""
+"""Settings of torch, of GPUs and of the CPU's threads."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,3 +64,23 @@ def test_a_script_that_sets_cudnn_benchmark_itself_is_refused(run: RefusedRun) -
     assert torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True
     assert run.refused == ["the script sets it itself"]
+
+
+@pytest.mark.slow
+def test_threads_are_set_for_the_script(tmp_path: Path) -> None:
+    done = run_child(training(tmp_path / "a.py"), "threads=2")
+    assert (done.code, done.device) == (0, "CPU, 2 threads")
+
+
+@pytest.mark.slow
+def test_threads_that_the_script_sets_take_precedence(tmp_path: Path) -> None:
+    script = training(tmp_path / "a.py", setup="torch.set_num_threads(3)")
+    assert run_child(script, "threads=2").no_effect == {
+        "threads=2": "the script sets 3 threads itself"
+    }
+
+
+@pytest.mark.slow
+def test_the_number_of_threads_in_use_is_refused(tmp_path: Path) -> None:
+    done = run_child(training(tmp_path / "a.py"), "threads=1")
+    assert done.refused == {"threads=1": "torch uses 1 threads already"}
