@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyprof.analysis.summary.host_ops import op_ranges
 from pyprof.analysis.time.idle import DISPATCH, DISPATCH_NS, HOST, LOADING, OPS
-from pyprof.analysis.time.intervals import EMPTY, Intervals, union, union_of
+from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind, classify
 from pyprof.parse.ranges import nesting, texts
@@ -24,6 +24,7 @@ from pyprof.parse.ranges.texts import where
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.schema import Capture
 
@@ -89,22 +90,14 @@ def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:
         without_work = free & union_of(calls.start[idle], calls.end[idle]) - loading
         in_ops = union_of(calls.start, calls.end)
     rest = free - loading - without_work
-    short, long = _by_length(rest - in_ops)
-    short_inside, long_inside = _by_length(rest & in_ops)
+    between, inside = rest - in_ops, rest & in_ops
+    short, short_inside = (each.end - each.start <= DISPATCH_NS for each in (between, inside))
     return {
         LOADING: free & loading,
-        OPS: without_work | long_inside,
-        DISPATCH: short | short_inside,
-        HOST: long,
+        OPS: without_work | inside[~short_inside],
+        DISPATCH: between[short] | inside[short_inside],
+        HOST: between[~short],
     }
-
-
-def _by_length(pauses: Intervals) -> tuple[Intervals, Intervals]:
-    short = pauses.end - pauses.start <= DISPATCH_NS
-    return (
-        Intervals(pauses.start[short], pauses.end[short]),
-        Intervals(pauses.start[~short], pauses.end[~short]),
-    )
 
 
 _NAMES = (Kind.CONTEXT, Kind.LAYER, Kind.USER, Kind.STEP)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from pyprof import schema
-from pyprof.analysis.time.intervals import EMPTY, Intervals, union, union_of
+from pyprof.analysis.time.intervals import EMPTY, union_of
 from pyprof.arrays import ints
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.nesting import by_value
@@ -18,6 +18,7 @@ from pyprof.records.records import distinct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
     from pyprof.schema import Capture
@@ -43,16 +44,8 @@ LOAD_NS = 1_000_000
 """A kernel's launch that takes longer loads its code: CUDA loads lazily since 11.7."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """When a process was inside API calls of each kind; union over its threads."""
-
-    inside: Mapping[str, Intervals]
-
-    @property
-    def inside_any(self) -> Intervals:
-        """Return when it was inside any of these calls."""
-        return union(self.inside.values())
+Host: TypeAlias = "Mapping[str, Intervals]"
+"""When a process was inside API calls of each kind; union over its threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +62,16 @@ class Calls:
 
     def hosts(self) -> Mapping[int, Host]:
         """Return, for each process with calls, when it was inside them."""
-        host_of_process = {}
+        host_of_process: dict[int, dict[str, Intervals]] = {}
         for pid, rows in by_value(self.pid):
-            sets = {}
+            host = host_of_process[pid] = {}
             for index, name in enumerate(CALL_KINDS):
                 ours = rows[self.kind_of_call[rows] == index]
-                sets[name] = union_of(self.start[ours], self.end[ours]) if len(ours) else EMPTY
-            host_of_process[pid] = Host(sets)
+                host[name] = union_of(self.start[ours], self.end[ours])
         return host_of_process
 
 
-SILENT = Host(dict.fromkeys(CALL_KINDS, EMPTY))
+SILENT: Host = dict.fromkeys(CALL_KINDS, EMPTY)
 """A process without known calls."""
 
 
@@ -91,29 +83,29 @@ def call_kind(name: str) -> str | None:
 def calls(records: Records, capture: Capture | None) -> Calls:
     """Return the API calls of a capture; without one, the launches that the records hold."""
     if capture is not None and capture.calls.num_rows:
-        return _captured(capture)
+        return _captured_calls(capture)
     begin, end = launches(records)
     kind_of_call = launch_kinds(records)
     kind_of_call[(begin < 0) | ~called_itself(records)] = -1
     return _ordered(records.numpy("pid"), begin, end, kind_of_call, complete=False)
 
 
-def _captured(capture: Capture) -> Calls:
+def _captured_calls(capture: Capture) -> Calls:
     table = capture.calls
     names = table.column("name").combine_chunks()
     texts = names.dictionary.to_pylist()
-    code = [
-        CALL_KINDS.index(kind_of_call) if (kind_of_call := call_kind(text)) else -1
-        for text in texts
+    kinds = [call_kind(text) for text in texts]
+    code = [-1 if kind is None else CALL_KINDS.index(kind) for kind in kinds]
+    loads = [
+        kind == LAUNCH and not _LOADS_NOTHING.search(text)
+        for kind, text in zip(kinds, texts, strict=True)
     ]
-    loads = [call_kind(text) == LAUNCH and not _LOADS_NOTHING.search(text) for text in texts]
     index = ints(names.indices)
-    sorted_as = np.array([*code, -1], np.int8)[index]
+    kind_of_call = np.array([*code, -1], np.int8)[index]
     pid = ints(capture.threads.column("pid"))[ints(table.column("thread"))]
     start, end = ints(table.column("start")), ints(table.column("end"))
-    long = np.array([*loads, False])[index] & (end - start > LOAD_NS)
-    sorted_as[long] = _LOAD
-    return _ordered(pid, start, end, sorted_as, complete=True)
+    kind_of_call[np.array([*loads, False])[index] & (end - start > LOAD_NS)] = _LOAD
+    return _ordered(pid, start, end, kind_of_call, complete=True)
 
 
 def launch_kinds(records: Records) -> IntArray:
@@ -138,11 +130,7 @@ def _ordered(
     pid: Int64Array, start: Int64Array, end: Int64Array, kind_of_call: IntArray, *, complete: bool
 ) -> Calls:
     rows = np.flatnonzero(kind_of_call >= 0)
-    began = start[rows]
-    if (began[1:] < began[:-1]).any():
-        rows = rows[np.argsort(began, kind="stable")]
-    elif len(rows) == len(start):
-        return Calls(pid, start, end, kind_of_call, complete)
+    rows = rows[np.argsort(start[rows], kind="stable")]
     return Calls(pid[rows], start[rows], end[rows], kind_of_call[rows], complete)
 
 

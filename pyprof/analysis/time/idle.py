@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.time.host_api import ALLOC, CALL_KINDS, COPY, LAUNCH, LOAD, SYNC
-from pyprof.analysis.time.intervals import Intervals, complement, union_of
+from pyprof.analysis.time.intervals import complement, union, union_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pyprof.analysis.time.host_api import Host
+    from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, IntArray, Mask
 
 
@@ -82,18 +81,14 @@ def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
 def _host(rest: Intervals, host: Host) -> dict[str, Intervals]:
     """Split the time before late launches by what the host did then."""
     idle_by_cause = {}
-    for cause, inside in host.inside.items():
+    for cause, inside in host.items():
         idle_by_cause[cause] = rest & inside
         rest = rest - inside
     if not len(rest):
         return {**idle_by_cause, HOST: rest}
-    between = complement(host.inside_any, int(rest.start[0]), int(rest.end[-1]))
+    between = complement(union(host.values()), int(rest.start[0]), int(rest.end[-1]))
     short = between.end - between.start <= DISPATCH_NS
-    after_sync = np.isin(between.start, host.inside[SYNC].end)
-    idle_by_cause[SYNC] = idle_by_cause[SYNC] | (rest & _chosen(between, short & after_sync))
-    idle_by_cause[LAUNCH] = idle_by_cause[LAUNCH] | (rest & _chosen(between, short & ~after_sync))
-    return {**idle_by_cause, HOST: rest & _chosen(between, ~short)}
-
-
-def _chosen(sets: Intervals, keep: NDArray[np.bool_]) -> Intervals:
-    return Intervals(sets.start[keep], sets.end[keep])
+    after_sync = np.isin(between.start, host[SYNC].end)
+    idle_by_cause[SYNC] = idle_by_cause[SYNC] | (rest & between[short & after_sync])
+    idle_by_cause[LAUNCH] = idle_by_cause[LAUNCH] | (rest & between[short & ~after_sync])
+    return {**idle_by_cause, HOST: rest & between[~short]}

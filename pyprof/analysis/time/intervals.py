@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyprof.arrays import Int64Array
+    from pyprof.arrays import Int64Array, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,9 @@ class Intervals:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def __getitem__(self, chosen: slice | Mask) -> Intervals:
+        return Intervals(self.start[chosen], self.end[chosen])
 
     @property
     def total(self) -> int:
@@ -40,7 +43,14 @@ class Intervals:
         )
 
     def __and__(self, other: Intervals) -> Intervals:
-        return _combine(self, other, least=2) if len(self) and len(other) else EMPTY
+        if not (len(self) and len(other)):
+            return EMPTY
+        instant = np.concatenate([self.start, other.start, self.end, other.end])
+        step = np.repeat(np.array([1, -1]), len(self) + len(other))
+        order = np.argsort(instant, kind="stable")
+        instant, depth = instant[order], np.cumsum(step[order])
+        in_both = depth[:-1] >= 2  # noqa: PLR2004 - both sets
+        return union_of(instant[:-1][in_both], instant[1:][in_both])
 
     def __sub__(self, other: Intervals) -> Intervals:
         if not (len(self) and len(other)):
@@ -56,7 +66,7 @@ class Intervals:
     def near(self, start: int, end: int) -> Intervals:
         """Drop the intervals that end before `start` or begin after `end`, by binary search."""
         low, high = np.searchsorted(self.end, start), np.searchsorted(self.start, end, "right")
-        return Intervals(self.start[low:high], self.end[low:high])
+        return self[low:high]
 
     def length_within(self, start: Int64Array, end: Int64Array) -> Int64Array:
         """Return the length of the set within each of many intervals, which may overlap."""
@@ -99,13 +109,3 @@ def complement(busy: Intervals, start: int, end: int) -> Intervals:
     """Return the time between two instants that a set leaves free."""
     inner = busy.cut(start, end)
     return union_of(np.append(start, inner.end), np.append(inner.start, end))
-
-
-def _combine(one: Intervals, other: Intervals, least: int) -> Intervals:
-    """The time that at least `least` of the two sets hold."""
-    instant = np.concatenate([one.start, other.start, one.end, other.end])
-    step = np.repeat(np.array([1, -1]), len(one) + len(other))
-    order = np.argsort(instant, kind="stable")
-    instant, depth = instant[order], np.cumsum(step[order])
-    enough = depth[:-1] >= least if len(depth) else np.zeros(0, bool)
-    return union_of(instant[:-1][enough], instant[1:][enough])

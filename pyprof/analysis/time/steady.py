@@ -59,11 +59,14 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
         first = min(first, int(launch_ns[main].min(initial=first)))
         last = max(last, int(launch_ns[main].max(initial=last)) + 1)
     rows = inside | ((launch_ns >= first) & (launch_ns < last))
-    if steps.guessed and not _has_most(records, kernels, rows):
-        return None
-    bounds = None if steps.guessed else bounds_on_gpu(records, steps.of_row, len(steps))
-    if bounds is not None and bounds[averaged[0]] < bounds[averaged[1]]:
-        first, last = bounds[[*averaged]].tolist()
+    if steps.guessed:
+        ns = records.numpy("kDuration")
+        if ns[kernels & rows].sum() < _MAIN_SHARE * ns[kernels].sum():
+            return None
+    else:
+        bounds = bounds_on_gpu(records, steps.of_row, len(steps))
+        if bounds is not None and bounds[averaged[0]] < bounds[averaged[1]]:
+            first, last = bounds[[*averaged]].tolist()
     last = max(last, int(records.numpy("end").max(initial=last, where=rows)))
     return Loop(np.asarray(rows), union_of(np.array([first]), np.array([last])))
 
@@ -87,8 +90,3 @@ def _main_kernels(records: Records, rows: Mask) -> Mask:
     is_main = np.zeros(len(ns), bool)
     is_main[order[(before < _MAIN_SHARE * ns.sum()) & (ns[order] > 0)]] = True
     return np.asarray(is_main[index])
-
-
-def _has_most(records: Records, kernels: Mask, rows: Mask) -> bool:
-    ns = records.numpy("kDuration")
-    return bool(ns[kernels & rows].sum() >= _MAIN_SHARE * ns[kernels].sum())

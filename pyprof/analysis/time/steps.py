@@ -30,8 +30,6 @@ from pyprof.parse.steps.loop_steps import (
 from pyprof.parse.steps.step_bounds import Bounds, placed, whole_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from pyprof.arrays import Int64Array, Mask
@@ -210,15 +208,18 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
     count = np.bincount(index)
     if len(numbers) == 1:
         return _of_process(records, capture, launch_ns)
-    steps_of_process = {}
+    steps_of_process = []
     for number in numbers[np.argsort(-count, kind="stable")][:MAX_PROCESSES].tolist():
         rows = np.flatnonzero(pid == number)
         theirs = only(capture, number) if capture is not None else None
-        steps_of_process[number] = (
-            rows,
-            _of_process(needed(records).take(rows), theirs, launch_ns[rows]),
-        )
-    return _side_by_side(records, [*steps_of_process.values()])
+        steps = _of_process(needed(records).take(rows), theirs, launch_ns[rows])
+        steps_of_process.append((rows, steps))
+    joined = reduce(merge_steps, (steps for _, steps in steps_of_process))
+    of_row = np.full(records.rows, MISSING)
+    for rows, steps in steps_of_process:
+        if steps.certainty == joined.certainty:
+            of_row[rows] = steps.of_row
+    return replace(joined, of_row=of_row)
 
 
 def _of_process(records: Records, capture: Capture | None, launch_ns: Int64Array) -> Steps:
@@ -228,20 +229,9 @@ def _of_process(records: Records, capture: Capture | None, launch_ns: Int64Array
         return _measured(records, *parsed)
     if (boundaries := optimizer_rows(records, launch_ns)) is not None:
         return _steps(records, boundaries, launch_ns)
-    repeated = repetition(records, launch_ns)
-    return (
-        _none(records.rows) if repeated is None else _steps(records, Bounds(*repeated), launch_ns)
-    )
-
-
-def _side_by_side(records: Records, steps_of_process: Sequence[tuple[Int64Array, Steps]]) -> Steps:
-    """Join the steps of processes, each of which has some of the rows."""
-    joined = reduce(merge_steps, (steps for _, steps in steps_of_process))
-    of_row = np.full(records.rows, MISSING)
-    for rows, steps in steps_of_process:
-        if steps.certainty == joined.certainty:
-            of_row[rows] = steps.of_row
-    return replace(joined, of_row=of_row)
+    if (repeated := repetition(records, launch_ns)) is not None:
+        return _steps(records, Bounds(*repeated), launch_ns)
+    return _none(records.rows)
 
 
 def merge_steps(a: Steps, b: Steps) -> Steps:
@@ -314,9 +304,7 @@ def on_gpu(records: Records, of_row: Int64Array, start: Int64Array, end: Int64Ar
     if bounds is None:
         return end - start
     inside = of_row != MISSING
-    times = [records.numpy(name, 0) for name in ("window", "start", "end")]
-    if not inside.all():
-        times = [time[inside] for time in times]
+    times = [records.numpy(name, 0)[inside] for name in ("window", "start", "end")]
     paused = recorded(np.ones(len(times[0]), bool), *times).paused
     return np.asarray(np.diff(bounds) - paused.length_within(bounds[:-1], bounds[1:]))
 
@@ -335,8 +323,6 @@ def bounds_on_gpu(records: Records, of_row: Int64Array, count: int) -> Int64Arra
 def last_ends(records: Records, of_row: Int64Array, count: int) -> Int64Array:
     """Return the end of each of `count` steps' last row; the least integer without rows."""
     ended = np.full(count, np.iinfo(np.int64).min)
-    end, inside = records.numpy("end"), of_row != MISSING
-    if not inside.all():
-        of_row, end = of_row[inside], end[inside]
-    np.maximum.at(ended, of_row, end)
+    inside = of_row != MISSING
+    np.maximum.at(ended, of_row[inside], records.numpy("end")[inside])
     return ended

@@ -82,9 +82,6 @@ def in_order(records: Records, stream: Stream) -> NDArray[np.int64]:
     if "start" not in records.columns:
         return stream.rows
     start, end = records.numpy("start")[stream.rows], records.numpy("end")[stream.rows]
-    later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))
-    if later.all():  # nearly always
-        return stream.rows
     return stream.rows[np.lexsort((end, start))]
 
 
@@ -201,7 +198,7 @@ def timeline(
     called = host_api.calls(records, capture)
     pid, device = records.numpy("pid"), records.numpy("device")
     hosts = called.hosts()
-    columns = _Columns(records, activity_classes(records), chosen, capture)
+    columns = _Columns(records, chosen, capture)
     lanes = [
         ((process, number), ours[rows])
         for process, ours in by_value(pid)
@@ -220,15 +217,9 @@ def timeline(
 class _Columns:
     """The columns that the analysis needs, taken out of the records once."""
 
-    def __init__(
-        self, records: Records, activity_class: IntArray, chosen: Mask, capture: Capture | None
-    ) -> None:
-        self.records, self.activity_class, self.chosen, self.capture = (
-            records,
-            activity_class,
-            chosen,
-            capture,
-        )
+    def __init__(self, records: Records, chosen: Mask, capture: Capture | None) -> None:
+        self.records, self.chosen, self.capture = records, chosen, capture
+        self.activity_class = activity_classes(records)
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.window = records.numpy("window", 0)
         self.gpu, self.rank = records.dictionary("gpu"), records.dictionary("rank")
@@ -244,10 +235,7 @@ class _Columns:
         first, last, paused, windows = recorded(
             chosen, *(column[on_device] for column in (self.window, self.start, self.end))
         )
-        rows = on_device
-        start = self.start[rows]
-        if (start[1:] < start[:-1]).any():
-            rows = rows[np.argsort(start, kind="stable")]
+        rows = on_device[np.argsort(self.start[on_device], kind="stable")]
         compute, communication, copy = (self._set(rows, number) for number in range(3))
         if not chosen.all():
             compute, communication, copy = (
@@ -255,11 +243,16 @@ class _Columns:
             )
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)
-        gpu = [*self.gpu.values, None][self.gpu.index[rows[0]]]
+        gpu = self.gpu.at(rows[0])
+        if gpu == schema.KINDS[schema.CPU]:
+            of_cpu = cpu_idle.causes(union_of(gaps.start, gaps.end), self.capture)
+            causes = {**dict.fromkeys(idle.CAUSES, EMPTY), **of_cpu}
+        else:
+            causes = idle.causes(gaps, host)
         return DeviceTime(
             *key,
             gpu,
-            [*self.rank.values, None][self.rank.index[rows[0]]],
+            self.rank.at(rows[0]),
             first,
             last,
             compute,
@@ -268,20 +261,12 @@ class _Columns:
             paused,
             windows,
             gaps,
-            self._causes(gpu, gaps, host),
+            causes,
         )
-
-    def _causes(
-        self, gpu: str | None, gaps: idle.Gaps, host: host_api.Host
-    ) -> Mapping[str, Intervals]:
-        if gpu != schema.KINDS[schema.CPU]:
-            return idle.causes(gaps, host)
-        of_cpu = cpu_idle.causes(union_of(gaps.start, gaps.end), self.capture)
-        return {**dict.fromkeys(idle.CAUSES, EMPTY), **of_cpu}
 
     def _set(self, rows: Int64Array, number: int) -> Intervals:
         picked = rows[self.activity_class[rows] == number]
-        return union_of(self.start[picked], self.end[picked]) if len(picked) else EMPTY
+        return union_of(self.start[picked], self.end[picked])
 
     def _gaps(self, rows: Int64Array, free: Intervals) -> idle.Gaps:
         index = np.searchsorted(self.start[rows], free.end)
@@ -324,13 +309,10 @@ def recorded(chosen: Mask, window: Int64Array, start: Int64Array, end: Int64Arra
     names, number = distinct(window)
     count, limits = len(names), np.iinfo(np.int64)
     first, last, before = (np.full(count, value) for value in (limits.max, limits.min, limits.min))
-    if count == 1 and chosen.all():  # nearly always
-        first[0], last[0] = start.min(), end.max()
-    else:
-        np.minimum.at(first, number[chosen], start[chosen])
-        np.maximum.at(last, number[chosen], end[chosen])
-        earlier = ~chosen & (start < first[number])
-        np.maximum.at(before, number[earlier], end[earlier])
+    np.minimum.at(first, number[chosen], start[chosen])
+    np.maximum.at(last, number[chosen], end[chosen])
+    earlier = ~chosen & (start < first[number])
+    np.maximum.at(before, number[earlier], end[earlier])
     there = last > limits.min
     first = np.where(before > limits.min, np.minimum(first, before), first)[there]
     last = last[there]

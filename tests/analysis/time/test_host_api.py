@@ -5,6 +5,7 @@ import pytest
 
 from pyprof.analysis.time import host_api
 from pyprof.analysis.time.host_api import CALL_KINDS, Calls
+from pyprof.analysis.time.intervals import union
 from tests.analysis.captures import Work, capture, records
 
 
@@ -34,14 +35,16 @@ def test_calls_of_one_process_overlap_on_its_threads_and_count_once() -> None:
         complete=True,
     )
     hosts = calls.hosts()
-    assert hosts[1].inside[host_api.SYNC].total == hosts[1].inside_any.total == 20
-    assert hosts[1].inside[host_api.LAUNCH].total == 0
-    assert hosts[2].inside_any.total == 1
+    assert hosts[1][host_api.SYNC].total == union(hosts[1].values()).total == 20
+    assert hosts[1][host_api.LAUNCH].total == 0
+    assert union(hosts[2].values()).total == 1
 
 
 def test_each_process_has_its_calls() -> None:
     """All at once; a process without known calls is skipped."""
     work = [Work((100 * n + 50, 100 * n + 60), (100 * n, 100 * n + 7)) for n in (1, 2)]
     found = host_api.calls(records(capture(work)), None).hosts()
-    assert {pid: host.inside_any.start.tolist() for pid, host in found.items()} == {1: [100, 200]}
-    assert host_api.SILENT.inside_any.total == 0
+    assert {pid: union(host.values()).start.tolist() for pid, host in found.items()} == {
+        1: [100, 200]
+    }
+    assert union(host_api.SILENT.values()).total == 0
