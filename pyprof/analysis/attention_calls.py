@@ -141,7 +141,7 @@ def _call(
     one, other = int(before[firsts[0]]), int(after[seconds[0]])
     if sizes.batch[one] != sizes.batch[other]:
         return None
-    backward = "backward" in (context.texts["op"][softmax].as_py() or "")
+    backward = "backward" in (context.op.at(softmax) or "")
     products = [one, other]
     begin, end = int(firsts[0]), int(seconds[0])
     if backward:  # gradients of the values, and of the second factor of the scores

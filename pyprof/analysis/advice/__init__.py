@@ -88,17 +88,18 @@ def review(
 
 
 def _advise(context: RuleContext, steps: Steps | None) -> list[Advice]:
+    averaged = steps.averaged if steps is not None and steps.covers_most else None
+    count = averaged and averaged[1] - averaged[0]
     loop = find_loop(context.table.records, steps) if steps is not None else None
-    if loop is None:
-        return in_order(_apply(context, _MIN_SHARE, _step_count(steps)))
+    if steps is None or loop is None:
+        return in_order(_apply(context, _MIN_SHARE, count))
     steady = context.narrowed(loop.rows, loop.time, once=False)
-    count = _step_count(steps)
     entries = _apply(steady, _MIN_SHARE, count)
     if count is None:  # the steps hold too little: compare with the whole span
         entries = [replace(entry, of_ns=context.span_ns) for entry in entries]
     gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
     # what a rule finds in the loop, it finds in the warm-up steps, too: no second advice
-    all_steps = with_first_steps(loop, steps) if steps is not None else loop
+    all_steps = with_first_steps(loop, steps)
     once = (
         replace(entry, once=True, title=f"once, not in every step: {entry.title}")
         for part, of_loop in ((loop, False), (all_steps, True))
@@ -109,12 +110,6 @@ def _advise(context: RuleContext, steps: Steps | None) -> list[Advice]:
         and (entry.gain_ns or 0) > gain_by_rule.get(entry.rule, 0)
     )
     return in_order([*entries, *once])
-
-
-def _step_count(steps: Steps | None) -> int | None:
-    """How many steps the loop has; None if they do not hold nearly all work."""
-    averaged = steps.averaged if steps is not None and steps.covers_most else None
-    return averaged and averaged[1] - averaged[0]
 
 
 def _apply(

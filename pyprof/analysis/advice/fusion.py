@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.rule_context import fusible, many_tensors
@@ -45,16 +44,7 @@ def _clips(context: RuleContext) -> Mask:
 
 
 _OF_MANY = ("AccumulateGrad", "_foreach_")
-
-
-def _of_many(context: RuleContext) -> Mask:
-    """Mark the rows of ops on lists of unrelated tensors."""
-    names = context.texts["op"]
-    of_many = [
-        any(part in (name or "") for part in _OF_MANY) for name in names.dictionary.to_pylist()
-    ]
-    index = pc.fill_null(names.indices, len(of_many)).to_numpy()
-    return np.asarray(np.array([*of_many, False])[index])
+"""Within the names of ops on lists of unrelated tensors."""
 
 
 @rule(
@@ -66,7 +56,8 @@ def _of_many(context: RuleContext) -> Mask:
 )
 def unfused_pointwise(context: RuleContext) -> Advice | None:
     """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
-    wanted = context.chosen & ~_of_many(context) & ~many_tensors(context)
+    of_many = context.op.matches(lambda op: any(part in op for part in _OF_MANY))
+    wanted = context.chosen & ~of_many & ~many_tensors(context)
     rows, chain = pointwise_chains(context, wanted, _again(context))
     ns, moved = context.ns[rows], context.table.costs.bytes[rows].astype(float)
     fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, bandwidths(context)[rows])
@@ -115,8 +106,8 @@ def eager_attention(context: RuleContext) -> Advice | None:
     won = context.ns[rows] * (1 - np.array(fused) / np.maximum(now, 1))[call_of]
     code = "torch.nn.functional.scaled_dot_product_attention(q, k, v)"
     autocast = "with torch.autocast('cuda', torch.bfloat16): "
-    softmaxes = np.array([call.softmax for call in calls])
-    if set(context.texts["op"].take(softmaxes).to_pylist()) == {"scaled_dot_product_attention"}:
+    softmaxes = [call.softmax for call in calls]
+    if {context.op.at(row) for row in softmaxes} == {"scaled_dot_product_attention"}:
         action, code = _FELL_BACK, f"with {_FLASH}: {code}"
     elif casts and (context.devices or not context.cpus):
         action = f"call {code}, in bfloat16: fused kernels are no faster in float32"
@@ -149,9 +140,7 @@ def _again(context: RuleContext) -> Mask:
     order, _ = context.by_stream
     number = context.table.records.numpy("opId")[order]
     again = (np.diff(number) != 0) | (number[1:] < 0)
-    op, line = (
-        np.asarray(pc.fill_null(context.texts[name].indices, -1))[order] for name in ("op", "line")
-    )
+    op, line = context.op.index[order], context.line.index[order]
     kernel = context.table.records.dictionary("kLongName").index[order]
     what = np.where(op < 0, -2 - kernel, op)
     same = again & (np.diff(what) == 0) & (np.diff(line) == 0)

@@ -13,6 +13,7 @@ from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.scope import CAPTURE, GPU, TIMES
+from pyprof.analysis.time.cpu_idle import longest_line
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.idle import HOST, QUEUE
 from pyprof.analysis.time.intervals import union, union_of
@@ -49,20 +50,19 @@ def data_loading(context: RuleContext) -> Advice | None:
         return None
     idle = [(_waiting(device), device.gaps) for device in devices]
     evidence, most = [], 0
-    for name, loading in context.loading.items():
+    for name, (start, end) in context.loading_ranges.items():
+        loading = union_of(start, end)
         waits = [(context.inside(waited & loading), gaps) for waited, gaps in idle]
         waited, gaps = max(waits, key=lambda wait: wait[0].total)
         if waited.total:
             longest = int(np.argmax(waited.length_within(gaps.start, gaps.end)))
-            line = (
-                context.loading_line(name) or context.texts["line"][int(gaps.row[longest])].as_py()
-            )
+            line = longest_line(context.capture, start, end)
             evidence.append(
                 Finding(
                     what=plain_layer(unnumbered(name)),
-                    line=line,
+                    line=line or context.line.at(gaps.row[longest]),
                     detail="",
-                    count=context.data_loading_counts(name, waited),
+                    count=int(np.count_nonzero(waited.length_within(start, end))),
                     time_ns=waited.total,
                     row_ids=(),
                 )

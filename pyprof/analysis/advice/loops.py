@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.analysis.advice.registry import rule
@@ -15,7 +14,6 @@ from pyprof.analysis.advice.scope import OPS
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH
 from pyprof.analysis.time.idle import OPS as IN_OPS
-from pyprof.analysis.time.intervals import union
 from pyprof.arrays import MISSING
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.roofline import LAUNCH_NS
@@ -74,7 +72,7 @@ def find_sites(context: RuleContext) -> Sites:
     rows, because one may have many backward nodes.
     """
     table, records = context.table, context.table.records
-    op, line = _op_and_line(context)
+    op, line = context.op.index, context.line.index
     layer = table.own_or_forward("layer")
     paths: dict[tuple[str, ...], int] = {}
     number = [paths.setdefault(tuple(path or ()), len(paths)) for path in layer.values]
@@ -111,17 +109,10 @@ def _distinct(rows: Int64Array, site: IntArray, what: IntArray) -> Int64Array:
     return rows[combinations(site[rows], what[rows])[0]] if len(rows) else rows
 
 
-def _op_and_line(context: RuleContext) -> tuple[IntArray, IntArray]:
-    op, line = (
-        pc.fill_null(context.texts[name].indices, MISSING).to_numpy() for name in ("op", "line")
-    )
-    return op, line
-
-
 def _loading(context: RuleContext) -> Mask:
     """Mark the rows that began while data were loaded."""
-    loading = union(context.loading.values()) if context.loading else None
-    if loading is None or not len(loading):
+    loading = context.loading
+    if not len(loading):
         return np.zeros(context.table.records.rows, bool)
     start = context.table.records.numpy("start")
     index = np.searchsorted(loading.start, start, side="right") - 1
@@ -181,8 +172,8 @@ def python_loop(context: RuleContext) -> Advice | None:
     )
     rows = np.flatnonzero(many & _marked(context) & ~told_elsewhere)
     grown, _ = _growing(context)
-    lines = context.texts["line"].indices
-    if len(grown) and np.isin(lines.take(grown), lines.take(rows)).any():
+    line = context.line.index
+    if np.isin(line[grown], line[rows]).any():
         return None
     own_ns = context.ns[rows]
     pause_ns = taken_ns(context)[rows] - own_ns
@@ -208,7 +199,7 @@ def python_loop(context: RuleContext) -> Advice | None:
 def _marked(context: RuleContext) -> Mask:
     """Mark rows whose op and line pyprof.init() has marked: it records their modules, too."""
     marked = context.call_matches(_is_marked)
-    number = number_combinations(*_op_and_line(context))
+    number = number_combinations(context.op.index, context.line.index)
     return np.asarray(np.isin(number, number[marked]))
 
 
@@ -355,7 +346,6 @@ def _calls(context: RuleContext) -> _Calls:
     first, number = combinations(table.named_call[rows])
     of_row = np.full(table.records.rows, MISSING, np.int64)
     of_row[rows] = number
-    line = pc.fill_null(context.texts["line"].indices, MISSING).to_numpy()[rows[first]]
     makes = context.call_matches(lambda call: call.op in _MAKERS and not any(tensors(call)))
     trace = table.own_or_forward("trace")
     stacks: dict[tuple[str, ...], int] = {}
@@ -367,7 +357,7 @@ def _calls(context: RuleContext) -> _Calls:
         context,
         rows[first],
         of_row,
-        line,
+        context.line.index[rows[first]],
         np.array([*function, MISSING])[trace.index[rows[first]]],
         makes[rows[first]],
     )

@@ -16,7 +16,7 @@ from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.library import PYTORCH, is_compiled, library_of
 from pyprof.analysis.time import cpu_idle, host_api
-from pyprof.analysis.time.cpu_idle import NO_CALLS, loading_ranges, longest_line
+from pyprof.analysis.time.cpu_idle import NO_CALLS, loading_ranges
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import union, union_of
@@ -33,7 +33,7 @@ from pyprof.parse.ranges.nesting import by_value
 from pyprof.parse.ranges.texts import where
 from pyprof.prof.calls.attributed_call import family
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.records.records import DictionaryColumn, combinations, encode
+from pyprof.records.records import DictionaryColumn, combinations, distinct, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -61,7 +61,6 @@ _SIZES_OF_ONE_GRID = 3
 (Two may be products that only differ in K, which needs no more blocks.)
 """
 _ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
-_EVIDENCE = ("op", "line", "kernel")
 
 
 class RuleContext:
@@ -131,6 +130,16 @@ class RuleContext:
         return max(spans) if spans else int(self.ns[self.chosen].sum())
 
     @cached_property
+    def op(self) -> DictionaryColumn:
+        """The op of each row, as the table shows it."""
+        return encode(self.table.numbered("op"))
+
+    @cached_property
+    def line(self) -> DictionaryColumn:
+        """The user's source line of each row."""
+        return encode(self.table.numbered("line"))
+
+    @cached_property
     def lane(self) -> Int64Array:
         """The number of each row's lane, which is a GPU as used by one process."""
         records = self.table.records
@@ -144,11 +153,6 @@ class RuleContext:
         records = self.table.records
         has_times = "start" in records.columns
         return records.numpy("start") if has_times else np.arange(records.rows)
-
-    @cached_property
-    def launch_start(self) -> Int64Array:
-        """Start of the launching call; -1 where not known."""
-        return host_api.launches(self.table.records)[0]
 
     # --- masks -----------------------------------------------------------------------------------
 
@@ -188,15 +192,11 @@ class RuleContext:
     @property
     def without_op(self) -> Mask:
         """Rows whose op is unknown."""
-        op_known = self.texts["op"].is_valid().to_numpy(zero_copy_only=False)
-        return np.asarray(self.chosen & ~op_known)
+        return np.asarray(self.chosen & (self.op.index < 0))
 
     def is_op(self, names: Collection[str]) -> Mask:
         """Find rows whose op, as the table shows it, has one of these names."""
-        op = self.texts["op"]
-        matches = np.array([*(name in names for name in op.dictionary.to_pylist()), False])
-        index = pc.fill_null(op.indices, len(matches) - 1).to_numpy()
-        return np.asarray(self.chosen & matches[index])
+        return self.chosen & self.op.matches(lambda op: op in names)
 
     def kind(self, kind: int) -> Mask:
         """Find rows of a kind of `schema.KINDS`."""
@@ -222,42 +222,40 @@ class RuleContext:
     @cached_property
     def replays(self) -> Mask:
         """Find work launched by replays of CUDA graphs: one call, often for many kernels."""
-        called = self.launch_start
-        many = (called >= 0) & _repeated(called)
-        replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0)
-        return np.asarray(replay | many | np.isin(called, self._graph_launches))
-
-    @cached_property
-    def _graph_launches(self) -> Int64Array:
-        """Return when graphs were launched; none without the capture."""
+        called, _ = host_api.launches(self.table.records)
+        number = distinct(called)[1]
+        many = (called >= 0) & (np.bincount(number)[number] > 1)
+        replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0) | many
         if self.capture is None:
-            return np.zeros(0, np.int64)
-        called = self.capture.calls
+            return np.asarray(replay)
+        calls = self.capture.calls
         is_graph = partial(pc.match_substring, pattern="GraphLaunch")
-        graph_launches = called.filter(where(called.column("name"), is_graph))
-        return ints(graph_launches.column("start"))
+        graph_launches = calls.filter(where(calls.column("name"), is_graph))
+        return np.asarray(replay | np.isin(called, ints(graph_launches.column("start"))))
 
     @cached_property
-    def loading(self) -> Mapping[str, Intervals]:
-        """When the program was in ranges of data loading, by their names."""
-        return {name: union_of(start, end) for name, (start, end) in self._loading.items()}
-
-    def data_loading_counts(self, name: str, waited: Intervals) -> int:
-        """Count the ranges of this name that overlap these waits."""
-        return int(np.count_nonzero(waited.length_within(*self._loading[name])))
-
-    def loading_line(self, name: str) -> str | None:
-        """Return the user's line that takes most of the ranges of this name; None if unknown."""
-        return longest_line(self.capture, *self._loading[name]) if self.capture else None
-
-    @cached_property
-    def _loading(self) -> dict[str, tuple[Int64Array, Int64Array]]:
+    def loading_ranges(self) -> Mapping[str, tuple[Int64Array, Int64Array]]:
+        """Starts and ends of the ranges of data loading, by their names."""
         return {} if self.capture is None else loading_ranges(self.capture)
+
+    @cached_property
+    def loading(self) -> Intervals:
+        """When the program was in any range of data loading."""
+        return union(union_of(start, end) for start, end in self.loading_ranges.values())
 
     @cached_property
     def persistent(self) -> Mask:
         """Kernels whose number of blocks does not follow the size of what they work on."""
-        return _persistent(self)
+        records = self.table.records
+        name, grid, sizes = (records.dictionary(each) for each in ("kLongName", "grid", "sizes"))
+        rows = np.flatnonzero((grid.index >= 0) & (name.index >= 0))
+        sized = rows[(sizes.index[rows] >= 0) & (self.elements[rows] > 0)]
+        count = len(name.values)
+        grids = _count_distinct(name.index[rows], grid.index[rows], count)
+        elements = _count_distinct(name.index[sized], self.elements[sized], count)
+        by_name = [bool(_PERSISTENT.search(split(text).path)) for text in name.values]
+        is_persistent = np.array(by_name, bool) | ((grids == 1) & (elements >= _SIZES_OF_ONE_GRID))
+        return np.asarray(np.append(is_persistent, np.False_)[name.index])
 
     @cached_property
     def calls(self) -> OpCalls:
@@ -276,7 +274,7 @@ class RuleContext:
         waited = self.inside(device.idle[cause])
         if device.on_cpu or cause not in (HOST, LAUNCH):
             return waited
-        return waited - union(self.loading.values()) if self.loading else waited
+        return waited - self.loading
 
     def device_has(self, dtype: str) -> Mask:
         """Find rows on a GPU that is known to have Tensor Cores for a type.
@@ -438,10 +436,6 @@ class RuleContext:
 
     # --- evidence --------------------------------------------------------------------------------
 
-    @cached_property
-    def texts(self) -> dict[str, pa.Array]:
-        """Op, line and kernel of each row, as the table shows them."""
-        return {name: self.table.numbered(name) for name in _EVIDENCE}
 
     def advice(
         self,
@@ -464,7 +458,8 @@ class RuleContext:
         if elsewhere is not None and not self.of_pytorch:
             action = elsewhere
         op, line, kernel = (
-            self.texts[each].take(pa.array(rows)).cast(pa.string()) for each in _EVIDENCE
+            self.table.numbered(column).take(pa.array(rows)).cast(pa.string())
+            for column in ("op", "line", "kernel")
         )
         weights = self.ns[rows] if weight is None else weight
         return Advice(
@@ -553,31 +548,7 @@ def many_tensors(context: RuleContext) -> Mask:
     return name.matches(lambda text: any(part in text.lower() for part in fused))
 
 
-def _persistent(context: RuleContext) -> Mask:
-    """Find kernels whose number of blocks does not follow the size of what they work on."""
-    records = context.table.records
-    name, grid, sizes = (records.dictionary(each) for each in ("kLongName", "grid", "sizes"))
-    rows = np.flatnonzero((grid.index >= 0) & (name.index >= 0))
-    sized = rows[(sizes.index[rows] >= 0) & (context.elements[rows] > 0)]
-    count = len(name.values)
-    grids = _distinct(name.index[rows], grid.index[rows], count)
-    elements = _distinct(name.index[sized], context.elements[sized], count)
-    by_name = np.array([bool(_PERSISTENT.search(split(text).path)) for text in name.values], bool)
-    is_persistent = by_name | ((grids == 1) & (elements >= _SIZES_OF_ONE_GRID))
-    return np.asarray(np.append(is_persistent, np.False_)[name.index])
-
-
-def _distinct(group: IntArray, value: IntArray, count: int) -> Int64Array:
+def _count_distinct(group: IntArray, value: IntArray, count: int) -> Int64Array:
     """Count the distinct values of each of `count` groups."""
     pairs = combinations(group, value)[0]
     return np.bincount(group[pairs], minlength=count)
-
-
-def _repeated(values: Int64Array) -> Mask:
-    """Mask of the values that occur more than once; nearly sorted input is sorted quickly."""
-    order = np.argsort(values, kind="stable")
-    same = values[order[1:]] == values[order[:-1]]
-    is_repeated = np.zeros(len(values), bool)
-    is_repeated[order[1:][same]] = True
-    is_repeated[order[:-1][same]] = True
-    return is_repeated
