@@ -57,7 +57,6 @@ def unused_gradients(context: RuleContext) -> Advice | None:
     if gain_ns is None or gain_ns < MIN_SHARE * _MAX_OF_FORWARD * context.span_ns:
         return None
     return context.advice(
-        "unused_gradients",
         "a forward pass keeps all that a backward pass needs, and none follows",
         "with torch.inference_mode(): out = model(x) (or torch.no_grad()): less time, and its"
         " memory is free again at once",
@@ -127,7 +126,6 @@ def indexing_backward(context: RuleContext) -> Advice | None:
         return None
     by_part = np.median(find_sites(context).repeats()[rows]) > 1
     return context.advice(
-        "indexing_backward",
         "the backward pass of indexing fills a tensor of the size of the whole for each part",
         "take all parts at once: rows = table[ids] (not [table[i] for i in ids]), x.unbind(),"
         " x.split(size) or x.view(..., parts, size) instead of slices in a loop"

@@ -39,7 +39,6 @@ def short_ops(context: RuleContext) -> Advice | None:
     return _around(
         context,
         DISPATCH,
-        "short_ops",
         "Python, PyTorch's dispatch and the profiler take the time around short ops",
         "replace loops by ops on whole tensors (batches, masks, torch.vmap), or use torch.compile",
     )
@@ -59,21 +58,20 @@ def python_work(context: RuleContext) -> Advice | None:
     return _around(
         context,
         HOST,
-        "python_work",
         "no op runs while Python does something else: data, files, other libraries",
         "do it once before the loop, or in workers: DataLoader(data, num_workers=4); py-spy or"
         " pyinstrument shows what Python does meanwhile; the work below came late",
     )
 
 
-def _around(context: RuleContext, cause: str, name: str, title: str, action: str) -> Advice | None:
+def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice | None:
     pauses = _of_process(context, cause)
     if not len(pauses) or pauses.total < _MIN_SHARE * context.span_ns:
         return None
     calls = context.calls
     if not calls.name:
         rows, idle_ns = idle_for(context, cause, context.cpus)
-        return context.advice(name, title, action, rows, pauses.total, weight=idle_ns)
+        return context.advice(title, action, rows, pauses.total, weight=idle_ns)
     order = np.argsort(calls.start, kind="stable")
     # a pause ends where a call begins or, inside a call, where its work does
     index = np.searchsorted(calls.start, pauses.end, side="right", sorter=order) - 1
@@ -93,7 +91,6 @@ def _around(context: RuleContext, cause: str, name: str, title: str, action: str
     if ns.sum() < _MIN_SHARE * context.span_ns:
         return None
     return Advice(
-        rule=name,
         title=title,
         action=action,
         gain_ns=int(ns.sum()),
@@ -171,7 +168,6 @@ def python_values(context: RuleContext) -> Advice | None:
     evidence = _of_calls(context, chosen, ns)
     made = evidence[0].what in _MAKES_TENSORS
     return Advice(
-        rule="python_values",
         title="tensors are made of Python lists, number by number"
         if made
         else "tensors are read number by number: .item(), .tolist()",

@@ -27,8 +27,8 @@ MAX_IDS = 10
 class Advice:
     """Something that the user could change."""
 
-    rule: str
-    """Name of the rule: its function."""
+    rule: str = ""
+    """Name of the rule, its function, by which it is registered."""
     title: str
     """What was found."""
     action: str

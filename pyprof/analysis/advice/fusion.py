@@ -29,7 +29,6 @@ def unfused_optimizer(context: RuleContext) -> Advice | None:
     """Find element-wise kernels of the optimizer that work on one parameter after the other."""
     rows, won = fusible(context, context.is_one("dir", "optim") & ~_clips(context))
     return context.advice(
-        "unfused_optimizer",
         "the optimizer launches several kernels per parameter",
         "fused=True (or foreach=True) in torch.optim's constructors",
         rows,
@@ -64,7 +63,6 @@ def unfused_pointwise(context: RuleContext) -> Advice | None:
     won = ns * (1 - fused / np.maximum(np.bincount(chain, ns), 1))[chain]
     gains = won > 0
     return context.advice(
-        "unfused_pointwise",
         "consecutive point-wise kernels, norms and copies each move their tensors",
         "let torch.compile have these ops, too (TORCH_LOGS=graph_breaks says why it left them), or"
         " use a fused op (bias + GELU, norm + residual)"
@@ -114,7 +112,6 @@ def eager_attention(context: RuleContext) -> Advice | None:
     else:
         action = f"call {code}"
     return context.advice(
-        "eager_attention",
         "attention runs as separate kernels: products, softmax and what is between them",
         action,
         rows,
@@ -156,7 +153,6 @@ def recomputation(context: RuleContext) -> Advice | None:
     """Find activation checkpointing: forward ops that the backward pass calls again."""
     rows = np.flatnonzero(context.chosen & (context.table.records.numpy("recomputed") == 1))
     return context.advice(
-        "recomputation",
         "the backward pass repeats forward work (activation checkpointing)",
         "if memory allows, checkpoint fewer layers, or only cheap ops (selective checkpointing)",
         rows,

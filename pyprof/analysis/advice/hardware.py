@@ -40,7 +40,6 @@ def tail(context: RuleContext) -> Advice | None:
     limited = context.table.roofline.limit == _MEMORY
     rows = np.flatnonzero(context.family(*FAMILIES) & few & ~limited & ~context.persistent)
     return context.advice(
-        "tail",
         "the last wave of thread blocks leaves most of the GPU idle",
         "choose sizes, or a tile, whose blocks fill whole waves; see the columns occ and waves",
         rows,
@@ -67,7 +66,6 @@ def excess_traffic(context: RuleContext) -> Advice | None:
         much = (ratio >= _EXCESS) & (context.table.roofline.limit == _MEMORY)
     rows = np.flatnonzero(context.chosen & much)
     return context.advice(
-        "excess_traffic",
         "kernels move more bytes than their ops need, by counters",
         "use contiguous inputs, tiles that reuse data in cache, or a fused implementation",
         rows,

@@ -71,7 +71,6 @@ def data_loading(context: RuleContext) -> Advice | None:
     if not evidence:
         return None
     return Advice(
-        rule="data_loading",
         title="the GPU waits for the next batch"
         if context.devices
         else "the loop waits for the next batch",
@@ -114,7 +113,6 @@ def host_work(context: RuleContext) -> Advice | None:
         ahead = "prepare ahead what is copied to the GPU, on another thread, or make it there; "
         first = ahead.replace("on another thread", "as DataLoader workers do")
     return context.advice(
-        "host_work",
         "the GPU waits while the host does something other than launching",
         f"{first}a CPU profiler (py-spy, pyinstrument) shows what Python does while the GPU waits;"
         " the work below came late",
@@ -157,7 +155,6 @@ def allocation(context: RuleContext) -> Advice | None:
     """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
     rows, idle_ns = idle_for(context, ALLOC)
     return context.advice(
-        "allocation",
         "the GPU waits for memory to be allocated or freed",
         "capture after warm-up; if it persists, keep shapes constant, avoid empty_cache(), and"
         " set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
@@ -181,7 +178,6 @@ def blocking_copies(context: RuleContext) -> Advice | None:
     """
     rows, idle_ns = idle_for(context, COPY)
     return context.advice(
-        "blocking_copies",
         "the GPU waits while a copy holds up the host",
         "copy rarely, in large pieces, and with non_blocking=True from pinned memory; keep on the"
         " GPU what is used again",
@@ -205,7 +201,6 @@ def launch_bound(context: RuleContext) -> Advice | None:
     eager = ~context.replays[rows]
     rows, idle_ns = rows[eager], idle_ns[eager]
     return context.advice(
-        "launch_bound",
         "the GPU waits for the host to launch short kernels",
         "use CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops",
         rows,
@@ -224,7 +219,6 @@ def synchronisation(context: RuleContext) -> Advice | None:
     """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
     rows, idle_ns = idle_for(context, SYNC, before=True)
     return context.advice(
-        "synchronisation",
         "the host waits for the GPU, which then runs out of work",
         "keep .item(), .cpu(), print and comparisons of tensors out of the step;"
         " below is the work that was waited for",
@@ -246,7 +240,6 @@ def kernel_loading(context: RuleContext) -> Advice | None:
     """Find gaps in which kernels were loaded; the evidence is what was launched first."""
     rows, idle_ns = idle_for(context, LOAD)
     return context.advice(
-        "kernel_loading",
         "single launches take over 1 ms: kernel loading, or the profiler writing",
         "capture after warm-up, or look at later --steps: loading happens once",
         rows,
@@ -271,7 +264,6 @@ def late_start(context: RuleContext) -> Advice | None:
     late = idle_ns >= _LATE_NS
     rows, idle_ns = rows[late], idle_ns[late]
     return context.advice(
-        "late_start",
         "work that was queued begins over 1 ms late, though the GPU runs nothing that was recorded",
         "begin the recording earlier, or look at later --steps: it may wait for work that was"
         " launched before the recording, another process's, or start-up",

@@ -38,7 +38,6 @@ def channels_last(context: RuleContext) -> Advice | None:
     of_convolution = context.family("conv") | (context.without_op & context.named(_CUDNN))
     rows = np.flatnonzero(of_convolution & context.named(_BETWEEN_LAYOUTS))
     return context.advice(
-        "channels_last",
         "tensors are rearranged around convolutions",
         "use model.to(memory_format=torch.channels_last), and the same for the input",
         rows,
@@ -65,7 +64,6 @@ def contiguous_copies(context: RuleContext) -> Advice | None:
     if gain_ns is None or gain_ns < _MUCH * context.span_ns:
         return None
     return context.advice(
-        "contiguous_copies",
         "tensors are copied only to become contiguous",
         "leave out .contiguous(): nearly all ops take strided tensors (.reshape() copies only if it"
         " must); or make the tensor in the layout that is needed: torch.randn(n, t, c) instead of"
@@ -97,7 +95,6 @@ def low_occupancy(context: RuleContext) -> Advice | None:
     by_design = communicates | context.persistent
     rows = np.flatnonzero(context.chosen & few & ~by_design)
     return context.advice(
-        "low_occupancy",
         "kernels have fewer thread blocks than the GPU has SMs",
         "use larger batches, batched or grouped ops instead of loops, or parallel streams",
         rows,
@@ -137,7 +134,6 @@ def under_roof(context: RuleContext) -> Advice | None:
         action = "use torch.compile, contiguous inputs, or a fused or vendor implementation"
         action += " of the op"
     return context.advice(
-        "under_roof",
         "kernels are far below the GPU's peaks",
         action,
         rows,

@@ -184,7 +184,6 @@ def python_loop(context: RuleContext) -> Advice | None:
         return None
     most = max(repeats[rows], default=0.0)
     return context.advice(
-        "python_loop",
         f"a Python loop calls small ops, up to {most:,.0f} times"
         f"{' a step' if sites.steps_known else ''} from one line",
         "call each op once on a whole tensor: out = op(torch.stack(parts)), a batch dimension,"
@@ -226,7 +225,6 @@ def growing_cat(context: RuleContext) -> Advice | None:
     if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
         return None
     return context.advice(
-        "growing_cat",
         "a tensor grows by cat, which copies all of it each time",
         "parts.append(new) in the loop and whole = torch.cat(parts) once behind it; or a buffer of"
         " the final size: whole = torch.empty(n, ...); whole[i : i + len(new)] = new",
@@ -296,7 +294,6 @@ def repeated_constant(context: RuleContext) -> Advice | None:
     if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
         return None
     return context.advice(
-        "repeated_constant",
         "the same constant is made again in each step",
         "make it once: self.register_buffer('mask', torch.ones(n, n).triu(1).bool(),"
         " persistent=False) in __init__ and self.mask[:k, :k] in forward; or before the loop;"
@@ -462,7 +459,6 @@ def tiny_batches(context: RuleContext) -> Advice | None:
     if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
         return None
     return context.advice(
-        "tiny_batches",
         f"each step works on a batch of {typical:.0f}: calls cost more than their work",
         f"larger batches, as DataLoader(data, batch_size={_TARGET}) or x = data[i : i + {_TARGET}];"
         " then fewer steps do the same work (scale the learning rate with the batch)",

@@ -53,7 +53,6 @@ def half_precision(context: RuleContext) -> Advice | None:
     keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
     rows = candidates[keep]
     return context.advice(
-        "half_precision",
         "half-precision products run without Tensor Cores",
         "pad their sizes to multiples of 8, or update cuBLAS and cuDNN; see the reason for each",
         rows,
@@ -79,7 +78,6 @@ def tf32(context: RuleContext) -> Advice | None:
         (context.reason_startswith("TF32: off") | named) & context.device_has("tf32")
     )
     return context.advice(
-        "tf32",
         "float32 matrix products and convolutions run without Tensor Cores",
         "torch.set_float32_matmul_precision('high') for products,"
         " torch.backends.cudnn.allow_tf32 = True for convolutions; or autocast to bfloat16",
@@ -113,7 +111,6 @@ def mixed_precision(context: RuleContext) -> Advice | None:
     gain_ns = context.faster(rows, "float16", narrower=_NARROWER)
     unknown = context.at_higher_peak(rows, "float16")
     return context.advice(
-        "mixed_precision",
         "float32 matrix products and convolutions run without Tensor Cores",
         "use float16: torch.autocast('cuda', torch.float16), in training with torch.amp.GradScaler",
         rows,
@@ -164,7 +161,6 @@ def double_precision(context: RuleContext) -> Advice | None:
     by_peak = context.at_higher_peak(rows, "float32", tensor_core=False)
     unknown = np.where(context.named(_BY_VECTOR)[rows], by_bytes, np.fmax(by_bytes, by_peak))
     return context.advice(
-        "double_precision",
         "computation is in float64",
         f"if float32 suffices: .float() where data come in{_sources(context, rows)}, for NumPy's"
         " arrays are float64 and torch.from_numpy keeps that; see also torch.set_default_dtype",

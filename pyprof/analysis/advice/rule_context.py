@@ -436,10 +436,8 @@ class RuleContext:
 
     # --- evidence --------------------------------------------------------------------------------
 
-
     def advice(
         self,
-        name: str,
         title: str,
         action: str,
         rows: Int64Array,
@@ -463,7 +461,6 @@ class RuleContext:
         )
         weights = self.ns[rows] if weight is None else weight
         return Advice(
-            rule=name,
             title=title,
             action=action,
             gain_ns=gain.high_ns if isinstance(gain, PredictedGain) else gain,

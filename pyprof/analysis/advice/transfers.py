@@ -42,7 +42,6 @@ def pageable_copies(context: RuleContext) -> Advice | None:
     records = context.table.records
     rows = np.flatnonzero(_large_host_copies(context) & (_blocked_share(records) > _MAX_BLOCKED))
     return context.advice(
-        "pageable_copies",
         "copies between host and GPU block the host: pageable memory, or blocking calls",
         "create or load the weights on the GPU itself: with torch.device('cuda'):"
         if context.once
@@ -73,7 +72,6 @@ def exposed_copies(context: RuleContext) -> Advice | None:
     alone_ns, most = _alone(context, rows)
     rows, alone_ns = rows[alone_ns > 0], alone_ns[alone_ns > 0]
     return context.advice(
-        "exposed_copies",
         "asynchronous copies between host and GPU run while nothing is computed",
         "copy the next batch on a stream of its own while this one is computed (prefetch), and keep"
         " on the GPU what is used again; copy smaller types (uint8, float16)",
@@ -97,7 +95,6 @@ def unified_memory(context: RuleContext) -> Advice | None:
     waited_ns = context.ns[rows] - _alone(context, rows)[0]
     rows, waited_ns = rows[waited_ns > 0], waited_ns[waited_ns > 0]
     return context.advice(
-        "unified_memory",
         "pages of unified memory move while kernels run and wait for them",
         "allocate on the GPU what it uses repeatedly, or fetch it ahead (cudaMemPrefetchAsync)",
         rows,
@@ -142,7 +139,6 @@ def communication(context: RuleContext) -> Advice | None:
     exposed, most = time_within(context, rows, lambda device: device.communication - device.compute)
     some = exposed > 0
     return context.advice(
-        "communication",
         "communication is not overlapped with computation",
         "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch), on a stream of their own;"
         " if ranks differ, this time is spent waiting for the slowest",
