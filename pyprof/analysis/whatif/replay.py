@@ -8,7 +8,7 @@ has ended; what the host does between its calls takes as long as recorded.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,17 @@ _LATE_NS = 20_000
 """A kernel that begins so long after launch and stream allow has waited for another stream."""
 
 
+class Waits(NamedTuple):
+    """The calls that waited for the GPU."""
+
+    at: Int64Array
+    """For each, the index of the first kernel launched after it."""
+    kernel: Int64Array
+    """The index of the kernel whose end it waited for."""
+    start_ns: Int64Array
+    end_ns: Int64Array
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """What one process launched on the GPUs, in order, and when it waited for them."""
@@ -43,12 +54,7 @@ class Recording:
     end_ns: Int64Array
     awaits: Int64Array
     """Index of the kernel of another stream that each waited for; MISSING for none."""
-    wait_at: Int64Array
-    """For each call that waited, the index of the first kernel launched after it."""
-    wait_for: Int64Array
-    """The index of the kernel whose end it waited for."""
-    wait_start_ns: Int64Array
-    wait_end_ns: Int64Array
+    waits: Waits
     queued_ns: float
     """Usual time from a launch to its kernel's start on an idle stream."""
     gap_ns: float
@@ -75,7 +81,6 @@ def recording(
     after = (start - free)[(free > launched + queued) & (start >= free)]
     gap = float(np.median(after)) if len(after) else 0.0
     late = start - np.maximum(launched + queued, free + gap) > _LATE_NS
-    waits = _waits(calls, pid, launched, end)
     return Recording(
         row=ours,
         stream=stream,
@@ -83,10 +88,7 @@ def recording(
         start_ns=start,
         end_ns=end,
         awaits=_awaited(start, end, stream, late),
-        wait_at=waits[0],
-        wait_for=waits[1],
-        wait_start_ns=waits[2],
-        wait_end_ns=waits[3],
+        waits=_waits(calls, pid, launched, end),
         queued_ns=queued,
         gap_ns=gap,
     )
@@ -116,9 +118,7 @@ def _awaited(
     return last_ended
 
 
-def _waits(
-    calls: Calls, pid: int, launched: Int64Array, end: Int64Array
-) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+def _waits(calls: Calls, pid: int, launched: Int64Array, end: Int64Array) -> Waits:
     """Find the calls that returned only once a kernel, or their own copy, had ended."""
     sync = np.isin(calls.kind_of_call, [CALL_KINDS.index(SYNC), CALL_KINDS.index(COPY)]) & (
         calls.pid == pid
@@ -130,7 +130,7 @@ def _waits(
     waited = (index >= 0) & (end[index] > begin) & (launched[index] <= until)
     begin, until, index = begin[waited], until[waited], index[waited]
     at = np.maximum(np.searchsorted(launched, begin, side="right"), index + 1)
-    return at, index, begin, until
+    return Waits(at, index, begin, until)
 
 
 def replayed(
@@ -139,13 +139,7 @@ def replayed(
     """Return when each kernel starts and ends with these durations, by launch, in ns."""
     start, end = np.zeros(len(recorded.row)), np.zeros(len(recorded.row))
     free = [0.0] * (int(recorded.stream.max()) + 1)
-    waits = _rows(
-        recorded.wait_at,
-        recorded.wait_for,
-        recorded.wait_start_ns,
-        recorded.wait_end_ns,
-        recorded.end_ns[recorded.wait_for],
-    )
+    waits = _rows(*recorded.waits, recorded.end_ns[recorded.waits.kernel])
     kernels = _rows(recorded.stream, recorded.awaits, recorded.launch_ns, duration_ns)
     wait = next(waits, None)
     shift = 0.0
