@@ -47,13 +47,6 @@ def pointwise_chains(
     return order[member], chain
 
 
-def bandwidths(context: RuleContext) -> NDArray[np.float64]:
-    """Return the peak of each row's device, bytes/s; NaN if unknown."""
-    peaks = context.table.devices
-    rates = [p.bandwidth.value if p and p.bandwidth else np.nan for p in peaks.values]
-    return np.asarray(np.array(rates)[peaks.index])
-
-
 def chain_ns(
     ns: NDArray[np.float64],
     moved: NDArray[np.float64],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyprof.analysis.advice.rule_context import RuleContext
-from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
+from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
 from tests.analysis.captures import ADD, GEMM, US, Work, capture, table
 
 _SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>"
@@ -53,4 +53,4 @@ def test_no_kernel_takes_less_than_its_overhead() -> None:
 
 def test_the_bandwidth_of_a_row_is_its_device_s() -> None:
     """As reported by the driver."""
-    assert bandwidths(_case(ADD)).tolist() == [1_555_200_000_000]
+    assert _case(ADD).bandwidth.tolist() == [1_555_200_000_000]

@@ -10,7 +10,7 @@ from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.rule_context import fusible, many_tensors
 from pyprof.analysis.advice.scope import KERNELS, OPS, PEAKS
 from pyprof.analysis.attention_calls import attention_calls, dtype_of, fused_ns, suits
-from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
+from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
 from pyprof.gpu.kernel_dtypes import HALF
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def unfused_pointwise(context: RuleContext) -> Advice | None:
     wanted = context.chosen & ~of_many & ~many_tensors(context)
     rows, chain = pointwise_chains(context, wanted, _again(context))
     ns, moved = context.ns[rows], context.table.costs.bytes[rows].astype(float)
-    fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, bandwidths(context)[rows])
+    fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, context.bandwidth[rows])
     won = ns * (1 - fused / np.maximum(np.bincount(chain, ns), 1))[chain]
     gains = won > 0
     return context.advice(

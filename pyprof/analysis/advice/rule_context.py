@@ -397,6 +397,19 @@ class RuleContext:
             code=code,
         )
 
+    def peak_flops(self, dtype: str, *, tensor_core: bool = True) -> NDArray[np.float64]:
+        """Return the peak of each row's device in a type, FLOP/s; NaN if unknown."""
+        peaks = self.table.devices
+        rates = [peak.flops(dtype, tensor_core) if peak else None for peak in peaks.values]
+        return np.array([rate.value if rate else np.nan for rate in rates])[peaks.index]
+
+    @property
+    def bandwidth(self) -> NDArray[np.float64]:
+        """The peak of each row's device, bytes/s; NaN if unknown."""
+        peaks = self.table.devices
+        rates = [p.bandwidth.value if p and p.bandwidth else np.nan for p in peaks.values]
+        return np.array(rates)[peaks.index]
+
     def faster(
         self, rows: Int64Array, dtype: str, *, tensor_core: bool = True, narrower: int = 1
     ) -> NDArray[np.float64]:
@@ -405,19 +418,13 @@ class RuleContext:
         They are assumed to reach the same share of the roofline as now; NaN if unknown. `narrower`:
         the factor by which bytes shrink.
         """
-        table, costs = self.table, self.table.costs
-        peaks = table.devices
-        rates = [
-            (peak.flops(dtype, tensor_core), peak.bandwidth) if peak else (None, None)
-            for peak in peaks.values
-        ]
-        tops = np.array([[rate.value if rate else np.nan for rate in pair] for pair in rates])
-        top = tops[peaks.index[rows]]
+        costs = self.table.costs
         flops, moved = (
             np.where(cost[rows] >= 0, cost[rows], np.nan) for cost in (costs.flops, costs.bytes)
         )
-        least = np.maximum(flops / top[:, 0], moved / narrower / top[:, 1]) * NS_PER_S
-        share = np.minimum(table.roofline.share[rows], 1)
+        computing = flops / self.peak_flops(dtype, tensor_core=tensor_core)[rows]
+        least = np.maximum(computing, moved / narrower / self.bandwidth[rows]) * NS_PER_S
+        share = np.minimum(self.table.roofline.share[rows], 1)
         return np.asarray(self.ns[rows] - least / share)
 
     def at_higher_peak(
@@ -429,9 +436,7 @@ class RuleContext:
         """
         number, classified = self.table.classified
         now = [each.flops_peak.value if each.flops_peak else np.nan for each in classified]
-        peaks = self.table.devices
-        rates = [peak.flops(dtype, tensor_core) if peak else None for peak in peaks.values]
-        top = np.array([rate.value if rate else np.nan for rate in rates])[peaks.index[rows]]
+        top = self.peak_flops(dtype, tensor_core=tensor_core)[rows]
         return np.asarray(self.ns[rows] * (1 - np.array(now)[number[rows]] / top))
 
     # --- evidence --------------------------------------------------------------------------------

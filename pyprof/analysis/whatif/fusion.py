@@ -17,7 +17,7 @@ from pyprof.analysis.attention_calls import (
     suits,
 )
 from pyprof.analysis.back_test import tried
-from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
+from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
 from pyprof.analysis.whatif.kernels import Prediction
 from pyprof.gpu.kernel_dtypes import HALF
 
@@ -79,7 +79,7 @@ def predict_pointwise(kernels: Kernels) -> Prediction | str:
     known = np.isfinite(moved)
     if ns[known].sum() < _MIN_KNOWN * ns.sum():
         return "the bytes of too many point-wise kernels are unknown"
-    bandwidth = bandwidths(context)[rows]
+    bandwidth = context.bandwidth[rows]
     if np.isnan(bandwidth).any():
         return "the GPU's bandwidth is unknown"
     fused = chain_ns(ns, moved, chain, bandwidth)

@@ -100,11 +100,8 @@ def predict_half(kernels: Kernels, short: str) -> Prediction | str:
 
 def _attention_ns(kernels: Kernels, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
     """Return the time of fused attention at the share of the roof it reaches; NaN if unknown."""
-    table = kernels.context.table
-    peaks = [table.devices.at(row) for row in rows.tolist()]
-    flops = [rate.value if p and (rate := p.flops(dtype, True)) else np.nan for p in peaks]  # noqa: FBT003 - of Tensor Cores
-    bandwidth = [p.bandwidth.value if p and p.bandwidth else np.nan for p in peaks]
-    work = np.where(table.costs.flops[rows] >= 0, table.costs.flops[rows], np.nan)
-    moved = kernels.bytes[rows] / _NARROWER
-    seconds = np.maximum(work / np.array(flops), moved / np.array(bandwidth))
-    return np.asarray(seconds / ROOF_SHARE * NS_PER_S)
+    context = kernels.context
+    flops = context.table.costs.flops[rows]
+    computing = np.where(flops >= 0, flops, np.nan) / context.peak_flops(dtype)[rows]
+    moving = kernels.bytes[rows] / _NARROWER / context.bandwidth[rows]
+    return np.asarray(np.maximum(computing, moving) / ROOF_SHARE * NS_PER_S)
