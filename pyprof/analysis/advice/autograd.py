@@ -53,16 +53,14 @@ def unused_gradients(context: RuleContext) -> Advice | None:
         return None
     evidence = _passes(recorded, unused)
     ns = taken_ns(context)[evidence]
-    gain_ns = context.most(evidence, ns * _MAX_OF_FORWARD)
-    if gain_ns is None or gain_ns < MIN_SHARE * _MAX_OF_FORWARD * context.span_ns:
-        return None
     return context.advice(
         "a forward pass keeps all that a backward pass needs, and none follows",
         "with torch.inference_mode(): out = model(x) (or torch.no_grad()): less time, and its"
         " memory is free again at once",
         evidence,
-        gain_ns,
+        context.most(evidence, ns * _MAX_OF_FORWARD),
         weight=ns,
+        min_share=MIN_SHARE * _MAX_OF_FORWARD,
     )
 
 

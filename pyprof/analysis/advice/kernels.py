@@ -60,16 +60,14 @@ _MUCH = 0.05
 def contiguous_copies(context: RuleContext) -> Advice | None:
     """Find copies that only change a tensor's layout in memory: all their time could go."""
     rows = np.flatnonzero(context.is_op(_TO_CONTIGUOUS))
-    gain_ns = context.most(rows, context.ns[rows])
-    if gain_ns is None or gain_ns < _MUCH * context.span_ns:
-        return None
     return context.advice(
         "tensors are copied only to become contiguous",
         "leave out .contiguous(): nearly all ops take strided tensors (.reshape() copies only if it"
         " must); or make the tensor in the layout that is needed: torch.randn(n, t, c) instead of"
         " torch.randn(n, c, t).permute(0, 2, 1).contiguous(), torch.einsum",
         rows,
-        gain_ns,
+        context.most(rows, context.ns[rows]),
+        min_share=_MUCH,
     )
 
 

@@ -179,9 +179,6 @@ def python_loop(context: RuleContext) -> Advice | None:
     pause_ns = taken_ns(context)[rows] - own_ns
     ns = (pause_ns + own_ns * overhead(context)[rows]) * (1 - 1 / repeats[rows])
     rows, ns = rows[ns > 0], ns[ns > 0]
-    gain_ns = context.most(rows, ns)
-    if gain_ns is None or gain_ns < _MIN_LOOP * context.span_ns:
-        return None
     most = max(repeats[rows], default=0.0)
     return context.advice(
         f"a Python loop calls small ops, up to {most:,.0f} times"
@@ -190,8 +187,9 @@ def python_loop(context: RuleContext) -> Advice | None:
         " torch.vmap, nn.RNN/GRU/LSTM; move out of the loop what does not depend on its last turn,"
         " or use torch.compile",
         rows,
-        gain_ns,
+        context.most(rows, ns),
         weight=ns,
+        min_share=_MIN_LOOP,
     )
 
 
@@ -221,16 +219,14 @@ _MIN_GROWTH = 8
 def growing_cat(context: RuleContext) -> Advice | None:
     """Find ops that join ever larger tensors: each call copies all earlier parts again."""
     rows, ns = _growing(context)
-    gain_ns = context.most(rows, ns)
-    if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
-        return None
     return context.advice(
         "a tensor grows by cat, which copies all of it each time",
         "parts.append(new) in the loop and whole = torch.cat(parts) once behind it; or a buffer of"
         " the final size: whole = torch.empty(n, ...); whole[i : i + len(new)] = new",
         rows,
-        gain_ns,
+        context.most(rows, ns),
         weight=ns,
+        min_share=MIN_SHARE,
     )
 
 
@@ -290,17 +286,15 @@ def repeated_constant(context: RuleContext) -> Advice | None:
     members = [index for chains in repeated for chain in chains[1:] for index in chain]
     rows = np.flatnonzero(np.isin(calls.of_row, members))
     ns = taken_ns(context)[rows]
-    gain_ns = context.most(rows, ns)
-    if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
-        return None
     return context.advice(
         "the same constant is made again in each step",
         "make it once: self.register_buffer('mask', torch.ones(n, n).triu(1).bool(),"
         " persistent=False) in __init__ and self.mask[:k, :k] in forward; or before the loop;"
         " functools.lru_cache for a function of sizes",
         rows,
-        gain_ns,
+        context.most(rows, ns),
         weight=ns,
+        min_share=MIN_SHARE,
     )
 
 
@@ -455,14 +449,12 @@ def tiny_batches(context: RuleContext) -> Advice | None:
     typical = float(np.median(batch[few]))
     all_rows = np.flatnonzero(context.chosen & ~_loading(context))
     ns = busy[all_rows] * (1 - typical / _TARGET)
-    gain_ns = context.most(all_rows, ns)
-    if gain_ns is None or gain_ns < MIN_SHARE * context.span_ns:
-        return None
     return context.advice(
         f"each step works on a batch of {typical:.0f}: calls cost more than their work",
         f"larger batches, as DataLoader(data, batch_size={_TARGET}) or x = data[i : i + {_TARGET}];"
         " then fewer steps do the same work (scale the learning rate with the batch)",
         rows,
-        gain_ns,
+        context.most(all_rows, ns),
         weight=busy[rows],
+        min_share=MIN_SHARE,
     )

@@ -450,13 +450,19 @@ class RuleContext:
         weight: NDArray[np.float64] | None = None,
         detail: Sequence[str] | None = None,
         elsewhere: str | None = None,
+        *,
+        min_share: float = 0.0,
     ) -> Advice | None:
         """Build advice from rows as its evidence; None if there are no rows.
 
         `weight` is the time that each row stands for, if not its own; `elsewhere` what to do
-        instead in a program that is not known as PyTorch's.
+        instead in a program that is not known as PyTorch's. None also if the gain is unknown, or
+        below `min_share` of the time, if that is given.
         """
+        gain_ns = gain.high_ns if isinstance(gain, PredictedGain) else gain
         if not len(rows):
+            return None
+        if min_share and (gain_ns is None or gain_ns < min_share * self.span_ns):
             return None
         if elsewhere is not None and not self.of_pytorch:
             action = elsewhere
@@ -468,7 +474,7 @@ class RuleContext:
         return Advice(
             title=title,
             action=action,
-            gain_ns=gain.high_ns if isinstance(gain, PredictedGain) else gain,
+            gain_ns=gain_ns,
             predicted=gain if isinstance(gain, PredictedGain) else None,
             evidence=group_findings(pc.coalesce(op, kernel), line, detail, weights, rows),
             rows=rows,
