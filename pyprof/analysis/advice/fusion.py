@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.advice.registry import rule
-from pyprof.analysis.advice.rule_context import fusible, many_tensors
 from pyprof.analysis.advice.scope import KERNELS, OPS, PEAKS
 from pyprof.analysis.attention_calls import attention_calls, dtype_of, fused_ns, suits
 from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
 from pyprof.gpu.kernel_dtypes import HALF
+from pyprof.gpu.role_rules import Role
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
-    from pyprof.arrays import Mask
+    from pyprof.arrays import Int64Array, Mask
 
 
 @rule(
@@ -27,13 +29,40 @@ if TYPE_CHECKING:
 )
 def unfused_optimizer(context: RuleContext) -> Advice | None:
     """Find element-wise kernels of the optimizer that work on one parameter after the other."""
-    rows, won = fusible(context, context.is_one("dir", "optim") & ~_clips(context))
+    rows, won = _fusible(context, context.is_one("dir", "optim") & ~_clips(context))
     return context.advice(
         "the optimizer launches several kernels per parameter",
         "fused=True (or foreach=True) in torch.optim's constructors",
         rows,
         context.most(rows, won),
     )
+
+
+def _fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
+    """Find rows in runs of at least two, and what fusing each could save.
+
+    A run is consecutive element-wise work of one size on one stream. One kernel that reads and
+    writes once takes about as long as the longest of them: the time of the others is saved.
+    """
+    single = wanted & context.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~_many_tensors(context)
+    order, one_stream = context.by_stream
+    size, single = context.elements[order], single[order]
+    same = one_stream & (size[1:] == size[:-1]) & (size[1:] > 0) & single[1:] & single[:-1]
+    run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
+    inside = (np.bincount(run) > 1)[run]
+    rows, run = order[inside], run[inside]
+    ns = context.ns[rows]
+    longest = np.zeros(int(run.max(initial=-1)) + 1)
+    np.maximum.at(longest, run, ns)
+    total = np.bincount(run, weights=ns)
+    return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
+
+
+def _many_tensors(context: RuleContext) -> Mask:
+    """Find kernels that work on many tensors at once, or are fused already."""
+    fused = ("multi_tensor", "fused", "foreach", "triton_")
+    name = context.table.records.dictionary("kLongName")
+    return name.matches(lambda text: any(part in text.lower() for part in fused))
 
 
 def _clips(context: RuleContext) -> Mask:
@@ -56,7 +85,7 @@ _OF_MANY = ("AccumulateGrad", "_foreach_")
 def unfused_pointwise(context: RuleContext) -> Advice | None:
     """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
     of_many = context.op.matches(lambda op: any(part in op for part in _OF_MANY))
-    wanted = context.chosen & ~of_many & ~many_tensors(context)
+    wanted = context.chosen & ~of_many & ~_many_tensors(context)
     rows, chain = pointwise_chains(context, wanted, _again(context))
     ns, moved = context.ns[rows], context.table.costs.bytes[rows].astype(float)
     fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, context.bandwidth[rows])

@@ -27,7 +27,6 @@ from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.peaks.formula import is_cuda
-from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.parse.ranges.texts import where
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime, Timeline
     from pyprof.arrays import Int64Array, IntArray, Mask
+    from pyprof.gpu.role_rules import Role
     from pyprof.marker import Call
     from pyprof.prof.table import KernelClass, Table
     from pyprof.schema import Capture
@@ -527,33 +527,6 @@ def time_within(
         ns[here] = part.length_within(start[here], end[here])
         most = max(most, (part & union_of(start[here], end[here])).total)
     return ns, most
-
-
-def fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
-    """Find rows in runs of at least two, and what fusing each could save.
-
-    A run is consecutive element-wise work of one size on one stream. One kernel that reads and
-    writes once takes about as long as the longest of them: the time of the others is saved.
-    """
-    single = wanted & context.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~many_tensors(context)
-    order, one_stream = context.by_stream
-    size, single = context.elements[order], single[order]
-    same = one_stream & (size[1:] == size[:-1]) & (size[1:] > 0) & single[1:] & single[:-1]
-    run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
-    inside = (np.bincount(run) > 1)[run]
-    rows, run = order[inside], run[inside]
-    ns = context.ns[rows]
-    longest = np.zeros(int(run.max(initial=-1)) + 1)
-    np.maximum.at(longest, run, ns)
-    total = np.bincount(run, weights=ns)
-    return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
-
-
-def many_tensors(context: RuleContext) -> Mask:
-    """Find kernels that work on many tensors at once, or are fused already."""
-    fused = ("multi_tensor", "fused", "foreach", "triton_")
-    name = context.table.records.dictionary("kLongName")
-    return name.matches(lambda text: any(part in text.lower() for part in fused))
 
 
 def _count_distinct(group: IntArray, value: IntArray, count: int) -> Int64Array:
