@@ -72,10 +72,13 @@ def predict(kernels: Kernels, name: str) -> Prediction | str:
     Kernels of unknown cost change as the others do together; copies from and to the host and
     communication stay.
     """
-    target, computed = board(name), _computed(kernels.context)
+    target, context = board(name), kernels.context
     if isinstance(target, str):
         return target
-    boards = _boards(kernels.context, computed)
+    # neither communication nor copies between the GPU and the host
+    computes = activity_classes(context.table.records) == COMPUTE
+    computed = context.chosen & (computes | context.named(_ON_DEVICE))
+    boards = _boards(context, computed)
     if isinstance(boards, str):
         return boards
     if kernels.dtype is not None:
@@ -109,23 +112,20 @@ def board(name: str) -> Board | str:
     """Return a GPU by its name, or why nothing can be predicted for it."""
     peaks_known, measured = peaks(Device(name)), measured_as(name)
     if peaks_known is None or not peaks_known.rates:
-        return _unknown(name)
+        cards = [card.name for card in cards_like(name)]
+        if find_card(name) is not None:
+            return f"{name} is a part of {cards[0]}"
+        return (
+            f"{name} may be {' or '.join(cards)}" if cards else f"no GPU {name}: see pyprof peaks"
+        )
     if not is_cuda(peaks_known.name):
         return f"{name} is of another vendor, for which no rule has held (errors of 23 to 38 %)"
     if measured is None:
-        cards = measured_cards()
         return (
-            f"efficiencies of {peaks_known.name} were not measured, only of {', '.join(cards)};"
-            " pyprof peaks --measure on it does"
+            f"efficiencies of {peaks_known.name} were not measured, only of"
+            f" {', '.join(measured_cards())}; pyprof peaks --measure on it does"
         )
     return Board(name, peaks_known, measured)
-
-
-def _unknown(name: str) -> str:
-    cards = [card.name for card in cards_like(name)]
-    if find_card(name) is not None:
-        return f"{name} is a part of {cards[0]}"
-    return f"{name} may be {' or '.join(cards)}" if cards else f"no GPU {name}: see pyprof peaks"
 
 
 def outcomes_of(*boards: Board) -> str:
@@ -160,14 +160,6 @@ def _assumption(*boards: Board) -> str:
     return "; ".join([text, *dict.fromkeys(stand_ins)])
 
 
-def _computed(context: RuleContext) -> Mask:
-    """Find what a GPU computes: neither communication nor copies between it and the host."""
-    on_device = context.named(_ON_DEVICE)
-    return np.asarray(
-        context.chosen & ((activity_classes(context.table.records) == COMPUTE) | on_device)
-    )
-
-
 def _ratios(kernels: Kernels, boards: Mapping[int, Board], target: Board) -> NDArray[np.float64]:
     """Return each row's time there over its time here; NaN without a measured family or a cost."""
     costs, gpu = kernels.context.table.costs, kernels.context.table.records.dictionary("gpu").index
@@ -186,16 +178,9 @@ def _families(context: RuleContext) -> dict[str, Mask]:
     number, classified = context.table.classified
     dtype = np.array([entry.dtype or "" for entry in classified])[number]
     wide = ~np.isin(dtype, [*HALF])
-    params = context.table.costs.params
-    batched = np.array([*(_batch(each) > 1 for each in params), False])[
-        context.table.costs.params_of
-    ]
-    products = (
-        context.role(Role.GEMM)
-        & context.family("gemm")
-        & (dtype == DTYPE)
-        & ~context.table.costs.helper
-    )
+    costs = context.table.costs
+    batched = np.array([*(_batch(each) > 1 for each in costs.params), False])[costs.params_of]
+    products = context.role(Role.GEMM) & context.family("gemm") & (dtype == DTYPE) & ~costs.helper
     fused = context.role(Role.TRITON) & ~context.family("gemm", "conv", "attention")
     return {
         "gemm": products & ~batched,
