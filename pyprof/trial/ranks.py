@@ -61,8 +61,11 @@ class Ranks:
             return {}
         file = folder / f"run-{number:03}.{self.job}.port"
         if self.first:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                free_port = probe.getsockname()[1]
             draft = file.with_suffix(".draft")
-            draft.write_text(str(_free_port()))
+            draft.write_text(str(free_port))
             draft.replace(file)
         _wait_for(file)
         return {"MASTER_PORT": file.read_text(), "TORCHELASTIC_USE_AGENT_STORE": "False"}
@@ -98,12 +101,6 @@ def merge_results(results: Sequence[RunResult]) -> RunResult:
         wall_ns=max(result.wall_ns for result in results),
         peak_memory_bytes=max(peaks, default=None),
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_for(path: Path) -> None:

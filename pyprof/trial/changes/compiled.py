@@ -99,22 +99,18 @@ def _notes() -> list[str]:
     utils: Any = sys.modules.get("torch._dynamo.utils")
     if utils is None:
         return []
-    notes = []
-    breaks = list(getattr(utils, "graph_break_reasons", ()))
-    if breaks:
-        places = dict.fromkeys(_place(each) for each in breaks)
-        shown = "; ".join(list(places)[:_MAX_TOLD])
-        notes.append(f"{_counted(len(breaks), 'graph break')}: {shown}")
-    again = [each for each in utils.get_compilation_metrics() if _is_again(each)]
-    if again:
-        places = dict.fromkeys(f"{m.co_filename}:{m.co_firstlineno} ({m.co_name})" for m in again)
-        shown = "; ".join(list(places)[:_MAX_TOLD])
-        notes.append(f"{_counted(len(again), 'recompilation')}: {shown}")
-    return notes
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number > 1 else ''}"
+    breaks = [_place(each) for each in getattr(utils, "graph_break_reasons", ())]
+    again = [
+        f"{each.co_filename}:{each.co_firstlineno} ({each.co_name})"
+        for each in utils.get_compilation_metrics()
+        if _is_again(each)
+    ]
+    return [
+        f"{len(places)} {noun}{'s' if len(places) > 1 else ''}: "
+        + "; ".join(list(dict.fromkeys(places))[:_MAX_TOLD])
+        for noun, places in (("graph break", breaks), ("recompilation", again))
+        if places
+    ]
 
 
 def _is_again(metrics: Any) -> bool:  # noqa: ANN401 - dynamo's

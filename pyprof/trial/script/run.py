@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from torch.nn import Module
 
-    from pyprof.trial.change import Change, Chosen, WhyNoEffect
+    from pyprof.trial.change import Chosen, Stage, WhyNoEffect
     from pyprof.trial.script.outermost import Call
 
 _KIB = 1024
@@ -51,8 +51,7 @@ class Observation:
         self.imports.call("torch", self._torch_imported)
         name = "pyprof.instrument.ranges.capture_range"
         self.imports.call(name, self._count_marked_steps)
-        for chosen, entry in self._changes("start"):
-            self._apply(chosen, entry)
+        self._apply_changes("start")
         self._start_ns = time.perf_counter_ns()
 
     def _torch_imported(self) -> None:
@@ -63,8 +62,7 @@ class Observation:
         self.calls.install()
         self.losses.install()
         self.steps.install()
-        for chosen, entry in self._changes("torch"):
-            self._apply(chosen, entry)
+        self._apply_changes("torch")
         self.calls.after.append(self.steps.module_called)
 
     def _count_marked_steps(self) -> None:
@@ -75,16 +73,15 @@ class Observation:
     def _backward_started(self) -> None:
         self.steps.backward_called = True
 
-    def _changes(self, stage: str) -> list[tuple[Chosen, Change]]:
-        chosen = ((each, changes()[each.name]) for each in self.request.changes)
-        return [(each, entry) for each, entry in chosen if entry.stage == stage]
-
-    def _apply(self, chosen: Chosen, entry: Change) -> None:
-        try:
-            no_effect = entry.apply(Run(self, chosen))
-        except RefusedError as refused:
-            self.refuse(chosen, str(refused))
-        else:
+    def _apply_changes(self, stage: Stage) -> None:
+        for chosen in self.request.changes:
+            entry = changes()[chosen.name]
+            if entry.stage != stage:
+                continue
+            try:
+                no_effect = entry.apply(Run(self, chosen))
+            except RefusedError as refused:
+                self.refuse(chosen, str(refused))
             if no_effect is not None:
                 self._no_effect[str(chosen)] = no_effect
 
