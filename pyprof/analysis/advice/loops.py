@@ -121,19 +121,16 @@ def _loading(context: RuleContext) -> Mask:
 
 def overhead(context: RuleContext) -> Floats:
     """Return the share of each row's time that its call would cost even with tiny tensors."""
-    costs = context.table.costs
-    sizes = np.array([_size(work.call) for work in costs.work])[costs.work_of]
+    sizes = context.measure_calls(_size)
     of_size = np.where(sizes > 0, np.minimum(1, _FEW_ELEMENTS / np.maximum(sizes, 1)), 0.0)
     on_gpu = np.minimum(1, LAUNCH_NS / np.maximum(context.ns, 1))
     return np.where(context.kind(schema.CPU), of_size, on_gpu)
 
 
-def _size(call: Call | None) -> int:
+def _size(call: Call) -> int:
     """Return the size of an op's largest input, or of a product's first operand; 0 if unknown."""
-    inputs = [each.numel for each in tensors(call)] if call is not None else []
-    if not inputs:
-        return 0
-    return inputs[0] if call is not None and call.op in _PRODUCTS else max(inputs)
+    inputs = [each.numel for each in tensors(call)]
+    return max(inputs[:1] if call.op in _PRODUCTS else inputs, default=0)
 
 
 _PRODUCTS = frozenset(
@@ -279,8 +276,9 @@ def repeated_constant(context: RuleContext) -> Advice | None:
     by_key: dict[tuple[Call | None, int], list[list[int]]] = {}
     for index in np.flatnonzero(calls.is_maker).tolist():
         chain = _made_of(calls, index)
-        if len(chain) > 1 or calls.op(index) not in _PLAIN:
-            key = calls.call(index), int(calls.line[index])
+        call = calls.call(index)
+        if call is not None and (len(chain) > 1 or call.op not in _PLAIN):
+            key = call, int(calls.line[index])
             by_key.setdefault(key, []).append(chain)
     repeated = [chains for chains in by_key.values() if len(chains) >= _REPEATED]
     members = [index for chains in repeated for chain in chains[1:] for index in chain]
@@ -315,14 +313,6 @@ class _Calls(NamedTuple):
         costs = self.context.table.costs
         work: AttributedCall = costs.work[costs.work_of[self.rows[place]]]
         return work.call
-
-    def op(self, place: int) -> str:
-        call = self.call(place)
-        return call.op if call is not None else ""
-
-    def inputs(self, place: int) -> list[Tensor]:
-        call = self.call(place)
-        return [*tensors(call)] if call is not None else []
 
 
 def _calls(context: RuleContext) -> _Calls:
@@ -360,27 +350,29 @@ def _made_of(calls: _Calls, place: int) -> list[int]:
     Tensors have no names in a capture: they are recognised by their number of elements, which views
     keep.
     """
-    chain, sizes = [place], {_elements_of(calls.call(place))}
-    for after in range(place + 1, min(place + _AFTERWARDS, len(calls.rows))):
+    chain: list[int] = []
+    sizes: set[int] = set()
+    for after in range(place, min(place + _AFTERWARDS, len(calls.rows))):
+        call = calls.call(after)
+        if call is None:
+            break
         if calls.is_maker[after]:
-            made = _elements_of(calls.call(after))
+            made = _elements_of(call)
         else:
-            inputs = [each for each in calls.inputs(after) if each.shape]
+            inputs = [each for each in tensors(call) if each.shape]
             if not inputs or any(each.numel not in sizes for each in inputs):
                 break
-            made = _elements_made(calls.op(after), inputs)
+            made = _elements_made(call.op, inputs)
         in_function = calls.function[after] == calls.function[place] != MISSING
-        if not (calls.line[after] == calls.line[place] or in_function or calls.op(after) in _MASKS):
+        if not (calls.line[after] == calls.line[place] or in_function or call.op in _MASKS):
             break
         sizes.add(made)
         chain.append(after)
     return chain
 
 
-def _elements_of(call: Call | None) -> int:
+def _elements_of(call: Call) -> int:
     """Return how many elements the arguments of a constant's call state; 0 if unknown."""
-    if call is None:
-        return 0
     numbers = [n for n in _flat(call.args) if isinstance(n, int) and not isinstance(n, bool)]
     if call.op == "eye":
         return numbers[0] * numbers[-1] if numbers else 0
@@ -408,10 +400,10 @@ def _flat(values: Iterable[object]) -> Iterator[object]:
             yield value
 
 
-def _batch(call: Call | None) -> int:
+def _batch(call: Call) -> int:
     """Return the images of a convolution, or the rows of a product; 0 if unknown."""
-    first = next(tensors(call), None) if call is not None else None
-    if call is None or first is None or len(first.shape) < 2:  # noqa: PLR2004 - a vector
+    first = next(tensors(call), None)
+    if first is None or len(first.shape) < 2:  # noqa: PLR2004 - a vector
         return 0
     if call.op.startswith("conv"):
         return first.shape[0]
@@ -436,10 +428,8 @@ def tiny_batches(context: RuleContext) -> Advice | None:
     rows = np.flatnonzero(context.family(*FAMILIES) & ~context.is_one("dir", "bprop", "optim"))
     if not len(rows) or not (context.cpus or context.is_one("dir", "bprop").any()):
         return None
-    works = [costs.work[each] for each in costs.work_of[rows].tolist()]
-    first = [next(tensors(work.call), None) if work.call is not None else None for work in works]
-    batch = np.array([_batch(work.call) for work in works])
-    size = np.array([each.numel if each else 0 for each in first])
+    batch = context.measure_calls(_batch)[rows]
+    size = context.measure_calls(lambda call: next((t.numel for t in tensors(call)), 0))[rows]
     small = (size > 0) & ((size <= _FEW_ELEMENTS) | (costs.flops[rows] <= _FEW_FLOPS))
     few = (batch > 0) & (batch <= _SMALL_BATCH) & small
     if few.mean() < _MAJORITY or (find_sites(context).repeats()[rows] >= _MANY).any():

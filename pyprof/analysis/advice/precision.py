@@ -108,19 +108,19 @@ def mixed_precision(context: RuleContext) -> Advice | None:
     rows = np.flatnonzero(
         (context.reason_startswith("dtype: float32 needs TF32") | named) & has_half
     )
-    gain_ns = context.faster(rows, "float16", narrower=_NARROWER)
-    unknown = context.at_higher_peak(rows, "float16")
     return context.advice(
         "float32 matrix products and convolutions run without Tensor Cores",
         "use float16: torch.autocast('cuda', torch.float16), in training with torch.amp.GradScaler",
         rows,
-        context.most(rows, np.where(np.isnan(gain_ns), unknown, gain_ns)),
+        context.most(rows, _on_tensor_cores(context, rows, "float16", narrower=_NARROWER)),
         elsewhere="use float16, which the Tensor Cores of this GPU take",
     )
 
 
-def _on_tensor_cores(context: RuleContext, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
-    ns = context.faster(rows, dtype)
+def _on_tensor_cores(
+    context: RuleContext, rows: Int64Array, dtype: str, *, narrower: int = 1
+) -> NDArray[np.float64]:
+    ns = context.faster(rows, dtype, narrower=narrower)
     return np.where(np.isnan(ns), context.at_higher_peak(rows, dtype), ns)
 
 

@@ -183,6 +183,12 @@ class RuleContext:
         matches = [work.call is not None and test(work.call) for work in costs.work]
         return np.array(matches, bool).take(costs.work_of)
 
+    def measure_calls(self, measure: Callable[[Call], int]) -> Int64Array:
+        """Return what `measure` says of the op call of each row; 0 if the call is unknown."""
+        costs = self.table.costs
+        sizes = [measure(work.call) if work.call is not None else 0 for work in costs.work]
+        return np.asarray(np.array(sizes)[costs.work_of])
+
     def class_matches(self, test: Callable[[KernelClass], bool]) -> Mask:
         """Find rows whose kernel's class passes a test."""
         number, classified = self.table.classified
