@@ -43,7 +43,9 @@ class Answer:
         tables = {
             name: pd.json_normalize(plain(rows)).convert_dtypes() for name, rows in _rows(self)
         }
-        for name, columns in _columns(type(self)).items():  # a list that is empty is a table, too
+        for name, columns in table_columns(
+            type(self)
+        ).items():  # a list that is empty is a table, too
             tables.setdefault(name, pd.DataFrame(columns=columns))
         return tables
 
@@ -65,7 +67,7 @@ def _rows(value: object, name: str = "") -> Iterator[tuple[str, Sequence[object]
             yield from _rows(getattr(value, each.name), f"{name}.{each.name}".lstrip("."))
 
 
-def _columns(cls: type) -> dict[str, list[str]]:
+def table_columns(cls: type) -> dict[str, list[str]]:
     """Return the columns of the tables of an answer itself."""
     hints = get_type_hints(cls, localns={"Mapping": Mapping, "Sequence": Sequence})
     row_types = {each.name: get_args(hints[each.name])[:1] for each in json_fields(cls)}

@@ -1,22 +1,25 @@
-"""`pyprof ranks --json`: all tables of the command."""
+"""The answer of `pyprof ranks`: its tables, for `--json` and for `--csv`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import io
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyprof import sanitize
 from pyprof.analysis.ranks.findings import RankTime
 from pyprof.analysis.ranks.match import UnmatchedCount
-from pyprof.analysis.ranks.output_tables import TABLES
 from pyprof.analysis.ranks.parallelism import AxisUse
 from pyprof.analysis.ranks.stragglers import StepCost, StragglerCost
 from pyprof.answers import answer
-from pyprof.answers.base import Answer
+from pyprof.answers.base import Answer, table_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.analysis.ranks.clocks import Clock
     from pyprof.analysis.ranks.findings import RankComparison
 
 
@@ -184,23 +187,45 @@ class Ranks(Answer):
     """Memory peak of each device whose memory was recorded, the highest first."""
 
 
-_ROWS: dict[str, type] = {
-    "ranks": RankUse, "stragglers": StragglerCost, "late": LateCost, "together": TogetherCost,
-    "steps": StepCost, "groups": GroupSpeed, "parallelism": AxisUse, "layers": LayerSpread,
-    "unmatched": UnmatchedCount,
-}  # fmt: skip
-
-
 def ranks(job: RankComparison, memory: Sequence[DeviceMemory] = ()) -> Ranks:
-    """Build the answer from the tables that `--csv` also writes."""
-    tables: dict[str, Any] = {
-        name: tuple(
-            _ROWS[name](**dict(zip(table.columns, row, strict=True))) for row in table.rows(job)
-        )
-        for name, table in TABLES.items()
-    }
+    """Build the answer."""
+    slow = {id(one.speed): one.times for one in job.slow}
     return Ranks(
-        **tables,
+        ranks=tuple(_rank_use(one, job.clocks.get(one.rank)) for one in job.ranks),
+        stragglers=tuple(job.stragglers),
+        late=tuple(
+            LateCost(
+                rank=one.rank,
+                group=one.group.name,
+                members=_listed(one.group.ranks.tolist()),
+                **asdict(one.key),
+                last=one.last,
+                cost_ns=one.cost_ns,
+            )
+            for one in job.late
+        ),
+        together=tuple(TogetherCost(_listed(one.ranks), one.cost_ns) for one in job.together),
+        steps=tuple(job.step_waits),
+        groups=tuple(
+            GroupSpeed(
+                **asdict(speed.key),
+                ranks=speed.ranks,
+                calls=speed.calls,
+                wait_ns=speed.wait_ns,
+                transfer_ns=speed.transfer_ns,
+                transfer_total_ns=speed.total_ns,
+                algorithm_bytes_per_s=speed.algorithm_rate,
+                bus_bytes_per_s=speed.bus_rate,
+                group=speed.groups[0].name,
+                named=speed.groups[0].named,
+                members=_listed(speed.groups[0].ranks.tolist()),
+                times_like_groups=slow.get(id(speed)),
+            )
+            for speed in job.group_speeds
+        ),
+        parallelism=tuple(job.axes),
+        layers=tuple(LayerSpread(**asdict(one), imbalance=one.imbalance) for one in job.layers),
+        unmatched=job.unmatched,
         waited_for_several_ns=job.unclear_ns,
         left_before_the_last_came=job.impossible,
         left_out=job.missing,
@@ -213,3 +238,37 @@ def ranks(job: RankComparison, memory: Sequence[DeviceMemory] = ()) -> Ranks:
             for each in memory
         ),
     )
+
+
+_OF_CLOCK = {
+    "clock": "number",
+    "clock_against_rank": "against",
+    "clock_offset_ns": "offset_ns",
+    "clock_drift": "drift",
+    "clock_residual_ns": "residual_ns",
+    "clock_collectives": "collectives",
+    "clock_sure": "sure",
+}
+"""The fields of a rank's clock, by their names in the answer."""
+
+
+def _rank_use(one: RankTime, clock: Clock | None) -> RankUse:
+    of_clock: dict[str, Any] = {
+        name: None if clock is None else getattr(clock, field) for name, field in _OF_CLOCK.items()
+    }
+    return RankUse(**asdict(one), **of_clock)
+
+
+def _listed(ranks: Iterable[int]) -> str:
+    return " ".join(map(str, ranks))
+
+
+def as_csv(given: Ranks, name: str) -> bytes:
+    """Format one table as CSV: times in ns, unknown values empty; without rows, only the header."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    columns = table_columns(Ranks)[name]
+    writer.writerow(columns)
+    for row in getattr(given, name):
+        writer.writerow([sanitize.escape_formula(getattr(row, column)) for column in columns])
+    return file.getvalue().encode()

@@ -77,9 +77,9 @@ def command(
         answers.write(target, ranks(job, memory_of(captures.paths)), job.warnings)
         return
     if form == "csv":
-        from pyprof.analysis.ranks import output_tables  # noqa: PLC0415 - only now needed
+        from pyprof.answers import ranks_answer  # noqa: PLC0415 - only now needed
 
-        content = output_tables.as_csv(job, table or _TABLES[0])
+        content = ranks_answer.as_csv(ranks_answer.ranks(job), table or _TABLES[0])
     else:
         from pyprof.render.text import formatting  # noqa: PLC0415 - as above
         from pyprof.render.text import memory_text as show  # noqa: PLC0415 - only now needed
