@@ -131,9 +131,11 @@ def collectives(
     """
     rows = np.flatnonzero(activity_classes(records) == COMMUNICATION)
     chosen = records.take(rows)
+    fields = _tool_fields(chosen)
     number_of_signature: dict[tuple[object, ...], int] = {}
     numbers = [
-        number_of_signature.setdefault(one, len(number_of_signature)) for one in _signatures(chosen)
+        number_of_signature.setdefault(one, len(number_of_signature))
+        for one in _signatures(chosen, fields)
     ]
     columns = zip(*number_of_signature, strict=True) if number_of_signature else ([] for _ in _KEYS)
     described: dict[str, list[Any]] = dict(zip(_KEYS, map(list, columns), strict=True))
@@ -145,8 +147,8 @@ def collectives(
     ]
     described["total_ns"] = [each.total for each in when]
     described["exposed_ns"] = [(each - computing).total for each in when]
-    described["received_bytes"] = _received(chosen, numbers, len(number_of_signature))
-    step = of_step[rows]
+    described["received_bytes"] = _received(fields, numbers, len(number_of_signature))
+    stages = [each for each, is_stage in zip(when, in_pipeline(described), strict=True) if is_stage]
     return (
         tables.table(tables.SIGNATURES, rank, len(number_of_signature), **described),
         tables.table(
@@ -156,9 +158,9 @@ def collectives(
             signature=numbers,
             start_ns=_times(records, "start", rows),
             end_ns=_times(records, "end", rows),
-            step=[number if number >= 0 else None for number in step.tolist()],
+            step=[number if number >= 0 else None for number in of_step[rows].tolist()],
         ),
-        _bubble(described, when, computing),
+        (union(stages) - computing).total if stages else None,
     )
 
 
@@ -166,10 +168,12 @@ _KEYS = ("stream", "kind", "algorithm", "group", "members", "size", "bytes", "de
 """What collectives of one kind have in common; the other columns are sums over them."""
 
 
-def _received(records: Records, numbers: list[int], count: int) -> list[int | None]:
+def _received(
+    tool_fields: Sequence[Mapping[str, Any]], numbers: list[int], count: int
+) -> list[int | None]:
     """Bytes that the calls of each kind received; None if unknown for any."""
     total: list[int | None] = [0] * count
-    for number, fields in zip(numbers, _tool_fields(records), strict=True):
+    for number, fields in zip(numbers, tool_fields, strict=True):
         elements, size = _whole_number(fields.get("out")), item_size(fields.get("dtype"))
         before = total[number]
         if before is not None:
@@ -177,25 +181,15 @@ def _received(records: Records, numbers: list[int], count: int) -> list[int | No
     return total
 
 
-def _bubble(
-    described: Mapping[str, list[Any]], when: list[Intervals], computing: Intervals
-) -> int | None:
-    signatures = [
-        dict(zip(_KEYS, values, strict=True))
-        for values in zip(*(described[key] for key in _KEYS), strict=True)
-    ]
-    among = [each for each, is_stage in zip(when, in_pipeline(signatures), strict=True) if is_stage]
-    return (union(among) - computing).total if among else None
-
-
 def _times(records: Records, name: str, rows: Int64Array) -> pa.Array:
     has_times = name in records.columns
     return pa.array(records.numpy(name)[rows]) if has_times else pa.nulls(len(rows), pa.int64())
 
 
-def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
-    """Build the columns of `tables.SIGNATURES`, except `rank`."""
-    tool_fields = _tool_fields(records)
+def _signatures(
+    records: Records, tool_fields: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[object, ...]]:
+    """Yield what `_KEYS` names for each row."""
     name = records.dictionary("kLongName")
     named = [ops.kind(collective(text) or "") for text in name.values]
     algorithms = [algorithm(text) for text in name.values]
@@ -204,12 +198,10 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
     kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
     marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
     indices = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
-    stream, ranges = (
-        records.arrow("stream").to_pylist(),
-        [kind_of_seqs[seq] or marked[call] for seq, call in indices],
-    )
-    for index, tool, params, one, inside in zip(
-        name.index.tolist(), tool_fields, _params_of_ops(records), stream, ranges, strict=True
+    ranges = [kind_of_seqs[seq] or marked[call] for seq, call in indices]
+    streams = records.arrow("stream").to_pylist()
+    for index, tool, params, stream, inside in zip(
+        name.index.tolist(), tool_fields, _params_of_ops(records), streams, ranges, strict=True
     ):
         # The kind is that which the tool recorded, else that of the kernel's name. If it is
         # unknown, or sends and receives, as which other kinds may run, the range around it counts.
@@ -219,7 +211,7 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
         kind = inside or first if first in (None, ops.SEND_RECV) else first
         tool_bytes = _bytes(kind, tool)
         yield (
-            one, kind, algorithms[index], tool.get("group"), tool.get("ranks"),
+            stream, kind, algorithms[index], tool.get("group"), tool.get("ranks"),
             _whole_number(tool.get("size")) or _whole_number(params.get("ranks")),
             _whole_number(params.get("algo_bytes")) if tool_bytes is None else tool_bytes,
             tool.get("description"),

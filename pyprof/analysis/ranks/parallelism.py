@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pyprof.ops.torch.collectives import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyprof.analysis.ranks.match import CollectiveMatrix, Group
     from pyprof.analysis.ranks.tables import Collectives
@@ -83,16 +83,13 @@ class AxisUse:
 def group_role(description: str | None, name: str | None, kinds: Collection[str | None]) -> Role:
     """Return the role of a group by its description, its name or its traffic."""
     for text, evidence in ((description, BY_DESCRIPTION), (name, BY_NAME)):
-        if role := _of_words(text or ""):
-            return Role(role, evidence)
+        words = {*_WORD.findall((text or "").lower())}
+        for role, names in _WORDS:
+            if words & names:
+                return Role(role, evidence)
     if {*kinds} - _BESIDES == {SEND_RECV}:
         return Role(PIPELINE, BY_TRAFFIC)
     return Role()
-
-
-def _of_words(text: str) -> str:
-    words = {*_WORD.findall(text.lower())}
-    return next((role for role, names in _WORDS if words & names), "")
 
 
 def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[AxisUse]:
@@ -101,7 +98,9 @@ def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[Axi
     roles = [
         _role(columns, matrix.group, used) for matrix, used in zip(matrices, entries, strict=True)
     ]
-    if not any(role.name for role in roles) and all(_reduces(columns, used) for used in entries):
+    # only collectives that tensor and data parallelism use
+    reduces = columns.signatures.kind_is(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
+    if not any(role.name for role in roles) and all(reduces[used].all() for used in entries):
         roles = _by_layout([matrix.group for matrix in matrices]) or roles
     alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for index, (role, matrix) in enumerate(zip(roles, matrices, strict=True)):
@@ -156,12 +155,6 @@ def _imbalance(columns: Collectives, entries: IntArray) -> tuple[int | None, flo
     return int(ranks[most]), float(total[most] / total.mean())
 
 
-def _reduces(columns: Collectives, entries: IntArray) -> bool:
-    """Whether a group does only what tensor and data parallelism do."""
-    kinds = columns.signatures.kind_is(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
-    return bool(kinds[entries].all())
-
-
 def _by_layout(groups: Sequence[Group]) -> list[Role]:
     """Infer roles of groups that cross: neighbours are tensor parallel, others data parallel.
 
@@ -183,29 +176,25 @@ def _partition(groups: Sequence[Group]) -> frozenset[int] | None:
     return frozenset(ranks) if even and len(ranks) == len({*ranks}) else None
 
 
-def in_pipeline(signatures: Iterable[Mapping[str, object]]) -> list[bool]:
+def in_pipeline(described: Mapping[str, Sequence[Any]]) -> list[bool]:
     """Mask of the kinds of collectives of a rank that join the stages of a pipeline.
 
-    Each has `group`, `description`, `stream` and `kind`; those of one group have one role.
+    `described` has the columns `group`, `description`, `stream` and `kind`; the kinds of one group
+    have one role.
     """
-    listed = [*signatures]
-    members: dict[object, list[Mapping[str, object]]] = defaultdict(list)
-    for signature in listed:
-        members[_lane(signature)].append(signature)
-    roles = {lane: _role_of_signatures(same) for lane, same in members.items()}
-    return [roles[_lane(signature)].name == PIPELINE for signature in listed]
-
-
-def _lane(signature: Mapping[str, object]) -> object:
-    return signature["group"] if signature["group"] is not None else ("stream", signature["stream"])
-
-
-def _role_of_signatures(signatures: Sequence[Mapping[str, object]]) -> Role:
-    description, name = (
-        next((str(signature[key]) for signature in signatures if signature[key] is not None), None)
-        for key in ("description", "group")
-    )
-    kinds = {
-        None if signature["kind"] is None else str(signature["kind"]) for signature in signatures
-    }
-    return group_role(description, name, kinds)
+    lanes = [
+        group if group is not None else ("stream", stream)
+        for group, stream in zip(described["group"], described["stream"], strict=True)
+    ]
+    rows_of: dict[object, list[int]] = defaultdict(list)
+    for row, lane in enumerate(lanes):
+        rows_of[lane].append(row)
+    is_pipeline = {}
+    for lane, rows in rows_of.items():
+        descriptions = (described["description"][row] for row in rows)
+        description = next((str(text) for text in descriptions if text is not None), None)
+        name = described["group"][rows[0]]
+        kinds = {described["kind"][row] for row in rows}
+        role = group_role(description, None if name is None else str(name), kinds)
+        is_pipeline[lane] = role.name == PIPELINE
+    return [is_pipeline[lane] for lane in lanes]
