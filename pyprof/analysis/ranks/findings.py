@@ -14,6 +14,7 @@ from pyprof.analysis.ranks.parallelism import axes
 from pyprof.analysis.ranks.tables import Collectives
 from pyprof.analysis.ranks.waiting import waits
 from pyprof.errors import of_source
+from pyprof.parse.ranges.nesting import by_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,22 +170,19 @@ def _ranks(rank_tables: RankTables) -> tuple[RankTime, ...]:
     names = [name for name in rank_tables.ranks.column_names if name not in {"origin", "clock"}]
     rows = rank_tables.ranks.select(names).to_pylist()
     rank_times = [
-        RankTime(**row, step_ns=steps.get(row["rank"], (None, 0))[0],
-                 steps=steps.get(row["rank"], (None, 0))[1])
+        RankTime(**row, step_ns=step_ns, steps=count)
         for row in rows
-    ]  # fmt: skip
+        for step_ns, count in [steps.get(row["rank"], (None, 0))]
+    ]
     return tuple(sorted(rank_times, key=lambda one: (one.rank, one.device)))
 
 
 def _step_times(rank_tables: RankTables) -> dict[int, tuple[float | None, int]]:
     """Each rank's median step after warm-up, and its number of steps."""
-    table = rank_tables.steps.sort_by("rank")
+    table = rank_tables.steps
     duration = table.column("duration_ns").to_numpy()
     warm = table.column("warm_up").to_numpy(zero_copy_only=False).astype(bool)
-    number, first = np.unique(table.column("rank").to_numpy(), return_index=True)
-    step_times: dict[int, tuple[float | None, int]] = {}
-    for rank, rows in zip(
-        number.tolist(), np.split(np.arange(len(duration)), first[1:]), strict=False
-    ):
-        step_times[rank] = (float(np.median(duration[rows][~warm[rows]])), len(rows))
-    return step_times
+    return {
+        rank: (float(np.median(duration[rows[~warm[rows]]])), len(rows))
+        for rank, rows in by_value(table.column("rank").to_numpy())
+    }

@@ -25,6 +25,7 @@ from pyprof.inputs.find import fetch
 from pyprof.parse import parse, record_file
 from pyprof.prof.table import Table
 from pyprof.records.merging import merge_sums
+from pyprof.records.records import totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,14 +153,13 @@ def _layers(rank: int, records: Records) -> pa.Table:
     table = Table(records)
     layer = table.own_or_forward("layer")
     work = activity_classes(records) != COMMUNICATION
-    paths = [*(".".join(layer_path(value)) for value in layer.values), ""]
+    paths = ["", *(".".join(layer_path(value)) for value in layer.values)]
+    index = layer.index[work] + 1  # 0: none
+    ns = totals(index, table.duration_ns[work], len(paths))
     total: dict[str, int] = {}
-    index, ns = layer.index[work], table.duration_ns[work]
-    order = np.argsort(index, kind="stable")
-    used, first = np.unique(index[order], return_index=True)
-    for place, part in zip(used.tolist(), np.add.reduceat(ns[order], first).tolist(), strict=True):
+    for place in np.unique(index).tolist():
         name = paths[place] or NO_LAYER
-        total[name] = total.get(name, 0) + part
+        total[name] = total.get(name, 0) + int(ns[place])
     return tables.table(
         tables.LAYERS, rank, len(total), layer=list(total), gpu_ns=list(total.values())
     )

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from pyprof.analysis.ranks.collective_kinds import group_by_key
 from pyprof.analysis.ranks.tables import dictionary
 from pyprof.arrays import MISSING
+from pyprof.parse.ranges.nesting import by_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,17 +126,12 @@ def _over_others(own: Floats) -> list[float | None]:
 
 def own_times(steps: pa.Table) -> dict[int, float]:
     """Each rank's median step without exposed communication, warm-up left out, ns."""
+    steps = steps.filter(pc.invert(steps.column("warm_up")))
     rank, duration, exposed = (
         steps.column(name).to_numpy() for name in ("rank", "duration_ns", "exposed_ns")
     )
-    warm = np.asarray(steps.column("warm_up").to_numpy(zero_copy_only=False), bool)
-    rank, own = rank[~warm], (duration - exposed)[~warm]
-    order = np.argsort(rank, kind="stable")
-    number, first = np.unique(rank[order], return_index=True)
-    parts = np.split(own[order], first[1:])
-    return {
-        rank: float(np.median(part)) for rank, part in zip(number.tolist(), parts, strict=False)
-    }
+    own = duration - exposed
+    return {number: float(np.median(own[rows])) for number, rows in by_value(rank)}
 
 
 def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
