@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.match import Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.analysis.ranks.waiting import Waits
-    from pyprof.arrays import IntArray
 
 
 _SLOWER = 1.25
@@ -98,23 +97,24 @@ class SlowGroup:
 
 def measure_groups(columns: Collectives, waits: Sequence[Waits]) -> list[GroupSpeed]:
     """Total the collectives of each group by kind, algorithm and bytes."""
-    return [_group_speed(one, *same) for one in waits for same in group_by_key(columns, one)]
-
-
-def _group_speed(one: Waits, key: CollectiveKey, chosen: IntArray) -> GroupSpeed:
-    moved = one.transfer_ns[chosen]
-    has_transfer = moved >= 0
-    size = one.bytes[chosen][has_transfer]
-    return GroupSpeed(
-        key=key,
-        ranks=one.group.size,
-        groups=(one.group,),
-        calls=len(chosen),
-        wait_ns=int(one.wait_ns[:, chosen].sum()) / int(one.there[:, chosen].sum()),
-        transfer_ns=float(np.median(moved[has_transfer])) if has_transfer.any() else None,
-        total_ns=int(moved[has_transfer].sum()) if has_transfer.any() else None,
-        total_bytes=int(size.sum()) if has_transfer.any() and (size >= 0).all() else None,
-    )
+    speeds = []
+    for one in waits:
+        for key, chosen in group_by_key(columns, one):
+            has_transfer = one.transfer_ns[chosen] >= 0
+            moved = one.transfer_ns[chosen][has_transfer]
+            size = one.bytes[chosen][has_transfer]
+            speed = GroupSpeed(
+                key=key,
+                ranks=one.group.size,
+                groups=(one.group,),
+                calls=len(chosen),
+                wait_ns=int(one.wait_ns[:, chosen].sum()) / int(one.there[:, chosen].sum()),
+                transfer_ns=float(np.median(moved)) if len(moved) else None,
+                total_ns=int(moved.sum()) if len(moved) else None,
+                total_bytes=int(size.sum()) if len(moved) and (size >= 0).all() else None,
+            )
+            speeds.append(speed)
+    return speeds
 
 
 def join_alike(speeds: Iterable[GroupSpeed]) -> list[GroupSpeed]:
@@ -123,12 +123,15 @@ def join_alike(speeds: Iterable[GroupSpeed]) -> list[GroupSpeed]:
     for speed in speeds:
         speeds_by_likeness.setdefault(speed.like, []).append(speed)
     joined = [_joined(same) for same in speeds_by_likeness.values()]
-    return sorted(joined, key=_by_cost)
-
-
-def _by_cost(one: GroupSpeed) -> tuple[float, str, int, int]:
-    spent = (one.total_ns or 0) + one.wait_ns * one.calls
-    return -spent, one.key.kind or "", one.key.bytes or 0, one.ranks or 0
+    return sorted(
+        joined,
+        key=lambda one: (
+            -((one.total_ns or 0) + one.wait_ns * one.calls),
+            one.key.kind or "",
+            one.key.bytes or 0,
+            one.ranks or 0,
+        ),
+    )
 
 
 def _joined(same: Sequence[GroupSpeed]) -> GroupSpeed:
@@ -136,11 +139,8 @@ def _joined(same: Sequence[GroupSpeed]) -> GroupSpeed:
     moved = [one.transfer_ns for one in same if one.transfer_ns is not None]
     totals = [one.total_ns for one in same if one.total_ns is not None]
     sizes = [one.total_bytes for one in same if one.total_ns is not None]
-    bytes_of_group = [one.key.bytes for one in same]
     first = same[0]
-    mean = sum_if_known(
-        [size and size * one.calls for size, one in zip(bytes_of_group, same, strict=True)]
-    )
+    mean = sum_if_known([one.key.bytes and one.key.bytes * one.calls for one in same])
     return GroupSpeed(
         key=replace(first.key, bytes=None if mean is None else mean // calls),
         ranks=first.ranks,

@@ -114,8 +114,12 @@ def match(columns: Collectives) -> Matched:
                   "missing in the middle of another rank's capture")
         for bundle in bundles for one in bundle if one.left_out
     ]  # fmt: skip
+    largest_first = sorted(
+        matrices,
+        key=lambda one: (-len(one.group.ranks), one.group.ranks.tolist(), one.group.name),
+    )
     return Matched(
-        tuple(sorted(matrices, key=_largest_first)),
+        tuple(largest_first),
         (*alone, *lost, *_edges(matrices)),
         _absent(columns),
         _waiting_for_absent(columns, matrices, [one.rows for one, *peers in bundles if not peers]),
@@ -206,17 +210,15 @@ def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Al
     """Align the streams of one group; those that fit no other begin a bundle of their own."""
     bundles: list[list[Alignment]] = []
     for rows in sorted(streams, key=len, reverse=True):  # a complete stream is the reference
-        fits = ((_beside(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
-        placed, bundle = next((fit for fit in fits if fit[0] is not UNALIGNED), (UNALIGNED, []))
-        if placed is UNALIGNED:
-            bundles.append([first(rows)])
+        for bundle in bundles[:_VARIANTS]:
+            reference = bundle[0].rows
+            placed = realign(columns, reference, rows, place(columns, reference, rows))
+            if placed is not UNALIGNED:
+                bundle.append(placed)
+                break
         else:
-            bundle.append(placed)
+            bundles.append([first(rows)])
     return [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
-
-
-def _beside(columns: Collectives, reference: IntArray, rows: IntArray) -> Alignment:
-    return realign(columns, reference, rows, place(columns, reference, rows))
 
 
 _VARIANTS = 8
@@ -235,10 +237,6 @@ def _collective_matrix(columns: Collectives, bundle: list[Alignment]) -> Collect
     named, group_size = bool(what.group[lead] >= 0), _size(what, lead)
     size = group_size if group_size > 0 else len(ranks) if named else None
     return CollectiveMatrix(Group(columns.name_of(lead_rows), named, ranks, size), rows)
-
-
-def _largest_first(matrix: CollectiveMatrix) -> tuple[int, list[int], str]:
-    return -len(matrix.group.ranks), matrix.group.ranks.tolist(), matrix.group.name
 
 
 def _why(columns: Collectives, alone: IntArray, group: list[IntArray]) -> str:

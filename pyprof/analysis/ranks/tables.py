@@ -6,7 +6,7 @@ They grow with the number of collectives, steps and layers, not with that of ker
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -140,18 +140,13 @@ class Signatures:
     @classmethod
     def from_table(cls, table: pa.Table) -> Signatures:
         """Take the columns of `tables.SIGNATURES`."""
-        kind, kinds = dictionary(table.column("kind"))
-        algorithm, algorithms = dictionary(table.column("algorithm"))
-        group, groups = dictionary(table.column("group"))
-        members, lists = dictionary(table.column("members"))
-        description, descriptions = dictionary(table.column("description"))
-        names = ("rank", "stream", "size", "bytes", "total_ns", "exposed_ns", "received_bytes")
-        numbers = {name: _ints(table.column(name)) for name in names}
-        return cls(
-            **numbers, kind=kind, kinds=kinds, algorithm=algorithm, algorithms=algorithms,
-            group=group, groups=groups, members=members, lists=lists,
-            description=description, descriptions=descriptions,
-        )  # fmt: skip
+        numbers = ("rank", "stream", "size", "bytes", "total_ns", "exposed_ns", "received_bytes")
+        texts = {"kind": "kinds", "algorithm": "algorithms", "group": "groups", "members": "lists",
+                 "description": "descriptions"}  # fmt: skip
+        columns: dict[str, Any] = {name: _ints(table.column(name)) for name in numbers}
+        for name, distinct in texts.items():
+            columns[name], columns[distinct] = dictionary(table.column(name))
+        return cls(**columns)
 
     def kind_is(self, *names: str) -> NDArray[np.bool_]:
         """Mask of the collectives of one of these kinds."""
