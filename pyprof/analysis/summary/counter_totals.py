@@ -38,31 +38,7 @@ class Sums:
     """Sums over measured rows; a field is None if no row has it."""
 
     values: Mapping[str, Any]
-
-    @property
-    def op(self) -> str | None:
-        """The op; None if it is not known."""
-        return self.values.get("op")
-
-    @property
-    def kernel(self) -> str | None:
-        """The kernel, where the op is not known."""
-        return self.values.get("kernel")
-
-    @property
-    def direction(self) -> str | None:
-        """Part of the step."""
-        return self.values.get("dir")
-
-    @property
-    def rows(self) -> int:
-        """Number of measured kernels."""
-        return int(self.values["rows"])
-
-    @property
-    def time_ns(self) -> int:
-        """Summed time of the measured kernels."""
-        return int(self.values["ns"])
+    """The columns of `CounterTotals.ops`; without keys for all that was measured."""
 
     def mean(self, name: str) -> float | None:
         """Return the time-weighted mean of a column over the rows that have a value."""
@@ -179,12 +155,8 @@ def counter_totals(
     if not table.measured.any and not power:
         return None
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
-    ops = _ops(table, chosen, step_ns)
     return CounterTotals(
-        ops,
-        _sources(table, chosen),
-        disagreements(table, chosen),
-        power,
+        _ops(table, chosen, step_ns), _sources(table, chosen), disagreements(table, chosen), power
     )
 
 
@@ -213,17 +185,13 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
     columns |= {"clock_share": _sum(share * ns), "clock_share_ns": _sum(ns, share),
                 "clock_of_share": _sum(clock_mhz * ns, share)}  # fmt: skip
     for name in _MEANS:
-        values = _floats(COLUMNS[name].values(table))
+        column = COLUMNS[name].values(table).cast(pa.float64()).fill_null(math.nan)
+        values = column.to_numpy(zero_copy_only=False)
         columns |= {name: _sum(values * ns), f"{name}_ns": _sum(ns, values)}
     keys = {name: COLUMNS[name].values(table) for name in _KEYS}
     keys["kernel"] = pc.if_else(pc.is_null(keys["op"]), keys["kernel"], None)
     data = pa.table({**keys, **{name: columns[name] for name in _SUMS}})
     return add_up(data.filter(pa.array(chosen)), _KEYS, _SUMS)
-
-
-def _floats(column: pa.Array) -> Floats:
-    values: Floats = column.cast(pa.float64()).fill_null(math.nan).to_numpy(zero_copy_only=False)
-    return values
 
 
 def _sum(values: Floats, where: Floats | None = None) -> Floats:
@@ -270,7 +238,7 @@ def measured(
     total, step_j = totals.total, totals.total.energy_step_j
     return Measured(
         sources_ns=totals.sources,
-        kernel_count=total.rows,
+        kernel_count=total.values["rows"],
         dram_bytes=total.dram_bytes,
         energy_j=total.energy_j,
         energy_known_share=totals.known_share("energy", whole_ns),
@@ -299,11 +267,11 @@ def measured(
 def _measured_op(sums: Sums) -> MeasuredOp:
     means = {name: sums.mean(name) for name in _MEANS}
     return MeasuredOp(
-        op=sums.op,
-        dir=sums.direction,
-        kernel=sums.kernel,
-        kernel_count=sums.rows,
-        time_ns=sums.time_ns,
+        op=sums.values["op"],
+        dir=sums.values["dir"],
+        kernel=sums.values["kernel"],
+        kernel_count=sums.values["rows"],
+        time_ns=sums.values["ns"],
         dram_bytes=sums.dram_bytes,
         dram_bytes_per_s=sums.dram_bytes_per_s,
         excess=sums.excess,

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import ints
 from pyprof.parse.ranges.range_stacks import file_and_line
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.op_names import qualified
-from pyprof.records.records import combinations, totals
+from pyprof.records.records import combinations, encode, totals
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from pyprof.prof.table import Table
@@ -46,22 +44,18 @@ class Stacks:
 def stacks(table: Table) -> Stacks:
     """Return each row's stack; a backward kernel has that of its forward call."""
     trace = table.own_or_forward("trace")
-    mod, op = (COLUMNS[name].values(table) for name in ("mod", "op"))
-    named = {name: _codes(values) for name, values in (("mod", mod), ("op", op))}
+    mod, op = (encode(COLUMNS[name].values(table)) for name in ("mod", "op"))
     kernel = table.records.dictionary("kShortName")
-    parts = (trace.index, named["mod"][0], named["op"][0], kernel.index)
+    parts = (trace.index, mod.index, op.index, kernel.index)
     first, key = combinations(*parts)
     together = np.lexsort([part[first] for part in reversed(parts)])  # groups lines, then ops
     number_of_stack: dict[Stack, int] = {}
     index = np.zeros(len(first), np.int64)
     for number, row in zip(together.tolist(), first[together].tolist(), strict=True):
-        lines = trace.values[trace.index[row]] if trace.index[row] >= 0 else []
-        names = (named[name][1][named[name][0][row]] for name in ("mod", "op"))
-        stack = (
-            *(_source_line(line) for line in lines or ()),
-            *_op(*names),
-            Frame(NO_FILE, 0, kernel.values[kernel.index[row]]),
-        )
+        frames = [_source_line(line) for line in trace.at(row) or ()]
+        if op.at(row) is not None:
+            frames.append(Frame(NO_FILE, 0, qualified(mod.at(row), op.at(row))))
+        stack = (*frames, Frame(NO_FILE, 0, kernel.values[kernel.index[row]]))
         index[number] = number_of_stack.setdefault(stack, len(number_of_stack))
     return Stacks(index[key], list(number_of_stack))
 
@@ -84,22 +78,7 @@ def sums(table: Table) -> StackSums:
     return dict(zip(row_stacks.distinct, map(StackTime, count, total), strict=True))
 
 
-def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
-    """Number a text column's values; null is -1, the last entry of the list."""
-    coded = values.dictionary_encode()
-    if hasattr(coded, "combine_chunks"):
-        coded = coded.combine_chunks()
-    index = ints(coded.indices)
-    return index, [*coded.dictionary.to_pylist(), None]
-
-
 def _source_line(text: str) -> Frame:
     """Split `file.py:12`; a text of another form is a file without a line."""
     file_and_number = file_and_line(text)
     return Frame(*file_and_number, "") if file_and_number else Frame(text, 0, "")
-
-
-def _op(mod: str | None, op: str | None) -> Stack:
-    if op is None:
-        return ()
-    return (Frame(NO_FILE, 0, qualified(mod, op)),)
