@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
+    from pyprof.records.records import DictionaryColumn
 
 PARTS = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
 
@@ -137,29 +138,14 @@ def _format(rate: float, digits: int) -> str:
     return f"{rate:,.{digits}g}" if rate < 10**digits else f"{rate:,.0f}"
 
 
-def _by_text(
-    source: Source, rows: Mask | None, column: str, texts: Sequence[str]
-) -> Mapping[str, int]:
-    """Sum GPU time by the texts of a column, in their order; rows without one come last."""
-    part = source.table.records.dictionary(column)
-    ns = source.table.duration_ns
-    chosen = np.ones(len(ns), bool) if rows is None else rows
-    by_value = totals(part.index[chosen] + 1, ns[chosen], len(part.values) + 1).tolist()
-    total = dict.fromkeys((*texts, ""), 0)
-    for name, time in zip(["", *part.values], by_value, strict=True):
-        if (name or "") in total:
-            total[name or ""] += time
-    return {name: value for name, value in total.items() if value}
-
-
-def _families(table: Table, rows: Mask | None) -> Mapping[str, int]:
-    family = kernel_families.families(table)
-    chosen = np.ones(table.records.rows, bool) if rows is None else rows
-    ns = totals(family.index[chosen], table.duration_ns[chosen], len(family.values))
+def _time_by_text(table: Table, texts: DictionaryColumn, rows: Mask | None) -> Mapping[str, int]:
+    """Sum GPU time by the texts of a column; "" for rows without one."""
+    chosen = np.ones(len(texts), bool) if rows is None else rows
+    ns = totals(texts.index[chosen] + 1, table.duration_ns[chosen], len(texts.values) + 1)
     total: dict[str, int] = {}
-    for name, time in zip(family.values, ns.tolist(), strict=True):
-        total[name] = total.get(name, 0) + time
-    return total
+    for name, time in zip(["", *texts.values], ns.tolist(), strict=True):
+        total[name or ""] = total.get(name or "", 0) + time
+    return {name: time for name, time in total.items() if time}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,9 +306,9 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         token_count=token_count(steps, loop.averaged),
         devices=None if view.timeline is None else _device_sums(view.timeline),
         parts=by_part(table, rows, PARTS),
-        families=_families(table, rows),
+        families=_time_by_text(table, kernel_families.families(table), rows),
         coverage=cost_coverage(table, rows),
-        found_by=_by_text(source, rows, "via", schema.VIAS),
+        found_by=_time_by_text(table, table.records.dictionary("via"), rows),
         ops=ops,
         layers=layers,
         host=None if view.kept else host_ops.host_ops(source, span_ns),
@@ -370,7 +356,7 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
             for name in (*PARTS, "")
             if name in sums.parts and sums.parts[name].busy_ns
         ),
-        families_ns={name: ns for name, ns in families if ns},
+        families_ns=dict(families),
         serving=serving_phases(loop.steps, loop.chosen),
         utilization=_peak_use(use),
         ops=ops,
@@ -406,7 +392,7 @@ def _surest(loops: Mapping[tuple[bool, int], LoopSums]) -> tuple[LoopSums, Utili
 def _step_times(loop: LoopSums, use: Utilization) -> StepTimes:
     steps, averaged = loop.steps, loop.averaged
     durations = steps.duration_ns.tolist()
-    shares = use.of_steps(durations)
+    shares = [use.of_step(index, took) for index, took in enumerate(durations)]
     stated = said(steps)
     return StepTimes(
         count=len(steps),

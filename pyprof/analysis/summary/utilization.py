@@ -170,10 +170,6 @@ class Utilization:
             return StepShares()
         return self.steps.shares(step, duration_ns, self.peak_flops, self.peak_bandwidth)
 
-    def of_steps(self, duration_ns: Sequence[int]) -> list[StepShares]:
-        """Compare every step, in order."""
-        return [self.of_step(index, took) for index, took in enumerate(duration_ns)]
-
     def _share(self, flops: int) -> float | None:
         if self.why or self.peak_flops is None:
             return None
