@@ -82,28 +82,26 @@ def device_power(capture: Capture, records: Records, chosen: Mask | None = None)
     rank = _ranks(records)
     for device in [number for number in sampled if number in rank] or sampled:
         rows = samples.filter(pc.equal(samples.column("device"), device))
-        power = _power(_Series(rows, bounds), int(device), rank.get(device))
+        power = _power(rows, bounds, int(device), rank.get(device))
         if power is not None:
             yield power
 
 
-class _Series:
-    """The samples of a device, metric by metric; with bounds, those that end between them."""
+def _samples(
+    rows: pa.Table, metric: str, bounds: tuple[int, int] | None
+) -> tuple[Int64Array, Floats]:
+    """Times and values of a metric of one device; with bounds, those that end between them.
 
-    def __init__(self, rows: pa.Table, bounds: tuple[int, int] | None) -> None:
-        self.rows, self.bounds = rows, bounds
-
-    def samples(self, metric: str) -> tuple[Int64Array, Floats]:
-        """Return times and values; the first sample only begins the interval of the second."""
-        own = self.rows.filter(pc.equal(self.rows.column("metric").cast(pa.string()), metric))
-        time, first = np.unique(ints(own.column("time")), return_index=True)
-        value = own.column("value").to_numpy()[first]
-        if self.bounds is None:
-            return time, value
-        begin, end = self.bounds
-        low = max(int(np.searchsorted(time, begin, "left")) - 1, 0)
-        high = int(np.searchsorted(time, end, "right"))
-        return time[low:high], value[low:high]
+    The first sample only begins the interval of the second.
+    """
+    own = rows.filter(pc.equal(rows.column("metric").cast(pa.string()), metric))
+    time, first = np.unique(ints(own.column("time")), return_index=True)
+    value = own.column("value").to_numpy()[first]
+    if bounds is None:
+        return time, value
+    low = max(int(np.searchsorted(time, bounds[0], "left")) - 1, 0)
+    high = int(np.searchsorted(time, bounds[1], "right"))
+    return time[low:high], value[low:high]
 
 
 def _ranks(records: Records) -> dict[int, int | None]:
@@ -114,15 +112,18 @@ def _ranks(records: Records) -> dict[int, int | None]:
     return {number: values[rank.index[int(np.argmax(device == number))]] for number in numbers}
 
 
-def _power(series: _Series, device: int, rank: int | None) -> Power | None:
-    taken = sample_regression.samples(*series.samples("power_w"))
+def _power(
+    rows: pa.Table, bounds: tuple[int, int] | None, device: int, rank: int | None
+) -> Power | None:
+    taken = sample_regression.samples(*_samples(rows, "power_w", bounds))
     if len(taken.value) < _MIN_SAMPLES - 1:
         return None
     lengths_s = (taken.end - taken.start) / 1e9
     energy_j, most_w = float((taken.value * lengths_s).sum()), float(taken.value.max())
     busy = taken.value[taken.value >= _IDLE * most_w]
-    _, heat = series.samples("temperature_c")
-    _, clock = series.samples("clock_hz")
+    _, heat = _samples(rows, "temperature_c", bounds)
+    _, clock = _samples(rows, "clock_hz", bounds)
+    _, reasons = _samples(rows, "clock_reasons", bounds)
     return Power(
         device=device,
         rank=rank,
@@ -133,7 +134,7 @@ def _power(series: _Series, device: int, rank: int | None) -> Power | None:
         at_most=float((busy >= _NEAR_MAX * most_w).mean()) if len(busy) else 0.0,
         hottest_c=float(heat.max()) if len(heat) else None,
         fixed_clock=len(clock) > 0 and bool((clock == clock[0]).all()),
-        held_by=_held_by(series.samples("clock_reasons")[1].astype(np.int64)),
+        held_by=_held_by(reasons.astype(np.int64)),
     )
 
 

@@ -18,7 +18,7 @@ from pyprof.quantities import duration, number
 from pyprof.records.merging import add_up, first, merge_unique, merged_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -97,15 +97,11 @@ class Achieved:
 def achieved(table: Table, rows: Mask | None) -> Achieved:
     """Total all rows, or those chosen."""
     chosen = np.ones(len(table.duration_ns), bool) if rows is None else rows
-    ns = table.duration_ns[chosen]
-    return Achieved(_ops(table, chosen), int(ns.sum()), _added(_weights(table, chosen)))
-
-
-def _ops(table: Table, chosen: Mask) -> pa.Table:
     costs = table.costs
     works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
     keys = {name: table.numbered(name) for name in _KEYS_BY_LINE}
-    return add_up_rows(keys, _numbers(table), works)
+    ops = add_up_rows(keys, _numbers(table), works)
+    return Achieved(ops, int(table.duration_ns[chosen].sum()), _weights(table, chosen))
 
 
 def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
@@ -122,7 +118,9 @@ def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
     yield "dram_flops", np.where(is_measured, costs.flops, 0.0)
 
 
-def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:
+def _weights(table: Table, chosen: Mask) -> dict[Roof, float]:
+    """The time of arithmetic by the roof that it is measured against."""
+    weight_by_roof: dict[Roof, float] = {}
     index, classified = table.classified
     time = table.duration_ns.astype(float) * (chosen & (table.costs.flops > 0))
     for entry, weight in zip(
@@ -131,13 +129,8 @@ def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:
         flops, memory = entry.flops_peak, entry.bandwidth_peak
         if weight and flops is not None and memory is not None:
             label = f"{number(flops.value / 1e12)} TFLOP/s {flops.label}"
-            yield Roof(flops.value, memory.value, label), weight
-
-
-def _added(weights: Iterable[tuple[Roof, float]]) -> dict[Roof, float]:
-    weight_by_roof: dict[Roof, float] = {}
-    for roof, weight in weights:
-        weight_by_roof[roof] = weight_by_roof.get(roof, 0.0) + weight
+            roof = Roof(flops.value, memory.value, label)
+            weight_by_roof[roof] = weight_by_roof.get(roof, 0.0) + weight
     return weight_by_roof
 
 
