@@ -27,6 +27,8 @@ from pyprof.records.merging import add_up
 from pyprof.records.records import combinations, number_combinations, totals
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.inputs.source import Source
     from pyprof.parse.ranges.nesting import Nest
@@ -160,33 +162,33 @@ def op_ranges(capture: Capture) -> _Ranges:
     around = nesting.nest(
         thread.take(stacks), start.take(stacks), end.take(stacks), lambda: np.arange(len(stacks))
     )
-    line_of_template, lines = _lines(
-        statements, referenced_rows([code.take(stacks)], len(statements))
+    line_of_template, lines = _numbered(
+        statements,
+        referenced_rows([code.take(stacks)], len(statements)),
+        lambda said: user_line(user_trace(said.frames)),
     )
     line_of_stack = line_of_template.take(code.take(stacks.take(around.order)))
     leaf = nesting.innermost(around, nest.thread, nest.start, nest.end)
     line = np.append(line_of_stack, np.int32(MISSING)).take(leaf)  # MISSING is the last
     rows = rows.take(nest.order)
     kind, code = kind.take(rows), code.take(rows)
+    used = referenced_rows([code], len(statements))
+    used = used[np.isin(read.kind[used], _OPS)]
+    number_of_template, names = _numbered(statements, used, _name)
+    return _Ranges(nest, kind, number_of_template.take(code), names, line, lines)
+
+
+def _numbered(
+    statements: list[Statement], used: Int64Array, name_of: Callable[[Statement], str | None]
+) -> tuple[IntArray, list[str]]:
+    """Number the names of the statements that are used; MISSING for one without a name."""
     numbers: dict[str, int] = {}
     number_of_template = np.full(len(statements) + 1, MISSING, np.int32)
-    used_templates = referenced_rows([code], len(statements))
-    for index in used_templates[np.isin(read.kind[used_templates], _OPS)].tolist():
-        name = _name(statements[index])
+    for index in used.tolist():
+        name = name_of(statements[index])
         if name is not None:
             number_of_template[index] = numbers.setdefault(name, len(numbers))
-    return _Ranges(nest, kind, number_of_template.take(code), [*numbers], line, lines)
-
-
-def _lines(statements: list[Statement], stacks: Int64Array) -> tuple[IntArray, list[str]]:
-    """Number the user's lines that stacks end with; MISSING for a stack without one."""
-    numbers: dict[str, int] = {}
-    line_of_template = np.full(len(statements) + 1, MISSING, np.int32)
-    for index in stacks.tolist():
-        line = user_line(user_trace(statements[index].frames))
-        if line is not None:
-            line_of_template[index] = numbers.setdefault(line, len(numbers))
-    return line_of_template, [*numbers]
+    return number_of_template, [*numbers]
 
 
 def _ranks(op_id: Int64Array, rank: IntArray) -> Int64Array:

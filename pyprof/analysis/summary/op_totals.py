@@ -67,13 +67,9 @@ def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
         yield f"{name}_ns", table.duration_ns * with_helpers(table, cost >= 0)
 
 
-def _keys(sums: pa.Table) -> list[str]:
-    return [name for name in sums.column_names if name not in _SUMS]
-
-
 def totals(op_sums: pa.Table) -> list[Total]:
     """Each group of some sums, the longest first."""
-    names = _keys(op_sums)
+    names = [name for name in op_sums.column_names if name not in _SUMS]
     order = [("ns", "descending"), *((name, "ascending") for name in names)]
     total_ns = max(int(pc.sum(op_sums.column("ns")).as_py() or 0), 1)
     return [
@@ -220,13 +216,12 @@ def _largest_values(times: pa.Table) -> dict[tuple[str | None, ...], dict[str, s
             if text is not None:
                 group[name][text] = group[name].get(text, 0) + ns
     return {
-        key: {name: _largest(by_value) for name, by_value in group.items()}
+        key: {
+            name: min(by_value, key=lambda text: (-by_value[text], text), default=None)
+            for name, by_value in group.items()
+        }
         for key, group in time_ns.items()
     }
-
-
-def _largest(time: Mapping[str, int]) -> str | None:
-    return min(time, key=lambda name: (-time[name], name), default=None)
 
 
 def line_totals(ops: Sequence[OpTime]) -> tuple[LineTotal, ...]:
