@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.diff.compare import NEW, REMOVED, SAME
+from pyprof.analysis.diff.keys import MAX_PAIRS, pair_once
 from pyprof.analysis.diff.samples import TRAITS, TRIED, trait
 
 if TYPE_CHECKING:
@@ -111,21 +112,16 @@ def _others(comparison: Comparison) -> Mapping[int, Change]:
     return {id(x): y for gone, new in pairs for x, y in ((gone, new), (new, gone))}
 
 
-_MAX_PAIRS = 10_000
-"""With more pairs, such as a shape for each length of a text, none is matched to another."""
-
-
 def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
-    """Pair those whose shapes and types have most in common, each once."""
-    if len(gone) * len(new) > _MAX_PAIRS:
+    """Pair those whose shapes and types have most in common, each once.
+
+    With too many pairs, as with a shape for each length of a text, none is matched to another.
+    """
+    if len(gone) * len(new) > MAX_PAIRS:
         return
     alike = [(-_shared(x.key, y.key), i, j) for i, x in enumerate(gone) for j, y in enumerate(new)]
-    paired: tuple[set[int], set[int]] = (set(), set())
-    for _, i, j in sorted(alike):
-        if i not in paired[0] and j not in paired[1]:
-            paired[0].add(i)
-            paired[1].add(j)
-            yield gone[i], new[j]
+    for i, j in pair_once(alike):
+        yield gone[i], new[j]
 
 
 def _shared(a: Key, b: Key) -> int:
@@ -197,23 +193,17 @@ def _common(comparison: Comparison) -> Iterator[tuple[str, str]]:
         ]
         share = sum(ns for _, ns in causes) / total_ns if causes else 0.0
         if share > _MAJORITY and len(causes) >= _MIN_OPS:
-            what = _WHAT[name](causes)
+            what = _in_common(name, causes)
             yield name, f"other {name}s for {100 * share:.0f} % of A's time{what}"
 
 
-def _same_kernels(causes: Sequence[tuple[str, float]]) -> str:
-    del causes
-    return ": another library version, setting or GPU (inferred)"
-
-
-def _same_dtypes(causes: Sequence[tuple[str, float]]) -> str:
-    """Name the types, if they are the same for nearly all."""
-    text = _for_nearly_all(causes)
-    return f": {text}" if text else ""
-
-
-def _same_sizes(causes: Sequence[tuple[str, float]]) -> str:
-    """Name the size that differs in nearly all shapes, such as that of a batch."""
+def _in_common(name: str, causes: Sequence[tuple[str, float]]) -> str:
+    """Name the types, or the size in shapes, such as that of a batch, that differ in nearly all."""
+    if name == "kernel":
+        return ": another library version, setting or GPU (inferred)"
+    if name == "dtype":
+        text = _for_nearly_all(causes)
+        return f": {text}" if text else ""
     sizes = [
         (f"{x} in A, {y} in B", ns)
         for cause, ns in causes
@@ -225,7 +215,6 @@ def _same_sizes(causes: Sequence[tuple[str, float]]) -> str:
 
 
 _NUMBER = re.compile(r"[0-9]+")
-_WHAT = {"kernel": _same_kernels, "shape": _same_sizes, "dtype": _same_dtypes}
 
 
 def _for_nearly_all(texts: Sequence[tuple[str, float]], total_ns: float | None = None) -> str:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +18,9 @@ from pyprof.prof.columns.column_values import spelt
 from pyprof.records.records import first_rows, number_combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyprof.analysis.diff.side import Key
-    from pyprof.arrays import IntArray
     from pyprof.prof.table import Table
 
 
@@ -35,65 +33,34 @@ def _op(table: Table) -> pa.DictionaryArray:
     named = pc.coalesce(op, kernel)
     backward = pc.fill_null(pc.equal(part, "bprop"), False)  # noqa: FBT003 - Arrow's spelling
     texts = pc.if_else(backward, pc.binary_join_element_wise(named, "(backward)", " "), named)
-    return _numbered(texts, number)
+    return texts.dictionary_encode().take(pa.array(number))
 
 
-def _numbered(texts: pa.Array, number: IntArray) -> pa.DictionaryArray:
-    """Dictionary-encode the text of each row; `number` is its index in `texts`."""
-    distinct = texts.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(
-        distinct.indices.take(pa.array(number)), distinct.dictionary
-    )
+def _shape(value: list[list[int]]) -> str | None:
+    return " ".join("x".join(map(str, size)) for size in value) or None
 
 
-def _shape(table: Table) -> pa.DictionaryArray:
-    return _of_lists(table, "sizes", _sizes)
+def _dtype(value: list[str]) -> str | None:
+    return ",".join(dict.fromkeys(name for name in value if name)) or None
 
 
-def _dtype(table: Table) -> pa.DictionaryArray:
-    return _of_lists(table, "dtypes", _dtypes)
-
-
-def _sizes(value: list[list[int]]) -> str:
-    return " ".join("x".join(map(str, size)) for size in value)
-
-
-def _dtypes(value: list[str]) -> str:
-    return ",".join(dict.fromkeys(name for name in value if name))
-
-
-def _of_lists(table: Table, name: str, spell: Callable[[Any], str]) -> pa.DictionaryArray:
-    column = table.records.dictionary(name)
-    texts = [*(spell(value) or None if value else None for value in column.values), None]
-    index = np.where(column.index < 0, len(texts) - 1, column.index)
-    return _numbered(pa.array(texts, pa.string()), index)
-
-
-def _layer(table: Table) -> pa.DictionaryArray:
+def _layer(layers: Sequence[str]) -> str | None:
     """Name the layers; a step's range gets the name of its loop, so that steps match each other."""
-    return spelt(table.own_or_forward("layer"), _path)
-
-
-def _path(layers: Sequence[str]) -> str | None:
     return ":".join(step_name(name) if is_step(name) else name for name in layers) or None
-
-
-def _column(name: str) -> Callable[[Table], pa.DictionaryArray]:
-    return lambda table: table.numbered(name)
 
 
 KEYS: dict[str, Callable[[Table], pa.DictionaryArray]] = {
     "op": _op,
-    "shape": _shape,
-    "dtype": _dtype,
-    "layer": _layer,
-    "line": _column("line"),
-    "kernel": _column("kernel"),
+    "shape": lambda table: spelt(table.records.dictionary("sizes"), _shape),
+    "dtype": lambda table: spelt(table.records.dictionary("dtypes"), _dtype),
+    "layer": lambda table: spelt(table.own_or_forward("layer"), _layer),
+    "line": lambda table: table.numbered("line"),
+    "kernel": lambda table: table.numbered("kernel"),
 }
 """What rows can be matched by."""
 
 
-_MAX_PAIRS = 10_000
+MAX_PAIRS = 10_000
 """With more layers for the same op call, the n-th is matched to the n-th."""
 _MAX_WORDS = 64
 """Maximum words of a name; of a longer one the beginning counts."""
@@ -146,21 +113,30 @@ _WORD = re.compile(r"[0-9]{1,9}|[^0-9.:/]+")
 
 def _pairs(gone: Sequence[Key], new: Sequence[Key], at: int) -> Iterator[tuple[Key, Key]]:
     """Pair the names whose beginnings and ends have most in common; among equals, in order."""
-    if len(gone) * len(new) > _MAX_PAIRS:
+    if len(gone) * len(new) > MAX_PAIRS:
         yield from zip(gone, new, strict=False) if len(gone) == len(new) else ()
         return
     words = [[_words(key[at]) for key in side] for side in (gone, new)]
-    alike = sorted(
+    alike = [
         (-_common(x, y), abs(i - j), i, j)
         for i, x in enumerate(words[0])
         for j, y in enumerate(words[1])
-    )
+    ]
+    for i, j in pair_once(alike):
+        yield gone[i], new[j]
+
+
+def pair_once(candidates: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of indices, the lowest candidates first, each index of either side once.
+
+    Candidates end with a pair, after what they are sorted by.
+    """
     paired: tuple[set[int], set[int]] = (set(), set())
-    for _, _, i, j in alike:
+    for *_, i, j in sorted(candidates):
         if i not in paired[0] and j not in paired[1]:
             paired[0].add(i)
             paired[1].add(j)
-            yield gone[i], new[j]
+            yield i, j
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
