@@ -174,12 +174,12 @@ class Diff(Answer):
 
 def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = None) -> Diff:
     """Build the answer with `top` changes, or all if None."""
-    changes = comparison.changes[:top]
+    changes, counts, held = comparison.changes[:top], comparison.per_step, comparison.held
     return Diff(
         processor=comparison.processor,
         a_gpus=comparison.gpus[0],
         b_gpus=comparison.gpus[1],
-        per_step=_step_counts(comparison),
+        per_step=StepCounts(*counts, *held) if counts and held else None,
         why_totals=comparison.why_totals,
         matched_by=comparison.keys,
         noise=NoiseBasis(
@@ -199,12 +199,6 @@ def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = N
         changes_left_out=len(comparison.changes) - len(changes),
         failed=tuple(failed),
     )
-
-
-def _step_counts(comparison: Comparison) -> StepCounts | None:
-    if comparison.per_step is None or comparison.held is None:
-        return None
-    return StepCounts(*comparison.per_step, *comparison.held)
 
 
 def _measure(metric: Metric) -> Measure:

@@ -228,7 +228,7 @@ def _metrics(sides: Sequence[Measured]) -> dict[str, Metric]:
             unit=unit,
             a=a.metric(name),
             b=b.metric(name),
-            comparable=_alike(name, a.sums, b.sums),
+            comparable=abs(_known_share(name, a.sums) - _known_share(name, b.sums)) <= _SHARE,
             interval=_interval(name, a, b),
         )
         for name, unit in _UNITS.items()
@@ -241,11 +241,6 @@ def _interval(name: str, a: Measured, b: Measured) -> Interval | None:
         return None
     half, p = noise.welch(estimates[0], estimates[1], medians=name == "step")
     return Interval(float(half[0]), float(p[0]))
-
-
-def _alike(name: str, a: Sums, b: Sums) -> bool:
-    """Whether a metric is known for similar parts of the rows, or of their time, in both."""
-    return abs(_known_share(name, a) - _known_share(name, b)) <= _SHARE
 
 
 def _known_share(name: str, sums: Sums) -> float:

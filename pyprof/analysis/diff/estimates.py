@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyprof.analysis.diff import noise
 from pyprof.analysis.diff.noise import RANKS, STEPS, Estimates, Noise
 from pyprof.arrays import ints
-from pyprof.records.records import combinations, first_rows, number_combinations
+from pyprof.records.records import combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,20 +173,12 @@ def _by_key(
     table: pa.Table, names: Sequence[str], sample: str, name: str
 ) -> tuple[list[Key], IntArray, Int64Array, Floats]:
     """Sum up by key and sample: the keys, and the key, the sample and the sum of each entry."""
-    of_key, keys = _keyed(table, names)
+    columns = [table.column(each).combine_chunks() for each in names]
+    codes = (ints(column.dictionary_encode().indices) for column in columns)
+    first, of_key = combinations(np.zeros(table.num_rows, np.int32), *codes)
+    rows = table.select(names).take(pa.array(first)).to_pylist()
+    keys: list[Key] = [tuple(row[each] for each in names) for row in rows] if names else [()]
     number = table.column(sample).to_numpy().astype(np.int64)
     first, group = combinations(of_key, number)
     values = np.bincount(group, table.column(name).to_numpy(), len(first)).astype(float)
     return keys, of_key[first], number[first], values
-
-
-def _keyed(table: pa.Table, names: Sequence[str]) -> tuple[IntArray, list[Key]]:
-    """Number the distinct keys; return the number of each row, and the keys."""
-    columns = [table.column(name).combine_chunks() for name in names]
-    if not columns:
-        return np.zeros(table.num_rows, np.int64), [()]
-    texts = [column.dictionary_encode() for column in columns]
-    number = number_combinations(*(ints(column.indices) for column in texts))
-    first = pa.array(first_rows(number))
-    values = (column.take(first).to_pylist() for column in columns)
-    return number, [*zip(*values, strict=True)]

@@ -87,7 +87,7 @@ def samples(
     no_rows = np.zeros(len(chosen), bool)
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
     columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
-    first, code = _coded([columns[name] for name in names], table.records.rows)
+    first, code = _number(table.records.rows, *(columns[name] for name in names))
     keys = {name: _few(columns[name].take(pa.array(first)).cast(pa.string())) for name in names}
     duration = table.duration_ns
     by_step = _sums(keys, code, {"step": loop_steps.of_row.astype(np.int32)}, inside, ns=duration)
@@ -128,13 +128,9 @@ def _resolution_ns(table: Table, chosen: Mask) -> int:
     return min(common, _COARSEST_NS)
 
 
-def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Int64Array, IntArray]:
+def _number(rows: int, *columns: pa.DictionaryArray) -> tuple[Int64Array, IntArray]:
     """Number the combinations of some columns' values: a row of each, and the number of each."""
-    number: IntArray = np.zeros(rows, np.int32)
-    first = np.zeros(min(rows, 1), np.int64)
-    for column in columns:
-        first, number = combinations(number, ints(column.indices))
-    return first, number
+    return combinations(np.zeros(rows, np.int32), *(ints(column.indices) for column in columns))
 
 
 def _sums(
@@ -174,7 +170,7 @@ def _traits(
     chosen: Mask,
     own: Sequence[pa.Array],
 ) -> pa.Table:
-    first, trait = _coded(own, table.records.rows)
+    first, trait = _number(table.records.rows, *own)
     tried = table.costs.autotuning.astype(np.int64)
     sums = texts_of(_sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns))
     number = sums.column("trait").to_numpy()

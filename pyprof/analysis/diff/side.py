@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -182,17 +183,16 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     if not (picked or rows is None or rows.all()):
         in_total = Sums.from_rows(table, timeline(records, source.capture), keys, None)
     taken = samples(table, keys, loop_steps, counted, loop_steps.rows(picked))
-    stepped = summed if counted else None
     return Side(
         gpus=gpus(source),
         keys=keys,
         steps=steps.without_rows(loop_steps),
         chosen=picked,
         whole=in_total,
-        inside=stepped,
+        inside=summed if counted else None,
         counted=counted,
-        busy_step_ns=_per_step(stepped.busy_ns, counted) if stepped else None,
-        idle_step_ns=_per_step(stepped.idle_ns, counted) if stepped else None,
+        busy_step_ns=_per_step(summed.busy_ns, counted),
+        idle_step_ns=_per_step(summed.idle_ns, counted),
         samples=taken,
         clocks=_clocks(source),
         warnings=source.table.source.warnings,
@@ -216,7 +216,7 @@ def merge_sides(a: Side, b: Side) -> Side:
     """
     alike = a.steps.certainty == b.steps.certainty
     main = max((a, b), key=lambda side: side.steps.certainty)
-    stepped = [a.samples, b.samples] if alike else [main.samples]
+    stepped = [a, b] if alike else [main]
     return Side(
         gpus=merge_unique(a.gpus, b.gpus),
         keys=a.keys,
@@ -225,9 +225,9 @@ def merge_sides(a: Side, b: Side) -> Side:
         whole=merge_sums(a.whole, b.whole),
         inside=merge_sums(a.inside, b.inside) if alike and a.inside and b.inside else main.inside,
         counted=_in_both(a.counted, b.counted) if alike else main.counted,
-        busy_step_ns=_sum(a.busy_step_ns, b.busy_step_ns) if alike else main.busy_step_ns,
-        idle_step_ns=_sum(a.idle_step_ns, b.idle_step_ns) if alike else main.idle_step_ns,
-        samples=a.samples.plus(b.samples, stepped),
+        busy_step_ns=reduce(merging.known_in_both, [each.busy_step_ns for each in stepped]),
+        idle_step_ns=reduce(merging.known_in_both, [each.idle_step_ns for each in stepped]),
+        samples=a.samples.plus(b.samples, [each.samples for each in stepped]),
         clocks=merge_unique(a.clocks, b.clocks),
         warnings=merge_unique(a.warnings, b.warnings),
     )
@@ -239,7 +239,3 @@ def _in_both(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int,
         return a or b
     both = max(a[0], b[0]), min(a[1], b[1])
     return both if both[0] < both[1] else a
-
-
-def _sum(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a + b
