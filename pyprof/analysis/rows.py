@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.analysis.filtered import OF_STEPS, text_of
+from pyprof.analysis.memory.memory_columns import with_memory
 from pyprof.answers import Rows
 from pyprof.answers.parts import known_cost
 from pyprof.answers.prof_answer import ColumnMeaning, Prof
@@ -27,6 +28,7 @@ from pyprof.records.records import DictionaryColumn
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
@@ -300,22 +302,15 @@ def _first(data: pa.Table, asked: Query) -> pa.Table:
     return data.take(pa.array(order[: asked.top]))
 
 
-class WithMemory(Protocol):
-    """Adds columns of memory to groups."""
-
-    def __call__(
-        self, columns: list[Column], groups: pa.Table, key: str
-    ) -> tuple[list[Column], pa.Table]:
-        """Add the columns."""
-
-
 def shown(
-    answer: Answer, asked: Query, with_memory: WithMemory | None = None
+    answer: Answer, asked: Query, device: DeviceMemory | None = None
 ) -> tuple[Sequence[Column], Iterator[pa.Table]]:
-    """Return the columns to show and their values, batch by batch."""
+    """Return the columns to show and their values, batch by batch.
+
+    `device` is the one whose memory is shown, where memory was recorded.
+    """
     if asked.by is None:
         return asked.columns, _batches(answer.data.select([c.name for c in asked.columns]))
-    of_params = asked.by == PARAMS
     host = None
     if asked.of_host:
         from pyprof.analysis.summary.host_ops import NOTHING, by_op  # noqa: PLC0415 - as above
@@ -323,11 +318,11 @@ def shown(
         host = by_op(NOTHING if answer.host is None else answer.host)
     columns, data = (
         params.measured(answer.data)
-        if of_params
+        if asked.by == PARAMS
         else group.measured(answer.data, asked.by, host, asked.named)
     )
-    if with_memory is not None and asked.of_memory:
-        columns, data = with_memory(columns, data, asked.by)
+    if asked.names_memory or (asked.of_memory and device is not None):
+        columns, data = with_memory(columns, data, asked.by, device)
     if asked.sort is not None:
         names = [column.name for column in columns]
         data = data.take(pa.array(_order(asked.sort, names, data)))
@@ -357,9 +352,9 @@ def _batches(data: pa.Table) -> Iterator[pa.Table]:
         yield data.slice(start, _BATCH_ROWS)
 
 
-def prof_answer(given: Answer, asked: Query, with_memory: WithMemory | None = None) -> Prof:
+def prof_answer(given: Answer, asked: Query, device: DeviceMemory | None = None) -> Prof:
     """Make the answer for JSON; its rows are converted while they are written."""
-    shown_columns, tables = shown(given, asked, with_memory)
+    shown_columns, tables = shown(given, asked, device)
     return Prof(
         known_cost=known_cost(given.coverage),
         where=text_of(asked.where) or None,

@@ -166,16 +166,15 @@ def command(
     )
     answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_host)
     answer = report.apply_global_conditions(answer, asked)
-    with_memory = memory_columns.with_memory(asked, captures.paths)
-    if asked.names_memory and with_memory is None:
-        with_memory = memory_columns.unknown
+    device = memory_columns.highest_device(asked, captures.paths)
+    if asked.names_memory and device is None:
         answer = replace(answer, warnings=(*answer.warnings, memory_columns.NOT_RECORDED))
     captures.warn(answer.warnings)
     if as_json:
-        given = report.prof_answer(answer, asked, with_memory)
+        given = report.prof_answer(answer, asked, device)
         answers.write(target, given, answer.warnings)
     else:
-        _write(report.shown(answer, asked, with_memory), captures, target, how)
+        _write(report.shown(answer, asked, device), captures, target, how)
     if shortened and answer.matched > _SCREEN_ROWS:
         captures.warn(
             [f"{NOTE}top {_SCREEN_ROWS} of {answer.matched:,} rows; --top N or --full shows more"]

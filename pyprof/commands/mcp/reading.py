@@ -119,10 +119,10 @@ def prof(
     with captures(*several(file)) as opened:
         summed = opened.map_reduce(work, merge, _override(gpu), host=asked.of_host)
         answer = rows.apply_global_conditions(summed, asked)
-        with_memory = memory_columns.with_memory(asked, opened.paths)
-    if asked.names_memory and with_memory is None:
+        device = memory_columns.highest_device(asked, opened.paths)
+    if asked.names_memory and device is None:
         raise ValueError(memory_columns.NOT_RECORDED)
-    return bound(rows.prof_answer(answer, asked, with_memory), limit, answer.warnings)
+    return bound(rows.prof_answer(answer, asked, device), limit, answer.warnings)
 
 
 @tool
