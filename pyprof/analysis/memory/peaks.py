@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from pyprof.analysis.memory.memory_changes import (
 from pyprof.analysis.memory.memory_time import LayerWork, TimedMemory, beside
 from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
+from pyprof.records.records import totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -221,17 +221,13 @@ def highest_first(
     `source` is a trace of the same run, for times. The timeline shows a window of time, on the
     files' clock, if the peak is in it; else everything. `at` is a moment to show beside the peak.
     """
-
-    @cache
-    def work() -> LayerWork | None:
-        """Sum up the rows of the trace, once, and only if there is a device."""
-        return None if source is None else LayerWork(source)
-
-    devices = [
-        _device(each, device, source, work(), window, at)
-        for each in recordings
-        for device in each.devices
-    ]
+    devices: list[DeviceMemory] = []
+    work = None
+    for each in recordings:
+        for device in each.devices:
+            if source is not None and work is None:
+                work = LayerWork(source)
+            devices.append(_device(each, device, source, work, window, at))
     return tuple(sorted(devices, key=lambda each: -each.peak_bytes))
 
 
@@ -392,15 +388,15 @@ def _groups(
     blocks = history.blocks
     rows = len(names) + 1  # the last for what is unknown
     index = np.where(codes == MISSING, rows - 1, codes)
-    held = _total(index, blocks.bytes * live, rows)
-    made = _total(index, blocks.bytes * (blocks.allocated != BEFORE), rows)
+    held = totals(index, blocks.bytes * live, rows)
+    made = totals(index, blocks.bytes * (blocks.allocated != BEFORE), rows)
     counts = np.bincount(index, live, rows).astype(np.int64)
     lasted = np.bincount(index, byte_ns, rows) if byte_ns is not None else None
     net = None
     if given_back_by is not None:
         freed = np.where(given_back_by.codes == MISSING, rows - 1, given_back_by.codes)
         inside = (blocks.released != BEFORE) & (blocks.released < len(history.time_ns))
-        net = made - _total(freed, blocks.bytes * inside, rows)
+        net = made - totals(freed, blocks.bytes * inside, rows)
     used = np.flatnonzero(np.bincount(index, minlength=rows) | (net if net is not None else 0))
     order = used[np.lexsort((-made[used], -held[used]))]
     return tuple(
@@ -414,12 +410,6 @@ def _groups(
         )
         for row in order.tolist()
     )
-
-
-def _total(place: Int64Array, amount: Int64Array, rows: int) -> Int64Array:
-    sums = np.zeros(rows, np.int64)
-    np.add.at(sums, place, amount)
-    return sums
 
 
 def live_blocks(history: History, state: int, most: int | None = None) -> Int64Array:
@@ -456,7 +446,7 @@ def _stacks(device: RecordedDevice, state: int) -> tuple[HeldStack, ...]:
     stacks, ops = device.call_stacks(rows), history.labels["op"]
     pairs, index = np.unique(np.stack([stacks.codes, ops.codes[rows]]), axis=1, return_inverse=True)
     index = index.reshape(-1)
-    held = _total(index, history.blocks.bytes[rows], pairs.shape[1])
+    held = totals(index, history.blocks.bytes[rows], pairs.shape[1])
     counts = np.bincount(index, minlength=pairs.shape[1])
     sums: dict[tuple[str, ...], tuple[int, int]] = {}
     for stack, op, size, count in zip(*pairs.tolist(), held.tolist(), counts.tolist(), strict=True):
