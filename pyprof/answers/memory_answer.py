@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyprof.analysis.memory.memory_diff import HeldChange, metrics
-from pyprof.analysis.memory.peaks import DeviceMemory
+from pyprof.analysis.memory.memory_diff import HeldChange
+from pyprof.analysis.memory.peaks import KEYS, DeviceMemory
 from pyprof.answers import answer
 from pyprof.answers.base import Answer
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.memory.memory_diff import ComparedMemory, MemoryComparison
-
-_KEYS = ("category", "layer", "line", "op", "direction")
 
 
 @answer("memory")
@@ -80,8 +78,8 @@ def memory_diff(comparison: MemoryComparison, failed: Sequence[str] = ()) -> Mem
 def _device(pair: ComparedMemory) -> DeviceMemoryChange:
     measures = {
         name: MemoryMeasure(metric.a, metric.b, metric.delta, metric.relative)
-        for name, metric in metrics(pair).items()
+        for name, metric in pair.metrics.items()
     }
     return DeviceMemoryChange(
-        pair.a.device, pair.b.device, measures, {key: pair.by(key) for key in _KEYS}
+        pair.a.device, pair.b.device, measures, {key: pair.by(key) for key in KEYS}
     )

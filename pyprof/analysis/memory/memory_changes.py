@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.allocations.history import BEFORE
+from pyprof.allocations.history import BEFORE, Labels
 from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
@@ -67,20 +67,15 @@ class CheckpointedLayer:
 def possible_changes(history: History) -> tuple[PossibleChange, ...]:
     """List what would lower the peak, most first."""
     category = history.labels["category"]
-    direction = history.labels["direction"]
-
-    def in_category(kind: str) -> Mask:
-        return _is(category.codes, category.names, kind)
-
-    during_step = in_category("temporaries") & _is(direction.codes, direction.names, "optimizer")
-    activations = in_category("activations")
-    scaling = activations | (in_category("temporaries") & ~during_step)
+    temporaries = _is(category, "temporaries")
+    during_step = temporaries & _is(history.labels["direction"], "optimizer")
+    scaling = _is(category, "activations") | (temporaries & ~during_step)
     reckoned = [
         _change(history, "an optimizer that needs no temporaries (fused=True)", during_step, 1.0,
                 "the fused optimizer updates in place"),
         _change(history, "half the batch", scaling, 0.5,
                 "activations and temporaries are proportional to the batch"),
-        _change(history, "optimizer state of half the width", in_category("optimizer state"), 0.5,
+        _change(history, "optimizer state of half the width", _is(category, "optimizer state"), 0.5,
                 "the state is float32, and the optimizer takes bfloat16"),
         _change(history, "gradients that are freed before the forward pass", _across(history), 1.0,
                 "zero_grad(set_to_none=True) comes before the forward pass"),
@@ -99,10 +94,10 @@ def _moved(history: History, change: PossibleChange) -> int:
     return max(peak - change.low_bytes, change.high_bytes - peak)
 
 
-def _is(codes: Int64Array, names: tuple[str, ...], name: str) -> Mask:
-    if name not in names:
-        return np.zeros(len(codes), bool)
-    return np.asarray(codes == names.index(name))
+def _is(labels: Labels, *names: str) -> Mask:
+    """Mask of the blocks that have one of these names."""
+    codes = [code for code, name in enumerate(labels.names) if name in names]
+    return np.asarray(np.isin(labels.codes, codes))
 
 
 def _change(
@@ -135,20 +130,14 @@ def bfloat16(history: History) -> list[PossibleChange]:
         return []
     category = history.labels["category"]
     blocks = history.blocks
-
-    def total(*names: str) -> Mask:
-        return np.isin(category.codes, [category.names.index(n) for n in names])
-
-    weights = total("parameters", "gradients", "optimizer state")
-    activations, workspace = total("activations"), total("workspace")
+    weights = _is(category, "parameters", "gradients", "optimizer state")
+    activations, workspace = _is(category, "activations"), _is(category, "workspace")
     older = (blocks.allocated == BEFORE) & (category.codes == MISSING)
     direction = history.labels["direction"]
-    passing = activations | (
-        (_is(*direction, "forward") | _is(*direction, "backward")) & ~(weights | workspace)
-    )
+    passing = activations | (_is(direction, "forward", "backward") & ~(weights | workspace))
     everything = np.ones(len(blocks), bool)
     changes = []
-    copies = _copies(history, total("parameters") | older, total("gradients"))
+    copies = _copies(history, _is(category, "parameters") | older, _is(category, "gradients"))
     if copies is not None and passing.any():
         low = _peak(history, [(passing, -0.5)])
         high = _peak(history, [], copies)
@@ -204,15 +193,16 @@ def _copies(history: History, weights: Mask, gradients: Mask) -> Floats | None:
     code = np.full(len(held), MISSING)
     code[allocated[known] + 1] = direction.codes[known]
     latest = np.maximum.accumulate(np.where(code == MISSING, 0, np.arange(len(code))))
-    copies: Floats = np.where(_is(code[latest], direction.names, "optimizer"), 0.0, held / 2)
+    in_optimizer = _is(Labels(code[latest], direction.names), "optimizer")
+    copies: Floats = np.where(in_optimizer, 0.0, held / 2)
     return copies
 
 
 def _across(history: History) -> Mask:
     """Find the gradients that are live at the peak, if the peak is in a forward pass."""
     category, direction = history.labels["category"], history.labels["direction"]
-    gradients = _is(category.codes, category.names, "gradients")
-    forward = history.blocks.allocated[_is(direction.codes, direction.names, "forward")]
+    gradients = _is(category, "gradients")
+    forward = history.blocks.allocated[_is(direction, "forward")]
     if history.peak not in forward:  # the peak is in another part of the step
         return np.zeros(len(gradients), bool)
     return gradients & history.blocks.live(history.peak)
@@ -224,7 +214,7 @@ def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedL
     That is each layer, all blocks of a list at once, such as `h.0` to `h.11`, and all lists.
     """
     layer, category = history.labels["layer"], history.labels["category"]
-    activations = _is(category.codes, category.names, "activations")
+    activations = _is(category, "activations")
     live = history.blocks.live(history.peak)
     held = np.zeros(len(layer.names) + 1, np.int64)
     np.add.at(held, layer.codes[activations & live], history.blocks.bytes[activations & live])

@@ -45,6 +45,16 @@ class ComparedMemory:
     a: DeviceMemory
     b: DeviceMemory
 
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The numbers that can be limited."""
+        return {
+            name: Metric(
+                name=name, unit="bytes", a=getattr(self.a, field), b=getattr(self.b, field)
+            )
+            for name, field in _FIELDS.items()
+        }
+
     def by(self, key: str) -> tuple[HeldChange, ...]:
         """Return what changed, the largest change first."""
         before, after = (
@@ -112,19 +122,6 @@ _LIMIT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Device:
-    metrics: Mapping[str, Metric]
-
-
-def metrics(pair: ComparedMemory) -> Mapping[str, Metric]:
-    """Return the metrics of one device that can be limited."""
-    return {
-        name: Metric(name=name, unit="bytes", a=getattr(pair.a, field), b=getattr(pair.b, field))
-        for name, field in _FIELDS.items()
-    }
-
-
 def parse(text: str) -> Limit:
     """Read a limit. Raises ValueError, with what to write instead."""
     match = _LIMIT.fullmatch(text)
@@ -147,11 +144,10 @@ def check(limits: Sequence[Limit], comparison: MemoryComparison) -> tuple[tuple[
     violations: list[str] = []
     exceeded = False
     for pair in comparison.pairs:
-        device = _Device(metrics(pair))
         for limit in limits:
-            sentence = limit.violation(device)
+            sentence = limit.violation(pair)
             if sentence is not None:
                 several = len(comparison.pairs) > 1
                 violations.append(f"{pair.b.device}: {sentence}" if several else sentence)
-                exceeded |= limit.increase(device) is not None
+                exceeded |= limit.increase(pair) is not None
     return tuple(violations), exceeded
