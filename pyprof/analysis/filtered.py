@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.answers.parts import ChosenRows
 from pyprof.prof import where
-from pyprof.records.merging import first, merged_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,25 +20,9 @@ OF_STEPS = frozenset({"step", "phase"})
 """Columns that need the steps to be found first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filtered:
-    """The conditions, and what they leave of all rows, or of those of the chosen steps."""
-
-    text: str = merged_by(first)
-    rows: int
-    all_rows: int
-    time_ns: int
-    all_ns: int
-
-    @property
-    def chosen(self) -> ChosenRows:
-        """The same numbers for an answer."""
-        return ChosenRows(self.text, self.rows, self.all_rows, self.time_ns, self.all_ns)
-
-
 def choose(
     source: Source, rows: Mask | None, asked: Sequence[Condition]
-) -> tuple[Mask | None, Filtered | None]:
+) -> tuple[Mask | None, ChosenRows | None]:
     """Filter rows (None: all) by all conditions; also return how much is left."""
     if not asked:
         return rows, None
@@ -52,12 +34,12 @@ def choose(
     before = np.ones(table.records.rows, bool) if rows is None else rows
     kept = before & np.asarray(where.rows(table, asked))
     ns = table.duration_ns
-    return kept, Filtered(
-        text=text_of(asked),
-        rows=int(kept.sum()),
-        all_rows=int(before.sum()),
+    return kept, ChosenRows(
+        where=text_of(asked),
+        row_count=int(kept.sum()),
+        all_row_count=int(before.sum()),
         time_ns=int(ns[kept].sum()),
-        all_ns=int(ns[before].sum()),
+        all_time_ns=int(ns[before].sum()),
     )
 
 

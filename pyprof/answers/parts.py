@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyprof.records.merging import first, merged_by
+
 if TYPE_CHECKING:
     from pyprof.prof.coverage import Coverage
 
@@ -52,11 +54,11 @@ def known_cost(coverage: Coverage) -> KnownCost:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRows:
     """The rows that --where chose; all other figures of the answer refer to these alone."""
 
-    where: str
+    where: str = merged_by(first)
     """The conditions, as given."""
     row_count: int
     """Number of rows that meet them."""

@@ -23,7 +23,7 @@ from pyprof.analysis.summary.utilization import PhaseWork, Utilization, by_part,
 from pyprof.analysis.summary.verdict import verdict
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
 from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
-from pyprof.answers.parts import known_cost
+from pyprof.answers.parts import ChosenRows, known_cost
 from pyprof.answers.summary_answer import (
     DeviceUse,
     MemoryPeak,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.analysis.advice import AdviceSums, Scope
-    from pyprof.analysis.filtered import Filtered
     from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.arrays import Mask
     from pyprof.inputs.source import Source
@@ -69,7 +68,7 @@ class Overview:
     steps: Steps
     timeline: Timeline | None
     """None if the records hold no times, or not all rows of these steps are looked at."""
-    kept: Filtered | None
+    kept: ChosenRows | None
     """The rows that `--where` left; idle time, the host, MFU and MBU are then unknown."""
 
 
@@ -262,7 +261,7 @@ class SummarySums:
     """None if nothing was measured."""
     facts: Mapping[str, Any]
     """As `fact_sums` returns them."""
-    kept: Filtered | None
+    kept: ChosenRows | None
     """What `--where` left of the rows."""
     advice: AdviceSums
     scope: Scope
@@ -343,7 +342,7 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
         library=sums.library,
         gpus=sums.gpus,
         peaks=tuple(peaks[:MAX_PEAKS]),
-        chosen=None if sums.kept is None else sums.kept.chosen,
+        chosen=sums.kept,
         notes=tuple(devices.notes) if devices else (),
         known_cost=known_cost(sums.coverage),
         found_by_ns={

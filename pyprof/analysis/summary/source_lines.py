@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.analysis.advice import AdviceSums
-    from pyprof.analysis.filtered import Filtered
+    from pyprof.answers.parts import ChosenRows
     from pyprof.arrays import IntArray, Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
@@ -131,7 +131,7 @@ class LinesSums:
     advice: AdviceSums
     """All advice; `lines_answer` drops what names no line."""
     warnings: tuple[str, ...] = merged_by(merge_unique)
-    kept: Filtered | None
+    kept: ChosenRows | None
     """What `--where` left."""
 
 
@@ -160,7 +160,7 @@ def summarise_lines(
 def lines_answer(sums: LinesSums) -> Lines:
     """Make the answer, with the advice that names lines."""
     return Lines(
-        chosen=None if sums.kept is None else sums.kept.chosen,
+        chosen=sums.kept,
         processor=sums.lines.processor,
         total_ns=sums.lines.total_ns,
         unknown_ns=sums.lines.unknown_ns,
