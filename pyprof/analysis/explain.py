@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyprof.gpu.peaks import Rate
     from pyprof.marker import Call, Value
     from pyprof.prof.calls.attributed_call import AttributedCall
-    from pyprof.prof.calls.op_choice import Candidate
     from pyprof.prof.table import KernelClass, Table
 
 _MAX_KERNELS = 20
@@ -77,22 +76,14 @@ class _Row:
 
 def explanation(table: Table, row: int) -> Explanation:
     """Explain a row, as `idx` numbers them from 1. Raises PyprofError if there is no such row."""
-    stages = sections(table, row)
-    return Explanation(row, tuple(Section(title, tuple(lines)) for title, lines in stages))
-
-
-def sections(table: Table, row: int) -> Iterator[tuple[str, Iterator[str]]]:
-    """Explain a row, as `idx` numbers them from 1: title and lines of each stage.
-
-    Raises PyprofError if there is no such row.
-    """
     rows = table.records.rows
     if not 1 <= row <= rows:
         raise PyprofError(f"no row {row}: rows are numbered from 1 to {rows}")
     explained = _Row(table, row - 1)
-    yield from ((title, section(explained)) for title, section in SECTIONS.items())
-    if table.measured.any:
-        yield MEASURED, _measured(explained)
+    stages = SECTIONS | {MEASURED: _measured} if table.measured.any else SECTIONS
+    return Explanation(
+        row, tuple(Section(title, tuple(stage(explained))) for title, stage in stages.items())
+    )
 
 
 MEASURED = "6. Compare with counters"
@@ -103,7 +94,10 @@ def _recorded(row: _Row) -> Iterator[str]:
     yield f"{row.value('kind') or 'kernel'} {row.record('kLongName') or NOTHING}"
     where = f"device {_shown(row.value('device'))}, stream {_shown(row.value('stream'))}"
     yield f"time: {_time(row.value('sil'))} on {where}"
-    yield from _texts("ranges around it, outermost first", _around(row))
+    context = row.choice.contexts[row.choice.context_of[row.index]]
+    texts = [*(row.record("marker") or ()), *(row.record("seqMarker") or ())]
+    around = [texts[index] for index in context.order or range(len(texts))]
+    yield from _texts("ranges around it, outermost first", around)
     forward = [*(row.record("fwdSeqMarker") or ()), *(row.record("fwdMarker") or ())]
     yield from _texts("ranges around its forward op", forward)
 
@@ -113,7 +107,8 @@ def _choice(row: _Row) -> Iterator[str]:
         yield f"ranges found by: {via}"
     context = row.choice.contexts[row.choice.context_of[row.index]]
     for each in candidates(context):
-        yield f"{_direction(each.work)}{_spelt(each.work.call)}: {_verdict(each)}"
+        verdict = "usable" if each.usable else each.reason or costs.UNEXPLAINED
+        yield f"{_direction(each.work)}{_spelt(each.work.call)}: {verdict}"
     if row.work.call is None:
         yield f"chosen: none ({row.work.reason})"
         return
@@ -151,7 +146,7 @@ def _prices(row: _Row) -> Iterator[str]:
 def _shares(row: _Row) -> Iterator[str]:
     shared = row.table.costs
     flops, moved = (int(column[row.index]) for column in (shared.flops, shared.bytes))
-    yield f"this row: {_figure(_or_none(flops))} FLOPs, {_figure(_or_none(moved))} bytes"
+    yield f"this row: {_figure(flops)} FLOPs, {_figure(moved)} bytes"
     call_cost = row.call_costs.costs[row.call_costs.cost_of[row.index]]
     for name, share, total in (
         ("FLOPs", flops, call_cost.flops),
@@ -218,19 +213,9 @@ SECTIONS: dict[str, Callable[[_Row], Iterator[str]]] = {
 }
 
 
-def _around(row: _Row) -> list[str]:
-    context = row.choice.contexts[row.choice.context_of[row.index]]
-    texts = [*(row.record("marker") or ()), *(row.record("seqMarker") or ())]
-    return [texts[index] for index in context.order or range(len(texts))]
-
-
 def _texts(title: str, texts: Sequence[str]) -> Iterator[str]:
     yield f"{title}:{'' if texts else ' none'}"
     yield from (f"  {text}" for text in texts)
-
-
-def _verdict(each: Candidate) -> str:
-    return "usable" if each.usable else each.reason or costs.UNEXPLAINED
 
 
 def _direction(work: AttributedCall) -> str:
@@ -264,11 +249,7 @@ def _time(ns: int | None) -> str:
 
 
 def _figure(value: int | None) -> str:
-    return "unknown" if value is None else f"{value:,}"
-
-
-def _or_none(value: int) -> int | None:
-    return None if value == MISSING else value
+    return "unknown" if value is None or value == MISSING else f"{value:,}"
 
 
 def _rate(value: float, size: float, unit: str) -> str:
