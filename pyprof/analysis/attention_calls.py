@@ -105,7 +105,10 @@ def attention_calls(context: RuleContext) -> list[AttentionCall]:
     """Return every call whose softmax has the sizes of the products before and after it."""
     order, same = context.by_stream
     softmaxes = np.flatnonzero((context.role(Role.SOFTMAX) & (context.elements > 0))[order])
-    sizes, product = _product_sizes(context), _products(context)
+    sizes = _product_sizes(context)
+    # matrix products that do their op's arithmetic
+    product = context.role(Role.GEMM, Role.TRITON) & context.family("gemm")
+    product &= ~context.table.costs.helper
     begins = np.r_[0, np.flatnonzero(~same) + 1, len(order)]
     movable = context.role(*_ROLES)
     calls: list[AttentionCall] = []
@@ -172,10 +175,3 @@ def _sizes(params: Mapping[str, object]) -> tuple[int, ...]:
     sizes = [params.get(key, 1 if key == "B" else None) for key in ("B", "M", "N", "K")]
     known = [size for size in sizes if isinstance(size, int)]
     return tuple(known) if len(known) == len(sizes) else (MISSING,) * len(sizes)
-
-
-def _products(context: RuleContext) -> Mask:
-    """Find matrix products that do their op's arithmetic."""
-    return (
-        context.role(Role.GEMM, Role.TRITON) & context.family("gemm") & ~context.table.costs.helper
-    )

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.analysis.summary.counter_totals import counter_totals
+from pyprof.analysis.time.intervals import union_of
 from pyprof.inputs.counters import with_counters
 from pyprof.parse import nothing, parse
 from pyprof.parse.assemble import doubts
@@ -169,7 +170,8 @@ def overlap(capture: schema.Capture) -> Iterator[str]:
     for pid, device in zip(*(column.to_pylist() for column in users.columns), strict=True):
         of_pid = pc.equal(rows["pid"], pid) if pid is not None else pc.is_null(rows["pid"])
         mine = rows.filter(pc.and_(of_pid, pc.equal(rows["device"], device)))
-        total, union = _total(mine), _union(mine)
+        total = int(pc.sum(pc.subtract(mine["end"], mine["start"])).as_py() or 0)
+        union = union_of(mine["start"].to_numpy(), mine["end"].to_numpy()).total
         if total > union * _OVERLAP:
             yield (
                 f"device {device}: streams overlap; kernels add up to {total / 1e6:.1f} ms in "
@@ -226,19 +228,6 @@ def _of_kind(capture: schema.Capture, kind: int) -> pa.Table:
 
 def _timed(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.and_(rows["start"].is_valid(), rows["end"].is_valid()))
-
-
-def _total(rows: pa.Table) -> int:
-    return int(pc.sum(pc.subtract(rows["end"], rows["start"])).as_py() or 0)
-
-
-def _union(rows: pa.Table) -> int:
-    """The time in which any of some activities ran, ns."""
-    start, end = rows["start"].to_numpy(), rows["end"].to_numpy()
-    order = np.argsort(start)
-    start, last = start[order], np.maximum.accumulate(end[order])
-    covered = np.concatenate([start[:1], last[:-1]])
-    return int(np.maximum(last - np.maximum(start, covered), 0).sum())
 
 
 def _launches(capture: schema.Capture, kernels: pa.Table) -> Int64Array:

@@ -22,7 +22,7 @@ from pyprof.prof.columns import json_columns
 from pyprof.prof.columns.standard import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, UnknownRows, cost_coverage, is_kernel
 from pyprof.prof.group import Counts, counts
-from pyprof.records.merging import known_in_both, merge_sums
+from pyprof.records.merging import known_in_both, merge_sums, merge_unique
 from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
@@ -224,20 +224,21 @@ PARAMS = "params"
 
 def merge_answers(a: Answer, b: Answer, asked: Query) -> Answer:
     """Merge two answers; the numbers of rows and op calls continue in the second."""
+    host = known_in_both(a.host, b.host)
     if asked.by is not None:
         merge = params.merge_groups if asked.by == PARAMS else group.merge_groups
         data = merge(a.data, b.data)
-        matched = 0
+        matched = _group_count(data, host)
     else:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
         matched = a.matched + b.matched
-    warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
-    host = known_in_both(a.host, b.host)
-    if asked.by is not None:
-        matched = _group_count(data, host)
-    known, counted = merge_sums(a.coverage, b.coverage), merge_sums(a.counts, b.counts)
     return Answer(
-        data=data, coverage=known, counts=counted, warnings=warnings, matched=matched, host=host
+        data=data,
+        coverage=merge_sums(a.coverage, b.coverage),
+        counts=merge_sums(a.counts, b.counts),
+        warnings=merge_unique(a.warnings, b.warnings),
+        matched=matched,
+        host=host,
     )
 
 

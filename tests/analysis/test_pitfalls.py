@@ -109,12 +109,6 @@ def test_missing_ranges_are_reported_once() -> None:
     assert pitfalls.find_pitfalls(net) == ["no NVTX ranges"]
 
 
-def test_time_in_which_anything_ran_counts_once() -> None:
-    spans = [(10, 20), (0, 5), (15, 18), (19, 30), (40, 41)]
-    rows = [{"kind": 0, "start": start, "end": end} for start, end in spans]
-    assert pitfalls._union(table(schema.ACTIVITIES, rows)) == 5 + 20 + 1
-
-
 def test_a_file_with_the_environment_says_so(tmp_path: Path) -> None:
     """Others are known to hold none."""
     path = tmp_path / "net.sqlite"
