@@ -22,14 +22,6 @@ FILE = "schema.json"
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-_WORDS: dict[str, tuple[dict[str, Any], str]] = {
-    "schema_version": ({"const": answers.VERSION}, "Of this schema; see docs/json.md."),
-    "pyprof_version": ({"type": "string"}, "Version of pyprof that wrote it."),
-    "warnings": (
-        {"type": "array", "items": {"type": "string"}},
-        "What the input hides or distorts, as on stderr.",
-    ),
-}
 
 
 def schema() -> dict[str, Any]:
@@ -37,12 +29,22 @@ def schema() -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     kinds = answers.kinds()
     for kind, cls in kinds.items():
-        words: dict[str, tuple[dict[str, Any], str]] = {
-            "schema_version": _WORDS["schema_version"],
-            "kind": ({"const": kind}, "Which answer it is: the command's name."),
-            **{name: _WORDS[name] for name in ("pyprof_version", "warnings")},
+        head = {
+            "schema_version": {
+                "const": answers.VERSION,
+                "description": "Of this schema; see docs/json.md.",
+            },
+            "kind": {"const": kind, "description": "Which answer it is: the command's name."},
+            "pyprof_version": {
+                "type": "string",
+                "description": "Version of pyprof that wrote it.",
+            },
+            "warnings": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What the input hides or distorts, as on stderr.",
+            },
         }
-        head = {name: {**form, "description": said} for name, (form, said) in words.items()}
         definitions[kind] = _object(cls, definitions, head)
     return {
         "$schema": _DRAFT,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer
-from pyprof.records.merging import merge_unique
+from pyprof.records.merging import merge_sums, merge_unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,15 @@ class WhatIf(Answer):
         """
         others = {each.change: each for each in other.changes}
         summed = [
-            _sum_of(each, others[each.change]) for each in self.changes if each.change in others
+            replace(
+                each,
+                kernels_ns=merge_sums(each.kernels_ns, others[each.change].kernels_ns),
+                step_ns=None,
+                step_why="several processes wait for one another",
+                rows=each.rows + others[each.change].rows,
+            )
+            for each in self.changes
+            if each.change in others
         ]
         bounds = largest_first([*self.bounds, *other.bounds])
         bounded = {each.change: each for each in reversed(bounds)}
@@ -119,17 +127,3 @@ class WhatIf(Answer):
 def largest_first(bounds: Sequence[UpperBound]) -> list[UpperBound]:
     """Sort bounds by their gain."""
     return sorted(bounds, key=lambda each: (-each.gain_ns, each.change))
-
-
-def _sum_of(a: PredictedChange, b: PredictedChange) -> PredictedChange:
-    one, other = a.kernels_ns, b.kernels_ns
-    total = PredictedTime(
-        now=one.now + other.now,
-        low=one.low + other.low,
-        expected=one.expected + other.expected,
-        high=one.high + other.high,
-    )
-    return replace(a, kernels_ns=total, step_ns=None, step_why=_OF_SEVERAL, rows=a.rows + b.rows)
-
-
-_OF_SEVERAL = "several processes wait for one another"
