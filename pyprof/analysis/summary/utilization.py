@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ from pyprof.records.merging import merged_by
 from pyprof.records.records import number_combinations, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import Timeline
@@ -50,7 +50,8 @@ class StepWork:
     compute_ns: Floats
     flops_known_ns: Floats
     """Part of `compute_ns` whose FLOPs are known."""
-    decode_bytes: Floats
+    bytes: Floats
+    """Of decode steps."""
     bytes_known_ns: Floats
     """GPU time of work of decode steps whose bytes are known."""
     gpus: int
@@ -72,7 +73,7 @@ class StepWork:
         return StepShares(
             share(self.model_flops, self.flops_known_ns, self.compute_ns, peak_flops),
             share(self.hardware_flops, self.flops_known_ns, self.compute_ns, peak_flops),
-            share(self.decode_bytes, self.bytes_known_ns, self.busy_ns, peak_bandwidth),
+            share(self.bytes, self.bytes_known_ns, self.busy_ns, peak_bandwidth),
         )
 
 
@@ -202,26 +203,40 @@ class PhaseWork:
         return self.model_flops * _NANO / self.busy_ns / peak_flops
 
 
+_OF_PHASE = tuple(each.name for each in fields(PhaseWork))
+
+
+def _amounts(table: Table) -> Iterator[tuple[str, Int64Array]]:
+    """Yield what is summed up over rows, one column at a time to save memory."""
+    costs, ns = table.costs, table.duration_ns
+    flops_known, bytes_known = costs.flops != MISSING, costs.bytes != MISSING
+    recomputed = table.records.numpy("recomputed") == 1
+    # all but copies, fills and collectives may execute FLOPs
+    computing = is_kernel(table.records) & (activity_classes(table.records) == COMPUTE)
+    yield "model_flops", np.where(flops_known & ~recomputed, costs.flops, 0)
+    yield "hardware_flops", np.where(flops_known, costs.flops, 0)
+    yield "busy_ns", ns
+    yield "compute_ns", np.where(computing, ns, 0)
+    yield "flops_known_ns", np.where(computing & flops_known, ns, 0)
+    yield "bytes", np.where(bytes_known, costs.bytes, 0)
+    yield "bytes_known_ns", np.where(bytes_known, ns, 0)
+
+
 def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
     """Sum up the work of all rows, or those chosen, by the part of the step they belong to."""
     phase = step_rows.phases(table)
     names = [*dict.fromkeys([*parts, ""])]
     index = {name: number for number, name in enumerate(names)}
     place_of = [index.get(name or "", len(names)) for name in (*phase.values, None)]
-    part = np.array(place_of).take(phase.index)  # the last index: other names
-    flops, duration = table.costs.flops, table.duration_ns
-    known, computing = flops != MISSING, _computing(table)
-    counted = known & (table.records.numpy("recomputed") != 1)
-    chosen = np.ones(len(part), bool) if rows is None else rows
-    count = np.bincount(part[chosen], minlength=len(names))
-    sums = (
-        totals(part[added], values[added], len(names) + 1).tolist()
-        for values, added in (
-            (flops, counted & chosen), (duration, chosen),
-            (duration, computing & chosen), (duration, computing & known & chosen),
-        )
-    )  # fmt: skip
-    work = dict(zip(names, map(PhaseWork, *sums), strict=False))
+    chosen = np.ones(len(phase), bool) if rows is None else rows
+    part = np.array(place_of).take(phase.index)[chosen]  # the last index: other names
+    count = np.bincount(part, minlength=len(names))
+    sums = {
+        name: totals(part, amount[chosen], len(names) + 1).tolist()
+        for name, amount in _amounts(table)
+        if name in _OF_PHASE
+    }
+    work = dict(zip(names, map(PhaseWork, *(sums[name] for name in _OF_PHASE)), strict=False))
     return {name: work[name] for name in (*parts, "") if count[index[name]]}
 
 
@@ -233,45 +248,33 @@ def utilization(
     if averaged is None:
         rows = np.ones(table.records.rows, bool)
         wall_ns = sum(device.span_ns for device in timed.devices) if timed else 0
-        return _measured(table, rows, wall_ns, None, 0)
+        return _measured(table, rows, wall_ns, ~rows, 0)
     rows = np.asarray(loop_steps.rows(averaged))
     gpus = _gpus(table, rows)
     low, high = averaged
     took = loop_steps.duration_ns[low:high]
-    decoding = np.array([step.phase == _DECODE for step in said(loop_steps)], bool)
-    work = _work_of_steps(table, loop_steps, np.flatnonzero(decoding), gpus)
-    steps = None if loop_steps.guessed or not gpus else work
+    decoding = np.zeros(len(loop_steps), bool)
+    for index, step in enumerate(said(loop_steps)):
+        decoding[index] = step.phase == _DECODE
     decode = decoding[low:high]
-    if not decode.any():
-        return replace(_measured(table, rows, int(took.sum()) * gpus, None, 0), steps=steps)
     in_decode = np.isin(loop_steps.of_row, low + np.flatnonzero(decode))
     wall_ns, decode_ns = (int(part.sum()) * gpus for part in (took, took[decode]))
     usage = _measured(table, rows, wall_ns, rows & in_decode, decode_ns)
-    return replace(usage, steps=steps)
+    if loop_steps.guessed or not gpus:
+        return usage
+    return replace(usage, steps=_work_of_steps(table, loop_steps, decoding, gpus))
 
 
-def _work_of_steps(table: Table, loop_steps: Steps, decoding: Int64Array, gpus: int) -> StepWork:
+def _work_of_steps(table: Table, loop_steps: Steps, decoding: Mask, gpus: int) -> StepWork:
     inside = loop_steps.of_row >= 0
-    computing = inside & _computing(table)
-    known = inside & (table.costs.flops != MISSING)
-    counted = known & (table.records.numpy("recomputed") != 1)
-    moved = np.isin(loop_steps.of_row, decoding) & (table.costs.bytes != MISSING)
-
-    def by_step(rows: Mask, amount: Int64Array) -> Floats:
-        weights = amount[rows].astype(np.float64)
-        return np.bincount(loop_steps.of_row[rows], weights, len(loop_steps)).astype(np.float64)
-
-    flops, duration = table.costs.flops, table.duration_ns
-    return StepWork(
-        model_flops=by_step(counted, flops),
-        hardware_flops=by_step(known, flops),
-        busy_ns=by_step(inside, duration),
-        compute_ns=by_step(computing, duration),
-        flops_known_ns=by_step(computing & known, duration),
-        decode_bytes=by_step(moved, table.costs.bytes),
-        bytes_known_ns=by_step(moved, duration),
-        gpus=gpus,
-    )
+    step = loop_steps.of_row[inside]
+    sums = {
+        name: np.bincount(step, amount[inside], len(loop_steps)).astype(np.float64)
+        for name, amount in _amounts(table)
+    }
+    for name in ("bytes", "bytes_known_ns"):
+        sums[name] *= decoding
+    return StepWork(**sums, gpus=gpus)
 
 
 def _gpus(table: Table, rows: Mask) -> int:
@@ -280,38 +283,27 @@ def _gpus(table: Table, rows: Mask) -> int:
     return int(number_combinations(*keys).max(initial=-1)) + 1
 
 
-def _measured(
-    table: Table, rows: Mask, wall_ns: int, decode: Mask | None, decode_ns: int
-) -> Utilization:
-    costs, duration = table.costs, table.duration_ns
-    known = rows & (costs.flops != MISSING)
-    again = known & (table.records.numpy("recomputed") == 1)
-    done, repeated = (int(costs.flops[part].sum()) for part in (known, again))
-    computing = rows & _computing(table)
-    usage = Utilization(
-        model_flops=done - repeated,
-        hardware_flops=done,
+def _measured(table: Table, rows: Mask, wall_ns: int, decode: Mask, decode_ns: int) -> Utilization:
+    costs = table.costs
+    whole, in_decode = (
+        {name: int(amount[part].sum()) for name, amount in _amounts(table)}
+        for part in (rows, decode)
+    )
+    return Utilization(
+        model_flops=whole["model_flops"],
+        hardware_flops=whole["hardware_flops"],
         wall_ns=wall_ns,
-        compute_ns=int(duration[computing].sum()),
-        flops_known_ns=int(duration[computing & known].sum()),
-        flops_by_peak=_by_peak(table, known, "flops_peak", costs.flops),
-    )
-    if decode is None:
-        return usage
-    moved = decode & (costs.bytes != MISSING)
-    return replace(
-        usage,
-        decode_bytes=int(costs.bytes[moved].sum()),
+        compute_ns=whole["compute_ns"],
+        flops_known_ns=whole["flops_known_ns"],
+        flops_by_peak=_by_peak(table, rows & (costs.flops != MISSING), "flops_peak", costs.flops),
+        decode_bytes=in_decode["bytes"],
         decode_wall_ns=decode_ns,
-        decode_busy_ns=int(duration[decode].sum()),
-        bytes_known_ns=int(duration[moved].sum()),
-        bytes_by_bandwidth=_by_peak(table, moved, "bandwidth_peak", costs.bytes),
+        decode_busy_ns=in_decode["busy_ns"],
+        bytes_known_ns=in_decode["bytes_known_ns"],
+        bytes_by_bandwidth=_by_peak(
+            table, decode & (costs.bytes != MISSING), "bandwidth_peak", costs.bytes
+        ),
     )
-
-
-def _computing(table: Table) -> Mask:
-    """Find the rows that may execute FLOPs: all but copies, fills and collectives."""
-    return np.asarray(is_kernel(table.records) & (activity_classes(table.records) == COMPUTE))
 
 
 def _by_peak(table: Table, rows: Mask, name: str, amount: Int64Array) -> Mapping[Rate, float]:
