@@ -133,11 +133,11 @@ class Comparison:
         return [change for change in self.changes if change.status == UNCLEAR]
 
 
-def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
+def compare(a: Side, b: Side) -> Comparison:
     """Compare two captures, or two sets of captures, summed up with the same options.
 
     They are compared per step if both have steps that were found in the same way, since they may
-    then differ in length; else in total. Relative differences up to `same_below` count as equal.
+    then differ in length; else in total.
     """
     per_step, why_totals = _per_step(a, b)
     counted = [side.inside if per_step and side.inside else side.whole for side in (a, b)]
@@ -155,7 +155,7 @@ def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
         why_totals=why_totals,
         held=(_held(a), _held(b)) if per_step else None,
         metrics=_metrics(sides),
-        changes=_changes(sides, same_below, {b_key: a_key for a_key, b_key in renames.items()}),
+        changes=_changes(sides, {b_key: a_key for a_key, b_key in renames.items()}),
         processor=processor((*a.gpus, *b.gpus)),
         gpus=(_named(a), _named(b)),
         noise=basis,
@@ -254,9 +254,7 @@ _SHARE = 0.1
 """The most by which shares may differ: a comparison looks for changes of a few ops."""
 
 
-def _changes(
-    sides: Sequence[Measured], same_below: float, a_keys: Mapping[Key, Key]
-) -> list[Change]:
+def _changes(sides: Sequence[Measured], a_keys: Mapping[Key, Key]) -> list[Change]:
     a, b = sides
     index = {key: number for number, key in enumerate({**a.rows, **b.rows})}
     times = [side.times(index).tolist() for side in sides]
@@ -265,11 +263,10 @@ def _changes(
     for key, at in index.items():
         mine, other, a_ns, b_ns = a.rows.get(key), b.rows.get(key), times[0][at], times[1][at]
         interval = intervals[at] if intervals else None
-        status = _status(mine, other, a_ns, b_ns, same_below, interval)
         changes.append(
             Change(
                 key=key,
-                status=status,
+                status=_status(mine, other, a_ns, b_ns, interval),
                 a=mine,
                 b=other,
                 a_ns=a_ns,
@@ -291,12 +288,11 @@ def _intervals(a: Measured, b: Measured, place: Mapping[Key, int]) -> list[Inter
 
 
 def _status(
-    a: Sum | None, b: Sum | None, a_ns: float, b_ns: float, same_below: float,
-    interval: Interval | None,
-) -> Status:  # fmt: skip
+    a: Sum | None, b: Sum | None, a_ns: float, b_ns: float, interval: Interval | None
+) -> Status:
     if a is None or b is None:
         return NEW if a is None else REMOVED
-    if abs(b_ns - a_ns) <= same_below * a_ns:
+    if abs(b_ns - a_ns) <= SAME_BELOW * a_ns:
         return SAME
     if interval is not None and not interval.significant:
         return UNCLEAR
