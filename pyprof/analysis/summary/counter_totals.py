@@ -70,16 +70,6 @@ class Sums:
         """Energy in the mean step; None if no steps are known."""
         return float(self.values["energy_step"]) or None if self.values["energy_ns"] else None
 
-    @property
-    def clock_share(self) -> float | None:
-        """The clock measured in this run, as a share of the clock that the peak holds at."""
-        return _ratio(self.values["clock_share"], self.values["clock_share_ns"])
-
-    @property
-    def clock_of_share(self) -> float | None:
-        """Mean measured clock of the rows that `clock_share` covers, MHz."""
-        return _ratio(self.values["clock_of_share"], self.values["clock_share_ns"])
-
 
 def _ratio(amount: float | None, of: float | None) -> float | None:
     return amount / of if amount is not None and of else None
@@ -134,7 +124,10 @@ class CounterTotals:
 
         Runs under ncu do not count, since ncu locks the clock.
         """
-        share, clock = self.total.clock_share, self.total.clock_of_share
+        values = self.total.values
+        # the clock in MHz, and as a share of the clock that the peak holds at
+        share = _ratio(values["clock_share"], values["clock_share_ns"])
+        clock = _ratio(values["clock_of_share"], values["clock_share_ns"])
         if share is None or clock is None or share >= _AT_PEAK:
             return None
         text = f"the SM clock was {clock:,.0f} MHz, {100 * share:.0f} % of the peak's"

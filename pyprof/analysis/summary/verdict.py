@@ -265,10 +265,11 @@ def _gain(answer: Summary) -> Statement | None:
     gain = gain_of(first)
     per_step = " a step" if gain.per_step else ", once" if first.once else ""
     size = f"{gain.time}{per_step} ({gain.share})"
-    again = _largest_again(answer) if first.once else None
-    more = "" if again is None else (
-        f" What recurs, {gain_of(again).time}: {_first_clause(again.action)}."
-    )  # fmt: skip
+    recurring = [each for each in in_loop if (each.gain_share or 0.0) >= _MIN_RECURRING]
+    more = ""
+    if first.once and recurring:
+        again = max(recurring, key=likely_ns)
+        more = f" What recurs, {gain_of(again).time}: {_first_clause(again.action)}."
     return Statement(
         about="gain",
         subject=first.rule,
@@ -281,14 +282,6 @@ def _gain(answer: Summary) -> Statement | None:
 
 def _first_clause(action: str) -> str:
     return action.partition(";")[0].rstrip(":")
-
-
-def _largest_again(answer: Summary) -> Suggestion | None:
-    """The largest gain that recurs; None if all of these are small."""
-    gains = [
-        each for each in answer.advice if (each.gain_share or 0) >= _MIN_RECURRING and not each.once
-    ]
-    return max(gains, key=likely_ns, default=None)
 
 
 def _missing(answer: Summary) -> Statement | None:
