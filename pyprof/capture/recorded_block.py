@@ -166,7 +166,7 @@ class Profile:
         """Return why this block cannot be recorded here and now; "" if it can."""
         if self._running is not None:
             return f"recorded as part of pyprof.profile({self._running!r}), which was running"
-        if emit.tool_listens() or instrument.range_hooks.has_listeners:
+        if emit.tool_listens() or instrument.range_start:
             return "recorded by the profiler that runs this program; read its capture"
         if emit.profiler_records():
             return "not recorded: a torch.profiler was running, and only one can run at a time"

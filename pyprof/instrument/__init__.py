@@ -16,7 +16,13 @@ from pyprof.instrument.lifecycle import (
     wrap,
 )
 from pyprof.instrument.ranges.annotate import annotate
-from pyprof.instrument.ranges.capture_range import profile, range_hooks, step
+from pyprof.instrument.ranges.capture_range import (
+    profile,
+    range_start,
+    range_stop,
+    step,
+    step_end,
+)
 from pyprof.instrument.ranges.timers import print_timings, timings
 
 __all__ = [
@@ -30,8 +36,10 @@ __all__ = [
     "marked",
     "print_timings",
     "profile",
-    "range_hooks",
+    "range_start",
+    "range_stop",
     "step",
+    "step_end",
     "stop",
     "timings",
     "wrap",

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from pyprof.instrument import range_hooks
+from pyprof.instrument import range_start, range_stop, step_end
 from pyprof.trainers.training_range import TrainingRange
 
 pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a drive
 def heard() -> Iterator[list[str]]:
     heard: list[str] = []
     take_back = [
-        range_hooks.on_start(lambda: heard.append("start")),
-        range_hooks.on_step(lambda: heard.append("step")),
-        range_hooks.on_stop(lambda: heard.append("stop")),
+        range_start.add(lambda: heard.append("start")),
+        step_end.add(lambda: heard.append("step")),
+        range_stop.add(lambda: heard.append("stop")),
     ]
     yield heard
     for undo in take_back:

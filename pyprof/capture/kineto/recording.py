@@ -196,7 +196,7 @@ def count_steps(counter: StepCounter, stack: ExitStack) -> None:
         if not capturing():
             counter.optimized()
 
-    stack.callback(instrument.range_hooks.on_step(counter.count_step))
+    stack.callback(instrument.step_end.add(counter.count_step))
     hook = register_optimizer_step_post_hook(optimized)
     stack.callback(hook.remove)
 
@@ -217,7 +217,7 @@ def script_range(start: Callable[[], Any], stop: Callable[[], Any]) -> Iterator[
         runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
         places += [(runtime, "cudaProfilerStart", _succeed(start))]
         places += [(runtime, "cudaProfilerStop", _succeed(stop))]
-    taken = [instrument.range_hooks.on_start(start), instrument.range_hooks.on_stop(stop)]
+    taken = [instrument.range_start.add(start), instrument.range_stop.add(stop)]
     before = [(home, name, getattr(home, name)) for home, name, _ in places]
     for home, name, ours in places:
         setattr(home, name, ours)

@@ -18,68 +18,40 @@ from pyprof.instrument.ranges.stream_capture import capturing
 from pyprof.marker import STEP_END
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     Schedule = Callable[[int], ProfilerAction]
-    from collections.abc import Iterator
 
 
-class RangeHooks:
-    """Lists of callbacks without arguments, called in the order of registration."""
+class Hook:
+    """Callbacks without arguments, called in the order of registration."""
 
     def __init__(self) -> None:
-        self._start: list[Callable[[], object]] = []
-        self._stop: list[Callable[[], object]] = []
-        self._step: list[Callable[[], object]] = []
+        self._callbacks: list[Callable[[], object]] = []
 
-    def on_start(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call back when `pyprof.profile()` is entered. Returns a function that unregisters."""
-        return _add(self._start, callback)
+    def __bool__(self) -> bool:
+        return bool(self._callbacks)
 
-    def on_stop(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call back when `pyprof.profile()` is left. Returns a function that unregisters."""
-        return _add(self._stop, callback)
+    def add(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Register a callback; return a function that unregisters it."""
+        self._callbacks.append(callback)
 
-    def on_step(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call back at each `pyprof.step()`. Returns a function that unregisters."""
-        return _add(self._step, callback)
+        def take_back() -> None:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
 
-    @property
-    def has_listeners(self) -> bool:
-        """Whether a profiler of ours waits for the range to start."""
-        return bool(self._start)
+        return take_back
 
-    def start(self) -> None:
-        """Call the callbacks of the start of the range."""
-        _call(self._start)
-
-    def stop(self) -> None:
-        """Call the callbacks of its end."""
-        _call(self._stop)
-
-    def step(self) -> None:
-        """Call the callbacks of the end of a step, which may wait for the GPU."""
-        _call(self._step)
+    def __call__(self) -> None:
+        """Call back."""
+        for callback in tuple(self._callbacks):
+            callback()
 
 
-def _add(
-    callbacks: list[Callable[[], object]], callback: Callable[[], object]
-) -> Callable[[], None]:
-    callbacks.append(callback)
-
-    def take_back() -> None:
-        if callback in callbacks:
-            callbacks.remove(callback)
-
-    return take_back
-
-
-def _call(callbacks: list[Callable[[], object]]) -> None:
-    for callback in tuple(callbacks):
-        callback()
-
-
-range_hooks = RangeHooks()
+range_start, range_stop = Hook(), Hook()
+"""Called when `pyprof.profile()` is entered, and when it is left."""
+step_end = Hook()
+"""Called at each `pyprof.step()`; a callback may wait for the GPU."""
 
 
 class RecordingWindows:
@@ -160,7 +132,7 @@ def profile(*, schedule: Schedule | None = None) -> Iterator[None]:
             _stop()
         return
     windows = RecordingWindows(schedule, _start, _stop)
-    take_back = range_hooks.on_step(windows.step)
+    take_back = step_end.add(windows.step)
     try:
         yield
     finally:
@@ -177,7 +149,7 @@ def step() -> None:
     if capturing():  # a step that is captured into a CUDA graph ends when it is replayed
         return
     _mark_end()
-    range_hooks.step()
+    step_end()
 
 
 def _mark_end() -> None:
@@ -196,7 +168,7 @@ def _nvtx() -> Sink:
 
 
 def _start() -> None:
-    range_hooks.start()
+    range_start()
     if cuda := _cuda():
         cuda.synchronize()
         cuda.cudart().cudaProfilerStart()
@@ -206,7 +178,7 @@ def _stop() -> None:
     if cuda := _cuda():
         cuda.synchronize()
         cuda.cudart().cudaProfilerStop()
-    range_hooks.stop()
+    range_stop()
 
 
 def _cuda() -> Any:  # noqa: ANN401 - torch.cuda, or None

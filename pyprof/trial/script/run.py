@@ -66,9 +66,9 @@ class Observation:
         self.calls.after.append(self.steps.module_called)
 
     def _count_marked_steps(self) -> None:
-        from pyprof.instrument.ranges.capture_range import range_hooks  # noqa: PLC0415 - just imported
+        from pyprof.instrument.ranges.capture_range import step_end  # noqa: PLC0415 - just imported
 
-        range_hooks.on_step(self.steps.step_called)
+        step_end.add(self.steps.step_called)
 
     def _backward_started(self) -> None:
         self.steps.backward_called = True

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
 import pyprof
-from pyprof.instrument import lifecycle, range_hooks
+from pyprof.instrument import lifecycle, range_start, range_stop, step_end
 from pyprof.instrument.ranges import capture_range, emit
 from pyprof.instrument.ranges.capture_range import RecordingWindows
 
@@ -27,9 +27,9 @@ def test_profile_is_harmless_without_a_gpu() -> None:
 def test_hooks_run_at_start_step_and_stop_in_order() -> None:
     heard: list[str] = []
     take_back = [
-        range_hooks.on_start(lambda: heard.append("start")),
-        range_hooks.on_step(lambda: heard.append("step")),
-        range_hooks.on_stop(lambda: heard.append("stop")),
+        range_start.add(lambda: heard.append("start")),
+        step_end.add(lambda: heard.append("step")),
+        range_stop.add(lambda: heard.append("stop")),
     ]
 
     @pyprof.profile()

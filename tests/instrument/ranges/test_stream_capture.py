@@ -13,7 +13,7 @@ from torch import nn
 import pyprof
 from pyprof.capture.kineto.recording import count_steps
 from pyprof.capture.request import StepCounter
-from pyprof.instrument import range_hooks
+from pyprof.instrument import step_end
 from tests.instrument.conftest import Recorder
 
 FORBIDDEN = (
@@ -74,7 +74,7 @@ def test_only_a_captured_step_is_not_counted(
     counter = StepCounter(lambda: heard.append("step"))
     with ExitStack() as stack:
         count_steps(counter, stack)
-        stack.callback(range_hooks.on_step(lambda: heard.append("told")))
+        stack.callback(step_end.add(lambda: heard.append("told")))
         train(model, torch.optim.SGD(model.parameters(), 0.1))
         pyprof.step()
     assert heard == ([] if captured else ["step", "told"] * 2)
