@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyprof.capture import request as window
 from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import memory_guard
+from pyprof.capture.replacement import replace_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,11 +97,8 @@ def replaced_run(instead: Callable[[BaseProcess], Callable[[], object] | None]) 
         finally:
             del process.run
 
-    BaseProcess.start = start  # type: ignore[method-assign,assignment]
-    try:
+    with replace_attributes((BaseProcess, "start", start)):
         yield
-    finally:
-        BaseProcess.start = theirs  # type: ignore[method-assign]
 
 
 def _target(process: BaseProcess) -> str:

@@ -9,6 +9,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pyprof.capture.replacement import replace_attributes
 from pyprof.process import signals
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def on_exit(
     Call `replaced` before `os.exec*` runs another program in this process. Only one of them is
     called, once, and none in a forked child.
     """
-    pid, theirs = os.getpid(), (os._exit, os.execv, os.execve)
-    leave, execute, execute_in = theirs
+    pid = os.getpid()
+    leave, execute, execute_in = os._exit, os.execv, os.execve
     asked: list[None] = []
 
     def first() -> bool:
@@ -55,11 +56,8 @@ def on_exit(
         replacing(path)
         execute_in(path, argv, env)
 
-    os._exit, os.execv, os.execve = leaving, run, run_in
-    try:
+    with replace_attributes((os, "_exit", leaving), (os, "execv", run), (os, "execve", run_in)):
         yield
-    finally:
-        os._exit, os.execv, os.execve = theirs
 
 
 class Ending:

@@ -17,6 +17,7 @@ from pyprof import instrument, overwrite_guard
 from pyprof.capture.kineto import memory_snapshot
 from pyprof.capture.kineto.script_profilers import ScriptProfilers
 from pyprof.capture.nsight.nvtx_ranges import NvtxRanges
+from pyprof.capture.replacement import replace_attributes
 from pyprof.capture.request import StepCounter, set_aside, shown
 from pyprof.instrument.ranges.capture_range import RecordingWindows
 from pyprof.instrument.ranges.emit import profiler_sink
@@ -179,11 +180,8 @@ class Recording:
             self._threaded = self._threaded or not thread.name.startswith("pyprof-")
             theirs(thread)
 
-        threading.Thread.start = start  # type: ignore[method-assign,assignment]
-        try:
+        with replace_attributes((threading.Thread, "start", start)):
             yield
-        finally:
-            threading.Thread.start = theirs  # type: ignore[method-assign]
 
 
 def count_steps(counter: StepCounter, stack: ExitStack) -> None:
@@ -208,7 +206,7 @@ def script_range(start: Callable[[], Any], stop: Callable[[], Any]) -> Iterator[
     emit_nvtx is made to do nothing: torch does not allow it together with torch.profiler, whose
     trace has the same information.
     """
-    places: list[tuple[Any, str, Callable[..., Any]]] = [
+    places: list[tuple[object, str, object]] = [
         (torch.cuda.profiler, "start", start),
         (torch.cuda.profiler, "stop", stop),
         (torch.autograd.profiler, "emit_nvtx", lambda *_, **__: nullcontext()),
@@ -217,17 +215,11 @@ def script_range(start: Callable[[], Any], stop: Callable[[], Any]) -> Iterator[
         runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
         places += [(runtime, "cudaProfilerStart", _succeed(start))]
         places += [(runtime, "cudaProfilerStop", _succeed(stop))]
-    taken = [instrument.range_start.add(start), instrument.range_stop.add(stop)]
-    before = [(home, name, getattr(home, name)) for home, name, _ in places]
-    for home, name, ours in places:
-        setattr(home, name, ours)
-    try:
+    with ExitStack() as stack:
+        stack.callback(instrument.range_start.add(start))
+        stack.callback(instrument.range_stop.add(stop))
+        stack.enter_context(replace_attributes(*places))
         yield
-    finally:
-        for home, name, theirs in before:
-            setattr(home, name, theirs)
-        for take_back in taken:
-            take_back()
 
 
 def _succeed(callback: Callable[[], Any]) -> Callable[[], int]:
@@ -252,9 +244,8 @@ def watch_graphs(
     make_graphed_callables, the trees of torch.compile. A capture that fails to begin counts as
     ended. Replays cost nothing more.
     """
-    own = vars(graph)
-    before = {name: own[name] for name in _NAMES if name in own}
-    capture_begin, capture_end = (getattr(graph, name) for name in _NAMES)
+    home: Any = graph
+    capture_begin, capture_end = home.capture_begin, home.capture_end
 
     @wraps(capture_begin)
     def begin(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - torch's own
@@ -275,22 +266,11 @@ def watch_graphs(
         ended()
         return result
 
-    for name, ours in zip(_NAMES, (begin, end), strict=True):
-        setattr(graph, name, ours)
-    try:
+    with replace_attributes((home, "capture_begin", begin), (home, "capture_end", end)):
         yield
-    finally:
-        for name in _NAMES:
-            if name in before:
-                setattr(graph, name, before[name])
-            else:
-                delattr(graph, name)
 
 
 def _quietly(ended: Callable[[], object]) -> None:
     """Call back while the script's own error propagates; that must not be hidden."""
     with suppress(Exception):
         ended()
-
-
-_NAMES = ("capture_begin", "capture_end")

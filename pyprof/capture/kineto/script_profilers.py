@@ -14,12 +14,15 @@ from torch.autograd.profiler import profile
 from torch.profiler import profile as scheduled
 
 from pyprof.capture.child_captures import called_by_inductor
+from pyprof.capture.replacement import replace_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-_TRACED = next(kind for kind in reversed(scheduled.__mro__) if hasattr(kind, "export_chrome_trace"))
+_TRACED: Any = next(
+    kind for kind in reversed(scheduled.__mro__) if hasattr(kind, "export_chrome_trace")
+)
 """The class that defines `torch.profiler.profile.export_chrome_trace`."""
 
 
@@ -102,22 +105,16 @@ class ScriptProfilers:
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Intercept every way to start a profiler and export its trace, until the `with` ends."""
-        places: list[tuple[type, str, Callable[[Any], Callable[..., Any]]]] = [
-            (profile, "_prepare_trace", self._preparing),
-            (profile, "__exit__", self._leaving),
-            (profile, "export_chrome_trace", self._exporting),
-            (_TRACED, "export_chrome_trace", self._exporting),
-        ]
-        before = [(home, name, getattr(home, name)) for home, name, _ in places]
-        for home, name, wrapper in places:
-            setattr(home, name, wrapper(getattr(home, name)))
-        try:
+        export = "export_chrome_trace"
+        with replace_attributes(
+            (profile, "_prepare_trace", self._preparing(profile._prepare_trace)),  # noqa: SLF001 - what every start calls
+            (profile, "__exit__", self._leaving(profile.__exit__)),
+            (profile, export, self._exporting(profile.export_chrome_trace)),
+            (_TRACED, export, self._exporting(_TRACED.export_chrome_trace)),
+        ):
             yield
-        finally:
-            for home, name, theirs in before:
-                setattr(home, name, theirs)
 
-    def _preparing(self, theirs: Callable[[object], None]) -> Callable[[object], None]:
+    def _preparing(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
         def prepare(profiler: object) -> None:
             if not self._ours():
                 self.count += 1

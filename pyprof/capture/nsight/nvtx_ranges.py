@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch.cuda.nvtx
 
+from pyprof.capture.replacement import replace_attributes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -43,11 +45,8 @@ class NvtxRanges:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Replace the binding until the `with` ends."""
-        _HOME._nvtx = self  # noqa: SLF001 - as above
-        try:
+        with replace_attributes((_HOME, "_nvtx", self)):
             yield
-        finally:
-            _HOME._nvtx = self._real  # noqa: SLF001
 
     def rangePushA(self, text: str) -> int:  # noqa: N802 - torch's name
         """Open a range; return its depth."""

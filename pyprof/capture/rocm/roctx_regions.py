@@ -7,12 +7,13 @@ On ROCm torch.cuda.profiler.start() does nothing, so that it can be that call.
 from __future__ import annotations
 
 import ctypes
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import torch.cuda.profiler
 
 from pyprof.capture.kineto.recording import script_range
+from pyprof.capture.replacement import replace_attributes
 from pyprof.cli import say
 
 if TYPE_CHECKING:
@@ -45,15 +46,12 @@ def torch_regions(*, of_script: bool) -> Iterator[None]:
         yield
         return
     region = _Region(*calls)
-    if of_script:
-        with script_range(region.start, region.stop):
-            yield
-        return
-    profiler: Any = torch.cuda.profiler
-    with ExitStack() as stack:
-        for name, call in (("start", region.start), ("stop", region.stop)):
-            stack.callback(setattr, profiler, name, getattr(profiler, name))
-            setattr(profiler, name, call)
+    profiler = torch.cuda.profiler
+    with (
+        script_range(region.start, region.stop)
+        if of_script
+        else replace_attributes((profiler, "start", region.start), (profiler, "stop", region.stop))
+    ):
         yield
 
 

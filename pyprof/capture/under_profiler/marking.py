@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyprof.capture.child_captures import replaced_run
+from pyprof.capture.replacement import replace_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,5 +88,5 @@ def _emit(stack: ExitStack) -> None:
     others = ScriptProfilers(pause, emit)
     emit()
     stack.enter_context(others.watch())
-    stack.callback(setattr, torch.autograd.profiler, "emit_nvtx", theirs)
-    torch.autograd.profiler.emit_nvtx = lambda *_, **__: nullcontext()  # type: ignore[assignment,misc] # it is on already
+    on_already = (torch.autograd.profiler, "emit_nvtx", lambda *_, **__: nullcontext())
+    stack.enter_context(replace_attributes(on_already))

@@ -16,6 +16,7 @@ import click
 
 from pyprof.capture import script
 from pyprof.capture.exit_hooks import on_exit
+from pyprof.capture.replacement import replace_attributes
 from pyprof.capture.request import StepCounter, StepsToRecord
 from pyprof.capture.under_profiler.marking import mark, marked_processes
 from pyprof.cli import Main, say
@@ -120,9 +121,8 @@ def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
     windows = RecordingWindows(
         steps.schedule(), _finished(torch.cuda.profiler.start), _finished(torch.cuda.profiler.stop)
     )
-    for name in ("start", "stop"):
-        stack.callback(setattr, torch.cuda.profiler, name, getattr(torch.cuda.profiler, name))
-        setattr(torch.cuda.profiler, name, lambda: None)
+    home, nothing = torch.cuda.profiler, lambda: None
+    stack.enter_context(replace_attributes((home, "start", nothing), (home, "stop", nothing)))
     count_steps(StepCounter(windows.step), stack)
     stack.callback(windows.finish)
 
