@@ -25,10 +25,6 @@ import gc
 import os
 import sys
 from importlib.abc import MetaPathFinder
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MALLOPT = getattr(ctypes.pythonapi, "mallopt", None)
 """None without glibc."""
@@ -63,7 +59,12 @@ def prepare() -> None:
     if not os.environ.get(_POOL):
         pa.set_memory_pool(pa.system_memory_pool())
     if "pandas" not in sys.modules:
-        _without_pandas(lambda: pa.array([0]))
+        finder = _NoPandas()
+        sys.meta_path.insert(0, finder)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(finder)
     atexit.register(gc.freeze)
 
 
@@ -72,12 +73,3 @@ class _NoPandas(MetaPathFinder):
         """Hide pandas, and leave everything else to the other finders."""
         if fullname == "pandas":
             raise ModuleNotFoundError(fullname, name=fullname)
-
-
-def _without_pandas(call: Callable[[], object]) -> None:
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        call()
-    finally:
-        sys.meta_path.remove(finder)

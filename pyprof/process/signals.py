@@ -38,7 +38,6 @@ def ending() -> Iterator[None]:
     taken = [n for n in _RAISES if _in_main() and signal.getsignal(n) is signal.SIG_DFL]
     for number in taken:
         signal.signal(number, _RAISES[number])
-    _prepare()
     try:
         yield
     finally:
@@ -60,19 +59,16 @@ _RAISES: dict[int, Handler] = {
     signal.SIGINT: signal.default_int_handler,
     **dict.fromkeys(_ENDING, _raise),
 }
-_prepared: list[int] = []
-
-
-def _prepare() -> None:
-    if not _prepared and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_restore_defaults)
-        _prepared.append(os.getpid())
 
 
 def _restore_defaults() -> None:
     for number in _ENDING:
         if signal.getsignal(number) is _raise:
             signal.signal(number, signal.SIG_DFL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restore_defaults)
 
 
 def quietly_until_begun() -> None:

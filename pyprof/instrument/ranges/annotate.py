@@ -7,8 +7,8 @@ entered anew for each step.
 
 from __future__ import annotations
 
-import functools
 import inspect
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -80,7 +80,7 @@ class annotate:  # noqa: N801 - used as a function
             wrapper = generator_function(function, scope)
         else:
             wrapper = _plain(function, scope)
-        return functools.wraps(function)(wrapper)  # type: ignore[return-value]
+        return wraps(function)(wrapper)  # type: ignore[return-value]
 
 
 def _printable(name: str) -> str:
@@ -159,34 +159,20 @@ class _Steps:
 @hide_frames
 def _steps(inner: Any, scope: Scope) -> Generator[Any, Any, Any]:  # noqa: ANN401 - a generator or what looks like one
     """Drive a generator, each step inside a scope, and return its result."""
-    step: Callable[[Any, Any], Any] = _next
-    sent: Any = None
+    resume: Callable[[], Any] = partial(next, inner)
     while True:
         try:
             with scope():
-                item = step(inner, sent)
+                item = resume()
         except StopIteration as stop:
             return stop.value
         try:
-            step, sent = _send, (yield item)
+            sent = yield item
         except GeneratorExit:
             with scope():
                 inner.close()
             raise
         except BaseException as error:  # noqa: BLE001 - thrown in from outside: the original's to handle
-            step, sent = _throw, error
-
-
-@hide_frames
-def _next(inner: Any, _: object) -> Any:  # noqa: ANN401 - as the generator
-    return next(inner)
-
-
-@hide_frames
-def _send(inner: Any, value: object) -> Any:  # noqa: ANN401 - as the generator
-    return next(inner) if value is None else inner.send(value)
-
-
-@hide_frames
-def _throw(inner: Any, error: BaseException | None) -> Any:  # noqa: ANN401 - as the generator
-    return inner.throw(error)
+            resume = partial(inner.throw, error)
+        else:
+            resume = partial(next, inner) if sent is None else partial(inner.send, sent)
