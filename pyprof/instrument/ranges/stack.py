@@ -6,9 +6,8 @@ calls have the same stack as the last one from the same instruction: a stack is 
 one first, and looked up among all only if it differs.
 
 Nor does anything change outwards of a frame while it runs. So what was found there is noted on the
-frame itself, with the stacks that begin there, and not inspected again while it runs. With few
-frames to inspect, only the innermost gets a note. A note is kept in the frame's `f_trace`, which
-only a debugger uses, and which is left alone if one does.
+frame itself, with the stacks that begin there, and not inspected again while it runs. A note is
+kept in the frame's `f_trace`, which only a debugger uses, and which is left alone if one does.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ MAX_WALK = 192
 """Frames inspected, from the innermost outwards: a bound for deep recursion."""
 MAX_FRAMES = 48
 """User frames written out, the innermost ones."""
-_MAX_INSPECTED = 4
-"""Up to here, inspecting frames is as fast as writing notes: a module's call has this many."""
 _MAX_STACKS = 8192
 """Cached stacks; the cache is cleared when full."""
 
@@ -72,7 +69,7 @@ class Note:
 class Stack:
     """Frames with their instructions, up to where another stack continues, and their text."""
 
-    __slots__ = ("beyond", "inside", "notes", "places", "run", "siblings", "text", "way")
+    __slots__ = ("beyond", "inside", "places", "run", "text", "way")
 
     def __init__(
         self,
@@ -82,17 +79,13 @@ class Stack:
         text: str,
         run: Run = run_anywhere,
     ) -> None:
-        notes = _notes_of(steps, beyond)
-        self.notes = notes if len(steps) > _MAX_INSPECTED else notes[:1]
-        """Notes to write, innermost frame first; None if the caller may change. With few frames,
-        only the innermost gets one."""
-        self.way = _way(steps, notes)
-        """Code and last instruction of each frame, and the note that ends the comparison."""
-        first = notes[0] if notes else None
-        self.siblings = first.stacks if first is not None else {}
-        """Stacks that differ only in the last instruction."""
-        if steps:
-            self.siblings[steps[0][1]] = self
+        self.way = _way(steps, beyond)
+        """Code and last instruction of each frame, innermost first, and its note; None if the
+        caller may change."""
+        if self.way:
+            _, at, note = self.way[0]
+            if note is not None:
+                note.stacks[at] = self
         self.beyond = beyond
         self.places = places
         """`file:line` and function of the user's frames, outermost first, `beyond` included."""
@@ -113,30 +106,20 @@ _MOVES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATO
 """Code whose frames can be resumed from elsewhere: what lies outwards of them changes."""
 
 
-def _notes_of(
-    steps: tuple[tuple[CodeType, int], ...], beyond: Stack | None
-) -> tuple[Note | None, ...]:
+def _way(steps: tuple[tuple[CodeType, int], ...], beyond: Stack | None) -> _Way:
+    """Add its note to each step, if what lies outwards of it cannot change."""
     if beyond is None or len(steps) >= MAX_WALK:  # the end depends on where the walk began
-        return (None,) * len(steps)
-    notes: list[Note | None] = []
+        return tuple((code, at, None) for code, at in steps)
+    way: list[tuple[CodeType, int, Note | None]] = []
     outer: Note | Stack = beyond
     outer_at = 0
     for code, at in reversed(steps):
         note = _notes.get(key := (id(code), id(outer), outer_at))
         if note is None:
             note = _notes[key] = Note(code, outer)
-        notes.append(None if code.co_flags & _MOVES else note)
+        way.append((code, at, None if code.co_flags & _MOVES else note))
         outer, outer_at = note, at
-    return tuple(reversed(notes))
-
-
-def _way(steps: tuple[tuple[CodeType, int], ...], notes: tuple[Note | None, ...]) -> _Way:
-    """Pair the steps with the notes worth comparing: not for few frames, nor the innermost."""
-    far = len(steps) > _MAX_INSPECTED
-    return tuple(
-        (code, at, note if far and index else None)
-        for index, ((code, at), note) in enumerate(zip(steps, notes, strict=True))
-    )
+    return tuple(reversed(way))
 
 
 NO_FRAMES = Stack((), None, (), "")
@@ -179,16 +162,16 @@ def find(depth: int, end: FrameType | None = None, beyond: Stack = NO_FRAMES) ->
     else:
         if here is not end and len(guess.way) != MAX_WALK:
             return _look_up(frame, end, beyond)
-    if len(guess.way) <= _MAX_INSPECTED or len(guess.siblings) > 1 or here is not frame.f_back:
-        _note(frame, guess.notes)
+    if here is not frame.f_back:  # else its caller's note ends the next comparison
+        _note(frame, guess.way)
     return guess
 
 
-def _note(frame: FrameType | None, notes: tuple[Note | None, ...]) -> None:
+def _note(frame: FrameType | None, way: _Way) -> None:
     """Note on each frame what lies outwards of it, up to one that already has the note."""
     if sys.gettrace() is not None:
         return
-    for note in notes:
+    for _, _, note in way:
         if frame is None or (note is not None and frame.f_trace is note):
             return
         if note is not None and (frame.f_trace is None or type(frame.f_trace) is Note):

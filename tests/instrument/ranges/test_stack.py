@@ -239,9 +239,7 @@ def test_cached_stacks_equal_walked_ones() -> None:
         call(3)
 
 
-def test_in_short_stacks_only_the_innermost_frame_is_cached() -> None:
-    """Walking them costs no more; the innermost may call repeatedly."""
-
+def test_stacks_are_noted_on_every_frame_but_one_called_by_a_noted_frame() -> None:
     def inner() -> list[object]:
         for _ in range(2):
             texts.add(stack.find(1, end, beyond).text)
@@ -249,15 +247,15 @@ def test_in_short_stacks_only_the_innermost_frame_is_cached() -> None:
         caller = here().f_back
         return [here().f_trace, caller and caller.f_trace]
 
-    def outer() -> list[object]:
-        return inner()
+    def outer() -> list[list[object]]:
+        return [inner() for _ in range(2)]
 
     end, beyond = here(), stack.find(1)
     texts: set[str] = set()
     for _ in range(3):
-        note, callers = outer()
-    assert type(note) is stack.Note
-    assert callers is None
+        (note, callers), (again, _) = outer()
+    assert type(note) is type(callers) is stack.Note
+    assert again is None
     assert {known.text for known in note.stacks.values()} == texts
     assert len(texts) == 2
 
