@@ -18,6 +18,7 @@ from pyprof.process import signals, stdio
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    _Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 ADVANCED = frozenset(("--raw", "--workers", "--with", "--no-init", "--graph-nodes", "--no-seed"))
 """Options that few people need, in whatever command; help lists them last."""
@@ -208,7 +209,29 @@ def json_option(function: Callable[..., None]) -> Callable[..., None]:
     return click.option("--json", "as_json", is_flag=True, help=help_text)(function)
 
 
-def source_option(help_text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def output_option(selects: str) -> _Decorator:
+    """Add -o FILE, by default stdout; `selects` says what suffixes do. It comes as `target`."""
+    return click.option(
+        "-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
+        help=f"Output file; {selects}. Default: stdout.",
+    )  # fmt: skip
+
+
+def top_option(default: int, help_text: str) -> _Decorator:
+    """Add --top, the number of rows that a report lists."""
+    kind = click.IntRange(1)
+    return click.option(
+        "--top", type=kind, default=default, show_default=True, metavar="N", help=help_text
+    )
+
+
+def steps_option(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --steps, the only ones to look at."""
+    help_text = "Only these steps, counted from 0: `3:`, `3:7`, `3`."
+    return click.option("--steps", metavar="RANGE", help=help_text)(function)
+
+
+def source_option(help_text: str) -> _Decorator:
     """Add --source; the command gets it as `folder`, None if not given."""
     kind = click.Path(exists=True, file_okay=False, path_type=Path)
     return click.option("--source", "folder", metavar="DIR", type=kind, help=help_text)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyprof.analysis.memory.memory_diff import MemoryComparison
     from pyprof.prof.table import Override
 
-_TOP = 20
 _REGRESSION = 3
 """Exit code if a limit is exceeded; 1 means that the captures could not be used."""
 _Limit = TypeVar("_Limit")
@@ -35,8 +34,7 @@ DEFAULT_KEYS = "op,shape,dtype,layer"
               "ignored.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
               help="Compare only these steps of both, counted from 0: `3:`, `3:7`.")  # fmt: skip
-@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Number of changes to list; CSV and JSON have all.")  # fmt: skip
+@cli.top_option(20, "Number of changes to list; CSV and JSON have all.")
 @click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
               help="Exit with code 3 beyond LIMIT, with 1 if it cannot be compared. 'slower>5%': "
               "the step takes longer, by more than noise; 'op>10%': any op does, or is new; "
@@ -46,9 +44,7 @@ DEFAULT_KEYS = "op,shape,dtype,layer"
               "Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @cli.json_option
-@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-              help="Output file; .csv, .json, .md, .html select the format. "
-              "Default: stdout.")  # fmt: skip
+@cli.output_option(".csv, .json, .md, .html select the format")
 @reads_captures("A", "B")
 def command(
     captures: Captures, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
@@ -144,9 +140,7 @@ def _compare_memory(
     if form == "json":
         answers.write(target, memory_diff(comparison, violations))
     else:
-        shown = memory_brief.comparison(comparison, top)
-        with output_file.open_output(target) as out:
-            out.write(text.finish(shown, coloured=text.colours(target)))
+        text.write(target, memory_brief.comparison(comparison, top))
     _conclude(violations, exceeded)
 
 

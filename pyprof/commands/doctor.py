@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 @click.command("doctor", cls=cli.Command)
 @click.argument("capture", required=False)
 @cli.json_option
-@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-              help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
+@cli.output_option(".json selects JSON")
 @takes_extra_files(*GRAPHS_AND_COUNTERS)
 def command(capture: str | None, target: str, *, as_json: bool) -> None:
     """Check this machine for captures, or check what CAPTURE hides or distorts.

@@ -23,21 +23,16 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Override
     from pyprof.prof.where import Condition
 
-_TOP = 15
-
 
 @click.command("lines", cls=cli.Command, hidden=True)
 @cli.source_option("Folder of the source; default on stdout: the current folder.")
-@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Number of slowest lines to list; JSON has all.")  # fmt: skip
+@cli.top_option(15, "Number of slowest lines to list; JSON has all.")
 @click.option("-v", "--verbose", "full", is_flag=True,
               help="List all lines of all files, those that only call others, too.")  # fmt: skip
-@click.option("--steps", metavar="RANGE",
-              help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@cli.steps_option
 @where_option
 @cli.json_option
-@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-              help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
+@cli.output_option(".json selects JSON")
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, folder: Path | None, steps: str | None, target: str,
@@ -105,5 +100,4 @@ def show_lines(
         shown += ["", *listed[:-1]]
     if answer.advice:
         shown += ["", *summary_text.advice(answer.advice)]
-    with output_file.open_output(target) as out:
-        out.write(formatting.finish(shown, coloured=formatting.colours(target)))
+    formatting.write(target, shown)

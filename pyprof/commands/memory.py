@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 else:
     _TextType = click.ParamType  # takes no type argument in older click
 
-_TOP = 10
 _STACKS = ("collapsed", "folded")
 _KEYS = ("category", "layer", "line", "op", "function", "direction", "size", "evidence", "stack")
 _DEFAULT_KEYS = ("category", "layer", "line", "direction")
@@ -75,13 +74,12 @@ def _moment(text: str | None) -> Moment | None:
 @click.option("--at", "at", type=_At(), metavar="TIME",
               help="Show what is held then, not at the peak: a time since the first event, such as "
               "12.5ms, or an event's number.")  # fmt: skip
-@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Number of rows of each table in text; JSON has all.")  # fmt: skip
+@cli.top_option(10, "Number of rows of each table in text; JSON has all.")
 @cli.json_option
-@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-              help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "
-              ".collapsed their call stacks for flame graphs, .html pictures. "
-              "Default: stdout.")  # fmt: skip
+@cli.output_option(
+    ".json selects JSON, .csv the live blocks at the peak as CSV, .collapsed their call stacks for "
+    "flame graphs, .html pictures"
+)
 def command(
     files: tuple[str, ...],
     trace: str | None,

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 @click.option("--measure", "device", is_flag=False, flag_value="", metavar="[cpu|cuda|cuda:N]",
               help="Measure matrix products and a copy here, by default on the GPU if there is one,"
               " and save the rates.")  # fmt: skip
-@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-              help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
+@cli.output_option(".csv, .json select the format")
 def command(
     name: str | None,
     target: str,
@@ -51,7 +50,6 @@ def command(
       pyprof peaks "NVIDIA H100 80GB HBM3"
       pyprof peaks --measure cpu
     """
-    measuring = device is not None
     _check_device(name, device)
     form = output_file.optional_format(target, "csv", "json")
     as_csv |= form == "csv"
@@ -67,13 +65,12 @@ def command(
 
         answers.write(target, Peaks(tuple(rows)))
         return
-    one = measuring or name is not None
-    with output_file.open_output(target) as out:
-        if as_csv:
+    if as_csv:
+        with output_file.open_output(target) as out:
             out.write(peaks_text.as_csv(rows))
-        else:
-            shown = peaks_text.each(rows) if one else peaks_text.overview(rows)
-            out.write(formatting.finish(shown, coloured=formatting.colours(target)))
+        return
+    some = device is not None or name is not None
+    formatting.write(target, peaks_text.each(rows) if some else peaks_text.overview(rows))
 
 
 def _check_device(name: str | None, device: str | None) -> None:

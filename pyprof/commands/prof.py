@@ -103,14 +103,7 @@ class _ProfCommand(cli.Command):
               help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip
 @gpu_option
 @cli.json_option
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    default=output_file.STDOUT,
-    metavar="FILE",
-    help="Output file; .csv, .json select the format. Default: stdout.",
-)
+@cli.output_option(".csv, .json select the format")
 @reads_captures("[FILE]...", strict=False)
 def command(
     captures: Captures, target: str, least: float | None, *, as_json: bool,
@@ -314,5 +307,4 @@ def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any], *, as_
         (text.heading(section.title), *(f"  {line}" for line in section.lines))
         for section in answer.sections
     )
-    with output_file.open_output(target) as out:
-        out.write(text.finish(lines, coloured=text.colours(target)))
+    text.write(target, lines)

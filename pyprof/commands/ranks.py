@@ -16,7 +16,6 @@ from pyprof.options import GRAPHS_AND_COUNTERS, Captures, reads_captures
 if TYPE_CHECKING:
     from pyprof.analysis.ranks.findings import RankComparison
 
-_TOP = 16
 _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parallelism", "layers",
            "unmatched")  # fmt: skip
 
@@ -33,15 +32,13 @@ class _Command(cli.Command):
 
 
 @click.command("ranks", cls=_Command)
-@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Number of rows to list per table; CSV and JSON have all.")  # fmt: skip
+@cli.top_option(16, "Number of rows to list per table; CSV and JSON have all.")
 @click.option("--csv", "table", type=Choice(_TABLES), is_flag=False, flag_value=_TABLES[0],
               metavar="[TABLE]",
               help=f"Write a table as CSV: {', '.join(_TABLES)}. Default: {_TABLES[0]}.",
               )  # fmt: skip
 @cli.json_option
-@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-              help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
+@cli.output_option(".csv, .json select the format")
 @reads_captures("SET...", work="pyprof.analysis.ranks.rank_tables", extra=GRAPHS_AND_COUNTERS)
 def command(
     captures: Captures, top: int, table: str | None, target: str, *, as_json: bool,

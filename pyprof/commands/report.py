@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("report", cls=cli.Command, output="report.html")
-@click.option("--steps", metavar="RANGE",
-              help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@cli.steps_option
 @cli.source_option("Folder of the source: include the text of the slowest lines.")
 @gpu_option
 @click.option("-o", "--output", "target", metavar="FILE",

@@ -22,10 +22,8 @@ _TOP = 100
 
 
 @click.command("roofline", cls=cli.Command, hidden=True, output="roofline.html")
-@click.option("--steps", metavar="RANGE",
-              help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
-@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Draw the N most expensive ops.")  # fmt: skip
+@cli.steps_option
+@cli.top_option(_TOP, "Draw the N most expensive ops.")
 @gpu_option
 @click.option("-o", "--output", "target", metavar="FILE",
               help="Output file: .html, .png, .svg or .pdf. Default: NAME.roofline.html, of FILE's "

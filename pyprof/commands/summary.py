@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.memory.peaks import DeviceMemory
 
-_TOP = 15
 _BY = ("op", "layer", "line", "host")
 
 
@@ -45,11 +44,9 @@ class _By(Choice):
 @click.option("--by", type=_By(_BY), default=_BY[0], show_default=True, metavar="KEY",
               help="GPU time by op, line or layer, a tree, layer:N of N levels; or host time by "
               "op: host.")  # fmt: skip
-@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Number of ops or lines to list.")  # fmt: skip
+@cli.top_option(15, "Number of ops or lines to list.")
 @cli.source_option("With --by line: also show your source in this folder, time beside each line.")
-@click.option("--steps", metavar="RANGE",
-              help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@cli.steps_option
 @where_option
 @gpu_option
 @click.option(
@@ -60,8 +57,7 @@ class _By(Choice):
     "lines that only call others.",
 )
 @cli.json_option
-@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-              help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
+@cli.output_option(".json selects JSON")
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, by: str, top: int, steps: str | None, target: str,
@@ -123,8 +119,7 @@ def command(
         first_screen.about(answer),
         summary_text.details(answer, by) if verbose else (),
     )
-    with output_file.open_output(target) as out:
-        out.write(formatting.finish(shown, coloured=formatting.colours(target)))
+    formatting.write(target, shown)
 
 
 def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:

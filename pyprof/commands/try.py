@@ -125,8 +125,7 @@ def _list() -> None:
         for name, entry in changes().items()
     ]
     lines = formatting.table(rows, ("change", "what it does"), (0, 1))
-    with output_file.open_output(output_file.STDOUT) as out:
-        out.write(formatting.finish(lines, coloured=False))
+    formatting.write(output_file.STDOUT, lines)
 
 
 def _progress(trial: Trial, run: TrialRun) -> None:
@@ -147,6 +146,4 @@ def _write(answer: Try, folder: Path, *, as_json: bool) -> None:
     if as_json:
         answers.write(output_file.STDOUT, answer)
         return
-    with output_file.open_output(output_file.STDOUT) as out:
-        coloured = formatting.colours(output_file.STDOUT)
-        out.write(formatting.finish(try_text.trial(answer), coloured=coloured))
+    formatting.write(output_file.STDOUT, try_text.trial(answer))

@@ -81,8 +81,7 @@ def _gpu(context: click.Context, option: click.Parameter, value: str | None) -> 
 @click.option("--fused-optimizer", "bounds", flag_value="--fused-optimizer", multiple=True,
               help="Let the optimizer run as few kernels.")  # fmt: skip
 @cli.json_option
-@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-              help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
+@cli.output_option(".json selects JSON")
 @reads_captures("FILE...")
 def command(
     captures: Captures, target: str, dtype: str | None, fuse: tuple[str, ...],
@@ -121,6 +120,4 @@ def command(
     if as_json:
         answers.write(target, answer, answer.warnings)
         return
-    with output_file.open_output(target) as out:
-        shown = [*whatif_text.predicted_changes(answer)]
-        out.write(formatting.finish(shown, coloured=formatting.colours(target)))
+    formatting.write(target, whatif_text.predicted_changes(answer))

@@ -247,6 +247,12 @@ def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
     return (text if coloured else click.unstyle(text)).encode()
 
 
+def write(target: str, lines: Iterable[str]) -> None:
+    """Write lines to a file or, coloured if it is a terminal, to stdout."""
+    with output_file.open_output(target) as out:
+        out.write(finish(lines, coloured=colours(target)))
+
+
 def count(value: float | None) -> str:
     """Format a count with separated thousands; a fraction to three digits."""
     if value is None:
