@@ -24,13 +24,12 @@ from pyprof.options import (
 from pyprof.process import stdio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from pyprof.prof.columns.column import Column
     from pyprof.prof.where import Condition
-    from pyprof.render.text.layout.fixed_width import Render
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family", "via", "tc", "bound")  # fmt: skip
@@ -239,32 +238,27 @@ def _write(
 ) -> None:
     """Write rows as CSV or as text."""
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - it loads Arrow
+    from pyprof.render.text.layout import fixed_width, terminal_table  # noqa: PLC0415 - as above
 
     columns, rows = shown
     if how["as_csv"] and not how["raw"]:
         rows = map(sanitize.escape_formulas, rows)
-    write = _renderer(
-        _form(target, how), width=how["width"], coloured=text.colours(target),
-        say=lambda text: captures.warn([text]),
-    )  # fmt: skip
+    form, coloured = _form(target, how), text.colours(target)
+
+    def say(left_out: str) -> None:
+        captures.warn([left_out])
+
     with output_file.open_output(target) as out:
-        write(columns, rows, out)
-
-
-def _renderer(
-    form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]
-) -> Render:
-    """Return the function that writes a format; it calls `say` with what it leaves out."""
-    from pyprof.render.text import formatting  # noqa: PLC0415 - it loads Arrow
-    from pyprof.render.text.layout import fixed_width, terminal_table  # noqa: PLC0415 - as above
-
-    if form == "terminal":
-        return terminal_table.in_terminal(formatting.width(), say, coloured=coloured)
-    if form == "full":
-        return terminal_table.in_full(coloured=coloured)
-    if form == "csv":
-        return fixed_width.write_csv
-    return fixed_width.in_width(width, say) if width else fixed_width.as_text
+        if form == "terminal":
+            terminal_table.write(columns, rows, out, text.width(), say, coloured=coloured)
+        elif form == "full":
+            terminal_table.write_full(columns, rows, out, coloured=coloured)
+        elif form == "csv":
+            fixed_width.write_csv(columns, rows, out)
+        elif form == "width":
+            fixed_width.write_columns(columns, rows, out, how["width"], say)
+        else:
+            fixed_width.write_text(columns, rows, out)
 
 
 def _form(target: str, how: Mapping[str, Any]) -> str:

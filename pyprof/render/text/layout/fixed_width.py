@@ -22,8 +22,6 @@ from pyprof.render.text.layout.text_width import MARK
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    Render = Callable[[Sequence[Column], Iterable[pa.Table], BinaryIO], None]
-
 _SCALABLE = ("ns", "FLOP", "byte")
 _SHORTEST = 12
 """Width of a column whose texts are shortened most, unless it is narrower anyway."""
@@ -57,11 +55,6 @@ class ColumnWidth:
         """The width of the header; headers that name a unit are never truncated."""
         return min(len(self.column.header), self.column.width or len(self.column.header))
 
-    def plus(self, other: ColumnWidth) -> ColumnWidth:
-        """Return the widths that these rows and others need."""
-        pairs = ((self.whole, other.whole), (self.least, other.least), (self.scaled, other.scaled))
-        return ColumnWidth(self.column, *map(max, pairs))
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -88,31 +81,24 @@ def header(column: Column, *, scaled: bool) -> str:
     return column.header.removesuffix("(ns)") if scaled else column.header
 
 
-def measure_width(column: Column, values: pa.Array | pa.ChunkedArray) -> ColumnWidth:
-    """Measure some rows of a column."""
+def _measure(column: Column, values: pa.Array | pa.ChunkedArray) -> tuple[int, int, int]:
+    """The widths that some rows of a column need: whole, least and scaled."""
     if column.kind == NUMBERS:
-        full_width = pc.utf8_length(values)
+        lengths = pc.utf8_length(values)
         first = pc.utf8_length(pc.replace_substring_regex(values, ",.*$", f",{MARK}"))
-        return ColumnWidth(
-            column,
-            _most(full_width),
-            _most(pc.min_element_wise(full_width, first)),
-            _most(full_width),
-        )
+        return _most(lengths), _most(pc.min_element_wise(lengths, first)), _most(lengths)
     if column.kind not in (INT, FLOAT):
-        return ColumnWidth(column, 0, 0, 0)
-    full_width = rounded_width(values) if column.kind == FLOAT else _int_width(values)
+        return 0, 0, 0
+    if column.kind == FLOAT:
+        full_width = rounded_width(values)
+    else:
+        full_width = max(len(str(end or 0)) for end in pc.min_max(values).as_py().values())
     with_prefix = _scaled_width(column, values, full_width) if scalable(column) else full_width
-    return ColumnWidth(column, full_width, full_width, with_prefix)
+    return full_width, full_width, with_prefix
 
 
 def _most(lengths: pa.Array) -> int:
     return pc.max(lengths).as_py() or 1
-
-
-def _int_width(values: pa.Array | pa.ChunkedArray) -> int:
-    ends = pc.min_max(values).as_py()
-    return max(len(str(end)) for end in ends.values()) if ends["min"] is not None else 1
 
 
 def _scaled_width(column: Column, values: pa.Array | pa.ChunkedArray, full_width: int) -> int:
@@ -131,13 +117,10 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
 
     Raises PyprofError if not even the first fits.
     """
-    widths_needed = [ColumnWidth(column, 0, 0, 0) for column in columns]
-    for batch in batches:
-        parts = (batch.column(index) for index in range(len(columns)))
-        widths_needed = [
-            measured_room.plus(measure_width(measured_room.column, part))
-            for measured_room, part in zip(widths_needed, parts, strict=True)
-        ]
+    widths_needed = []
+    for index, column in enumerate(columns):
+        measured = [(0, 0, 0), *(_measure(column, batch.column(index)) for batch in batches)]
+        widths_needed.append(ColumnWidth(column, *map(max, zip(*measured, strict=True))))
     for count in range(len(widths_needed), 0, -1):
         for widths, with_prefixes in _tries(widths_needed[:count]):
             if (left := width - sum(widths) - count + 1) >= 0:
@@ -156,17 +139,14 @@ def _tries(widths_needed: Sequence[ColumnWidth]) -> Iterator[tuple[list[int], bo
     yield [min(_text(one), _SHORTEST) or _with_prefix(one) for one in widths_needed], True
 
 
-def _text(measure_width: ColumnWidth) -> int:
-    return (measure_width.column.width or measure_width.header) if measure_width.is_text else 0
+def _text(needed: ColumnWidth) -> int:
+    return (needed.column.width or needed.header) if needed.is_text else 0
 
 
-def _with_prefix(measure_width: ColumnWidth) -> int:
-    column = measure_width.column
-    if column.kind == NUMBERS:
-        return max(measure_width.header, measure_width.least)
-    if not scalable(column):
-        return max(measure_width.header, measure_width.whole)
-    return max(len(header(column, scaled=True)), measure_width.scaled)
+def _with_prefix(needed: ColumnWidth) -> int:
+    if scalable(needed.column):
+        return max(len(header(needed.column, scaled=True)), needed.scaled)
+    return max(needed.header, needed.least)
 
 
 def _grown(widths_needed: Sequence[ColumnWidth], widths: Sequence[int], left: int) -> Iterator[int]:
@@ -198,29 +178,28 @@ def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: Bina
         csv.write_csv(pa.table(texts, [column.name for column in columns]), file, options)
 
 
-def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
+def write_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
     """Write fields separated by blanks; unknown values are `-`."""
     file.write((" ".join(column.header for column in columns) + "\n").encode())
     for batch in batches:
         texts = [spelt(batch.column(index)) for index in range(len(columns))]
-        _write_lines(file, pc.binary_join_element_wise(*texts, " "))
+        write_lines(file, pc.binary_join_element_wise(*texts, " "))
 
 
-def in_width(width: int, say: Callable[[str], object]) -> Render:
-    """Return a writer of fixed-width columns, `width` characters in all.
-
-    It calls `say` with the columns that do not fit.
-    """
-
-    def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
-        rows = list(batches)
-        fitted = layout(columns, rows, width)
-        for texts in (_headers(fitted), *(_cells(fitted, batch) for batch in rows)):
-            _write_lines(file, pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " ")))
-        if fitted.dropped:
-            say(f"no room for {', '.join(fitted.dropped)}; increase -w")
-
-    return render
+def write_columns(
+    columns: Sequence[Column],
+    batches: Iterable[pa.Table],
+    file: BinaryIO,
+    width: int,
+    say: Callable[[str], object],
+) -> None:
+    """Write fixed-width columns, `width` characters in all; report to `say` what does not fit."""
+    rows = list(batches)
+    fitted = layout(columns, rows, width)
+    for texts in (_headers(fitted), *(_cells(fitted, batch) for batch in rows)):
+        write_lines(file, pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " ")))
+    if fitted.dropped:
+        say(f"no room for {', '.join(fitted.dropped)}; increase -w")
 
 
 def _headers(fitted: Layout) -> Iterator[pa.Array]:
@@ -248,11 +227,11 @@ def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
     """Shorten texts to a width, with a mark; lists of numbers are cut between two numbers."""
     if column.name in ("trace", "line"):
         texts = without_folders(texts)
-    measure_width = max(size - len(MARK), 0)
+    kept = max(size - len(MARK), 0)
     if column.name in _PATHS:
-        cut = pc.binary_join_element_wise(MARK, pc.utf8_slice_codeunits(texts, -measure_width), "")
+        cut = pc.binary_join_element_wise(MARK, pc.utf8_slice_codeunits(texts, -kept), "")
     else:
-        beginning = pc.utf8_slice_codeunits(texts, 0, measure_width)
+        beginning = pc.utf8_slice_codeunits(texts, 0, kept)
         if column.kind == NUMBERS:
             beginning = pc.replace_substring_regex(beginning, r"[^,]*$", "")
         cut = pc.binary_join_element_wise(beginning, MARK, "")
@@ -279,6 +258,7 @@ def _render_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values if values.type == pa.string() else values.cast(pa.string())
 
 
-def _write_lines(file: BinaryIO, lines: pa.Array) -> None:
+def write_lines(file: BinaryIO, lines: pa.Array) -> None:
+    """Write a line for each text."""
     if len(lines):
         file.write(("\n".join(lines.to_pylist()) + "\n").encode())

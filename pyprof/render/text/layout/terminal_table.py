@@ -14,14 +14,19 @@ import pyarrow.compute as pc
 
 from pyprof.prof.columns.standard import FLOAT, INT, TEXT, Column
 from pyprof.render.text.formatting import heading
-from pyprof.render.text.layout.fixed_width import DASH, header, scalable, spelt, without_folders
+from pyprof.render.text.layout.fixed_width import (
+    DASH,
+    header,
+    scalable,
+    spelt,
+    without_folders,
+    write_lines,
+)
 from pyprof.render.text.layout.numbers import scaled
 from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pyprof.render.text.layout.fixed_width import Render
+    from collections.abc import Callable, Iterable, Sequence
 
 SCREEN = ("op", "line", "kernel", "sil", "tc", "flops", "eff", "bound", "why")
 """Columns that answer which op is slow, where, and why."""
@@ -90,28 +95,26 @@ def _texts(column: Column, values: pa.Array, *, scales: bool, full: bool) -> pa.
     return texts if full or column.name not in ("trace", "line") else without_folders(texts)
 
 
-def in_terminal(room: int, say: Callable[[str], object], *, coloured: bool) -> Render:
-    """Return a writer of tables `room` cells wide; it reports to `say` what did not fit."""
+def write(
+    columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO,
+    room: int, say: Callable[[str], object], *, coloured: bool,
+) -> None:  # fmt: skip
+    """Write a table `room` cells wide, and report to `say` what does not fit."""
+    shown = _read(columns, batches, full=False)
+    kept = _kept(shown, room)
+    gap = 2 if sum(one.natural + 2 for one in kept) - 2 <= room else 1
+    _write(kept, _widths(kept, room), gap, file, coloured=coloured)
+    dropped = [one.header for one in shown if one not in kept]
+    if dropped:
+        say(f"no room for {', '.join(dropped)}; widen the terminal, or use --full")
 
-    def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
-        shown = _read(columns, batches, full=False)
-        kept = _kept(shown, room)
-        _write(kept, _widths(kept, room), _gap(kept, room), file, coloured=coloured)
-        dropped = [one.header for one in shown if one not in kept]
-        if dropped:
-            say(f"no room for {', '.join(dropped)}; widen the terminal, or use --full")
 
-    return render
-
-
-def in_full(*, coloured: bool) -> Render:
-    """Return a writer of tables as wide as their texts and exact numbers."""
-
-    def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
-        shown = _read(columns, batches, full=True)
-        _write(shown, {id(one): one.natural for one in shown}, 2, file, coloured=coloured)
-
-    return render
+def write_full(
+    columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO, *, coloured: bool
+) -> None:
+    """Write a table as wide as its texts and exact numbers."""
+    shown = _read(columns, batches, full=True)
+    _write(shown, [one.natural for one in shown], 2, file, coloured=coloured)
 
 
 def _read(columns: Sequence[Column], batches: Iterable[pa.Table], *, full: bool) -> list[_Shown]:
@@ -142,31 +145,26 @@ def _rank(one: _Shown, among: Sequence[_Shown]) -> int:
     return among.index(one) + len(among) * (name in _EXTREMES)
 
 
-def _gap(kept: Sequence[_Shown], room: int) -> int:
-    return 2 if sum(one.natural + 2 for one in kept) - 2 <= room else 1
-
-
-def _widths(kept: Sequence[_Shown], room: int) -> Mapping[int, int]:
+def _widths(kept: Sequence[_Shown], room: int) -> list[int]:
     """Share what is left among the texts that were cut, as evenly as they need it."""
-    widths = {id(one): one.least for one in kept}
-    left = room - sum(widths.values()) - len(kept) + 1
+    widths = [one.least for one in kept]
+    left = room - sum(widths) - len(kept) + 1
     if left < 0:  # two columns in very little room
-        return {id(one): min(one.least, _NARROW) if one.cuts else one.least for one in kept}
-    cut = sorted((one for one in kept if one.cuts), key=lambda one: one.natural - one.least)
-    for index, one in enumerate(cut):
-        more = min(one.natural - one.least, left // (len(cut) - index))
-        widths[id(one)] += more
+        return [min(one.least, _NARROW) if one.cuts else one.least for one in kept]
+    missing = [one.natural - one.least for one in kept]  # 0 for what is never cut
+    order = sorted(range(len(kept)), key=missing.__getitem__)
+    for place, index in enumerate(order):
+        more = min(missing[index], left // (len(order) - place))
+        widths[index] += more
         left -= more
     return widths
 
 
 def _write(
-    shown: Sequence[_Shown], widths: Mapping[int, int], gap: int, file: BinaryIO, *, coloured: bool
+    shown: Sequence[_Shown], widths: Sequence[int], gap: int, file: BinaryIO, *, coloured: bool
 ) -> None:
-    titles = [one.title(widths[id(one)]) for one in shown]
+    titles = [one.title(width) for one, width in zip(shown, widths, strict=True)]
     title = (" " * gap).join(titles).rstrip()
     file.write(f"{heading(title) if coloured else title}\n".encode())
-    texts = [one.lines(widths[id(one)]) for one in shown]
-    lines = pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " " * gap))
-    if len(lines):
-        file.write(("\n".join(lines.to_pylist()) + "\n").encode())
+    texts = [one.lines(width) for one, width in zip(shown, widths, strict=True)]
+    write_lines(file, pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " " * gap)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyprof.errors import PyprofError
 from pyprof.prof import group
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, Column
-from pyprof.render.text.layout.fixed_width import in_width
+from pyprof.render.text.layout.fixed_width import write_columns
 from tests.commands import run
 from tests.prof.shown_numbers import within_shown
 
@@ -33,7 +33,7 @@ def shown(
     """Return the header, the fields of each line, and the messages; fields hold no blanks here."""
     said: list[str] = []
     file = io.BytesIO()
-    in_width(width, said.append)(columns, iter(rows), file)
+    write_columns(columns, iter(rows), file, width, said.append)
     lines = file.getvalue().decode().splitlines()
     assert max(map(len, lines)) <= width
     first, *others = (line.split() for line in lines)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyprof.__main__ import main
 from pyprof.prof import group, params
 from pyprof.prof.columns.standard import COLUMNS, Column
-from pyprof.render.text.layout.terminal_table import SCREEN, in_full, in_terminal
+from pyprof.render.text.layout.terminal_table import SCREEN, write, write_full
 from pyprof.render.text.layout.text_width import cells
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -150,8 +150,8 @@ def test_no_number_is_ever_truncated(width: int, names: list[str]) -> None:
     columns = [COLUMNS[name] for name in names]
     wide, narrow = io.BytesIO(), io.BytesIO()
     said: list[str] = []
-    in_terminal(4000, said.append, coloured=False)(columns, [data], wide)
-    in_terminal(width, said.append, coloured=False)(columns, [data], narrow)
+    write(columns, [data], wide, 4000, said.append, coloured=False)
+    write(columns, [data], narrow, width, said.append, coloured=False)
     numbers = set(NUMBER.findall(" ".join(wide.getvalue().decode().split())))
     for line in narrow.getvalue().decode().splitlines()[1:]:
         for field in line.split():
@@ -163,7 +163,7 @@ def test_rows_in_several_batches_share_their_widths() -> None:
     columns = [COLUMNS["op"], COLUMNS["sil"]]
     parts = [pa.table({"op": ["a"], "sil": [5]}), pa.table({"op": ["b" * 30], "sil": [10**10]})]
     out = io.BytesIO()
-    in_full(coloured=False)(columns, parts, out)
+    write_full(columns, parts, out, coloured=False)
     assert len(set(map(len, out.getvalue().decode().splitlines()))) == 1
 
 
@@ -183,5 +183,5 @@ def test_groups_leave_out_their_extremes_first(
     columns = [column for column in of_groups() if column.name in SHOWN_OF_GROUPS]
     data = pa.table({column.name: [123_456] for column in columns})
     said: list[str] = []
-    in_terminal(width, said.append, coloured=False)(columns, [data], io.BytesIO())
+    write(columns, [data], io.BytesIO(), width, said.append, coloured=False)
     assert said == [f"no room for {left_out}; widen the terminal, or use --full"]
