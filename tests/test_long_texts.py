@@ -17,7 +17,7 @@ from pyprof.prof import op_names
 from pyprof.prof.kernels import kernel_families
 from pyprof.readers.kineto import gpu as kineto_gpu
 from pyprof.readers.kineto import texts as kineto_texts
-from pyprof.render.page import sections
+from pyprof.render.page import tables
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 
@@ -71,7 +71,7 @@ _LOOKS: dict[str, Callable[[str], object]] = {
     "generated": kineto_texts.is_generated,
     "frame of a trace": kineto_texts.frame,
     "message": sanitize.message,
-    "sentence": sections.without_folders,
+    "sentence": tables.without_folders,
 }
 
 

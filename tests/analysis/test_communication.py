@@ -15,7 +15,7 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.table import Table
 from pyprof.records import dict_lines
 from pyprof.records.records import DictionaryColumn, Records
-from pyprof.render.page import sections
+from pyprof.render.page.parts import summary as time_part
 from tests.analysis.answered import answered
 from tests.analysis.captures import ADD, NCCL, Range, Work, capture
 from tests.commands import run
@@ -86,8 +86,8 @@ def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
         dict_lines.write(old, file)
     assert _communicating(record_file.load(str(path))) == set(OURS)
     page = answered(Source(Table(record_file.load(str(path))), None))
-    assert ("communication", "12.0 us") in [row[:2] for row in sections.phases(page)]
-    assert ("communication exposed", "8.00 us") in [card[:2] for card in sections.cards(page)]
+    assert ("communication", "12.0 us") in [row[:2] for row in time_part.phases(page)]
+    assert ("communication exposed", "8.00 us") in [card[:2] for card in time_part.cards(page)]
     lines = run("summary", "-v", path).stdout.splitlines()
     told = [line.split()[1] for line in lines if line.split()[:1] == ["communication"]]
     assert told == ["12.0", "0.012"]  # us, ms

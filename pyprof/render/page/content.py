@@ -10,9 +10,10 @@ from pyprof.analysis.summary.overview import overview, sum_up, summary
 from pyprof.answers.remedies import around_each_step
 from pyprof.records.merging import merge_unique, merged_by
 from pyprof.render import page
-from pyprof.render.page import parts, sections
+from pyprof.render.page import parts
 from pyprof.render.page.cross_filter import FilterData, chosen_facts, row_facts
 from pyprof.render.page.parts import Page, PartInput
+from pyprof.render.page.tables import without_folders
 from pyprof.render.text.formatting import duration
 from pyprof.render.text.summary_text import fact_value
 from pyprof.version import __version__
@@ -108,7 +109,7 @@ def html(content: Content, origin: Origin = Origin(), sources: Path | None = Non
         processor=on,
         parts=shown,
         about=list(_about(answer, content, origin)),
-        warnings=[sections.without_folders(text) for text in content.warnings],
+        warnings=[without_folders(text) for text in content.warnings],
         facts=selectable.data(),
     )
 

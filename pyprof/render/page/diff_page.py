@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof.answers.diff_answer import waterfall
 from pyprof.render import page
-from pyprof.render.page.sections import Cell, Heading, Sortable, number, text
+from pyprof.render.page.tables import Cell, Heading, Sortable, number, text
 from pyprof.render.text import diff_text
 from pyprof.render.text.formatting import duration
 from pyprof.version import __version__

@@ -18,7 +18,7 @@ from pyprof.analysis.time.timeline import in_order, streams
 from pyprof.arrays import MISSING
 from pyprof.records.records import combinations, totals
 from pyprof.render.page.cross_filter import KEYS
-from pyprof.render.page.sections import device_name
+from pyprof.render.page.tables import device_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyprof.render.page.sections import without_folders
+from pyprof.render.page.tables import without_folders
 from pyprof.render.text.memory_text import size
 
 if TYPE_CHECKING:

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from pyprof.render.page import render
 from pyprof.render.page.figures import SHARED_CLOCK
 from pyprof.render.page.memory_flame import flame_graph
-from pyprof.render.page.sections import (
+from pyprof.render.page.tables import (
     PATH,
     Cell,
-    Heading,
-    Sortable,
+    amount,
     number,
+    of_numbers,
+    of_texts,
+    rate,
     share,
+    sortable,
     text,
     without_folders,
 )
+from pyprof.render.text import formatting
 from pyprof.render.text import memory_text as words
-from pyprof.render.text.formatting import DASH, amount, count, duration, milliseconds, short_line
-from pyprof.render.text.formatting import number as spelt
+from pyprof.render.text.formatting import duration, milliseconds, short_line
 from pyprof.render.text.memory_text import size
 from pyprof.version import __version__
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory
     from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.render.page.tables import Column, Sortable
 
 _COLOURS = {
     "parameters": "#4e86c0", "gradients": "#d98b3a", "optimizer state": "#c9a93f",
@@ -122,7 +126,7 @@ def picture(
                 size(each.held_bytes),
                 size(each.peak_bytes),
                 f"-{size(each.saved_bytes)}",
-                amount(each.recomputed_flops, "FLOP"),
+                formatting.amount(each.recomputed_flops, "FLOP"),
                 milliseconds(each.recomputed_ns),
             )
             for each in device.checkpoints
@@ -325,39 +329,30 @@ def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> 
     held = [group for group in groups if group.bytes]
     if not any(group.name for group in held):
         return None
-    columns = [
-        Heading(by, is_text=True),
-        Heading("held", is_text=False, unit="bytes"),
-        Heading("share", is_text=False, unit="%"),
-        Heading("blocks", is_text=False),
-        Heading("allocated in all", is_text=False, name="alloc", unit="bytes"),
-        Heading("GB\N{MULTIPLICATION SIGN}ms held", is_text=False, name="gb_ms"),
-    ]
-    rows = [[_name_cell(by, group.name), *_cells(group, peak_bytes)] for group in held[:_MAX_ROWS]]
-    names = [group.name for group in held[:_MAX_ROWS]]
-    keys = [name and key(**{"stack" if by == "line" else by: name}) for name in names]
-    left_out = len(held[_MAX_ROWS:])
-    return Sortable(
-        columns=columns,
-        rows=rows,
-        left_out=left_out,
-        keys=[each or None for each in keys],
-        less="smaller",
-    )
+
+    def name(group: HeldMemory) -> Cell:
+        if group.name is None:
+            return text("(unknown)")
+        return text(short_line(group.name) if by == "line" else group.name, sort=PATH)
+
+    def selection(group: HeldMemory) -> str | None:
+        named = {"stack" if by == "line" else by: group.name}
+        return (group.name and key(**named)) or None
+
+    columns: Sequence[Column[HeldMemory]] = (
+        (of_texts(by), name),
+        (of_numbers("held", "", "bytes"), lambda group: memory(group.bytes)),
+        (of_numbers("share", "", "%"),
+         lambda group: share(group.bytes / peak_bytes if peak_bytes else None)),
+        (of_numbers("blocks"), lambda group: amount(group.block_count)),
+        (of_numbers("allocated in all", "alloc", "bytes"),
+         lambda group: memory(group.allocated_bytes)),
+        (of_numbers("GB\N{MULTIPLICATION SIGN}ms held", "gb_ms"),
+         lambda group: rate(group.byte_ns, 1e15)),
+    )  # fmt: skip
+    return sortable(held, columns, _MAX_ROWS, key=selection, less="smaller")
 
 
-def _name_cell(by: str, name: str | None) -> Cell:
-    if name is None:
-        return text("(unknown)")
-    return text(short_line(name) if by == "line" else name, sort=PATH)
-
-
-def _cells(group: HeldMemory, peak_bytes: int) -> list[Cell]:
-    gb_ms = None if group.byte_ns is None else group.byte_ns / 1e15
-    return [
-        number(group.bytes, size(group.bytes)),
-        share(group.bytes / peak_bytes if peak_bytes else None),
-        number(group.block_count, count(group.block_count)),
-        number(group.allocated_bytes, size(group.allocated_bytes)),
-        number(gb_ms, DASH if gb_ms is None else spelt(gb_ms)),
-    ]
+def memory(value: float | None) -> Cell:
+    """Make a cell of bytes."""
+    return number(value, size(value))

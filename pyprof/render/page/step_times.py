@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.analysis.time.steps import bounds_on_gpu, on_gpu
 from pyprof.records.records import Records
-from pyprof.render.page.sections import device_name
+from pyprof.render.page.tables import device_name
 
 if TYPE_CHECKING:
     from pyprof.analysis.summary.overview import Overview

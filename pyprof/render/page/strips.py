@@ -10,7 +10,7 @@ import numpy as np
 
 from pyprof.analysis.time.intervals import complement
 from pyprof.analysis.time.steps import last_ends
-from pyprof.render.page.sections import device_name
+from pyprof.render.page.tables import device_name
 from pyprof.render.text.formatting import duration
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from pyprof.render.text import formatting
 from pyprof.render.text.formatting import amount, duration, milliseconds, number, part_name, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.answers.summary_answer import DevicePower, Measured, MeasuredOp, Summary
 
-    _Column = tuple[str, Callable[[MeasuredOp], float | None], Callable[[float | None], str]]
+    Column = tuple[str, Callable[[MeasuredOp], float | None], Callable[[float | None], str]]
 
 TITLE = "Measured"
 _SOURCES = {
@@ -25,10 +25,6 @@ _SOURCES = {
 }
 
 
-_TEXTS = 2
-"""Columns of text: the op and its direction, which is left out if no op has one."""
-
-
 def _mean(name: str) -> Callable[[MeasuredOp], float | None]:
     return lambda op: op.means[name]
 
@@ -37,7 +33,7 @@ def _share(value: float | None) -> str:
     return percent(_scaled(value, 100))
 
 
-_COLUMNS: tuple[_Column, ...] = (
+_COLUMNS: tuple[Column, ...] = (
     ("ms", lambda op: op.time_ns, milliseconds),
     ("DRAM", lambda op: op.dram_bytes, lambda value: amount(value, "B")),
     ("GB/s", lambda op: _scaled(op.dram_bytes_per_s, 1e9), number),
@@ -102,25 +98,9 @@ def _device(power: DevicePower) -> str:
 _NEARLY_ALL = 0.995
 
 
-def columns(measured: Measured, limit: int) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of a table by op, without empty columns."""
-    ops = measured.ops[:limit]
-    kept = [entry for entry in _COLUMNS if any(entry[1](op) is not None for op in ops)]
-    header = ["Op", "Direction", *(title for title, _, _ in kept)]
-    rows = [
-        [
-            str(op.op or op.kernel),
-            part_name(op.dir),
-            *(form(value(op)) for _, value, form in kept),
-        ]
-        for op in ops
-    ]
-    return header, rows
-
-
-def numbers(measured: Measured, limit: int) -> list[dict[str, float | None]]:
-    """The values of the same rows by the titles of their columns."""
-    return [{title: value(op) for title, value, _ in _COLUMNS} for op in measured.ops[:limit]]
+def columns(ops: Sequence[MeasuredOp]) -> list[Column]:
+    """Title, value and format of each column that is not empty."""
+    return [entry for entry in _COLUMNS if any(entry[1](op) is not None for op in ops)]
 
 
 def section(answer: Summary, limit: int) -> Iterator[str]:
@@ -130,10 +110,17 @@ def section(answer: Summary, limit: int) -> Iterator[str]:
     yield formatting.heading(TITLE)
     for sentence in sentences(answer.measured, answer.known_cost.total_ns):
         yield from formatting.wrapped(sentence, "- ", "  ")
-    header, rows = columns(answer.measured, limit)
-    if rows:
-        texts = 2 if any(op.dir for op in answer.measured.ops[:limit]) else 1
-        shown = [[row[0], *row[_TEXTS + 1 - texts :]] for row in ([*header], *rows)]
+    if ops := answer.measured.ops[:limit]:
+        shown, directed = columns(ops), any(op.dir for op in ops)
+        header = ["Op", *["Direction"] * directed, *(title for title, _, _ in shown)]
+        rows = [
+            [
+                str(op.op or op.kernel),
+                *[part_name(op.dir)] * directed,
+                *(form(value(op)) for _, value, form in shown),
+            ]
+            for op in ops
+        ]
         cuts = {0: formatting.cut_in_middle}
-        yield from formatting.layout_table(shown[1:], shown[0], range(texts), cuts)
+        yield from formatting.layout_table(rows, header, range(1 + directed), cuts)
     yield ""

@@ -11,11 +11,12 @@ import pytest
 from pyprof.analysis.summary.overview import summary
 from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
-from pyprof.render.page import parts, sections
+from pyprof.render.page import parts
 from pyprof.render.page.content import Content, _began_ns, html, summarise_page
 from pyprof.render.page.cross_filter import FilterData
-from pyprof.render.page.sections import Sortable
+from pyprof.render.page.parts.summary import cards
 from pyprof.render.page.strips import Strip
+from pyprof.render.page.tables import Sortable
 from tests.analysis.captured import STEP_NS, capture
 from tests.analysis.together import together
 from tests.known import known
@@ -38,8 +39,8 @@ def check(files: list[str]) -> Content:
     sources = [source.load(file) for file in files]
     merged = reduce(merge_sums, map(summarise_page, sources))
     whole = summarise_page(together(sources))
-    cards = [list(sections.cards(summary(each.summary))) for each in (merged, whole)]
-    assert cards[0] == cards[1]
+    found = [list(cards(summary(each.summary))) for each in (merged, whole)]
+    assert found[0] == found[1]
     a, b = (FilterData(content.facts) for content in (merged, whole))
     assert a.data() == b.data()
     names = [content.parts["kernels"].full_names for content in (merged, whole)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyprof.render.page import sections
+from pyprof.render.page.tables import shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +19,6 @@ def section(page: Page) -> Mapping[str, Any]:
     return {
         "families": [
             (name, time, part, page.selectable.key(family=name))
-            for name, time, part in sections.shares(page.answer.families_ns)
+            for name, time, part in shares(page.answer.families_ns)
         ]
     }

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyprof.render.page.sections import Cell, Heading, Sortable, text, without_folders
+from pyprof.render.page.tables import number, of_numbers, of_texts, sortable, text, without_folders
 from pyprof.render.text import counters_text
-from pyprof.render.text.formatting import DASH
+from pyprof.render.text.formatting import part_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from pyprof.answers.summary_answer import Measured
+    from pyprof.answers.summary_answer import MeasuredOp
+    from pyprof.render.page import tables
     from pyprof.render.page.parts import Page
 
 TITLE, ORDER = "Measured", 85
 _MAX_ROWS = 500
-_TEXTS = ("Op", "Direction")
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
@@ -25,22 +25,17 @@ def section(page: Page) -> Mapping[str, Any] | None:
     if measured is None:
         return None
     sentences = counters_text.sentences(measured, page.answer.known_cost.total_ns)
-    return {"sentences": [*map(without_folders, sentences)], "table": _table(measured)}
+    columns: Sequence[tables.Column[MeasuredOp]] = (
+        (of_texts("Op"), lambda op: text(str(op.op or op.kernel))),
+        (of_texts("Direction"), lambda op: text(part_name(op.dir))),
+        *map(_column, counters_text.columns(measured.ops[:_MAX_ROWS])),
+    )
+    return {
+        "sentences": [*map(without_folders, sentences)],
+        "table": sortable(measured.ops, columns, _MAX_ROWS),
+    }
 
 
-def _table(measured: Measured) -> Sortable:
-    header, rows = counters_text.columns(measured, _MAX_ROWS)
-    columns = [Heading(title, is_text=title in _TEXTS) for title in header]
-    numbers = counters_text.numbers(measured, _MAX_ROWS)
-    cells = [
-        [*map(text, row[: len(_TEXTS)]), *_cells(row[len(_TEXTS) :], header[len(_TEXTS) :], each)]
-        for row, each in zip(rows, numbers, strict=True)
-    ]
-    return Sortable(columns=columns, rows=cells, left_out=max(len(measured.ops) - _MAX_ROWS, 0))
-
-
-def _cells(spelt: list[str], titles: list[str], numbers: dict[str, float | None]) -> list[Cell]:
-    return [
-        Cell(cell, None if cell == DASH else numbers[title])
-        for cell, title in zip(spelt, titles, strict=True)
-    ]
+def _column(column: counters_text.Column) -> tables.Column[MeasuredOp]:
+    title, value, form = column
+    return of_numbers(title), lambda op: number(value(op), form(value(op)))

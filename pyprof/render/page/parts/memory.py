@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from pyprof.analysis.memory.peaks import highest_first
 from pyprof.inputs.memory_recordings import beside, recordings
 from pyprof.render.page.lanes import extent
-from pyprof.render.page.memory_page import Clock, picture
-from pyprof.render.page.sections import Cell, Heading, Sortable, number, text
+from pyprof.render.page.memory_page import Clock, memory, picture
+from pyprof.render.page.tables import Cell, number, of_numbers, of_texts, sortable, text
 from pyprof.render.text.formatting import DASH
-from pyprof.render.text.memory_text import size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts import Page, PartInput
+    from pyprof.render.page.tables import Column
 
 TITLE, ORDER = "Memory", 45
 _MAX_ROWS = 200
@@ -100,7 +100,9 @@ def section(page: Page) -> Mapping[str, Any] | None:
         return None
     return {
         "picture": picture(data.highest, data.clock, partial(_key, page.selectable)),
-        "peaks": _peaks(data.peaks) if len(data.peaks) > 1 else None,
+        "peaks": sortable(data.peaks, _COLUMNS, _MAX_ROWS, less="smaller")
+        if len(data.peaks) > 1
+        else None,
         "chosen": page.answer.steps.are_chosen,
     }
 
@@ -118,19 +120,14 @@ def _key(selectable: FilterData, **texts: str | None) -> str | None:
     return f"layer={','.join(numbers)}" if numbers else None
 
 
-def _peaks(peaks: Sequence[Peak]) -> Sortable:
-    columns = [
-        Heading("device", is_text=True),
-        Heading("rank", is_text=False),
-        *(Heading(title, is_text=False, unit="bytes") for title in ("peak", "reserved", "end")),
-    ]
-    rows = [
-        [
-            text(each.device),
-            Cell(DASH) if each.rank is None else number(each.rank, str(each.rank)),
-            *(number(value, size(value))
-              for value in (each.peak_bytes, each.peak_reserved_bytes, each.end_bytes)),
-        ]
-        for each in peaks[:_MAX_ROWS]
-    ]  # fmt: skip
-    return Sortable(columns=columns, rows=rows, left_out=len(peaks[_MAX_ROWS:]), less="smaller")
+def _rank(peak: Peak) -> Cell:
+    return Cell(DASH) if peak.rank is None else number(peak.rank, str(peak.rank))
+
+
+_COLUMNS: tuple[Column[Peak], ...] = (
+    (of_texts("device"), lambda peak: text(peak.device)),
+    (of_numbers("rank"), _rank),
+    (of_numbers("peak", "", "bytes"), lambda peak: memory(peak.peak_bytes)),
+    (of_numbers("reserved", "", "bytes"), lambda peak: memory(peak.peak_reserved_bytes)),
+    (of_numbers("end", "", "bytes"), lambda peak: memory(peak.end_bytes)),
+)

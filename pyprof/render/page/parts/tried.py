@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyprof.answers.try_answer import from_json
 from pyprof.inputs import trial_folder
 from pyprof.records.merging import first, merged_by
-from pyprof.render.page.sections import without_folders
+from pyprof.render.page.tables import without_folders
 from pyprof.render.text import try_text
 
 if TYPE_CHECKING:

@@ -1,11 +1,14 @@
-"""Phases of the page."""
+"""Headline numbers and phases of the page."""
 
 from pathlib import Path
 
 import pytest
 
+from pyprof.analysis.summary.overview import summary
 from pyprof.inputs import source
 from pyprof.render.page.content import summarise_page
+from pyprof.render.page.parts.summary import cards, devices
+from pyprof.render.text.formatting import duration
 from tests.commands import run
 from tests.render.page import shown_parts
 
@@ -19,3 +22,18 @@ def test_phases_of_serving_are_those_of_the_summary(captures: Path) -> None:
     lines = [line.split() for line in run("summary", "-q", trace).stdout.splitlines()]
     assert [*part["serving_header"]] in lines
     assert row in lines
+
+
+@pytest.mark.slow
+def test_each_gpu_adds_up_to_the_headline(captures: Path) -> None:
+    """Busy and idle time of the cards are the sums over GPUs, and of the causes."""
+    found = summarise_page(source.load(str(captures / "nsys2026.2-h100x2-fsdp/net.sqlite")))
+    answer = summary(found.summary)
+    assert answer.devices is not None
+    shown = {title: value for title, value, _ in cards(answer)}
+    idle_ns = sum(device.idle_ns for device in answer.devices)
+    assert shown["GPU idle"] == duration(idle_ns)
+    assert idle_ns == sum(sum(device.idle_by_cause_ns.values()) for device in answer.devices)
+    table = devices(answer)
+    assert [name for name, _ in table] == ["GPU 0, process 144", "GPU 1, process 145"]
+    assert table[0][1][:4] == ["300 ms", "91.3 %", "274 ms", "26.0 ms"]

@@ -1,14 +1,14 @@
 """Unknown costs on the page, with their remedies."""
 
 from pyprof.answers.parts import KnownCost, UnknownCost
-from pyprof.render.page import sections
+from pyprof.render.page.parts import unknown
 
 
 def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
     """Reasons by time; the rest together."""
     reasons = [UnknownCost("shapes not recorded", 500, 3)]
     reasons += [UnknownCost(f"unknown op f{n}", n, 1) for n in range(19, -1, -1)]
-    table = sections.unknown(KnownCost("GPU", 1000, 0.5, None, tuple(reasons)))
+    table = unknown.reasons(KnownCost("GPU", 1000, 0.5, None, tuple(reasons)))
     assert table[0] == (
         "shapes not recorded", "500 ns", "50.0", "3",
         "capture with pyprof capture, or with record_shapes=True",

@@ -1,0 +1,21 @@
+"""Names on pages."""
+
+import pytest
+
+from pyprof.render.page.tables import without_folders
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("load '/home/alice/data/x.so' failed", "load 'x.so' failed"),
+        ("C:\\Users\\alice\\run.py:3 waits", "run.py:3 waits"),
+        ("from /mnt/a/b.py and /c/d.py", "from b.py and d.py"),
+        ("in alice/runs/x.py", "in x.py"),
+        ("12 FLOP/s of 3 TFLOP/s", "12 FLOP/s of 3 TFLOP/s"),
+        ("compute/memory", "compute/memory"),
+    ],
+)
+def test_folders_are_left_out(sentence: str, expected: str) -> None:
+    """A path keeps its file's name; a slash between words is no path."""
+    assert without_folders(sentence) == expected
