@@ -36,7 +36,7 @@ def _environment(others: Mapping[str, str]) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["json"] = lambda value: Markup(script_json(value))  # noqa: S704 - no < is left
-    environment.globals["static"] = lambda name: Markup(_static(name))  # noqa: S704 - our own file
+    environment.globals["static"] = lambda name: Markup((_HERE / "static" / name).read_text())  # noqa: S704 - our own file
     return environment
 
 
@@ -44,8 +44,3 @@ def script_json(value: object) -> str:
     """Write JSON for a script element: nothing in it can end the element."""
     text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _static(name: str) -> str:
-    """Read one of our stylesheets or scripts."""
-    return (_HERE / "static" / name).read_text()

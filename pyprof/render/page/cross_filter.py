@@ -143,15 +143,17 @@ class FilterData:
             "columns": {**self._columns, "stack": self._lines_of},
             "ns": kept_ns,
             "rows": self._facts.column("rows").to_pylist(),
-            "texts": {name: self._texts(name) for name in KEYS if name != "stack"},
+            "texts": {
+                name: [
+                    _spell(name, text)[:_CUT] for text in self._numbers[name] if text is not None
+                ]
+                for name in KEYS
+                if name != "stack"
+            },
             "total_ns": whole_ns,
             "left_out": self._all.num_rows - self._facts.num_rows,
             "left_out_ns": whole_ns - sum(kept_ns),
         }
-
-    def _texts(self, name: str) -> list[str]:
-        texts = [text for text in self._numbers[name] if text is not None]
-        return [_spell(name, text)[:_CUT] for text in texts]
 
 
 def _spell(name: str, text: str | None) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import StepTimes as Steps
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.icicle import IcicleBox
-    from pyprof.render.page.lanes import DeviceLanes, Lane, Lanes
+    from pyprof.render.page.lanes import DeviceLanes, Lanes
     from pyprof.render.page.step_times import StepTimes
     from pyprof.render.page.strips import Strip
 
@@ -146,24 +146,22 @@ def _device(device: DeviceLanes, facts: np.ndarray) -> Mapping[str, Any]:
             name: [gap[index] for gap in device.gaps]
             for index, name in enumerate(("start", "length", "cause"))
         },
-        "lanes": [_lane(lane, facts) for lane in device.lanes],
-    }
-
-
-def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
-    boxes = lane.boxes
-    return {
-        "name": lane.name,
-        "start": boxes.start,
-        "length": boxes.length,
-        "summed": np.where(boxes.rows == 1, -1, boxes.summed),  # -1: its length
-        "rows": boxes.rows,
-        "fact": facts[boxes.texts],
-        "parts": {
-            "box": boxes.parts.box,
-            "fact": facts[boxes.parts.texts],
-            "ns": boxes.parts.ns,
-        },
+        "lanes": [
+            {
+                "name": lane.name,
+                "start": lane.start,
+                "length": lane.length,
+                "summed": np.where(lane.rows == 1, -1, lane.summed),  # -1: its length
+                "rows": lane.rows,
+                "fact": facts[lane.texts],
+                "parts": {
+                    "box": lane.parts.box,
+                    "fact": facts[lane.parts.texts],
+                    "ns": lane.parts.ns,
+                },
+            }
+            for lane in device.lanes
+        ],
     }
 
 
@@ -219,13 +217,14 @@ def shares_of_peak(trend: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
     """Draw ranks below each other, each step coloured by its time relative to the median."""
     group = -(-(last - first) // _MAX_COLUMNS)
+    end = min(last, times.steps)
     measures = {"computing": times.computing_ns, "step": times.duration_ns}
     return {
         "kind": "heat",
         "label": f"Time of {last - first} steps on each of {len(times.names)} GPUs",
         "names": times.names,
         "measures": {
-            name: [_longest(_padded(ns, times.steps)[first:last], group) for ns in durations]
+            name: [_longest(ns, first, end, group) for ns in durations]
             for name, durations in measures.items()
         },
         "group": group,
@@ -233,12 +232,9 @@ def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
     }
 
 
-def _longest(duration_ns: np.ndarray, group: int) -> list[int | None]:
+def _longest(duration_ns: np.ndarray, first: int, end: int, group: int) -> list[int | None]:
     """Return the longest of every `group` steps; None where a rank has none of them."""
-    starts = np.arange(0, len(duration_ns), max(group, 1))
-    longest = np.fmax.reduceat(duration_ns, starts)
+    shown = duration_ns[first:end]
+    shown = np.concatenate([shown, np.full(max(end - first - len(shown), 0), np.nan)])
+    longest = np.fmax.reduceat(shown, np.arange(0, len(shown), max(group, 1)))
     return [None if np.isnan(ns) else int(ns) for ns in longest.tolist()]
-
-
-def _padded(values: np.ndarray, length: int) -> np.ndarray:
-    return np.concatenate([values, np.full(length - len(values), np.nan)])

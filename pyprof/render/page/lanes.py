@@ -50,9 +50,10 @@ Texts = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boxes:
-    """The boxes of a lane, in the order of time. Times in ns from the capture's first kernel."""
+class Lane:
+    """The boxes of a stream, in the order of time. Times in ns from the capture's first kernel."""
 
+    name: str
     start: Int64Array
     length: Int64Array
     summed: Int64Array
@@ -85,14 +86,6 @@ class Gap(NamedTuple):
 
 PAUSED = "paused"
 """Cause of a gap while the profiler was paused: what ran then is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One stream."""
-
-    name: str
-    boxes: Boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +152,8 @@ def _renumbered(
     device: DeviceLanes, own: Sequence[Texts], placed: dict[Texts, int], texts: list[Texts]
 ) -> DeviceLanes:
     """Renumber the texts of a device's boxes by their index in a common list, which grows."""
-    boxes = [lane.boxes for lane in device.lanes]
     used = {
-        index for box in boxes for texts in (box.texts, box.parts.texts)
+        index for lane in device.lanes for texts in (lane.texts, lane.parts.texts)
         for index in np.unique(texts).tolist()
     }  # fmt: skip
     number = np.zeros(len(own), np.int64)
@@ -170,13 +162,12 @@ def _renumbered(
             placed[own[index]] = len(texts)
             texts.append(own[index])
         number[index] = placed[own[index]]
-    renumbered = (
-        replace(box, texts=number[box.texts],
-                parts=replace(box.parts, texts=number[box.parts.texts]))
-        for box in boxes
+    lanes = (
+        replace(lane, texts=number[lane.texts],
+                parts=replace(lane.parts, texts=number[lane.parts.texts]))
+        for lane in device.lanes
     )  # fmt: skip
-    lanes = zip(device.lanes, renumbered, strict=True)
-    return replace(device, lanes=tuple(replace(lane, boxes=box) for lane, box in lanes))
+    return replace(device, lanes=tuple(lanes))
 
 
 def lanes(gathered: PartInput) -> Lanes | None:
@@ -336,15 +327,13 @@ def _lane(
     longest = top[np.flatnonzero(np.diff(box.take(top), prepend=np.int32(-1)))]
     number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
     return Lane(
-        number or stream.device_label,
-        Boxes(
-            start=start - first,
-            length=last - start,
-            summed=np.add.reduceat(time, begins),
-            rows=count,
-            texts=texts.places(fact[longest]),
-            parts=_parts(box, (count > 1).take(box), fact, time, texts),
-        ),
+        name=number or stream.device_label,
+        start=start - first,
+        length=last - start,
+        summed=np.add.reduceat(time, begins),
+        rows=count,
+        texts=texts.places(fact[longest]),
+        parts=_parts(box, (count > 1).take(box), fact, time, texts),
     )
 
 
@@ -372,12 +361,15 @@ def _begins(start: Int64Array, single: Mask, first: int, length: int) -> Mask:
 def _device(
     device: DeviceTime, first: int, examples: Sequence[Mark], shown: Sequence[Lane]
 ) -> DeviceLanes:
-    start, end, cause = (np.concatenate(part) for part in zip(*_idle(device), strict=True))
-    order = _drawn_first(start - first, end - first, examples)
+    start = np.concatenate([spans.start for spans in device.idle.values()]) - first
+    end = np.concatenate([spans.end for spans in device.idle.values()]) - first
+    cause = np.repeat([*device.idle], [len(spans) for spans in device.idle.values()])
+    order = _drawn_first(start, end, examples)
     kept, rest = order[:_MAX_GAPS], order[_MAX_GAPS:]
+    paused = device.paused.start[:_MAX_GAPS] - first, device.paused.end[:_MAX_GAPS] - first
     gaps = [
-        *_gaps(start[kept] - first, end[kept] - first, cause[kept]),
-        *_gaps(*_pauses(device, first)),
+        *_gaps(start[kept], end[kept], cause[kept]),
+        *_gaps(*paused, np.full(len(paused[0]), PAUSED)),
     ]
     left_out_ns = int((end[rest] - start[rest]).sum())
     return DeviceLanes(
@@ -389,28 +381,13 @@ def _drawn_first(start: Int64Array, end: Int64Array, examples: Sequence[Mark]) -
     """Order gaps: half of the maximum are the longest, then come those in the example steps."""
     longest = np.argsort(start - end, kind="stable")
     first, others = np.split(longest, [_MAX_GAPS // 2])
-    inside = _within(start[others], examples)
+    begin = start[others]
+    inside = np.zeros(len(others), bool)
+    for step in examples:
+        inside |= (begin >= step.start) & (begin < step.start + step.length)
     return np.concatenate([first, others[inside], others[~inside]])
-
-
-def _within(start: Int64Array, marks: Sequence[Mark]) -> Mask:
-    """Mask of the starts that are inside any of some steps."""
-    inside = np.zeros(len(start), bool)
-    for mark in marks:
-        inside |= (start >= mark.start) & (start < mark.start + mark.length)
-    return inside
 
 
 def _gaps(start: Int64Array, end: Int64Array, cause: NDArray[np.str_]) -> Iterator[Gap]:
     columns = (start.tolist(), (end - start).tolist(), cause.tolist())
     return map(Gap._make, zip(*columns, strict=True))
-
-
-def _pauses(device: DeviceTime, first: int) -> tuple[Int64Array, Int64Array, NDArray[np.str_]]:
-    start, end = device.paused.start[:_MAX_GAPS], device.paused.end[:_MAX_GAPS]
-    return start - first, end - first, np.full(len(start), PAUSED)
-
-
-def _idle(device: DeviceTime) -> Iterator[tuple[Int64Array, Int64Array, NDArray[np.str_]]]:
-    for cause, spans in device.idle.items():
-        yield spans.start, spans.end, np.full(len(spans), cause)

@@ -94,23 +94,22 @@ class Picture:
     checkpoints: Sequence[Sequence[str]]
 
 
-def _no_key(**_: str | None) -> None:
-    """The key function of pages on which nothing can be selected."""
-
-
 def picture(
-    device: DeviceMemory,
-    clock: Clock | None = None,
-    key: Key = _no_key,
+    device: DeviceMemory, clock: Clock | None = None, key: Key = lambda **_: None
 ) -> Picture:
     """Draw a device, on the timeline's clock if the peak is in its time; `key` makes selections."""
+    at_peak = {group.name or "unknown": group.bytes for group in device.by["category"]}
     return Picture(
         head=words.device_name(device),
         sentences=tuple(map(without_folders, words.sentences(device))),
         course=_course(device, clock),
         treemap=_treemap(device, key),
         flame=flame_graph(device.stacks),
-        categories=list(_categories(device)),
+        categories=[
+            (name, _COLOURS[name], size(at_peak[name]))
+            for name in device.categories
+            if name in at_peak
+        ],
         tables=[
             (by, table)
             for by in ("line", "layer")
@@ -134,14 +133,6 @@ def picture(
     )
 
 
-def _categories(device: DeviceMemory) -> Iterator[tuple[str, str, str]]:
-    """The categories that hold anything at any time."""
-    at_peak = {group.name or "unknown": group.bytes for group in device.by["category"]}
-    for name in device.categories:
-        if name in at_peak:
-            yield name, _COLOURS[name], size(at_peak[name])
-
-
 def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | None:
     """Draw stacked categories; the marked peak is as high as all of them."""
     points = device.timeline
@@ -155,11 +146,14 @@ def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | No
     used = [index for index in range(len(device.categories))
             if any(point.category_bytes[index] for point in points)]  # fmt: skip
     names = [device.categories[index] for index in used]
+    axis = "since the first event of memory" if zero is None else "since the first kernel"
+    if device.span_ns is None:
+        axis = "events of memory"
     return {
         "kind": "memory",
         "label": f"Memory of {words.device_name(device)} over time: peak {size(device.peak_bytes)}",
         "shares": None if zero is None else SHARED_CLOCK,
-        "axis": _axis(device, shared=zero is not None),
+        "axis": axis,
         "timed": device.span_ns is not None,
         "domain": [x[0], x[-1]]
         if zero is None or clock is None
@@ -174,12 +168,6 @@ def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | No
         "peak_bytes": device.peak_bytes,
         "peak_label": f"peak {size(device.peak_bytes)}",
     }
-
-
-def _axis(device: DeviceMemory, *, shared: bool) -> str:
-    if device.span_ns is None:
-        return "events of memory"
-    return "since the first kernel" if shared else "since the first event of memory"
 
 
 def _zero(device: DeviceMemory, clock: Clock | None) -> int | None:
@@ -244,7 +232,8 @@ def _parts(device: DeviceMemory, group: HeldMemory, frame: _Frame, key: Key) -> 
     frames = divided(sizes, frame)
     for part, block in zip(frames, blocks, strict=False):
         tip = _tip(category, block)
-        name = _name(block) or category
+        line = None if block.line is None else short_line(block.line)
+        name = " ".join(filter(None, (block.op, line))) or category
         yield _Part(part, colour, name, size(block.bytes), tip, _key(block, key))
     if rest > 0:
         tip = [("category", category), ("size", f"{size(rest)} in smaller blocks")]
@@ -255,11 +244,6 @@ def _key(block: HeldBlock, key: Key) -> str | None:
     """Select what shares the block's line, else what shares its op."""
     by_line = None if block.line is None else key(stack=block.line)
     return by_line if by_line or block.op is None else key(op=block.op)
-
-
-def _name(block: HeldBlock) -> str:
-    line = "" if block.line is None else short_line(block.line)
-    return " ".join(filter(None, (block.op, line)))
 
 
 def _tip(category: str, block: HeldBlock) -> list[tuple[str, str]]:
@@ -307,21 +291,21 @@ def _worst(row: Sequence[float], area: float, short: float) -> float:
 
 def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame], _Frame]:
     """Lay a row along the shorter side; return its parts, and the remaining frame."""
+    if frame.width < frame.height:  # as for a wide one, with its axes swapped
+        laid, rest = _row(row, share, _swapped(frame))
+        return [*map(_swapped, laid)], _swapped(rest)
     total, at = sum(row), 0.0
     parts = []
-    if frame.width >= frame.height:
-        thick = frame.width * share
-        for size_ in row:
-            length = frame.height * size_ / total
-            parts.append(_Frame(frame.x, frame.y + at, thick, length))
-            at += length
-        return parts, _Frame(frame.x + thick, frame.y, frame.width - thick, frame.height)
-    thick = frame.height * share
+    thick = frame.width * share
     for size_ in row:
-        length = frame.width * size_ / total
-        parts.append(_Frame(frame.x + at, frame.y, length, thick))
+        length = frame.height * size_ / total
+        parts.append(_Frame(frame.x, frame.y + at, thick, length))
         at += length
-    return parts, _Frame(frame.x, frame.y + thick, frame.width, frame.height - thick)
+    return parts, _Frame(frame.x + thick, frame.y, frame.width - thick, frame.height)
+
+
+def _swapped(frame: _Frame) -> _Frame:
+    return _Frame(frame.y, frame.x, frame.height, frame.width)
 
 
 def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> Sortable | None:

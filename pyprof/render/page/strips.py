@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.summary.overview import Overview
     from pyprof.analysis.time.intervals import Intervals
-    from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.answers.summary_answer import StepTimes
     from pyprof.arrays import Floats, Int64Array
@@ -141,20 +140,16 @@ def strips(source: Source, overview: Overview) -> Strips | None:
     devices = overview.timeline.devices[:_MAX_DEVICES]
     left_out = len(overview.timeline.devices[_MAX_DEVICES:])
     steps, windows = _shown_steps(source, overview, len(devices))
-    return Strips(
-        tuple(
-            DeviceRows(
-                device_name(device),
-                overview.steps.kind,
-                {step: _row(worked, *window) for step, window in windows.items()},
-                [_row(worked, *recording) for recording in _recordings(device)],
-            )
-            for device in devices
-            for worked in [_Worked(device.busy, device.compute, device.communication, device.copy)]
-        ),
-        steps,
-        left_out,
+    rows = (
+        DeviceRows(
+            device_name(device),
+            overview.steps.kind,
+            {step: _row(device, *window) for step, window in windows.items()},
+            [_row(device, *recording) for recording in _recordings(device)],
+        )
+        for device in devices
     )
+    return Strips(tuple(rows), steps, left_out)
 
 
 def _most(devices: int) -> int:
@@ -162,17 +157,10 @@ def _most(devices: int) -> int:
     return min(_MAX_STEPS, _MAX_ROWS // devices)
 
 
-class _Worked(NamedTuple):
-    """When a device did anything, and when each kind of work, in the order of _SORTS."""
-
-    busy: Intervals
-    compute: Intervals
-    communication: Intervals
-    copy: Intervals
-
-
-def _row(worked: _Worked, name: str, start: int, end: int) -> TimelineRow:
+def _row(device: DeviceTime, name: str, start: int, end: int) -> TimelineRow:
     edges = np.linspace(start, end, _BINS + 1)
+    # when it did anything, and when each kind of work, in the order of _SORTS
+    worked = (device.busy, device.compute, device.communication, device.copy)
     in_bins, *parts = (np.diff(_elapsed(each.near(start, end), edges)) for each in worked)
     busy = in_bins / np.maximum(np.diff(edges), 1e-9)
     sort = np.argmax(parts, axis=0).astype(float)
@@ -209,13 +197,13 @@ def _shown_steps(
     counts = {_most(count) for count in range(devices, _MAX_DEVICES + 1)}
     chosen = {step for most in counts for step in _some(all_steps, steps.duration_ns, most)}
     return tuple(all_steps), {
-        step: (f"step {step} ({_spelt(steps, step)})", int(begun[step]), int(ended[step]))
+        step: (
+            f"step {step} ({duration(int(steps.duration_ns[step]))})",
+            int(begun[step]),
+            int(ended[step]),
+        )
         for step in sorted(chosen)
     }
-
-
-def _spelt(steps: Steps, step: int) -> str:
-    return duration(int(steps.duration_ns[step]))
 
 
 def _some(steps: list[int], duration_ns: Int64Array, most: int) -> list[int]:

@@ -33,7 +33,7 @@ def check(gathered: PartInput) -> Lanes:
     drawn, records = draw(gathered), gathered.source.table.records
     rows = gathered.overview.rows
     chosen = np.flatnonzero(np.ones(records.rows, bool) if rows is None else rows)
-    boxes = [lane.boxes for device in drawn.devices for lane in device.lanes]
+    boxes = [lane for device in drawn.devices for lane in device.lanes]
     assert sum(int(box.rows.sum()) for box in boxes) == len(chosen)
     start, end = (records.numpy(name)[chosen] for name in ("start", "end"))
     assert sum(int(box.summed.sum()) for box in boxes) == int((end - start).sum())
@@ -79,7 +79,7 @@ def test_a_merged_box_lists_its_parts(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(lanes, "_MAX_SINGLE", 0)
     monkeypatch.setattr(lanes, "_BINS", 1)
     drawn = draw(gather(capture(tmp_path / "net.sqlite")))
-    boxes = drawn.devices[0].lanes[0].boxes
+    boxes = drawn.devices[0].lanes[0]
     texts = dict(zip(KEYS, drawn.texts[int(boxes.texts[0])], strict=True))
     kernels = [drawn.texts[place][KEYS.index("kernel")] for place in boxes.parts.texts.tolist()]
     parts = dict(zip(kernels, boxes.parts.ns.tolist(), strict=True))
@@ -100,7 +100,7 @@ def test_a_merged_box_keeps_its_largest_parts(
     one = check(gather(capture(tmp_path / "a.sqlite", steps=3)))
     other = draw(gather(capture(tmp_path / "b.sqlite", steps=3, slower=4)))
     both = merge_sums(one, other)
-    parts = [device.lanes[0].boxes.parts for device in both.devices]
+    parts = [device.lanes[0].parts for device in both.devices]
     named = [
         [(both.texts[place][KEYS.index("op")], ns)
          for place, ns in zip(part.texts.tolist(), part.ns.tolist(), strict=True)]
@@ -126,8 +126,8 @@ def test_the_typical_and_the_slowest_step_are_whole(
     assert (slowest.name, typical.name != slowest.name) == ("step 3", True)
     (lane,) = drawn.devices[0].lanes
     for mark in (typical, slowest):
-        inside = (lane.boxes.start >= mark.start) & (lane.boxes.start < mark.start + mark.length)
-        assert lane.boxes.rows[inside].tolist() == [1, 1]
+        inside = (lane.start >= mark.start) & (lane.start < mark.start + mark.length)
+        assert lane.rows[inside].tolist() == [1, 1]
 
 
 def test_gaps_of_the_typical_step_come_before_longer_ones() -> None:
@@ -167,7 +167,7 @@ def test_a_process_with_a_negative_number_is_drawn(tmp_path: Path) -> None:
         '"pid": -7, "device": 0}\n'
     )
     (device,) = check(gather(path)).devices
-    assert [box for lane in device.lanes for box in lane.boxes.length.tolist()] == [5]
+    assert [box for lane in device.lanes for box in lane.length.tolist()] == [5]
 
 
 def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
     both = merge_sums(one, other)
     assert (len(both.devices), both.captures, both.length_ns) == (2, 2, one.length_ns)
     kernels = [
-        [both.texts[place][KEYS.index("kernel")] for place in device.lanes[0].boxes.texts.tolist()]
+        [both.texts[place][KEYS.index("kernel")] for place in device.lanes[0].texts.tolist()]
         for device in both.devices
     ]
     assert kernels[0][:3] == kernels[1][:3] == ["relu_kernel", "relu_kernel", "exp_kernel"]

@@ -79,7 +79,11 @@ def parts() -> Mapping[str, Part]:
 
 def summarise(gathered: PartInput) -> dict[str, Any]:
     """Sum up a capture for each part that asks for it."""
-    return {name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)}
+    return {
+        name: part.summarise(gathered)
+        for name, part in parts().items()
+        if hasattr(part, "summarise")
+    }
 
 
 def templates() -> dict[str, str]:
@@ -89,7 +93,3 @@ def templates() -> dict[str, str]:
         for name, part in parts().items()
         if hasattr(part, "TEMPLATE")
     }
-
-
-def _has_data(part: Part) -> bool:
-    return hasattr(part, "summarise")

@@ -14,9 +14,8 @@ from pyprof.render.page.tables import Cell, number, of_numbers, of_texts, sortab
 from pyprof.render.text.formatting import DASH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts import Page, PartInput
@@ -57,9 +56,13 @@ class Peak:
 
 def summarise(gathered: PartInput) -> MemoryData | None:
     """Analyse what was recorded with a capture; None if nothing was."""
-    clock = _clock(gathered)
-    window = None if clock is None else clock.window
-    devices = highest_first(_recorded(gathered), gathered.source, window)
+    source, timeline = gathered.source, gathered.overview.timeline
+    clock = None if timeline is None else Clock(*extent(timeline.devices))
+    if gathered.snapshot is not None:
+        recorded = recordings([gathered.snapshot], source.capture)
+    else:
+        recorded = beside([] if source.origin is None else [source.origin])
+    devices = highest_first(recorded, source, None if clock is None else clock.window)
     if not devices:
         return None
     highest = replace(
@@ -67,30 +70,11 @@ def summarise(gathered: PartInput) -> MemoryData | None:
         by={by: groups[:_MAX_GROUPS] for by, groups in devices[0].by.items() if by in _SHOWN},
         beside_time=None,
     )
-    return MemoryData(highest, clock, tuple(map(_peak, devices)))
-
-
-def _clock(gathered: PartInput) -> Clock | None:
-    timeline = gathered.overview.timeline
-    return None if timeline is None else Clock(*extent(timeline.devices))
-
-
-def _recorded(gathered: PartInput) -> Iterator[Recorded]:
-    """Read the snapshot that the user named, or else the recordings beside the capture."""
-    source = gathered.source
-    if gathered.snapshot is not None:
-        return recordings([gathered.snapshot], source.capture)
-    return beside([] if source.origin is None else [source.origin])
-
-
-def _peak(device: DeviceMemory) -> Peak:
-    return Peak(
-        device.device,
-        device.rank,
-        device.peak_bytes,
-        device.peak_reserved_bytes,
-        device.end_bytes,
+    peaks = (
+        Peak(each.device, each.rank, each.peak_bytes, each.peak_reserved_bytes, each.end_bytes)
+        for each in devices
     )
+    return MemoryData(highest, clock, tuple(peaks))
 
 
 def section(page: Page) -> Mapping[str, Any] | None:

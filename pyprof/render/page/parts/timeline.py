@@ -26,13 +26,13 @@ def section(page: Page) -> Mapping[str, Any] | None:
     drawn: Lanes | None = page.data
     if drawn is None:
         return None
-    boxes = [lane.boxes for device in drawn.devices for lane in device.lanes]
+    rows = [lane.rows for device in drawn.devices for lane in device.lanes]
     gaps = sum(device.gaps_left_out for device in drawn.devices)
     used = {gap.cause for device in drawn.devices for gap in device.gaps}
     return {
         "timeline": figures.timeline(drawn, page.selectable),
-        "joined": sum(int(box.rows[box.rows > 1].sum()) for box in boxes),
-        "single": sum(int((box.rows == 1).sum()) for box in boxes),
+        "joined": sum(int(each[each > 1].sum()) for each in rows),
+        "single": sum(int((each == 1).sum()) for each in rows),
         "gaps_left_out": gaps,
         "gaps_time": duration(sum(device.left_out_ns for device in drawn.devices)),
         "devices_left_out": drawn.devices_left_out,
