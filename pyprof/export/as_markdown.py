@@ -105,12 +105,8 @@ def _rows(sums: pa.Table) -> list[tuple[str, ...]]:
             duration(group.time_ns),
             percent(group.share),
             duration(group.time_ns / group.calls),
-            _rate(group.flops_per_s, 1e12),
-            _rate(group.bytes_per_s, 1e9),
+            number(group.flops_per_s and group.flops_per_s / 1e12),
+            number(group.bytes_per_s and group.bytes_per_s / 1e9),
         )
         for group in groups[:_TOP]
     ]
-
-
-def _rate(value: float | None, unit: float) -> str:
-    return number(None if value is None else value / unit)

@@ -46,8 +46,8 @@ def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> Non
 
     Lines are named by their function in the source below `folder`, else by their text.
     """
-    frames: dict[Frame, Entry] = defaultdict(_entry)
-    edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
+    frames: dict[Frame, Entry] = defaultdict(lambda: [0] * 4)
+    edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(lambda: [0] * 4))
     names = LineNames(None if folder is None else Sources(folder))
     for stack, (calls, time_ns) in sums.items():
         named = tuple(
@@ -66,10 +66,6 @@ def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> Non
         file,
         _VERSION,
     )
-
-
-def _entry() -> Entry:
-    return [0, 0, 0, 0]
 
 
 def _add(

@@ -49,10 +49,10 @@ def write(source: Source, file: BinaryIO) -> None:
     np.add.at(weight, row_stacks.of_row, source.table.duration_ns)
     order = np.argsort(-weight, kind="stable")
     order = order[weight[order] > 0]
-    name = _IN_ALL.format(processor_of(source.table.records))
-    in_all = _profile(name, [numbered[number] for number in order.tolist()], weight[order])
-    profiles = chain([in_all], _profiles(source, row_stacks, numbered))
     on = processor_of(source.table.records)
+    samples = [numbered[number] for number in order.tolist()]
+    in_all = _profile(_IN_ALL.format(on), samples, weight[order])
+    profiles = chain([in_all], _profiles(source, row_stacks, numbered))
     _write(on, [_frame(frame) for frame in numbers], profiles, file)
 
 
@@ -73,16 +73,12 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
     weights = np.array([weight for _, weight in longest], np.int64)
     on = reduce(processor_of_both, sorted(named))
     profile_of_all = _profile(_IN_ALL.format(on), [list(stack) for stack, _ in longest], weights)
-    _write(
-        on, [*map(orjson.Fragment, numbers)], chain([profile_of_all], _joined(parts, moved)), file
+    of_streams = (
+        _renumbered(profile, own) | {"name": f"{each.name}: {profile['name']}"}
+        for each, own in zip(parts, moved, strict=True)
+        for profile in orjson.loads(each.path.read_bytes())["profiles"][1:]
     )
-
-
-def _joined(parts: Sequence[Part], moved: Sequence[Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """Yield the profiles of streams, with frames renumbered for the joined file."""
-    for each, numbers in zip(parts, moved, strict=True):
-        for profile in orjson.loads(each.path.read_bytes())["profiles"][1:]:
-            yield _renumbered(profile, numbers) | {"name": f"{each.name}: {profile['name']}"}
+    _write(on, [*map(orjson.Fragment, numbers)], chain([profile_of_all], of_streams), file)
 
 
 def _renumbered(profile: dict[str, Any], numbers: Sequence[int]) -> dict[str, Any]:

@@ -37,9 +37,11 @@ def write(source: Source, file: BinaryIO) -> None:
     begin_ns = _begin(source)
     file.write(_head(begin_ns, _devices(source)))
     separator = ""
-    for block in _blocks(_events(source, begin_ns)):
-        file.write((separator + block).encode())
-        separator = ",\n"
+    for group in _events(source, begin_ns):
+        texts = [text for text in group if text is not None]  # nulls are not events
+        if texts:
+            file.write((separator + ",\n".join(texts)).encode())
+            separator = ",\n"
     file.write(_END)
 
 
@@ -124,11 +126,3 @@ def _events(source: Source, begin_ns: int) -> Iterator[Iterable[str | None]]:
         for start in range(0, len(array), _BATCH_ROWS):
             yield array.slice(start, _BATCH_ROWS).to_pylist()
     yield trace_gpu.spans(table, tracks, begin_ns)
-
-
-def _blocks(groups: Iterable[Iterable[str | None]]) -> Iterator[str]:
-    """Join events into texts to write; nulls are not events."""
-    for group in groups:
-        events = [text for text in group if text is not None]
-        if events:
-            yield ",\n".join(events)

@@ -25,7 +25,7 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyprof.analysis.time.timeline import Stream
     from pyprof.arrays import Int64Array, IntArray
@@ -181,16 +181,6 @@ def arrows(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[pa.Arra
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """Consecutive rows of a stream with the same op call and layer."""
-
-    start: list[int]
-    end: list[int]
-    path: list[int]
-    op: list[int]
-
-
 def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
     """Write, for each stream, nested slices of the layers and ops of its rows.
 
@@ -223,24 +213,28 @@ def _paths(table: Table) -> tuple[list[tuple[str, ...]], IntArray]:
     ], number
 
 
-def _runs(table: Table, rows: Int64Array, path: IntArray, op: IntArray) -> _Runs:
+_Run = tuple[int, int, int, int]
+"""Start, end, path and op of consecutive rows of a stream with the same op call and layer."""
+
+
+def _runs(table: Table, rows: Int64Array, path: IntArray, op: IntArray) -> Iterator[_Run]:
     start, end = (table.records.numpy(name)[rows] for name in ("start", "end"))
     keys = (path[rows], op[rows], table.costs.call[rows])
     changed = np.any([np.diff(key) != 0 for key in keys], axis=0)
     first = np.concatenate([[0], np.flatnonzero(changed) + 1]).astype(np.int64)
     last_end = np.maximum.reduceat(end, first)
     last_end[:-1] = np.minimum(last_end[:-1], start[first[1:]])  # slices of one track must nest
-    return _Runs(start[first].tolist(), last_end.tolist(), keys[0][first].tolist(),
-                 keys[1][first].tolist())  # fmt: skip
+    columns = (start[first], last_end, keys[0][first], keys[1][first])
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _nested(
-    runs: _Runs, paths: list[tuple[str, ...]], ops: list[str | None]
+    runs: Iterable[_Run], paths: list[tuple[str, ...]], ops: list[str | None]
 ) -> Iterator[tuple[str, str, int, int]]:
     """Join runs of one window and layer; yield category, name, start and end of each slice."""
     open_: list[tuple[str, int]] = []
     end = 0
-    for start, run_end, index, op in zip(runs.start, runs.end, runs.path, runs.op, strict=True):
+    for start, run_end, index, op in runs:
         path = paths[index]
         same = 0
         while same < min(len(path), len(open_)) and open_[same][0] == path[same]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -42,14 +42,14 @@ def tables(table: Table) -> Iterator[pa.Table]:
     return _spelt(_compact(table))
 
 
-def keep(table: Table, file: BinaryIO) -> None:
-    """Write the rows of a capture, to be read by `renumbered_tables`."""
-    rows = _compact(table)
+def _keep(source: Source, file: BinaryIO) -> None:
+    """Write the rows of a capture, to be read by `_renumbered_tables`."""
+    rows = _compact(with_steps(source))
     with pa.ipc.new_stream(file, rows.schema, options=_OPTIONS) as stream:
         stream.write_table(rows)
 
 
-def renumbered_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
+def _renumbered_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
     """Yield the rows of captures as `tables` does, with continued `idx` and `opid`."""
     for rows in renumber((_read(part.path), part.counts) for part in parts):
         yield from _spelt(rows)
@@ -106,11 +106,6 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
 class _Summed:
     sums: Any
     warnings: tuple[str, ...] = merged_by(merge_unique)
-
-
-class _Written(NamedTuple):
-    part: Part
-    warnings: tuple[str, ...]
 
 
 WRITE_STAGES = STAGES + 1
@@ -171,17 +166,18 @@ def _ranks(
     with atomic_files.temp_directory(target) as scratch:
         work = partial(_part, keep=keep, folder=scratch, override=override)
         written = [*executor.gather(executor.map(work, chosen, "writing captures"))]
-        parts = [each.part for each in written]
+        parts = [part for part, _ in written]
         if exporter.KIND == "events":
             exporter.join(parts, file)
         else:
-            exporter.write(renumbered_tables(parts), file, **options)
-    return tuple(dict.fromkeys(text for each in written for text in each.warnings))
+            exporter.write(_renumbered_tables(parts), file, **options)
+    return tuple(dict.fromkeys(text for _, warnings in written for text in warnings))
 
 
 def _part(
     item: RankedCapture, keep: Callable[[Source, BinaryIO], None], folder: str, override: Override
-) -> _Written:
+) -> tuple[Part, tuple[str, ...]]:
+    """Write the file of one capture of a set; return it, and the capture's warnings."""
     ranks = [str(rank) for _, rank in item.ranks]
     path = Path(folder, ranks[0])
     name = f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(ranks)}"
@@ -194,8 +190,4 @@ def _part(
             f"{path}: {error.strerror or error}; workers write beside the output: choose a place "
             "where both they and you can write"
         ) from None
-    return _Written(Part(name, path, counts(source.table)), source.table.source.warnings)
-
-
-def _keep(source: Source, file: BinaryIO) -> None:
-    keep(with_steps(source), file)
+    return Part(name, path, counts(source.table)), source.table.source.warnings
