@@ -50,7 +50,11 @@ def command(
       pyprof peaks "NVIDIA H100 80GB HBM3"
       pyprof peaks --measure cpu
     """
-    _check_device(name, device)
+    if device and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        hint = "'--measure'"
+        raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint=hint)
+    if device is not None and name is not None:
+        raise click.UsageError("--measure takes no NAME, only cpu, cuda or cuda:N")
     form = output_file.optional_format(target, "csv", "json")
     as_csv |= form == "csv"
     as_json |= form == "json"
@@ -71,15 +75,6 @@ def command(
         return
     some = device is not None or name is not None
     formatting.write(target, peaks_text.each(rows) if some else peaks_text.overview(rows))
-
-
-def _check_device(name: str | None, device: str | None) -> None:
-    """Raise click's errors for an invalid device, or one beside a name."""
-    if device and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        hint = "'--measure'"
-        raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint=hint)
-    if device is not None and name is not None:
-        raise click.UsageError("--measure takes no NAME, only cpu, cuda or cuda:N")
 
 
 def _measure(device: str) -> Sequence[CardPeaks]:

@@ -105,7 +105,7 @@ class _ProfCommand(cli.Command):
 @cli.output_option(".csv, .json select the format")
 @reads_captures("[FILE]...", strict=False)
 def command(
-    captures: Captures, target: str, least: float | None, *, as_json: bool,
+    captures: Captures, target: str, *, as_json: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
@@ -141,12 +141,13 @@ def command(
     from pyprof.render.text.known_cost_text import sentence  # noqa: PLC0415 - as above
 
     if how["summary"]:
-        _nvprof(captures, target, {**how, "least": least}, as_json=as_json)
+        _nvprof(captures, target, how, as_json=as_json)
         return
     if how["explain"] is not None:
-        _explain(captures.paths, target, {**how, "least": least}, as_json=as_json)
+        _explain(captures.paths, target, how, as_json=as_json)
         return
-    shortened = _is_shortened(target, how, as_json=as_json)
+    on_screen = not as_json and _form(target, how) == "terminal"
+    shortened = on_screen and how["by"] is None and how["top"] is None
     if shortened:
         how = {**how, "sort": how["sort"] or "sil", "top": _SCREEN_ROWS}
     asked = report.Query(
@@ -175,13 +176,7 @@ def command(
         none = bool(asked_rows) and not answer.matched
         sought = " and ".join(how["conditions"])
         cli.say(f"no row matches {sought}" if none else sentence(known_cost(answer.coverage)))
-    report.require_coverage(answer.coverage, least)
-
-
-def _is_shortened(target: str, how: Mapping[str, Any], *, as_json: bool) -> bool:
-    """Whether a terminal shows only the first rows: neither --by nor --top was given."""
-    on_screen = not as_json and _form(target, how) == "terminal"
-    return on_screen and how["by"] is None and how["top"] is None
+    report.require_coverage(answer.coverage, how["least"])
 
 
 def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:

@@ -13,7 +13,6 @@ from pyprof.options import Captures, gpu_option, override, reads_captures
 from pyprof.process.extras import require
 
 if TYPE_CHECKING:
-    from pyprof.analysis.summary.roofline_points import Chart
     from pyprof.prof.table import Override
 
 PICTURES = ("png", "svg", "pdf")
@@ -81,19 +80,16 @@ def draw(
         data = captures.map_reduce(summarise, merge_sums, asked_peaks, begin)
         begin("drawing")
         chart = data.chart(top)
-        content = _drawn(chart, kind)
+        if kind in PICTURES:
+            from pyprof.render import roofline_picture  # noqa: PLC0415 - as above
+
+            content = roofline_picture.picture(chart, kind)
+        else:
+            from pyprof.render.page import roofline_page  # noqa: PLC0415 - as above
+
+            content = roofline_page.html(chart).encode()
     with output_file.open_output(target) as out:
         out.write(content)
     if not captures.quiet:
         cli.warn(data.warnings)
         cli.say(f"{target}: {chart.summary}")
-
-
-def _drawn(chart: Chart, kind: str) -> bytes:
-    if kind in PICTURES:
-        from pyprof.render import roofline_picture  # noqa: PLC0415 - they load Arrow
-
-        return roofline_picture.picture(chart, kind)
-    from pyprof.render.page import roofline_page  # noqa: PLC0415 - as above
-
-    return roofline_page.html(chart).encode()

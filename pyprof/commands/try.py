@@ -85,7 +85,7 @@ def command(
     script.check(target)
     trial = Trial(
         target=target,
-        folder=_folder(folder, target.label()),
+        folder=Path(f"{target.label()}.try" if folder is None else folder),
         ranks=Ranks.here(),
         steps=steps,
         seed=not no_seed,
@@ -109,10 +109,6 @@ def _chosen(texts: Sequence[str]) -> Sequence[Chosen]:
         return tuple(dict.fromkeys(map(parse, texts)))
     except PyprofError as error:
         raise click.BadParameter(str(error), param_hint="'--change'") from None
-
-
-def _folder(name: str | None, label: str) -> Path:
-    return Path(name if name is not None else f"{label}.try")
 
 
 def _list() -> None:
