@@ -174,8 +174,8 @@ def _kind_of_groups(quantization: Mapping[str, object]) -> str:
     compressed-tensors' and ModelOpt's `config_groups`, Quark's `global_quant_config`.
     """
     groups = quantization.get("config_groups")
-    stated = [group.get("weights") for group in groups.values() if isinstance(group, dict)] if (
-        isinstance(groups, dict)) else []  # fmt: skip
+    listed = groups.values() if isinstance(groups, dict) else ()
+    stated = [group.get("weights") for group in listed if isinstance(group, dict)]
     overall = quantization.get("global_quant_config")
     stated += [overall.get("weight")] if isinstance(overall, dict) else []
     kinds = {_kind(weights) for weights in stated if isinstance(weights, dict)}

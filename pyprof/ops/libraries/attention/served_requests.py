@@ -34,7 +34,10 @@ def by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str 
     batch = equal or a.batch()
     check_tokens(batch, q)
     window = _seen_window(a, max(batch.prefill.keys, batch.decode.keys))
-    seen = batch if window is None else _within(window, batch)
+    seen = batch
+    if window is not None:
+        prefill = _within(window, batch.prefill, causal=True)
+        seen = Batch(prefill, _within(window, batch.decode, causal=False))
     out = fresh((batch.queries, heads, value_width), q.dtype)
     cached = fresh((seen.keys, key_heads, width + value_width), kept)
     params: dict[str, object] = {"H": heads, "Hk": key_heads, "D": width, "Dv": value_width}
@@ -76,19 +79,11 @@ def _seen_window(a: Args, longest: int) -> int | None:
     return window if window is not None and longest > window else None
 
 
-def _within(window: int, batch: Batch) -> Batch:
-    """Return the batch with only the scores and keys within a window.
+def _within(window: int, phase: Phase, *, causal: bool) -> Phase:
+    """Return a phase whose sums are the scores and the keys within the window.
 
     Raises Unknown for a phase of several requests: sums do not show how long each is.
     """
-    return Batch(
-        _phase_within(window, batch.prefill, causal=True),
-        _phase_within(window, batch.decode, causal=False),
-    )
-
-
-def _phase_within(window: int, phase: Phase, *, causal: bool) -> Phase:
-    """Return a phase whose sums are the scores and the keys within the window."""
     if phase.keys <= window:
         return phase
     if phase.requests != 1:

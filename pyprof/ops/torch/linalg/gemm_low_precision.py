@@ -100,7 +100,6 @@ _SCALED = (
     "Tensor mat_a, Tensor mat_b, Tensor[] scale_a, any recipe_a, Tensor[] scale_b, any recipe_b,"
     "any swizzle_a, any swizzle_b"
 )
-_MATRIX = 2
 
 
 def _factors(a: Args) -> tuple[Tensor, Tensor]:
@@ -158,7 +157,7 @@ def read_tensors(a: Args, *names: str) -> tuple[Tensor, ...]:
 def scaled_mm(a: Args) -> Work:
     """A product of FP8 or FP4 matrices with their scales; FP4 packs two numbers in an element."""
     first, second = _factors(a)
-    require(len(first.shape) == _MATRIX and len(second.shape) == _MATRIX)
+    require(has_rank(first, 2) and has_rank(second, 2))
     m, k, n = first.shape[0], first.shape[1], second.shape[1]
     require(second.shape[0] == k)
     k *= 2 if first.dtype == "float4_e2m1fn_x2" else 1
@@ -226,7 +225,7 @@ def grouped_mm(a: Args) -> Work:
     if has_rank(first, 3) and has_rank(second, 3):
         groups = first.shape[0]
         shape = (groups, m, n)
-    elif not has_rank(first, 3) and len(second.shape) == _MATRIX:  # the inner dimension is divided
+    elif not has_rank(first, 3) and has_rank(second, 2):  # the inner dimension is divided
         offs = a.present("offs")
         require(offs)
         shape = (size(offs[0], 0), m, n)

@@ -6,15 +6,10 @@ The formulas are those of `attention`; here the layout is [batch, sequence, head
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyprof.ops.examples import Example, bf16, f16, f32, i32
 from pyprof.ops.registry import op
 from pyprof.ops.torch.nn.attention import fused
-from pyprof.ops.work import Work, like
-
-if TYPE_CHECKING:
-    from pyprof.ops.work import Args
+from pyprof.ops.work import Args, Work, like
 
 FAMILY = "attention"
 

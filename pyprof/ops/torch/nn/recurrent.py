@@ -15,7 +15,7 @@ from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, fresh, like, row_count, size, twice, twice_of
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, row_count, size, twice, twice_of
 
 FAMILY = "rnn"
 
@@ -27,7 +27,6 @@ _KINDS = {
     "rnn": (1, TRANSCENDENTAL + 1),
 }
 _MODES = ("rnn_relu", "rnn", "lstm", "gru")  # ATen's numbers: relu, tanh, LSTM, GRU
-_MATRIX = 2
 _MATRICES = 2
 """Matrices of a layer: one for its input, one for its own state."""
 
@@ -48,7 +47,7 @@ def _kind(a: Args) -> str:
 
 def _network(a: Args, x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tensor, ...]) -> Work:
     kind, num_layers = _kind(a), a.values.get("num_layers")
-    matrices = [w for w in weights if len(w.shape) == _MATRIX]
+    matrices = [w for w in weights if has_rank(w, 2)]
     widths = {size(state, -1) for state in states}
     each = _MATRICES + (len(widths) > 1)  # an LSTM whose output is projected has one more
     if not matrices or len(matrices) % each:
