@@ -157,10 +157,18 @@ def index_put(a: Args) -> Work:
     indices, shape = _picked_by(a, x)
     place = like(x, shape)
     added = a.values.get("accumulate") is True
-    reads = (*indices, *a.present("values"))
+    return written(a, (*indices, *a.present("values")), place, place.numel, adds=added)
+
+
+def written(a: Args, reads: tuple[Tensor, ...], place: Tensor, count: int, *, adds: bool) -> Work:
+    """Return the work of writing, or adding, so many elements at their places.
+
+    All of the input is copied unless it is changed in place.
+    """
     if not a.in_place:
-        return Work(place.numel * added, (*reads, x), (like(x),))
-    return Work(place.numel * added, (*reads, *((place,) if added else ())), (place,))
+        x = a.tensor("input")
+        return Work(count * adds, (*reads, x), (like(x),))
+    return Work(count * adds, (*reads, place) if adds else reads, (place,))
 
 
 # 8 written, 8 read of 2 bytes, 8 indices of 8 bytes; the rest of the 24 copied, not in place
@@ -184,9 +192,7 @@ def scatter(a: Args) -> Work:
     adds = a.op.endswith(("_add", "_reduce"))
     place = fresh((min(count, x.numel),), x.dtype)
     reads = (index_,) + ((like(source, (count,)),) if source is not None else ())
-    if not a.in_place:
-        return Work(count * adds, (*reads, x), (like(x),))
-    return Work(count * adds, (*reads, *((place,) if adds else ())), (place,))
+    return written(a, reads, place, count, adds=adds)
 
 
 # the result's size depends on the mask's values

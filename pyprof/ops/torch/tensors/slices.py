@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, backward_of, op
+from pyprof.ops.torch.tensors.indexing import written
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, require
 
 FAMILY = "copy"
@@ -132,11 +133,8 @@ def put(a: Args) -> Work:
     """Elements written, or added, at indices into the flattened tensor."""
     x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("source")
     added = a.flag("accumulate", default=False)
-    touched = fresh((min(source.numel, x.numel),), x.dtype)
-    flops = source.numel * added
-    if a.in_place:
-        return Work(flops, (index, source, *((touched,) if added else ())), (touched,))
-    return Work(flops, (index, source, x), (like(x),))
+    place = fresh((min(source.numel, x.numel),), x.dtype)
+    return written(a, (index, source), place, source.numel, adds=added)
 
 
 # 24 read of 2 bytes, 10 places of two numbers of 8 written
