@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor
@@ -18,6 +19,7 @@ NN = "torch.nn.functional"
 """The namespace of many examples."""
 
 
+@dataclass(frozen=True, slots=True)
 class Example:
     """A call with these arguments, and its cost; a test compares that with the formula's.
 
@@ -25,20 +27,14 @@ class Example:
     that name, or `torch` if it has none.
     """
 
-    def __init__(
-        self,
-        args: tuple[Value, ...] = (),
-        *,
-        flops: int | None = None,
-        bytes: int | None = None,  # noqa: A002 - the column's name
-        op: str = "",
-        mod: str | None = None,
-        kwargs: Mapping[str, Value] | None = None,
-        collective: Mapping[str, str | int] | None = None,
-    ) -> None:
-        self.args, self.kwargs, self.collective = args, kwargs or {}, collective or {}
-        self.flops, self.bytes = flops, bytes
-        self.op, self.mod = op, mod
+    args: tuple[Value, ...] = ()
+    _: KW_ONLY
+    flops: int | None = None
+    bytes: int | None = None
+    op: str = ""
+    mod: str | None = None
+    kwargs: Mapping[str, Value] = field(default_factory=dict)
+    collective: Mapping[str, str | int] = field(default_factory=dict)
 
     def call(self, name: str) -> Call:
         """Return the example's call of the op of this name."""
