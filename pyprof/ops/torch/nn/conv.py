@@ -286,9 +286,6 @@ def convolution_backward(a: Args) -> Work:
     return backward_work(geometry(a), dgrad=bool(mask[0]), wgrad=bool(mask[1]), bias=bool(mask[2]))
 
 
-# --- backward passes as one library's entry points -----------------------------------------------
-
-
 # both gradients, as conv2d's backward: 2 * 55296; 2992 elements of 2 bytes
 @op(
     "aten::cudnn_convolution_backward",
