@@ -94,15 +94,15 @@ def _opened(
     Without `raw`, texts are dropped that costs, columns and frames do not need.
     """
     member = item if isinstance(item, RankedCapture) else None
-    with fetch(member.url) if member else nullcontext(item) as path:
+    with fetch(member.url) if member else nullcontext(str(item)) as file:
         begin("reading")
-        capture = None
-        if record_file.is_records(str(path)) or not readers.is_capture(Path(path)):
-            records = record_file.load(str(path), raw=raw)
+        path, capture = Path(file), None
+        if record_file.is_records(str(file)) or not readers.is_capture(path):
+            records = record_file.load(str(file), raw=raw)
         elif host:
-            records, capture = parse_with_host(Path(path), begin, raw=raw)
+            records, capture = parse_with_host(path, begin, raw=raw)
         else:
-            records = parse_file(Path(path), raw=raw)
+            records = parse_file(path, raw=raw)
     if not raw and "seqTemplate" in records.columns:  # which replaces the raw texts
         kept = {name: each for name, each in records.columns.items() if name not in parquet.RAW}
         records = replace(records, columns=kept)
