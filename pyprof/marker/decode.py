@@ -166,7 +166,7 @@ def decode_seq(text: str) -> Seq:
     if not name.startswith(EVALUATE):
         mod, _, op = name.rpartition("::")
         call = Call(mod, op, *_aten_args(fields))
-    return Seq(name, numbers.get("seq"), numbers.get("op_id"), call, "stopped" in fields)
+    return Seq(name, numbers.get("seq"), numbers.get("op_id"), call)
 
 
 def _aten_args(fields: Mapping[str, str]) -> tuple[tuple[Value, ...], dict[str, Value], bool]:

@@ -135,8 +135,6 @@ class Seq:
     op_id: int | None = None
     call: Call | None = None
     """The op with its shapes, if recorded; None for the engine's own ranges."""
-    stopped: bool = False
-    """It began and never ran."""
 
 
 DDP = ("torch.nn.parallel", "DistributedDataParallel")

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["parse", "parse_file", "parse_with_host"]
 
 
-def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
+def parse(capture: Capture, *, kernels_only: bool = False, raw: bool = True) -> Records:
     """Tie every activity of a capture to its op, layer, source line and forward op.
 
     One record per activity, in GPU-start order; `kernels_only` leaves out copies, sets and graphs.
+    `raw` is that of `parse_with_host`.
     """
     from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
 
-    return assemble(capture, kernels_only=kernels_only)
+    return assemble(capture, kernels_only=kernels_only, raw=raw)
 
 
 def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> Records:
@@ -35,9 +36,7 @@ def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> R
 
     Raises CaptureError if it holds no GPU work or, with `kernels_only`, no kernels.
     """
-    from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
-
-    records = assemble(_some_work(path), kernels_only=kernels_only, raw=raw)
+    records = parse(_some_work(path), kernels_only=kernels_only, raw=raw)
     if not records.rows:
         raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
     return records
@@ -51,13 +50,12 @@ def parse_with_host(
     Calls `begin` when parsing begins. Without `raw`, texts are left out that costs, columns and
     frames do not need. Raises CaptureError if the capture holds no GPU work.
     """
-    from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
-    from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - as above
+    from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - loads Arrow
 
     capture = _some_work(path)
     host = replace(capture, activities=ACTIVITIES.empty_table())
     begin("parsing")
-    return assemble(capture, raw=raw), host
+    return parse(capture, raw=raw), host
 
 
 def _some_work(path: Path) -> Capture:

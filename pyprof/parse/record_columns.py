@@ -16,7 +16,7 @@ from pyprof.marker import unnumbered
 from pyprof.parse import first_values, launch_sites, recorded_collectives
 from pyprof.parse.autograd import recomputation
 from pyprof.parse.ranges import launch_layers, range_stacks
-from pyprof.records.records import DictionaryColumn, combinations, encode
+from pyprof.records.records import DictionaryColumn, Records, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -85,7 +85,7 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
     layered = _layered(described, _own(described, path, place, 0), place, user_range)
     layers = recomputation.full_layers(described)
     again = np.array([entry.again for entry in described]).take(path)
-    built = {
+    built: dict[str, Column] = {
         "reprMarkers": DictionaryColumn(path, [list(entry.modules) for entry in described]),
         "marker": DictionaryColumn(path, _texts(entry.markers for entry in described)),
         "recomputed": pa.array(np.ones(len(path), np.int8), mask=~again),
@@ -97,25 +97,29 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
         **_forward(described, layers, partner, place),
         **range_stacks.arguments(described, path, partner),
     }
-    built |= _collective(activities, described, path, columns["opId"], direction)
-    return built | _sites(site, {**columns, **built})
+    comm = np.flatnonzero(direction.index == _COMM)
+    by_tool = activities.column("collective")
+    if len(comm) or by_tool.null_count < len(by_tool):
+        column = recorded_collectives.collective_column(
+            by_tool, described, path, ints(columns["opId"]), comm
+        )
+        if column.values:
+            built["collective"] = column
+    return built | _sites(site, Records(len(path), {**columns, **built}))
 
 
-def _sites(site: LaunchSites, built: Mapping[str, Column]) -> dict[str, Column]:
+def _sites(site: LaunchSites, records: Records) -> dict[str, Column]:
     """Columns for how each row's op was found, and which replay of a graph the row is part of."""
-    marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
+    marker, op, forward, layer = (
+        records.dictionary(name).matches() for name in ("marker", "op", "fwdOp", "layer")
+    )
     by_forward = forward & ~marker & (site.via == launch_sites.LAUNCH)
-    by_range = np.where(_says(built["layer"]), launch_sites.USER_RANGE, MISSING)
+    by_range = np.where(layer, launch_sites.USER_RANGE, MISSING)
     via = np.where(by_forward, launch_sites.FORWARD_OP, np.where(op | forward, site.via, by_range))
     replay: dict[str, Column] = {}
     if (inside := site.replay != MISSING).any():
         replay = {"replay": pa.array(site.replay, mask=~inside)}
     return {"via": DictionaryColumn(via, list(schema.VIAS)), **replay}
-
-
-def _says(column: Column) -> Mask:
-    """Mask of the rows with a non-empty list."""
-    return (column if isinstance(column, DictionaryColumn) else encode(column)).matches()
 
 
 def _texts(statements: Iterable[Sequence[Statement]]) -> list[list[str]]:
@@ -165,22 +169,6 @@ def _triple(activities: pa.Table, name: str) -> DictionaryColumn:
     return DictionaryColumn(
         number, [[] if MISSING in triple else list(triple) for triple in triples]
     )
-
-
-def _collective(
-    activities: pa.Table,
-    described: Sequence[RangeStack],
-    path: IntArray,
-    call: Column,
-    direction: DictionaryColumn,
-) -> dict[str, Column]:
-    """Build the column of recorded collectives; {} if none is recorded."""
-    comm = np.flatnonzero(direction.index == _COMM)
-    tool_column = activities.column("collective")
-    if not len(comm) and tool_column.null_count == len(tool_column):
-        return {}
-    column = recorded_collectives.collective_column(tool_column, described, path, ints(call), comm)
-    return {"collective": column} if column.values else {}
 
 
 def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture, GraphCaptures
 
 CAPTURED, TWIN = (schema.VIAS.index(via) for via in ("graph capture", "eager twin"))
-_NODE = schema.VIAS.index("graph node")
 
 _FEWEST = 8
 """Minimum kernels of a sequence to infer from: a few of the same names may belong to any ops."""

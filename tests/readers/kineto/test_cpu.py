@@ -306,8 +306,8 @@ def _node(number: int, *inside: Called) -> Called:
 
 
 def _stopped(folder: Path, *calls: Called) -> list[str]:
-    decoded = map(marker.decode_seq, texts(read(folder, events(calls))))
-    return [found.name for found in decoded if found.stopped]
+    decoded = map(marker.statement, texts(read(folder, events(calls))))
+    return [found.name for found in decoded if found.is_stopped]
 
 
 def test_each_checkpoint_stops_its_own_forward_pass(tmp_path: Path) -> None:
@@ -340,6 +340,7 @@ def test_the_marker_text_of_a_stopped_op_says_so() -> None:
         "aten::mul", seq=3, op_id=4, sizes=[CHECKPOINTED, CHECKPOINTED], inputs=["", ""]
     )
     before, after = marker.decode_seq(text), marker.decode_seq(text + marker.STOPPED)
-    assert (before.stopped, after.stopped) == (False, True)
+    assert not marker.statement(text).is_stopped
+    assert marker.statement(text + marker.STOPPED).is_stopped
     assert (after.name, after.seq, after.op_id) == (before.name, before.seq, before.op_id)
     assert after.call == before.call
