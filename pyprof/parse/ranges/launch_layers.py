@@ -100,8 +100,8 @@ def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
         )
     no_site = site.row[rows] == MISSING
     at_launch = innermost(sweep.nest, thread[no_site], start[no_site], end[no_site])
-    found = at_launch != MISSING
-    range_of_row[rows[no_site][found]] = at_launch[found]
+    is_inside = at_launch != MISSING
+    range_of_row[rows[no_site][is_inside]] = at_launch[is_inside]
     return range_of_row
 
 
