@@ -68,7 +68,8 @@ def sweep_ranges(capture: Capture) -> Sweep:
     bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
     nest = nesting.nest(*bounds, lambda: _tiebreaks(read, kind, row))
     row = row[nest.order]
-    nest, read = replace(nest, order=row), texts.select(read, row)
+    doubts = tuple(link_checks.ranges(read, endless, startless))  # of all, before some are left out
+    nest, read = replace(nest, order=row), replace(read, code=read.code[row], seq=read.seq[row])
     begins = recomputation.begins(nest, read)
     interned = paths.intern(nest.parent, nest.depth, texts.codes(read), begins)
     backward = interned.backward(read)
@@ -79,7 +80,7 @@ def sweep_ranges(capture: Capture) -> Sweep:
         backward=backward,
         again=interned.again(read, backward),
         row=row,
-        doubts=tuple(link_checks.ranges(read, endless, startless)),
+        doubts=doubts,
     )
 
 

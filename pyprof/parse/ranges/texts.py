@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Int64Array, IntArray, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.marker import Statement
 
 
@@ -70,11 +70,6 @@ def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa
     """Apply a predicate to each text of a table of ranges, by evaluating it once per template."""
     answers = [question(part.dictionary).take(part.indices) for part in text.chunks]
     return pa.chunked_array(answers, pa.bool_())
-
-
-def select(texts: Texts, wanted: NDArray[np.bool_] | IntArray) -> Texts:
-    """Keep some of the ranges."""
-    return Texts(texts.code[wanted], texts.seq[wanted], texts.statements, texts.kind)
 
 
 def kinds(texts: Texts) -> NDArray[np.int8]:
