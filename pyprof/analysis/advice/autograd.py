@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
@@ -37,8 +37,7 @@ _AGAIN = 2
 )
 def unused_gradients(context: RuleContext) -> Advice | None:
     """Find forward passes that record what a backward pass needs, although none follows."""
-    recorded = _recorded(context)
-    rows, used = recorded.rows, recorded.used
+    rows, used = _recorded(context)
     if not len(rows):
         return None
     product = context.family(*FAMILIES)[rows]
@@ -51,7 +50,9 @@ def unused_gradients(context: RuleContext) -> Advice | None:
     unused = unused[often[sites]]
     if not len(unused):
         return None
-    evidence = _passes(recorded, unused)
+    # all unused rows of the runs that contain these rows
+    run = np.cumsum(np.append(False, np.diff(used) != 0))
+    evidence = rows[np.isin(run, run[np.isin(rows, unused)]) & ~used]
     ns = taken_ns(context)[evidence]
     return context.advice(
         "a forward pass keeps all that a backward pass needs, and none follows",
@@ -64,16 +65,12 @@ def unused_gradients(context: RuleContext) -> Advice | None:
     )
 
 
-class _Recorded(NamedTuple):
-    """Forward rows whose op made nodes of autograd's graph, by thread and in order of time."""
+def _recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
+    """Return forward rows whose op made nodes of autograd's graph, and whether these were used.
 
-    rows: Int64Array
-    used: Mask
-    """Whether a row of a backward pass belongs to one of these nodes."""
-
-
-def _recorded(context: RuleContext) -> _Recorded:
-    """Find calls after which the number of the next node, which PyTorch records, is higher."""
+    They are calls after which the number of the next node, which PyTorch records, is higher, by
+    thread and in order of time; used are nodes to which a row of a backward pass belongs.
+    """
     records = context.table.records
     seq = _last(records.arrow("seqId"))
     backward = context.is_one("dir", "bprop")
@@ -89,7 +86,7 @@ def _recorded(context: RuleContext) -> _Recorded:
     nodes = np.sort(seq[backward & (seq >= 0)])
     used = np.searchsorted(nodes, end) > np.searchsorted(nodes, begin)
     made = end > begin
-    return _Recorded(rows[made], np.asarray(used[made]))
+    return rows[made], np.asarray(used[made])
 
 
 def _last(lists: pa.Array) -> Int64Array:
@@ -97,13 +94,6 @@ def _last(lists: pa.Array) -> Int64Array:
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     numbers = np.append(np.asarray(lists.flatten()), MISSING)
     return np.where(lengths > 0, numbers[np.cumsum(lengths) - 1], MISSING)
-
-
-def _passes(recorded: _Recorded, unused: Int64Array) -> Int64Array:
-    """Return all unused rows of the runs that contain these rows."""
-    run = np.cumsum(np.append(False, np.diff(recorded.used) != 0))
-    wanted = np.isin(run, run[np.isin(recorded.rows, unused)]) & ~recorded.used
-    return recorded.rows[wanted]
 
 
 _MIN_SHARE = 0.1
