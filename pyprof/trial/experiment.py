@@ -145,7 +145,9 @@ class Trial:
 
     def _request(self, number: int, variant: Variant, mode: Mode, launch: Launch) -> RunRequest:
         steps, recorded = self.steps, ""
-        if mode == "profile" and (active := self._steps_to_record()):
+        seen = max((len(run.result.step_ns) for run in self.runs), default=0)
+        active = min(_PROFILED_STEPS, seen - _PROFILE_WARM_UP - 1)
+        if mode == "profile" and active > 0:  # else all steps are recorded, as they are few
             recorded = f"{_PROFILE_WARM_UP},1,{active}"
             steps = _PROFILE_WARM_UP + 1 + active
         return RunRequest(
@@ -166,11 +168,6 @@ class Trial:
         name = label(variant).replace(" + ", "+") if variant else "baseline"
         safe = "".join(c if c.isalnum() or c in "+=-_." else "-" for c in name)[:64]
         return (self.folder / f"{number:03}-{safe}").absolute()
-
-    def _steps_to_record(self) -> int:
-        """Return how many steps of a profiled run are recorded; 0: all, as there are few."""
-        seen = max((len(run.result.step_ns) for run in self.runs), default=0)
-        return max(0, min(_PROFILED_STEPS, seen - _PROFILE_WARM_UP - 1))
 
     def _paths(self, number: int) -> processes.RunPaths:
         return processes.RunPaths.named(self.folder / "runs", self.ranks.stem(number))
