@@ -117,9 +117,9 @@ def _apply(
 ) -> list[Advice]:
     """Apply the rules; drop advice that saves less than a share of `of_ns`, or of the span."""
     of_ns = context.span_ns if of_ns is None else of_ns
-    found = ((name, rule.find(context)) for name, rule in rules().items())
+    advice_of_rule = ((name, rule.find(context)) for name, rule in rules().items())
     return [
         replace(advice, rule=name, of_ns=of_ns, steps=steps)
-        for name, advice in found
+        for name, advice in advice_of_rule
         if advice is not None and (advice.gain_ns is None or advice.gain_ns > least_share * of_ns)
     ]
