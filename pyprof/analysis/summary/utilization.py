@@ -285,21 +285,21 @@ def _gpus(table: Table, rows: Mask) -> int:
 
 def _measured(table: Table, rows: Mask, wall_ns: int, decode: Mask, decode_ns: int) -> Utilization:
     costs = table.costs
-    whole, in_decode = (
+    of_rows, of_decode = (
         {name: int(amount[part].sum()) for name, amount in _amounts(table)}
         for part in (rows, decode)
     )
     return Utilization(
-        model_flops=whole["model_flops"],
-        hardware_flops=whole["hardware_flops"],
+        model_flops=of_rows["model_flops"],
+        hardware_flops=of_rows["hardware_flops"],
         wall_ns=wall_ns,
-        compute_ns=whole["compute_ns"],
-        flops_known_ns=whole["flops_known_ns"],
+        compute_ns=of_rows["compute_ns"],
+        flops_known_ns=of_rows["flops_known_ns"],
         flops_by_peak=_by_peak(table, rows & (costs.flops != MISSING), "flops_peak", costs.flops),
-        decode_bytes=in_decode["bytes"],
+        decode_bytes=of_decode["bytes"],
         decode_wall_ns=decode_ns,
-        decode_busy_ns=in_decode["busy_ns"],
-        bytes_known_ns=in_decode["bytes_known_ns"],
+        decode_busy_ns=of_decode["busy_ns"],
+        bytes_known_ns=of_decode["bytes_known_ns"],
         bytes_by_bandwidth=_by_peak(
             table, decode & (costs.bytes != MISSING), "bandwidth_peak", costs.bytes
         ),

@@ -177,7 +177,7 @@ def test_unknown_bounds_are_not_guessed(answer: Summary) -> None:
 @pytest.mark.slow
 def test_without_times_or_for_chosen_rows_idle_time_is_not_mentioned(answer: Summary) -> None:
     assert silent_about("bound", replace(answer, step=None))
-    chosen = ChosenRows("tc=0", 1, 2, 1, 2)
+    chosen = ChosenRows(where="tc=0", row_count=1, all_row_count=2, time_ns=1, all_time_ns=2)
     assert silent_about("bound", replace(answer, step=use(busy=1e6, host=9e6), chosen=chosen))
 
 

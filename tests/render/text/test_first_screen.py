@@ -181,7 +181,8 @@ def test_idle_time_without_advice_is_mentioned(answer: Summary) -> None:
 
 
 def test_without_rows_only_the_choice_is_shown(answer: Summary) -> None:
-    none = replace(answer, chosen=ChosenRows("op=none", 0, 9, 0, 900))
+    chosen = ChosenRows(where="op=none", row_count=0, all_row_count=9, time_ns=0, all_time_ns=900)
+    none = replace(answer, chosen=chosen)
     said = " ".join(" ".join(_lines(first_screen(none, "op", 15, None))).split())
     assert said.startswith("Where op=none: 0 of 9 rows")
     assert said.endswith("of these alone")
