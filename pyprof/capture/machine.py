@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
 _PLACES = (
     "/opt/nvidia/nsight-systems*/*/bin/nsys",
@@ -35,19 +35,20 @@ _TIMEOUT_S = 30
 
 def find_nsys() -> str | None:
     """Return the nsys on PATH, else the newest in the usual places; else None."""
-    if on_path := shutil.which("nsys"):
-        return on_path
-    places = [path for pattern in _PLACES for path in glob(pattern)]  # noqa: PTH207 - absolute patterns
-    usable = [path for path in places if os.access(path, os.X_OK)]
-    return max(usable, key=version_numbers, default=None)
+    return _find("nsys", _PLACES)
 
 
 def find_rocprofv3() -> str | None:
     """Return the rocprofv3 on PATH, else that of the newest ROCm in its usual place; else None."""
-    if on_path := shutil.which("rocprofv3"):
+    return _find("rocprofv3", ("/opt/rocm*/bin/rocprofv3",))
+
+
+def _find(program: str, patterns: Iterable[str]) -> str | None:
+    if on_path := shutil.which(program):
         return on_path
-    places = [path for path in glob("/opt/rocm*/bin/rocprofv3") if os.access(path, os.X_OK)]  # noqa: PTH207 - an absolute pattern
-    return max(places, key=version_numbers, default=None)
+    places = [path for pattern in patterns for path in glob(pattern)]  # noqa: PTH207 - absolute patterns
+    usable = [path for path in places if os.access(path, os.X_OK)]
+    return max(usable, key=version_numbers, default=None)
 
 
 def has_amd_gpu() -> bool:

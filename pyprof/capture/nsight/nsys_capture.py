@@ -30,7 +30,7 @@ from pyprof.cli import say
 from pyprof.process import child_programs, scratch, signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyprof.capture.request import Request
 
@@ -69,7 +69,9 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
         f"--output={name}",
     ]
     if ranged:
-        options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={_end(request)}"]
+        once = request.steps is not None and request.steps.repeat == 1
+        end = "stop" if once else "repeat"  # after one window, or after the last
+        options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={end}"]
     if (
         gpu
         and request.graph_nodes
@@ -86,12 +88,6 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
         inside += [f"--provisional={folder / _GAVE_WAY}"]
     script_line = profiler_process.script_command(request, folder, *inside)
     return [nsys, "profile", *options, *script_line]
-
-
-def _end(request: Request) -> str:
-    """Return the value of `--capture-range-end`: stop after one window, or repeat."""
-    once = request.steps is not None and request.steps.repeat == 1
-    return "stop" if once else "repeat"
 
 
 def run(request: Request, nsys: str) -> Outcome:
@@ -166,21 +162,14 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
         base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
-    no_work_notes = (
-        [_no_work(request, launches(database))] if empty else [*_captured_before(database)]
-    )
-    return Outcome(
-        code=code, path=database, notes=(*notes, *no_work_notes), empty=empty, memory=request.memory
-    )
-
-
-def _captured_before(database: Path) -> Iterator[str]:
-    """Warn about graphs captured before recording began."""
-    if count := count_unseen_kernels(database):
-        yield (
+    if empty:
+        notes.append(_no_work(request, launches(database)))
+    elif count := count_unseen_kernels(database):
+        notes.append(
             f"{count:,} kernels ran in CUDA graphs that were captured before recording began: they "
             "have no op; begin recording before graphs are captured, with --all or earlier --steps"
         )
+    return Outcome(code=code, path=database, notes=tuple(notes), empty=empty, memory=request.memory)
 
 
 def _window(export: Path) -> int:
@@ -201,7 +190,7 @@ def _gather(windows: Sequence[Path], reports: Sequence[Path], database: Path) ->
             path.replace(database.with_suffix(path.suffix))
 
 
-def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:
+def _no_report(new: Iterable[Path], request: Request) -> str:
     if any(path.suffix == ".qdstrm" for path in new):
         return (
             "nsys could not import its recording (its importer was not found); link "
@@ -239,29 +228,27 @@ SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE graphNodeId > 0 AND graphN
 """  # noqa: S608 - our own name
 
 
-def count_unseen_kernels(path: Path) -> int:
-    """Count the kernels in an nsys export whose graph was captured before recording began."""
-    named = _NODES in tables(path)
-    query = _UNSEEN if named else _UNSEEN.partition(" AND ")[0]
-    try:
-        with connect(path) as base:
-            return int(base.execute(query).fetchone()[0])
-    except sqlite3.Error:  # no such column, in old exports
-        return 0
-
-
 _LAUNCHED = """
 SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON StringIds.id = nameId
 WHERE value LIKE 'cu%LaunchKernel%' OR value LIKE 'cu%GraphLaunch%'
 """
 
 
+def count_unseen_kernels(path: Path) -> int:
+    """Count the kernels in an nsys export whose graph was captured before recording began."""
+    return _count(path, _UNSEEN if _NODES in tables(path) else _UNSEEN.partition(" AND ")[0])
+
+
 def launches(path: Path) -> int:
     """Count the launches of kernels and graphs in an nsys export."""
+    return _count(path, _LAUNCHED)
+
+
+def _count(path: Path, query: str) -> int:
     try:
         with connect(path) as base:
-            return int(base.execute(_LAUNCHED).fetchone()[0])
-    except sqlite3.Error:  # no such table
+            return int(base.execute(query).fetchone()[0])
+    except sqlite3.Error:  # no such table, or no such column in old exports
         return 0
 
 

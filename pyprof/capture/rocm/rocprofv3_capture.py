@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import tempfile
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +22,10 @@ from pyprof.capture.under_profiler import profiler_process
 from pyprof.capture.under_profiler.script_process import Files
 from pyprof.cli import say
 from pyprof.errors import PyprofError
-from pyprof.process import scratch, signals
+from pyprof.process import atomic_files, scratch, signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyprof.capture.request import Request
 
@@ -70,7 +69,8 @@ def run(request: Request, rocprofv3: str) -> Outcome:
     if request.metrics:
         say("rocprofv3 samples no metrics; --tool torch samples power, clocks and temperature")
     began_s = time.time()
-    with scratch.directory() as folder, _folder_beside(database) as results:
+    with scratch.directory() as folder, atomic_files.temp_directory(database) as beside:
+        results = Path(beside)  # recordings are moved from it
         line = command(rocprofv3, request, results, folder)
         if _REGIONS in line and _REGIONS not in (machine.output(rocprofv3, "--help") or ""):
             raise PyprofError(
@@ -81,14 +81,6 @@ def run(request: Request, rocprofv3: str) -> Outcome:
             # %hostname%/%pid%_results.db, or where the user's settings of rocprofv3 put it
             outcome = _outcome(code, sorted(results.rglob(f"*{DATABASE}")), database, request)
     return outcome.with_old_set_aside(began_s)
-
-
-@contextmanager
-def _folder_beside(database: Path) -> Iterator[Path]:
-    """Yield a folder on the file system of the result, from which recordings are moved."""
-    place = database.absolute().parent
-    with tempfile.TemporaryDirectory(prefix=".pyprof-", dir=place) as name:
-        yield Path(name)
 
 
 def _outcome(code: int, files: Sequence[Path], database: Path, request: Request) -> Outcome:
