@@ -23,11 +23,7 @@ def duration(ns: float) -> str:
     """Format a time in the largest unit in which it is 1 or more."""
     rounded = abs(float(f"{ns:.3g}"))
     size, unit = next((entry for entry in _UNITS if rounded >= entry[0]), (1, "ns"))
-    return f"{significant(ns / size)} {unit}" if size > 1 else f"{_nanoseconds(ns)} ns"
-
-
-def _nanoseconds(ns: float) -> str:
-    return f"{ns:,.0f}" if abs(ns) >= _WHOLE else f"{ns:.3g}"
+    return f"{significant(ns / size)} {unit}" if size > 1 else f"{number(ns)} ns"
 
 
 def percent(share: float) -> str:

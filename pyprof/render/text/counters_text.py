@@ -10,7 +10,7 @@ from pyprof.render.text.formatting import amount, duration, milliseconds, number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyprof.answers.summary_answer import DevicePower, Measured, MeasuredOp, Summary
+    from pyprof.answers.summary_answer import Measured, MeasuredOp, Summary
 
     Column = tuple[str, Callable[[MeasuredOp], float | None], Callable[[float | None], str]]
 
@@ -71,8 +71,10 @@ _SHOWN = 5
 
 def _energy(measured: Measured) -> Iterator[str]:
     for power in measured.power[:_SHOWN]:
+        rank = "" if power.rank is None else f"rank {power.rank}, "
         yield (
-            f"{_device(power)}: {amount(power.energy_j, 'J')} in {duration(power.sampled_s * 1e9)}"
+            f"{rank}GPU {power.device}: {amount(power.energy_j, 'J')}"
+            f" in {duration(power.sampled_s * 1e9)}"
             f", {power.mean_w:,.0f} W on average, {power.most_w:,.0f} W at most"
         )
     if len(measured.power) > _SHOWN:
@@ -88,11 +90,6 @@ def _energy(measured: Measured) -> Iterator[str]:
     if measured.energy_token_j is not None:
         text += f", {amount(measured.energy_token_j, 'J')} a token"
     yield text
-
-
-def _device(power: DevicePower) -> str:
-    rank = "" if power.rank is None else f"rank {power.rank}, "
-    return f"{rank}GPU {power.device}"
 
 
 _NEARLY_ALL = 0.995

@@ -123,12 +123,8 @@ def header(comparison: Comparison) -> tuple[str, ...]:
 def changes(comparison: Comparison, limit: int | None) -> Iterator[tuple[str, ...]]:
     """Yield a row for each op that changed, the largest difference first."""
     for entry in comparison.differing[:limit]:
-        yield (*_names(entry.key), *change_cells(entry))
-
-
-def _names(key: Sequence[str | None]) -> Iterator[str]:
-    for part in key:
-        yield DASH if part is None else part
+        names = (DASH if part is None else part for part in entry.key)
+        yield (*names, *change_cells(entry))
 
 
 def change_cells(entry: Change) -> tuple[str, ...]:

@@ -216,9 +216,8 @@ def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
     shown = [*_cut(columns, width)]
     rows = [*zip(*(texts for _, texts in shown), strict=True)]
     left = [index for index, (each, _) in enumerate(shown) if each.left]
-    lines = formatting.table(rows, [each.title for each, _ in shown], left)
-    yield formatting.heading(lines[0])
-    yield from lines[1:]
+    titles = [each.title for each, _ in shown]
+    yield from formatting.headed(formatting.table(rows, titles, left))
     for note in summary_text.below_ops(answer, top):
         yield from formatting.wrapped(note)
 

@@ -238,6 +238,12 @@ def heading(text: str) -> str:
     return click.style(text, bold=True)
 
 
+def headed(lines: Sequence[str]) -> Iterator[str]:
+    """Mark the first line, the header of a table, as a heading."""
+    yield heading(lines[0])
+    yield from lines[1:]
+
+
 def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
     """Encode lines, without colours unless they are wanted.
 

@@ -33,15 +33,19 @@ def slowest_lines(answer: Lines, sources: Sources | None, limit: int) -> Iterato
         ]  # fmt: skip
         source = "Source" if any(row[-1] for row in rows) else ""
         header = ["Own ms", "%", f"{answer.processor} ms", "Calls", "Slowest lines", source]
-        shown = text.table(_fitted(rows, header), header, (4, 5))
-        yield text.heading(shown[0])
-        yield from shown[1:]
+        yield from text.headed(text.table(_fitted(rows, header), header, (4, 5)))
     if rest := slowest[limit:]:
         share = percent(sum(line.own_ns for line in rest) / total_ns)
         time = f"{share} % of {answer.processor} time"
         yield f"... and {len(rest)} more, {time} (--top {len(slowest)})"
     if answer.unknown_ns or not answer.lines:
-        yield from _unknown(answer)
+        unknown = (
+            f"{milliseconds(answer.unknown_ns)} ms, {percent(answer.unknown_ns / total_ns)} %"
+            f" of {answer.processor} time, is tied to no line of yours"
+        )
+        if not answer.lines:
+            unknown += ": no lines were recorded; pyprof.init() in the script records them"
+        yield from text.wrapped(unknown)
     if calling := [line for line in answer.lines if not line.own_ns]:
         yield from text.wrapped(
             f"{len(calling)} line{'s' * (len(calling) > 1)} only call{'s' * (len(calling) == 1)}"
@@ -53,17 +57,6 @@ def slowest_lines(answer: Lines, sources: Sources | None, limit: int) -> Iterato
     elif absent := [path for path in files if sources is not None and sources.find(path) is None]:
         count = f"{len(absent)} of {len(files)} files"
         yield f"(source of {count} not found; name its folder with --source)"
-
-
-def _unknown(answer: Lines) -> Iterator[str]:
-    total_ns = answer.total_ns or 1
-    unknown = (
-        f"{milliseconds(answer.unknown_ns)} ms, {percent(answer.unknown_ns / total_ns)} %"
-        f" of {answer.processor} time, is tied to no line of yours"
-    )
-    if not answer.lines:
-        unknown += ": no lines were recorded; pyprof.init() in the script records them"
-    yield from text.wrapped(unknown)
 
 
 def _fitted(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[str]]:
@@ -101,9 +94,7 @@ def annotated_source(
         if not full:
             room = text.width() - sum(text.widths(rows, header)[:-1]) - 2 * (len(header) - 1)
             rows = [[*row[:-1], text.cut(row[-1], room)] for row in rows]
-        first, *rest = text.table(rows, header, (len(header) - 1,))
-        yield text.heading(first)
-        yield from rest
+        yield from text.headed(text.table(rows, header, (len(header) - 1,)))
         yield ""
 
 

@@ -33,8 +33,9 @@ def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
     for title, key in (("For", "category"), ("By", "line")):
         groups = [group for group in device.by[key] if group.bytes]
         if any(group.name is not None for group in groups):
+            short = formatting.short_line if key == "line" else str
             parts = (
-                f"{_brief(key, each.name)} {size(each.bytes)}"
+                f"{short(each.name) if each.name is not None else 'unknown'} {size(each.bytes)}"
                 for each in groups[: _MAX_GROUPS[key]]
             )
             yield from formatting.wrapped(", ".join(parts), f"{title}: ")
@@ -44,12 +45,6 @@ def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
         yield f"Grows by {size(leak.bytes_per_step)} a step at {formatting.short_line(where)}"
     yield "pyprof memory shows more"
     yield ""
-
-
-def _brief(key: str, name: str | None) -> str:
-    if name is None:
-        return "unknown"
-    return formatting.short_line(name) if key == "line" else name
 
 
 def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:

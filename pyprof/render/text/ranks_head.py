@@ -57,7 +57,9 @@ def _clocks(job: RankComparison) -> Iterator[str]:
             " own clock, and two sets are not compared"
         )
     if job.unaligned:
-        yield f"not aligned, for lack of shared collectives: {_some(job.unaligned)}"
+        ranks = " ".join(map(str, job.unaligned[:_RANKS]))
+        more = " ..." if len(job.unaligned) > _RANKS else ""
+        yield f"not aligned, for lack of shared collectives: {ranks}{more}"
 
 
 def _aligned(aligned_clocks: list[Clock], clocks: int) -> Iterator[str]:
@@ -100,7 +102,3 @@ def _groups(job: RankComparison) -> Iterator[str]:
 
     if job.impossible:
         yield (f"{job.impossible} collectives excluded: some ranks leave before the last arrives")
-
-
-def _some(ranks: list[int]) -> str:
-    return " ".join(map(str, ranks[:_RANKS])) + (" ..." if len(ranks) > _RANKS else "")

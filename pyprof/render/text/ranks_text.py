@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.ranks.collective_kinds import CollectiveKey
     from pyprof.analysis.ranks.findings import RankComparison, RankTime
-    from pyprof.analysis.ranks.group_speeds import GroupSpeed
     from pyprof.analysis.ranks.parallelism import AxisUse
     from pyprof.analysis.ranks.stragglers import StragglerCost
 
@@ -326,27 +325,27 @@ def collectives(job: RankComparison, top: int) -> Iterator[str]:
         return
     header = ("Collective", "Algorithm", "Ranks", "Groups", "Calls", "Size", "Wait ms",
               "Transfer ms", "Alg GB/s", "Bus GB/s")  # fmt: skip
-    yield from _table([_as_text_link(one) for one in joined[:top]], header, (0, 1))
+    rows = [
+        [
+            one.key.kind or DASH,
+            one.key.algorithm or DASH,
+            str(len(one.groups[0].ranks)),
+            str(len(one.groups)),
+            count(one.calls),
+            f"{'~' if one.key.mixed and one.key.bytes else ''}{amount(one.key.bytes, 'B')}",
+            milliseconds(one.wait_ns),
+            milliseconds(one.transfer_ns),
+            number(one.algorithm_rate and one.algorithm_rate / 1e9),
+            number(one.bus_rate and one.bus_rate / 1e9),
+        ]
+        for one in joined[:top]
+    ]
+    yield from _table(rows, header, (0, 1))
     if len(joined) > top:
         yield f"... and {len(joined) - top} more (--top {len(joined)})"
     yield "Wait: mean time until the last rank arrives. Transfer: median time from then on."
     if any(one.key.mixed and one.key.bytes for one in joined[:top]):
         yield "~: mean of sizes that differ among ranks or calls."
-
-
-def _as_text_link(one: GroupSpeed) -> list[str]:
-    return [
-        one.key.kind or DASH,
-        one.key.algorithm or DASH,
-        str(len(one.groups[0].ranks)),
-        str(len(one.groups)),
-        count(one.calls),
-        f"{'~' if one.key.mixed and one.key.bytes else ''}{amount(one.key.bytes, 'B')}",
-        milliseconds(one.wait_ns),
-        milliseconds(one.transfer_ns),
-        formatting.number(one.algorithm_rate and one.algorithm_rate / 1e9),
-        formatting.number(one.bus_rate and one.bus_rate / 1e9),
-    ]
 
 
 def layers(job: RankComparison, top: int) -> Iterator[str]:

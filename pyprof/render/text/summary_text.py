@@ -29,6 +29,8 @@ _MAX_ROWS = 5
 """Maximum rows of the tables besides the requested one."""
 _NAME_WIDTH = 40
 _LABEL = 10
+USUAL_METHODS = ("launch", "forward op")
+"""How ops are found outside of graphs; methods are listed only if there are others."""
 
 
 def details(answer: Summary, by: str) -> Iterator[str]:
@@ -57,7 +59,13 @@ def head(answer: Summary) -> Iterator[str]:
     for index, peak in enumerate(answer.peaks or unknown):
         yield from _labelled("" if index else "Peaks", peak)
     yield from _labelled("Modelled", known_cost_text.sentence(answer.known_cost))
-    yield from _link_methods(answer.found_by_ns)
+    if set(answer.found_by_ns) - {*USUAL_METHODS, ""}:
+        total_ns = sum(answer.found_by_ns.values()) or 1
+        methods = (
+            f"{name or 'not found'} {percent(ns / total_ns)} %"
+            for name, ns in answer.found_by_ns.items()
+        )
+        yield from _labelled("Ops by", ", ".join(methods))
     yield from _labelled("Steps", _steps(answer.steps, around_each_step(answer.library)))
     devices = answer.devices or ()
     windows = max((device.windows for device in devices), default=1)
@@ -88,20 +96,6 @@ def chosen_rows(chosen: ChosenRows | None, processor: str) -> Iterator[str]:
         size = f"{chosen.row_count:,} of {chosen.all_row_count:,} rows"
         part = f"{size}, {share} % of {processor} time"
         yield from _labelled("Where", f"{chosen.where}: {part}; what follows is of these alone")
-
-
-def _link_methods(found_by_ns: Mapping[str, int]) -> Iterator[str]:
-    """How ops were found, unless all were found by launches and, from there, forward ops."""
-    if set(found_by_ns) - {*USUAL_METHODS, ""}:
-        total_ns = sum(found_by_ns.values()) or 1
-        parts = (
-            f"{name or 'not found'} {percent(ns / total_ns)} %" for name, ns in found_by_ns.items()
-        )
-        yield from _labelled("Ops by", ", ".join(parts))
-
-
-USUAL_METHODS = ("launch", "forward op")
-"""How ops are found outside of graphs; methods are listed only if there are others."""
 
 
 def _labelled(label: str, value: str) -> Iterator[str]:
@@ -180,13 +174,8 @@ def serving_rows(answer: Summary) -> list[list[str]]:
 def serving(answer: Summary) -> Iterator[str]:
     """The table of these phases, if there are any."""
     if rows := serving_rows(answer):
-        yield from _headed(formatting.table(rows, SERVING_HEADER, (0,)))
+        yield from formatting.headed(formatting.table(rows, SERVING_HEADER, (0,)))
         yield ""
-
-
-def _headed(lines: Sequence[str]) -> Iterator[str]:
-    yield formatting.heading(lines[0])
-    yield from lines[1:]
 
 
 def _utilization(use: PeakUse) -> Iterator[str]:
@@ -234,7 +223,7 @@ def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:
         least = sorted(range(len(devices)), key=share.__getitem__)[:_MAX_DOWN]
         least_busy = [devices[index] for index in sorted(least)]
         lines = _gpus_down(least_busy)
-    yield from _headed(lines)
+    yield from formatting.headed(lines)
     if (left_out := len(devices) - _MAX_DOWN) > 0:
         yield f"... and {left_out} busier ones; pyprof ranks lists all"
     for note in notes:
@@ -244,16 +233,23 @@ def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:
 def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
     """The table for a few GPUs, with an explanation of causes; None if it is too wide."""
     unit, spell = formatting.common_unit(device.span_ns for device in devices)
-    rows = [_time_row("span", devices, lambda device: device.span_ns, "", spell)]
+    rows: list[list[str]] = []
+
+    def add(name: str, measure: Callable[[DeviceUse], int], meaning: str = "") -> None:
+        cells = [name]
+        for device in devices:
+            ns = measure(device)
+            cells += [spell(ns), percent(ns / device.span_ns if device.span_ns else None)]
+        rows.append([*cells, meaning])
+
+    add("span", lambda device: device.span_ns)
     for name, measure in _BUSY:
         if any(map(measure, devices)) or not name.startswith(" "):
-            rows.append(_time_row(name, devices, measure, "", spell))
+            add(name, measure)
     meanings = CPU_CAUSES if all(device.on_cpu for device in devices) else MEANINGS
-    rows += [
-        _time_row(f"  {cause}", devices, _idle_for(cause), meaning, spell)
-        for cause, meaning in meanings.items()
-        if any(map(_idle_for(cause), devices))
-    ]
+    for cause, meaning in meanings.items():
+        if any(map(_idle_for(cause), devices)):
+            add(f"  {cause}", _idle_for(cause), meaning)
     header = [f"Time ({unit})"]
     for device in devices:
         header += [_device(device), "%"]
@@ -264,12 +260,12 @@ def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
     lines = formatting.table([row[:-1] for row in rows], header, left)
     explained = [f"{row[0].strip()}: {row[-1]}" for row in rows if row[-1]]
     fits = max(map(len, lines)) <= formatting.width()
-    return [*lines, *(_of_idle(explained))] if fits else None
-
-
-def _of_idle(meanings: Sequence[str]) -> Iterator[str]:
-    for meaning in meanings:
-        yield from formatting.wrapped(meaning, "  ", "    ")
+    if not fits:
+        return None
+    return [
+        *lines,
+        *(line for text in explained for line in formatting.wrapped(text, "  ", "    ")),
+    ]
 
 
 def _gpus_down(devices: Sequence[DeviceUse]) -> list[str]:
@@ -300,20 +296,6 @@ def _device(device: DeviceUse) -> str:
     return f"{rank}CPU" if device.on_cpu else f"{rank}{device.processor}{number}"
 
 
-def _time_row(
-    name: str,
-    devices: Sequence[DeviceUse],
-    measure: Callable[[DeviceUse], int],
-    meaning: str,
-    spell: Callable[[float | None], str],
-) -> list[str]:
-    cells = [name]
-    for device in devices:
-        ns = measure(device)
-        cells += [spell(ns), percent(ns / device.span_ns if device.span_ns else None)]
-    return [*cells, meaning]
-
-
 def phases(answer: Summary) -> Iterator[str]:
     """Tabulate GPU time by part of the step, if any is known."""
     if all(part.part in (None, "copy") for part in answer.parts):
@@ -329,7 +311,9 @@ def phases(answer: Summary) -> Iterator[str]:
         )
         for part in answer.parts
     ]
-    yield from _headed(formatting.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,)))
+    yield from formatting.headed(
+        formatting.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,))
+    )
 
 
 def below_ops(answer: Summary, limit: int) -> Iterator[str]:
@@ -422,7 +406,7 @@ def layers(answer: Summary, depth: int | None) -> Iterator[str]:
     wide = formatting.widths(rows, header)
     room = formatting.width() - sum(wide[1:]) - 2 * (len(wide) - 1)
     rows = [[formatting.cut(row[0], room), *row[1:]] for row in rows]
-    yield from _headed(formatting.table(rows, header, (0,)))
+    yield from formatting.headed(formatting.table(rows, header, (0,)))
     yield "Own: without the layers inside."
     yield from _of_all(answer)
 
@@ -541,7 +525,7 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
     wide = formatting.widths(rows, header)
     room = formatting.width() - sum(wide[1:]) - 2 * (len(wide) - 1)
     cut = [[formatting.cut_left(row[0], room), *row[1:]] for row in rows]
-    yield from _headed(formatting.table(cut, header, (0, 4)))
+    yield from formatting.headed(formatting.table(cut, header, (0, 4)))
     if rest := lines[limit:]:
         share = sum(line.time_ns for line in rest) / total_ns
         more = f"--top {len(lines)}" if title == "Line" else "--by line"

@@ -48,7 +48,11 @@ def trial(answer: Try) -> Iterator[str]:
     if not answer.complete:
         yield "interrupted: some runs are missing"
     for each in answer.changes:
-        yield from _details(each, answer.baseline)
+        yield ""
+        yield heading(each.change)
+        for sentence in sentences(each, answer.baseline):
+            yield from wrapped(sentence, "  ")
+        yield from (f"    {line}" for line in each.code.splitlines())
     yield ""
     for text in answer.not_tried:
         yield from wrapped(f"advised, but for you to write: {text}; {_PATCH} measures it")
@@ -112,15 +116,6 @@ def _relative(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
-def _details(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
-    yield ""
-    yield heading(change.change)
-    for sentence in sentences(change, base):
-        yield from wrapped(sentence, "  ")
-    for line in change.code.splitlines():
-        yield f"    {line}"
-
-
 def sentences(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
     """Yield the notes on a change, besides its cells."""
     if change.why:
@@ -131,7 +126,7 @@ def sentences(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
         yield sentence
     yield from change.notes
     if change.kernels:
-        yield f"kernels: {_kernels(change.kernels)}"
+        yield f"kernels: {', '.join(map(_kernel, change.kernels[:_KERNELS]))}"
 
 
 def losses_sentence(loss: LossCheck, base: TrialBaseline) -> str:
@@ -147,10 +142,6 @@ def losses_sentence(loss: LossCheck, base: TrialBaseline) -> str:
         f"loss after {loss.count} backward passes {loss.last:.{_DIGITS}g} against "
         f"{loss.last_baseline:.{_DIGITS}g}; without the change {repeats}"
     )
-
-
-def _kernels(kernels: tuple[KernelChange, ...]) -> str:
-    return ", ".join(map(_kernel, kernels[:_KERNELS]))
 
 
 def _kernel(kernel: KernelChange) -> str:

@@ -23,9 +23,7 @@ def predicted_changes(answer: WhatIf) -> Iterator[str]:
         figures = (time.now, time.low, time.expected, time.high)
         rows.append([each.change, *map(milliseconds, figures)])
     if rows:
-        shown = text.table(rows, _HEADER, (0,))
-        yield text.heading(shown[0])
-        yield from shown[1:]
+        yield from text.headed(text.table(rows, _HEADER, (0,)))
     reasons = {each.step_why for each in answer.changes if each.step_why is not None}
     for each in answer.changes:
         yield ""
