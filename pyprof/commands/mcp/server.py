@@ -7,7 +7,7 @@ import json
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pyprof.commands.mcp import parameters, reading, registry, running
+from pyprof.commands.mcp import parameters, tools
 from pyprof.commands.mcp.access import restrict_to
 from pyprof.commands.mcp.bounds import Answer
 from pyprof.errors import PyprofError
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
 __all__ = ["server"]
-_TOOL_MODULES = (reading, running)
-"""Importing them registers their tools."""
 _INSTRUCTIONS = (
     "Explains captures of GPU profilers (Nsight Systems, torch.profiler, nvprof, rocprofv3) of "
     "PyTorch programs. Why is it slow, and what should change? summary answers both: `verdict`, "
@@ -41,7 +39,7 @@ def server(roots: Sequence[str] = (), *, allow_run: bool = False) -> MCPServer:
         from pydantic import ValidationError  # noqa: PLC0415 - extra
     except ImportError:
         raise PyprofError("the MCP server needs mcp 2: pip install --upgrade mcp") from None
-    offered = [*registry.TOOLS, *(registry.RUNNING_TOOLS if allow_run else ())]
+    offered = (*tools.READING, *(tools.RUNNING if allow_run else ()))
     by_name = {tool.__name__: tool for tool in offered}
 
     class Server(MCPServer):
@@ -71,7 +69,7 @@ def server(roots: Sequence[str] = (), *, allow_run: bool = False) -> MCPServer:
     )
     for tool in offered:
         description = inspect.getdoc(tool)
-        hints = reads if tool in registry.TOOLS else runs
+        hints = reads if tool in tools.READING else runs
         made.add_tool(_served(tool, roots), description=description, annotations=hints)
     return made
 
@@ -90,7 +88,7 @@ def _served(tool: Callable[..., Answer], roots: Sequence[str]) -> Callable[..., 
         try:
             with restrict_to(roots):
                 answer = tool(**given)
-        except registry.ToolUseError as error:
+        except tools.ToolUseError as error:
             raise ToolError(str(error)) from None
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return CallToolResult(

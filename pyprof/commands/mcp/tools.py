@@ -1,13 +1,16 @@
-"""The tools that read: each returns the JSON of a command, bounded.
+"""The tools: each returns the JSON of a command, bounded.
 
-They read the files that the caller names, and nothing else; none writes.
+They read the files that the caller names, and nothing else; none writes. The last runs a script.
 """
 
 from __future__ import annotations
 
-from functools import partial
+import threading
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
 
 from pyprof.commands.mcp.access import allowed, captures, several
 from pyprof.commands.mcp.bounds import MAX_LIMIT, Answer, bound, check_limit
@@ -19,10 +22,10 @@ from pyprof.commands.mcp.parameters import (  # noqa: TC001 - the server evaluat
     Steps,
     Where,
 )
-from pyprof.commands.mcp.registry import tool
+from pyprof.errors import PyprofError, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyprof.prof.table import Override, Table
     from pyprof.prof.where import Condition
@@ -30,6 +33,32 @@ if TYPE_CHECKING:
 _LIMIT = 20
 _FIRST = 12
 """Entries of a summary's lists: what an agent reads first stays below 20 kB."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Captures are large: two at once might not fit into memory."""
+
+
+class ToolUseError(Exception):
+    """An error that the caller can fix, in one line."""
+
+
+def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Make a tool, whose docstring an agent reads: errors of the caller become ToolUseError."""
+
+    @wraps(function)
+    def guarded(**given: Any) -> Answer:  # noqa: ANN401 - the tool's own
+        with _ONE_AT_A_TIME:
+            try:
+                return function(**given)
+            except click.ClickException as error:
+                raise ToolUseError(error.format_message()) from None
+            except (PyprofError, ValueError) as error:
+                raise ToolUseError(str(error)) from None
+            except OSError as error:
+                raise ToolUseError(refused(error) or str(error.strerror or error)) from None
+            except MemoryError:
+                raise ToolUseError("not enough memory for this capture") from None
+
+    return guarded
 
 
 @tool
@@ -245,12 +274,10 @@ def peaks(
     limit: Limit = _LIMIT,
 ) -> Answer:
     """Peak FLOP/s and bandwidth that efficiency is relative to, by (part of) a GPU's name."""
-    from pyprof.answers import peaks_answer  # noqa: PLC0415 - as above
-    from pyprof.gpu.peaks import ceilings  # noqa: PLC0415 - as above
+    from pyprof.answers.peaks_answer import Peaks  # noqa: PLC0415 - as above
+    from pyprof.commands.peaks import known  # noqa: PLC0415 - as above
 
-    measured = peaks_answer.measured_rows(ceilings.load().values())
-    devices = tuple(peaks_answer.find(name or None, measured))
-    return bound(peaks_answer.Peaks(devices), check_limit(limit))
+    return bound(Peaks(tuple(known(name or None))), check_limit(limit))
 
 
 @tool
@@ -276,3 +303,54 @@ def _conditions(where: str) -> tuple[Condition, ...]:
     from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
 
     return conditions.conditions([where] if where else [])
+
+
+@tool
+def try_changes(
+    script: Annotated[str, "Path of a Python file."],
+    changes: Annotated[
+        list[str],
+        "As `pyprof try --change`: bf16, compile, workers=4, fused-optimizer, channels-last, "
+        "env=NAME=VALUE...",
+    ],
+    args: Annotated[list[str] | None, "Arguments of the script."] = None,
+    steps: Annotated[int, "End each run after so many steps."] = 30,
+    rounds: Annotated[int, "Each change runs twice per round."] = 1,
+    limit: Limit = 20,
+) -> Answer:
+    """Run a script with and without changes, in turn: time, memory and losses of each.
+
+    The script is never edited.
+    """
+    from pyprof.capture.script import Target, check  # noqa: PLC0415 - the server answers before it is loaded
+    from pyprof.commands._trial import perform_trial  # noqa: PLC0415 - as above
+    from pyprof.process import scratch  # noqa: PLC0415 - as above
+    from pyprof.trial.change import parse  # noqa: PLC0415 - as above
+    from pyprof.trial.experiment import Trial  # noqa: PLC0415 - as above
+    from pyprof.trial.ranks import Ranks  # noqa: PLC0415 - as above
+
+    if not changes:
+        raise ValueError("name the changes to try")
+    chosen = [parse(text) for text in changes]
+    for path in (script, *(each.value for each in chosen if each.name == "patch")):
+        allowed(path)
+    target = Target(script, tuple(args or ()))
+    check(target)
+    with scratch.directory() as folder:
+        trial = Trial(
+            target=target,
+            folder=folder / "trial",
+            ranks=Ranks(0, 1, ""),
+            steps=max(steps, 0),
+            seed=True,
+            report=lambda _: None,
+        )
+        trial.begin()
+        return bound(
+            perform_trial(trial, chosen, check_limit(rounds, "rounds")), check_limit(limit)
+        )
+
+
+READING = (summary, lines, prof, whatif, explain, diff, doctor, memory, peaks, ranks)
+RUNNING = (try_changes,)
+"""Tools that run a script; offered where the user allows it."""
