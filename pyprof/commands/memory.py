@@ -159,21 +159,15 @@ def analyse(
 def _read(files: Sequence[str], trace: str | None) -> tuple[Iterator[Recorded], Source | None]:
     """Read the recordings one by one, and the trace of the same run."""
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
-
-    source = _source(files, trace)
-    capture = source.capture if source is not None and trace is not None else None
-    return recordings(files, capture), source
-
-
-def _source(files: Sequence[str], trace: str | None) -> Source | None:
-    """Read the trace of the same run; a trace with memory events is its own."""
-    from pyprof.inputs import source  # noqa: PLC0415 - loads Arrow
+    from pyprof.inputs.source import load  # noqa: PLC0415 - as above
     from pyprof.readers import kineto, read_head  # noqa: PLC0415 - as above
 
     if trace is not None:
-        return source.load(trace)
+        source = load(trace)
+        return recordings(files, source.capture), source
     path = Path(files[0])
     if len(files) == 1 and path.is_file() and kineto.sniff(path, read_head(path)):
         with suppress(CaptureError):  # memory without any op that took time
-            return source.load(files[0])
-    return None
+            source = load(files[0])  # it is the trace of its own run
+            return recordings(files), source
+    return recordings(files), None

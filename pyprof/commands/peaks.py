@@ -62,7 +62,7 @@ def command(
         raise click.UsageError("--csv and --json exclude each other")
     from pyprof.render.text import formatting, peaks_text  # noqa: PLC0415 - only to do the work
 
-    rows = _measure(device) if device is not None else _list(name)
+    rows = _measure(device) if device is not None else known(name)
     if as_json:
         from pyprof import answers  # noqa: PLC0415 - as above
         from pyprof.answers.peaks_answer import Peaks  # noqa: PLC0415 - as above
@@ -90,7 +90,7 @@ def _measure(device: str) -> Sequence[CardPeaks]:
     return measured_rows([measured])
 
 
-def _list(name: str | None) -> Sequence[CardPeaks]:
+def known(name: str | None) -> Sequence[CardPeaks]:
     """Return the cards matching a name, with the rates measured here; all cards for None."""
     from pyprof.answers import peaks_answer  # noqa: PLC0415 - as above
     from pyprof.gpu.peaks import ceilings  # noqa: PLC0415 - only to do the work
