@@ -76,8 +76,12 @@ def first_index(values: Int64Array, wanted: Int64Array) -> Int64Array:
 def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return the distinct values, ascending, and the index of each value among them."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if high - low < _DENSE * len(values):
-        return _numbered_densely(values - low, low)
+    if high - low < _DENSE * len(values):  # a lookup table
+        table = np.zeros(high - low + 1, np.int64)
+        table[values - low] = 1
+        distinct = np.flatnonzero(table)
+        table[distinct] = np.arange(len(distinct))
+        return distinct + low, table[values - low]
     encoded = pa.array(values).dictionary_encode()
     unsorted = encoded.dictionary.to_numpy()
     order = np.argsort(unsorted)
@@ -88,15 +92,6 @@ def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 _DENSE = 4
 """Range of values per value up to which a lookup table is used."""
-
-
-def _numbered_densely(values: Int64Array, low: int) -> tuple[Int64Array, Int64Array]:
-    """As `numbered`, for values in a small range from 0, by a lookup table."""
-    index = np.zeros(int(values.max()) + 1, np.int64)
-    index[values] = 1
-    distinct = np.flatnonzero(index)
-    index[distinct] = np.arange(len(distinct))
-    return distinct + low, index[values]
 
 
 def referenced_rows(rows: Sequence[IntArray], count: int) -> Int64Array:

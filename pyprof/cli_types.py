@@ -142,11 +142,7 @@ class Number(_FloatType):
             number = float("nan")
         fits = 0 <= number <= self._most if self._zero else 0 < number <= self._most
         if not fits or number == float("inf"):
-            self.fail(
-                f"{value!r} is not a number {self._range()}, such as {self._example}", param, ctx
-            )
+            range_ = "from 0" if self._zero else "above 0"
+            range_ += "" if self._most == float("inf") else f" to {self._most:g}"
+            self.fail(f"{value!r} is not a number {range_}, such as {self._example}", param, ctx)
         return number
-
-    def _range(self) -> str:
-        least = "from 0" if self._zero else "above 0"
-        return least if self._most == float("inf") else f"{least} to {self._most:g}"

@@ -28,22 +28,18 @@ def message(name: str, text: str) -> str:
 
 def tables(name: str, answer: Summary, notes: Sequence[str] = ()) -> str:
     """Where the time of a block went."""
-    parts = [*_verdict(name, answer), *_advice(answer), *_ops(answer), *_lines(answer)]
-    parts += _about(answer, notes)
-    return f"<div>{''.join(parts)}</div>"
-
-
-def _verdict(name: str, answer: Summary) -> Iterator[str]:
     known = answer.known_cost
     time = f"{duration(known.total_ns)} of {known.processor} time"
-    yield f"<p><b>{escape(name)}</b>: {escape(time)}</p>"
-    for each in answer.verdict:
-        yield f"<p>{escape(each.text)}</p>"
-
-
-def _about(answer: Summary, notes: Sequence[str]) -> Iterator[str]:
-    for text in (sentence(answer.known_cost), *notes, *answer.warnings):
-        yield f"<p>{escape(text)}</p>"
+    about = (sentence(known), *notes, *answer.warnings)
+    parts = [
+        f"<p><b>{escape(name)}</b>: {escape(time)}</p>",
+        *(f"<p>{escape(each.text)}</p>" for each in answer.verdict),
+        *_advice(answer),
+        *_ops(answer),
+        *_lines(answer),
+        *(f"<p>{escape(text)}</p>" for text in about),
+    ]
+    return f"<div>{''.join(parts)}</div>"
 
 
 def _ops(answer: Summary) -> Iterator[str]:

@@ -59,19 +59,16 @@ def picture(chart: Chart, kind: str) -> bytes:
         _list(side, chart)
         figure.draw_without_rendering()  # now its parts have their sizes
         size = axes.get_window_extent().size * 72 / figure.dpi
-        _labels(axes, chart, replace(on, width=size[0], height=size[1]))
+        radii = [max(_area(point) ** 0.5 / 2, _FONT_SIZE) for point in chart.points]
+        letter, line = 0.6 * _FONT_SIZE, 1.3 * _FONT_SIZE
+        sized = replace(on, width=size[0], height=size[1])
+        for label in labels(sized, chart.points, radii, chart.roofs, letter, line):
+            axes.text(label.x, label.y, label.text, fontsize=_FONT_SIZE, color="#555555",
+                      ha=label.align, va="bottom" if label.above else "top")  # fmt: skip
         file = io.BytesIO()
         undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
         figure.savefig(file, format=kind, dpi=_DPI, metadata=undated)
     return file.getvalue()
-
-
-def _labels(axes: Axes, chart: Chart, on: LogAxes) -> None:
-    radii = [max(_area(point) ** 0.5 / 2, _FONT_SIZE) for point in chart.points]
-    letter, line = 0.6 * _FONT_SIZE, 1.3 * _FONT_SIZE
-    for label in labels(on, chart.points, radii, chart.roofs, letter, line):
-        axes.text(label.x, label.y, label.text, fontsize=_FONT_SIZE, color="#555555",
-                  ha=label.align, va="bottom" if label.above else "top")  # fmt: skip
 
 
 def _area(point: Point) -> float:
@@ -231,10 +228,10 @@ def labels(
     `radii` of the points, the mean width of a `letter` and the height of a `line` of text are in
     the frame's unit.
     """
-    taken = [
-        *_points_in_frame(on, points, radii),
-        *(box for roof in roofs for box in _line(on, roof)),
-    ]
+    taken = [box for roof in roofs for box in _line(on, roof)]
+    for point, radius in zip(points, radii, strict=True):
+        x, y = map(float, on.place(point.intensity, point.flops_per_s / TERA))
+        taken.append(Box(x - radius, y - radius, x + radius, y + radius))
     placed = []
     slopes = {roof.bytes_per_s: roof for roof in roofs}.values()
     wanted = [(roof.label, _flat(on, roof, len(roof.label) * letter, line)) for roof in roofs]
@@ -248,12 +245,6 @@ def labels(
         x = box.left if align == "left" else box.right
         placed.append(Label(text, *on.value(x, box.bottom if above else box.top), align, above))
     return placed
-
-
-def _points_in_frame(on: LogAxes, points: Sequence[Point], radii: Sequence[float]) -> Iterator[Box]:
-    for point, radius in zip(points, radii, strict=True):
-        x, y = map(float, on.place(point.intensity, point.flops_per_s / TERA))
-        yield Box(x - radius, y - radius, x + radius, y + radius)
 
 
 def _line(on: LogAxes, roof: Roof) -> Iterator[Box]:
