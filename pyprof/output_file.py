@@ -94,11 +94,13 @@ _OTHERS = {
 """Suffixes of files that must not contain plain text."""
 
 
-def output_format(target: str, *suffixes: str) -> str:
+def output_format(target: str, *suffixes: str, option: str = "") -> str:
     """Return the format of a file's suffix, one of `suffixes`; "" for text.
 
-    Raises BadParameter for any other suffix.
+    Raises BadParameter for any other suffix. With an option, it is as `optional_format`.
     """
+    if option:
+        return optional_format(target, *suffixes, option=option)
     suffix = _suffix(target)
     if suffix in {"", "txt"}:
         return ""
@@ -107,27 +109,21 @@ def output_format(target: str, *suffixes: str) -> str:
     return suffix
 
 
-def optional_format(target: str, *suffixes: str, text: bool = True) -> str:
+def optional_format(target: str, *suffixes: str, text: bool = True, option: str = "") -> str:
     """Return the format of a file's suffix, one of `suffixes`; "" for any other.
 
     Raises BadParameter for the suffix of a format that this command does not write: a file's
-    name must match its content, and no capture is overwritten.
+    name must match its content, and no capture is overwritten. If an `option` selects the format,
+    returns that, and raises UsageError for a suffix of another one.
     """
     suffix = _suffix(target)
     if suffix in _OTHERS and suffix not in suffixes and not _is_stream(Path(target)):
         raise _misnamed(target, *(["txt"] if text else []), *suffixes)
-    return suffix if suffix in suffixes else ""
-
-
-def option_format(option: str, target: str, *suffixes: str) -> str:
-    """Return the format that an option selects, for a file whose suffix must not be of another.
-
-    Raises as `optional_format` does, and UsageError for another one of `suffixes`.
-    """
-    if optional_format(target, *suffixes) not in {"", option}:
+    form = suffix if suffix in suffixes else ""
+    if option and form not in {"", option}:
         raise click.UsageError(f"--{option} does not write {target!r}: leave out --{option}, or"
                                f" name it .{option}")  # fmt: skip
-    return option
+    return option or form
 
 
 def _suffix(target: str) -> str:

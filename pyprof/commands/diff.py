@@ -70,12 +70,7 @@ def command(
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     asked = "csv" * as_csv + "json" * as_json
-    suffixes = ("csv", "json", "md", "html")
-    form = (
-        output_file.option_format(asked, target, *suffixes)
-        if asked
-        else output_file.output_format(target, *suffixes)
-    )
+    form = output_file.output_format(target, "csv", "json", "md", "html", option=asked)
     if are_snapshots(captures.paths):
         if steps is not None or by != DEFAULT_KEYS:
             raise click.UsageError(

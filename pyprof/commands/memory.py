@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.inputs.source import Source
 
-    _TextType = click.ParamType[str]
-else:
-    _TextType = click.ParamType  # takes no type argument in older click
-
 _STACKS = ("collapsed", "folded")
 _KEYS = ("category", "layer", "line", "op", "function", "direction", "size", "evidence", "stack")
 _DEFAULT_KEYS = ("category", "layer", "line", "direction")
@@ -34,26 +30,19 @@ _UNITS_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _AT = re.compile(r"(\d{1,15})(?:(\.\d{1,15})?\s*(ns|us|ms|s))?", re.ASCII)
 
 
-class _At(_TextType):
-    """A time since the first event, with its unit, or the number of an event."""
-
-    name = "time"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Check the syntax; the text is kept, since interpreting it needs more imports."""
-        text = str(value).strip()
-        if _AT.fullmatch(text) is None:
-            self.fail(f"{value!r} is not a time, such as 12.5ms, nor an event's number", param, ctx)
-        return text
+def _at(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    """Check a time since the first event, with its unit, or the number of an event."""
+    if text is not None and _AT.fullmatch(text.strip()) is None:
+        message = f"{text!r} is not a time, such as 12.5ms, nor an event's number"
+        raise click.BadParameter(message, context, option)
+    return text  # interpreting it needs more imports
 
 
 def _moment(text: str | None) -> Moment | None:
     """Parse a moment; a time is taken half a last digit later, since times are shown rounded."""
     from pyprof.analysis.memory.held_memory import Moment  # noqa: PLC0415 - loads more than click
 
-    match = _AT.fullmatch(text or "")
+    match = _AT.fullmatch((text or "").strip())
     if match is None:
         return None
     integer, fraction, unit = match.groups()
@@ -71,7 +60,7 @@ def _moment(text: str | None) -> Moment | None:
 @click.option("--by", "keys", type=Choice(_KEYS), multiple=True,
               help="Group what is held at the peak by this. Repeatable; default: category, layer, "
               "line and direction.")  # fmt: skip
-@click.option("--at", "at", type=_At(), metavar="TIME",
+@click.option("--at", "at", callback=_at, metavar="TIME",
               help="Show what is held then, not at the peak: a time since the first event, such as "
               "12.5ms, or an event's number.")  # fmt: skip
 @cli.top_option(10, "Number of rows of each table in text; JSON has all.")
@@ -112,11 +101,7 @@ def command(
       pyprof memory -o memory.html snapshot.pickle
     """
     suffixes = ("json", "csv", "html", *_STACKS)
-    form = (
-        output_file.option_format("json", target, *suffixes)
-        if as_json
-        else output_file.optional_format(target, *suffixes)
-    )
+    form = output_file.optional_format(target, *suffixes, option="json" * as_json)
     moment = _moment(at)
     if moment is not None and form == "html":
         raise click.UsageError("--at is for text, .json, .csv and .collapsed; pages show the peak")

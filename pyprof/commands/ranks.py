@@ -61,11 +61,7 @@ def command(
     if table and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     asked = "csv" * bool(table) + "json" * as_json
-    form = (
-        output_file.option_format(asked, target, "csv", "json")
-        if asked
-        else output_file.output_format(target, "csv", "json")
-    )
+    form = output_file.output_format(target, "csv", "json", option=asked)
     job = compare_ranks(captures)
     if form == "json":
         from pyprof import answers  # noqa: PLC0415 - only now needed

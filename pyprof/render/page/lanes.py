@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.analysis.time.steps import last_ends
 from pyprof.analysis.time.timeline import in_order, streams
 from pyprof.arrays import MISSING
 from pyprof.records.records import combinations, totals
 from pyprof.render.page.cross_filter import KEYS
+from pyprof.render.page.step_times import steps_with_work
 from pyprof.render.page.tables import device_name
 
 if TYPE_CHECKING:
@@ -237,14 +237,10 @@ def _marks(
     records: Records, overview: Overview, first: int
 ) -> tuple[Int64Array, Callable[[int], Mark]]:
     """The steps with work on the GPU, and a function that makes the mark of a step."""
-    steps = overview.steps
-    ended = last_ends(records, steps.of_row, len(steps))
-    low, high = overview.chosen or (0, len(steps))
-    shown = low + np.flatnonzero((ended[low:high] > 0) & (steps.duration_ns[low:high] > 0))
-    ended = np.maximum.accumulate(ended)
+    shown, ended = steps_with_work(records, overview)
 
     def mark(step: int) -> Mark:
-        duration = int(steps.duration_ns[step])
+        duration = int(overview.steps.duration_ns[step])
         return Mark(f"step {step}", max(int(ended[step]) - duration - first, 0), duration)
 
     return shown, mark

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.time.steps import bounds_on_gpu, on_gpu
+from pyprof.analysis.time.steps import bounds_on_gpu, last_ends, on_gpu
 from pyprof.records.records import Records
 from pyprof.render.page.tables import device_name
 
@@ -77,6 +77,15 @@ def step_times(gathered: PartInput) -> StepTimes:
         computing_ns=tuple(computing for _, computing in times),
         left_out=len(devices[_MAX_RANKS:]),
     )
+
+
+def steps_with_work(records: Records, overview: Overview) -> tuple[Int64Array, Int64Array]:
+    """Return the numbers of the chosen steps with work on a GPU, and when each of all ended, ns."""
+    steps = overview.steps
+    ended = last_ends(records, steps.of_row, len(steps))
+    first, last = overview.chosen or (0, len(steps))
+    worked = (ended[first:last] > 0) & (steps.duration_ns[first:last] > 0)
+    return first + np.flatnonzero(worked), np.maximum.accumulate(ended)
 
 
 def _times(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.time.intervals import complement
-from pyprof.analysis.time.steps import last_ends
+from pyprof.render.page.step_times import steps_with_work
 from pyprof.render.page.tables import device_name
 from pyprof.render.text.formatting import duration
 
@@ -188,11 +188,8 @@ def _shown_steps(
     These are the first, the slowest, and others, evenly spaced.
     """
     steps = overview.steps
-    first, last = overview.chosen or (0, len(steps))
-    ended = last_ends(source.table.records, steps.of_row, len(steps))
-    worked = (ended[first:last] > 0) & (steps.duration_ns[first:last] > 0)
-    all_steps = (first + np.flatnonzero(worked)).tolist()
-    ended = np.maximum.accumulate(ended)
+    worked, ended = steps_with_work(source.table.records, overview)
+    all_steps = worked.tolist()
     begun = ended - steps.duration_ns  # so that the step includes the wait for its first kernel
     counts = {_most(count) for count in range(devices, _MAX_DEVICES + 1)}
     chosen = {step for most in counts for step in _some(all_steps, steps.duration_ns, most)}
