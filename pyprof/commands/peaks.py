@@ -78,7 +78,6 @@ def command(
 
 
 def _measure(device: str) -> Sequence[CardPeaks]:
-    """Measure this machine, and save the rates."""
     from pyprof.answers.peaks_answer import measured_rows  # noqa: PLC0415 - as above
     from pyprof.gpu.peaks import ceilings, family_benchmark, microbenchmark  # noqa: PLC0415 - only to do the work
 

@@ -190,7 +190,6 @@ def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
 
 
 def _names(target: str, how: Mapping[str, Any], *, as_json: bool) -> tuple[str, ...]:
-    """Return the columns to show."""
     from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
 
     if as_json and not how["by"]:
@@ -202,7 +201,6 @@ def _names(target: str, how: Mapping[str, Any], *, as_json: bool) -> tuple[str, 
 
 
 def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json: bool) -> None:
-    """Write nvprof's tables of one file."""
     if len(captures.paths) > 1:
         raise click.UsageError("--summary nvprof takes one file")
     refused = (
@@ -231,7 +229,6 @@ def _write(
     target: str,
     how: Mapping[str, Any],
 ) -> None:
-    """Write rows as CSV or as text."""
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - it loads Arrow
     from pyprof.render.text.layout import fixed_width, terminal_table  # noqa: PLC0415 - as above
 

@@ -92,13 +92,11 @@ def command(
 
 
 def _show(target: str, *, wanted: bool) -> None:
-    """Open what was written in the user's browser."""
     if wanted and not webbrowser.open(Path(target).resolve().as_uri()):
         cli.warn([f"no web browser was found; open {target} in one"])
 
 
 def _label(paths: Sequence[str]) -> str:
-    """Return a label for the captures."""
     names = list(dict.fromkeys(map(output_file.public_name, paths)))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 

@@ -112,7 +112,6 @@ def _chosen(texts: Sequence[str]) -> Sequence[Chosen]:
 
 
 def _list() -> None:
-    """Print all changes, with what they do."""
     from pyprof.render.text import formatting  # noqa: PLC0415 - only here
     from pyprof.trial.change import changes  # noqa: PLC0415 - as above
 
@@ -125,7 +124,6 @@ def _list() -> None:
 
 
 def _progress(trial: Trial, run: TrialRun) -> None:
-    """Print a line about a run that has ended."""
     from pyprof.render.text import try_text  # noqa: PLC0415 - only now needed
 
     if trial.ranks.first:
@@ -133,7 +131,6 @@ def _progress(trial: Trial, run: TrialRun) -> None:
 
 
 def _write(answer: Try, folder: Path, *, as_json: bool) -> None:
-    """Write try.json and the report."""
     from pyprof import answers  # noqa: PLC0415 - it loads Arrow
     from pyprof.render.text import formatting, try_text  # noqa: PLC0415 - as above
 

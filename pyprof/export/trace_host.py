@@ -57,7 +57,6 @@ def described(records: Records, capture: Capture | None) -> Iterator[str]:
 
 
 def _numbers(table: pa.Table) -> list[tuple[int, int]]:
-    """Return the process and number of each thread."""
     numbered = table.filter(pc.and_(*(pc.is_valid(table.column(name)) for name in ("pid", "tid"))))
     return [*zip(*(numbered.column(name).to_pylist() for name in ("pid", "tid")), strict=True)]
 

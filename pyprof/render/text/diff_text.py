@@ -92,7 +92,6 @@ def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def _interval(metric: Metric) -> tuple[str, str]:
-    """Format how sure a metric's change is."""
     if metric.interval is None or metric.delta is None:
         return "", ""
     half = percent(metric.interval.half / metric.a) if metric.a else ""

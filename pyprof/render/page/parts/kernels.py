@@ -57,7 +57,6 @@ def summarise(gathered: PartInput) -> Kernels:
 
 
 def _full_names(table: Table) -> dict[str, str]:
-    """The full name of each short one."""
     full, short = (table.records.dictionary(name) for name in ("kLongName", "kShortName"))
     rows, _ = distinct(short.index)
     pairs = zip(short.index[rows].tolist(), full.index[rows].tolist(), strict=True)

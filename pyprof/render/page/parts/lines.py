@@ -108,8 +108,6 @@ class _Code:
 
 
 class _Excerpt(NamedTuple):
-    """Some lines of a file."""
-
     file: str
     lines: list[tuple[int, str, str]]
     """Number, own time ("" of a line that is not among the slowest) and text."""
