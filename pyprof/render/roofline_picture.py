@@ -14,7 +14,8 @@ import numpy as np
 
 from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN_BOUND
 from pyprof.process.extras import require
-from pyprof.render.text.formatting import cut, percent
+from pyprof.render.text.formatting import percent
+from pyprof.render.text.layout.text_width import cut_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +54,7 @@ def picture(chart: Chart, kind: str) -> bytes:
             x = np.array([on.x[0], roof.ridge, on.x[1]])
             axes.plot(x, height_of(roof, x), color="#555555", linewidth=1.2, zorder=1)
         axes.set(xscale="log", yscale="log", xlabel="FLOP / byte", ylabel="TFLOP/s",
-                 title=cut(chart.title, _TITLE_LETTERS), xlim=on.x, ylim=on.y)  # fmt: skip
+                 title=cut_end(chart.title, _TITLE_LETTERS), xlim=on.x, ylim=on.y)  # fmt: skip
         axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6, zorder=0)
         _points(axes, chart.points)
         _list(side, chart)
@@ -130,8 +131,8 @@ def _number(axes: Axes, points: list[Point]) -> None:
 def _list(side: Axes, chart: Chart) -> None:
     side.set_axis_off()
     lines = [
-        f"{index:>2}  {percent(point.share):>4} %  {cut(point.name, _NAME_LETTERS)}\n"
-        f"             {cut(point.kernel, _NAME_LETTERS)}\n             {point.rate}"
+        f"{index:>2}  {percent(point.share):>4} %  {cut_end(point.name, _NAME_LETTERS)}\n"
+        f"             {cut_end(point.kernel, _NAME_LETTERS)}\n             {point.rate}"
         for index, point in enumerate(chart.points[:_NAMED], 1)
     ]
     lines += ["", *wrap(chart.summary, _LINE_LETTERS)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.render.text import formatting
 from pyprof.render.text.formatting import amount, duration, milliseconds, number, part_name, percent
+from pyprof.render.text.layout.text_width import cut_middle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -118,6 +119,6 @@ def section(answer: Summary, limit: int) -> Iterator[str]:
             ]
             for op in ops
         ]
-        cuts = {0: formatting.cut_in_middle}
+        cuts = {0: cut_middle}
         yield from formatting.layout_table(rows, header, range(1 + directed), cuts)
     yield ""

@@ -16,8 +16,6 @@ from pyprof.render.text.formatting import (
     amount,
     change,
     count,
-    cut_in_middle,
-    cut_left,
     duration,
     heading,
     layout_table,
@@ -25,6 +23,7 @@ from pyprof.render.text.formatting import (
     percent,
     wrapped,
 )
+from pyprof.render.text.layout.text_width import cut_middle, cut_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -220,9 +219,7 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
     yield "A", "", duration(stages[0].from_ns)
     for stage in stages:
         alone = stage.op_count == 1
-        name = (
-            cut_in_middle(stage.name or DASH, _KEY_WIDTH) if alone else f"{stage.op_count} others"
-        )
+        name = cut_middle(stage.name or DASH, _KEY_WIDTH) if alone else f"{stage.op_count} others"
         yield name, _signed(duration(stage.change_ns), stage.change_ns), duration(stage.to_ns)
     yield "B", "", duration(stages[-1].to_ns)
 
@@ -231,7 +228,7 @@ def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Say what caused the listed changes, and how many are not listed: they may be chance."""
     said = tuple(f"other {name}:" for name in comparison.common)
     for entry in comparison.differing[:limit]:
-        name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or DASH
+        name = " ".join(cut_middle(part, _KEY_WIDTH) for part in entry.key if part) or DASH
         for cause in () if entry.status == REMOVED else entry.causes:  # for something new, say
             if not cause.startswith(said):
                 yield f"{name}: {cause}"
@@ -240,7 +237,7 @@ def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
 
 
 def _cutter(key: str) -> Callable[[str, int], str]:
-    return cut_left if key == "line" else cut_in_middle
+    return cut_start if key == "line" else cut_middle
 
 
 def markdown_text(comparison: Comparison, limit: int | None, broken: Sequence[str] = ()) -> str:

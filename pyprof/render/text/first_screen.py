@@ -10,7 +10,7 @@ from pyprof.answers.gains import gain_of, likely_ns
 from pyprof.render.idle_causes import CAUSES
 from pyprof.render.text import counters_text, formatting, summary_text
 from pyprof.render.text.formatting import DASH, number, part_name, percent
-from pyprof.render.text.layout.text_width import cells
+from pyprof.render.text.layout.text_width import cells, cut_middle, cut_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -160,7 +160,7 @@ def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
     times = summary_text.Times(answer, [(op.time_ns, op.step_ns) for op in ops])
     one_way = {op.dir for op in ops} <= {"fprop", "copy", None}
     return (
-        _Column("Op", partial(_name, one_way=one_way), 0, formatting.cut_in_middle, left=True),
+        _Column("Op", partial(_name, one_way=one_way), 0, cut_middle, left=True),
         _Column(
             "Direction",
             lambda op: part_name(op.dir) if op.dir and not one_way else DASH,
@@ -175,7 +175,7 @@ def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
         _Column("Eff(%)", lambda op: percent(op.efficiency), 2),
         _Column("Bound", lambda op: op.bound or DASH, 4, left=True),
         _Column("TC", lambda op: op.tc or DASH, 6, left=True),
-        _Column("Line", _place, 1, formatting.cut_left, left=True),
+        _Column("Line", _place, 1, cut_start, left=True),
     )
 
 

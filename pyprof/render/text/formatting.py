@@ -15,7 +15,7 @@ import click
 from pyprof import output_file, quantities, sanitize
 from pyprof.process import stdio
 from pyprof.prof.step_rows import PARTS
-from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, cut_start, filled
+from pyprof.render.text.layout.text_width import cells, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _WIDTH = 100
 """The width of a line, in cells, without a terminal."""
 _TEXT_WIDTH = 120
 """Sentences are no wider: longer lines are hard to read."""
-_GAP, _ELLIPSIS = "  ", "..."
+_GAP = "  "
 
 _FOLDERS = re.compile(r"^.*[/\\]")
 
@@ -88,21 +88,6 @@ def short_line(line: str | None) -> str:
     return _FOLDERS.sub("", line) if line else DASH
 
 
-def cut(text: str, width: int) -> str:
-    """Cut the end of a long text, and mark that with `...`."""
-    return cut_end(text, width, _ELLIPSIS)
-
-
-def cut_in_middle(text: str, width: int) -> str:
-    """Cut a long name in its middle, since names differ at both ends."""
-    return cut_middle(text, width, _ELLIPSIS)
-
-
-def cut_left(text: str, width: int) -> str:
-    """Cut a long path at its beginning: its end matters more."""
-    return cut_start(text, width, _ELLIPSIS)
-
-
 def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     """Break a sentence into lines that people read without scrolling.
 
@@ -123,6 +108,14 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
 def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
     """Return the width of each column, in cells of a terminal."""
     return [max(map(cells, column)) for column in zip(header, *rows, strict=True)]
+
+
+def fit_first_column(
+    rows: Sequence[Sequence[str]], header: Sequence[str], cut: Callable[[str, int], str]
+) -> list[list[str]]:
+    """Cut the texts of the first column to the room that a line has beside the other columns."""
+    room = width() - sum(widths(rows, header)[1:]) - len(_GAP) * (len(header) - 1)
+    return [[cut(row[0], room), *row[1:]] for row in rows]
 
 
 def wrap_columns(

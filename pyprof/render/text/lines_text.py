@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyprof.inputs.user_source import LineNames, around, functions_in, read
 from pyprof.render.text import formatting as text
 from pyprof.render.text.formatting import milliseconds, percent
+from pyprof.render.text.layout.text_width import cut_end, cut_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,8 +66,7 @@ def _fitted(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[s
     room = text.width() - sum(wide[:4]) - 2 * (len(wide) - 1)
     name = max(min(wide[4], _LONGEST_LINE), room - wide[5])
     return [
-        [*row[:4], text.cut_left(row[4], name), text.cut(row[5], max(room - name, 0))]
-        for row in rows
+        [*row[:4], cut_start(row[4], name), cut_end(row[5], max(room - name, 0))] for row in rows
     ]
 
 
@@ -86,14 +86,14 @@ def annotated_source(
             continue
         share = percent(file.own_ns / total_ns)
         time = f"{milliseconds(file.own_ns)} ms, {share} % of {answer.processor} time"
-        yield text.heading(f"{text.cut_left(file.path, text.width() - len(time) - 2)}: {time}")
+        yield text.heading(f"{cut_start(file.path, text.width() - len(time) - 2)}: {time}")
         if source is not None and file.lines[-1].number > len(source):
             yield f"({path} is shorter than when it was captured; another version?)"
         header = ("Line", "Calls", f"{answer.processor} ms", "%", "Own ms", "Source")
         rows = [*_file(file, source or [], total_ns, full=full)]
         if not full:
             room = text.width() - sum(text.widths(rows, header)[:-1]) - 2 * (len(header) - 1)
-            rows = [[*row[:-1], text.cut(row[-1], room)] for row in rows]
+            rows = [[*row[:-1], cut_end(row[-1], room)] for row in rows]
         yield from text.headed(text.table(rows, header, (len(header) - 1,)))
         yield ""
 

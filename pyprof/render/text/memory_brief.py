@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.render.text import formatting
+from pyprof.render.text.layout.text_width import cut_start
 from pyprof.render.text.memory_text import name_of, size
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
         for each in changes[:top]
     ]
     yield from formatting.layout_table(
-        rows, (key.capitalize(), "A", "B", "Change", "Blocks"), (0,), {0: formatting.cut_left}
+        rows, (key.capitalize(), "A", "B", "Change", "Blocks"), (0,), {0: cut_start}
     )
 
 

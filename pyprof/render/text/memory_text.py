@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pyprof.render.text import formatting
+from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "(unknown)"
 _MAX_LEAKS = 5
-_CUTS = {0: formatting.cut_left}
+_CUTS = {0: cut_start}
 _TITLES = {
     "category": "Category",
     "layer": "Layer",
@@ -258,7 +259,7 @@ def _stacks(stacks: Sequence[HeldStack], total: int, when: str, top: int) -> Ite
         share = formatting.percent(stack.bytes / total) if total else formatting.DASH
         yield f"{size(stack.bytes)}, {share} %, {_counted(stack.block_count, 'block')}"
         for frame in stack.frames or ("(no stack)",):
-            yield f"  {formatting.cut_left(frame, formatting.width() - 2)}"
+            yield f"  {cut_start(frame, formatting.width() - 2)}"
     if rest := stacks[top:]:
         held = size(sum(stack.bytes for stack in rest))
         yield f"... and {len(rest):,} more with {held}; --top shows more"
@@ -295,7 +296,7 @@ def _blocks(blocks: Sequence[HeldBlock]) -> Iterator[str]:
 
 
 _BLOCK_TEXTS = ("Size", "Category", "Op", "Line", "Evidence")
-_BLOCK_CUTS = (None, None, None, formatting.cut_in_middle, formatting.cut_left, formatting.cut)
+_BLOCK_CUTS = (None, None, None, cut_middle, cut_start, cut_end)
 
 
 def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[str]:

@@ -19,6 +19,7 @@ from pyprof.render.text.formatting import (
     number,
     percent,
 )
+from pyprof.render.text.layout.text_width import cut_middle, cut_start
 from pyprof.render.text.ranks_head import head
 
 if TYPE_CHECKING:
@@ -355,7 +356,7 @@ def layers(job: RankComparison, top: int) -> Iterator[str]:
         return
     header = ("Layer", "Ranks", "Mean ms", "Most ms", "Most/mean", "On rank")
     rows = [
-        [formatting.cut_left(one.layer, _LAYER_WIDTH), str(one.ranks), milliseconds(one.mean_ns),
+        [cut_start(one.layer, _LAYER_WIDTH), str(one.ranks), milliseconds(one.mean_ns),
          milliseconds(one.most_ns), formatting.number(one.imbalance), str(one.rank)]
         for one in uneven[:top]
     ]  # fmt: skip
@@ -365,6 +366,4 @@ def layers(job: RankComparison, top: int) -> Iterator[str]:
 
 
 def _table(rows: list[list[str]], header: tuple[str, ...], left: tuple[int, ...]) -> Iterator[str]:
-    return formatting.layout_table(
-        rows, header, left, dict.fromkeys(left, formatting.cut_in_middle)
-    )
+    return formatting.layout_table(rows, header, left, dict.fromkeys(left, cut_middle))

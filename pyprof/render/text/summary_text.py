@@ -18,6 +18,7 @@ from pyprof.render.text.formatting import (
     part_name,
     percent,
 )
+from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -330,9 +331,7 @@ def _above_peak(ops: Sequence[OpTime]) -> Iterator[str]:
     names: dict[str, dict[str, None]] = {}
     for op in ops:
         if op.above_peak:
-            names.setdefault(op.above_peak, {})[formatting.cut(op.op or op.kernel, _NAME_WIDTH)] = (
-                None
-            )
+            names.setdefault(op.above_peak, {})[cut_end(op.op or op.kernel, _NAME_WIDTH)] = None
     for reason, these in names.items():
         few, more = [*these][:_SHOWN], len(these) - _SHOWN
         listed = ", ".join(few) + (f" and {more} more" if more > 0 else "")
@@ -403,10 +402,8 @@ def layers(answer: Summary, depth: int | None) -> Iterator[str]:
         if depth is None or len(each.path) <= depth
     ]
     header = ("Layer", times.unit, "%", f"Own {times.unit}", "%", "Kernels")
-    wide = formatting.widths(rows, header)
-    room = formatting.width() - sum(wide[1:]) - 2 * (len(wide) - 1)
-    rows = [[formatting.cut(row[0], room), *row[1:]] for row in rows]
-    yield from formatting.headed(formatting.table(rows, header, (0,)))
+    shown = formatting.fit_first_column(rows, header, cut_end)
+    yield from formatting.headed(formatting.table(shown, header, (0,)))
     yield "Own: without the layers inside."
     yield from _of_all(answer)
 
@@ -458,7 +455,7 @@ def finding_text(finding: Finding) -> str:
     index = f" at {formatting.short_line(finding.line)}" if finding.line else ""
     detail = f" ({finding.detail})" if finding.detail else ""
     room = max(_NAME_WIDTH, formatting.text_width() - _NAME_WIDTH)
-    what = formatting.cut_in_middle(finding.what, room)
+    what = cut_middle(finding.what, room)
     return f"{what}{index}: {duration(finding.time_ns)} in {finding.count}{detail}"
 
 
@@ -482,7 +479,7 @@ def _host_rows(answer: Summary, limit: int, option: str) -> Iterator[str]:
         gpu_ns[entry.op] = gpu_ns.get(entry.op, 0) + entry.time_ns
     rows = [
         [
-            formatting.cut(op.op or "", _NAME_WIDTH),
+            cut_end(op.op or "", _NAME_WIDTH),
             str(op.calls),
             milliseconds(op.self_ns),
             percent(op.self_ns / total_ns),
@@ -495,9 +492,7 @@ def _host_rows(answer: Summary, limit: int, option: str) -> Iterator[str]:
     ]
     header = ("Host time by op", "Calls", "Self ms", "%", "Total ms", "Mean us",
               f"{answer.processor} ms", "Line")  # fmt: skip
-    yield from formatting.layout_table(
-        rows, header, (0, 7), {0: formatting.cut, 7: formatting.cut_left}
-    )
+    yield from formatting.layout_table(rows, header, (0, 7), {0: cut_end, 7: cut_start})
     if rest := host[limit:]:
         share = percent(sum(op.self_ns for op in rest) / total_ns)
         yield f"... and {len(rest)} more, {share} % of host time in ops ({option})"
@@ -517,15 +512,13 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
             str(line.calls),
             times.spelt(line.time_ns, line.step_ns),
             percent(line.time_ns / total_ns),
-            formatting.cut(", ".join(line.ops), _NAME_WIDTH),
+            cut_end(", ".join(line.ops), _NAME_WIDTH),
         )
         for line in lines[:limit]
     ]
     header = (title, "Calls", times.unit, "%", "Ops")
-    wide = formatting.widths(rows, header)
-    room = formatting.width() - sum(wide[1:]) - 2 * (len(wide) - 1)
-    cut = [[formatting.cut_left(row[0], room), *row[1:]] for row in rows]
-    yield from formatting.headed(formatting.table(cut, header, (0, 4)))
+    shown = formatting.fit_first_column(rows, header, cut_start)
+    yield from formatting.headed(formatting.table(shown, header, (0, 4)))
     if rest := lines[limit:]:
         share = sum(line.time_ns for line in rest) / total_ns
         more = f"--top {len(lines)}" if title == "Line" else "--by line"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyprof.render.text import formatting
 from pyprof.render.text.formatting import escape, markdown_table
-from pyprof.render.text.layout.text_width import cells
+from pyprof.render.text.layout.text_width import cells, cut_end, cut_start
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_rates_have_three_significant_digits(value: float | None, expected: str)
 
 def test_a_path_is_truncated_at_its_beginning() -> None:
     """Its end has the line number or the layer's own name."""
-    assert formatting.cut_left("model/net.py:123", 10) == "....py:123"
-    assert formatting.cut_left("net.py:123", 10) == "net.py:123"
+    assert cut_start("model/net.py:123", 10) == "....py:123"
+    assert cut_start("net.py:123", 10) == "net.py:123"
 
 
 def test_control_characters_of_a_name_become_blanks() -> None:
@@ -75,8 +75,8 @@ def test_a_sentence_breaks_between_words() -> None:
 
 
 def test_long_names_show_that_they_are_truncated() -> None:
-    assert formatting.cut("abcdefgh", 6) == "abc..."
-    assert formatting.cut("abcdef", 6) == "abcdef"
+    assert cut_end("abcdefgh", 6) == "abc..."
+    assert cut_end("abcdef", 6) == "abcdef"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_table_is_100_cells_wide_and_truncates_no_number(
              for one, *numbers, last in rows]  # fmt: skip
     header = [HEADER[0], *HEADER[1:5] * times, HEADER[5]]
     left = (0, len(header) - 1)
-    cuts = {0: formatting.cut, left[1]: formatting.cut_left}
+    cuts = {0: cut_end, left[1]: cut_start}
     lines = [*formatting.layout_table(spelt, header, left, cuts)]
     plain = formatting.finish(lines, coloured=False).decode().splitlines()
     assert max(map(cells, plain)) <= 100
@@ -136,7 +136,7 @@ def test_columns_move_closer_then_headers_stack_then_texts_are_truncated(
     """The first that suffices is done."""
     monkeypatch.setenv("COLUMNS", "100")
     header = ["Op", *["Own ms/step"] * 3, *["ms"] * 4]
-    cuts = {0: formatting.cut}
+    cuts = {0: cut_end}
     for length, shown in ((30, "a" * 30 + "  "), (39, "a" * 39 + " ")):
         (_, line) = formatting.layout_table([["a" * length, *["1.234"] * 7]], header, (0,), cuts)
         assert shown in line

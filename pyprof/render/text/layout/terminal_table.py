@@ -23,7 +23,7 @@ from pyprof.render.text.layout.fixed_width import (
     write_lines,
 )
 from pyprof.render.text.layout.numbers import scaled
-from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, filled
+from pyprof.render.text.layout.text_width import MARK, cells, cut_end, cut_middle, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -77,7 +77,7 @@ class _Shown:
     def lines(self, room: int) -> pa.Array:
         """Return the text of each row, padded to `room` cells."""
         cut = cut_end if self.column.name in _SENTENCES else cut_middle
-        texts = [cut(text, room) if self.cuts else text for text in self.values]
+        texts = [cut(text, room, MARK) if self.cuts else text for text in self.values]
         return pa.array([self._filled(text, room) for text in texts], pa.string()).take(self.index)
 
     def title(self, room: int) -> str:

@@ -7,7 +7,7 @@ import unicodedata
 from functools import lru_cache
 
 MARK = ".."
-"""Shown where a text was shortened."""
+"""Shown where a text of a row was shortened; elsewhere three dots are."""
 
 
 def cells(text: str) -> int:
@@ -32,7 +32,7 @@ def filled(text: str, room: int, *, left: bool) -> str:
     return text + blanks if left else blanks + text
 
 
-def cut_middle(text: str, room: int, mark: str = MARK) -> str:
+def cut_middle(text: str, room: int, mark: str = "...") -> str:
     """Leave out the middle of a text that takes more than `room` cells, and mark that it was."""
     if cells(text) <= room:
         return text
@@ -41,14 +41,14 @@ def cut_middle(text: str, room: int, mark: str = MARK) -> str:
     return f"{_beginning(text, kept - cells(tail))}{mark}{tail}"
 
 
-def cut_end(text: str, room: int, mark: str = MARK) -> str:
+def cut_end(text: str, room: int, mark: str = "...") -> str:
     """Leave out the end of a text that takes more than `room` cells, and mark that it was."""
     if cells(text) <= room:
         return text
     return f"{_beginning(text, max(room - len(mark), 0))}{mark}"
 
 
-def cut_start(text: str, room: int, mark: str = MARK) -> str:
+def cut_start(text: str, room: int, mark: str = "...") -> str:
     """Leave out the beginning of a text that takes more than `room` cells, and mark that it was."""
     if cells(text) <= room:
         return text

@@ -29,7 +29,7 @@ def test_a_text_is_padded(text: str, more: int, left: bool) -> None:  # noqa: FB
 def test_a_text_is_truncated_at_one_end(text: str, room: int) -> None:
     """The other end stays, as far as there is room."""
     if cells(text) > room:
-        start, end = cut_start(text, room), cut_end(text, room)
+        start, end = cut_start(text, room, ".."), cut_end(text, room, "..")
         assert max(cells(start), cells(end)) <= room
         assert text.endswith(start.removeprefix(".."))
         assert text.startswith(end.removesuffix(".."))
@@ -38,7 +38,7 @@ def test_a_text_is_truncated_at_one_end(text: str, room: int) -> None:
 @given(st.text(), st.integers(2, 40))
 def test_a_text_is_truncated_in_its_middle(text: str, room: int) -> None:
     """Both ends stay; a text that fits stays whole."""
-    cut = cut_middle(text, room)
+    cut = cut_middle(text, room, "..")
     if cells(text) <= room:
         assert cut == text
         return
@@ -50,7 +50,7 @@ def test_a_text_is_truncated_in_its_middle(text: str, room: int) -> None:
 
 def test_a_kernel_s_tile_and_layout_stay() -> None:
     """The end of a name distinguishes kernels of one family."""
-    assert cut_middle("ampere_fp16_s16816gemm_fp16_256x128_ldg8_f2f_tn", 24) == (
+    assert cut_middle("ampere_fp16_s16816gemm_fp16_256x128_ldg8_f2f_tn", 24, "..") == (
         "ampere_fp16..ldg8_f2f_tn"
     )
 
@@ -58,6 +58,6 @@ def test_a_kernel_s_tile_and_layout_stay() -> None:
 def test_combining_characters_stay_with_their_letter() -> None:
     """Accents and parts of a Korean syllable would go onto the ellipsis."""
     assert cells("\u1112\u1161\u11ab") == 2
-    assert cut_start("abcde\u0301", 3) == "..e\u0301"
-    assert cut_start("abcd\u0301e", 3) == "..e"
-    assert cut_middle("abcdefg\u0301h", 4) == "a..h"
+    assert cut_start("abcde\u0301", 3, "..") == "..e\u0301"
+    assert cut_start("abcd\u0301e", 3, "..") == "..e"
+    assert cut_middle("abcdefg\u0301h", 4, "..") == "a..h"
