@@ -24,9 +24,8 @@ from pyprof.render.page.tables import (
     text,
     without_folders,
 )
-from pyprof.render.text import formatting
 from pyprof.render.text import memory_text as words
-from pyprof.render.text.formatting import duration, milliseconds, short_line
+from pyprof.render.text.formatting import duration, short_line
 from pyprof.render.text.memory_text import size
 from pyprof.version import __version__
 
@@ -119,17 +118,7 @@ def picture(
             (each.change, *words.change_cells(device, each), each.assumes)
             for each in device.changes
         ],
-        checkpoints=[
-            (
-                words.layer_name(each),
-                size(each.held_bytes),
-                size(each.peak_bytes),
-                f"-{size(each.saved_bytes)}",
-                formatting.amount(each.recomputed_flops, "FLOP"),
-                milliseconds(each.recomputed_ns),
-            )
-            for each in device.checkpoints
-        ],
+        checkpoints=[*map(words.checkpoint_cells, device.checkpoints)],
     )
 
 

@@ -65,11 +65,8 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
     span = "" if device.span_ns is None else f" in {formatting.duration(device.span_ns)}"
     named = device_name(device)
     yield formatting.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
-    yield from formatting.wrapped(_peak(device))
-    for maximum in _maxima(device):
-        yield from formatting.wrapped(maximum)
-    if device.start_bytes:
-        yield from formatting.wrapped(_start(device))
+    for level in _levels(device):
+        yield from formatting.wrapped(level)
     rounded = device.end_allocated_bytes
     more = "" if rounded is None else f", with rounding {size(rounded)}"
     reserved = device.end_reserved_bytes
@@ -90,9 +87,10 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
         yield from _growth(device.growth)
     for oom in device.out_of_memory:
         yield ""
-        yield formatting.heading(_out_of_memory(oom))
-        yield from formatting.wrapped(_asked(oom))
-        yield from formatting.wrapped(_held(oom))
+        head, asked, held = _out_of_memory(oom)
+        yield formatting.heading(head)
+        yield from formatting.wrapped(asked)
+        yield from formatting.wrapped(held)
     for note in device.notes:
         yield ""
         yield from formatting.wrapped(f"Note: {note}.")
@@ -141,10 +139,7 @@ def device_name(device: DeviceMemory) -> str:
 
 def sentences(device: DeviceMemory) -> Iterator[str]:
     """Say in sentences what the peak was, what grows, and why a request could not be met."""
-    yield f"{_peak(device)}."
-    yield from (f"{maximum}." for maximum in _maxima(device))
-    if device.start_bytes:
-        yield f"{_start(device)}."
+    yield from (f"{level}." for level in _levels(device))
     for leak in () if device.growth is None else device.growth.leaks[:_MAX_LEAKS]:
         where = leak.line or "An unknown line"
         steps = len(device.growth.held_bytes) if device.growth is not None else 0
@@ -153,35 +148,31 @@ def sentences(device: DeviceMemory) -> Iterator[str]:
             f"{steps:,}, {size(leak.bytes)} in all."
         )
     for oom in device.out_of_memory:
-        yield f"{_out_of_memory(oom)}: {_asked(oom)}. {_held(oom)}."
+        head, asked, held = _out_of_memory(oom)
+        yield f"{head}: {asked}. {held}."
     yield from (f"Note: {note}." for note in device.notes)
 
 
-def _start(device: DeviceMemory) -> str:
-    blocks = _counted(device.start_block_count, "block")
-    return (
-        f"Before the first event: {size(device.start_bytes)} in {blocks}, "
-        f"which count{'s' if device.start_block_count == 1 else ''} at the peak if still live then"
-    )
-
-
-def _peak(device: DeviceMemory) -> str:
+def _levels(device: DeviceMemory) -> Iterator[str]:
+    """The peak of what the program held, when more was in use or reserved, and the start."""
     when = _when(device.peak_event_id, device.peak_time_ns)
     waiting = device.peak_active_bytes - device.peak_bytes
     pending = f", {size(waiting)} more waits for other streams" if waiting else ""
-    return f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_reserved(device)}"
-
-
-def _maxima(device: DeviceMemory) -> Iterator[str]:
-    """Say where more was in use, or reserved, than at the peak of what the program held."""
+    yield f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_reserved(device)}"
     if device.max_active_bytes > device.peak_active_bytes:
         when = _when(device.max_active_event_id, device.max_active_time_ns)
         most = size(device.max_active_bytes)
         yield f"Most in use, with what waits for other streams: {most} {when}"
     most_reserved, at = device.max_reserved_bytes, device.max_reserved_event_id
-    if most_reserved is None or at is None or most_reserved == device.peak_reserved_bytes:
-        return
-    yield f"Most reserved: {size(most_reserved)} {_when(at, device.max_reserved_time_ns)}"
+    if at is not None and most_reserved not in (None, device.peak_reserved_bytes):
+        yield f"Most reserved: {size(most_reserved)} {_when(at, device.max_reserved_time_ns)}"
+    if device.start_bytes:
+        blocks = _counted(device.start_block_count, "block")
+        count = "counts" if device.start_block_count == 1 else "count"
+        yield (
+            f"Before the first event: {size(device.start_bytes)} in {blocks}, "
+            f"which {count} at the peak if still live then"
+        )
 
 
 def _when(event: int, time_ns: int | None) -> str:
@@ -240,7 +231,7 @@ def _groups(
             formatting.percent(group.bytes / peak) if peak else formatting.DASH,
             formatting.count(group.block_count),
             size(group.allocated_bytes),
-            formatting.DASH if group.byte_ns is None else formatting.number(group.byte_ns / 1e15),
+            formatting.number(group.byte_ns and group.byte_ns / 1e15),
         )
         for group in groups[:top]
     ]
@@ -307,7 +298,7 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
             name_of(key, each.name),
             size(each.bytes),
             size(each.allocated_bytes),
-            formatting.DASH if each.byte_ns is None else formatting.number(each.byte_ns / 1e15),
+            formatting.number(each.byte_ns and each.byte_ns / 1e15),
             formatting.milliseconds(each.time_ns),
             formatting.count(each.rows),
         )
@@ -345,17 +336,7 @@ def signed(value: int) -> str:
 
 def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
     yield formatting.heading("Checkpointing a layer")
-    rows = [
-        (
-            layer_name(each),
-            size(each.held_bytes),
-            size(each.peak_bytes),
-            f"-{size(each.saved_bytes)}",
-            formatting.amount(each.recomputed_flops, "FLOP"),
-            formatting.milliseconds(each.recomputed_ns),
-        )
-        for each in device.checkpoints[:top]
-    ]
+    rows = [checkpoint_cells(each) for each in device.checkpoints[:top]]
     header = ("Layer", "Held", "Peak", "", "Again per step", "ms per step")
     yield from formatting.layout_table(rows, header, (0,), _CUTS)
     yield from formatting.wrapped(
@@ -364,10 +345,17 @@ def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
     )
 
 
-def layer_name(checkpointed: CheckpointedLayer) -> str:
-    """Name a layer, or all blocks of a list, with their number."""
-    count = checkpointed.block_count
-    return checkpointed.layer if count == 1 else f"{checkpointed.layer} (all {count:,})"
+def checkpoint_cells(layer: CheckpointedLayer) -> tuple[str, ...]:
+    """Format what checkpointing a layer, or all blocks of a list, would change."""
+    count = layer.block_count
+    return (
+        layer.layer if count == 1 else f"{layer.layer} (all {count:,})",
+        size(layer.held_bytes),
+        size(layer.peak_bytes),
+        f"-{size(layer.saved_bytes)}",
+        formatting.amount(layer.recomputed_flops, "FLOP"),
+        formatting.milliseconds(layer.recomputed_ns),
+    )
 
 
 def _growth(growth: StepGrowth) -> Iterator[str]:
@@ -393,24 +381,16 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
     yield from formatting.layout_table(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
 
 
-def _out_of_memory(oom: OutOfMemory) -> str:
-    when = (
-        "" if oom.time_ns is None else f" {formatting.duration(oom.time_ns)} after the first event"
-    )
-    return f"Out of memory{when}"
-
-
-def _asked(oom: OutOfMemory) -> str:
-    where = f" by {oom.line}" if oom.line else ""
-    free = (
-        ""
-        if oom.device_free_bytes is None
-        else f"; the device had {size(oom.device_free_bytes)} free"
-    )
-    return f"{size(oom.asked_bytes)} were asked for{where}{free}"
-
-
-def _held(oom: OutOfMemory) -> str:
+def _out_of_memory(oom: OutOfMemory) -> tuple[str, str, str]:
+    """When memory ran out, what was asked for, and what was held then."""
+    head = "Out of memory"
+    if oom.time_ns is not None:
+        head += f" {formatting.duration(oom.time_ns)} after the first event"
+    asked = f"{size(oom.asked_bytes)} were asked for"
+    if oom.line:
+        asked += f" by {oom.line}"
+    if oom.device_free_bytes is not None:
+        asked += f"; the device had {size(oom.device_free_bytes)} free"
     held = f"Allocated {size(oom.allocated_bytes)}"
     if oom.reserved_bytes is not None:
         held += f" of {size(oom.reserved_bytes)} reserved"
@@ -419,4 +399,4 @@ def _held(oom: OutOfMemory) -> str:
             f"; {size(oom.free_bytes)} reserved but free, in pieces up to "
             f"{size(oom.largest_free_bytes)}"
         )
-    return held
+    return head, asked, held
