@@ -24,12 +24,8 @@ def render(
     **context: Any,  # noqa: ANN401 - what the template shows
 ) -> str:
     """Fill a template, which may include `others`, given by name, besides the files here."""
-    return str(_environment(others or {}).get_template(template).render(**context))
-
-
-def _environment(others: Mapping[str, str]) -> Environment:
     environment = Environment(
-        loader=ChoiceLoader([DictLoader(others), FileSystemLoader(_HERE / "templates")]),
+        loader=ChoiceLoader([DictLoader(others or {}), FileSystemLoader(_HERE / "templates")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -37,7 +33,7 @@ def _environment(others: Mapping[str, str]) -> Environment:
     )
     environment.filters["json"] = lambda value: Markup(script_json(value))  # noqa: S704 - no < is left
     environment.globals["static"] = lambda name: Markup((_HERE / "static" / name).read_text())  # noqa: S704 - our own file
-    return environment
+    return str(environment.get_template(template).render(**context))
 
 
 def script_json(value: object) -> str:

@@ -49,11 +49,6 @@ class Strip:
     """Kind of work that took most of the busy time."""
     steps_left_out: int
 
-    @property
-    def longest_ns(self) -> int:
-        """The longest row."""
-        return max(self.length_ns)
-
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:

@@ -31,13 +31,13 @@ def _mean(name: str) -> Callable[[MeasuredOp], float | None]:
 
 
 def _share(value: float | None) -> str:
-    return percent(_scaled(value, 100))
+    return percent(value and value / 100)
 
 
 _COLUMNS: tuple[Column, ...] = (
     ("ms", lambda op: op.time_ns, milliseconds),
     ("DRAM", lambda op: op.dram_bytes, lambda value: amount(value, "B")),
-    ("GB/s", lambda op: _scaled(op.dram_bytes_per_s, 1e9), number),
+    ("GB/s", lambda op: op.dram_bytes_per_s and op.dram_bytes_per_s / 1e9, number),
     ("Excess", lambda op: op.excess, number),
     ("L2hit%", _mean("l2hit"), _share),
     ("Tensor%", _mean("tensor"), _share),
@@ -46,10 +46,6 @@ _COLUMNS: tuple[Column, ...] = (
     ("MHz", _mean("clock"), number),
     ("Energy", lambda op: op.energy_j, lambda value: amount(value, "J")),
 )
-
-
-def _scaled(value: float | None, by: float) -> float | None:
-    return None if value is None else value / by
 
 
 def sentences(measured: Measured, whole_ns: int) -> Iterator[str]:
