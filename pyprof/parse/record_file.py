@@ -193,20 +193,17 @@ def _columns(block: bytes) -> dict[str, Column]:
     parsing = arrow_json.ParseOptions(
         explicit_schema=schema.RECORD, unexpected_field_behavior="ignore", newlines_in_values=False
     )
-    longest = max(_PARSED_BYTES, len(block)) if _has_long_line(block) else _PARSED_BYTES
+    half = _PARSED_BYTES // 2
+    # whether some line may be longer than what Arrow parses at once
+    has_long_line = any(
+        block.find(b"\n", start, start + half) < 0 for start in range(0, len(block), half)
+    )
+    longest = max(_PARSED_BYTES, len(block)) if has_long_line else _PARSED_BYTES
     reading = arrow_json.ReadOptions(use_threads=False, block_size=longest)
     table = arrow_json.read_json(pa.BufferReader(block), reading, parsing)
     return {
         name: _compact(name, table.column(name).combine_chunks()) for name in schema.RECORD.names
     }
-
-
-def _has_long_line(block: bytes) -> bool:
-    """Whether some line may be longer than what Arrow parses at once."""
-    return any(
-        block.find(b"\n", start, start + _PARSED_BYTES // 2) < 0
-        for start in range(0, len(block), _PARSED_BYTES // 2)
-    )
 
 
 def _compact(name: str, column: pa.Array) -> Column:

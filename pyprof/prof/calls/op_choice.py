@@ -73,19 +73,17 @@ def choose(context: KernelContext) -> AttributedCall:
                     position=work.position,
                     reason=f"unknown op {work.call.op}",
                 )
+        unmarked = "only ranges, no op" if context.in_range else "no marker"
         return AttributedCall(
-            call=None, direction=FPROP, dtype=None, position=OWN, reason=_unmarked(context)
+            call=None,
+            direction=FPROP,
+            dtype=None,
+            position=OWN,
+            reason=UNSEEN if context.replayed else unmarked,
         )
     if costed[-1].usable:
         return costed[-1].work
     return replace(costed[0].work, reason=costed[0].reason, output=None)
-
-
-def _unmarked(context: KernelContext) -> str:
-    """Say why nothing is known of work for which no op was recorded."""
-    if context.replayed:
-        return UNSEEN
-    return "only ranges, no op" if context.in_range else "no marker"
 
 
 UNSEEN = (
