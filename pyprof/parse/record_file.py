@@ -57,7 +57,10 @@ def load(source: str, *, raw: bool = True) -> Records:
             raise RecordsError("stdin is closed; name a file")
         data = utf8(sys.stdin.buffer.read())
         if not _looks_like_records(data[:_HEAD_BYTES]):
-            raise RecordsError("stdin: no dict lines; pipe in the output of pyprof parse")
+            raise RecordsError(
+                "stdin: no dict lines; pipe in the output of pyprof parse, "
+                "or save captures and Parquet to a file and name that"
+            )
         return _checked("stdin", _from_lines("stdin", io.BytesIO(data)))
     path = Path(source)
     before, head = readers.stamp(path), readers.read_head(path)

@@ -117,6 +117,7 @@ def test_stdin_without_records_says_so(text: str) -> None:
     done = run("prof", "-", stdin=text)
     assert (done.code, done.stdout) == (1, "")
     assert "stdin" in done.stderr
+    assert "save captures and Parquet to a file" in done.stderr
 
 
 def test_stdin_is_read_if_no_file_is_named() -> None:
