@@ -250,7 +250,7 @@ def _write(
         elif form == "width":
             fixed_width.write_columns(columns, rows, out, how["width"], say)
         else:
-            fixed_width.write_text(columns, rows, out)
+            fixed_width.write_aligned(columns, rows, out)
 
 
 def _form(target: str, how: Mapping[str, Any]) -> str:
