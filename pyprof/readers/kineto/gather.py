@@ -32,7 +32,8 @@ from pyprof.readers.kineto.tracks import Tracks, kind_of, may_be_work
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.readers.kineto.file.events import Event, Groups
+    from pyprof.readers.kineto.file.decoding import Groups
+    from pyprof.readers.kineto.file.events import Event
     from pyprof.readers.kineto.file.stream import Trace
     from pyprof.readers.kineto.tracks import Unknown
 
@@ -207,8 +208,8 @@ class TraceTables:
             group = groups.pop((phase, category))
             if category == "fwdbwd":
                 self._flows.add(_only_timed(timed(group)))
-            elif phase == "X" and _is_known(category):
-                self._add(category, timed(group))
+            elif phase == "X" and _is_known(str(category)):
+                self._add(str(category), timed(group))
             elif phase == "X":
                 self._tracks.add(group if may_be_work(category) else ())
             elif category == ascend.ARROW:

@@ -8,7 +8,6 @@ has been seen before.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -17,6 +16,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 from msgspec import UNSET, Raw, field
+from msgspec.structs import astuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -143,10 +143,27 @@ class Args(Generic[T]):
 
     def read(self, events: Sequence[Event], text: bytes | None = None) -> list[T]:
         """Return the arguments of each event; `text` is `joined(events)`."""
+        said: list[Any] = [event.args for event in events]
+        kinds = {*map(type, said)}
+        if kinds == {Raw}:
+            return self._read_raw(said, text)
+        if kinds == {self._kind}:
+            return said
+        raws = iter(self._read_raw([args for args in said if isinstance(args, Raw)]))
+        return [
+            next(raws)
+            if isinstance(args, Raw)
+            else args
+            if isinstance(args, self._kind)
+            else self._kind()
+            for args in said
+        ]
+
+    def _read_raw(self, said: Sequence[Raw], text: bytes | None = None) -> list[T]:
         try:
-            return self._all.decode(joined(events) if text is None else text)
+            return self._all.decode(b"[%b]" % b",".join(said) if text is None else text)
         except FAILURES:
-            return [self._read_one(event.args) for event in events]
+            return [self._read_one(raw) for raw in said]
 
     def _read_one(self, raw: Raw) -> T:
         try:
@@ -173,21 +190,6 @@ def decode(text: bytes | Raw) -> list[Event] | None:
         return decoder.decode(text)
     except FAILURES:
         return None
-
-
-def grouped(events: Iterable[Event]) -> Groups:
-    """Group events by phase and category."""
-    groups: Groups = defaultdict(list)
-    for event in events:
-        phase, category = event.ph, event.cat
-        if type(phase) is not str or type(category) is not str:  # lists are not hashable
-            phase, category = str(phase), str(category)
-        groups[phase, category].append(event)
-    return groups
-
-
-Groups = dict[tuple[str, str], list[Event]]
-"""Events by phase and category."""
 
 
 def is_long_timed(text: bytes | Raw) -> bool:
@@ -251,8 +253,18 @@ def all_loads(raws: Sequence[Raw]) -> list[Any]:
 
 def all_args(event: Event) -> dict[str, Any]:
     """Return all arguments of an event as plain values."""
-    values = loads(event.args)
+    args: Any = event.args
+    if isinstance(args, OpArgs):
+        return {
+            name: loads(value) if isinstance(value, Raw) else value
+            for (name, absent), value in zip(_OP_FIELDS, astuple(args), strict=True)
+            if value is not absent
+        }
+    values = None if args is None else loads(args)
     return values if isinstance(values, dict) else {}
+
+
+_OP_FIELDS = [(field.encode_name, field.default) for field in msgspec.structs.fields(OpArgs)]
 
 
 def numbered(raws: list[Raw]) -> tuple[Int64Array, list[bytes]]:

@@ -66,10 +66,3 @@ def test_known_errors_are_undone_and_valid_json_stays(written: bytes, meant: obj
 def test_repair_looks_at_each_line_once() -> None:
     """Empty lines do not begin a name."""
     assert repaired(b"\n" * 300_000) == b"\n" * 300_000
-
-
-def test_events_are_grouped_whatever_their_categories() -> None:
-    listed = [{"ph": "X", "cat": cat} for cat in ("kernel", ["kernel"], None, "kernel")]
-    groups = events.grouped(known(events.decode(json.dumps(listed).encode())))
-    counts = {category: len(group) for (_, category), group in groups.items()}
-    assert counts == {"kernel": 2, "['kernel']": 1, "None": 1}
