@@ -178,7 +178,7 @@ def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: Bina
         csv.write_csv(pa.table(texts, [column.name for column in columns]), file, options)
 
 
-def write_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
+def write_aligned(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
     """Write fields separated by blanks; unknown values are `-`."""
     file.write((" ".join(column.header for column in columns) + "\n").encode())
     for batch in batches:
