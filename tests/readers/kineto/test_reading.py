@@ -7,6 +7,7 @@ import pytest
 
 from pyprof import marker, schema
 from pyprof.errors import CaptureError
+from pyprof.readers.kineto.file import stream
 from tests.known import known
 from tests.readers.kineto_json import event, kernel, launch, op, read, read_text, texts
 
@@ -65,6 +66,24 @@ def test_times_are_absolute_and_exact(tmp_path: Path) -> None:
     capture = read(tmp_path, [kernel(1, 1414456661417.544, 0.001)], baseTimeNanoseconds=10**18)
     (work,) = capture.activities.to_pylist()
     assert (work["start"], work["end"]) == (1001414456661417544, 1001414456661417545)
+
+
+@pytest.mark.parametrize("are_late", [[False, True], [True, False], [True, False, True]])
+def test_clocks_that_are_years_apart(
+    are_late: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traces merged from several ranks; times of 16 digits are decoded in another way."""
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 1 << 17)
+    monkeypatch.setattr(stream, "_PIECE_BYTES", 1 << 14)
+    starts_ns = [
+        (1752825289650539500 if is_late else 500) + 1000 * number
+        for is_late in are_late
+        for number in range(600)  # more than a block
+    ]
+    kernels = [kernel(n, start / 1000, 0.5) for n, start in enumerate(starts_ns, 1)]
+    work = read(tmp_path, kernels).activities
+    assert work.column("end").null_count == 0
+    assert sorted(work["start"].to_pylist()) == sorted(starts_ns)
 
 
 def test_copies_and_fills_have_the_names_of_other_profilers(tmp_path: Path) -> None:
