@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, commands
+from pyprof import commands
+from pyprof.cli.command import Group
 from pyprof.process import program_end
 from pyprof.version import __version__
 
@@ -84,7 +85,7 @@ def _command_name(fullname: str) -> str:
     return fullname.partition(".")[2].replace("_", "-")
 
 
-class _Commands(cli.Group):
+class _Commands(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return names()

@@ -25,6 +25,7 @@ from pyprof.answers.memory_answer import Memory, MemoryDiff, memory_diff
 from pyprof.answers.ranks_answer import Ranks
 from pyprof.answers.ranks_answer import ranks as ranks_answer
 from pyprof.answers.summary_answer import Summary
+from pyprof.cli.capture_options import Captures
 from pyprof.commands.diff import (
     DEFAULT_KEYS,
     are_snapshots,
@@ -38,7 +39,6 @@ from pyprof.commands.ranks import compare_ranks
 from pyprof.commands.summary import memory_of
 from pyprof.frame import loaded_paths, paths_of
 from pyprof.inputs.executor import open_executor
-from pyprof.options import Captures
 from pyprof.prof.where import conditions
 from pyprof.readers import settings
 from pyprof.records.merging import merge_sums

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from pyprof import former_options, schema
+from pyprof import schema
 from pyprof.__main__ import main
+from pyprof.cli import former_options
 from tests.programs import TOP
 
 FORMATS = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -91,6 +92,9 @@ def test_the_map_has_every_package_and_module() -> None:
     modules = [path.name for path in (TOP / "pyprof").glob("[!_]*.py")]
     missing = [name for name in (*rooms, *modules) if f"`{name}`" not in page]
     assert missing == [], "name these in CONTRIBUTING.md, How it hangs together"
+    map_ = page[page.index("## How it hangs together") : page.index("## Recipes")]
+    named = re.findall(r"`(\w+\.py|\w+/)`", map_)
+    assert [name for name in named if not any(TOP.glob(f"pyprof/**/{name}"))] == []
 
 
 def _heading_anchors(page: Path) -> set[str]:

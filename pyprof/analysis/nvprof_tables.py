@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import cli, readers, schema
+from pyprof import readers, schema
 from pyprof.answers.prof_answer import SECTIONS, NvprofLine, NvprofTables
 from pyprof.errors import CaptureError
+from pyprof.messages import warn
 from pyprof.parse import parse
 from pyprof.parse.record_file import STDIN, load
 from pyprof.prof.processor import CPU, processor_of
@@ -32,7 +33,7 @@ def nvprof_tables(source: str, *, quiet: bool = False) -> NvprofTables:
     if source == STDIN or not readers.is_capture(path):
         tables = _activities(load(source))
         if not quiet:
-            cli.warn(["records have no API calls; use the capture itself to see them"])
+            warn(["records have no API calls; use the capture itself to see them"])
         return NvprofTables(tuple(tables))
     capture = readers.read(path)
     tables = _activities(parse(capture)) if capture.activities.num_rows else []

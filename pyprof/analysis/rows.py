@@ -15,7 +15,6 @@ from pyprof.analysis.memory.memory_columns import with_memory
 from pyprof.answers import Rows
 from pyprof.answers.parts import known_cost
 from pyprof.answers.prof_answer import ColumnMeaning, Prof
-from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import json_columns
@@ -24,6 +23,7 @@ from pyprof.prof.coverage import Coverage, UnknownRows, cost_coverage, is_kernel
 from pyprof.prof.group import Counts, counts
 from pyprof.records.merging import known_in_both, merge_sums, merge_unique
 from pyprof.records.records import DictionaryColumn
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

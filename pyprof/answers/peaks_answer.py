@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from pyprof.answers import answer
 from pyprof.answers.base import Answer
-from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
 from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, by_type, card_names, find_card
 from pyprof.gpu.peaks.card_table import CARDS, DOUBTS, SOURCES
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

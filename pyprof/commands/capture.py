@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof.cli import Command, say
-from pyprof.cli_types import Choice
+from pyprof.cli.command import Command
+from pyprof.cli.option_types import Choice
 from pyprof.errors import PyprofError
+from pyprof.messages import say
 from pyprof.quantities import amount
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from pyprof import cli, output_file
+from pyprof import output_file
+from pyprof.cli.command import Command
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion", cls=cli.Command)
+@click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def command(shell: str) -> None:
     """Print a script that lets SHELL complete commands, options and files.

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from pyprof import cli, output_file, progress
-from pyprof.cli_types import suggestion
+from pyprof import output_file
+from pyprof.cli.capture_options import Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.options import json_option, output_option, override, top_option
 from pyprof.errors import of_source
-from pyprof.options import Captures, override, reads_captures
+from pyprof.messages import say
+from pyprof.process import progress
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,13 +32,13 @@ _KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
 DEFAULT_KEYS = "op,shape,dtype,layer"
 
 
-@click.command("diff", cls=cli.Command)
+@click.command("diff", cls=Command)
 @click.option("--by", default=DEFAULT_KEYS, show_default=True, metavar="KEYS",
               help=f"Match rows by these keys: {', '.join(_KEYS)}. Keys that a capture lacks are "
               "ignored.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
               help="Compare only these steps of both, counted from 0: `3:`, `3:7`.")  # fmt: skip
-@cli.top_option(20, "Number of changes to list; CSV and JSON have all.")
+@top_option(20, "Number of changes to list; CSV and JSON have all.")
 @click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
               help="Exit with code 3 beyond LIMIT, with 1 if it cannot be compared. 'slower>5%': "
               "the step takes longer, by more than noise; 'op>10%': any op does, or is new; "
@@ -43,8 +47,8 @@ DEFAULT_KEYS = "op,shape,dtype,layer"
               "'peak>+5%', 'end>2GB'; metrics: peak, reserved, start, end. "
               "Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
-@cli.json_option
-@cli.output_option(".csv, .json, .md, .html select the format")
+@json_option
+@output_option(".csv, .json, .md, .html select the format")
 @reads_captures("A", "B")
 def command(
     captures: Captures, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
@@ -101,7 +105,7 @@ def command(
 def _conclude(violations: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - of one caller each
     """Print the limits that failed, if any, and exit: with 1 if they could not be checked."""
     for sentence in violations:
-        cli.say(sentence)
+        say(sentence)
     if violations:
         click.get_current_context().exit(_REGRESSION if exceeded else 1)
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, output_file, sanitize
-from pyprof.options import GRAPHS_AND_COUNTERS, takes_extra_files
+from pyprof import output_file, sanitize
+from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, takes_extra_files
+from pyprof.cli.command import Command
+from pyprof.cli.options import json_option, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,10 +19,10 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-@click.command("doctor", cls=cli.Command)
+@click.command("doctor", cls=Command)
 @click.argument("capture", required=False)
-@cli.json_option
-@cli.output_option(".json selects JSON")
+@json_option
+@output_option(".json selects JSON")
 @takes_extra_files(*GRAPHS_AND_COUNTERS)
 def command(capture: str | None, target: str, *, as_json: bool) -> None:
     """Check this machine for captures, or check what CAPTURE hides or distorts.

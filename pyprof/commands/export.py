@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from pyprof import cli, export, output_file
-from pyprof.options import Captures, gpu_option, override, reads_captures
+from pyprof import export, output_file
+from pyprof.cli.capture_options import Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.options import check_raw, gpu_option, override, raw_option, source_option
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 _COMPRESSION = 3  # a trace repeats itself: higher levels take long and gain little
 
 
-class _ExportCommand(cli.Command):
+class _ExportCommand(Command):
     """Lists the formats in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -31,10 +33,10 @@ class _ExportCommand(cli.Command):
 
 @click.command("export", cls=_ExportCommand)
 @gpu_option
-@cli.source_option(
+@source_option(
     "Name lines by the source in this folder (.prof, .collapsed); without it, no source is read."
 )
-@cli.raw_option
+@raw_option
 @click.option(
     "-o", "--output", "target", required=True, metavar="OUT",
     help="Output file; its suffix selects the format.",
@@ -68,7 +70,7 @@ def command(
         raise click.BadParameter(
             f"no format has this suffix; supported: {suffixes}", param_hint="'-o'"
         )
-    cli.check_raw(raw, "csv" if "raw" in form.options else "")
+    check_raw(raw, "csv" if "raw" in form.options else "")
     if folder is not None and "folder" not in form.options:
         taking = [suffix for one in export.FORMATS if "folder" in one.options
                   for suffix in one.suffixes]  # fmt: skip

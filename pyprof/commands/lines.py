@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, output_file
-from pyprof.options import (
-    Captures,
+from pyprof import output_file
+from pyprof.cli.capture_options import Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.options import (
+    json_option,
+    output_option,
     override,
     read_conditions,
-    reads_captures,
+    source_option,
+    steps_option,
+    top_option,
     where_option,
 )
 
@@ -24,15 +29,15 @@ if TYPE_CHECKING:
     from pyprof.prof.where import Condition
 
 
-@click.command("lines", cls=cli.Command, hidden=True)
-@cli.source_option("Folder of the source; default on stdout: the current folder.")
-@cli.top_option(15, "Number of slowest lines to list; JSON has all.")
+@click.command("lines", cls=Command, hidden=True)
+@source_option("Folder of the source; default on stdout: the current folder.")
+@top_option(15, "Number of slowest lines to list; JSON has all.")
 @click.option("-v", "--verbose", "full", is_flag=True,
               help="List all lines of all files, those that only call others, too.")  # fmt: skip
-@cli.steps_option
+@steps_option
 @where_option
-@cli.json_option
-@cli.output_option(".json selects JSON")
+@json_option
+@output_option(".json selects JSON")
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, folder: Path | None, steps: str | None, target: str,

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, output_file
-from pyprof.cli_types import Choice
+from pyprof import output_file
+from pyprof.cli.command import Command
+from pyprof.cli.option_types import Choice
+from pyprof.cli.options import json_option, output_option, top_option
 from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def _moment(text: str | None) -> Moment | None:
     return Moment((float(integer + (fraction or "")) + 0.5 * 10.0**-digits) * _UNITS_NS[unit])
 
 
-@click.command("memory", cls=cli.Command)
+@click.command("memory", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--trace", "trace", metavar="TRACE",
               help="Capture of the same run, which tells layers and times. A trace with memory "
@@ -63,9 +65,9 @@ def _moment(text: str | None) -> Moment | None:
 @click.option("--at", "at", callback=_at, metavar="TIME",
               help="Show what is held then, not at the peak: a time since the first event, such as "
               "12.5ms, or an event's number.")  # fmt: skip
-@cli.top_option(10, "Number of rows of each table in text; JSON has all.")
-@cli.json_option
-@cli.output_option(
+@top_option(10, "Number of rows of each table in text; JSON has all.")
+@json_option
+@output_option(
     ".json selects JSON, .csv the live blocks at the peak as CSV, .collapsed their call stacks for "
     "flame graphs, .html pictures"
 )

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import click
 
-from pyprof import cli, output_file, progress
-from pyprof.options import GRAPHS_AND_COUNTERS, Captures, reads_captures
+from pyprof import output_file
+from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.messages import say, warn
+from pyprof.process import progress
 
 _LINES = (".dict", ".jsonl")
 _FORMATS = (*_LINES, ".parquet")
 _LONG = 200_000  # rows from which a progress bar is worth its line
 
 
-@click.command("parse", cls=cli.Command, makes_folders=True)
+@click.command("parse", cls=Command, makes_folders=True)
 @click.option(
     "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
 )
@@ -82,7 +85,7 @@ def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -
 
         records = with_counters(records)
     if not quiet:
-        cli.warn(records.warnings)
+        warn(records.warnings)
     with output_file.open_output(target) as file:
         if Path(target).suffix == ".parquet":
             from pyprof.records import parquet  # noqa: PLC0415 - Arrow's part for files takes 12 ms
@@ -103,9 +106,9 @@ def _write_dataset(captures: Captures, folder: str, *, kernels_only: bool) -> No
     paths, executor = captures.paths, captures.executor
     done = dataset.write_all(paths, folder, executor, kernels_only=kernels_only)
     if not captures.quiet:
-        cli.warn(done.warnings)
+        warn(done.warnings)
         ranks = len(done.ranks)
         there = ranks - done.written
         skipped = f"; {there:,} of them already finished" if there else ""
         many = "rank" if ranks == 1 else "ranks"
-        cli.say(f"{ranks:,} {many}, {done.rows:,} rows in {folder}{skipped}")
+        say(f"{ranks:,} {many}, {done.rows:,} rows in {folder}{skipped}")

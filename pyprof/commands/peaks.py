@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, output_file
+from pyprof import output_file
+from pyprof.cli.command import Command
+from pyprof.cli.options import json_option, output_option
+from pyprof.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,16 +19,16 @@ if TYPE_CHECKING:
     from pyprof.answers.peaks_answer import CardPeaks
 
 
-@click.command("peaks", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("peaks", cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("name", required=False)
 @click.option(
     "--csv", "as_csv", is_flag=True, help="Write CSV, including sources and known doubts."
 )
-@cli.json_option
+@json_option
 @click.option("--measure", "device", is_flag=False, flag_value="", metavar="[cpu|cuda|cuda:N]",
               help="Measure matrix products and a copy here, by default on the GPU if there is one,"
               " and save the rates.")  # fmt: skip
-@cli.output_option(".csv, .json select the format")
+@output_option(".csv, .json select the format")
 def command(
     name: str | None,
     target: str,
@@ -85,7 +88,7 @@ def _measure(device: str) -> Sequence[CardPeaks]:
     measured = microbenchmark.measure(device)
     measured = replace(measured, shares=family_benchmark.measure_shares(device))
     place = ceilings.save(measured)
-    cli.say(f"saved to {place}; pyprof prof --gpu measured uses it")
+    say(f"saved to {place}; pyprof prof --gpu measured uses it")
     return measured_rows([measured])
 
 

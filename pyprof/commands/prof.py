@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, output_file, sanitize
-from pyprof.cli_types import Choice, Number
-from pyprof.errors import NOTE
-from pyprof.options import (
-    Captures,
+from pyprof import output_file, sanitize
+from pyprof.cli.capture_options import Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.option_types import Choice, Number
+from pyprof.cli.options import (
+    check_raw,
     gpu_option,
+    json_option,
+    output_option,
     override,
+    raw_option,
     read_conditions,
-    reads_captures,
     where_option,
 )
+from pyprof.errors import NOTE
+from pyprof.messages import say
 from pyprof.process import stdio
 
 if TYPE_CHECKING:
@@ -50,7 +55,7 @@ _SCREEN_ROWS = 30
 """Rows that a terminal shows unless --top or --full asks for more."""
 
 
-class _ProfCommand(cli.Command):
+class _ProfCommand(Command):
     """Lists the columns in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -66,7 +71,7 @@ class _ProfCommand(cli.Command):
     "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV with every field quoted.")
-@cli.raw_option
+@raw_option
 @click.option(
     "-w",
     "--width",
@@ -101,8 +106,8 @@ class _ProfCommand(cli.Command):
 @click.option("--explain", type=click.IntRange(1), metavar="ROW",
               help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip
 @gpu_option
-@cli.json_option
-@cli.output_option(".csv, .json select the format")
+@json_option
+@output_option(".csv, .json select the format")
 @reads_captures("[FILE]...", strict=False)
 def command(
     captures: Captures, target: str, *, as_json: bool,
@@ -175,7 +180,7 @@ def command(
     if not captures.quiet:
         none = bool(asked_rows) and not answer.matched
         sought = " and ".join(how["conditions"])
-        cli.say(f"no row matches {sought}" if none else sentence(known_cost(answer.coverage)))
+        say(f"no row matches {sought}" if none else sentence(known_cost(answer.coverage)))
     report.require_coverage(answer.coverage, how["least"])
 
 
@@ -185,7 +190,7 @@ def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
         raise click.UsageError("--csv, -w and --json exclude each other")
     if how["full"] and (how["as_csv"] or how["width"] or as_json):
         raise click.UsageError("--full does not take --csv, -w or --json")
-    cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
+    check_raw(how["raw"], "csv" if how["as_csv"] else "")
     return read_conditions(how["conditions"])
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, output_file, sanitize
-from pyprof.cli_types import Choice
+from pyprof import output_file, sanitize
+from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.option_types import Choice
+from pyprof.cli.options import json_option, output_option, top_option
 from pyprof.commands.summary import memory_of
-from pyprof.options import GRAPHS_AND_COUNTERS, Captures, reads_captures
 
 if TYPE_CHECKING:
     from pyprof.analysis.ranks.findings import RankComparison
@@ -20,7 +22,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
            "unmatched")  # fmt: skip
 
 
-class _Command(cli.Command):
+class _Command(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; a word after --csv that names no table belongs to SET."""
         behind = [*args, ""][1:]
@@ -32,13 +34,13 @@ class _Command(cli.Command):
 
 
 @click.command("ranks", cls=_Command)
-@cli.top_option(16, "Number of rows to list per table; CSV and JSON have all.")
+@top_option(16, "Number of rows to list per table; CSV and JSON have all.")
 @click.option("--csv", "table", type=Choice(_TABLES), is_flag=False, flag_value=_TABLES[0],
               metavar="[TABLE]",
               help=f"Write a table as CSV: {', '.join(_TABLES)}. Default: {_TABLES[0]}.",
               )  # fmt: skip
-@cli.json_option
-@cli.output_option(".csv, .json select the format")
+@json_option
+@output_option(".csv, .json select the format")
 @reads_captures("SET...", work="pyprof.analysis.ranks.rank_tables", extra=GRAPHS_AND_COUNTERS)
 def command(
     captures: Captures, top: int, table: str | None, target: str, *, as_json: bool,

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, output_file
+from pyprof import output_file
+from pyprof.cli.capture_options import WITH_MODEL, Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.options import gpu_option, override, source_option, steps_option
 from pyprof.commands.roofline import PICTURES, draw
-from pyprof.options import WITH_MODEL, Captures, gpu_option, override, reads_captures
+from pyprof.messages import say, warn
 from pyprof.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-@click.command("report", cls=cli.Command, output="report.html")
-@cli.steps_option
-@cli.source_option("Folder of the source: include the text of the slowest lines.")
+@click.command("report", cls=Command, output="report.html")
+@steps_option
+@source_option("Folder of the source: include the text of the slowest lines.")
 @gpu_option
 @click.option("-o", "--output", "target", metavar="FILE",
               help="Output file; .png, .svg, .pdf: the roofline alone; - for stdout. Default: NAME."
@@ -87,13 +90,13 @@ def command(
     with output_file.open_output(target) as out:
         out.write(content)
     if not captures.quiet and target != output_file.STDOUT:
-        cli.say(f"{target}: {amount(len(content), 'B')}")
+        say(f"{target}: {amount(len(content), 'B')}")
     _show(target, wanted=opens)
 
 
 def _show(target: str, *, wanted: bool) -> None:
     if wanted and not webbrowser.open(Path(target).resolve().as_uri()):
-        cli.warn([f"no web browser was found; open {target} in one"])
+        warn([f"no web browser was found; open {target} in one"])
 
 
 def _label(paths: Sequence[str]) -> str:

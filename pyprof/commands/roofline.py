@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, output_file
-from pyprof.options import Captures, gpu_option, override, reads_captures
+from pyprof import output_file
+from pyprof.cli.capture_options import Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.options import gpu_option, override, steps_option, top_option
+from pyprof.messages import say, warn
 from pyprof.process.extras import require
 
 if TYPE_CHECKING:
@@ -20,9 +23,9 @@ FORMATS = (*PICTURES, "html")
 _TOP = 100
 
 
-@click.command("roofline", cls=cli.Command, hidden=True, output="roofline.html")
-@cli.steps_option
-@cli.top_option(_TOP, "Draw the N most expensive ops.")
+@click.command("roofline", cls=Command, hidden=True, output="roofline.html")
+@steps_option
+@top_option(_TOP, "Draw the N most expensive ops.")
 @gpu_option
 @click.option("-o", "--output", "target", metavar="FILE",
               help="Output file: .html, .png, .svg or .pdf. Default: NAME.roofline.html, of FILE's "
@@ -91,5 +94,5 @@ def draw(
     with output_file.open_output(target) as out:
         out.write(content)
     if not captures.quiet:
-        cli.warn(data.warnings)
-        cli.say(f"{target}: {chart.summary}")
+        warn(data.warnings)
+        say(f"{target}: {chart.summary}")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof import overwrite_guard
-from pyprof.cli import Command, say
+from pyprof.cli.command import Command
 from pyprof.commands.capture import SETTINGS, perform, print_outcome, script_options
 from pyprof.errors import PyprofError, reason
+from pyprof.messages import say
 from pyprof.process import scratch
 
 if TYPE_CHECKING:

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, output_file
-from pyprof.cli_types import Choice
-from pyprof.commands.lines import show_lines
-from pyprof.options import (
-    Captures,
+from pyprof import output_file
+from pyprof.cli.capture_options import Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.option_types import Choice
+from pyprof.cli.options import (
     gpu_option,
+    json_option,
+    output_option,
     override,
     read_conditions,
-    reads_captures,
+    source_option,
+    steps_option,
+    top_option,
     where_option,
 )
+from pyprof.commands.lines import show_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,13 +45,13 @@ class _By(Choice):
         return super().convert(value, param, ctx)
 
 
-@click.command("summary", cls=cli.Command)
+@click.command("summary", cls=Command)
 @click.option("--by", type=_By(_BY), default=_BY[0], show_default=True, metavar="KEY",
               help="GPU time by op, line or layer, a tree, layer:N of N levels; or host time by "
               "op: host.")  # fmt: skip
-@cli.top_option(15, "Number of ops or lines to list.")
-@cli.source_option("With --by line: also show your source in this folder, time beside each line.")
-@cli.steps_option
+@top_option(15, "Number of ops or lines to list.")
+@source_option("With --by line: also show your source in this folder, time beside each line.")
+@steps_option
 @where_option
 @gpu_option
 @click.option(
@@ -56,8 +61,8 @@ class _By(Choice):
     help="Also show all gains with evidence, parts of the step, lines, host time; with --source, "
     "lines that only call others.",
 )
-@cli.json_option
-@cli.output_option(".json selects JSON")
+@json_option
+@output_option(".json selects JSON")
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, by: str, top: int, steps: str | None, target: str,

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, output_file
+from pyprof import output_file
+from pyprof.cli.command import Command
+from pyprof.cli.options import json_option
 from pyprof.commands.capture import SETTINGS
 from pyprof.errors import PyprofError
+from pyprof.messages import say
 from pyprof.process import signals
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ _STEPS, _ROUNDS = 50, 2
 _LAUNCHER = "torchrun"
 
 
-@click.command("try", cls=cli.Command, context_settings=SETTINGS)
+@click.command("try", cls=Command, context_settings=SETTINGS)
 @click.option("--change", "texts", multiple=True, metavar="NAME[=VALUE]",
               help="A change to try; --list shows all. Repeatable. Default: those that the "
               "script's own summary advises, then together those that helped.")  # fmt: skip
@@ -38,7 +41,7 @@ _LAUNCHER = "torchrun"
               help="End each run after N steps; 0: run the script to its end.")  # fmt: skip
 @click.option("--no-seed", is_flag=True, help="Do not set the seeds to 0 before the script.")
 @click.option("--fail-if-slower", is_flag=True, help="Exit with code 3 if a change is slower.")
-@cli.json_option
+@json_option
 @click.option("-o", "--output", "folder", metavar="DIR",
               help="Folder of captures, times and try.json; default: the script's name with the "
               "suffix .try.")  # fmt: skip
@@ -127,7 +130,7 @@ def _progress(trial: Trial, run: TrialRun) -> None:
     from pyprof.render.text import try_text  # noqa: PLC0415 - only now needed
 
     if trial.ranks.first:
-        cli.say(try_text.run_line(run))
+        say(try_text.run_line(run))
 
 
 def _write(answer: Try, folder: Path, *, as_json: bool) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from pyprof import cli, output_file
-from pyprof.options import Captures, override, reads_captures
+from pyprof import output_file
+from pyprof.cli.capture_options import Captures, reads_captures
+from pyprof.cli.command import Command
+from pyprof.cli.options import json_option, output_option, override
 
 _FUSIONS = ("attention", "pointwise")
 
@@ -44,7 +46,7 @@ def _gpu(context: click.Context, option: click.Parameter, value: str | None) -> 
     return value
 
 
-@click.command("whatif", cls=cli.Command)
+@click.command("whatif", cls=Command)
 @click.option(
     "--dtype",
     type=click.Choice(["tf32", "bf16", "fp16"]),
@@ -80,8 +82,8 @@ def _gpu(context: click.Context, option: click.Parameter, value: str | None) -> 
               help="Communicate while something is computed.")  # fmt: skip
 @click.option("--fused-optimizer", "bounds", flag_value="--fused-optimizer", multiple=True,
               help="Let the optimizer run as few kernels.")  # fmt: skip
-@cli.json_option
-@cli.output_option(".json selects JSON")
+@json_option
+@output_option(".json selects JSON")
 @reads_captures("FILE...")
 def command(
     captures: Captures, target: str, dtype: str | None, fuse: tuple[str, ...],

@@ -14,9 +14,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof import cli
 from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.inputs.executor import Failed, Handle, item_progress, name_of, successes, tree, try_item
+from pyprof.messages import warn
 from pyprof.process.extras import install_command
 from pyprof.readers.settings import Carried
 from pyprof.version import __version__
@@ -88,7 +88,7 @@ class Cluster:
                 f"{__version__}; install torch-pyprof[dask]=={__version__} there, too"
             )
         if not workers:
-            cli.warn([f"{self._address} has no workers yet; waiting for them"])
+            warn([f"{self._address} has no workers yet; waiting for them"])
 
     def __enter__(self) -> Self:
         return self

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pyprof import cli, progress
 from pyprof.errors import CaptureError, PyprofError, RecordsError
 from pyprof.inputs.files import is_url
 from pyprof.inputs.find import find
+from pyprof.messages import warn
+from pyprof.process import progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -104,9 +105,9 @@ def successes(
     if failed and (strict or len(failed) == len(items)):
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise CaptureError(failed[0].reason + more)
-    cli.warn([failure.reason for failure in failed[:_MAX_NAMED]])
+    warn([failure.reason for failure in failed[:_MAX_NAMED]])
     if failed:
-        cli.warn([f"{len(failed)} of {len(items)} captures could not be read and are left out"])
+        warn([f"{len(failed)} of {len(items)} captures could not be read and are left out"])
     return [
         Handle(item, value)
         for item, value, failure in zip(items, values, failures, strict=True)

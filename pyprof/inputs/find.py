@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import cli, overwrite_guard, readers
+from pyprof import overwrite_guard, readers
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs import trial_folder
 from pyprof.inputs.files import files_of, is_special, is_url, names
@@ -55,7 +55,7 @@ def find(sources: Sequence[str]) -> list[str]:
     for before, after in pairwise(captures):
         if before == after:
             raise CaptureError(f"{after}: given twice; name each capture once")
-    cli.register_inputs(url for url in captures if not is_url(url))
+    overwrite_guard.current().reads(url for url in captures if not is_url(url))
     return captures
 
 

@@ -9,11 +9,12 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import cli, readers
+from pyprof import overwrite_guard, readers
 from pyprof.errors import CaptureError
 from pyprof.inputs.files import is_special
 from pyprof.inputs.find import SNAPSHOTS, fetch, find, natural
 from pyprof.inputs.ranks import identify
+from pyprof.messages import warn
 from pyprof.overwrite_guard import snapshot_beside
 from pyprof.readers import kineto
 
@@ -33,7 +34,7 @@ def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterat
     for location in [location for source in sources for location in _expand(source)]:
         with fetch(location) as path:
             before, recorded = readers.stamp(path), _read(path, capture)
-            cli.warn([f"{path}: {text}" for text in readers.changed(path, before)])
+            warn([f"{path}: {text}" for text in readers.changed(path, before)])
             yield recorded
 
 
@@ -47,7 +48,7 @@ def _expand(source: str) -> list[str]:
     snapshots = natural(
         member for member in members if member.endswith(SNAPSHOTS) and not is_special(member)
     )
-    cli.register_inputs(snapshots)
+    overwrite_guard.current().reads(snapshots)
     return snapshots or find([source])
 
 
@@ -63,7 +64,7 @@ def beside(sources: Iterable[str]) -> Iterator[Recorded]:
         snapshot = snapshot_beside(path)
         with suppress(CaptureError):
             if snapshot != path and snapshot.is_file():
-                cli.register_inputs([str(snapshot)])
+                overwrite_guard.current().reads([str(snapshot)])
                 recorded = _read(snapshot)
                 rank = identify(str(path)).rank if recorded.rank is None else recorded.rank
                 yield replace(recorded, rank=rank)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import cli
+from pyprof import overwrite_guard
 from pyprof.errors import PyprofError
 from pyprof.ops import model_config
 
@@ -22,7 +22,7 @@ def read(file: str) -> ModelConfig:
     """Read the sizes of a model from its config.json, or the folder of that. Raises PyprofError."""
     path = Path(file)
     path = path / NAME if path.is_dir() else path
-    cli.register_inputs([str(path)])
+    overwrite_guard.current().reads([str(path)])
     try:
         return model_config.read(_document(path))
     except OSError as error:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pyprof import cli, readers
+from pyprof import overwrite_guard, readers
 from pyprof.inputs import trial_folder
 from pyprof.inputs.find import fetch
 from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
@@ -57,7 +57,7 @@ def items(paths: Sequence[str], executor: Executor) -> Sequence[Item]:
         return [paths[0]]
     baselines = trial_folder.baselines(Path(paths[0])) if len(paths) == 1 else []
     if len(baselines) == 1:
-        cli.register_inputs([str(baselines[0])])
+        overwrite_guard.current().reads([str(baselines[0])])
         return [str(baselines[0])]
     return ranked_captures(paths, executor)
 

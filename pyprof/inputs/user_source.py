@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof import cli
+from pyprof import overwrite_guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ class Sources:
             return None
         file = self._in_place(path) or self._alike(path)
         if file is not None:
-            cli.register_inputs([str(file)])
+            overwrite_guard.current().reads([str(file)])
         return file
 
     def _in_place(self, path: str) -> Path | None:

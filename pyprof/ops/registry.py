@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pyprof import cli
+from pyprof.messages import warn
 from pyprof.ops.examples import Example
 from pyprof.ops.work import EMPTY_CONTEXT, Args, CallContext, Work
 
@@ -326,4 +326,4 @@ def _load(entry: EntryPoint) -> None:
         failure = (
             f"the formulas of {entry.value} cannot be loaded ({type(error).__name__}: {error})"
         )
-        cli.warn([f"{failure}; reports do not use them"])
+        warn([f"{failure}; reports do not use them"])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.arrays import MISSING, Int64Array, IntArray, distinct_values
-from pyprof.cli_types import suggestion
 from pyprof.errors import NOTE, PyprofError
 from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, ceilings, completed, peaks
@@ -27,6 +26,7 @@ from pyprof.prof.costs import Costs, share_costs, without_impossible
 from pyprof.prof.kernels.counters import Measured
 from pyprof.prof.kernels.launch_occupancy import Occupancy, occupancy_of
 from pyprof.records.records import DictionaryColumn, Records, combinations
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

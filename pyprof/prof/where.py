@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.cli_types import suggestion
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

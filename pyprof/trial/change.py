@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pyprof.__main__ import main
-from pyprof.cli import DEBUG
+from pyprof.cli.command import DEBUG
 
 
 @dataclass(frozen=True)

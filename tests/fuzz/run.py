@@ -29,7 +29,7 @@ from typing import IO, Any, NamedTuple
 import click
 
 from pyprof.__main__ import main, names
-from pyprof.cli import DEBUG
+from pyprof.cli.command import DEBUG
 from tests.fuzz.checks import COMMANDS, Done, broken, commands_for, outcome
 from tests.fuzz.mutate import DAMAGE
 from tests.fuzz.seeds import Seed, seeds

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import cli, progress
-from pyprof.process import stdio
+from pyprof.messages import say
+from pyprof.process import progress, stdio
 from tests.analysis.captured import capture
 from tests.commands import refused, run
 from tests.programs import environment
@@ -138,7 +138,7 @@ def test_a_failing_stderr_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None
             return True
 
     monkeypatch.setattr(sys, "stderr", Gone())
-    cli.say("nobody hears")
+    say("nobody hears")
     with progress.progress_bar(2, "counting", 0) as advance:
         advance(1)
     assert stdio.terminal(sys.stderr)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.analysis.diff.compare import Metric
 from pyprof.analysis.diff.gate import Limit
-from pyprof.cli_types import suggestion
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,8 +12,8 @@ from pyprof.capture.child_captures import ChildCaptures
 from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import device_monitor
 from pyprof.capture.request import Outcome, check_place, make_room_for_snapshot, ranked, shown
-from pyprof.cli import say
 from pyprof.errors import PyprofError, reason
+from pyprof.messages import say
 from pyprof.process import signals
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from pyprof.capture.request import (
 from pyprof.capture.under_profiler import profiler_process
 from pyprof.capture.under_profiler.database import connect, filled, tables
 from pyprof.capture.under_profiler.script_process import Files
-from pyprof.cli import say
+from pyprof.messages import say
 from pyprof.process import child_programs, scratch, signals
 
 if TYPE_CHECKING:

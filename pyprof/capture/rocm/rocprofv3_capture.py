@@ -20,8 +20,8 @@ from pyprof.capture.request import (
 )
 from pyprof.capture.under_profiler import profiler_process
 from pyprof.capture.under_profiler.script_process import Files
-from pyprof.cli import say
 from pyprof.errors import PyprofError
+from pyprof.messages import say
 from pyprof.process import atomic_files, scratch, signals
 
 if TYPE_CHECKING:

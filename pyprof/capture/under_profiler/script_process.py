@@ -19,7 +19,8 @@ from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.replacement import replace_attributes
 from pyprof.capture.request import StepCounter, StepsToRecord
 from pyprof.capture.under_profiler.marking import mark, marked_processes
-from pyprof.cli import Main, say
+from pyprof.cli.command import Main
+from pyprof.messages import say
 from pyprof.process import signals
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ import sys
 
 import click
 
-from pyprof import cli
+from pyprof.cli.command import Command
+from pyprof.messages import say
 from pyprof.process import stdio
 from pyprof.process.extras import require
 
 
-@click.command("mcp", cls=cli.Command)
+@click.command("mcp", cls=Command)
 @click.option("--root", "roots", metavar="DIR", multiple=True,
               type=click.Path(exists=True, file_okay=False),
               help="Read only what is in this folder. Repeatable. Default: any capture that the "
@@ -36,5 +37,5 @@ def command(roots: tuple[str, ...], *, allow_run: bool) -> None:
 
     made = server(roots, allow_run=allow_run)
     if stdio.terminal(sys.stdin):
-        cli.say("waiting for an MCP client on stdin; Ctrl-C ends")
+        say("waiting for an MCP client on stdin; Ctrl-C ends")
     made.run("stdio")

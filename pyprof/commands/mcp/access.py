@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyprof.cli.capture_options import Captures
 from pyprof.errors import PyprofError
-from pyprof.options import Captures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

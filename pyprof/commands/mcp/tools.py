@@ -294,7 +294,7 @@ def ranks(file: Files, limit: Limit = _LIMIT) -> Answer:
 
 
 def _override(gpu: str) -> Override:
-    from pyprof.options import override  # noqa: PLC0415 - as above
+    from pyprof.cli.options import override  # noqa: PLC0415 - as above
 
     return override({"gpu": (gpu,) if gpu else ()})
 

@@ -16,8 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 import pyprof
-from pyprof import __version__, cli, commands, output_file
+from pyprof import __version__, commands, output_file
 from pyprof.__main__ import main, names
+from pyprof.cli.command import ADVANCED, DEBUG, Command
+from pyprof.messages import warn
 from pyprof.readers import nsys
 from tests.commands import misused, refused, run
 from tests.known import known, raising
@@ -259,7 +261,7 @@ def _parquet(folder: Path) -> Path:
     return path
 
 
-@click.command(cls=cli.Command)
+@click.command(cls=Command)
 @click.option("-o", "target", default=output_file.STDOUT)
 @click.argument("fault")
 def _faulty(fault: str, target: str) -> None:
@@ -281,7 +283,7 @@ def test_an_unexpected_error_is_one_line(fault: str, words: list[str], tmp_path:
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert all(word in done.stderr for word in words)
     assert list(tmp_path.iterdir()) == []
-    shown = CliRunner(env={cli.DEBUG: "1"}).invoke(_faulty, [fault, "-o", str(tmp_path / "out")])
+    shown = CliRunner(env={DEBUG: "1"}).invoke(_faulty, [fault, "-o", str(tmp_path / "out")])
     assert isinstance(shown.exception, KeyError if fault == "key" else SystemExit)
 
 
@@ -293,7 +295,7 @@ def test_an_arrow_memory_error_is_no_damage(capture: Path, monkeypatch: pytest.M
 
 
 def test_a_note_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    cli.warn(["note: 3 of 3 match", "the file is cut short"])
+    warn(["note: 3 of 3 match", "the file is cut short"])
     assert capsys.readouterr().err == (
         "pyprof: note: 3 of 3 match\npyprof: warning: the file is cut short\n"
     )
@@ -325,7 +327,7 @@ def test_a_memory_snapshot_without_a_command_goes_to_memory(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["summary", "prof", "lines"])
 def test_no_file_on_a_terminal_is_a_usage_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody types records."""
-    monkeypatch.setattr("pyprof.options.stdio.terminal", lambda _: True)
+    monkeypatch.setattr("pyprof.cli.capture_options.stdio.terminal", lambda _: True)
     assert "name a capture" in misused(name)
 
 
@@ -354,6 +356,6 @@ def test_rare_options_are_listed_last(name: str) -> None:
     usual, _, advanced = text.partition("\nAdvanced:\n")
     for param in command.get_params(click.Context(command)):
         if isinstance(param, click.Option):
-            is_rare = not cli.ADVANCED.isdisjoint(param.opts)
+            is_rare = not ADVANCED.isdisjoint(param.opts)
             (spelling, *_) = param.get_help_record(click.Context(command)) or ("",)
             assert f"  {spelling}" in (advanced if is_rare else usual)

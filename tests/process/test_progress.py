@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import progress
 from pyprof.__main__ import main
+from pyprof.process import progress
 from tests.analysis.captured import op
 from tests.builders import Range, Work, nsys_db
 from tests.commands import on_a_terminal

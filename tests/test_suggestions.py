@@ -1,12 +1,26 @@
-"""Option types: misspelt names are suggested, and the shell completes files."""
+"""Misspelt names, and names of commands and columns in other profilers."""
 
 import pytest
-from click.shell_completion import ShellComplete
 
-from pyprof.__main__ import main
-from pyprof.cli_types import suggestion
+from pyprof import suggestions
+from pyprof.__main__ import names
+from pyprof.prof import group
 from pyprof.prof.columns.standard import COLUMNS
+from pyprof.suggestions import suggestion
 from tests.commands import misused
+
+
+def test_aliases_refer_to_existing_names() -> None:
+    columns = {*COLUMNS, *(column.name for column in group.measures())}
+    for known, others in ((names(), suggestions._COMMANDS), (columns, suggestions._COLUMNS)):
+        assert {*others} <= {*known}
+        for name, words in others.items():
+            for word in words:
+                assert suggestions.resolve(word, [name]) == name
+    assert suggestions.resolve("time", [*group.MEASURES]) == "total"
+    assert suggestions.resolve("time", COLUMNS) == "sil"
+    assert {*suggestions.CHOSEN_BY} <= {*COLUMNS}
+
 
 MISSPELT = {
     "a command": (["sumary"], "did you mean 'summary'?"),
@@ -51,20 +65,3 @@ def _one_slip(typed: str, name: str) -> bool:
     wrong = {a + letter + b[1:] for a, b in cuts if b for letter in letters}
     swapped = {a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1}
     return name in lost | added | wrong | swapped
-
-
-@pytest.mark.parametrize(
-    ("words", "kinds"),
-    [
-        ("report ne", {"file"}),
-        ("diff a.sqlite b", {"file"}),
-        ("run tr", {"file"}),
-        ("report -o ne", {"file"}),
-        ("export --st", {"plain"}),
-        ("rep", {"plain"}),
-    ],
-)
-def test_the_shell_completes_files(words: str, kinds: set[str]) -> None:
-    *before, last = words.split()
-    complete = ShellComplete(main, {}, "pyprof", "_PYPROF_COMPLETE")
-    assert {item.type for item in complete.get_completions(before, last)} == kinds

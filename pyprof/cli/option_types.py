@@ -1,4 +1,4 @@
-"""Types of option values (words, rates, numbers, files), and suggestions for mistyped words."""
+"""Types of option values: words, rates, numbers, files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from pyprof import aliases
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,39 +20,6 @@ if TYPE_CHECKING:
 else:
     _FloatType = _WorkersType = click.ParamType  # takes no type argument in older click
     _ChoiceType = click.Choice
-
-
-def suggestion(wrong: str, names: Iterable[str]) -> str:
-    """Return `; did you mean 'sil'?` for a mistyped name; "" if none of the names is similar.
-
-    Ignores case. A synonym goes before similar spelling. Among similar names, the one with the
-    fewest typing slips is chosen, then one of the same letters: `via`, not `ai`, for `vai`.
-    """
-    from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
-
-    typed = wrong.lower()
-    by_lower = {name.lower(): name for name in reversed(list(names))}
-    if (named := aliases.resolve(typed, by_lower)) is not None:
-        return f"; did you mean {by_lower[named]!r}?"
-    swapped = [name for name in by_lower if sorted(name) == sorted(typed)]
-    alike = [*get_close_matches(typed, by_lower, n=len(by_lower) or 1), *swapped]
-    nearest = min(alike, key=lambda name: (_slips(typed, name), name not in swapped), default=None)
-    return f"; did you mean {by_lower[nearest]!r}?" if nearest is not None else ""
-
-
-def _slips(typed: str, name: str) -> int:
-    """Return the edit distance: letters lost, added, wrong or swapped."""
-    above: list[int] = []
-    row: list[int] = [*range(len(name) + 1)]
-    for index, letter in enumerate(typed, 1):
-        before: list[int] = above
-        above, row = row, [index]
-        for other, char in enumerate(name, 1):
-            cost = min(above[other] + 1, row[-1] + 1, above[other - 1] + (letter != char))
-            if typed[index - 2 : index] == char + name[other - 2 : other - 1] and other > 1 < index:
-                cost = min(cost, before[other - 2] + 1)
-            row.append(cost)
-    return row[-1]
 
 
 class Choice(_ChoiceType):

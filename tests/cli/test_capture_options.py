@@ -7,7 +7,7 @@ import click
 import pytest
 
 from pyprof.__main__ import main
-from pyprof.options import GRAPHS_AND_COUNTERS, Captures, reads_captures
+from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, Captures, reads_captures
 from tests.builders import Work, nsys_db
 from tests.commands import refused, run
 from tests.known import known

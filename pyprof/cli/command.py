@@ -1,4 +1,4 @@
-"""What all commands share: one-line errors, quiet pipes, common options."""
+"""What all commands share: one-line errors, quiet pipes, help, safe outputs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,20 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from pyprof import aliases, former_options, output_file, overwrite_guard
-from pyprof.cli_types import complete_files, suggestion
-from pyprof.errors import NOTE, PyprofError, refused
+from pyprof import output_file, overwrite_guard
+from pyprof.cli import former_options
+from pyprof.cli.option_types import complete_files
+from pyprof.errors import PyprofError, refused
+from pyprof.messages import say
 from pyprof.process import signals, stdio
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    _Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+from pyprof.suggestions import CHOSEN_BY, resolve, suggestion
 
 ADVANCED = frozenset(("--raw", "--workers", "--with", "--no-init", "--graph-nodes", "--no-seed"))
 """Options that few people need, in whatever command; help lists them last."""
-
-
-def say(text: str) -> None:
-    """Print a message on stderr as `stdio.say` does, with inputs named as the user did."""
-    stdio.say(overwrite_guard.current().restore_user_paths(text))
 
 
 class Main(click.Command):
@@ -64,7 +57,7 @@ class Main(click.Command):
         name = error.option_name.lstrip("-")
         if not any("--where" in param.opts for param in self.params):
             return error
-        column = name if name in aliases.CHOSEN_BY else aliases.resolve(name, aliases.CHOSEN_BY)
+        column = name if name in CHOSEN_BY else resolve(name, CHOSEN_BY)
         if column is None:
             return error
         message = f"No such option {error.option_name!r}; rows are chosen by --where {column}=VALUE"
@@ -197,52 +190,6 @@ def _unexpected(ctx: click.Context, error: Exception) -> NoReturn:
     ctx.exit(1)
 
 
-def raw_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --raw to a command that writes rows as CSV; the command gets it as `raw`."""
-    help_text = "In CSV, do not put an apostrophe before texts that spreadsheets take for formulas."
-    return click.option("--raw", is_flag=True, help=help_text)(function)
-
-
-def json_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --json to a command; the command gets it as `as_json`."""
-    help_text = "Write JSON, as -o FILE.json does; docs/json.md describes it."
-    return click.option("--json", "as_json", is_flag=True, help=help_text)(function)
-
-
-def output_option(selects: str) -> _Decorator:
-    """Add -o FILE, by default stdout; `selects` says what suffixes do. It comes as `target`."""
-    return click.option(
-        "-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
-        help=f"Output file; {selects}. Default: stdout.",
-    )  # fmt: skip
-
-
-def top_option(default: int, help_text: str) -> _Decorator:
-    """Add --top, the number of rows that a report lists."""
-    kind = click.IntRange(1)
-    return click.option(
-        "--top", type=kind, default=default, show_default=True, metavar="N", help=help_text
-    )
-
-
-def steps_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --steps, the only ones to look at."""
-    help_text = "Only these steps, counted from 0: `3:`, `3:7`, `3`."
-    return click.option("--steps", metavar="RANGE", help=help_text)(function)
-
-
-def source_option(help_text: str) -> _Decorator:
-    """Add --source; the command gets it as `folder`, None if not given."""
-    kind = click.Path(exists=True, file_okay=False, path_type=Path)
-    return click.option("--source", "folder", metavar="DIR", type=kind, help=help_text)
-
-
-def check_raw(raw: bool, form: str) -> None:  # noqa: FBT001 - as the option comes
-    """Raise UsageError if `--raw` is given for a format other than CSV."""
-    if raw and form != "csv":
-        raise click.UsageError("--raw works only with CSV")
-
-
 def _check_output(command: Command, ctx: click.Context) -> None:
     """Name an output, or refuse it, before any work; every other file name counts as an input."""
     if command.output is not None and ctx.params["target"] is None:
@@ -263,17 +210,3 @@ def _check_output(command: Command, ctx: click.Context) -> None:
 def _texts(value: object) -> list[str]:
     several = value if isinstance(value, tuple) else (value,)
     return [str(one) for one in several if isinstance(one, (str, Path))]
-
-
-def warn(texts: Sequence[str]) -> None:
-    """Print warnings on stderr; a text that begins with `NOTE` is printed as it is."""
-    for text in texts:
-        say(text if text.startswith(NOTE) else f"warning: {text}")
-
-
-def register_inputs(places: Iterable[str]) -> None:
-    """Register inputs that were not named on the command line.
-
-    Raises PyprofError if one is the output.
-    """
-    overwrite_guard.current().reads(places)

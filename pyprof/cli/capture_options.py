@@ -1,4 +1,4 @@
-"""Options shared by commands: which captures, where the work is done, which peaks."""
+"""Which captures a command reads, what it reads beside them, and where the work is done."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pyprof import cli, overwrite_guard, progress
-from pyprof.cli_types import Number, Quantity, Workers
-from pyprof.process import stdio
+from pyprof import messages, overwrite_guard
+from pyprof.cli.option_types import Workers
+from pyprof.process import progress, stdio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from pyprof.inputs.executor import Executor
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Override
-    from pyprof.prof.where import Condition
 
     _Options = Callable[[Callable[..., None]], Callable[..., None]]
 
 T = TypeVar("T")
-_Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Captures:
     def warn(self, texts: Sequence[str]) -> None:
         """Print warnings, unless `quiet`."""
         if not self.quiet:
-            cli.warn(texts)
+            messages.warn(texts)
 
 
 GRAPHS_AND_COUNTERS = ("graphs", "counters")
@@ -138,7 +136,7 @@ def _name_baselines(paths: Sequence[str]) -> None:
     for path in paths:
         names = ", ".join(capture.name for capture in trial_folder.baselines(Path(path)))
         if names:
-            cli.say(f"{path}: a trial; this is its run without a change, {names}")
+            messages.say(f"{path}: a trial; this is its run without a change, {names}")
 
 
 def _argument(name: str, metavar: str) -> _Options:
@@ -202,12 +200,12 @@ def _extra_files(places: Sequence[str], kinds: Sequence[str]) -> dict[str, Any]:
         if kind not in kinds:
             raise click.UsageError(f"--with {place}: this command does not use {text}")
         if kind == "graphs":
-            cli.register_inputs(map(str, sidecars.in_graph_captures(Path(place))))
+            overwrite_guard.current().reads(map(str, sidecars.in_graph_captures(Path(place))))
             of_kind[kind].append(_absolute(place))
             continue
         if of_kind[kind] is not None:
             raise click.UsageError(f"--with {place}: {text} was named before")
-        cli.register_inputs([place])
+        overwrite_guard.current().reads([place])
         of_kind[kind] = model_config.read(place) if kind == "model" else _absolute(place)
     return of_kind
 
@@ -217,80 +215,3 @@ def _absolute(place: str) -> str:
     absolute = str(Path(place).absolute())
     overwrite_guard.current().spelt(absolute, place.rstrip("/") or place)
     return absolute
-
-
-def where_option(command: _Command) -> _Command:
-    """Add --where, as `conditions`, to a command; `read_conditions` parses them."""
-    return click.option(
-        "--where",
-        "conditions",
-        multiple=True,
-        metavar="EXPR",
-        help="Only rows that match: tc=0, op~attention, 'eff<20', 'sil>1e6'. Repeatable, or join"
-        " conditions with `and`: rows must match all.",
-    )(command)
-
-
-def read_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
-    """Parse the values of --where; raises BadParameter."""
-    from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
-
-    try:
-        return where.conditions(texts)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--where'") from None
-
-
-_RATES = {
-    "clock": ("clock_mhz", Number("1410")),
-    "flops": ("peak_flops", Quantity("FLOP/s")),
-    "bandwidth": ("peak_bandwidth", Quantity("B/s")),
-}
-"""What `--gpu KEY=VALUE` sets."""
-
-
-def _asked_peaks(text: str) -> dict[str, Any]:
-    """Parse a value of --gpu into the fields of `Override`; raises BadParameter."""
-    asked: dict[str, Any] = {}
-    for part in map(str.strip, text.split(",")):
-        key, equals, value = part.partition("=")
-        if equals and key not in _RATES:
-            raise click.BadParameter(f"{key!r} must be one of {', '.join(_RATES)}")
-        if equals:
-            name, kind = _RATES[key]
-            asked[name] = kind.convert(value, None, None)
-        elif part == "measured":
-            asked["measured"] = True
-        else:
-            asked["gpu"] = part
-    return asked
-
-
-def _check_peaks(
-    ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
-) -> tuple[str, ...]:
-    del ctx, param
-    for text in texts:
-        _asked_peaks(text)
-    return texts
-
-
-gpu_option = click.option(
-    "--gpu",
-    multiple=True,
-    callback=_check_peaks,
-    metavar="NAME|KEY=VALUE",
-    help="Use the peaks of this device, which pyprof peaks lists; or, joined by commas, clock=1410"
-    " (MHz), flops=989T, bandwidth=3.35T; or `measured`, by pyprof peaks --measure here.",
-)
-"""Adds --gpu to a command; `override` reads it."""
-
-
-def override(options: Mapping[str, Any]) -> Override:
-    """Return the overrides that the options ask for: --gpu, and a model that --with names."""
-    from pyprof.prof.table import Override  # noqa: PLC0415 - loads Arrow
-
-    peaks: dict[str, Any] = {}
-    for text in options.get("gpu", ()):
-        peaks |= _asked_peaks(text)
-    return Override(**peaks, model=options.get("model"))

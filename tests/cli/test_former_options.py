@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import former_options
+from pyprof.cli import former_options
 from tests.analysis.captured import capture
 from tests.commands import misused, run
 from tests.known import known
