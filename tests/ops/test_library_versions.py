@@ -156,21 +156,3 @@ def test_int8_product_into_a_given_result() -> None:
     for given in ((), (i32(4, 5),)):
         found = ops.cost(Call("bitsandbytes", "int8_linear_matmul", (x, w, *given)))
         assert found.bytes == 24 + 30 + 80
-
-
-PARTS = (f32(4, 6), f32(6), f32(2, 3))
-HALF = tuple(replace(part, dtype="float16") for part in PARTS)
-
-
-@pytest.mark.parametrize(
-    ("op", "lists", "moved"),
-    [
-        ("multi_tensor_axpby", (PARTS, PARTS, PARTS), 36 * 4 * 3),
-        ("multi_tensor_sgd", (PARTS, PARTS, PARTS), 36 * 4 * 5),
-        ("multi_tensor_sgd", (PARTS, PARTS, PARTS, HALF), 36 * (4 * 5 + 2)),
-        ("multi_tensor_scale", (HALF, PARTS), 36 * (2 + 4)),
-    ],
-)
-def test_apex_reads_no_results(op: str, lists: tuple[tuple[Tensor, ...], ...], moved: int) -> None:
-    found = ops.cost(Call("amp_C", op, (65536, i32(1), lists)))
-    assert found.bytes == moved

@@ -106,14 +106,6 @@ EXPERTS = {
         },
         (5120, 8192, 16, 1, 128),
     ),
-    "GLM-4.5": (
-        {
-            "hidden_size": 5120, "intermediate_size": 12288, "moe_intermediate_size": 1536,
-            "n_routed_experts": 160, "n_shared_experts": 1, "num_experts_per_tok": 8,
-            "head_dim": 128, "num_attention_heads": 96,
-        },
-        (5120, 1536, 160, 8, 128),
-    ),
     "DBRX": (
         {
             "d_model": 6144, "n_heads": 48,

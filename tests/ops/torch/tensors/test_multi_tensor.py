@@ -3,29 +3,31 @@
 import pytest
 
 from pyprof import ops
-from pyprof.marker import Call
-from pyprof.ops.examples import f32, i32
+from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import f16, f32, i32
 from tests.ops.contract import contract_of
 
 test_formulas_keep_the_contract = contract_of("torch.tensors.multi_tensor")
 
-PARTS = (f32(4, 5), f32(10))
+PARTS, HALF = (f32(4, 5), f32(10)), (f16(4, 5), f16(10))
 
 
 @pytest.mark.parametrize(
     ("name", "lists", "flops", "moved"),
     [
-        ("scale", 2, 2, 2),  # a product and a check for inf; in read, out written
-        ("axpby", 3, 4, 3),  # two products, a sum, a check; x and y read, out written
-        ("l2norm", 1, 2, 1),  # a square and a sum; the norm itself is not counted
-        ("sgd", 3, 4, 5),  # all read, parameters and momentum written
-        ("sgd", 4, 4, 6),  # also a copy in half precision, here of 4 bytes
+        ("scale", (HALF, PARTS), 2, 2 + 4),  # a product and a check for inf; in read, out written
+        ("axpby", (PARTS,) * 3, 4, 3 * 4),  # two products, a sum, a check; x, y read, out written
+        ("l2norm", (PARTS,), 2, 4),  # a square and a sum; the norm itself is not counted
+        ("sgd", (PARTS,) * 3, 4, 5 * 4),  # all read, parameters and momentum written
+        ("sgd", (*(PARTS,) * 3, HALF), 4, 5 * 4 + 2),  # also a copy in half precision
     ],
 )
-def test_apexs_kernels_by_hand(name: str, lists: int, flops: int, moved: int) -> None:
-    """FLOPs per element, and how often each of 30 elements of 4 bytes is moved."""
-    cost = ops.cost(Call("amp_C", f"multi_tensor_{name}", (65536, i32(1), (PARTS,) * lists)))
-    assert (cost.flops, cost.bytes) == (30 * flops, 30 * 4 * moved)
+def test_apexs_kernels_by_hand(
+    name: str, lists: tuple[tuple[Tensor, ...], ...], flops: int, moved: int
+) -> None:
+    """FLOPs per element, of which there are 30, and how many bytes are moved for each."""
+    cost = ops.cost(Call("amp_C", f"multi_tensor_{name}", (65536, i32(1), lists)))
+    assert (cost.flops, cost.bytes) == (30 * flops, 30 * moved)
 
 
 @pytest.mark.parametrize(
