@@ -85,17 +85,6 @@ def test_a_duplicate_name_raises(scratch: None) -> None:  # noqa: ARG001 - it re
     assert ops.find(Call("torch", "relu")).formula is _twice  # type: ignore[union-attr]
 
 
-def test_a_users_own_op(scratch: None) -> None:  # noqa: ARG001 - it restores
-    @ops.op("mylib::attend", signature="Tensor query, Tensor key")
-    def attend(a: Args) -> Work:
-        q, k = a.tensor("query"), a.tensor("key")
-        return Work(2 * q.numel * k.shape[0], (q, k), (q,))
-
-    found = ops.cost(Call("mylib", "attend", (X, X)))
-    assert attend.__name__ == "attend"
-    assert (found.flops, found.bytes) == (192, 288)
-
-
 def test_a_backward_pass_has_the_signature_of_its_forward_op(scratch: None) -> None:  # noqa: ARG001
     """And its example; if there is no single forward op, its own."""
     with pytest.raises(ValueError, match=r"ops mylib::twice: no signature"):
@@ -124,31 +113,6 @@ def test_unhashable_arguments_are_a_reason() -> None:
     found = ops.cost(Call("torch", "relu", ([1, 2],)))  # type: ignore[arg-type]
     assert found.flops is None
     assert "unhashable" in found.reason
-
-
-def test_a_package_brings_formulas_by_an_entry_point(
-    scratch: None,  # noqa: ARG001 - it restores
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Entry:
-        def load(self) -> None:
-            @ops.op("theirlib::mix", signature="Tensor input")
-            def mix(a: Args) -> Work:
-                return Work(a.tensor("input").numel)
-
-            assert mix is not None
-
-    asked: list[str] = []
-
-    def entry_points(group: str) -> list[Entry]:
-        asked.append(group)
-        return [Entry()]
-
-    monkeypatch.setattr(registry, "entry_points", entry_points)
-    monkeypatch.setattr(registry, "_scanned", {"folder"})
-    assert ops.cost(Call("theirlib", "mix", (X,))).flops == 24
-    assert {model.family for model in ops.models()} <= set(FAMILIES)
-    assert asked == ["pyprof.ops"]
 
 
 def test_costs_need_no_torch() -> None:
