@@ -8,8 +8,8 @@ import pytest
 
 import pyprof
 from pyprof import marker, ops
-from pyprof.marker import Call, Opaque, Tensor, Value
-from pyprof.ops.examples import f16, f32, i64
+from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import f32
 from tests.known import known
 from tests.ops.contract import contract_of
 
@@ -85,39 +85,6 @@ def test_a_trace_writes_a_sparse_tensor_without_strides() -> None:
     assert ops.cost(call).reason == _REASON
     assert not Tensor((), "float32", ()).sparse
     assert not Tensor((40, 60), "float32", None).sparse
-
-
-def test_an_embeddings_sparse_gradient_copies_the_incoming_one() -> None:
-    """A row per index, nothing added; with padding the number of rows depends on the data."""
-    table, ids = f16(1000, 8), i64(4, 5)
-    moved = 2 * (8 * 20 + 2 * 160)
-
-    def cost(args: tuple[Value, ...], mod: str = "torch") -> ops.Cost:
-        first = (table, ids) if mod == "torch" else (ids, table)
-        return ops.cost(Call(mod, "embedding", (*first, *args)), "bprop")
-
-    found = cost((-1, False, True))
-    assert (found.flops, found.bytes) == (0, moved)
-    assert cost((3, False, True)).reason == "result's size depends on the data"
-    functional = cost((None, None, 2.0, False, True), "torch.nn.functional")
-    assert (functional.flops, functional.bytes) == (0, moved)
-    last = cost((-1, None, 2.0, False, True), "torch.nn.functional")
-    assert last.reason == "result's size depends on the data"
-    dense = cost((-1, False, False))
-    assert (dense.flops, dense.bytes) == (160, 8 * 20 + 2 * 160 + 2 * 8000)
-    assert cost((-1, False, Opaque("bool"))) == dense
-    go = f16(4, 5, 8)
-    ops_of_aten: list[tuple[str, tuple[Value, ...]]] = [
-        ("embedding_sparse_backward", (go, ids, 1000, -1, False)),
-        ("embedding_backward", (go, ids, 1000, -1, False, True)),
-    ]
-    for op, args in ops_of_aten:
-        found = ops.cost(Call("aten", op, args))
-        assert (found.flops, found.bytes) == (0, moved)
-    bag = Call("torch", "embedding_bag", (table, i64(6), i64(2), False, 0))
-    assert ops.cost(bag, "bprop").bytes == 8 * 8 + 2 * 16 + 2 * 8000
-    bag = replace(bag, args=(*bag.args, True))
-    assert ops.cost(bag, "bprop").bytes == 8 * 8 + 2 * 16 + 8 * 6 + 2 * 48
 
 
 def test_torchs_own_trace_of_sparse_products(tmp_path: Path) -> None:
