@@ -12,7 +12,7 @@ W = f32(600, 200)
 IMAGE, FILTERS = Tensor((4, 3, 32, 32)), Tensor((8, 3, 3, 3))
 
 
-def _same(*calls: Call, direction: str = "fprop") -> ops.Cost:
+def same_cost(*calls: Call, direction: str = "fprop") -> ops.Cost:
     costs = [ops.cost(call, direction) for call in calls]
     assert len({(cost.flops, cost.bytes) for cost in costs}) == 1, costs
     assert costs[0].flops is not None
@@ -23,7 +23,7 @@ def test_linear_and_the_addmm_that_it_becomes() -> None:
     bias = f32(600)
     rows, turned = f32(700, 200), f32(200, 600)
     for direction in ("fprop", "bprop"):
-        _same(
+        same_cost(
             Call("torch.nn.functional", "linear", (X, W, bias)),
             Call("torch.nn.functional", "linear", (X, W), {"bias": bias}),
             Call("torch.nn.functional", "linear", (), {"input": X, "weight": W, "bias": bias}),
@@ -56,7 +56,7 @@ def test_every_spelling_of_an_addition(call: Call) -> None:
 
 def test_add_with_alpha_in_every_position() -> None:
     """Last, named, or in the middle as up to torch 1.4: one multiplication more."""
-    found = _same(
+    found = same_cost(
         Call("torch", "add", (X, X), {"alpha": -20}),
         Call("aten", "add_", (X, X, -20)),
         Call("Tensor", "add_", (X, -20, X)),
@@ -68,7 +68,7 @@ def test_namespaced_functions_have_their_aten_name() -> None:
     """`torch.linalg.inv` is `aten::linalg_inv`; likewise torch.fft and torch.special."""
     square = f32(4, 4)
     for home, name in (("linalg", "inv"), ("linalg", "vector_norm"), ("special", "erf")):
-        _same(
+        same_cost(
             Call(f"torch.{home}", name, (square,)),
             Call(f"torch._C._{home}", f"{home}_{name}", (square,)),
             Call("aten", f"{home}_{name}", (square,)),
@@ -77,7 +77,7 @@ def test_namespaced_functions_have_their_aten_name() -> None:
 
 def test_embedding_takes_its_arguments_in_either_order() -> None:
     ids, table = i64(35, 20), f32(33278, 200)
-    found = _same(
+    found = same_cost(
         Call("torch.nn.functional", "embedding", (ids, table, None, None, 2.0, False, False)),
         Call("torch", "embedding", (table, ids, -1, False, False)),
         Call("aten", "embedding", (table, ids, Opaque(), Opaque(), Opaque())),
@@ -87,7 +87,7 @@ def test_embedding_takes_its_arguments_in_either_order() -> None:
 
 def test_attention_in_its_layouts() -> None:
     q, turned = bf16(4, 12, 197, 64), bf16(4, 197, 12, 64)
-    found = _same(
+    found = same_cost(
         Call("torch.nn.functional", "scaled_dot_product_attention", (q, q, q)),
         Call("aten", "scaled_dot_product_attention", (q, q, q, None, 0.0, False, None, False)),
         Call("aten", "_scaled_dot_product_flash_attention", (q, q, q, 0.0, False, False, 0.125)),
@@ -141,15 +141,15 @@ def test_a_range_without_shapes(name: str) -> None:
 def test_gradients_read_the_arguments_of_the_overload_that_was_called() -> None:
     """A dtype or `unbiased` is no dimension; `max` with two tensors is `maximum`."""
     y = Tensor(X.shape, "float32")
-    _same(Call("torch", "mean", (X,)), Call("aten", "mean", (X, 6)), direction="bprop")
-    _same(
+    same_cost(Call("torch", "mean", (X,)), Call("aten", "mean", (X, 6)), direction="bprop")
+    same_cost(
         Call("aten", "var", (X, (2,), True, False)),
         Call("aten", "var", (X, (2,), False, True)),
         Call("torch", "var", (X, 2)),
         direction="bprop",
     )
-    _same(Call("torch", "std", (X, True)), Call("aten", "std", (X, True)), direction="bprop")
-    _same(
+    same_cost(Call("torch", "std", (X, True)), Call("aten", "std", (X, True)), direction="bprop")
+    same_cost(
         Call("torch", "max", (X, y)),
         Call("aten", "min", (X, y)),
         Call("torch", "maximum", (X, y)),

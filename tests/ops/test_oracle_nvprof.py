@@ -11,16 +11,16 @@ import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyprof import marker, ops
 from pyprof.marker import Call, Tensor
+from tests.conftest import CAPTURES
 from tests.known import known
 
-FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures" / "nvprof-v100-apex"
+FOLDER = CAPTURES / "nvprof-v100-apex"
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the shared captures are absent")
 
 

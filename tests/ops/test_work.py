@@ -3,27 +3,11 @@
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pyprof import ops
 from pyprof.marker import Call, Summary, Tensor
 from pyprof.ops.examples import f32
-from tests.known import known
-
-SHAPES = st.lists(st.integers(1, 5), min_size=0, max_size=4)
-
-
-@settings(max_examples=60, deadline=None)
-@given(shape=SHAPES, keep=st.integers(0, 15))
-def test_broadcasting_never_exceeds_the_full_size(shape: list[int], keep: int) -> None:
-    full = Tensor(tuple(shape), "float32")
-    small = Tensor(tuple(n if keep >> at & 1 else 1 for at, n in enumerate(shape)), "float32")
-    for name in ("add", "mul", "maximum"):
-        for one, other in ((full, small), (small, full)):
-            broadcast = known(ops.cost(Call("torch", name, (one, other))).bytes)
-            whole = known(ops.cost(Call("torch", name, (full, full))).bytes)
-            assert broadcast <= whole
+from tests.ops.test_costs import FILTERS, IMAGE, X, same_cost
 
 
 @pytest.mark.parametrize(
@@ -38,20 +22,9 @@ def test_expanded_operands_are_read_at_their_stored_size(
     assert found == 4 * (shape[1] + 2 * math.prod(shape))
 
 
-X = f32(35, 20, 200)
-IMAGE, FILTERS = Tensor((4, 3, 32, 32)), Tensor((8, 3, 3, 3))
-
-
-def _same(*calls: Call, direction: str = "fprop") -> ops.Cost:
-    costs = [ops.cost(call, direction) for call in calls]
-    assert len({(cost.flops, cost.bytes) for cost in costs}) == 1, costs
-    assert costs[0].flops is not None
-    return costs[0]
-
-
 def test_lists_flattened_by_old_markers() -> None:
     """cat([a, b], dim) was written as two tensors; now as one tuple of them."""
-    found = _same(
+    found = same_cost(
         Call("torch", "cat", (X, X), {"dim": 1}),
         Call("torch", "cat", ((X, X), 1)),
         Call("aten", "cat", ((X, X), 1)),
@@ -62,30 +35,30 @@ def test_lists_flattened_by_old_markers() -> None:
 
 def test_arguments_that_old_markers_left_out() -> None:
     """softmax(x, dim, dtype) lost its dtype; a size may be one tuple or several numbers."""
-    _same(
+    same_cost(
         Call("torch.nn.functional", "softmax", (X,), {"dim": -1}),
         Call("Tensor", "softmax", (X, -1)),
         Call("torch", "softmax", (X, -1)),
         Call("aten", "_softmax", (X, -1, False)),
     )
-    _same(Call("torch", "zeros", (2, 3)), Call("torch", "zeros", ((2, 3),)))
-    _same(Call("Tensor", "sum", (X, 1)), Call("Tensor", "sum", (X,), {"dim": (1,)}))
+    same_cost(Call("torch", "zeros", (2, 3)), Call("torch", "zeros", ((2, 3),)))
+    same_cost(Call("Tensor", "sum", (X, 1)), Call("Tensor", "sum", (X,), {"dim": (1,)}))
 
 
 def test_consecutive_numbers_are_separate_arguments() -> None:
     """Stride 2 and padding 1 are not a stride of (2, 1); only a size may be written so."""
-    _same(
+    same_cost(
         Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, 2, 1)),
         Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, (2, 2), (1, 1))),
         Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS), {"stride": 2, "padding": 1}),
     )
-    _same(
+    same_cost(
         Call("torch.nn.functional", "max_pool2d", (IMAGE, 3, 2, 1, 1), {"ceil_mode": False}),
         Call("torch.nn.functional", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1))),
         Call("aten", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1), False)),
     )
     row = f32(20, 1)
-    _same(
+    same_cost(
         Call("Tensor", "expand", (row, 35, 20, 200)),
         Call("Tensor", "expand", (row, (35, 20, 200))),
         direction="bprop",

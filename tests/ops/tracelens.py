@@ -2,14 +2,13 @@
 
 import ast
 import csv
-from pathlib import Path
 
 from pyprof import marker
 from pyprof.marker import Call
 from pyprof.ops import dtypes
+from tests.conftest import CAPTURES as FOLDER
 from tests.known import known
 
-FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 TABLE = "tracelens_unified_perf_summary.csv"
 MIB = 1 << 20
 
