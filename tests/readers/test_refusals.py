@@ -65,7 +65,6 @@ FILES = {
         gzip.compress(b"SQLite format 3\0" + bytes(99)),
         ["gunzip FILE"],
     ),
-    "records": ("x.parquet", b"PAR1\x15\xff", ["output of pyprof parse"]),
 }
 
 
@@ -84,7 +83,6 @@ DATABASES = {
     "Ascend's": (["TASK", "STRING_IDS", "CANN_API"], ["Ascend", "torch_npu.profiler", "analyse("]),
     "Ascend's, ops only": (["PYTORCH_API"], ["Ascend", "trace_view.json"]),
     "rocmProfileData's": (["rocpd_api", "rocpd_op", "rocpd_string"], ["rocmProfileData"]),
-    "a browser's": (["moz_places"], ["without a profiler's tables"]),
 }
 
 
@@ -98,17 +96,6 @@ def test_a_database_of_another_tool_is_named(
         assert word in said
 
 
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [
-        (b"\0\0\0", "zeros"),
-        (b"hello", "a text file"),
-        ("é".encode() * 9, "a text file"),
-        (b"\x7fELF\xff\xfe" * 9, "an unknown binary file"),
-        (b"\x0a\x0b report", "a text file"),
-        (b"[1, 2]", "a text file"),
-        (b"Kind,of\n", "a text file"),
-    ],
-)
-def test_any_other_file_is_described_by_its_kind(content: bytes, what: str, tmp_path: Path) -> None:
-    assert what in describe(tmp_path / "x", content)
+@pytest.mark.parametrize("content", ["é".encode() * 9, b"\x0a\x0b report", b"[1, 2]", b"Kind,of\n"])
+def test_texts_of_any_kind_are_text_files(content: bytes, tmp_path: Path) -> None:
+    assert "a text file" in describe(tmp_path / "x", content)
