@@ -11,8 +11,6 @@ from tests.texts import texts as texts_of
 
 Event = dict[str, Any]
 
-CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
-
 
 def event(
     cat: str, name: str, ts: float, dur: float, *, tid: object = 1, pid: object = 7, **args: object

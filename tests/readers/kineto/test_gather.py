@@ -10,8 +10,8 @@ import pytest
 from pyprof import marker, schema
 from pyprof.readers import kineto
 from pyprof.readers.kineto.gpu import ACTIVITIES, is_call
+from tests.conftest import CAPTURES
 from tests.known import known
-from tests.readers.kineto_json import CAPTURES
 from tests.texts import texts
 
 NAMES = (

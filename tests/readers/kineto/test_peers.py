@@ -9,7 +9,7 @@ import pytest
 
 from pyprof import marker
 from pyprof.parse import parse_file
-from tests.readers.kineto_json import CAPTURES
+from tests.conftest import CAPTURES
 
 VIT = CAPTURES / "kineto-h100-vit-inference"
 

@@ -202,20 +202,6 @@ def test_collective(tmp_path: Path) -> None:
     assert found.kwargs == {"out_numel": 100, "group_size": 4}
 
 
-@pytest.mark.parametrize("name", ["record_param_comms", "CompiledFunctionBackward"])
-def test_names_without_a_form_are_ops_without_a_number(tmp_path: Path, name: str) -> None:
-    """Before torch 2.2 collectives had no names of their own; their kernels still have an op."""
-    events = [op(name, 1, 9, External_id=3), kernel(1, 5)]
-    (written,) = texts(read(tmp_path, events))
-    assert marker.classify(written) == marker.Kind.SEQ
-
-
-def test_functions_of_torchscript_are_no_ops(tmp_path: Path) -> None:
-    """They have the category and shapes of ops, but no number: the ops are inside."""
-    events = [op("my_attention", 1, 9, External_id=3, Input_Dims=[[], [4, 8]]), kernel(1, 5)]
-    assert texts(read(tmp_path, events)) == ["my_attention"]
-
-
 @pytest.mark.parametrize(
     ("written", "said"),
     [

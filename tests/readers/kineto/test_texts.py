@@ -17,6 +17,8 @@ from pyprof.readers.kineto import texts
         ("AddmmBackward0", {}, True),
         ("triton_poi_fused_add_0", {}, True),
         ("MyFunction", {"Sequence number": 3}, True),
+        ("record_param_comms", {}, True),  # collectives, before torch 2.2
+        ("CompiledFunctionBackward", {}, True),
     ],
 )
 def test_ops_differ_from_annotations(name: str, args: dict[str, Any], is_op: bool) -> None:  # noqa: FBT001 - a case
