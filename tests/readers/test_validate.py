@@ -135,6 +135,7 @@ def test_a_row_with_one_valid_field_is_kept(column: str, tmp_path: Path) -> None
     assert "1 have no start" in records.warnings[0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @FEW
 @given(TRUTHS, st.data(), st.sampled_from([2**44, 2**45, 2**47]))
@@ -148,6 +149,7 @@ def test_a_kernel_that_lasts_much_longer_than_the_capture_is_in_no_sum(
     assert "1 of " in records.warnings[0]
 
 
+@pytest.mark.few(2)
 @FEW
 @given(TRUTHS, st.data())
 @pytest.mark.parametrize("tool", CAPTURES)
@@ -164,6 +166,7 @@ def test_a_kernel_that_ends_after_the_next_is_warned_of(
     assert records.numpy("kDuration").sum() == later.total_ns()
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @FEW
 @given(TRUTHS, st.data())
@@ -174,6 +177,7 @@ def test_a_small_overlap_is_valid(tool: str, truth: Truth, data: st.DataObject) 
     assert loaded(tool, longer(truth, row, truth.kernels[row + 1][1])).warnings == ()
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @FEW
 @given(TRUTHS, st.integers(1, 20), st.booleans())
