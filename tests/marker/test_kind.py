@@ -43,6 +43,7 @@ def test_a_layer_text_without_colons_is_plain_already() -> None:
         *("TorchDynamo Cache Lookup", "AOTDispatcher Runtime Wrapper Prologue"),
         *("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "_compile.compile_inner"),
         *("DistributedDataParallel.forward", "detach_, op_id = 4", "", "  ", "{'loss': 0.3}"),
+        *("{'mod': 'x'}", "{'op': 'relu', 'args': []}", '{"model_config": {"workers": 4}}'),
     ],
 )
 def test_ranges_of_libraries_are_no_layers(text: str) -> None:

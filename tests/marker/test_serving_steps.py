@@ -93,49 +93,22 @@ MIXED = (
     ("text", "prefill", "decode"),
     [
         (MIXED, Phase(9, 8155, 8430, 7475785, 7671310), Phase(37, 37, 34489, 37, 34489)),
-        (
-            "execute_context_0(0)_generation_2(sq2sk9sqsq2sqsk9)",
-            Phase(),
-            Phase(2, 2, 9, 2, 9),
-        ),
-        (
-            "step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=120007533 c_sk=16221]",
-            Phase(2, 14721, 16221, 108745533, 120007533),
-            Phase(),
-        ),
-        (
-            "step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=262144 g_sk=131072]",
-            Phase(),
-            Phase(64, 128, 131072, 256, 262144),
-        ),
-        (
-            "step[DECODE bs=64 g_sqsq=64 g_sqsk=131072 g_sk=131072]",
-            Phase(),
-            Phase(64, 64, 131072, 64, 131072),
-        ),
-        (
-            (
-                "step[MIXED bs=5 c=2 g=3 c_sq=6144 c_sk=7144 c_sqsq=20971520 c_sqsk=23019520"
-                " g_sq=3 g_sk=6144 g_sqsq=3 g_sqsk=6144]"
-            ),
-            Phase(2, 6144, 7144, 20971520, 23019520),
-            Phase(3, 3, 6144, 3, 6144),
-        ),
-        (
-            (
-                "prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=59768832 sqsk=59768832"
-                " sk=17408 tbo=1]"
-            ),
-            Phase(6, 17408, 17408, 59768832, 59768832),
-            Phase(),
-        ),
-        (
-            "decode[bs=117/128 tok=117 d=117 sqsq=117 sqsk=239616 sk=239616]",
-            Phase(),
-            Phase(117, 117, 239616, 117, 239616),
-        ),
+        ("execute_context_0(0)_generation_2(sq2sk9sqsq2sqsk9)", Phase(), Phase(2, 2, 9, 2, 9)),
+        ("step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=120007533 c_sk=16221]",
+         Phase(2, 14721, 16221, 108745533, 120007533), Phase()),
+        ("step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=262144 g_sk=131072]",
+         Phase(), Phase(64, 128, 131072, 256, 262144)),
+        ("step[DECODE bs=64 g_sqsq=64 g_sqsk=131072 g_sk=131072]",
+         Phase(), Phase(64, 64, 131072, 64, 131072)),
+        (("step[MIXED bs=5 c=2 g=3 c_sq=6144 c_sk=7144 c_sqsq=20971520 c_sqsk=23019520 g_sq=3"
+          " g_sk=6144 g_sqsq=3 g_sqsk=6144]"),
+         Phase(2, 6144, 7144, 20971520, 23019520), Phase(3, 3, 6144, 3, 6144)),
+        (("prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=59768832 sqsk=59768832 sk=17408"
+          " tbo=1]"), Phase(6, 17408, 17408, 59768832, 59768832), Phase()),
+        ("decode[bs=117/128 tok=117 d=117 sqsq=117 sqsk=239616 sk=239616]",
+         Phase(), Phase(117, 117, 239616, 117, 239616)),
     ],
-)
+)  # fmt: skip
 def test_sums_of_sglang_and_atom(text: str, prefill: Phase, decode: Phase) -> None:
     """A step of one phase states its requests and new tokens once."""
     assert states_requests(text)

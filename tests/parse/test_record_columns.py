@@ -55,24 +55,7 @@ def test_ops_without_tensors_have_no_sizes_and_others_unknown_ones(
     assert line.get("sizes") == sizes
 
 
-@pytest.mark.few(4)
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ncclAllReduce",
-        "cublasGemmEx",
-        "cudnnConvolutionForward",
-        "cub::DeviceReduce::Sum",
-        "thrust::sort",
-        "train_step",
-        "epoch, 3",
-        "{'mod': 'x'}",
-        "{'op': 'relu', 'args': []}",
-        '{"model_config": {"workers": 4}}',
-        LEAK,
-    ],
-)
+@pytest.mark.parametrize("text", ["ncclAllReduce", "train_step", LEAK])
 def test_ranges_of_others_are_never_ops(text: str, tmp_path: Path) -> None:
     (line,) = parsed(tmp_path, around(text))
     assert (line["op"], line["mod"], line["marker"], line["seqMarker"]) == ([], [], [], [])
