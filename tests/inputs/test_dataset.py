@@ -18,12 +18,11 @@ from pyprof.inputs.executor import InProcess
 from pyprof.inputs.files import files_of
 from pyprof.inputs.ranks import ranked_captures
 from pyprof.inputs.source import load
-from pyprof.parse import parse_file
 from pyprof.records import parquet
 from tests.builders import Range, Work, nsys_db
 from tests.commands import Done, refused, run
 from tests.known import raising
-from tests.programs import environment, generate
+from tests.programs import environment
 
 ROWS = {0: 20, 1: 21, 2: 22}
 """How many rows each rank of the made-up run has."""
@@ -100,30 +99,6 @@ def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers:
     other = out.with_name("other")
     _write(folder, other, "--workers", workers)
     assert _files(other) == expected
-
-
-@pytest.mark.slow
-def test_rows_are_written_group_by_group(
-    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So that a reader can take one at a time."""
-    monkeypatch.setattr(parquet, "_ROWS", 8)
-    _write(folder, out)
-    assert pq.read_metadata(dataset.part(str(out), 2)).num_row_groups == 3
-
-
-@pytest.mark.slow
-def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
-    capture = tmp_path / "net.sqlite"
-    truth = generate(capture, "--ranks", "2", "--kernels", "60")
-    _write(capture, out)
-    parts = [pq.ParquetFile(dataset.part(str(out), rank)).read() for rank in (0, 1)]
-    assert sum(len(part) for part in parts) == truth["activities"]
-    pids = [set(part["pid"].to_pylist()) for part in parts]
-    assert [len(found) for found in pids] == [1, 1]
-    whole = parse_file(capture).table().drop_columns(["rank"])
-    both = sorted(str(row) for part in parts for row in part.select(whole.column_names).to_pylist())
-    assert both == sorted(str(row) for row in whole.to_pylist())
 
 
 @pytest.mark.slow

@@ -98,14 +98,6 @@ def test_other_errors_stop_everything(executor: Executor) -> None:
         executor.map(work.unwritable, range(3), "")
 
 
-@pytest.mark.slow
-def test_workers_are_other_processes() -> None:
-    with open_executor(2) as executor:
-        pids = {pid for _, pid in executor.gather(executor.map(work.process, range(8), ""))}
-    assert os.getpid() not in pids
-    assert 1 <= len(pids) <= 2
-
-
 def test_workers_share_the_cores() -> None:
     workers = max(2, threads.available())
     with open_executor(workers) as executor:
@@ -161,30 +153,6 @@ def test_more_captures_have_more_workers() -> None:
         for captures, begun in ((1, 1), (2, 2), (1, 2)):
             assert len(executor.map(work.spelt, range(captures), "")) == captures
             assert len(multiprocessing.active_children()) - len(before) == begun
-
-
-@pytest.mark.long
-def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
-    marks = [tmp_path / name for name in "abcdef"]
-    for mark in marks[::2]:
-        mark.touch()
-    with open_executor(2) as executor:
-        assert list(executor.gather(executor.map(work.ends_once, marks, ""))) == list("abcdef")
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
-def test_ctrl_c_ends_a_worker_silently(tmp_path: Path) -> None:
-    """A terminal sends it to workers, too; only the command prints anything."""
-    code = (
-        "import sys; from pathlib import Path; from tests.inputs import work\n"
-        "from pyprof.inputs.executor import open_executor\n"
-        "marks = [*map(Path, sys.argv[1:])]\n"
-        "with open_executor(2) as executor:\n"
-        "    print(*executor.gather(executor.map(work.interrupted_once, marks, '')))"
-    )
-    done = python("-c", code, *(str(tmp_path / name) for name in "abcd"))
-    assert (done.stdout.strip(), done.stderr) == ("a b c d", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="as above")

@@ -72,10 +72,12 @@ def test_threads_started_by_loading_prevent_copies(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("loaded", ["'tests.inputs.work'", "None"], ids=["copied", "spawned"])
 @pytest.mark.parametrize("function", ["ends_once", "interrupted_once"])
-def test_a_lost_copy_costs_a_retry(tmp_path: Path, function: str) -> None:
-    code = "print(*mapped(getattr(work, sys.argv[1]), [*map(work.Path, sys.argv[2:])]))"
-    assert _said(code, function, *(str(tmp_path / name) for name in "abc")) == [*"abc"]
+def test_a_lost_worker_costs_a_retry(tmp_path: Path, function: str, loaded: str) -> None:
+    """A terminal sends Ctrl-C to workers, too; only the command prints anything."""
+    code = f"print(*mapped(work.{function}, [*map(work.Path, sys.argv[1:])], {loaded}))"
+    assert _said(code, *(str(tmp_path / name) for name in "abc")) == [*"abc"]
 
 
 @pytest.mark.slow
