@@ -109,7 +109,7 @@ def test_a_truncated_snapshot_is_refused(tmp_path: Path) -> None:
     assert "cut short" in refused("memory", path)
 
 
-@pytest.mark.parametrize("part", ["blocks", "segments", "device_traces", "taken", "devices"])
+@pytest.mark.parametrize("part", ["blocks", "segments", "device_traces", "taken"])
 def test_objects_referenced_too_often_are_refused(
     tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,14 +117,11 @@ def test_objects_referenced_too_often_are_refused(
     taken: dict[str, Any] = built.snapshot(built.training(400))
     if part == "blocks":
         taken["segments"][0]["blocks"] *= 1000
-    elif part == "devices":
-        taken["device_traces"] = [[] for _ in range(100_000)]
     else:
         name = "device_traces" if part == "taken" else part
         taken[name] = [taken[name][0]] * 100
     path = built.pickled(tmp_path, taken)
-    _, _, reason = refused("memory", path).partition(path.name)
-    assert ("more devices than any machine" if part == "devices" else "many") in reason
+    assert "many" in refused("memory", path).partition(path.name)[2]
     if part == "taken":  # the list is empty before the end
         monkeypatch.setattr(unpickle, "_AT_ONCE", 1 << 10)
         monkeypatch.setattr(unpickle, "_MIN_EVENTS", 10)

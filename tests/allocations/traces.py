@@ -71,8 +71,7 @@ def recorded(folder: Path) -> tuple[Path, Path]:
         *_kernel("gemm_back", 200, 80, 2, 28, 12),
     ]  # fmt: skip
     trace = folder / "net.pt.trace.json"
-    head = {"schemaVersion": 1, "baseTimeNanoseconds": START_US * 1000}
-    trace.write_text(json.dumps({**head, "traceEvents": events}))
+    written(trace, events, head={"baseTimeNanoseconds": START_US * 1000})
     return built.write(folder / "net.memory.pickle", device), trace
 
 
@@ -85,20 +84,7 @@ def asked(*arguments: Any) -> dict[str, Any]:  # noqa: ANN401
 
 def timed_trace(path: Path, *memory: tuple[int, int]) -> Path:
     """Write a trace of two kernels, from 10 us to 140 us, and memory events: when, how much."""
-    events: list[dict[str, Any]] = [{"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1,
-                                     "tid": 11, "ts": 1, "dur": 130, "args": {}}]  # fmt: skip
-    for number, (start, duration) in enumerate(((10, 10), (100, 40))):
-        args = {"device": 0, "stream": 7, "correlation": number}
-        events += [
-            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 11,
-             "ts": start - 5, "dur": 1, "args": args},
-            {"ph": "X", "cat": "kernel", "name": "scale", "pid": 0, "tid": 7, "ts": start,
-             "dur": duration, "args": args},
-        ]  # fmt: skip
-    for ts, size in memory:
-        args = {"Addr": 64 * abs(size), "Bytes": size, "Device Type": 1, "Device Id": 0}
-        events.append({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]",
-                       "pid": 1, "tid": 11, "ts": ts, "args": args})  # fmt: skip
-    head = {"schemaVersion": 1, "baseTimeNanoseconds": START_US * 1000}
-    path.write_text(json.dumps({**head, "profile_memory": 1, "traceEvents": events}))
-    return path
+    events = [op("aten::mul", 1, 130), *_kernel("scale", 10, 10, 0, 5),
+              *_kernel("scale", 100, 40, 1, 95)]  # fmt: skip
+    events += [event(ts, size, 64 * abs(size)) for ts, size in memory]
+    return written(path, events, head={"baseTimeNanoseconds": START_US * 1000, "profile_memory": 1})
