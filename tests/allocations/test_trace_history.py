@@ -1,6 +1,5 @@
 """Memory events of torch.profiler, tied to ops as in torch, for a real run on the CPU."""
 
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -163,22 +162,6 @@ def test_host_and_gpus_are_separate(tmp_path: Path) -> None:
     assert [(each.device, each.peak_bytes) for each in found] == [
         ("cpu", 4), ("cuda:1", 2), ("cuda:0", 1),
     ]  # fmt: skip
-
-
-def test_events_belong_to_the_innermost_op(tmp_path: Path) -> None:
-    ops = [
-        op("aten::linear", 0, 100),
-        op("aten::addmm", 10, 50),
-        op("aten::relu", 200, 50),
-    ]
-    moments = {5: "aten::linear", 20: "aten::addmm", 60: "aten::addmm", 80: "aten::linear",
-               150: None, 210: "aten::relu"}  # fmt: skip
-    events = [event(at, at + 1, 64 * at) for at in moments]
-    expected: dict[str | None, int] = defaultdict(int)
-    for at, name in moments.items():
-        expected[name] += at + 1
-    device = _analysed(written(tmp_path / "x.json", [*ops, *events]))
-    assert {group.name: group.net_bytes for group in device.by["function"]} == expected
 
 
 def test_moments_are_in_the_op_that_began_last_of_two_at_once_in_the_first_threads(
