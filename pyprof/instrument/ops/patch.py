@@ -9,9 +9,10 @@ calls a copy with the original code.
 from __future__ import annotations
 
 import functools
+from contextlib import ExitStack
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.jit._builtins
@@ -96,29 +97,27 @@ _scriptable: Any = torch.jit._builtins._get_builtin_table  # noqa: SLF001 - the 
 """Returns the table of what torch.jit.script compiles functions to, by id."""
 
 
-class _Patched(NamedTuple):
-    home: object
-    name: str
-    put: object
-    original: object
-    own: bool
-    """Whether the home had the attribute itself; an inherited one is removed, not put back."""
-
-
 class Patches:
     """The attributes replaced so far."""
 
     def __init__(self) -> None:
-        self._patched: list[_Patched] = []
-        self._scriptable: list[int] = []
-        self._undo: list[Callable[[], None]] = []
+        self._undo = ExitStack()
 
     def replace(self, home: object, name: str, replacement: object) -> None:
         """Set an attribute and remember the original."""
-        own = name in vars(home)
-        original = vars(home)[name] if own else getattr(home, name)
+        own = name in vars(home)  # an inherited one is removed again, not put back
+        original = vars(home).get(name)
         setattr(home, name, replacement)
-        self._patched.append(_Patched(home, name, replacement, original, own))
+
+        def put_back() -> None:
+            if vars(home).get(name) is not replacement:  # someone else replaced it
+                return
+            if own:
+                setattr(home, name, original)
+            else:
+                delattr(home, name)
+
+        self._undo.callback(put_back)
 
     def wrap_all(self, targets: Iterable[PatchTarget]) -> None:
         """Wrap each target; a function with several homes stays one object."""
@@ -129,7 +128,8 @@ class Patches:
                 continue
             if isinstance(target.original, FunctionType) and can_swap(target.original):
                 swapped.add(id(target.original))
-                self.swap(target.original, target.home, target.name, target.mod)
+                undo = swap(target.original, target.home, target.name, target.mod)
+                self._undo.callback(undo)
                 continue
             op = ops.get(id(target.original))
             if op is None:
@@ -141,35 +141,13 @@ class Patches:
                     overridable=target.overridable,
                 )
             self.replace(target.home, target.name, op)
-        self._register(ops.values())
-
-    def swap(self, function: FunctionType, home: object, name: str, mod: str) -> None:
-        """Wrap a function in place."""
-        self._undo.append(swap(function, home, name, mod))
-
-    def _register(self, ops: Iterable[Op]) -> None:
-        """Have torch.jit.script compile a wrapper to the same as its original."""
         table = _scriptable()
-        for op in ops:
+        for op in ops.values():  # torch.jit.script compiles it to the same as its original
             compiled = table.get(id(op.__wrapped__))
             if compiled is not None:
                 table[id(op)] = compiled
-                self._scriptable.append(id(op))
+                self._undo.callback(table.pop, id(op), None)
 
     def restore(self) -> None:
         """Restore every original, except where someone else replaced our wrapper."""
-        for home, name, put, original, own in reversed(self._patched):
-            if vars(home).get(name) is not put:
-                continue
-            if own:
-                setattr(home, name, original)
-            else:
-                delattr(home, name)
-        self._patched.clear()
-        for undo in reversed(self._undo):
-            undo()
-        self._undo.clear()
-        table = _scriptable()
-        for key in self._scriptable:
-            table.pop(key, None)
-        self._scriptable.clear()
+        self._undo.close()
