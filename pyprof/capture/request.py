@@ -72,36 +72,6 @@ class StepsToRecord:
             )
 
 
-class StepCounter:
-    """Counts the steps of a training loop, however the script marks them.
-
-    `pyprof.step()` takes precedence. Until its first call, each optimizer step counts; a script
-    with two optimizers should call it.
-    """
-
-    def __init__(self, ended: Callable[[], object]) -> None:
-        self._ended = ended
-        self._counted = 0
-        self._optimized = 0
-        self.count = 0
-
-    def count_step(self) -> None:
-        """Count a `pyprof.step()`."""
-        self._counted += 1
-        self._advance(self._counted)
-
-    def optimized(self) -> None:
-        """Count an optimizer step, unless the script calls `pyprof.step()`."""
-        if not self._counted:
-            self._optimized += 1
-            self._advance(self._optimized)
-
-    def _advance(self, steps: int) -> None:
-        if steps > self.count:
-            self.count = steps
-            self._ended()
-
-
 def mentions_range(source: str) -> bool:
     """Whether a script's code can start a range to capture; running it shows whether it does."""
     try:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from pyprof.capture.request import (
-    StepCounter,
     StepsToRecord,
     make_room_for_snapshot,
     mentions_range,
@@ -24,25 +23,6 @@ def test_three_or_four_counts_of_steps_are_parsed() -> None:
 def test_other_counts_of_steps_are_an_error_with_an_example(text: str) -> None:
     with pytest.raises(PyprofError, match="--steps"):
         StepsToRecord.parse(text)
-
-
-def test_counting_optimizer_steps() -> None:
-    """Each step of an optimizer ends a step, until the script calls pyprof.step()."""
-    ended: list[int] = []
-    counter = StepCounter(lambda: ended.append(counter.count))
-    counter.optimized()
-    counter.optimized()
-    assert ended == [1, 2]
-
-
-def test_pyprof_step_takes_precedence_over_the_optimizers() -> None:
-    ended: list[int] = []
-    counter = StepCounter(lambda: ended.append(counter.count))
-    for _ in range(3):
-        counter.optimized()  # such as of a GAN's two optimizers
-        counter.count_step()
-        counter.optimized()
-    assert ended == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

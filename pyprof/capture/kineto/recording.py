@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +18,7 @@ from pyprof.capture.kineto import memory_snapshot
 from pyprof.capture.kineto.script_profilers import ScriptProfilers
 from pyprof.capture.nsight.nvtx_ranges import NvtxRanges
 from pyprof.capture.replacement import replace_attributes
-from pyprof.capture.request import StepCounter, set_aside, shown
+from pyprof.capture.request import set_aside, shown
 from pyprof.instrument.ranges.capture_range import RecordingWindows
 from pyprof.instrument.ranges.emit import profiler_sink
 from pyprof.instrument.ranges.stack import begin_at
@@ -168,7 +168,7 @@ class Recording:
             return recorder.stop
         windows = RecordingWindows(steps.schedule(), self._start, recorder.stop, recorder.prepare)
         enter(script_range(_ignore, _ignore))
-        count_steps(StepCounter(windows.step), self._stack)
+        enter(count_steps(windows.step))
         return windows.finish
 
     @contextmanager
@@ -184,19 +184,30 @@ class Recording:
             yield
 
 
-def count_steps(counter: StepCounter, stack: ExitStack) -> None:
-    """Have `counter` count every `pyprof.step()` and every optimizer step.
+@contextmanager
+def count_steps(ended: Callable[[], object]) -> Iterator[None]:
+    """Call `ended` at the end of each step of the program, however it marks them.
 
-    An optimizer step captured into a CUDA graph does not run: each replay is a step.
+    `pyprof.step()` takes precedence. Until its first call, each optimizer step counts; a program
+    with two optimizers should call it. An optimizer step captured into a CUDA graph does not run:
+    each replay is a step.
     """
+    counts = {"program": 0, "optimizer": 0}
+
+    def count(marked_by: str) -> None:
+        counted = max(counts.values())
+        counts[marked_by] += 1
+        if counts[marked_by] > counted:
+            ended()
 
     def optimized(*_: object) -> None:
-        if not capturing():
-            counter.optimized()
+        if not counts["program"] and not capturing():
+            count("optimizer")
 
-    stack.callback(instrument.step_end.add(counter.count_step))
-    hook = register_optimizer_step_post_hook(optimized)
-    stack.callback(hook.remove)
+    with ExitStack() as stack:
+        stack.callback(instrument.step_end.add(partial(count, "program")))
+        stack.callback(register_optimizer_step_post_hook(optimized).remove)
+        yield
 
 
 @contextmanager

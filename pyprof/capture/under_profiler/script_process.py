@@ -17,7 +17,7 @@ import click
 from pyprof.capture import script
 from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.replacement import replace_attributes
-from pyprof.capture.request import StepCounter, StepsToRecord
+from pyprof.capture.request import StepsToRecord
 from pyprof.capture.under_profiler.marking import mark, marked_processes
 from pyprof.cli.command import Main
 from pyprof.messages import say
@@ -124,7 +124,7 @@ def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
     )
     home, nothing = torch.cuda.profiler, lambda: None
     stack.enter_context(replace_attributes((home, "start", nothing), (home, "stop", nothing)))
-    count_steps(StepCounter(windows.step), stack)
+    stack.enter_context(count_steps(windows.step))
     stack.callback(windows.finish)
 
 

@@ -7,8 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import pyprof
 from pyprof.capture.kineto import recorder
 from pyprof.capture.kineto.recorder import ALL_THREADS
+from pyprof.capture.kineto.recording import count_steps
 from pyprof.capture.request import StepsToRecord
 from pyprof.parse import parse_file
 from tests.capture.conftest import Capture
@@ -97,3 +99,19 @@ def test_nvtx_ranges_of_the_script(capture: Capture) -> None:
     lacking = not hasattr(torch._C, "_nvtx")
     assert any("has no NVTX" in note for note in outcome.notes) is lacking
     assert torch.cuda.nvtx._nvtx is before
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_optimizer_steps_count_until_the_first_pyprof_step(*, marked: bool) -> None:
+    ended: list[str] = []
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)])
+    with count_steps(lambda: ended.append("step")):
+        for step in range(3):
+            optimizer.step()  # such as of a GAN's two optimizers
+            if marked:
+                pyprof.step()
+                optimizer.step()
+            assert len(ended) == step + 1
+    optimizer.step()
+    pyprof.step()
+    assert len(ended) == 3

@@ -12,7 +12,6 @@ from torch import nn
 
 import pyprof
 from pyprof.capture.kineto.recording import count_steps
-from pyprof.capture.request import StepCounter
 from pyprof.instrument import step_end
 from tests.instrument.conftest import Recorder
 
@@ -71,9 +70,7 @@ def test_only_a_captured_step_is_not_counted(
         request.getfixturevalue("capturing")
     model = nn.Linear(8, 8)
     heard: list[str] = []
-    counter = StepCounter(lambda: heard.append("step"))
-    with ExitStack() as stack:
-        count_steps(counter, stack)
+    with count_steps(lambda: heard.append("step")), ExitStack() as stack:
         stack.callback(step_end.add(lambda: heard.append("told")))
         train(model, torch.optim.SGD(model.parameters(), 0.1))
         pyprof.step()
