@@ -22,7 +22,7 @@ from pyprof.process import atomic_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from io import BufferedIOBase
-    from typing import BinaryIO, TypeAlias
+    from typing import TypeAlias
 
     import torch
 
@@ -57,27 +57,20 @@ def write_trace(
     """
     with atomic_files.temp_directory(path, _roomiest(path.parent)) as folder:
         packed = Path(folder) / path.name
-        held: list[bool] = []
+        windows = _exported(recorded, Path(folder) / "plain.json")
         with gzip.open(packed, "wb", _COMPRESSION) as target:
-            windows = _exported(recorded, Path(folder) / "plain.json", held, wanted or _WORK)
-            join_trace_windows(windows, target, events or (lambda _: b""))
+            found = join_trace_windows(windows, target, wanted or _WORK, events)
         small = wanted is None and packed.stat().st_size <= _SMALL_BYTES
-        if not any(held) or (small and not _rows(packed)):
+        if not found or (small and not _rows(packed)):
             return False
         _deliver(packed, path)
     return True
 
 
-def _exported(
-    recorded: Sequence[Recorded],
-    plain: Path,
-    held: list[bool],
-    wanted: re.Pattern[bytes],
-) -> Iterator[Path]:
+def _exported(recorded: Sequence[Recorded], plain: Path) -> Iterator[Path]:
     """Export the trace of one window after the other, to the same path."""
     for profiler in recorded:
         profiler.export_chrome_trace(str(plain))
-        held.append(_holds(plain, wanted))
         yield plain
 
 
@@ -111,11 +104,6 @@ def _deliver(packed: Path, path: Path) -> None:
         raise ElsewhereError(refuge, error) from None
 
 
-def _holds(plain: Path, wanted: re.Pattern[bytes]) -> bool:
-    with plain.open("rb") as file, closing(_mapped(file)) as text:
-        return wanted.search(text) is not None
-
-
 def _rows(trace: Path) -> bool:
     """Whether a trace has a row: ops that only look at memory make none."""
     from pyprof.readers import read  # noqa: PLC0415 - it loads Arrow
@@ -126,18 +114,25 @@ def _rows(trace: Path) -> bool:
 def join_trace_windows(
     windows: Iterable[Path],
     target: BufferedIOBase,
-    more: Callable[[bytes], bytes] = lambda _: b"",
-) -> None:
+    wanted: re.Pattern[bytes] = _WORK,
+    more: Callable[[bytes], bytes] | None = None,
+) -> bool:
     """Write traces of torch.profiler as one: the first's metadata, and the events of all.
 
     All come from one process and share one clock. `more` returns further events, each after a
-    comma, for that metadata. Raises OSError if a trace is incomplete.
+    comma, for that metadata. Returns whether a trace contains `wanted`. Raises OSError if one is
+    incomplete.
     """
     before, rest, header = b"", b"", b""
+    found = False
     for path in windows:
         if not path.stat().st_size:
             raise OSError(_CUT)
-        with path.open("rb") as file, closing(_mapped(file)) as text:
+        with (
+            path.open("rb") as file,
+            closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as text,
+        ):
+            found = found or wanted.search(text) is not None
             opening, after = _EVENTS.search(text), text.rfind(_AFTER)
             if opening is None or after < 0:
                 raise OSError(_CUT)
@@ -147,16 +142,14 @@ def join_trace_windows(
             blocks = range(first, last, _BLOCK)
             target.writelines(text[start : min(start + _BLOCK, last)] for start in blocks)
             before, rest, header = marks, rest or text[last:], header or text[:first]
-    target.write(more(header + rest))  # older torch records its base time after the events
+    if more is not None:
+        target.write(more(header + rest))  # older torch records its base time after the events
     target.write(rest)
+    return found
 
 
 _CUT = "torch.profiler could not write its whole trace; is the disk full?"
 """torch itself reports nothing."""
-
-
-def _mapped(file: BinaryIO) -> mmap.mmap:
-    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _pause(before: bytes, after: bytes) -> bytes:

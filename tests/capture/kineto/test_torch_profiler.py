@@ -213,9 +213,9 @@ def test_script_that_fails(capture: Capture, end: str, code: int) -> None:
 def test_a_signal_while_the_file_is_written(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*given: Any) -> None:  # noqa: ANN401 - those of join
+    def interrupted(*given: Any) -> bool:  # noqa: ANN401 - those of join
         os.kill(os.getpid(), signal.SIGTERM)
-        join_trace_windows(*given)
+        return join_trace_windows(*given)
 
     monkeypatch.setattr(trace_file, "join_trace_windows", interrupted)
     with pytest.raises(signals.Ended), signals.ending():

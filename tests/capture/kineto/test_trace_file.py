@@ -42,6 +42,6 @@ def test_fields_after_the_events_of_the_first_window_are_kept(tmp_path: Path) ->
         told.append(process)
         return b', {"name": "b"}'
 
-    join_trace_windows([tmp_path / "plain.json"], target, more)
+    join_trace_windows([tmp_path / "plain.json"], target, more=more)
     assert [b'"baseTimeNanoseconds": 7' in process for process in told] == [True]
     assert json.loads(target.getvalue())["traceEvents"] == [{"name": "a"}, {"name": "b"}]
