@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -18,6 +18,7 @@ Stage: TypeAlias = Literal["torch", "start", "launch"]
 command line and environment of its process."""
 WhyNoEffect: TypeAlias = "Callable[[], str | None]"
 """Called at the end of a run: why the change had no effect; None if it had."""
+_Apply = TypeVar("_Apply", bound="Callable[..., WhyNoEffect | None]")
 
 
 class RefusedError(Exception):
@@ -34,37 +35,55 @@ class Launch:
     """Variables to set."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class Change:
-    """Something to try."""
+    """Something to try: as a decorator, registers the function that applies it.
+
+    The function is called with a `Run`; at the stage "launch" with a `Launch` and the value. It
+    patches torch, and returns how to see that it had an effect. Raises RefusedError.
+    """
 
     name: str
-    apply: Callable[..., WhyNoEffect | None]
-    """Patches torch, and returns how to see that it had an effect. Raises RefusedError."""
-    stage: Stage
-    takes: str
-    """Metavariable of its value; "" if it takes none."""
-    default: str | None
-    """Its value if none is given; None if one must be."""
-    proposed: str | None
-    """Its value where advice proposes it; None if the user must choose one."""
-    check: Callable[[str], object]
-    """Raises ValueError for a value that cannot be used."""
-    advised_by: tuple[str, ...]
-    """Rules of advice that propose it."""
-    predicted_by: str
-    """Option of `pyprof whatif` that predicts kernel time with it; "" without a rule."""
-    other_random_numbers: bool
-    """Whether it draws other random numbers, so that losses need a run that does not."""
+    _: KW_ONLY
     code: str | Callable[[str], str]
     """The lines to write into one's own code; `{value}` is replaced by the value. Or a function
-    that makes them from the value.
-    """
+    that makes them from the value."""
+    takes: str = ""
+    """Metavariable of its value; "" if it takes none."""
+    default: str | None = None
+    """Its value if none is given; None if one must be."""
+    proposed: str | None = None
+    """Its value where advice proposes it, by default `default`; None if the user must choose."""
+    check: Callable[[str], object] = str
+    """Raises ValueError for a value that cannot be used."""
+    advised_by: Sequence[str] = ()
+    """Rules of advice that propose it."""
+    predicted_by: str = ""
+    """Option of `pyprof whatif` that predicts kernel time with it; "" without a rule."""
+    other_random_numbers: bool = False
+    """Whether it draws other random numbers, so that losses need a run that does not."""
+    stage: Stage = "torch"
+    apply: Callable[..., WhyNoEffect | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.proposed = self.proposed or self.default or (None if self.takes else "")
+
+    def __call__(self, apply: _Apply) -> _Apply:
+        """Register the function that applies it."""
+        if self.name in _CHANGES:
+            raise ValueError(f"there is a change {self.name} already")
+        self.apply = apply
+        _CHANGES[self.name] = self
+        return apply
 
     @property
     def help(self) -> str:
-        """The first line of its docstring."""
+        """The first line of the function's docstring."""
         return (self.apply.__doc__ or "").partition("\n")[0]
+
+
+change = Change
+_CHANGES: dict[str, Change] = {}
 
 
 @dataclass(frozen=True, order=True)
@@ -82,49 +101,6 @@ class Chosen:
         """The lines to write into one's own code."""
         code = changes()[self.name].code
         return code(self.value) if callable(code) else code.replace("{value}", self.value)
-
-
-_CHANGES: dict[str, Change] = {}
-_Apply = TypeVar("_Apply", bound="Callable[..., WhyNoEffect | None]")
-
-
-def change(
-    name: str,
-    *,
-    code: str | Callable[[str], str],
-    takes: str = "",
-    default: str | None = None,
-    proposed: str | None = None,
-    check: Callable[[str], object] = str,
-    advised_by: Sequence[str] = (),
-    predicted_by: str = "",
-    other_random_numbers: bool = False,
-    stage: Stage = "torch",
-) -> Callable[[_Apply], _Apply]:
-    """Register a function that applies a change to the process of a run.
-
-    It is called with a `Run`; at the stage "launch" with a `Launch` and the value.
-    """
-
-    def register(apply: _Apply) -> _Apply:
-        if name in _CHANGES:
-            raise ValueError(f"there is a change {name} already")
-        _CHANGES[name] = Change(
-            name=name,
-            apply=apply,
-            stage=stage,
-            takes=takes,
-            default=default,
-            proposed=proposed or default or (None if takes else ""),
-            check=check,
-            advised_by=tuple(advised_by),
-            predicted_by=predicted_by,
-            other_random_numbers=other_random_numbers,
-            code=code,
-        )
-        return apply
-
-    return register
 
 
 def changes() -> Mapping[str, Change]:
