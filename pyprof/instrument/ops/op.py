@@ -25,7 +25,7 @@ from pyprof.instrument.ranges.open_ranges import THREAD
 from pyprof.instrument.ranges.stack import find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _get_mode = torch._C._get_dispatch_mode  # noqa: SLF001 - no public way
 _TRACERS = tuple(
@@ -45,15 +45,11 @@ def tracing_modes() -> bool:
 
 def overriding_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the arguments with `__torch_function__`, in order."""
-    return tuple(_flat((*args, *kwargs.values())))
-
-
-def _flat(values: Sequence[Any]) -> Iterator[Any]:
-    for value in values:
-        if type(value) in (list, tuple):
-            yield from (item for item in value if hasattr(type(item), "__torch_function__"))
-        elif hasattr(type(value), "__torch_function__"):
-            yield value
+    overriding: list[Any] = []
+    for value in (*args, *kwargs.values()):
+        items = value if type(value) in _SEQUENCES else (value,)
+        overriding += [item for item in items if hasattr(type(item), "__torch_function__")]
+    return tuple(overriding)
 
 
 def is_redispatched(arguments: Sequence[Any]) -> bool:
@@ -111,7 +107,9 @@ class Op:
         state["_pyprof_head"] = op_head(mod, name)
         state["_pyprof_text"] = process_groups.text_of(original, mod, name)
         state["_pyprof_dispatches"] = overridable and isinstance(original, BuiltinFunctionType)
-        _CALL.__set__(self, _call_of(self))
+        call = _around_python(self) if type(original) is FunctionType else _around_builtin(self)
+        vars(call)["_torchdynamo_inline"] = original  # methods of tensors are made of it
+        _CALL.__set__(self, functools.update_wrapper(call, original, updated=()))
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # noqa: ANN401 - what isinstance() is to see
@@ -170,13 +168,6 @@ class _ModuleName:
         return importlib.import_module, (self.name,)
 
 
-def _call_of(op: Op) -> Callable[..., Any]:
-    original = op.__dict__["__wrapped__"]
-    call = _around_python(op) if type(original) is FunctionType else _around_builtin(op)
-    vars(call)["_torchdynamo_inline"] = original  # methods of tensors are made of it
-    return functools.update_wrapper(call, original, updated=())
-
-
 def call_packed(op: Op) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Return a function that calls an op with its arguments as a tuple and a dict.
 
@@ -197,13 +188,8 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
 
     @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        push, recording = EMITTER.push, EMITTER.recording
-        if (  # is_disabled() inlined
-            push is None
-            or (recording is not None and not recording())
-            or _is_tracing()
-            or (_dispatch_modes() and tracing_modes())
-        ):
+        push = EMITTER.push
+        if push is None or is_disabled():
             return caller(2)(original, args, kwargs)
         function = original
         if _taken_over(args, kwargs):
@@ -219,23 +205,21 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
             run, trace = stack.run, stack.text or outer
         else:
             run, trace = caller(2), outer
-        if trace is outer:  # already open around us
-            push(text_of(head, args, kwargs))
-            try:
-                return run(function, args, kwargs)
-            finally:
-                pop()
-        push(trace)
-        here.trace = trace
+        traced = named = False
         try:
+            if trace is not outer:  # else already open around us
+                push(trace)
+                traced = True
+                here.trace = trace
             push(text_of(head, args, kwargs))
-            try:
-                return run(function, args, kwargs)
-            finally:
-                pop()
+            named = True
+            return run(function, args, kwargs)
         finally:
             here.trace = outer
-            pop()
+            if named:
+                pop()
+            if traced:
+                pop()
 
     return call
 
@@ -247,12 +231,10 @@ def _around_python(op: Op) -> Callable[..., Any]:
 
     @hide_frames
     def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
-        push, recording = EMITTER.push, EMITTER.recording
+        push = EMITTER.push
         if (
             push is None
-            or (recording is not None and not recording())
-            or _is_tracing()
-            or (_dispatch_modes() and tracing_modes())
+            or is_disabled()
             or (_taken_over(args, kwargs) and is_redispatched(overriding_args(args, kwargs)))
         ):
             return function(*args, **kwargs)
