@@ -30,7 +30,7 @@ _CALLER = 3
 
 @hide_frames
 def call_inside(text: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function inside the marker `text`, and a trace marker if not already open.
+    """Call a function inside a trace marker, if not already open, and the marker `text`, if any.
 
     To be called by the wrapper that replaces the function, while ranges are recorded.
     """
@@ -39,7 +39,7 @@ def call_inside(text: str, function: Callable[..., Any], /, *args: Any, **kwargs
         return function(*args, **kwargs)
     stack = find(_CALLER, here.frame, here.within).text if WITH_STACK[0] else ""
     outer = here.trace
-    texts = (text,) if stack is outer or not stack else (stack, text)
+    texts = [each for each in ("" if stack is outer else stack, text) if each]
     for each in texts:
         push(each)
     here.trace = stack or outer
@@ -100,19 +100,9 @@ def _placed(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        if torch.compiler.is_compiling() or (push := EMITTER.push) is None or is_disabled():
+        if torch.compiler.is_compiling() or is_disabled():
             return original(*args, **kwargs)
-        here, pop = THREAD.here, EMITTER.pop
-        outer, trace = here.trace, find(2, here.frame, here.within).text
-        if trace is outer or not trace:
-            return original(*args, **kwargs)
-        push(trace)
-        here.trace = trace
-        try:
-            return original(*args, **kwargs)
-        finally:
-            here.trace = outer
-            pop()
+        return call_inside("", original, *args, **kwargs)
 
     return call
 
