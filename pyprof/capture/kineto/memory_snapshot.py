@@ -32,28 +32,19 @@ def _record() -> None:
             record(max_entries=_MAX_EVENTS)
 
 
-def written(path: Path) -> str:
-    """Write the snapshot; return what went wrong, "" if nothing."""
-    try:
-        write(path)
-    except OSError as error:
-        return f"{shown(path)}: {error.strerror or error}; the memory snapshot is lost"
-    return ""
+def write(path: Path) -> str:
+    """Write the snapshot, unless no GPU was used, or this torch records none.
 
-
-def write(path: Path) -> Path | None:
-    """Write the snapshot; None if no GPU was used, or this torch records none.
-
-    The file appears only when complete. Raises OSError.
+    The file appears only when complete. Returns what went wrong, "" if nothing.
     """
     dump: Any = getattr(torch.cuda.memory, "_dump_snapshot", None)
     if dump is None or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return None
-    handle, draft = atomic_files.create_temp(Path(os.path.realpath(path)))
+        return ""
     try:
-        dump(draft)
-        Path(draft).replace(path)
-    finally:
-        os.close(handle)
-        Path(draft).unlink(missing_ok=True)
-    return path
+        with atomic_files.temp_directory(Path(os.path.realpath(path))) as folder:
+            draft = Path(folder) / path.name
+            dump(str(draft))
+            draft.replace(path)
+    except OSError as error:
+        return f"{shown(path)}: {error.strerror or error}; the memory snapshot is lost"
+    return ""

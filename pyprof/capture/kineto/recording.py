@@ -73,9 +73,8 @@ class Recording:
         target = path()
         written = self._recorder.write(target)
         if self._request.memory and self._recorder.mine:
-            self._snapshot_notes.append(
-                memory_snapshot.written(overwrite_guard.snapshot_beside(target))
-            )
+            snapshot = overwrite_guard.snapshot_beside(target)
+            self._snapshot_notes.append(memory_snapshot.write(snapshot))
         if written:
             self._snapshot_notes.append(set_aside(target, self._began_s))
         return target if written else None

@@ -106,7 +106,7 @@ def _write_snapshot(path: Path | None) -> None:
         return
     from pyprof.capture.kineto import memory_snapshot  # noqa: PLC0415 - it imports torch
 
-    if problem := memory_snapshot.written(path):
+    if problem := memory_snapshot.write(path):
         say(problem)
 
 

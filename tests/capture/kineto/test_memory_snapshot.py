@@ -156,7 +156,7 @@ def test_an_older_torch_records_no_ranges(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delattr(torch.cuda.memory, "_record_memory_history")
     monkeypatch.delattr(torch.cuda.memory, "_dump_snapshot")
     memory_snapshot.begin()
-    assert memory_snapshot.write(tmp_path / "x.memory.pickle") is None
+    assert memory_snapshot.write(tmp_path / "x.memory.pickle") == ""
     assert [*tmp_path.iterdir()] == []
 
 
@@ -170,8 +170,7 @@ def test_a_snapshot_that_fails_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", full)
-    with pytest.raises(OSError, match="No space left"):
-        memory_snapshot.write(tmp_path / "x.memory.pickle")
+    assert "No space left" in memory_snapshot.write(tmp_path / "x.memory.pickle")
     assert [*tmp_path.iterdir()] == []
 
 
