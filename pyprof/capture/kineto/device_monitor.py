@@ -12,10 +12,10 @@ import re
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _LIBRARIES = ("libnvidia-ml.so.1", "nvml.dll")
 _INTERVAL_S = 0.02
@@ -40,13 +40,6 @@ _NAMES = ("Power (W)", "SM Clock (MHz)", "Temperature (C)", "Clock Event Reasons
 """Names of the counters, in the order of `Reading`."""
 
 
-class Devices(Protocol):
-    """The GPUs of this process."""
-
-    def read(self) -> Sequence[Reading]:
-        """Return a reading of each, by CUDA's device number."""
-
-
 class Nvml:
     """The GPUs as NVML reports them. Raises OSError if its library is missing."""
 
@@ -60,9 +53,11 @@ class Nvml:
             if self._library.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle)):
                 raise OSError(f"NVML knows no device {number}")
             self._handles.append(handle)
+        new, old = _REASONS
+        self._reasons = new if hasattr(self._library, new) else old
 
     def read(self) -> Sequence[Reading]:
-        """Read each device."""
+        """Return a reading of each device."""
         return [self._reading(handle) for handle in self._handles]
 
     def _reading(self, handle: ctypes.c_void_p) -> Reading:
@@ -71,21 +66,19 @@ class Nvml:
             None if milliwatts is None else milliwatts / 1000,
             self._query("nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
             self._query("nvmlDeviceGetTemperature", handle, _ON_CHIP),
-            self._reasons(handle),
+            self._query(self._reasons, handle, kind=ctypes.c_ulonglong),
         )
 
-    def _query(self, function: str, handle: ctypes.c_void_p, *what: int) -> int | None:
-        value = ctypes.c_uint()
+    def _query(
+        self,
+        function: str,
+        handle: ctypes.c_void_p,
+        *what: int,
+        kind: type[ctypes.c_uint | ctypes.c_ulonglong] = ctypes.c_uint,
+    ) -> int | None:
+        value = kind()
         call = getattr(self._library, function, None)  # an older driver may not have it
         failed = call is None or call(handle, *what, ctypes.byref(value))
-        return None if failed else value.value
-
-    def _reasons(self, handle: ctypes.c_void_p) -> int | None:
-        value = ctypes.c_ulonglong()
-        function = next(
-            filter(None, (getattr(self._library, name, None) for name in _REASONS)), None
-        )
-        failed = function is None or function(handle, ctypes.byref(value))
         return None if failed else value.value
 
 
@@ -96,8 +89,8 @@ def _library() -> ctypes.CDLL:
     raise OSError("the driver's library NVML was not found")
 
 
-def nvml() -> Devices:
-    """Return the GPUs that torch sees. Raises OSError if NVML cannot read them."""
+def nvml() -> Nvml:
+    """Return the GPUs that torch sees, in its order. Raises OSError if NVML cannot read them."""
     import torch  # noqa: PLC0415 - the user's own
 
     count = torch.cuda.device_count()
@@ -106,10 +99,15 @@ def nvml() -> Devices:
 
 
 class DeviceMonitor:
-    """Reads the devices between `start` and `stop`, which may be called repeatedly."""
+    """Reads the devices between `start` and `stop`, which may be called repeatedly.
 
-    def __init__(self, devices: Devices, interval_s: float = _INTERVAL_S) -> None:
-        self._devices, self._interval_s = devices, interval_s
+    `read` returns a reading of each, by CUDA's device number.
+    """
+
+    def __init__(
+        self, read: Callable[[], Sequence[Reading]], interval_s: float = _INTERVAL_S
+    ) -> None:
+        self._read, self._interval_s = read, interval_s
         self._readings: list[tuple[int, Sequence[Reading]]] = []
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -131,10 +129,10 @@ class DeviceMonitor:
     def _run(self) -> None:
         with suppress(Exception):  # what was read until then is kept, and the run goes on
             stopped = False
-            self._readings.append((time.time_ns(), self._devices.read()))
+            self._readings.append((time.time_ns(), self._read()))
             while not stopped:
                 stopped = self._stopped.wait(self._interval_s)
-                self._readings.append((time.time_ns(), self._devices.read()))
+                self._readings.append((time.time_ns(), self._read()))
 
     def events(self, process: bytes) -> bytes:
         """Return the readings as further events of a trace, whose metadata is `process`."""

@@ -23,6 +23,7 @@ from pyprof.capture.kineto.torch_settings import quiet_kineto
 from pyprof.capture.kineto.trace_file import write_trace
 from pyprof.errors import reason
 from pyprof.readers.settings import beside
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,9 +268,11 @@ class Recorder:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         self.seconds += time.monotonic() - self._begun
-        for key, value in self._metadata().items():
-            self._profiler.add_metadata(key, value)
         profiler = self._profiler
+        profiler.add_metadata("torch_version", str(torch.__version__))
+        profiler.add_metadata("pyprof_version", __version__)
+        if (rank := self._rank()) is not None:  # Kineto knows it only if the group is there first
+            profiler.add_metadata("pyprof_rank", str(rank))
         if self._done(profiler.stop_trace):
             self._recorded.append(profiler)
         self._profiler = None
@@ -305,15 +308,6 @@ class Recorder:
             self.overflowed = True
             self._end()
         return 0
-
-    def _metadata(self) -> dict[str, str]:
-        """Return metadata that identifies the trace's origin."""
-        from pyprof.version import __version__  # noqa: PLC0415 - once, and only here
-
-        metadata = {"torch_version": str(torch.__version__), "pyprof_version": __version__}
-        if (rank := self._rank()) is not None:  # Kineto knows it only if the group is there first
-            metadata["pyprof_rank"] = str(rank)
-        return metadata
 
 
 def _profiler(*, stacks: bool, memory: bool) -> torch.profiler.profile:

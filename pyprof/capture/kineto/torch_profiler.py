@@ -87,7 +87,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
 def _monitor() -> DeviceMonitor | None:
     """Return a monitor of the GPUs' power and clocks; None, with a message, if impossible."""
     try:
-        return device_monitor.DeviceMonitor(device_monitor.nvml())
+        return device_monitor.DeviceMonitor(device_monitor.nvml().read)
     except Exception as error:  # noqa: BLE001 - of drivers and of torch: the run is worth more
         say(f"no power or clocks are sampled: {reason(error)}")
         return None

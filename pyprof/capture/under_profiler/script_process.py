@@ -73,7 +73,8 @@ def run_script(
     name, *args = command[1:] if module else command
 
     def left(code: int) -> int:
-        _write_snapshot(snapshot)
+        if snapshot is not None and (problem := memory_snapshot.write(snapshot)):
+            say(problem)
         files.exit_code.write_text(str(code & 0xFF))
         return code
 
@@ -98,16 +99,6 @@ def run_script(
     with signals.postponed():
         left(code)
     sys.exit(code)
-
-
-def _write_snapshot(path: Path | None) -> None:
-    """Write the memory snapshot; failing to do so is only reported."""
-    if path is None:
-        return
-    from pyprof.capture.kineto import memory_snapshot  # noqa: PLC0415 - it imports torch
-
-    if problem := memory_snapshot.write(path):
-        say(problem)
 
 
 def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:

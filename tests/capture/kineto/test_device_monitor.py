@@ -79,7 +79,7 @@ def test_the_drivers_functions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_reads_at_both_ends() -> None:
-    monitor = DeviceMonitor(_Device(), interval_s=60)
+    monitor = DeviceMonitor(_Device().read, interval_s=60)
     monitor.start()
     monitor.start()
     monitor.stop()
@@ -114,13 +114,8 @@ def test_whatever_the_driver_says_the_rest_is_captured(
 
 @pytest.mark.filterwarnings("error")
 def test_a_device_that_goes_away_ends_the_readings_only() -> None:
-    class Gone:
-        readings = iter([[Reading(100, None, None)]])
-
-        def read(self) -> Sequence[Reading]:
-            return next(self.readings)
-
-    monitor = DeviceMonitor(Gone(), interval_s=0)
+    readings = iter([[Reading(100, None, None)]])
+    monitor = DeviceMonitor(lambda: next(readings), interval_s=0)
     monitor.start()
     monitor.stop()
     assert monitor.events(b"").count(b"Power") == 1
