@@ -10,16 +10,15 @@ import time
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyprof import overwrite_guard
-from pyprof.capture import machine, script
+from pyprof.capture import machine
 from pyprof.capture.nsight.join_exports import join_nsys_windows
 from pyprof.capture.request import (
     Outcome,
     check_place,
     make_room_for_snapshot,
-    mentions_range,
     rank,
     ranked,
 )
@@ -30,7 +29,7 @@ from pyprof.messages import say
 from pyprof.process import child_programs, scratch, signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pyprof.capture.request import Request
 
@@ -55,11 +54,7 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     `--capture-range-end` is set, since by default nsys ends the script at the end of its range. A
     script that may start a range is recorded from its first use of the GPU until it does.
     """
-    ranged = (
-        gpu
-        and not request.whole
-        and (request.steps is not None or mentions_range(script.source(request.target)))
-    )
+    ranged = gpu and profiler_process.is_ranged(request)
     options = [
         f"--trace={_GPU_API if gpu else 'nvtx'}",
         "--sample=none",
@@ -79,7 +74,7 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     ):
         options += [f"{_GRAPH_TRACE}=node"]
     if gpu and request.metrics:
-        options += metrics(nsys).options
+        options += _metrics_options(nsys)
     inside = []
     if gpu and request.memory:
         options += ["--cuda-memory-usage=true"]
@@ -100,8 +95,6 @@ def run(request: Request, nsys: str) -> Outcome:
     if request.memory:
         make_room_for_snapshot(Path(name + _EXPORT))
     gpu, began_s = bool(machine.find_gpus()), time.time()
-    if gpu and request.metrics and (note := metrics(nsys).note):
-        say(note)
     with scratch.directory() as folder:
         line = command(nsys, request, name, folder, gpu=gpu)
         code = profiler_process.wait(line, Files.within(folder))
@@ -139,7 +132,10 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     reports = [path for path in new if path.suffix in REPORTS]
     exports = {path for path in new if path.suffix == _EXPORT}
     if not exports and not reports:
-        return Outcome(code=code, path=None, notes=(_no_report(new, request),))
+        note = _IMPORTER_MISSING
+        if not any(path.suffix == ".qdstrm" for path in new):
+            note = profiler_process.nothing(request, "nsys wrote no report")
+        return Outcome(code=code, path=None, notes=(note,))
     for report in reports:
         if (export := report.with_suffix(_EXPORT)) not in exports:
             _export(nsys, report, export)
@@ -190,18 +186,10 @@ def _gather(windows: Sequence[Path], reports: Sequence[Path], database: Path) ->
             path.replace(database.with_suffix(path.suffix))
 
 
-def _no_report(new: Iterable[Path], request: Request) -> str:
-    if any(path.suffix == ".qdstrm" for path in new):
-        return (
-            "nsys could not import its recording (its importer was not found); link "
-            "/usr/lib/nsight-systems/host-linux-x64 to where nsys looks, or reinstall nsys"
-        )
-    if request.steps is not None:
-        return request.nothing()
-    return (
-        "nsys wrote no report: see its messages above, or the script used no GPU; "
-        f"{request.on_cpu()}"
-    )
+_IMPORTER_MISSING = (
+    "nsys could not import its recording (its importer was not found); link "
+    "/usr/lib/nsight-systems/host-linux-x64 to where nsys looks, or reinstall nsys"
+)
 
 
 def _no_work(request: Request, launched: int) -> str:
@@ -256,32 +244,30 @@ _OPTIONS = ("--gpu-metrics-devices", "--gpu-metrics-device")
 """The name since 2024.2, and the one before."""
 _VISIBLE, _ALL = "cuda-visible", "all"
 _REFUSED = ("ERR_NVGPUCTRPERM", "privilege")
-RIGHTS = (
-    "the driver lets only root read counters (ERR_NVGPUCTRPERM): see docs/capture.md for the fix"
-)
 
 
-class Metrics(NamedTuple):
-    """Options that sample metrics; none if impossible."""
+def _metrics_options(nsys: str) -> list[str]:
+    """Return options that sample metrics; none, with a message, if impossible.
 
-    options: tuple[str, ...]
-    note: str | None = None
-    """Why it is impossible."""
-
-
-def metrics(nsys: str) -> Metrics:
-    """Ask nsys which GPUs it can sample: asked for any other, it ends at once."""
+    nsys is asked which GPUs it can sample: told to sample any other, it ends at once.
+    """
     options = machine.output(nsys, "profile", "--help") or ""
     option = next((name for name in _OPTIONS if f"{name}=" in options), None)
-    if option is None:
-        return Metrics((), "no GPU metrics: this nsys cannot sample them; install a newer one")
-    listing = machine.output(nsys, "profile", f"{option}=help") or ""
-    if any(word in listing for word in _REFUSED):
-        return Metrics((), f"no GPU metrics: {RIGHTS}")
+    listing = (option and machine.output(nsys, "profile", f"{option}=help")) or ""
     device = _device(listing)
-    if device is None:
-        return Metrics((), "no GPU metrics: nsys can sample none of these GPUs (Turing and later)")
-    return Metrics((f"{option}={device}",))
+    if option is None:
+        why = "this nsys cannot sample them; install a newer one"
+    elif any(word in listing for word in _REFUSED):
+        why = (
+            "the driver lets only root read counters (ERR_NVGPUCTRPERM): see docs/capture.md for "
+            "the fix"
+        )
+    elif device is None:
+        why = "nsys can sample none of these GPUs (Turing and later)"
+    else:
+        return [f"{option}={device}"]
+    say(f"no GPU metrics: {why}")
+    return []
 
 
 def _device(listing: str) -> str | None:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import overwrite_guard
-from pyprof.capture import machine, script
+from pyprof.capture import machine
 from pyprof.capture.request import (
     Outcome,
     check_place,
     make_room_for_snapshot,
-    mentions_range,
     ranked,
 )
 from pyprof.capture.under_profiler import profiler_process
@@ -45,16 +44,13 @@ def command(rocprofv3: str, request: Request, results: Path, folder: Path) -> li
     The script's process reports in `folder`. With steps to record, or if the script may start a
     range, only what is between the start and the stop is recorded.
     """
-    ranged = not request.whole and (
-        request.steps is not None or mentions_range(script.source(request.target))
-    )
     options = [*_TRACES, "--output-format", "rocpd", "--output-directory", str(results)]
     inside = []
     if request.memory:
         options.append(_MEMORY)
         snapshot = overwrite_guard.snapshot_beside(Path(ranked(request.output) + DATABASE))
         inside.append(f"--memory={snapshot.absolute()}")
-    if ranged:
+    if profiler_process.is_ranged(request):
         options.append(_REGIONS)
         inside.append("--roctx")
     return [rocprofv3, *options, "--", *profiler_process.script_command(request, folder, *inside)]
@@ -86,7 +82,8 @@ def run(request: Request, rocprofv3: str) -> Outcome:
 def _outcome(code: int, files: Sequence[Path], database: Path, request: Request) -> Outcome:
     recorded = [path for path in files if _rows(path) is not None]
     if not recorded:
-        return Outcome(code=code, path=None, notes=(_nothing(request),))
+        note = profiler_process.nothing(request, "rocprofv3 wrote no database")
+        return Outcome(code=code, path=None, notes=(note,))
     first = max(recorded, key=lambda path: _rows(path) or 0)
     others = [path for path in recorded if path != first]
     try:
@@ -135,12 +132,3 @@ def _join(others: Iterable[Path], database: Path) -> None:
                     base.execute(f'INSERT INTO main."{name}" SELECT * FROM other{index}."{name}"')  # noqa: S608
             base.commit()
             base.execute(f"DETACH other{index}")
-
-
-def _nothing(request: Request) -> str:
-    if request.steps is not None:
-        return request.nothing()
-    return (
-        "rocprofv3 wrote no database: see its messages above, or the script used no GPU; "
-        f"{request.on_cpu()}"
-    )

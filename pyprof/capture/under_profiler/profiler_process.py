@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyprof.capture import script
+from pyprof.capture.request import mentions_range
 from pyprof.errors import PyprofError
 from pyprof.process import child_programs, signals
 
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
 
     from pyprof.capture.request import Request
     from pyprof.capture.under_profiler.script_process import Files
+
+
+def is_ranged(request: Request) -> bool:
+    """Whether to record only steps, or a range that the script may start."""
+    return not request.whole and (
+        request.steps is not None or mentions_range(script.source(request.target))
+    )
 
 
 def script_command(request: Request, folder: Path, *options: str) -> list[str]:
@@ -59,6 +68,13 @@ def wait(line: Sequence[str], files: Files) -> int:
     if files.exit_code.exists():  # old versions of nsys return 0 whatever the script did
         return int(files.exit_code.read_text() or code)
     return 128 + noted[0] if noted else code if code >= 0 else 128 - code
+
+
+def nothing(request: Request, no_file: str) -> str:
+    """Return why nothing was recorded, and what to do, if the profiler wrote no file."""
+    if request.steps is not None:
+        return request.nothing()
+    return f"{no_file}: see its messages above, or the script used no GPU; {request.on_cpu()}"
 
 
 def end_script(files: Files, number: int) -> None:
