@@ -28,7 +28,7 @@ def on_exit(
     called, once, and none in a forked child.
     """
     pid = os.getpid()
-    leave, execute, execute_in = os._exit, os.execv, os.execve
+    leave = os._exit
     asked: list[None] = []
 
     def first() -> bool:
@@ -44,19 +44,19 @@ def on_exit(
             sys.stdout.flush()
         leave(status)
 
-    def replacing(program: Any) -> None:  # noqa: ANN401 - a path, or a descriptor
-        if (isinstance(program, int) or os.access(program, os.X_OK)) and first():
-            replaced()
+    def replacing(execute: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
+        def run(path: Any, *args: Any, **kwargs: Any) -> NoReturn:  # noqa: ANN401 - as the original
+            if (isinstance(path, int) or os.access(path, os.X_OK)) and first():
+                replaced()
+            execute(path, *args, **kwargs)
 
-    def run(path: Any, argv: Any) -> NoReturn:  # noqa: ANN401 - as the original
-        replacing(path)
-        execute(path, argv)
+        return run
 
-    def run_in(path: Any, argv: Any, env: Any) -> NoReturn:  # noqa: ANN401 - as the original
-        replacing(path)
-        execute_in(path, argv, env)
-
-    with replace_attributes((os, "_exit", leaving), (os, "execv", run), (os, "execve", run_in)):
+    with replace_attributes(
+        (os, "_exit", leaving),
+        (os, "execv", replacing(os.execv)),
+        (os, "execve", replacing(os.execve)),
+    ):
         yield
 
 
