@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from pyprof.trial.change import Chosen, Stage, WhyNoEffect
-    from pyprof.trial.script.outermost import Call
 
 _KIB = 1024
 
@@ -133,16 +132,12 @@ class Run:
     def __init__(self, observation: Observation, chosen: Chosen) -> None:
         self._observation = observation
         self._chosen = chosen
-
-    @property
-    def value(self) -> str:
+        self.value = chosen.value
         """The change's value; "" if it takes none."""
-        return self._chosen.value
-
-    @property
-    def checks_losses(self) -> bool:
+        self.checks_losses = observation.request.mode == "losses"
         """Whether losses are compared in this run, and times are not."""
-        return self._observation.request.mode == "losses"
+        self.calls = observation.calls
+        """What is done before, around and after calls of outermost modules."""
 
     def note(self, text: str) -> None:
         """Add a note to the result; once."""
@@ -165,13 +160,4 @@ class Run:
 
     def on_loop(self, act: Callable[[Module], object]) -> None:
         """Call `act` once for each outermost module, when its loop has begun."""
-        self._observation.calls.on_loop(act)
-
-    @property
-    def calls(self) -> OutermostCalls:
-        """What is done before, around and after calls of outermost modules."""
-        return self._observation.calls
-
-    def before_calls(self, act: Callable[[Call], object]) -> None:
-        """Call `act` before each call of an outermost module."""
-        self._observation.calls.before.append(act)
+        self.calls.on_loop(act)
