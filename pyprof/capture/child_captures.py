@@ -69,15 +69,13 @@ class ChildCaptures:
         if os.getpid() != self._pid:
             return None
         number, self._count = self._count, self._count + 1
-        index = _index(process)
-        run = process.run
         return RecordedProcess(
-            run=run,
+            run=process.run,
             request=self._request,
             suffix=self._suffix,
             folder=self._folder.name,
             number=number,
-            index=index,
+            index=_index(process),
         )
 
 

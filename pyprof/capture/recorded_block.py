@@ -142,7 +142,11 @@ class Profile:
         return target
 
     def __repr__(self) -> str:
-        return f"<pyprof.profile {self.name!r}: {self._said()}>"
+        said = self._result
+        if not isinstance(said, str):
+            known = said.answer.known_cost
+            said = f"{known.total_ns / 1e6:.3f} ms of {known.processor} time"
+        return f"<pyprof.profile {self.name!r}: {said}>"
 
     def _repr_html_(self) -> str:
         from pyprof.render import notebook  # noqa: PLC0415 - it loads Arrow
@@ -150,12 +154,6 @@ class Profile:
         if isinstance(self._result, str):
             return notebook.message(sanitize.message(self.name), self._result)
         return notebook.tables(sanitize.message(self.name), self._result.answer, self._result.notes)
-
-    def _said(self) -> str:
-        if isinstance(self._result, str):
-            return self._result
-        known = self._result.answer.known_cost
-        return f"{known.total_ns / 1e6:.3f} ms of {known.processor} time"
 
     def _recorded(self) -> _Result:
         if isinstance(self._result, str):

@@ -37,13 +37,13 @@ class annotate:  # noqa: N801 - used as a function
     decorator without a name uses that of the function.
     """
 
-    __slots__ = ("_open", "_timed", "_timer", "name")
+    __slots__ = ("_open", "_timer", "name")
 
     def __init__(self, name: str = "", *, timer: bool | None = None) -> None:
         self.name = name
         self._timer = timer
-        self._open: list[object] = []
-        self._timed: list[timers.Running | None] = []
+        self._open: list[tuple[object, timers.Running | None]] = []
+        """The range and the running timer of each time that it was entered."""
 
     def __enter__(self) -> annotate:  # noqa: PYI034 - Self is newer than Python 3.10
         if torch.compiler.is_compiling():
@@ -52,14 +52,13 @@ class annotate:  # noqa: N801 - used as a function
         opened = None
         if EMITTER.push is not None:
             opened = open_ranges.open_range(encode_layer(_printable(self.name)))
-        self._open.append(opened)
-        self._timed.append(timers.begin(self.name) if timed else None)
+        self._open.append((opened, timers.begin(self.name) if timed else None))
         return self
 
     def __exit__(self, *_error: object) -> None:
         if torch.compiler.is_compiling():
             return
-        running, opened = self._timed.pop(), self._open.pop()
+        opened, running = self._open.pop()
         if running is not None:
             timers.end(running)
         if opened is not None:

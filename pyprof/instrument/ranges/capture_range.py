@@ -148,18 +148,15 @@ def step() -> None:
     """
     if capturing():  # a step that is captured into a CUDA graph ends when it is replayed
         return
-    _mark_end()
-    step_end()
-
-
-def _mark_end() -> None:
-    """Emit an empty range: one that began with the step could not be nested."""
+    # an empty range: one that began with the step could not be nested
     sink = EMITTER.sink() or (_nvtx() if tool_listens() else None)
-    if sink is None:
+    if sink is not None:
+        sink.push(STEP_END)
+        sink.pop()
+    else:
         with record_function(STEP_END):
-            return
-    sink.push(STEP_END)
-    sink.pop()
+            pass
+    step_end()
 
 
 @cache
