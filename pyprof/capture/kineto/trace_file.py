@@ -59,9 +59,9 @@ def write_trace(
         packed = Path(folder) / path.name
         windows = _exported(recorded, Path(folder) / "plain.json")
         with gzip.open(packed, "wb", _COMPRESSION) as target:
-            found = join_trace_windows(windows, target, wanted or _WORK, events)
+            has_wanted = join_trace_windows(windows, target, wanted or _WORK, events)
         small = wanted is None and packed.stat().st_size <= _SMALL_BYTES
-        if not found or (small and not _rows(packed)):
+        if not has_wanted or (small and not _rows(packed)):
             return False
         _deliver(packed, path)
     return True
@@ -124,7 +124,7 @@ def join_trace_windows(
     incomplete.
     """
     before, rest, header = b"", b"", b""
-    found = False
+    has_wanted = False
     for path in windows:
         if not path.stat().st_size:
             raise OSError(_CUT)
@@ -132,7 +132,7 @@ def join_trace_windows(
             path.open("rb") as file,
             closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as text,
         ):
-            found = found or wanted.search(text) is not None
+            has_wanted = has_wanted or wanted.search(text) is not None
             opening, after = _EVENTS.search(text), text.rfind(_AFTER)
             if opening is None or after < 0:
                 raise OSError(_CUT)
@@ -145,7 +145,7 @@ def join_trace_windows(
     if more is not None:
         target.write(more(header + rest))  # older torch records its base time after the events
     target.write(rest)
-    return found
+    return has_wanted
 
 
 _CUT = "torch.profiler could not write its whole trace; is the disk full?"
