@@ -5,7 +5,6 @@ captures.
 """
 
 from pyprof.instrument.lifecycle import (
-    begin,
     enabled,
     find_modules,
     for_profilers,
@@ -27,7 +26,6 @@ from pyprof.instrument.ranges.timers import print_timings, timings
 
 __all__ = [
     "annotate",
-    "begin",
     "enabled",
     "find_modules",
     "for_profilers",

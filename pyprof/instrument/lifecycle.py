@@ -76,23 +76,17 @@ def init(
             _start(_SINKS[emit](), with_stack=stack, with_layers=layers)
 
 
-def begin(sink: Sink) -> None:
-    """As `init`, but send ranges to `sink` from now on."""
-    with _STATE.lock:
-        _STATE.enabled = True
-        if _STATE.patches is None:
-            _start(sink, with_stack=True, with_layers=True)
-        else:
-            EMITTER.connect(sink)
-
-
 @contextmanager
 def marked(sink: Sink) -> Iterator[None]:
-    """As `begin`, until the end of the `with`; then restore the user's settings."""
+    """As `init`, but send ranges to `sink`; then restore the user's settings."""
     with _STATE.lock:
         was = _STATE.enabled, _STATE.for_profilers, clocks.ON[0]
         patched, sent_to = _STATE.patches is not None, EMITTER.sink()
-        begin(sink)
+        _STATE.enabled = True
+        if patched:
+            EMITTER.connect(sink)
+        else:
+            _start(sink, with_stack=True, with_layers=True)
     try:
         yield
     finally:

@@ -55,8 +55,7 @@ def mark(stack: ExitStack, runner: Callable[..., Any]) -> None:
 
     begin_at(runner.__code__)
     sink = nvtx_sink()
-    instrument.begin(sink)
-    stack.callback(instrument.stop)
+    stack.enter_context(instrument.marked(sink))
     if not hasattr(torch._C, "_nvtx"):  # noqa: SLF001 - what torch itself asks
         stack.enter_context(NvtxRanges(sink).installed())
     if torch.cuda.is_available():
