@@ -23,6 +23,7 @@ from pyprof.capture.replacement import replace_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import FrameType
 
     from pyprof.capture.request import Request
@@ -79,8 +80,9 @@ class ChildCaptures:
         )
 
 
-@contextmanager
-def replaced_run(instead: Callable[[BaseProcess], Callable[[], object] | None]) -> Iterator[None]:
+def replaced_run(
+    instead: Callable[[BaseProcess], Callable[[], object] | None],
+) -> AbstractContextManager[None]:
     """Let processes started inside the `with` run what `instead` returns, unless None."""
     theirs: Any = BaseProcess.start
 
@@ -95,8 +97,7 @@ def replaced_run(instead: Callable[[BaseProcess], Callable[[], object] | None]) 
         finally:
             del process.run
 
-    with replace_attributes((BaseProcess, "start", start)):
-        yield
+    return replace_attributes((BaseProcess, "start", start))
 
 
 def _target(process: BaseProcess) -> str:

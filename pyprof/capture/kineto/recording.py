@@ -27,6 +27,7 @@ from pyprof.quantities import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pyprof.capture.kineto.recorder import Recorder
@@ -170,8 +171,7 @@ class Recording:
         enter(count_steps(windows.step))
         return windows.finish
 
-    @contextmanager
-    def _threads_watched(self) -> Iterator[None]:
+    def _threads_watched(self) -> AbstractContextManager[None]:
         """Note whether the program starts threads."""
         theirs = threading.Thread.start
 
@@ -179,8 +179,7 @@ class Recording:
             self._threaded = self._threaded or not thread.name.startswith("pyprof-")
             theirs(thread)
 
-        with replace_attributes((threading.Thread, "start", start)):
-            yield
+        return replace_attributes((threading.Thread, "start", start))
 
 
 @contextmanager
@@ -244,10 +243,9 @@ def _ignore() -> None:
     pass
 
 
-@contextmanager
 def watch_graphs(
     graph: type, begins: Callable[[], object], ended: Callable[[], object]
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Call back before each capture of a graph of this class begins, and after it ends.
 
     Everything that captures graphs uses the class, `torch.cuda.CUDAGraph`: torch.cuda.graph,
@@ -276,8 +274,7 @@ def watch_graphs(
         ended()
         return result
 
-    with replace_attributes((home, "capture_begin", begin), (home, "capture_end", end)):
-        yield
+    return replace_attributes((home, "capture_begin", begin), (home, "capture_end", end))
 
 
 def _quietly(ended: Callable[[], object]) -> None:

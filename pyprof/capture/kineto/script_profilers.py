@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,8 @@ from pyprof.capture.child_captures import called_by_inductor
 from pyprof.capture.replacement import replace_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 
 _TRACED: Any = next(
@@ -102,17 +103,15 @@ class ScriptProfilers:
         """Return the exported traces that still exist, in order."""
         return tuple(path for path in self._traces if path.is_file())
 
-    @contextmanager
-    def watch(self) -> Iterator[None]:
+    def watch(self) -> AbstractContextManager[None]:
         """Intercept every way to start a profiler and export its trace, until the `with` ends."""
         export = "export_chrome_trace"
-        with replace_attributes(
+        return replace_attributes(
             (profile, "_prepare_trace", self._preparing(profile._prepare_trace)),  # noqa: SLF001 - what every start calls
             (profile, "__exit__", self._leaving(profile.__exit__)),
             (profile, export, self._exporting(profile.export_chrome_trace)),
             (_TRACED, export, self._exporting(_TRACED.export_chrome_trace)),
-        ):
-            yield
+        )
 
     def _preparing(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
         def prepare(profiler: object) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch.cuda.nvtx
@@ -15,7 +14,7 @@ import torch.cuda.nvtx
 from pyprof.capture.replacement import replace_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from pyprof.instrument.ranges.emit import Sink
 
@@ -42,11 +41,9 @@ class NvtxRanges:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as torch's own
         return getattr(self._real, name)
 
-    @contextmanager
-    def installed(self) -> Iterator[None]:
+    def installed(self) -> AbstractContextManager[None]:
         """Replace the binding until the `with` ends."""
-        with replace_attributes((_HOME, "_nvtx", self)):
-            yield
+        return replace_attributes((_HOME, "_nvtx", self))
 
     def rangePushA(self, text: str) -> int:  # noqa: N802 - torch's name
         """Open a range; return its depth."""
