@@ -116,7 +116,7 @@ def test_a_script_with_only_its_own_profiler_is_captured(
     if export != "pass":
         theirs = texts_of(kineto.read(tmp_path / "train.py.json").ranges)
         assert "aten::tanh" in {marker.decode_seq(text).name for text in theirs}
-    assert not [*temporary.iterdir()]
+    assert not [*temporary.glob("*pyprof-*")]  # torch's compiler may leave its cache
 
 
 def test_a_script_can_export_its_own_trace_once(capture: Capture) -> None:
