@@ -65,13 +65,6 @@ def call_text(group: DescribedGroup, peers: Sequence[int]) -> str:
     return _written(group.name, tuple(sorted({*peers, torch.distributed.get_rank()})))
 
 
-def pending_collectives(group_argument: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
-    """Return the collectives of a group that torch has queued to coalesce. Raises as `describe`."""
-    world: Any = torch.distributed.distributed_c10d._world  # noqa: SLF001 - no public way
-    waiting: Sequence[Any] = world.pg_coalesce_state[_resolved(group_argument)]
-    return waiting
-
-
 def _resolved(group_argument: Any) -> Any:  # noqa: ANN401 - as above
     """Resolve a process group; functional collectives may get its name, or a mesh."""
     if group_argument is None:
@@ -246,7 +239,8 @@ def coalesced_text(group: object) -> str:
     """Return the marker of a group's queued collectives; "" if none are queued."""
     try:
         described = describe(group)
-        waiting = pending_collectives(group)
+        world: Any = torch.distributed.distributed_c10d._world  # noqa: SLF001 - no public way
+        waiting = world.pg_coalesce_state[_resolved(group)]
         op = f"{waiting[0].op.__name__}_coalesced"
         inputs = [each.tensor for each in waiting]
         outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]

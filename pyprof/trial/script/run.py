@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pyprof.capture.kineto import memory_guard
 from pyprof.trial.change import RefusedError, changes
 from pyprof.trial.run_files import RunRequest, RunResult
 from pyprof.trial.script.after_import import AfterImport
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from pyprof.trial.change import Chosen, Stage, WhyNoEffect
-
-_KIB = 1024
 
 
 class Observation:
@@ -122,8 +120,7 @@ class Observation:
             result.peak_memory_bytes = torch.cuda.max_memory_allocated()
         else:
             result.device = f"CPU, {torch.get_num_threads()} threads"
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            result.peak_memory_bytes = peak * (1 if sys.platform == "darwin" else _KIB)
+            result.peak_memory_bytes = memory_guard.peak_bytes()
 
 
 class Run:
