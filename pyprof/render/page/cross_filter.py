@@ -21,9 +21,9 @@ from pyprof.records.records import combinations, totals
 from pyprof.render.text.formatting import part_name, short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.arrays import IntArray, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.prof.table import Table
 
 KEYS = ("op", "dir", "line", "stack", "layer", "kernel", "family", "tc", "bound")
@@ -111,13 +111,12 @@ class FilterData:
         return " ".join(f"{name}={number}" for name, number in numbers.items())
 
     @cached_property
-    def _place(self) -> Mapping[tuple[str | None, ...], int]:
-        columns = (self._facts.column(name).to_pylist() for name in KEYS)
-        return {key: index for index, key in enumerate(zip(*columns, strict=True))}
+    def _number(self) -> Mapping[tuple[str | None, ...], int]:
+        return {texts: number for number, texts in enumerate(_texts(self._facts))}
 
-    def fact(self, texts: tuple[str | None, ...]) -> int:
-        """Return the number of the fact with these texts, in the order of KEYS; -1 for none."""
-        return self._place.get(texts, -1)
+    def numbers(self, rows: pa.Table) -> Int64Array:
+        """Return the number of the fact with each row's KEYS; -1 for none."""
+        return np.array([self._number.get(texts, -1) for texts in _texts(rows)], np.int64)
 
     def named_key(self, names: Mapping[str, str]) -> str | None:
         """Write a key of names as people read them, such as `(no op)` for no name."""
@@ -154,6 +153,10 @@ class FilterData:
             "left_out": self._all.num_rows - self._facts.num_rows,
             "left_out_ns": whole_ns - sum(kept_ns),
         }
+
+
+def _texts(rows: pa.Table) -> Iterator[tuple[str | None, ...]]:
+    return zip(*(rows.column(name).to_pylist() for name in KEYS), strict=True)
 
 
 def _spell(name: str, text: str | None) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import StepTimes as Steps
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.icicle import IcicleBox
-    from pyprof.render.page.lanes import DeviceLanes, Lanes
+    from pyprof.render.page.lanes import DeviceLanes, Lane, Lanes
     from pyprof.render.page.step_times import StepTimes
     from pyprof.render.page.strips import Strip
 
@@ -121,13 +121,12 @@ def strip(data: Strip) -> Mapping[str, Any]:
 
 def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
     """Draw each stream's kernels, coloured by family, op or layer, and why nothing ran."""
-    facts = np.array([selectable.fact(texts) for texts in lanes.texts], np.int64)
     return {
         "kind": "timeline",
         "shares": SHARED_CLOCK,
         "label": f"What ran when on {sum(len(each.lanes) for each in lanes.devices)} streams",
         "length": lanes.length_ns,
-        "devices": [_device(device, facts) for device in lanes.devices],
+        "devices": [_device(device, selectable) for device in lanes.devices],
         "causes": {name: [colour, MEANINGS[name]] for name, colour in IDLE.items()},
         "marks": [tuple(mark) for mark in lanes.marks] if lanes.captures == 1 else [],
         "views": [
@@ -139,29 +138,27 @@ def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
     }
 
 
-def _device(device: DeviceLanes, facts: np.ndarray) -> Mapping[str, Any]:
+def _device(device: DeviceLanes, selectable: FilterData) -> Mapping[str, Any]:
     return {
         "name": device.name,
         "gaps": {
             name: [gap[index] for gap in device.gaps]
             for index, name in enumerate(("start", "length", "cause"))
         },
-        "lanes": [
-            {
-                "name": lane.name,
-                "start": lane.start,
-                "length": lane.length,
-                "summed": np.where(lane.rows == 1, -1, lane.summed),  # -1: its length
-                "rows": lane.rows,
-                "fact": facts[lane.texts],
-                "parts": {
-                    "box": lane.parts.box,
-                    "fact": facts[lane.parts.texts],
-                    "ns": lane.parts.ns,
-                },
-            }
-            for lane in device.lanes
-        ],
+        "lanes": [_lane(lane, selectable) for lane in device.lanes],
+    }
+
+
+def _lane(lane: Lane, selectable: FilterData) -> Mapping[str, Any]:
+    facts = selectable.numbers(lane.texts)
+    return {
+        "name": lane.name,
+        "start": lane.start,
+        "length": lane.length,
+        "summed": np.where(lane.rows == 1, -1, lane.summed),  # -1: its length
+        "rows": lane.rows,
+        "fact": facts[lane.longest],
+        "parts": {"box": lane.parts.box, "fact": facts[lane.parts.kind], "ns": lane.parts.ns},
     }
 
 

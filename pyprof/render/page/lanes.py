@@ -23,6 +23,7 @@ from pyprof.render.page.tables import device_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from pyprof.analysis.summary.overview import Overview
@@ -46,8 +47,6 @@ _MAX_LANES = 32
 _MAX_DEVICES = 8
 _MAX_MARKS = 2000
 
-Texts = tuple[str | None, ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
@@ -60,8 +59,10 @@ class Lane:
     """The time of its kernels; more than its length where they overlap, as a stream's may."""
     rows: Int64Array
     """How many kernels it holds."""
-    texts: Int64Array
-    """The index in `Lanes.texts` of its longest kernel's texts."""
+    texts: pa.Table
+    """What describes kernels: `cross_filter.KEYS`."""
+    longest: Int64Array
+    """The row in `texts` of its longest kernel."""
     parts: Parts
 
 
@@ -71,7 +72,8 @@ class Parts:
 
     box: Int64Array
     """The index of the box in its lane."""
-    texts: Int64Array
+    kind: Int64Array
+    """The row in the lane's `texts`."""
     ns: Int64Array
     """Summed time."""
 
@@ -112,8 +114,6 @@ class Lanes:
     """All devices, each capture on its own clock, from its first kernel on."""
 
     devices: tuple[DeviceLanes, ...]
-    texts: tuple[Texts, ...]
-    """The texts that describe boxes: see `cross_filter.KEYS`."""
     marks: tuple[Mark, ...]
     """The first steps of the first capture."""
     marks_left_out: int
@@ -129,45 +129,21 @@ class Lanes:
         """Put the devices of another capture below these, as many as fit."""
         devices = [*self.devices]
         room = _MAX_LANES - sum(len(device.lanes) for device in devices)
-        texts, placed = [*self.texts], {key: index for index, key in enumerate(self.texts)}
         left_out = self.devices_left_out + other.devices_left_out
         for device in other.devices:
             if len(devices) == _MAX_DEVICES or room < len(device.lanes):
                 left_out += 1
                 continue
             room -= len(device.lanes)
-            devices.append(_renumbered(device, other.texts, placed, texts))
+            devices.append(device)
         return replace(
             self,
             devices=tuple(devices),
-            texts=tuple(texts),
             length_ns=max(self.length_ns, other.length_ns),
             devices_left_out=left_out,
             streams_left_out=self.streams_left_out + other.streams_left_out,
             captures=self.captures + other.captures,
         )
-
-
-def _renumbered(
-    device: DeviceLanes, own: Sequence[Texts], placed: dict[Texts, int], texts: list[Texts]
-) -> DeviceLanes:
-    """Renumber the texts of a device's boxes by their index in a common list, which grows."""
-    used = {
-        index for lane in device.lanes for texts in (lane.texts, lane.parts.texts)
-        for index in np.unique(texts).tolist()
-    }  # fmt: skip
-    number = np.zeros(len(own), np.int64)
-    for index in sorted(used):
-        if own[index] not in placed:
-            placed[own[index]] = len(texts)
-            texts.append(own[index])
-        number[index] = placed[own[index]]
-    lanes = (
-        replace(lane, texts=number[lane.texts],
-                parts=replace(lane.parts, texts=number[lane.parts.texts]))
-        for lane in device.lanes
-    )  # fmt: skip
-    return replace(device, lanes=tuple(lanes))
 
 
 def lanes(gathered: PartInput) -> Lanes | None:
@@ -183,16 +159,14 @@ def lanes(gathered: PartInput) -> Lanes | None:
     drawn, left_out = _chosen_streams(records, rows, devices)
     examples = [marks(step) for step in (typical, slowest) if step is not None]
     single = _single(gathered, rows, drawn, length, typical, slowest)
-    texts = _Texts(gathered)
     drawn_devices = tuple(
         _device(device, first, examples,
-                [_lane(records, stream, rows, single, first, length, texts)
+                [_lane(gathered, stream, rows, single, first, length)
                  for stream in drawn if (stream.pid, stream.device) == _key(device)])
         for device in devices
     )  # fmt: skip
     return Lanes(
         devices=drawn_devices,
-        texts=texts.all(),
         marks=tuple(map(marks, shown[:_MAX_MARKS].tolist())),
         marks_left_out=len(shown[_MAX_MARKS:]),
         typical=None if typical is None else marks(typical),
@@ -282,36 +256,14 @@ def _single(
     return single
 
 
-class _Texts:
-    """Numbers the facts of boxes in the order of their first use."""
-
-    def __init__(self, gathered: PartInput) -> None:
-        self._facts = gathered.facts
-        self._number = np.full(gathered.facts.combinations.num_rows, -1)
-        self._order: list[int] = []
-        self.of_row = gathered.facts.of_row
-
-    def places(self, facts: IntArray) -> Int64Array:
-        """Return the indices of facts in the page's list, after adding those that are new."""
-        for fact in np.unique(facts[self._number[facts] < 0]).tolist():
-            self._number[fact] = len(self._order)
-            self._order.append(fact)
-        return np.asarray(self._number[facts])
-
-    def all(self) -> tuple[Texts, ...]:
-        """Return all texts in the order of their numbers."""
-        used = self._facts.combinations.take(np.array(self._order, np.int64))
-        return tuple(zip(*(used.column(name).to_pylist() for name in KEYS), strict=True))
-
-
 def _lane(
-    records: Records, stream: Stream, chosen: Mask, single: Mask, first: int, length: int,
-    texts: _Texts,
-) -> Lane:  # fmt: skip
+    gathered: PartInput, stream: Stream, chosen: Mask, single: Mask, first: int, length: int
+) -> Lane:
+    records, facts = gathered.source.table.records, gathered.facts
     rows = in_order(records, stream)
     rows = rows[chosen[rows]]
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
-    fact = texts.of_row[rows]
+    fact = facts.of_row[rows]
     begin = _begins(start, single[rows], first, length)
     begins = np.flatnonzero(begin)
     count = np.diff(begins, append=len(rows))
@@ -321,6 +273,8 @@ def _lane(
     top = np.flatnonzero(time == np.maximum.reduceat(time, begins).take(box))
     # the first of these in each box
     longest = top[np.flatnonzero(np.diff(box.take(top), prepend=np.int32(-1)))]
+    part_box, part_fact, part_ns = _parts(box, (count > 1).take(box), fact, time)
+    used, index = np.unique(np.concatenate([fact[longest], part_fact]), return_inverse=True)
     number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
     return Lane(
         name=number or stream.device_label,
@@ -328,13 +282,16 @@ def _lane(
         length=last - start,
         summed=np.add.reduceat(time, begins),
         rows=count,
-        texts=texts.places(fact[longest]),
-        parts=_parts(box, (count > 1).take(box), fact, time, texts),
+        texts=facts.combinations.select(KEYS).take(used),
+        longest=index[: len(longest)],
+        parts=Parts(part_box, index[len(longest) :], part_ns),
     )
 
 
-def _parts(box: IntArray, joined: Mask, fact: IntArray, time: Int64Array, texts: _Texts) -> Parts:
-    """Add up what joined boxes consist of, and keep the facts with most time in each box."""
+def _parts(
+    box: IntArray, joined: Mask, fact: IntArray, time: Int64Array
+) -> tuple[Int64Array, IntArray, Int64Array]:
+    """Add up what joined boxes consist of; return box, fact and time of the longest of each box."""
     box, fact = box[joined], fact[joined]
     first, number = combinations(box, fact)
     ns = totals(number, time[joined], len(first))
@@ -342,7 +299,7 @@ def _parts(box: IntArray, joined: Mask, fact: IntArray, time: Int64Array, texts:
     first, ns = first[order], ns[order]
     of_box = box[first].astype(np.int64)
     kept = np.arange(len(of_box)) - np.searchsorted(of_box, of_box) < _MAX_PARTS
-    return Parts(of_box[kept], texts.places(fact[first[kept]]), ns[kept])
+    return of_box[kept], fact[first[kept]], ns[kept]
 
 
 def _begins(start: Int64Array, single: Mask, first: int, length: int) -> Mask:

@@ -10,7 +10,7 @@ from pyprof.analysis.summary.overview import overview
 from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
 from pyprof.render.page import lanes
-from pyprof.render.page.cross_filter import KEYS, row_facts
+from pyprof.render.page.cross_filter import row_facts
 from pyprof.render.page.lanes import Lanes
 from pyprof.render.page.parts import PartInput
 from tests.analysis.captured import STEP_NS, capture
@@ -80,8 +80,8 @@ def test_a_merged_box_lists_its_parts(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(lanes, "_BINS", 1)
     drawn = draw(gather(capture(tmp_path / "net.sqlite")))
     boxes = drawn.devices[0].lanes[0]
-    texts = dict(zip(KEYS, drawn.texts[int(boxes.texts[0])], strict=True))
-    kernels = [drawn.texts[place][KEYS.index("kernel")] for place in boxes.parts.texts.tolist()]
+    texts = boxes.texts.to_pylist()[int(boxes.longest[0])]
+    kernels = boxes.texts.column("kernel").take(boxes.parts.kind).to_pylist()
     parts = dict(zip(kernels, boxes.parts.ns.tolist(), strict=True))
     assert list(parts.items())[:2] == [("exp_kernel", 300), ("relu_kernel", 200)]
     assert sum(parts.values()) == boxes.summed[0]
@@ -100,12 +100,11 @@ def test_a_merged_box_keeps_its_largest_parts(
     one = check(gather(capture(tmp_path / "a.sqlite", steps=3)))
     other = draw(gather(capture(tmp_path / "b.sqlite", steps=3, slower=4)))
     both = merge_sums(one, other)
-    parts = [device.lanes[0].parts for device in both.devices]
-    named = [
-        [(both.texts[place][KEYS.index("op")], ns)
-         for place, ns in zip(part.texts.tolist(), part.ns.tolist(), strict=True)]
-        for part in parts
-    ]  # fmt: skip
+    named = []
+    for device in both.devices:
+        lane = device.lanes[0]
+        ops = lane.texts.column("op").take(lane.parts.kind).to_pylist()
+        named.append([*zip(ops, lane.parts.ns, strict=True)])
     assert named == [[("exp", 900), ("relu", 600)], [("relu", 2400), ("exp", 900)]]
 
 
@@ -177,8 +176,8 @@ def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
     both = merge_sums(one, other)
     assert (len(both.devices), both.captures, both.length_ns) == (2, 2, one.length_ns)
     kernels = [
-        [both.texts[place][KEYS.index("kernel")] for place in device.lanes[0].texts.tolist()]
-        for device in both.devices
+        lane.texts.column("kernel").take(lane.longest).to_pylist()
+        for lane in (device.lanes[0] for device in both.devices)
     ]
     assert kernels[0][:3] == kernels[1][:3] == ["relu_kernel", "relu_kernel", "exp_kernel"]
     assert kernels[1][3] == "other"
