@@ -13,7 +13,6 @@ import numpy as np
 
 from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN_BOUND
 from pyprof.render.idle_causes import MEANINGS as CAUSES_OF_IDLE
-from pyprof.render.page.lanes import PAUSED
 from pyprof.render.text.formatting import duration, number, percent, short_line
 
 if TYPE_CHECKING:
@@ -23,11 +22,13 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import StepTimes as Steps
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.icicle import IcicleBox
-    from pyprof.render.page.lanes import DeviceLanes, Lane, Lanes
+    from pyprof.render.page.parts.timeline import DeviceLanes, Lane, Lanes
     from pyprof.render.page.step_times import StepTimes
     from pyprof.render.page.strips import Strip
 
 SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
+PAUSED = "paused"
+"""Cause of a gap while the profiler was paused: what ran then is unknown."""
 IDLE = {
     "host": "#c2514a", "launch": "#e0913a", "sync": "#c9a227", "copy": "#8e6bbf",
     "alloc": "#c8649b", "load": "#7d8794", "queue": "#3f9fb0", "graph": "#7fa650",

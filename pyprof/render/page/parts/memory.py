@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.memory.peaks import highest_first
 from pyprof.inputs.memory_recordings import beside, recordings
-from pyprof.render.page.lanes import extent
 from pyprof.render.page.memory_page import Clock, memory, picture
+from pyprof.render.page.parts.timeline import extent
 from pyprof.render.page.tables import Cell, number, of_numbers, of_texts, sortable, text
 from pyprof.render.text.formatting import DASH
 
