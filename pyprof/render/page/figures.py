@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.summary.roofline_points import Point, Roof
     from pyprof.answers.summary_answer import StepTimes as Steps
     from pyprof.render.page.cross_filter import FilterData
-    from pyprof.render.page.icicle import IcicleBox
+    from pyprof.render.page.parts.modules import IcicleBox
     from pyprof.render.page.parts.timeline import DeviceLanes, Lane, Lanes
     from pyprof.render.page.step_times import StepTimes
     from pyprof.render.page.strips import Strip

@@ -46,11 +46,6 @@ class Page:
     sources: Path | None
     """The folder of the user's source, if its text may be shown."""
 
-    @property
-    def on(self) -> str:
-        """The kind of processor whose time it is."""
-        return self.answer.processor
-
 
 class Part(Protocol):
     """What a module of this package provides."""
