@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import StepTimes as Steps
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts.modules import IcicleBox
+    from pyprof.render.page.parts.steps import StepTimes
     from pyprof.render.page.parts.timeline import DeviceLanes, Lane, Lanes
-    from pyprof.render.page.step_times import StepTimes
     from pyprof.render.page.strips import Strip
 
 SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.time.intervals import complement
-from pyprof.render.page.step_times import steps_with_work
+from pyprof.analysis.time.steps import last_ends
 from pyprof.render.page.tables import device_name
 from pyprof.render.text.formatting import duration
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyprof.answers.summary_answer import StepTimes
     from pyprof.arrays import Floats, Int64Array
     from pyprof.inputs.source import Source
+    from pyprof.records.records import Records
 
 
 _BINS = 600
@@ -196,6 +197,15 @@ def _shown_steps(
         )
         for step in sorted(chosen)
     }
+
+
+def steps_with_work(records: Records, overview: Overview) -> tuple[Int64Array, Int64Array]:
+    """Return the numbers of the chosen steps with work on a GPU, and when each of all ended, ns."""
+    steps = overview.steps
+    ended = last_ends(records, steps.of_row, len(steps))
+    first, last = overview.chosen or (0, len(steps))
+    worked = (ended[first:last] > 0) & (steps.duration_ns[first:last] > 0)
+    return first + np.flatnonzero(worked), np.maximum.accumulate(ended)
 
 
 def _some(steps: list[int], duration_ns: Int64Array, most: int) -> list[int]:

@@ -7,7 +7,7 @@ import pytest
 
 from pyprof.answers.summary_answer import StepTimes as Steps
 from pyprof.render.page import figures
-from pyprof.render.page.step_times import StepTimes
+from pyprof.render.page.parts.steps import StepTimes
 from tests.known import known
 
 _NOTHING: tuple[float | None, ...] = (None,) * 15

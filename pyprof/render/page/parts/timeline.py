@@ -18,7 +18,7 @@ from pyprof.arrays import MISSING
 from pyprof.records.records import combinations, totals
 from pyprof.render.page import figures
 from pyprof.render.page.cross_filter import KEYS
-from pyprof.render.page.step_times import steps_with_work
+from pyprof.render.page.strips import steps_with_work
 from pyprof.render.page.tables import device_name
 from pyprof.render.text.formatting import duration
 

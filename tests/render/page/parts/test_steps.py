@@ -1,12 +1,16 @@
 """Steps on the page, compared with the summary's."""
 
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pyprof.analysis.summary.overview import summary
 from pyprof.inputs import source
+from pyprof.records.merging import merge_sums
 from pyprof.render.page.content import html, summarise_page
+from tests.analysis.captured import capture
 from tests.answers.checked import ask
 from tests.builders import Work, nsys_db
 from tests.commands import run
@@ -40,3 +44,18 @@ def test_guessed_steps_are_marked_so(tmp_path: Path) -> None:
     )
     page = html(summarise_page(source.load(str(net))))
     assert page.count("(guessed: may be layers of a step)") >= 2
+
+
+def test_steps_by_rank_are_those_of_each_alone(tmp_path: Path) -> None:
+    """A slower rank has its own row; the trend is the slower one's in each step."""
+    files = [
+        str(capture(tmp_path / f"rank{rank}.sqlite", steps=3, slower=slower))
+        for rank, slower in enumerate((1, 4))
+    ]
+    alone = [summarise_page(source.load(file)) for file in files]
+    steps = shown_parts.shown(reduce(merge_sums, alone))["steps"]
+    times = steps["heat"]["measures"]
+    assert times["step"] == [[*summary(found.summary).steps.duration_ns] for found in alone]
+    assert times["computing"] == [[200 + 300 + 50] * 3, [4 * 200 + 300 + 50] * 3]
+    assert steps["trend"]["longest"].tolist() == np.max(times["step"], axis=0).tolist()
+    assert shown_parts.shown(alone[0])["steps"]["heat"] is None
