@@ -88,9 +88,9 @@ def draw(
 
             content = roofline_picture.picture(chart, kind)
         else:
-            from pyprof.render.page import roofline_page  # noqa: PLC0415 - as above
+            from pyprof.render.page.parts import roofline  # noqa: PLC0415 - as above
 
-            content = roofline_page.html(chart).encode()
+            content = roofline.page_of(chart).encode()
     with output_file.open_output(target) as out:
         out.write(content)
     if not captures.quiet:

@@ -1,4 +1,4 @@
-"""What ops achieve, below the roofs of their device."""
+"""What ops achieve, below the roofs of their device: in the report, and as a page of its own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.summary import roofline_points
 from pyprof.analysis.summary.roofline_points import Achieved, achieved
-from pyprof.render.page import figures
+from pyprof.render.page import figures, render
 from pyprof.render.text.formatting import percent
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyprof.analysis.summary.roofline_points import Chart
     from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Roofline", 80
@@ -40,3 +42,17 @@ def section(page: Page) -> Mapping[str, Any]:
         "shown_percent": percent(sum(point.share for point in points)),
         "bound_colours": roofline_points.colours(points),
     }
+
+
+def page_of(chart: Chart) -> str:
+    """Make a page of the roofline alone."""
+    return render(
+        "roofline.html.j2",
+        version=__version__,
+        title="Roofline",
+        device=chart.title,
+        summary=chart.summary,
+        processor=chart.processor,
+        bound_colours=roofline_points.colours(chart.points),
+        roofline=figures.roofline(chart.points, chart.roofs),
+    )
