@@ -12,6 +12,8 @@ import orjson
 from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pyprof.version import __version__
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,7 +35,7 @@ def render(
     )
     environment.filters["json"] = lambda value: Markup(script_json(value))  # noqa: S704 - no < is left
     environment.globals["static"] = lambda name: Markup((_HERE / "static" / name).read_text())  # noqa: S704 - our own file
-    return str(environment.get_template(template).render(**context))
+    return str(environment.get_template(template).render(version=__version__, **context))
 
 
 def script_json(value: object) -> str:

@@ -16,7 +16,6 @@ from pyprof.render.page.parts import Page, PartInput
 from pyprof.render.page.tables import without_folders
 from pyprof.render.text.formatting import duration
 from pyprof.render.text.summary_text import fact_value
-from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +103,6 @@ def html(content: Content, origin: Origin = Origin(), sources: Path | None = Non
     return page.render(
         "report.html.j2",
         parts.templates(),
-        version=__version__,
         title=f"{origin.label}: {on} profile" if origin.label else f"{on} profile",
         processor=on,
         parts=shown,

@@ -9,7 +9,6 @@ from pyprof.render import page
 from pyprof.render.page.tables import Cell, Heading, Sortable, number, text
 from pyprof.render.text import diff_text
 from pyprof.render.text.formatting import duration
-from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +28,6 @@ def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] =
     rows = [list(_cells(change)) for change in comparison.changes[:_MAX_ROWS]]
     return page.render(
         "diff.html.j2",
-        version=__version__,
         title=f"{comparison.processor} time compared",
         processor=comparison.processor,
         gpu_a=gpus[0],

@@ -27,7 +27,6 @@ from pyprof.render.page.tables import (
 from pyprof.render.text import memory_text as words
 from pyprof.render.text.formatting import duration, short_line
 from pyprof.render.text.memory_text import size
-from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +52,6 @@ def page_of(devices: Sequence[DeviceMemory]) -> str:
     """Draw all devices on one page that needs nothing else."""
     return render(
         "memory.html.j2",
-        version=__version__,
         title="Memory",
         pictures=[picture(device) for device in devices],
     )

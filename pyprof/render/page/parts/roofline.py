@@ -8,7 +8,6 @@ from pyprof.analysis.summary import roofline_points
 from pyprof.analysis.summary.roofline_points import Achieved, achieved
 from pyprof.render.page import figures, render
 from pyprof.render.text.formatting import percent
-from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +47,6 @@ def page_of(chart: Chart) -> str:
     """Make a page of the roofline alone."""
     return render(
         "roofline.html.j2",
-        version=__version__,
         title="Roofline",
         device=chart.title,
         summary=chart.summary,
