@@ -1,4 +1,4 @@
-"""Memory as pictures: over time, coloured by category, and what the peak holds as a treemap.
+"""Memory as pictures: over time by category, and what the peak holds as treemap and flame graph.
 
 The report's page shows the device that peaks highest, `pyprof memory -o x.html` all of them.
 """
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pyprof.render.page import render
 from pyprof.render.page.figures import SHARED_CLOCK
-from pyprof.render.page.memory_flame import flame_graph
 from pyprof.render.page.tables import (
     PATH,
     Cell,
@@ -31,7 +30,7 @@ from pyprof.render.text.memory_text import size
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory
+    from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory, HeldStack
     from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.render.page.tables import Column, Sortable
 
@@ -101,7 +100,7 @@ def picture(
         sentences=tuple(map(without_folders, words.sentences(device))),
         course=_course(device, clock),
         treemap=_treemap(device, key),
-        flame=flame_graph(device.stacks),
+        flame=_flame(device.stacks),
         categories=[
             (name, _COLOURS[name], size(at_peak[name]))
             for name in device.categories
@@ -293,6 +292,63 @@ def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame
 
 def _swapped(frame: _Frame) -> _Frame:
     return _Frame(frame.y, frame.x, frame.height, frame.width)
+
+
+_MIN_WIDTH = 0.001
+"""Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
+_MAX_LEVELS = 60
+_MAX_BOXES = 3000
+_NO_STACK = "(no stack)"
+
+
+def _flame(stacks: Sequence[HeldStack]) -> Mapping[str, Any] | None:
+    """Lay call stacks out, callers above what they call; None if no stack is known."""
+    if not any(stack.frames for stack in stacks):
+        return None
+    listed = _flame_boxes(stacks)
+    depths = [len(path) for path, _, _, _ in listed]
+    names = [path[-1] if path else "all" for path, _, _, _ in listed]
+    return {
+        "kind": "icicle",
+        "bytes": True,
+        "label": f"The peak by call stack: {len(listed)} boxes, as wide as their bytes",
+        "axis": "bytes at the peak",
+        "start": [start for _, start, _, _ in listed],
+        "length": [held for _, _, held, _ in listed],
+        "depth": depths,
+        "colour": depths,
+        "name": names,
+        "path": names,
+        "times": [
+            f"{size(held)}, {count:,} block{'' if count == 1 else 's'}"
+            for _, _, held, count in listed
+        ],
+        "key": [None] * len(listed),
+    }
+
+
+def _flame_boxes(stacks: Sequence[HeldStack]) -> list[tuple[tuple[str, ...], int, int, int]]:
+    """List path, start, bytes and number of blocks of each box, callers first."""
+    held: dict[tuple[str, ...], tuple[int, int]] = {}
+    for stack in stacks:
+        frames = tuple(map(without_folders, stack.frames or (_NO_STACK,)))[:_MAX_LEVELS]
+        for end in range(len(frames) + 1):
+            before = held.get(frames[:end], (0, 0))
+            held[frames[:end]] = (before[0] + stack.bytes, before[1] + stack.block_count)
+    least = max(held[()][0] * _MIN_WIDTH, 1)
+    below: dict[tuple[str, ...], int] = {(): 0}  # where the next box below each one begins
+    listed: list[tuple[tuple[str, ...], int, int, int]] = []
+    for path in sorted(held, key=lambda path: (len(path), -held[path][0], path)):
+        size_, count = held[path]
+        if path[:-1] not in below:
+            continue  # its caller is too narrow
+        start = below[path[:-1]]
+        if path:
+            below[path[:-1]] += size_
+        if size_ >= least and len(listed) < _MAX_BOXES:
+            below[path] = start
+            listed.append((path, start, size_, count))
+    return listed
 
 
 def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> Sortable | None:

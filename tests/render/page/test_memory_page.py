@@ -1,7 +1,7 @@
 """Pictures of memory: areas add up, the treemap divides the peak, nothing escapes."""
 
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -150,3 +150,30 @@ def test_a_page_names_no_folder(tmp_path: Path) -> None:
     assert "train.py:31" in page
     assert "model.py:32" in page
     assert not re.search("alice|secret|/home|user", page)
+
+
+def test_each_frame_is_below_its_caller(tmp_path: Path) -> None:
+    """Inside of its box, siblings side by side; the root is the whole peak."""
+    device = built.Device()
+    for number in range(6):
+        stack = [built.user(line, f"f{line}") for line in range(number % 3, 4)]
+        device.alloc(1000 + number, *stack)
+    found = highest(tmp_path, device)
+    figure = known(memory_page.picture(found).flame)
+    boxes = [*zip(figure["depth"], figure["start"], figure["length"], strict=True)]
+    assert boxes[0] == (0, 0, found.peak_bytes)
+    for depth, start, length in boxes[1:]:
+        assert any(
+            above == depth - 1 and first <= start and start + length <= first + size
+            for above, first, size in boxes
+        )
+    for depth in range(max(figure["depth"]) + 1):
+        row = sorted((start, start + length) for level, start, length in boxes if level == depth)
+        assert all(a[1] <= b[0] for a, b in pairwise(row))
+    assert not any("/home" in name for name in figure["name"])
+
+
+def test_no_flame_graph_without_stacks(tmp_path: Path) -> None:
+    device = built.Device()
+    device.alloc(1000)
+    assert memory_page.picture(highest(tmp_path, device)).flame is None
