@@ -6,10 +6,14 @@ invisible characters.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
 UNSAFE = (
@@ -83,6 +87,19 @@ def escape_formula(value: object) -> object:
     if isinstance(value, str) and len(value) > 1 and value[0] in _FORMULA:
         return f"'{value}"
     return value
+
+
+def csv_text(rows: Iterable[Iterable[object]], *, quoted: bool = False, raw: bool = False) -> str:
+    """Format rows as CSV (RFC 4180, but `\\n` ends lines), with formulas escaped unless `raw`.
+
+    None is an empty field; `quoted` puts every field in quotes.
+    """
+    file = io.StringIO()
+    writer = csv.writer(
+        file, quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL, lineterminator="\n"
+    )
+    writer.writerows(rows if raw else (map(escape_formula, row) for row in rows))
+    return file.getvalue()
 
 
 def escape_formulas(rows: pa.Table) -> pa.Table:

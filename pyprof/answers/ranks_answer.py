@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -265,10 +263,6 @@ def _listed(ranks: Iterable[int]) -> str:
 
 def as_csv(given: Ranks, name: str) -> bytes:
     """Format one table as CSV: times in ns, unknown values empty; without rows, only the header."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
     columns = table_columns(Ranks)[name]
-    writer.writerow(columns)
-    for row in getattr(given, name):
-        writer.writerow([sanitize.escape_formula(getattr(row, column)) for column in columns])
-    return file.getvalue().encode()
+    rows = ([getattr(row, column) for column in columns] for row in getattr(given, name))
+    return sanitize.csv_text([columns, *rows]).encode()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -18,14 +16,12 @@ if TYPE_CHECKING:
 
 def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]]) -> bytes:
     """Write the live blocks, each with its rank and device."""
-    out = io.StringIO()
-    write = csv.writer(out, lineterminator="\n").writerow
     names = [field.name for field in fields(HeldBlock)]
-    write(("rank", "device", *names))
-    for rank, device, block in rows:
-        cells = (rank, device, *(getattr(block, name) for name in names))
-        write([sanitize.escape_formula(cell) for cell in cells])
-    return out.getvalue().encode(errors="backslashreplace")
+    lines = (
+        (rank, device, *(getattr(block, name) for name in names)) for rank, device, block in rows
+    )
+    text = sanitize.csv_text([("rank", "device", *names), *lines])
+    return text.encode(errors="backslashreplace")
 
 
 _NO_STACK = "(no stack)"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 from pyprof import sanitize
@@ -150,27 +148,23 @@ _NUMBERS = ("status", "a_ns", "b_ns", "change_ns", "change", "a_calls", "b_calls
 
 def csv_text(comparison: Comparison) -> str:
     """Write RFC 4180; `change` is a fraction of A, calls and rows are totals."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*comparison.keys, *_NUMBERS])
-    for entry in comparison.changes:
-        sides = (entry.a, entry.b)
-        writer.writerow(
-            [
-                *map(sanitize.escape_formula, entry.key),
-                entry.status,
-                entry.a_ns if entry.a else None,
-                entry.b_ns if entry.b else None,
-                entry.delta_ns,
-                entry.relative,
-                *(side.calls if side else None for side in sides),
-                *(side.rows if side else None for side in sides),
-                entry.interval.half if entry.interval else None,
-                entry.interval.p if entry.interval else None,
-                "; ".join(map(str, map(sanitize.escape_formula, entry.causes))),
-            ]
-        )
-    return file.getvalue()
+    rows = (
+        [
+            *entry.key,
+            entry.status,
+            entry.a_ns if entry.a else None,
+            entry.b_ns if entry.b else None,
+            entry.delta_ns,
+            entry.relative,
+            *(side.calls if side else None for side in (entry.a, entry.b)),
+            *(side.rows if side else None for side in (entry.a, entry.b)),
+            entry.interval.half if entry.interval else None,
+            entry.interval.p if entry.interval else None,
+            "; ".join(map(str, map(sanitize.escape_formula, entry.causes))),
+        ]
+        for entry in comparison.changes
+    )
+    return sanitize.csv_text([[*comparison.keys, *_NUMBERS], *rows])
 
 
 _KEY_WIDTH = 32

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, BinaryIO
 
 from tabulate import tabulate
@@ -41,9 +39,7 @@ def _csv(answer: NvprofTables, *, raw: bool) -> str:
         )
         for r in answer.lines
     ]
-    file = io.StringIO()
-    csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows((header, *lines))
-    return file.getvalue()
+    return sanitize.csv_text([header, *lines], quoted=True, raw=True)
 
 
 def _tables(answer: NvprofTables) -> str:

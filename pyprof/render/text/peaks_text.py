@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 from pyprof import sanitize
@@ -80,22 +78,19 @@ def each(rows: Sequence[CardPeaks]) -> Iterator[str]:
 
 def as_csv(rows: Sequence[CardPeaks]) -> bytes:
     """Write every figure, quoted; unknown ones are empty."""
-    file = io.StringIO()
-    writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
     keys = list(dict.fromkeys([*RATE_KEYS, *(key for row in rows for key in row.tflops)]))
-    writer.writerow(["gpu", "basis", "cc", "sms", *keys, "gb_s", "sources", "doubts"])
-    for row in rows:
-        rates = [row.tflops.get(key, "") for key in keys]
-        sms = "" if row.sm_count is None else row.sm_count
-        texts = ("; ".join(row.sources), "; ".join(row.doubts))
-        cells = (
+    header = ["gpu", "basis", "cc", "sms", *keys, "gb_s", "sources", "doubts"]
+    lines = (
+        [
             row.gpu,
             row.basis,
-            row.compute_capability or "",
-            sms,
-            *rates,
+            row.compute_capability,
+            row.sm_count,
+            *map(row.tflops.get, keys),
             row.memory_gbs,
-            *texts,
-        )
-        writer.writerow(map(sanitize.escape_formula, cells))
-    return file.getvalue().encode()
+            "; ".join(row.sources),
+            "; ".join(row.doubts),
+        ]
+        for row in rows
+    )
+    return sanitize.csv_text([header, *lines], quoted=True).encode()
