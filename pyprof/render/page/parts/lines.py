@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof.analysis.summary import source_lines
 from pyprof.analysis.summary.source_lines import LineSums, line_times
 from pyprof.answers.lines_answer import Lines
-from pyprof.inputs.user_source import Sources, read
+from pyprof.inputs.user_source import LineNames, Sources, read
 from pyprof.render.page.tables import (
     MAX_LETTERS,
     PATH,
@@ -23,7 +22,7 @@ from pyprof.render.page.tables import (
 from pyprof.render.text.formatting import duration, percent, short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.answers.lines_answer import LineTime
     from pyprof.render.page.parts import Page, PartInput
@@ -52,21 +51,24 @@ def section(page: Page) -> Mapping[str, Any] | None:
     )
     if not answer.lines:
         return None
-    code = _Code(Sources(page.sources)) if page.sources is not None else None
+    sources = Sources(page.sources) if page.sources is not None else None
+    code = LineNames(sources).text if sources is not None else None
     lines = [line for file in answer.files for line in file.lines]
     slowest = sorted((line for line in lines if line.own_ns), key=lambda line: -line.own_ns)
     callers = sorted((line for line in lines if not line.own_ns), key=lambda line: -line.time_ns)
     return {
         "lines": _table(slowest, answer, page, code),
         "callers": _table(callers, answer, page, code),
-        "excerpts": _excerpts(slowest[:_EXCERPTS], code) if code is not None else [],
-        "with_source": code is not None,
+        "excerpts": _excerpts(slowest[:_EXCERPTS], sources) if sources is not None else [],
+        "with_source": sources is not None,
         "unknown": duration(answer.unknown_ns) if answer.unknown_ns else None,
         "unknown_percent": percent(answer.unknown_ns / max(answer.total_ns, 1)),
     }
 
 
-def _table(lines: Sequence[LineTime], answer: Lines, page: Page, code: _Code | None) -> Sortable:
+def _table(
+    lines: Sequence[LineTime], answer: Lines, page: Page, code: Callable[[str, int], str] | None
+) -> Sortable:
     total_ns = max(answer.total_ns, 1)
     columns: list[Column[LineTime]] = [
         (of_texts("line"), lambda at: text(f"{short_line(at.file)}:{at.number}", sort=PATH)),
@@ -76,35 +78,11 @@ def _table(lines: Sequence[LineTime], answer: Lines, page: Page, code: _Code | N
         (of_numbers("op calls", "calls"), lambda at: amount(at.calls)),
     ]
     if code is not None:
-        columns.insert(1, (of_texts("source"), lambda at: text(code.line(at.file, at.number))))
+        columns.insert(1, (of_texts("source"), lambda at: text(code(at.file, at.number))))
     return sortable(
         lines, columns, _MAX_ROWS,
         time_ns=lambda at: at.own_ns, key=lambda at: page.selectable.key(stack=at.line),
     )  # fmt: skip
-
-
-class _Code:
-    """The text of source lines, each file read once."""
-
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
-        self._file = cache(self._read)
-
-    def line(self, path: str, number: int) -> str:
-        """Return a line without its indent; "" if it is not found."""
-        return "".join(code for _, code in self.around(path, number, 0)).strip()
-
-    def around(self, path: str, number: int, lines: int) -> list[tuple[int, str]]:
-        """Return a line with as many before and after it, numbered; none if it is not found."""
-        source = self._file(path)
-        if not 0 < number <= len(source):
-            return []
-        first = max(number - lines, 1)
-        return [*enumerate(source[first - 1 : number + lines], first)]
-
-    def _read(self, path: str) -> list[str]:
-        file = self._sources.find(path)
-        return (read(file) if file is not None else None) or []
 
 
 class _Excerpt(NamedTuple):
@@ -113,22 +91,23 @@ class _Excerpt(NamedTuple):
     """Number, own time ("" of a line that is not among the slowest) and text."""
 
 
-def _excerpts(slowest: Sequence[LineTime], code: _Code) -> list[_Excerpt]:
+def _excerpts(slowest: Sequence[LineTime], sources: Sources) -> list[_Excerpt]:
     """The surroundings of the slowest lines whose source is found; adjacent ones are joined."""
     times = {(line.file, line.number): duration(line.own_ns) for line in slowest}
     shown: list[_Excerpt] = []
     for path in dict.fromkeys(line.file for line in slowest):
+        file = sources.find(path)
+        code = (read(file) if file is not None else None) or []
         around = {
-            number: text
+            number
             for line in slowest
-            if line.file == path
-            for number, text in code.around(path, line.number, _CONTEXT_LINES)
+            if line.file == path and 0 < line.number <= len(code)
+            for number in range(line.number - _CONTEXT_LINES, line.number + _CONTEXT_LINES + 1)
+            if 0 < number <= len(code)
         }
-        before = None
         for number in sorted(around):
-            if before is None or number != before + 1:
+            if number - 1 not in around:
                 shown.append(_Excerpt(short_line(path), []))
-            text_shown = around[number][:MAX_LETTERS]
+            text_shown = code[number - 1][:MAX_LETTERS]
             shown[-1].lines.append((number, times.get((path, number), ""), text_shown))
-            before = number
     return shown
