@@ -235,14 +235,10 @@ def _least(pair: _Shown, text: int = _MIN_TEXT) -> int:
 
 def _cut(columns: Sequence[_Shown], width: int) -> Iterator[_Shown]:
     """Cut texts until the table fits, if possible, the longest first; no number is cut."""
-    sizes = [_natural(pair) for pair in columns]
-    over = sum(sizes) + 2 * len(sizes) - 2 - width
-    while over > 0:
-        can = [at for at, pair in enumerate(columns) if pair[0].cut and sizes[at] > _least(pair)]
-        if not can:
-            break
-        sizes[max(can, key=sizes.__getitem__)] -= 1
-        over -= 1
+    wide = [_natural(pair) for pair in columns]
+    over = sum(wide) + 2 * len(wide) - 2 - width
+    least = {index: _least(pair) for index, pair in enumerate(columns) if pair[0].cut}
+    sizes = formatting.narrowed(wide, least, over)
     for (column, texts), size in zip(columns, sizes, strict=True):
         cut = column.cut
         yield column, texts if cut is None else [cut(text, size) for text in texts]

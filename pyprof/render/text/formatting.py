@@ -176,10 +176,11 @@ def layout_table(
         over = sum(wide) + len(gap) * (len(wide) - 1) - room
         if over <= 0:
             break
-    sizes = _shrunk(wide, heads, max(over, 0), cutters)
-    if sizes is None:
-        least = [_MIN_TEXT if index in cutters else room for index in range(len(header))]
-        yield from wrap_columns([_cut_cells(row, least, cutters) for row in rows], header, left)
+    least = {index: max(_MIN_TEXT, *(cells(head[index]) for head in heads)) for index in cutters}
+    sizes = narrowed(wide, least, over)
+    if sum(wide) - sum(sizes) < over:
+        shortest = [_MIN_TEXT] * len(wide)
+        yield from wrap_columns([_cut_cells(row, shortest, cutters) for row in rows], header, left)
         return
     shown = [_cut_cells(row, sizes, cutters) for row in rows]
     lines = table([*heads[1:], *shown], heads[0], left, gap)
@@ -191,16 +192,16 @@ _MIN_TEXT = 16
 """Minimum width in cells of a text that is cut."""
 
 
-def _shrunk(
-    wide: Sequence[int], heads: Sequence[Sequence[str]], over: int, cutters: Mapping[int, object]
-) -> list[int] | None:
-    """Narrow the columns that have most to spare until the table fits; None if it cannot."""
+def narrowed(wide: Sequence[int], least: Mapping[int, int], over: int) -> list[int]:
+    """Narrow the columns that have most to spare, by `over` cells in all or as far as they go.
+
+    `least` is the minimum width of the columns whose texts may be cut.
+    """
     sizes = [*wide]
-    least = [max(_MIN_TEXT, *(cells(head[place]) for head in heads)) for place in range(len(wide))]
     for _ in range(over):
-        widest = max(cutters, key=lambda place: sizes[place] - least[place], default=None)
+        widest = max(least, key=lambda index: sizes[index] - least[index], default=None)
         if widest is None or sizes[widest] <= least[widest]:
-            return None
+            break
         sizes[widest] -= 1
     return sizes
 
