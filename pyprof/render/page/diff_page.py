@@ -96,16 +96,11 @@ class Bar(NamedTuple):
     """Where the next bar joins on."""
 
 
-class Bars(NamedTuple):
-    """The bars of A, of each stage and of B."""
+def bars(stages: Sequence[Stage]) -> tuple[float, list[Bar]]:
+    """Return where the axis begins, ns, and the bars of A, of each stage (at least one) and of B.
 
-    begin_ns: float
-    """Where the axis begins; 0 unless changes would be too small to see."""
-    bars: Sequence[Bar]
-
-
-def bars(stages: Sequence[Stage]) -> Bars:
-    """Place the bars; there must be at least one stage."""
+    The axis begins at 0 unless changes would be too small to see.
+    """
     levels = [stages[0].from_ns, *(stage.to_ns for stage in stages)]
     low, high = min(levels), max(levels)
     begin_ns = max(low - _MARGIN * (high - low), 0.0) if high - low < _MIN_PART * high else 0.0
@@ -126,4 +121,4 @@ def bars(stages: Sequence[Stage]) -> Bars:
         )
         for stage in stages
     ]
-    return Bars(begin_ns, [total(levels[0]), *moved, total(levels[-1])])
+    return begin_ns, [total(levels[0]), *moved, total(levels[-1])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.whatif import summarise_whatif
 from pyprof.render.text.formatting import duration
@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "What if", 7
-
-
-class Bar(NamedTuple):
-    """A time and its interval, in % of the time now or of the interval's end, if that is longer."""
-
-    expected: str
-    low: str
-    high: str
 
 
 def summarise(gathered: PartInput) -> WhatIf | None:
@@ -56,6 +48,8 @@ def section(page: Page) -> Mapping[str, Any] | None:
     }
 
 
-def _bar(time: PredictedTime) -> Bar:
+def _bar(time: PredictedTime) -> Mapping[str, str]:
+    """A time and its interval, in % of the time now or of the interval's end, if that is longer."""
     longest = max(time.now, time.high, 1)
-    return Bar(*(f"{100 * ns / longest:.1f}" for ns in (time.expected, time.low, time.high)))
+    ends = {"expected": time.expected, "low": time.low, "high": time.high}
+    return {name: f"{100 * ns / longest:.1f}" for name, ns in ends.items()}
