@@ -12,6 +12,7 @@ from pyprof.analysis.ranks.parallelism import AxisUse
 from pyprof.analysis.ranks.stragglers import StepCost, StragglerCost
 from pyprof.answers import answer
 from pyprof.answers.base import Answer, table_columns
+from pyprof.answers.parts import RankMemory, rank_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -132,22 +133,6 @@ class LayerSpread:
     """Largest time divided by the mean; null if no rank spent time."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankMemory:
-    """The memory peak of a device."""
-
-    rank: int | None
-    """The rank; null if unknown."""
-    device: str
-    """Name of the device in torch, such as `cuda:0`."""
-    peak_bytes: int
-    """Most memory allocated at a time."""
-    peak_reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device at the peak; null if unknown."""
-    end_bytes: int
-    """Memory allocated at the end."""
-
-
 @answer("ranks")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks(Answer):
@@ -229,12 +214,7 @@ def ranks(job: RankComparison, memory: Sequence[DeviceMemory] = ()) -> Ranks:
         left_out=job.missing,
         missing_ranks=job.absent,
         waiting_for_missing_ranks=job.waiting_for_absent,
-        memory=tuple(
-            RankMemory(
-                each.rank, each.device, each.peak_bytes, each.peak_reserved_bytes, each.end_bytes
-            )
-            for each in memory
-        ),
+        memory=tuple(map(rank_memory, memory)),
     )
 
 

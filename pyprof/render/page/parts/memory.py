@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.memory.peaks import highest_first
+from pyprof.answers.parts import rank_memory
 from pyprof.inputs.memory_recordings import beside, recordings
 from pyprof.render.page.memory_page import Clock, memory, picture
 from pyprof.render.page.parts.timeline import extent
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.parts import RankMemory
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts import Page, PartInput
     from pyprof.render.page.tables import Column
@@ -34,24 +36,13 @@ class MemoryData:
     highest: DeviceMemory
     clock: Clock | None
     """When its capture's timeline begins; None if there is none."""
-    peaks: tuple[Peak, ...]
+    peaks: tuple[RankMemory, ...]
 
     def merged(self, other: MemoryData) -> MemoryData:
         """Keep the device that peaks highest, and the peaks of all, the highest first."""
         highest = max(self, other, key=lambda each: each.highest.peak_bytes)
         peaks = sorted((*self.peaks, *other.peaks), key=lambda each: -each.peak_bytes)
         return replace(highest, peaks=tuple(peaks))
-
-
-@dataclass(frozen=True, slots=True)
-class Peak:
-    """How high a device peaks."""
-
-    device: str
-    rank: int | None
-    peak_bytes: int
-    peak_reserved_bytes: int | None
-    end_bytes: int
 
 
 def summarise(gathered: PartInput) -> MemoryData | None:
@@ -70,11 +61,7 @@ def summarise(gathered: PartInput) -> MemoryData | None:
         by={by: groups[:_MAX_GROUPS] for by, groups in devices[0].by.items() if by in _SHOWN},
         beside_time=None,
     )
-    peaks = (
-        Peak(each.device, each.rank, each.peak_bytes, each.peak_reserved_bytes, each.end_bytes)
-        for each in devices
-    )
-    return MemoryData(highest, clock, tuple(peaks))
+    return MemoryData(highest, clock, tuple(map(rank_memory, devices)))
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
@@ -104,11 +91,11 @@ def _key(selectable: FilterData, **texts: str | None) -> str | None:
     return f"layer={','.join(numbers)}" if numbers else None
 
 
-def _rank(peak: Peak) -> Cell:
+def _rank(peak: RankMemory) -> Cell:
     return Cell(DASH) if peak.rank is None else number(peak.rank, str(peak.rank))
 
 
-_COLUMNS: tuple[Column[Peak], ...] = (
+_COLUMNS: tuple[Column[RankMemory], ...] = (
     (of_texts("device"), lambda peak: text(peak.device)),
     (of_numbers("rank"), _rank),
     (of_numbers("peak", "", "bytes"), lambda peak: memory(peak.peak_bytes)),
