@@ -51,7 +51,7 @@ _SENTENCES = ("why", "params", "peak")
 class _Shown:
     """A column with its values as texts: the distinct ones, and the index of each row's."""
 
-    def __init__(self, column: Column, batches: Sequence[pa.Array], *, full: bool) -> None:
+    def __init__(self, column: Column, batches: Sequence[pa.ChunkedArray], *, full: bool) -> None:
         scales = not full and scalable(column)
         if column.name == "sil" and scales:
             column = replace(column, header="Time")
@@ -60,7 +60,6 @@ class _Shown:
         self.numeric = column.kind in (INT, FLOAT)
         texts = [_texts(column, values, scales=scales, full=full) for values in batches]
         coded = pa.chunked_array(texts, pa.string()).dictionary_encode().combine_chunks()
-        coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
         self.index, self.values = coded.indices, coded.dictionary.to_pylist()
         self.natural = max([cells(self.header), *map(cells, self.values)])
 
@@ -88,7 +87,7 @@ class _Shown:
         return filled(text, room, left=not self.numeric)
 
 
-def _texts(column: Column, values: pa.Array, *, scales: bool, full: bool) -> pa.Array:
+def _texts(column: Column, values: pa.ChunkedArray, *, scales: bool, full: bool) -> pa.Array:
     if scales:
         return pc.fill_null(scaled(values, column.unit), DASH)
     texts = spelt(values)
@@ -120,14 +119,9 @@ def write_full(
 def _read(columns: Sequence[Column], batches: Iterable[pa.Table], *, full: bool) -> list[_Shown]:
     rows = list(batches)
     return [
-        _Shown(column, [_flat(batch.column(index)) for batch in rows], full=full)
+        _Shown(column, [batch.column(index) for batch in rows], full=full)
         for index, column in enumerate(columns)
     ]
-
-
-def _flat(values: pa.ChunkedArray) -> pa.Array:
-    flat = values.combine_chunks()
-    return pa.concat_arrays(flat.chunks) if isinstance(flat, pa.ChunkedArray) else flat
 
 
 def _kept(shown: Sequence[_Shown], room: int) -> list[_Shown]:
