@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.diff.compare import Change as OpChange
-    from pyprof.analysis.trial.verdict import Baseline, Finding
+    from pyprof.analysis.trial.verdict import Finding
     from pyprof.trial.experiment import Variant
 
 _T = TypeVar("_T")
@@ -140,24 +140,6 @@ class Try:
     """The changes in the order of --change; last, those that helped, together."""
     not_tried: tuple[str, ...] = ()
     """Advice about the script that no tried change follows; empty if --change was given."""
-
-
-def trial_baseline(measured: Baseline, capture: str | None) -> TrialBaseline:
-    """Build the baseline of the answer."""
-    return TrialBaseline(
-        device=measured.device,
-        unit="step" if measured.steps_of else "run",
-        steps_of=measured.steps_of,
-        step_count=measured.step_count,
-        run_count=measured.run_count,
-        time_ns=measured.step_ns,
-        spread_share=measured.spread,
-        busy=measured.busy,
-        peak_memory_bytes=measured.peak_memory_bytes,
-        loss_count=measured.loss_count,
-        loss_noise=measured.loss_noise,
-        capture=capture,
-    )
 
 
 def tried_change(

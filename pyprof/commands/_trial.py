@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyprof.analysis.trial import verdict
 from pyprof.analysis.trial.proposals import proposals, together
 from pyprof.analysis.trial.timing import timing
-from pyprof.answers.try_answer import TriedChange, Try, trial_baseline, tried_change
+from pyprof.answers.try_answer import TriedChange, Try, tried_change
 from pyprof.errors import PyprofError
 from pyprof.process import signals
 from pyprof.trial.change import Chosen, changes
@@ -116,7 +116,7 @@ def _answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -> Try
         script=" ".join(trial.target.command()),
         folder=str(trial.folder),
         complete=complete,
-        baseline=trial_baseline(verdict.baseline(trial.runs), captures.get(BASELINE)),
+        baseline=verdict.baseline(trial.runs, captures.get(BASELINE)),
         changes=tuple(_tried(trial, variant, captures) for variant in tried),
         not_tried=trial.not_tried,
     )

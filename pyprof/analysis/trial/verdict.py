@@ -16,6 +16,7 @@ from pyprof.analysis.trial.timing import (
     timing,
     why_incomparable,
 )
+from pyprof.answers.try_answer import TrialBaseline
 from pyprof.trial.experiment import BASELINE
 
 if TYPE_CHECKING:
@@ -50,31 +51,6 @@ class Finding:
         return self.verdict == "faster"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Baseline:
-    """The script without a change."""
-
-    device: str
-    steps_of: str | None
-    """What ends a step; None where whole runs were timed."""
-    step_count: int
-    """Steps timed in each run, warm-up included; 0 if there are none."""
-    run_count: int
-    step_ns: float
-    """Median step, or the whole run."""
-    spread: float | None
-    """Relative standard deviation of runs; None for a single run."""
-    peak_memory_bytes: int | None
-    loss_count: int
-    loss_noise: float | None
-    """Largest relative difference of a loss between runs; None for one run or without losses."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether runs vary so much that something else must be using the machine."""
-        return self.spread is not None and self.spread > BUSY_SPREAD
-
-
 def _timed(runs: Sequence[TrialRun], variant: Variant) -> list[RunResult]:
     return [r.result for r in runs if r.variant == variant and r.mode == "time" and r.usable]
 
@@ -84,24 +60,29 @@ def _peak(results: Sequence[RunResult]) -> float | None:
     return float(np.median(peaks)) if peaks else None
 
 
-def baseline(runs: Sequence[TrialRun]) -> Baseline:
-    """Sum up the runs without a change; there is at least one."""
+def baseline(runs: Sequence[TrialRun], capture: str | None = None) -> TrialBaseline:
+    """Sum up the runs without a change (at least one); `capture` is that of a profiled one."""
     results = _timed(runs, BASELINE)
     by_step = has_steps([run for run in runs if run.variant == BASELINE and run.mode == "time"])
     times = np.array([median_ns(result, by_step=by_step) for result in results])
     peak = _peak(results)
     several = len(results) > 1
+    spread = float(np.std(np.log(times), ddof=1)) if several else None
     noise = compare_losses([r.losses for r in results], [r.losses for r in results[-1:]])
-    return Baseline(
+    steps_of = results[0].steps_of if by_step else None
+    return TrialBaseline(
         device=results[0].device,
-        steps_of=results[0].steps_of if by_step else None,
+        unit="step" if steps_of else "run",
+        steps_of=steps_of,
         step_count=len(results[0].step_ns) if by_step else 0,
         run_count=len(results),
-        step_ns=float(np.median(times)),
-        spread=float(np.std(np.log(times), ddof=1)) if several else None,
+        time_ns=float(np.median(times)),
+        spread_share=spread,
+        busy=spread is not None and spread > BUSY_SPREAD,
         peak_memory_bytes=None if peak is None else int(peak),
         loss_count=noise.count,
         loss_noise=noise.noise if several and noise.count else None,
+        capture=capture,
     )
 
 

@@ -108,6 +108,6 @@ def test_peak_memory_is_a_ratio_of_medians() -> None:
 def test_baseline_says_what_was_timed() -> None:
     found = baseline(_tried())
     assert (found.steps_of, found.step_count, found.run_count) == ("optimizer 1 of SGD", 18, 3)
-    assert found.step_ns == pytest.approx(10e6, rel=0.02)
-    assert found.spread == 0
+    assert found.time_ns == pytest.approx(10e6, rel=0.02)
+    assert found.spread_share == 0
     assert not found.busy

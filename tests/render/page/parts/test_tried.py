@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pyprof.analysis.trial.verdict import baseline, judge
-from pyprof.answers.try_answer import TimeRatio, Try, from_json, trial_baseline, tried_change
+from pyprof.answers.try_answer import TimeRatio, Try, from_json, tried_change
 from pyprof.inputs import source
 from pyprof.render.page.content import summarise_page
 from pyprof.render.page.parts import tried
@@ -29,7 +29,7 @@ def trial(tmp_path: Path) -> Try:
     )
     answer = Try(
         script="/home/me/train.py", folder="a.try", complete=True,
-        baseline=trial_baseline(baseline(runs), files["a"]), changes=(changed,),
+        baseline=baseline(runs, files["a"]), changes=(changed,),
     )  # fmt: skip
     (tmp_path / "try.json").write_text(json.dumps(asdict(answer)))
     return answer
