@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyprof.inputs import source
-from pyprof.render.page import lanes
 from pyprof.render.page.content import html, summarise_page
+from pyprof.render.page.parts import timeline
 from tests.analysis.browser import browser, drawn, errors, requests
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -288,8 +288,8 @@ def test_a_merged_box_is_divided_by_time(
     tmp_path: Path, chromium: WebDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For large captures: the tooltip lists the parts, a click selects that below the pointer."""
-    monkeypatch.setattr(lanes, "_MAX_SINGLE", 0)
-    monkeypatch.setattr(lanes, "_BINS", 1)
+    monkeypatch.setattr(timeline, "_MAX_SINGLE", 0)
+    monkeypatch.setattr(timeline, "_BINS", 1)
     made = html(summarise_page(source.load(str(capture(tmp_path / "net.sqlite")))))
     (tmp_path / "net.html").write_text(made)
     drawn(chromium, tmp_path / "net.html")
