@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pyprof.analysis import advice
 from pyprof.analysis.summary import op_totals
-from pyprof.analysis.time.steps import find_steps
-from pyprof.analysis.time.timeline import timeline
+from pyprof.analysis.summary.overview import overview
 from pyprof.answers.gains import gain_of
 from pyprof.answers.parts import known_cost
 from pyprof.prof.coverage import Coverage, cost_coverage
@@ -49,13 +48,13 @@ class ReportSums:
 def sums(source: Source) -> ReportSums:
     """Sum up a capture."""
     table = source.table
-    timed = timeline(table.records, source.capture)
-    steps = find_steps(table.records, source.capture)
+    view = overview(source)
+    advised = advice.advise(table, view.timeline, source.capture, steps=view.steps)
     return ReportSums(
         cost_coverage(table),
         table.records.rows,
         {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS},
-        advice.summed(advice.advise(table, timed, source.capture, steps=steps), table),
+        advice.summed(advised, table),
     )
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.analysis import advice, filtered
-from pyprof.analysis.time.steps import chosen_bounds, find_steps
-from pyprof.analysis.time.timeline import BLOCKING, timeline
+from pyprof.analysis import advice
+from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.time.timeline import BLOCKING
 from pyprof.answers.lines_answer import Lines, LineTime
 from pyprof.parse.ranges.range_stacks import file_and_line, user_line
 from pyprof.prof.processor import processor_of, processor_of_both
@@ -142,18 +142,15 @@ def summarise_lines(
 
     Raises click.BadParameter if `chosen` names no step.
     """
-    steps = find_steps(source.table.records, source.capture)
-    picked = chosen_bounds(steps, chosen)
-    rows, kept = filtered.choose(source, steps.rows(picked), asked)
-    # Time between rows is idle only if none are left out.
-    timed = None if asked else timeline(source.table.records, source.capture, rows)
-    given = advice.advise(source.table, timed, source.capture, rows, None if picked else steps)
-    blocking = [BLOCKING] if timed is not None and timed.blocking else []
+    view = overview(source, chosen, asked)
+    loops = None if view.chosen else view.steps
+    given = advice.advise(source.table, view.timeline, source.capture, view.rows, loops)
+    blocking = [BLOCKING] if view.timeline is not None and view.timeline.blocking else []
     return LinesSums(
-        lines=source_lines(source.table, rows),
+        lines=source_lines(source.table, view.rows),
         advice=advice.summed(given, source.table),
         warnings=(*source.table.source.warnings, *blocking),
-        kept=kept,
+        kept=view.kept,
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.analysis import advice
-from pyprof.analysis.time.steps import find_steps
-from pyprof.analysis.time.timeline import timeline
+from pyprof.analysis.summary.overview import overview
 from pyprof.answers.whatif_answer import RefusedChange, UpperBound
 
 if TYPE_CHECKING:
@@ -45,10 +44,8 @@ BOUNDS: Mapping[str, _Bound] = {
 
 def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | RefusedChange]:
     """Yield what each change could gain at most, or why it would gain nothing."""
-    records, capture = source.table.records, source.capture
-    entries = advice.advise(
-        source.table, timeline(records, capture), capture, steps=find_steps(records, capture)
-    )
+    view = overview(source)
+    entries = advice.advise(source.table, view.timeline, source.capture, steps=view.steps)
     of_rule = {entry.rule: entry for entry in entries if not entry.once}
     for change in asked:
         rule, absent, code = BOUNDS[change]

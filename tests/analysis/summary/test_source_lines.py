@@ -1,12 +1,22 @@
 """GPU time by source line."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.summary.source_lines import line_times, source_lines, user_lines
+from pyprof import schema
+from pyprof.analysis.summary.overview import summarise
+from pyprof.analysis.summary.source_lines import (
+    line_times,
+    source_lines,
+    summarise_lines,
+    user_lines,
+)
 from pyprof.inputs import source
-from tests.analysis.captures import US, Work, capture, table, trace, training
+from pyprof.inputs.source import Source
+from pyprof.marker import Tensor
+from tests.analysis.captures import US, Range, Work, capture, op, table, trace, training
 
 
 def test_a_line_has_its_self_time_and_its_total() -> None:
@@ -30,6 +40,31 @@ def test_a_recursive_line_counts_once() -> None:
 def test_rows_without_a_line_are_counted_separately() -> None:
     found = source_lines(table(capture([Work((5, 10), (2, 3))])))
     assert (line_times(found), found.unknown_ns) == ((), 5)
+
+
+def _ops_in_steps(steps: int) -> schema.Capture:
+    """Write steps of eight small ops of one line each."""
+    work: list[Work] = []
+    ranges: list[Range] = []
+    for step in range(steps):
+        for place in range(8 * step, 8 * step + 8):
+            at = (20 * place * US, (20 * place + 10) * US)
+            around = (at[0] - 100, at[1] + 100)
+            work.append(Work(at, at, "aten::tanh", schema.CPU, grid=None))
+            ranges += [trace(around, "/net.py:5"), op("tanh", at, Tensor((16, 32), "float32"))]
+        ranges.append(Range(f"step {step}", (160 * step * US - 200, 160 * (step + 1) * US - 300)))
+    return capture(work, ranges=ranges)
+
+
+def test_the_advice_is_that_of_the_summary() -> None:
+    """A line that calls eight ops in each of ten steps is no loop over 80 of them."""
+    net = _ops_in_steps(10)
+    sums = [
+        of(Source(table(net), net)) for of in (partial(summarise_lines, chosen=None), summarise)
+    ]
+    lines, summary = ([entry.title for entry in each.advice.suggestions] for each in sums)
+    assert lines == summary
+    assert lines[0] == "a Python loop calls small ops, up to 8 times a step from one line"
 
 
 @pytest.mark.parametrize(
