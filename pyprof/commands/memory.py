@@ -104,6 +104,8 @@ def command(
     """
     suffixes = ("json", "csv", "html", *_STACKS)
     form = output_file.optional_format(target, *suffixes, option="json" * as_json)
+    if keys and form:
+        raise click.UsageError("--by is for text; leave it out")
     moment = _moment(at)
     if moment is not None and form == "html":
         raise click.UsageError("--at is for text, .json, .csv and .collapsed; pages show the peak")
