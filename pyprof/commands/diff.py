@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from pyprof import output_file
+from pyprof import output_file, overwrite_guard
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.options import json_option, output_option, override, top_option
@@ -75,6 +75,8 @@ def command(
         raise click.UsageError("--csv and --json exclude each other")
     asked = "csv" * as_csv + "json" * as_json
     form = output_file.output_format(target, "csv", "json", "md", "html", option=asked)
+    if captures.paths == (overwrite_guard.STDIN,) * 2:
+        raise click.UsageError("only one of A and B can be -, the records on stdin")
     if are_snapshots(captures.paths):
         if steps is not None or by != DEFAULT_KEYS:
             raise click.UsageError(

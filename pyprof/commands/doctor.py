@@ -37,6 +37,10 @@ def command(capture: str | None, target: str, *, as_json: bool) -> None:
       pyprof doctor --json net.sqlite
       pyprof doctor --with ncu.csv net.sqlite
     """
+    from pyprof.readers import settings  # noqa: PLC0415 - loads more than click
+
+    if capture is None and (settings.graph_captures() or settings.counters()):
+        raise click.UsageError("--with goes with a CAPTURE")
     as_json |= output_file.optional_format(target, "json") == "json"
     if as_json:
         from pyprof import answers  # noqa: PLC0415 - --help needs none of it

@@ -71,8 +71,9 @@ def only(sources: Sequence[str]) -> str | None:
 def fetch(url: str) -> Iterator[Path]:
     """Yield a capture as a local file: itself, or a temporary copy.
 
-    Raises CaptureError if it cannot be copied; errors about the copy name the URL.
+    Raises CaptureError if it cannot be copied, or is stdin; errors about the copy name the URL.
     """
+    _refuse_stdin(url)
     if not is_url(url):
         yield Path(url)
         return
@@ -102,11 +103,15 @@ _DIGITS = 1000
 """Python refuses to parse very long numbers."""
 
 
-def _expand(source: str) -> list[str]:
-    if source == "-":
+def _refuse_stdin(source: str) -> None:
+    if source == overwrite_guard.STDIN:
         raise CaptureError(
             "-: captures and sets cannot be read from stdin; save to a file and name that"
         )
+
+
+def _expand(source: str) -> list[str]:
+    _refuse_stdin(source)
     if not source:  # an unset variable, not the current folder
         raise CaptureError("the name of a capture is empty; check the path")
     files = files_of(source)

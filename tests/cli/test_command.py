@@ -184,6 +184,9 @@ WRONG_USES = {
     "a group of nvprof's tables": ["prof", "--summary", "nvprof", "--by", "op", "-"],
     "a suffix of no comparison": ["diff", "a", "b", "-o", "x.pdf"],
     "a suffix of no table": ["ranks", "a", "-o", "x.html"],
+    "one stdin for two": ["diff", "-", "-"],
+    "keys of tables, for JSON": ["memory", "--by", "line", "--json", "x"],
+    "keys of tables, for a page": ["memory", "--by", "line", "-o", "x.html", "x"],
 }
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pyprof.capture import machine
 from pyprof.commands.doctor import command
 from tests.builders import Work, nsys_db
-from tests.commands import run
+from tests.commands import misused, refused, run
 
 CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 
@@ -94,6 +94,16 @@ def test_real_captures_have_their_pitfalls(name: str, said: str) -> None:
     result = CliRunner().invoke(command, [str(CAPTURES / name)])
     assert result.exit_code == 0
     assert said in result.stdout
+
+
+def test_counters_need_a_capture(tmp_path: Path) -> None:
+    counters = tmp_path / "ncu.csv"
+    counters.write_text('"ID","Process ID","Process Name","Host Name","Kernel Name","Context"\n')
+    assert "--with goes with a CAPTURE" in misused("doctor", "--with", counters)
+
+
+def test_a_capture_on_stdin_is_refused() -> None:
+    assert "cannot be read from stdin; save to a file" in refused("doctor", "-")
 
 
 def test_a_capture_at_a_url(tmp_path: Path) -> None:
