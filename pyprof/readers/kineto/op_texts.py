@@ -204,7 +204,10 @@ def _text(
     text = marker.decode_annotation(name)
     if text.endswith(_COMPILING):
         return COMPILING, text
-    return (MARKER if own and marker.classify(text) is marker.Kind.TRACE else NOTE), text
+    kind = marker.classify(text)
+    if not (own or op) and kind is marker.Kind.SEQ:  # a range of the user's called aten::mm
+        text = marker.encode_layer(text)
+    return (MARKER if own and kind is marker.Kind.TRACE else NOTE), text
 
 
 def _distinct(numbers: Sequence[Int64Array], sizes: Sequence[int]) -> tuple[Int64Array, Int64Array]:

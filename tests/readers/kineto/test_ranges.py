@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from pyprof import marker
 from tests.readers.kineto_json import event, kernel, op, read, texts
 
@@ -64,6 +66,12 @@ def test_own_markers_are_no_ops(tmp_path: Path) -> None:
     ]
     events = [op(name, ts, 9 - 2 * ts, External_id=ts) for ts, name in enumerate(names)]
     assert texts(read(tmp_path, [*events, kernel(1, 50)])) == names
+
+
+@pytest.mark.parametrize("name", ["aten::mm", "MmBackward0"])
+def test_an_annotation_with_the_name_of_an_op_is_a_layer(name: str, tmp_path: Path) -> None:
+    capture = read(tmp_path, [event("user_annotation", name, 1, 9), kernel(1, 5)])
+    assert texts(capture) == [marker.encode_layer(name)]
 
 
 def test_annotations_of_2021_are_no_ops(tmp_path: Path) -> None:
