@@ -161,7 +161,8 @@ class StepUse:
     waits_known: bool
     """Whether calls that wait for the GPU are known; else their time counts as launch or host."""
     span_ns: float
-    """The time of the step on the GPU, or from its first start to its last end, without pauses."""
+    """The time of the step on the GPUs of a process, or from their first start to their last end,
+    without pauses."""
     busy_ns: float
     """Time in which anything ran."""
     compute_ns: float

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.summary.op_totals import MAX_ROWS, LongestRows
-from pyprof.analysis.time.intervals import union_of
+from pyprof.analysis.time.idle import HOST
+from pyprof.analysis.time.intervals import EMPTY, union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.answers.parts import StepUse
 from pyprof.records.merging import merged_by
@@ -61,7 +62,12 @@ def use_sums(
         within = _time_of(source, steps, averaged)
         if steps.guessed and not _is_main(within, timeline):
             averaged = within = None
-    used = [one for device in timeline.devices if (one := _device(device, within)) is not None]
+    recorded = _recorded(timeline)
+    used = [
+        one
+        for device in timeline.devices
+        if (one := _device(device, recorded[device.pid], within)) is not None
+    ]
     count = averaged[1] - averaged[0] if averaged else 0
     return UseSums(
         waits_known=timeline.api_known,
@@ -74,6 +80,7 @@ def use_sums(
         exposed_copy_ns=sum(one["copy"] for one in used),
         idle_ns={
             cause: sum(_inside(device.idle[cause], within) for device in timeline.devices)
+            + (sum(one["unused"] for one in used) if cause == HOST else 0)
             for cause in timeline.devices[0].idle
         },
         late=_late_rows(timeline, within, source.table.records.rows),
@@ -104,17 +111,29 @@ def _at_work(device: DeviceTime) -> Intervals:
     return span - device.paused
 
 
-def _device(device: DeviceTime, within: Intervals | None) -> Mapping[str, int] | None:
-    """The times of one GPU inside `within`; None if none of its span is."""
+def _recorded(timeline: Timeline) -> Mapping[int, Intervals]:
+    """The time of each process's GPUs: a step takes as long for one that ends early."""
+    of_process: dict[int, Intervals] = {}
+    for device in timeline.devices:
+        of_process[device.pid] = of_process.get(device.pid, EMPTY) | _at_work(device)
+    return of_process
+
+
+def _device(
+    device: DeviceTime, recorded: Intervals, within: Intervals | None
+) -> Mapping[str, int] | None:
+    """The times of one GPU inside `within`; None if none of its own span is."""
+    own = _at_work(device)
     sets = {
-        "span": _at_work(device),
+        "span": recorded,
+        "unused": recorded - own,
         "busy": device.busy,
         "compute": device.compute,
         "communication": device.communication - device.compute,
         "copy": device.copy - device.compute - device.communication,
     }
     times = {name: _inside(each, within) for name, each in sets.items()}
-    return times if times["span"] else None
+    return times if times["span"] > times["unused"] else None
 
 
 def _late_rows(timeline: Timeline, within: Intervals | None, row_count: int) -> LongestRows:

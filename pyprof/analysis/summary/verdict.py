@@ -149,7 +149,7 @@ def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:
 
 def _idle_evidence(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, ...]:
     """The evidence of the advice on a cause, else the idle time; with rows that began late."""
-    evidence = _evidence_of(answer, cause) or _device_findings(answer, use, cause)
+    evidence = _evidence_of(answer, cause) or _device_findings(use, cause)
     if evidence and not any(each.row_ids for each in evidence):  # ranges alone
         late = use.late_row_ids.get("host" if cause == "loading" else cause, ())
         return (replace(evidence[0], row_ids=late), *evidence[1:])
@@ -337,12 +337,11 @@ def _evidence_of(answer: Summary, cause: str) -> tuple[Finding, ...]:
     return entry.evidence[:_MAX_FINDINGS] if entry is not None else ()
 
 
-def _device_findings(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, ...]:
-    """The idle time itself, with the rows that began late, for a cause without advice."""
-    devices = [each for each in answer.devices or () if each.idle_by_cause_ns.get(cause)]
-    time_ns = sum(each.idle_by_cause_ns[cause] for each in devices)
+def _device_findings(use: StepUse, cause: str) -> tuple[Finding, ...]:
+    """The idle time of all GPUs in these steps, with late rows, for a cause without advice."""
+    time_ns = round(use.idle_by_cause_ns.get(cause, 0.0) * use.gpu_count * (use.step_count or 1))
     row_ids = use.late_row_ids.get(cause, ())
-    return (_finding(f"idle: {cause}", len(devices), time_ns, row_ids),) if time_ns else ()
+    return (_finding(f"idle: {cause}", use.gpu_count, time_ns, row_ids),) if time_ns else ()
 
 
 def _op_findings(ops: Iterator[OpTime] | Sequence[OpTime]) -> tuple[Finding, ...]:

@@ -9,8 +9,9 @@ from pyprof.analysis.summary.op_totals import LongestRows
 from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use
 from pyprof.answers.parts import Suggestion
-from pyprof.inputs.source import load
+from pyprof.inputs.source import Source, load
 from pyprof.records.merging import merge_sums
+from tests.analysis import captures
 from tests.analysis.answered import answered
 from tests.builders import Range, Work, nsys_db
 from tests.known import known
@@ -46,6 +47,24 @@ def test_chosen_steps_are_all_that_is_measured(tmp_path: Path) -> None:
     net = load(str(nsys_db(tmp_path / "a.sqlite", work, ranges)))
     use = known(answered(net, "2:4").step)
     assert (use.step_count, use.span_ns, use.busy_ns) == (2, 10_000, 2_000)
+
+
+@pytest.mark.parametrize("chosen", [None, "1:4"])
+def test_a_gpu_that_ends_early_idles_until_its_process_ends(chosen: str | None) -> None:
+    """Its steps take as long as those of the other GPU of the process."""
+    work: list[captures.Work] = []
+    ranges: list[captures.Range] = []
+    for step in range(4):
+        at = 100 * step
+        ranges.append(captures.Range(f"step {step}", (at, at + 90)))
+        work += [captures.Work((at + 10, at + 90), (at + 1, at + 2), device=0)]
+        work += [captures.Work((at + 10, at + 90), (at + 3, at + 4), device=1)] * (step < 2)
+    net = captures.capture(work, ranges=ranges)
+    found = answered(Source(captures.table(net), net), chosen)
+    use = known(found.step)
+    count = found.steps.averaged_count
+    assert (use.gpu_count, use.step_count, use.span_ns) == (2, count, found.steps.mean_ns)
+    assert use.busy_ns + sum(use.idle_by_cause_ns.values()) == pytest.approx(use.span_ns)
 
 
 @pytest.mark.slow
