@@ -60,7 +60,9 @@ def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
 
 
 _WARM_UP = 1.5
-"""A leading step that takes this many times the median is warm-up."""
+"""A leading step that takes this many times the median is warm-up, unless others take as long."""
+_NEARLY_ALL, _SPREAD = 0.9, 1.1
+"""It takes this many times as long as this share of the later steps; a stall may take longer."""
 _KINDS = ("", "repetition", "Optimizer.step", "ranges", "pyprof.step")
 """The first words of `origin`, the surest last."""
 
@@ -122,12 +124,18 @@ class Steps:
 
     @property
     def warm_up(self) -> int:
-        """Count the leading steps that take much longer than the median; at most half of all."""
+        """Count the leading steps that take much longer than the median; at most half of all.
+
+        Not those that take as long as later ones do, such as large batches among small ones.
+        """
         if not len(self):
             return 0
-        slow = self.duration_ns > _WARM_UP * np.median(self.duration_ns)
-        leading = int(np.argmin(slow))  # the median itself is not slow
-        return min(leading, len(self) // 2)
+        took = self.duration_ns
+        slow = took > _WARM_UP * np.median(took)
+        leading = min(int(np.argmin(slow)), len(self) // 2)  # the median itself is not slow
+        later = np.quantile(took[leading:], _NEARLY_ALL, method="higher")
+        longer = took[:leading] > _SPREAD * later
+        return int(np.argmin(np.append(longer, False)))
 
     @property
     def steady(self) -> tuple[int, int] | None:

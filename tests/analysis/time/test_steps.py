@@ -327,6 +327,24 @@ def test_slow_leading_steps_are_warm_up() -> None:
 
 
 @pytest.mark.parametrize(
+    ("took", "expected"),
+    [
+        ([400, 100, 400, 100, 100], 0),  # large batches among small ones
+        ([405, 100, 100, 400, 100, 100], 0),
+        ([1000, 950, 100, 100, 100, 100], 2),  # compiled twice
+        ([1000, 160, 100, 100, 170, 100], 1),
+        ([1000, *[100] * 20, 1200], 1),  # a checkpoint is written
+        ([100], 0),
+        ([], 0),
+    ],
+)
+def test_steps_as_long_as_later_ones_are_no_warm_up(took: list[int], expected: int) -> None:
+    ns = np.array(took, np.int64)
+    found = Steps(origin="", start_ns=ns, end_ns=ns, duration_ns=ns, of_row=ns)
+    assert found.warm_up == expected
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [("3:", (3, 10)), ("3:7", (3, 7)), (":7", (0, 7)), ("3", (3, 4)), ("-2:", (8, 10)),
      ("-1", (9, 10)), (":", (0, 10)), ("8:99", (8, 10))],
