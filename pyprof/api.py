@@ -35,8 +35,8 @@ from pyprof.commands.diff import (
     side_warnings,
 )
 from pyprof.commands.memory import analyse
-from pyprof.commands.ranks import compare_ranks
-from pyprof.commands.summary import memory_of
+from pyprof.commands.ranks import compare_ranks, memory_of
+from pyprof.commands.summary import memory_peak
 from pyprof.frame import loaded_paths, paths_of
 from pyprof.inputs.executor import open_executor
 from pyprof.prof.where import conditions
@@ -76,7 +76,7 @@ def summary(
     chosen = partial(overview.summarise, chosen=steps, asked=conditions(texts))
     with _opened(paths_of(path, "summary"), workers, graph_captures, counters) as captures:
         sums = captures.map_reduce(chosen, merge_sums, override)
-        return overview.summary(sums, memory_of(captures.paths))
+        return overview.summary(sums, memory_peak(captures.paths))
 
 
 def diff(

@@ -13,9 +13,11 @@ from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, Captures, reads_capt
 from pyprof.cli.command import Command
 from pyprof.cli.option_types import Choice
 from pyprof.cli.options import json_option, output_option, top_option
-from pyprof.commands.summary import memory_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.analysis.ranks.findings import RankComparison
 
 _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parallelism", "layers",
@@ -105,3 +107,11 @@ def compare_ranks(captures: Captures) -> RankComparison:
     )
     captures.warn(job.warnings)
     return job
+
+
+def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:
+    """Analyse the memory recorded with the captures, if any; the highest peak first."""
+    from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - it loads Arrow
+    from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
+
+    return highest_first(beside(paths))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.summary_answer import MemoryPeak
 
 _BY = ("op", "layer", "line", "host")
 
@@ -113,23 +113,22 @@ def command(
         summarise = partial(overview.summarise, chosen=steps, asked=asked_rows)
         sums = captures.map_reduce(summarise, merge_sums, override(how), begin)
     captures.warn(sums.warnings)
-    memory = memory_of(captures.paths)
-    answer = overview.summary(sums, memory)
+    answer = overview.summary(sums, memory_peak(captures.paths))
     if as_json:
         answers.write(target, first_rows(answer, top, depth), answer.warnings)
         return
     shown = chain(
         first_screen.first_screen(answer, by, top, depth, full=verbose),
-        memory_brief.section(memory),
+        memory_brief.section(answer.memory),
         first_screen.about(answer),
         summary_text.details(answer, by) if verbose else (),
     )
     formatting.write(target, shown)
 
 
-def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:
-    """Analyse the memory recorded with the captures, if any; the highest peak first."""
-    from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - as above
+def memory_peak(paths: Sequence[str]) -> MemoryPeak | None:
+    """Describe the highest peak of the memory recorded with the captures, if any was."""
+    from pyprof.analysis.memory.held_memory import highest_peak  # noqa: PLC0415 - as above
     from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
 
-    return highest_first(beside(paths))
+    return highest_peak(beside(paths))

@@ -9,7 +9,17 @@ import numpy as np
 
 from pyprof.allocations.growth import growth
 from pyprof.allocations.history import BEFORE
-from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory, HeldStack
+from pyprof.analysis.memory.held_memory import (
+    HeldBlock,
+    HeldMemory,
+    HeldStack,
+    grouped,
+    held_blocks,
+    held_stacks,
+    live_blocks,
+    since_first,
+    time_of,
+)
 from pyprof.analysis.memory.memory_changes import (
     CheckpointedLayer,
     PossibleChange,
@@ -19,17 +29,16 @@ from pyprof.analysis.memory.memory_changes import (
 from pyprof.analysis.memory.memory_time import LayerWork, TimedMemory, beside
 from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
-from pyprof.records.records import totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyprof.allocations.free_space import FreeSpace
     from pyprof.allocations.growth import Growth
-    from pyprof.allocations.history import History, Labels, RecordedDevice
+    from pyprof.allocations.history import History, RecordedDevice
     from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.held_memory import Moment
-    from pyprof.arrays import Floats, Int64Array, Mask
+    from pyprof.arrays import Int64Array
     from pyprof.inputs.source import Source
 
 KEYS = ("category", "layer", "line", "op", "direction")
@@ -238,7 +247,7 @@ def all_held(
     for recorded in recordings:
         for device in recorded.devices:
             history = device.history
-            since = _since(history)
+            since = since_first(history)
             state = history.peak if at is None else _state(history, since, at)
             for block in held_blocks(history, live_blocks(history, state), since, state):
                 yield recorded.rank, history.device, block
@@ -261,13 +270,13 @@ def _held_at(device: RecordedDevice, since: Int64Array | None, at: Moment) -> He
     state = _state(history, since, at)
     return HeldAt(
         event_id=state,
-        time_ns=_time(since, state),
+        time_ns=time_of(since, state),
         bytes=history.held(state),
         active_bytes=history.active_in(state),
         reserved_bytes=history.reserved_in(state),
-        by=_grouped(history, since, state),
+        by=grouped(history, since, state),
         largest=_largest(history, since, state),
-        stacks=_stacks(device, state),
+        stacks=held_stacks(device, state),
     )
 
 
@@ -283,8 +292,8 @@ def _device(
     peak, last = history.peak, len(history.time_ns) - 1
     full = history.reserved_peak
     space = device.free_space(peak)
-    since = _since(history)
-    by = _grouped(history, since, peak)
+    since = since_first(history)
+    by = grouped(history, since, peak)
     return DeviceMemory(
         device=history.device,
         rank=recorded.rank,
@@ -295,7 +304,7 @@ def _device(
         start_block_count=int(history.blocks.live(BEFORE).sum()),
         peak_bytes=history.held(peak),
         peak_event_id=peak,
-        peak_time_ns=_time(since, peak),
+        peak_time_ns=time_of(since, peak),
         peak_active_bytes=history.active_in(peak),
         peak_reserved_bytes=history.reserved_in(peak),
         peak_free_bytes=space and space.bytes,
@@ -304,16 +313,16 @@ def _device(
         peak_largest_free_bytes=space and space.largest_bytes,
         max_active_bytes=history.active_in(history.active_peak),
         max_active_event_id=history.active_peak,
-        max_active_time_ns=_time(since, history.active_peak),
+        max_active_time_ns=time_of(since, history.active_peak),
         max_reserved_bytes=None if full is None else history.reserved_in(full),
         max_reserved_event_id=full,
-        max_reserved_time_ns=None if full is None else _time(since, full),
+        max_reserved_time_ns=None if full is None else time_of(since, full),
         end_bytes=history.held(last),
         end_allocated_bytes=device.end_allocated_bytes,
         end_reserved_bytes=history.reserved_end,
         by=by,
         largest=_largest(history, since, peak),
-        stacks=_stacks(device, peak),
+        stacks=held_stacks(device, peak),
         at=None if at is None else _held_at(device, since, at),
         growth=_growth(growth(history, *device.steps)),
         out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MAX_OOMS:]),
@@ -326,18 +335,9 @@ def _device(
     )
 
 
-def _since(history: History) -> Int64Array | None:
-    """Times since the first event, never decreasing; None if any is unknown."""
-    time_ns = history.time_ns
-    if not len(time_ns) or (time_ns == MISSING).any():
-        return None
-    since: Int64Array = np.maximum.accumulate(time_ns) - time_ns[0]
-    return since
-
-
-def _time(since: Int64Array | None, state: int) -> int | None:
-    """Return the time of a state since the first event; None before it, or if unknown."""
-    return int(since[state]) if since is not None and state >= 0 else None
+def _largest(history: History, since: Int64Array | None, state: int) -> tuple[HeldBlock, ...]:
+    rows = live_blocks(history, state, _MAX_BLOCKS)
+    return tuple(held_blocks(history, rows, since, state))
 
 
 def _rounding(history: History, state: int, space: FreeSpace | None) -> int | None:
@@ -347,115 +347,6 @@ def _rounding(history: History, state: int, space: FreeSpace | None) -> int | No
         return None
     rounding = reserved - history.active_in(state) - space.bytes
     return rounding if rounding >= 0 else None  # events are missing, as a note says
-
-
-def _byte_ns(history: History, since: Int64Array | None) -> Floats | None:
-    """Bytes times ns of each block, as far as it was recorded."""
-    if since is None:
-        return None
-    blocks = history.blocks
-    moments = np.append(since, since[-1])
-    begun = np.where(blocks.allocated == BEFORE, 0, moments[blocks.allocated])
-    ended = np.where(blocks.released == BEFORE, 0, moments[blocks.released])
-    held: Floats = blocks.bytes.astype(np.float64) * (ended - begun)
-    return held
-
-
-def _grouped(
-    history: History, since: Int64Array | None, state: int
-) -> dict[str, tuple[HeldMemory, ...]]:
-    byte_ns = _byte_ns(history, since)
-    live = history.blocks.live(state)
-    given_back = history.given_back_by
-    groups = {
-        key: _groups(history, live, labels.codes, labels.names, byte_ns, given_back.get(key))
-        for key, labels in history.labels.items()
-    }
-    sizes, codes = np.unique(history.blocks.bytes, return_inverse=True)
-    names = [str(size) for size in sizes.tolist()]
-    return groups | {"size": _groups(history, live, codes, names, byte_ns)}
-
-
-def _groups(
-    history: History,
-    live: Mask,
-    codes: Int64Array,
-    names: Sequence[str],
-    byte_ns: Floats | None,
-    given_back_by: Labels | None = None,
-) -> tuple[HeldMemory, ...]:
-    """Sum up blocks by code, the one with most live bytes first."""
-    blocks = history.blocks
-    rows = len(names) + 1  # the last for what is unknown
-    index = np.where(codes == MISSING, rows - 1, codes)
-    held = totals(index, blocks.bytes * live, rows)
-    made = totals(index, blocks.bytes * (blocks.allocated != BEFORE), rows)
-    counts = np.bincount(index, live, rows).astype(np.int64)
-    lasted = np.bincount(index, byte_ns, rows) if byte_ns is not None else None
-    net = None
-    if given_back_by is not None:
-        freed = np.where(given_back_by.codes == MISSING, rows - 1, given_back_by.codes)
-        inside = (blocks.released != BEFORE) & (blocks.released < len(history.time_ns))
-        net = made - totals(freed, blocks.bytes * inside, rows)
-    used = np.flatnonzero(np.bincount(index, minlength=rows) | (net if net is not None else 0))
-    order = used[np.lexsort((-made[used], -held[used]))]
-    return tuple(
-        HeldMemory(
-            name=names[row] if row < len(names) else None,
-            bytes=int(held[row]),
-            block_count=int(counts[row]),
-            allocated_bytes=int(made[row]),
-            net_bytes=int(net[row]) if net is not None else None,
-            byte_ns=float(lasted[row]) if lasted is not None else None,
-        )
-        for row in order.tolist()
-    )
-
-
-def live_blocks(history: History, state: int, most: int | None = None) -> Int64Array:
-    """Return the rows of the blocks that are live in a state, the largest first."""
-    rows = np.flatnonzero(history.blocks.live(state))
-    return rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
-
-
-def _largest(history: History, since: Int64Array | None, state: int) -> tuple[HeldBlock, ...]:
-    rows = live_blocks(history, state, _MAX_BLOCKS)
-    return tuple(held_blocks(history, rows, since, state))
-
-
-def held_blocks(
-    history: History, rows: Int64Array, since: Int64Array | None, state: int
-) -> list[HeldBlock]:
-    """Describe blocks that are live in a state."""
-    names = ("category", "evidence", "layer", "line", "op", "direction")
-    texts = {name: history.labels[name].at(rows) for name in names}
-    age: list[int | None] = [None] * len(rows)
-    if since is not None and state >= 0:
-        allocated = history.blocks.allocated[rows]
-        ages = since[state] - since[np.maximum(allocated, 0)]
-        age = [None if at == BEFORE else int(ns)
-               for at, ns in zip(allocated.tolist(), ages.tolist(), strict=True)]  # fmt: skip
-    sizes = history.blocks.bytes[rows].tolist()
-    return [HeldBlock(*row) for row in zip(sizes, *texts.values(), age, strict=True)]
-
-
-def _stacks(device: RecordedDevice, state: int) -> tuple[HeldStack, ...]:
-    """Sum up what is live in a state by call stack and op, the largest first."""
-    history = device.history
-    rows = np.flatnonzero(history.blocks.live(state))
-    stacks, ops = device.call_stacks(rows), history.labels["op"]
-    pairs, index = np.unique(np.stack([stacks.codes, ops.codes[rows]]), axis=1, return_inverse=True)
-    index = index.reshape(-1)
-    held = totals(index, history.blocks.bytes[rows], pairs.shape[1])
-    counts = np.bincount(index, minlength=pairs.shape[1])
-    sums: dict[tuple[str, ...], tuple[int, int]] = {}
-    for stack, op, size, count in zip(*pairs.tolist(), held.tolist(), counts.tolist(), strict=True):
-        frames = stacks.names[stack].split("\n") if stack != MISSING else []
-        frames += [ops.names[op]] if op != MISSING else []
-        before = sums.get(tuple(frames), (0, 0))
-        sums[tuple(frames)] = (before[0] + size, before[1] + count)
-    listed = [HeldStack(frames, *held) for frames, held in sums.items()]
-    return tuple(sorted(listed, key=lambda each: (-each.bytes, each.frames)))
 
 
 def _growth(grown: Growth | None) -> StepGrowth | None:

@@ -26,7 +26,6 @@ from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
 from pyprof.answers.parts import ChosenRows, known_cost
 from pyprof.answers.summary_answer import (
     DeviceUse,
-    MemoryPeak,
     PartTime,
     PeakUse,
     StepTimes,
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.analysis.advice import AdviceSums, Scope
-    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.summary_answer import MemoryPeak
     from pyprof.arrays import Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
@@ -323,13 +322,13 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
 _NOT_OF_ALL = Utilization(left_out="it is of all work; leave out --where")
 
 
-def summary(sums: SummarySums, memory: Sequence[DeviceMemory] = ()) -> Summary:
-    """Make the complete answer, with the first device of `memory`."""
+def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
+    """Make the complete answer, with the memory that was recorded, too."""
     answer = _without_verdict(sums, memory)
     return replace(answer, verdict=verdict(answer))
 
 
-def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summary:
+def _without_verdict(sums: SummarySums, memory: MemoryPeak | None) -> Summary:
     loop, use = _surest(sums.loops)
     ops, devices, host = op_times(sums.ops, loop.op_steps), sums.devices, sums.host
     peaks = sorted(sums.peaks, key=lambda label: (-sums.peaks[label], label))
@@ -369,7 +368,7 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
         if sums.counters is None
         else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
         facts=facts(sums.facts),
-        memory=_memory(memory[0]) if memory else None,
+        memory=memory,
         advice=gains_of(use_of_step, sums.advice.suggestions),
         advice_looked_at=sums.scope.looked_at,
         advice_missing=sums.scope.unseen,
@@ -426,23 +425,4 @@ def _peak_use(use: Utilization) -> PeakUse:
         peak_bytes_per_s=use.peak_bandwidth,
         peak_bytes_label=use.peak_bandwidth_label,
         known_share=use.known,
-    )
-
-
-def _memory(device: DeviceMemory) -> MemoryPeak:
-    held = {
-        key: {group.name or "": group.bytes for group in device.by[key] if group.bytes}
-        for key in ("category", "line")
-    }
-    leaks = device.growth.leaks if device.growth is not None else ()
-    return MemoryPeak(
-        device=device.device,
-        rank=device.rank,
-        peak_bytes=device.peak_bytes,
-        peak_time_ns=device.peak_time_ns,
-        peak_reserved_bytes=device.peak_reserved_bytes,
-        categories_bytes=held["category"],
-        lines_bytes=held["line"],
-        growing_line=leaks[0].line if leaks else None,
-        growth_bytes_per_step=leaks[0].bytes_per_step if leaks else None,
     )

@@ -77,13 +77,13 @@ def summary(
     """
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - the server answers before it is loaded
     from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
-    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
+    from pyprof.commands.summary import memory_peak  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
 
     summarise = partial(overview.summarise, chosen=steps or None, asked=_conditions(where))
     with captures(*several(file)) as opened:
         sums = opened.map_reduce(summarise, merge_sums, _override(gpu))
-        given = overview.summary(sums, memory_of(opened.paths))
+        given = overview.summary(sums, memory_peak(opened.paths))
     return bound(first_rows(given, check_limit(limit), depth), limit, given.warnings)
 
 
@@ -284,8 +284,7 @@ def peaks(
 def ranks(file: Files, limit: Limit = _LIMIT) -> Answer:
     """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
     from pyprof.answers import ranks_answer as answers_of_ranks  # noqa: PLC0415 - as above
-    from pyprof.commands.ranks import compare_ranks  # noqa: PLC0415 - as above
-    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
+    from pyprof.commands.ranks import compare_ranks, memory_of  # noqa: PLC0415 - as above
 
     with captures(*several(file)) as opened:
         job = compare_ranks(opened)

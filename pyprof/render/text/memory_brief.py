@@ -12,38 +12,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyprof.analysis.memory.memory_diff import HeldChange, MemoryComparison
-    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.summary_answer import MemoryPeak
 
-_MAX_GROUPS = {"category": 7, "line": 3}
+_MAX_CATEGORIES, _MAX_LINES = 7, 3
 _KEYS = ("category", "layer", "line", "op")
 
 
-def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
+def section(memory: MemoryPeak | None) -> Iterator[str]:
     """Yield the section of a summary, and an empty line: the highest peak and its parts.
 
-    Yields nothing without devices.
+    Yields nothing without a recording.
     """
-    if not analysed:
+    if memory is None:
         return
-    device = analysed[0]
-    rank = "" if device.rank is None else f" of rank {device.rank}"
+    rank = "" if memory.rank is None else f" of rank {memory.rank}"
     yield formatting.heading("Memory")
-    reserved = device.peak_reserved_bytes
+    reserved = memory.peak_reserved_bytes
     kept = "" if reserved is None else f" of {size(reserved)} reserved"
-    yield f"Peak on {device.device}{rank}: {size(device.peak_bytes)}{kept}"
-    for title, key in (("For", "category"), ("By", "line")):
-        groups = [group for group in device.by[key] if group.bytes]
-        if any(group.name is not None for group in groups):
-            short = formatting.short_line if key == "line" else str
-            parts = (
-                f"{short(each.name) if each.name is not None else 'unknown'} {size(each.bytes)}"
-                for each in groups[: _MAX_GROUPS[key]]
-            )
+    yield f"Peak on {memory.device}{rank}: {size(memory.peak_bytes)}{kept}"
+    for title, groups, most, short in (
+        ("For", memory.categories_bytes, _MAX_CATEGORIES, str),
+        ("By", memory.lines_bytes, _MAX_LINES, formatting.short_line),
+    ):
+        if any(groups):  # a name is known
+            largest = [*groups.items()][:most]
+            parts = (f"{short(name) if name else 'unknown'} {size(held)}" for name, held in largest)
             yield from formatting.wrapped(", ".join(parts), f"{title}: ")
-    if device.growth is not None and device.growth.leaks:
-        leak = device.growth.leaks[0]
-        where = leak.line or "an unknown line"
-        yield f"Grows by {size(leak.bytes_per_step)} a step at {formatting.short_line(where)}"
+    if memory.growth_bytes_per_step is not None:
+        where = memory.growing_line or "an unknown line"
+        grown = size(memory.growth_bytes_per_step)
+        yield f"Grows by {grown} a step at {formatting.short_line(where)}"
     yield "pyprof memory shows more"
     yield ""
 
