@@ -83,7 +83,7 @@ def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice
         again = _again(context, order, following, ns)
         before, ns = order[np.maximum(index[again] - 1, 0)].tolist(), ns[again]
         following = _with_line(context, order, index[again])
-        lines = [context.call_lines[call] for call in before]
+        lines = [calls.line[call] for call in before]
         details = [
             f"after {calls.name[call]} at {line.rpartition('/')[2]}" if line else ""
             for call, line in zip(before, lines, strict=True)
@@ -110,7 +110,7 @@ def _again(context: RuleContext, order: Int64Array, following: Int64Array, ns: I
     The first of several calls does not count: things are loaded and imported then.
     """
     numbers: dict[tuple[str, str | None], int] = {}
-    pairs = zip(context.calls.name, context.call_lines, strict=True)
+    pairs = zip(context.calls.name, context.calls.line, strict=True)
     site = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
     calls = np.bincount(site)
     first = order[np.unique(site[order], return_index=True)[1]]
@@ -126,7 +126,7 @@ _NEXT = 3
 
 def _with_line(context: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:
     """Return the calls at these places, or one of the next few if a call has no line."""
-    known = np.append([line is not None for line in context.call_lines], False)
+    known = np.append([line is not None for line in context.calls.line], False)
     chosen = order[place]
     for after in range(1, _NEXT):
         later = order[np.minimum(place + after, len(order) - 1)]
@@ -196,7 +196,7 @@ def _of_calls(
     context: RuleContext, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
 ) -> tuple[Finding, ...]:
     """Group calls by op and line and add up their times; the largest group comes first."""
-    names, lines = context.calls.name, context.call_lines
+    names, lines = context.calls.name, context.calls.line
     what = [names[index] for index in chosen.tolist()]
     line = pa.array([lines[index] for index in chosen.tolist()], pa.string())
     return group_findings(what, line, details, ns)

@@ -179,7 +179,7 @@ def _sources(context: RuleContext, rows: Int64Array) -> str:
         return ""
     lines = dict.fromkeys(
         f"{name} at {line.rpartition('/')[2]}"
-        for name, line in zip(context.calls.name, context.call_lines, strict=True)
+        for name, line in zip(context.calls.name, context.calls.line, strict=True)
         if name in ("from_numpy", "double") and line
     )
     return f" ({', '.join([*lines][:_MAX_SOURCES])})" if lines else ""

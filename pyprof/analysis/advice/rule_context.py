@@ -15,8 +15,8 @@ from pyprof import schema
 from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.library import PYTORCH, is_compiled, library_of
-from pyprof.analysis.time import cpu_idle, host_api
-from pyprof.analysis.time.cpu_idle import NO_CALLS, loading_ranges
+from pyprof.analysis.time import host_api
+from pyprof.analysis.time.cpu_idle import NO_CALLS, loading_ranges, outermost_calls
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import union, union_of
@@ -266,14 +266,7 @@ class RuleContext:
     @cached_property
     def calls(self) -> OpCalls:
         """The outermost calls of ops; none without a capture."""
-        return NO_CALLS if self.capture is None else cpu_idle.outermost_calls(self.capture)
-
-    @cached_property
-    def call_lines(self) -> list[str | None]:
-        """The source line of each of `calls`."""
-        if self.capture is None or not self.calls.name:
-            return []
-        return cpu_idle.lines(self.capture, self.calls)
+        return NO_CALLS if self.capture is None else outermost_calls(self.capture)
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:
         """Return when a device idled for a cause; on GPUs, HOST and LAUNCH leave out loading."""

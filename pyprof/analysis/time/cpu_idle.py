@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.analysis.time.intervals import Intervals
-    from pyprof.arrays import Int64Array, IntArray, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
 
 
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 class OpCalls:
     """Calls of ops that are not inside another op's call."""
 
-    thread: IntArray
     start: Int64Array
     end: Int64Array
     name: list[str]
+    line: list[str | None]
+    """The user's source line of each; None if the capture has no stack of it."""
 
     def without_work(self, free: Intervals) -> Mask:
         """Mask of the calls during which no op worked, such as views and `.item()`."""
@@ -45,7 +46,7 @@ class OpCalls:
 
 
 _NOTHING = np.zeros(0, np.int64)
-NO_CALLS = OpCalls(_NOTHING, _NOTHING, _NOTHING, [])
+NO_CALLS = OpCalls(_NOTHING, _NOTHING, [], [])
 
 
 def outermost_calls(capture: Capture) -> OpCalls:
@@ -57,24 +58,9 @@ def outermost_calls(capture: Capture) -> OpCalls:
         inside[rows] = inside[nest.parent[rows]] | named[nest.parent[rows]]
     rows = np.flatnonzero(named & ~inside)
     names = [ranges.names[number] for number in ranges.name[rows].tolist()]
-    return OpCalls(nest.thread[rows], nest.start[rows], nest.end[rows], names)
-
-
-def lines(capture: Capture, calls: OpCalls) -> list[str | None]:
-    """Return the user's source line of each call; None if the capture has no stack of it."""
-    ranges = capture.ranges
-    read = texts.read_texts(ranges)
-    code = read.code
-    rows = np.flatnonzero(texts.kinds(read) == Kind.TRACE)
-    start, end = (ints(ranges.column(name))[rows] for name in ("start", "end"))
-    thread = np.asarray(pc.fill_null(ranges.column("thread"), MISSING))[rows]
-    nest = nesting.nest(thread, start, end, lambda: np.arange(len(rows)))
-    leaf = nesting.innermost(nest, calls.thread, calls.start, calls.end)
-    line_of = {
-        index: user_line(read.statements[index].frames) for index in np.unique(code[rows]).tolist()
-    }
-    of_trace = code[rows[nest.order]]
-    return [None if index == MISSING else line_of[of_trace[index]] for index in leaf.tolist()]
+    lines = [*ranges.lines, None]  # MISSING is the last
+    line = [lines[number] for number in ranges.line[rows].tolist()]
+    return OpCalls(nest.start[rows], nest.end[rows], names, line)
 
 
 def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.time.cpu_idle import loading_ranges
+from pyprof.analysis.time.cpu_idle import loading_ranges, outermost_calls
 from pyprof.analysis.time.idle import CAUSES, CPU_CAUSES
 from pyprof.analysis.time.timeline import DeviceTime, timeline
 from pyprof.parse import parse
 from pyprof.readers import read
-from tests.analysis.captures import US, Range, Work, capture, op
+from tests.analysis.captures import US, Range, Work, capture, op, trace
 from tests.builders import nsys_db
 from tests.capture_files.model import Range as NsysRange
 from tests.capture_files.model import Work as NsysWork
@@ -81,3 +81,14 @@ def test_ranges_of_data_loaders_are_found_by_name(tmp_path: Path) -> None:
     assert set(found) == {"DataLoader.__next__", "get_batch"}
     start, end = found["get_batch"]
     assert (end - start).tolist() == [5, 5]
+
+
+def test_the_line_of_a_call_is_not_in_a_framework() -> None:
+    """torch.profiler writes frames of PyTorch relative to where packages are installed."""
+    frames = ("/src/net.py:3", "torch/nn/functional.py:1500")
+    ranges = [trace(_at(0, 50), *frames), op("tanh", _at(10, 20)), op("relu", _at(60, 70))]
+    net = capture([Work(_at(10, 20), (0, US), "aten::tanh", schema.CPU, grid=None)], ranges=ranges)
+    calls = outermost_calls(net)
+    assert list(zip(calls.name, calls.line, strict=True)) == [
+        ("tanh", "/src/net.py:3"), ("relu", None),
+    ]  # fmt: skip
