@@ -68,7 +68,7 @@ def test_part_timeline_and_ranks_agree(records: Records) -> None:
     assert _communicating(records) == set(OURS)
     parts = {part.part: part.time_ns for part in answered(source).parts}
     assert parts["communication"] == device.communication.total == 3000 * len(OURS)
-    assert device.exposed_communication_ns == 2000 * len(OURS)
+    assert device.exposed_communication.total == 2000 * len(OURS)
     signatures, rows, _ = collectives(records, 0, np.zeros(records.rows, np.int64), EMPTY)
     kinds = signatures.column("kind").take(rows.column("signature")).to_pylist()
     assert kinds == ["all_reduce", None, "all_reduce", "all_reduce"]

@@ -89,8 +89,7 @@ def _waiting(device: DeviceTime) -> Intervals:
     time, whether ops compute or not.
     """
     if device.on_cpu:
-        span = union_of(np.array([device.start_ns]), np.array([device.end_ns]))
-        return span - device.paused
+        return device.span
     return union(times for cause, times in device.idle.items() if cause not in _WITH_OWN_RULE)
 
 

@@ -122,9 +122,7 @@ class RuleContext:
     def span_ns(self) -> int:
         """The longest span of a GPU, or of a process on the CPU; without times, the summed time."""
         spans = [
-            device.span_ns
-            if self.within is None
-            else (self.within.cut(device.start_ns, device.end_ns) - device.paused).total
+            device.span_ns if self.within is None else (self.within & device.span).total
             for device in (*self.devices, *self.cpus)
         ]
         return max(spans) if spans else int(self.ns[self.chosen].sum())

@@ -122,9 +122,7 @@ def _blocked_share(records: Records) -> NDArray[np.float64]:
 
 def _alone(context: RuleContext, rows: Int64Array) -> tuple[NDArray[np.float64], int]:
     """How long each copy ran while its GPU did nothing else, and any on the busiest GPU."""
-    return time_within(
-        context, rows, lambda device: device.copy - device.compute - device.communication
-    )
+    return time_within(context, rows, lambda device: device.exposed_copy)
 
 
 @rule(
@@ -136,7 +134,7 @@ def communication(context: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best all of it could be hidden."""
     records = context.table.records
     rows = np.flatnonzero(context.chosen & (activity_classes(records) == COMMUNICATION))
-    exposed, most = time_within(context, rows, lambda device: device.communication - device.compute)
+    exposed, most = time_within(context, rows, lambda device: device.exposed_communication)
     some = exposed > 0
     return context.advice(
         "communication is not overlapped with computation",

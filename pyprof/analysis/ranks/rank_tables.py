@@ -122,7 +122,7 @@ def _rank(
         idle_ns=[device.idle_ns for device in devices],
         compute_ns=[device.compute.total for device in devices],
         communication_ns=[device.communication.total for device in devices],
-        exposed_ns=[device.exposed_communication_ns for device in devices],
+        exposed_ns=[device.exposed_communication.total for device in devices],
         bubble_ns=[bubble_ns] * len(devices),
         copy_ns=[device.copy.total for device in devices],
         origin=[origin] * len(devices),
@@ -135,7 +135,7 @@ def _steps(rank: int, records: Records, rank_timeline: Timeline, rank_steps: Ste
     exposed = np.zeros(count, np.int64)
     bounds = bounds_on_gpu(records, rank_steps.of_row, count)
     if bounds is not None:
-        alone = union(device.communication - device.compute for device in rank_timeline.devices)
+        alone = union(device.exposed_communication for device in rank_timeline.devices)
         exposed = alone.length_within(bounds[:-1], bounds[1:])
     return tables.table(
         tables.STEPS,

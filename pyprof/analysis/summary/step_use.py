@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import EMPTY, union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.answers.parts import StepUse
-from pyprof.records.merging import merged_by
+from pyprof.records.merging import merge_sums, merged_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +52,8 @@ def use_sums(
     """Sum up what each GPU did in the averaged steps; without steps, in all of its time.
 
     `timeline` is of the chosen steps alone, if some are `chosen`. None if idle time is unknown:
-    the records hold no times, launches blocked, or the profiler ran each kernel alone.
+    the records hold no times, launches blocked, the profiler ran each kernel alone, or no GPU was
+    recorded in these steps.
     """
     alone = source.capture is not None and source.capture.tool == "ncu"
     if timeline is None or timeline.blocking or alone or not timeline.devices:
@@ -62,29 +64,17 @@ def use_sums(
         within = _time_of(source, steps, averaged)
         if steps.guessed and not _is_main(within, timeline):
             averaged = within = None
+    count = averaged[1] - averaged[0] if averaged else 0
     recorded = _recorded(timeline)
     used = [
-        one
+        _use_of(device, recorded[device.pid], within, count, timeline)
         for device in timeline.devices
-        if (one := _device(device, recorded[device.pid], within)) is not None
+        if _inside(device.span, within)
     ]
-    count = averaged[1] - averaged[0] if averaged else 0
-    return UseSums(
-        waits_known=timeline.api_known,
-        gpus=len(used),
-        steps=count * len(used),
-        span_ns=sum(one["span"] for one in used),
-        busy_ns=sum(one["busy"] for one in used),
-        compute_ns=sum(one["compute"] for one in used),
-        exposed_communication_ns=sum(one["communication"] for one in used),
-        exposed_copy_ns=sum(one["copy"] for one in used),
-        idle_ns={
-            cause: sum(_inside(device.idle[cause], within) for device in timeline.devices)
-            + (sum(one["unused"] for one in used) if cause == HOST else 0)
-            for cause in timeline.devices[0].idle
-        },
-        late=_late_rows(timeline, within, source.table.records.rows),
-    )
+    if not used:
+        return None
+    use: UseSums = reduce(merge_sums, used)
+    return replace(use, late=LongestRows(use.late.rows, source.table.records.rows))
 
 
 def _time_of(source: Source, steps: Steps, averaged: tuple[int, int]) -> Intervals | None:
@@ -102,53 +92,49 @@ _MAIN = 0.5
 
 def _is_main(within: Intervals | None, timeline: Timeline) -> bool:
     span_ns = sum(device.span_ns for device in timeline.devices)
-    inside_ns = sum(_inside(_at_work(device), within) for device in timeline.devices)
+    inside_ns = sum(_inside(device.span, within) for device in timeline.devices)
     return inside_ns >= _MAIN * span_ns
-
-
-def _at_work(device: DeviceTime) -> Intervals:
-    span = union_of(np.array([device.start_ns]), np.array([device.end_ns]))
-    return span - device.paused
 
 
 def _recorded(timeline: Timeline) -> Mapping[int, Intervals]:
     """The time of each process's GPUs: a step takes as long for one that ends early."""
     of_process: dict[int, Intervals] = {}
     for device in timeline.devices:
-        of_process[device.pid] = of_process.get(device.pid, EMPTY) | _at_work(device)
+        of_process[device.pid] = of_process.get(device.pid, EMPTY) | device.span
     return of_process
 
 
-def _device(
-    device: DeviceTime, recorded: Intervals, within: Intervals | None
-) -> Mapping[str, int] | None:
-    """The times of one GPU inside `within`; None if none of its own span is."""
-    own = _at_work(device)
-    sets = {
-        "span": recorded,
-        "unused": recorded - own,
-        "busy": device.busy,
-        "compute": device.compute,
-        "communication": device.communication - device.compute,
-        "copy": device.copy - device.compute - device.communication,
-    }
-    times = {name: _inside(each, within) for name, each in sets.items()}
-    return times if times["span"] > times["unused"] else None
+def _use_of(
+    device: DeviceTime,
+    recorded: Intervals,
+    within: Intervals | None,
+    steps: int,
+    timeline: Timeline,
+) -> UseSums:
+    """What one GPU did inside `within`, which is `steps` steps, and the rows that it waited for.
 
-
-def _late_rows(timeline: Timeline, within: Intervals | None, row_count: int) -> LongestRows:
-    """The rows that ended the longest gaps of each GPU's main cause of idle time."""
-    late = LongestRows({}, 0)
-    for device in timeline.devices:
-        idle = {cause: _inside(time, within) for cause, time in device.idle.items()}
-        cause = max(idle, key=lambda name: idle[name])
-        waited = device.idle[cause] if within is None else device.idle[cause] & within
-        ns = waited.length_within(device.gaps.start, device.gaps.end)
-        longest = np.argsort(-ns, kind="stable")[:MAX_ROWS]
-        longest = longest[ns[longest] > 0]
-        rows = zip(ns[longest].tolist(), (device.gaps.row[longest] + 1).tolist(), strict=True)
-        late = late.merged(LongestRows({(cause,): tuple(rows)}, 0))
-    return LongestRows(late.rows, row_count)
+    What was `recorded` of its process before it began, or after it ended, is idle by the host.
+    """
+    idle_ns = {cause: _inside(time, within) for cause, time in device.idle.items()}
+    cause = max(idle_ns, key=lambda name: idle_ns[name])
+    waited = device.idle[cause] if within is None else device.idle[cause] & within
+    ns = waited.length_within(device.gaps.start, device.gaps.end)
+    longest = np.argsort(-ns, kind="stable")[:MAX_ROWS]
+    longest = longest[ns[longest] > 0]
+    idle_ns[HOST] += _inside(recorded - device.span, within)
+    late = zip(ns[longest].tolist(), (device.gaps.row[longest] + 1).tolist(), strict=True)
+    return UseSums(
+        waits_known=timeline.api_known,
+        gpus=1,
+        steps=steps,
+        span_ns=_inside(recorded, within),
+        busy_ns=_inside(device.busy, within),
+        compute_ns=_inside(device.compute, within),
+        exposed_communication_ns=_inside(device.exposed_communication, within),
+        exposed_copy_ns=_inside(device.exposed_copy, within),
+        idle_ns=idle_ns,
+        late=LongestRows({(cause,): tuple(late)}, 0),  # all devices number the same rows
+    )
 
 
 def _inside(time: Intervals, within: Intervals | None) -> int:

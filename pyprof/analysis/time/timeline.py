@@ -128,9 +128,14 @@ class DeviceTime:
         return self.compute | self.communication | self.copy
 
     @property
-    def span_ns(self) -> int:
+    def span(self) -> Intervals:
         """From the first start to the last end, without pauses: busy and idle time add up to it."""
-        return self.end_ns - self.start_ns - self.paused.total
+        return union_of(np.array([self.start_ns]), np.array([self.end_ns])) - self.paused
+
+    @property
+    def span_ns(self) -> int:
+        """The length of the span."""
+        return self.span.total
 
     @property
     def busy_ns(self) -> int:
@@ -143,14 +148,14 @@ class DeviceTime:
         return self.span_ns - self.busy_ns
 
     @property
-    def exposed_communication_ns(self) -> int:
+    def exposed_communication(self) -> Intervals:
         """Communication while nothing was computed."""
-        return (self.communication - self.compute).total
+        return self.communication - self.compute
 
     @property
-    def exposed_copy_ns(self) -> int:
+    def exposed_copy(self) -> Intervals:
         """Copies while nothing else ran."""
-        return (self.copy - self.compute - self.communication).total
+        return self.copy - self.compute - self.communication
 
     @property
     def overlap_ns(self) -> int:

@@ -108,8 +108,8 @@ def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
     compute, comm, moved = (_instants(work, sort) for sort in (COMPUTE, COMMUNICATION, COPY))
     assert device.busy_ns == len(compute | comm | moved)
     assert device.compute.total == len(compute)
-    assert device.exposed_communication_ns == len(comm - compute)
-    assert device.exposed_copy_ns == len(moved - comm - compute)
+    assert device.exposed_communication.total == len(comm - compute)
+    assert device.exposed_copy.total == len(moved - comm - compute)
     twice = (compute & comm) | (compute & moved) | (comm & moved)
     assert device.overlap_ns == len(twice)
 
@@ -121,7 +121,7 @@ def test_busy_and_idle_time_are_the_span(work: list[Work]) -> None:
     device = _only(work)
     assert device.busy_ns + device.idle_ns == device.span_ns
     assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
-    parts = device.compute.total + device.exposed_communication_ns + device.exposed_copy_ns
+    parts = device.compute.total + device.exposed_communication.total + device.exposed_copy.total
     assert parts == device.busy_ns
 
 
@@ -219,8 +219,8 @@ def test_two_real_ranks_agree_with_brute_force(captures: Path) -> None:
         assert {
             "busy": device.busy_ns, "compute": device.compute.total, "copy": device.copy.total,
             "communication": device.communication.total, "overlap": device.overlap_ns,
-            "exposed communication": device.exposed_communication_ns,
-            "exposed copies": device.exposed_copy_ns,
+            "exposed communication": device.exposed_communication.total,
+            "exposed copies": device.exposed_copy.total,
         } == expected  # fmt: skip
         assert expected["communication"] > 8_000_000
 
@@ -269,8 +269,8 @@ def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
     theirs = {line.split(",")[0]: float(line.split(",")[1]) for line in text.splitlines()[1:]}
     ours = {
         "computation_time": device.compute.total,
-        "exposed_comm_time": device.exposed_communication_ns,
-        "exposed_memcpy_time": device.exposed_copy_ns,
+        "exposed_comm_time": device.exposed_communication.total,
+        "exposed_memcpy_time": device.exposed_copy.total,
         "busy_time": device.busy_ns,
         "idle_time": device.idle_ns,
         "total_time": device.span_ns,
