@@ -16,6 +16,7 @@ from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.prof.columns.explained_columns import ABOVE, above_peak
 from pyprof.prof.group import add_up_rows, distinct_calls
+from pyprof.records.merging import add_up
 from pyprof.records.records import DictionaryColumn, combinations, encode
 from pyprof.records.records import totals as exact_totals
 
@@ -61,6 +62,11 @@ def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
     """Yield the columns that `_SUMS` names, with a value for each row."""
     yield "calls", np.broadcast_to(np.int64(1), len(table.duration_ns))
     yield "ns", table.duration_ns
+    yield from _work(table)
+
+
+def _work(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
+    """Yield FLOPs and bytes, 0 if unknown, and the time of the rows that they are known of."""
     for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         # As floats: the FLOPs of some thousand ranks do not fit into 63 bits.
         yield name, np.maximum(cost, 0).astype(float)
@@ -88,6 +94,8 @@ def totals(op_sums: pa.Table) -> list[Total]:
 # Times are sums over rows: they add up to the summed GPU time, not to the span.
 _FAR_ABOVE = 1.1
 """Share of the roofline; a little above 1, the clock or the peak may be what is off."""
+
+Key: TypeAlias = "tuple[str | None, ...]"
 
 _KEYS = ("op", "dir", "line", "unnamed", "range")
 """What a group has in common; `unnamed` is the kernel of rows that no op names, and `range` the
@@ -155,7 +163,7 @@ def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
     """Each op in one direction on one line, the longest first; `steps` is from `op_sums`."""
     whole_ns = max(pc.sum(sums.amounts.column("ns")).as_py() or 0, 1)
     largest = _largest_values(sums.times)
-    step_ns: dict[tuple[str | None, ...], float] = {}
+    step_ns: dict[Key, float] = {}
     if steps is not None:
         step_ns = dict(zip(_key_rows(steps), steps.column("step_ns").to_pylist(), strict=True))
     ops = [
@@ -163,7 +171,7 @@ def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
             op=row["op"],
             dir=row["dir"],
             line=row["line"],
-            kernel=most["kernel"] or "",
+            kernel=most.get("kernel", ""),
             calls=row["calls"],
             kernels=row["kernels"],
             time_ns=row["ns"],
@@ -172,20 +180,20 @@ def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
             flops_per_s=_over(row["flops"] * NS_PER_S, row["flops_ns"]),
             bytes_per_s=_over(row["bytes"] * NS_PER_S, row["bytes_ns"]),
             efficiency=_over(row["eff_ns"], row["eff_known_ns"]),
-            bound=most["bound"],
-            tc=most["tc"],
-            why=most["reason"],
-            above_peak=_above_peak(row, most["above"]),
+            bound=most.get("bound"),
+            tc=most.get("tc"),
+            why=most.get("reason"),
+            above_peak=_above_peak(row, most.get("above")),
             range=row["range"],
             row_ids=sums.longest.row_ids(key),
         )
         for key, row in zip(_key_rows(sums.amounts), sums.amounts.to_pylist(), strict=True)
-        for most in [largest[key]]
+        for most in [largest.get(key, {})]
     ]  # fmt: skip
     return tuple(sorted(ops, key=_order))
 
 
-def _key_rows(table: pa.Table) -> Iterator[tuple[str | None, ...]]:
+def _key_rows(table: pa.Table) -> Iterator[Key]:
     return zip(*(table.column(name).to_pylist() for name in _KEYS), strict=True)
 
 
@@ -205,23 +213,16 @@ def _above_peak(row: Mapping[str, Any], reason: str | None) -> str | None:
     return (reason or "").removeprefix(ABOVE) or None
 
 
-def _largest_values(times: pa.Table) -> dict[tuple[str | None, ...], dict[str, str | None]]:
+def _largest_values(times: pa.Table) -> dict[Key, dict[str, str]]:
     """For each group, the value of each `_LARGEST` column with most time; nulls do not count."""
-    time_ns: dict[tuple[str | None, ...], dict[str, dict[str, int]]] = {}
-    values = zip(*(times.column(name).to_pylist() for name in _LARGEST), strict=True)
-    rows = zip(_key_rows(times), values, times.column("ns").to_pylist(), strict=True)
-    for key, texts, ns in rows:
-        group = time_ns.setdefault(key, {name: {} for name in _LARGEST})
-        for name, text in zip(_LARGEST, texts, strict=True):
-            if text is not None:
-                group[name][text] = group[name].get(text, 0) + ns
-    return {
-        key: {
-            name: min(by_value, key=lambda text: (-by_value[text], text), default=None)
-            for name, by_value in group.items()
-        }
-        for key, group in time_ns.items()
-    }
+    largest: dict[Key, dict[str, str]] = {}
+    for name in _LARGEST:
+        known = times.filter(pc.is_valid(times.column(name)))
+        by_value = add_up(known, [*_KEYS, name], {"ns": "sum"})
+        ordered = by_value.sort_by([("ns", "ascending"), (name, "descending")])
+        for key, text in zip(_key_rows(ordered), ordered.column(name).to_pylist(), strict=True):
+            largest.setdefault(key, {})[name] = text  # the last one has most time
+    return largest
 
 
 def line_totals(ops: Sequence[OpTime]) -> tuple[LineTotal, ...]:
@@ -285,19 +286,14 @@ def _where(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:
     return DictionaryColumn(np.where(rows, texts.index, MISSING), texts.values)
 
 
-def _amounts(table: Table) -> Iterator[tuple[str, Floats]]:
+def _amounts(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
     """Yield the columns to add up, with a value for each row: 0 if it is unknown."""
-    costs, ns = table.costs, table.duration_ns.astype(float)
-    yield "flops", np.maximum(costs.flops, 0).astype(float)
-    yield "flops_ns", ns * (costs.flops >= 0)
-    yield "bytes", np.maximum(costs.bytes, 0).astype(float)
-    yield "bytes_ns", ns * with_helpers(table, costs.bytes >= 0)
-    share = np.where(_kernel(table), table.roofline.share, np.nan)
-    yield "eff_ns", np.nan_to_num(share * ns)
-    yield "eff_known_ns", ns * with_helpers(table, ~np.isnan(share))
-    share = table.roofline.share
-    yield "roof_ns", np.nan_to_num(share * ns)
-    yield "roof_known_ns", ns * with_helpers(table, ~np.isnan(share))
+    yield from _work(table)
+    ns, of_roof = table.duration_ns.astype(float), table.roofline.share
+    of_kernel = np.where(_kernel(table), of_roof, np.nan)
+    for name, share in (("eff", of_kernel), ("roof", of_roof)):
+        yield f"{name}_ns", np.nan_to_num(share * ns)
+        yield f"{name}_known_ns", ns * with_helpers(table, ~np.isnan(share))
 
 
 def with_helpers(table: Table, known: Mask) -> Mask:
@@ -314,8 +310,6 @@ def _kernel(table: Table) -> Mask:
     kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
     return np.array([*(name in kernels for name in kind.values), True]).take(kind.index)
 
-
-Key: TypeAlias = "tuple[str | None, ...]"
 
 MAX_ROWS = 3
 """Rows of a group."""
