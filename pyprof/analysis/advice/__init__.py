@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.analysis.advice.finding import Advice
-from pyprof.analysis.advice.registry import AdviceSums, in_order, rules
+from pyprof.analysis.advice.finding import Advice, AdviceSums, in_order
+from pyprof.analysis.advice.registry import Scope, find_scope, rules
 from pyprof.analysis.advice.rule_context import RuleContext
-from pyprof.analysis.advice.scope import Scope, find_scope
 from pyprof.analysis.time.steady import find_loop, with_first_steps
 
 if TYPE_CHECKING:

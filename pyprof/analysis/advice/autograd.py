@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof.analysis.advice.loops import INDEXING, MIN_SHARE, find_sites, taken_ns
-from pyprof.analysis.advice.registry import rule
-from pyprof.analysis.advice.scope import OPS
+from pyprof.analysis.advice.registry import OPS, rule
 from pyprof.arrays import MISSING
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.records.records import combinations

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.analysis.advice.finding import Advice, group_findings
-from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.registry import CAPTURE, CPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
-from pyprof.analysis.advice.scope import CAPTURE, CPU, TIMES
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH, HOST, OPS
 from pyprof.analysis.time.intervals import EMPTY, union

@@ -1,17 +1,17 @@
-"""Advice, and the evidence that it rests on."""
+"""Advice, the evidence that it rests on, and how that of several captures is merged."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.answers.parts import Finding
+from pyprof.answers.parts import Finding, Suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -90,3 +90,80 @@ def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...
     firsts = pc.list_slice(grouped.column("row_list"), 0, MAX_IDS).to_pylist()
     groups = zip(*(grouped.column(key).to_pylist() for key in keys), strict=True)
     return {key: tuple(dict.fromkeys(ids)) for key, ids in zip(groups, firsts, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceSums:
+    """Advice on one capture, or on several merged ones; small enough to send."""
+
+    entries: tuple[Advice, ...]
+    """Advice, without its rows."""
+    row_count: int
+    """Number of rows of the capture: rows of the next one are numbered from there on."""
+
+    def merged(self, other: AdviceSums) -> AdviceSums:
+        """Join the advice of each rule: GPUs work side by side, so the larger gain counts.
+
+        The wording is from the capture with more to gain.
+        """
+        merged: dict[tuple[str, bool], Advice] = {}
+        for entry in (*self.entries, *_renumbered(other.entries, self.row_count)):
+            key = entry.rule, entry.once
+            merged[key] = _plus(merged[key], entry) if key in merged else entry
+        return AdviceSums(tuple(in_order(merged.values())), self.row_count + other.row_count)
+
+    @property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """The advice in the form of an answer."""
+        return tuple(
+            Suggestion(
+                rule=entry.rule,
+                title=entry.title,
+                action=entry.action,
+                gain_ns=entry.gain_ns,
+                gain_step_ns=_over(entry.gain_ns, entry.steps),
+                gain_share=_over(entry.gain_ns, entry.of_ns),
+                predicted=entry.predicted,
+                evidence=entry.evidence,
+                once=entry.once,
+            )
+            for entry in self.entries
+        )
+
+
+def _over(gain_ns: int | None, total_ns: int | None) -> float | None:
+    return gain_ns / total_ns if gain_ns is not None and total_ns else None
+
+
+def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:
+    for entry in entries:
+        evidence = (
+            replace(part, row_ids=tuple(before + row for row in part.row_ids))
+            for part in entry.evidence
+        )
+        yield replace(entry, evidence=tuple(evidence))
+
+
+def in_order(entries: Iterable[Advice]) -> list[Advice]:
+    """Sort by likely gain, the largest first, unknown ones last; what happens once comes last."""
+    return sorted(entries, key=lambda entry: (entry.once, -entry.likely_ns, entry.rule))
+
+
+def _plus(a: Advice, b: Advice) -> Advice:
+    more = max(a, b, key=lambda each: (each.likely_ns, each.title, each.action))
+    gains = [each.gain_ns for each in (a, b) if each.gain_ns is not None]
+    gain_ns = more.gain_ns if more.predicted else max(gains, default=None)
+    evidence: dict[tuple[str, str | None, str], Finding] = {}
+    for entry in (*a.evidence, *b.evidence):
+        key = (entry.what, entry.line, entry.detail)
+        other = evidence.get(key)
+        evidence[key] = entry if other is None else replace(
+            other,
+            count=other.count + entry.count,
+            time_ns=other.time_ns + entry.time_ns,
+            row_ids=(*other.row_ids, *entry.row_ids)[:MAX_IDS],
+        )  # fmt: skip
+    longest = sorted(
+        evidence.values(), key=lambda entry: (-entry.time_ns, entry.what, entry.line or "")
+    )
+    return replace(more, gain_ns=gain_ns, evidence=tuple(longest))

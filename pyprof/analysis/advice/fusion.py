@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.advice.registry import rule
-from pyprof.analysis.advice.scope import KERNELS, OPS, PEAKS
+from pyprof.analysis.advice.registry import KERNELS, OPS, PEAKS, rule
 from pyprof.analysis.attention_calls import attention_calls, dtype_of, fused_ns, suits
 from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
 from pyprof.gpu.kernel_dtypes import HALF

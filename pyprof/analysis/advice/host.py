@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof.analysis.advice.finding import Advice
-from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
-from pyprof.analysis.advice.scope import CAPTURE, GPU, TIMES
 from pyprof.analysis.time.cpu_idle import longest_line
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.idle import HOST, QUEUE

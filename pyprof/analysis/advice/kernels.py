@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.analysis.advice.registry import rule
-from pyprof.analysis.advice.scope import COSTS, COUNTERS, GPU, KERNELS, OPS, PEAKS, SMS
+from pyprof.analysis.advice.registry import COSTS, COUNTERS, GPU, KERNELS, OPS, PEAKS, SMS, rule
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.roofline import LAUNCH_NS, LIMITS

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof import schema
-from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.registry import OPS, rule
 from pyprof.analysis.advice.rule_context import idle_for
-from pyprof.analysis.advice.scope import OPS
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH
 from pyprof.analysis.time.idle import OPS as IN_OPS

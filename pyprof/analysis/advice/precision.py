@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.analysis.advice.registry import rule
-from pyprof.analysis.advice.scope import GPU, PEAKS
+from pyprof.analysis.advice.registry import GPU, PEAKS, rule
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.kernel_dtypes import HALF
 from pyprof.parse.ranges.range_stacks import tensors

@@ -1,21 +1,27 @@
-"""The registry of rules, which the modules of this package define, by subject."""
+"""The registry of rules, which the modules of this package define, and what they could look at."""
 
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pyprof.analysis.advice.finding import MAX_IDS
-from pyprof.answers.parts import Suggestion
+from pyprof import schema
+from pyprof.records.merging import lists_by_key, merge_unique, merged_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
-    from pyprof.answers.parts import Finding
+    from pyprof.arrays import Mask
+
+GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
+    *("gpu", "kernels", "cpu", "times", "capture", "ops", "costs", "peaks", "sms", "counters"),
+)
+"""What a rule may need. Without a GPU, subjects that need GPU are ignored, and those that need
+KERNELS are reported as missing."""
 
 _Find: TypeAlias = "Callable[[RuleContext], Advice | None]"
 
@@ -30,7 +36,7 @@ class Rule(NamedTuple):
     about: str
     """What it looks at."""
     needs: tuple[str, ...]
-    """What it cannot do without, as constants of `pyprof.analysis.advice.scope`."""
+    """What it cannot do without, of the constants above."""
 
 
 _RULES: dict[str, Rule] = {}
@@ -57,78 +63,98 @@ def rules() -> dict[str, Rule]:
     return dict(sorted(_RULES.items()))
 
 
+_MAX_MISSING = 0.5
+"""The share of the time above which missing data is reported."""
+
+
 @dataclass(frozen=True, slots=True)
-class AdviceSums:
-    """Advice on one capture, or on several merged ones; small enough to send."""
+class Scope:
+    """The subjects of all rules that apply to the processor."""
 
-    entries: tuple[Advice, ...]
-    """Advice, without its rows."""
-    row_count: int
-    """Number of rows of the capture: rows of the next one are numbered from there on."""
-
-    def merged(self, other: AdviceSums) -> AdviceSums:
-        """Join the advice of each rule: GPUs work side by side, so the larger gain counts.
-
-        The wording is from the capture with more to gain.
-        """
-        merged: dict[tuple[str, bool], Advice] = {}
-        for entry in (*self.entries, *_renumbered(other.entries, self.row_count)):
-            key = entry.rule, entry.once
-            merged[key] = _plus(merged[key], entry) if key in merged else entry
-        return AdviceSums(tuple(in_order(merged.values())), self.row_count + other.row_count)
+    looked_at: tuple[str, ...] = merged_by(merge_unique, default=())
+    missing: Mapping[str, tuple[str, ...]] = merged_by(lists_by_key, default_factory=dict)
+    """By reason, the subjects that were not looked at in some capture."""
 
     @property
-    def suggestions(self) -> tuple[Suggestion, ...]:
-        """The advice in the form of an answer."""
-        return tuple(
-            Suggestion(
-                rule=entry.rule,
-                title=entry.title,
-                action=entry.action,
-                gain_ns=entry.gain_ns,
-                gain_step_ns=_over(entry.gain_ns, entry.steps),
-                gain_share=_over(entry.gain_ns, entry.of_ns),
-                predicted=entry.predicted,
-                evidence=entry.evidence,
-                once=entry.once,
-            )
-            for entry in self.entries
-        )
+    def unseen(self) -> Mapping[str, tuple[str, ...]]:
+        """By reason, the subjects that were looked at in no capture."""
+        unseen = {
+            reason: tuple(name for name in names if name not in self.looked_at)
+            for reason, names in self.missing.items()
+        }
+        return {reason: names for reason, names in unseen.items() if names}
 
 
-def _over(gain_ns: int | None, total_ns: int | None) -> float | None:
-    return gain_ns / total_ns if gain_ns is not None and total_ns else None
+def find_scope(context: RuleContext) -> Scope:
+    """Check which rules had what they need, for most of the time."""
+    reasons = _reasons(context)
+    looked_at: dict[str, None] = {}
+    missing: dict[str, str] = {}
+    for rule in rules().values():
+        unmet = [reason for need in rule.needs if (reason := reasons[need]) is not None]
+        if _SILENT in unmet:
+            continue
+        if unmet:
+            missing.setdefault(rule.about, unmet[0])
+        else:
+            looked_at[rule.about] = None
+    by_reason: dict[str, tuple[str, ...]] = {}
+    for about, reason in missing.items():
+        if about not in looked_at:
+            by_reason[reason] = (*by_reason.get(reason, ()), about)
+    return Scope(tuple(looked_at), by_reason)
 
 
-def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:
-    for entry in entries:
-        evidence = (
-            replace(part, row_ids=tuple(before + row for row in part.row_ids))
-            for part in entry.evidence
-        )
-        yield replace(entry, evidence=tuple(evidence))
+_SILENT = "nothing is amiss: this is for others"
 
 
-def in_order(entries: Iterable[Advice]) -> list[Advice]:
-    """Sort by likely gain, the largest first, unknown ones last; what happens once comes last."""
-    return sorted(entries, key=lambda entry: (entry.once, -entry.likely_ns, entry.rule))
+def _reasons(context: RuleContext) -> Mapping[str, str | None]:
+    """Return why each need is not met, for most of the time; None if it is."""
+    table, on_cpu = context.table, context.kind(schema.CPU)
+    costs = table.costs
+    has_gpu = _share(context, ~on_cpu) > 0
+    # copies and fills need no op
+    work = context.kind(schema.KERNEL) | context.kind(schema.GRAPH) | on_cpu
 
+    def mostly(unknown: Mask, reason: str) -> str | None:
+        share = _share(context, unknown & work) / (_share(context, work) or 1)
+        text = reason.format(f"{100 * share:.0f} %", "kernel" if has_gpu else "CPU")
+        return text if share > _MAX_MISSING else None
 
-def _plus(a: Advice, b: Advice) -> Advice:
-    more = max(a, b, key=lambda each: (each.likely_ns, each.title, each.action))
-    gains = [each.gain_ns for each in (a, b) if each.gain_ns is not None]
-    gain_ns = more.gain_ns if more.predicted else max(gains, default=None)
-    evidence: dict[tuple[str, str | None, str], Finding] = {}
-    for entry in (*a.evidence, *b.evidence):
-        key = (entry.what, entry.line, entry.detail)
-        other = evidence.get(key)
-        evidence[key] = entry if other is None else replace(
-            other,
-            count=other.count + entry.count,
-            time_ns=other.time_ns + entry.time_ns,
-            row_ids=(*other.row_ids, *entry.row_ids)[:MAX_IDS],
-        )  # fmt: skip
-    longest = sorted(
-        evidence.values(), key=lambda entry: (-entry.time_ns, entry.what, entry.line or "")
+    no_cost = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
+    no_peak = context.class_matches(
+        lambda each: each.flops_peak is None and each.bandwidth_peak is None
     )
-    return replace(more, gain_ns=gain_ns, evidence=tuple(longest))
+    return {
+        GPU: None if has_gpu else _SILENT,
+        KERNELS: None if has_gpu else "judged on a GPU only",
+        CPU: None if _share(context, on_cpu) > 0 else _SILENT,
+        TIMES: _times(context),
+        CAPTURE: _capture(context),
+        OPS: mostly(context.without_op, "the op is unknown for {} of {} time"),
+        COSTS: mostly(no_cost, "FLOPs or bytes are unknown for {} of {} time"),
+        PEAKS: mostly(no_peak, "the GPU's peaks are unknown: name it with --gpu"),
+        SMS: mostly(context.sm_count == 0, "the GPU's number of SMs is unknown"),
+        COUNTERS: None if table.measured.any else _SILENT,
+    }
+
+
+def _times(context: RuleContext) -> str | None:
+    if "start" not in context.table.records.columns:
+        return "the file has no times"
+    if context.timeline is None:
+        return _SILENT  # between rows that --where chose there is no idle time
+    if context.capture is not None and context.capture.tool == "ncu":
+        return "ncu runs each kernel alone"
+    return "launches blocked (CUDA_LAUNCH_BLOCKING=1)" if context.timeline.blocking else None
+
+
+def _capture(context: RuleContext) -> str | None:
+    if context.capture is None:
+        return _SILENT  # records of `pyprof parse`
+    return None if context.capture.ranges.num_rows else "no ranges were recorded"
+
+
+def _share(context: RuleContext, rows: Mask) -> float:
+    total = context.ns[context.chosen].sum()
+    return float(context.ns[context.chosen & rows].sum() / total) if total else 0.0

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.registry import GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import time_within
-from pyprof.analysis.advice.scope import GPU, TIMES
 from pyprof.analysis.time import host_api
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 

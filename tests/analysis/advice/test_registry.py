@@ -6,8 +6,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.analysis.advice import review
-from pyprof.analysis.advice.registry import rules
-from pyprof.analysis.advice.scope import Scope
+from pyprof.analysis.advice.registry import Scope, rules
 from pyprof.analysis.time.timeline import timeline
 from pyprof.inputs.source import Source
 from pyprof.parse import parse
