@@ -20,6 +20,7 @@ from pyprof.export.trace_lines import (
     numbers_or_null,
 )
 from pyprof.marker import Kind, Statement
+from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.texts import read_texts
 from pyprof.prof.step_rows import PARTS
 
@@ -106,7 +107,7 @@ def launches(records: Records, begin_ns: int) -> Iterator[pa.Array]:
     rows = np.flatnonzero(recorded & host_api.called_itself(records))
     if not len(rows):
         return
-    start, end = (bound[rows] for bound in host_api.launches(records))
+    start, end = (bound[rows] for bound in launch_bounds(records))
     yield fill(
         _SLICE,
         cat=dictionary(["cuda_runtime"], np.zeros(len(rows), np.int64)),

@@ -165,6 +165,11 @@ class Records:
         column = self.columns.get(name)
         return column if isinstance(column, DictionaryColumn) else encode(self.arrow(name))
 
+    def of_kind(self, *kinds: int) -> NDArray[np.bool_]:
+        """Mask of the rows of some kinds, as `schema.KERNEL`; a row without one is of none."""
+        names = [schema.KINDS[kind] for kind in kinds]
+        return self.dictionary("kind").matches(lambda name: name in names)
+
     def table(self) -> pa.Table:
         """Return all columns as an Arrow table, as in Parquet."""
         return pa.table({name: self.arrow(name) for name in schema.RECORD.names}, schema.RECORD)

@@ -15,7 +15,6 @@ from pyprof import schema
 from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.library import PYTORCH, is_compiled, library_of
-from pyprof.analysis.time import host_api
 from pyprof.analysis.time.cpu_idle import NO_CALLS, loading_ranges, outermost_calls
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
@@ -28,6 +27,7 @@ from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.peaks.formula import is_cuda
 from pyprof.gpu.roofline import NS_PER_S
+from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.parse.ranges.texts import where
 from pyprof.prof.calls.attributed_call import family
@@ -204,7 +204,7 @@ class RuleContext:
 
     def kind(self, kind: int) -> Mask:
         """Find rows of a kind of `schema.KINDS`."""
-        return self.is_one("kind", schema.KINDS[kind])
+        return self.chosen & self.table.records.of_kind(kind)
 
     def is_one(self, column: str, *values: str) -> Mask:
         """Find rows with one of these values in a column of texts."""
@@ -226,7 +226,7 @@ class RuleContext:
     @cached_property
     def replays(self) -> Mask:
         """Find work launched by replays of CUDA graphs: one call, often for many kernels."""
-        called, _ = host_api.launches(self.table.records)
+        called, _ = launch_bounds(self.table.records)
         number = distinct(called)[1]
         many = (called >= 0) & (np.bincount(number)[number] > 1)
         replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0) | many

@@ -9,8 +9,8 @@ import numpy as np
 
 from pyprof.analysis.advice.registry import GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import time_within
-from pyprof.analysis.time import host_api
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
+from pyprof.parse.launches import launch_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def exposed_copies(context: RuleContext) -> Advice | None:
     if context.timeline is None or context.timeline.blocking:
         return None
     records = context.table.records
-    called, _ = host_api.launches(records)
+    called, _ = launch_bounds(records)
     free = (called >= 0) & (_blocked_share(records) <= _MAX_BLOCKED)
     rows = np.flatnonzero(_large_host_copies(context) & free)
     alone_ns, most = _alone(context, rows)
@@ -113,7 +113,7 @@ def _large_host_copies(context: RuleContext) -> Mask:
 
 def _blocked_share(records: Records) -> NDArray[np.float64]:
     """The share of each row's time during which the launching call had not returned."""
-    called, returned = host_api.launches(records)
+    called, returned = launch_bounds(records)
     start, end = records.numpy("start"), records.numpy("end")
     both = np.minimum(returned, end) - np.maximum(called, start)
     return np.asarray(both / np.maximum(end - start, 1))

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.analysis.time import host_api
 from pyprof.answers.summary_answer import HostOp
 from pyprof.arrays import MISSING, ints, referenced_rows
 from pyprof.marker import Kind, Statement
+from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges.range_stacks import mod_and_op, user_line, user_trace
 from pyprof.prof.op_names import op_name
@@ -220,7 +220,7 @@ def _again(ranges: _Ranges) -> Mask:
 
 def _launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
     """Count the rows that were launched in each range, at any depth."""
-    begin, end = host_api.launches(records)
+    begin, end = launch_bounds(records)
     thread = _threads(records, capture)
     launched = (begin != MISSING) & (thread != MISSING)
     if not launched.all():

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-launches = launch_bounds
-
 SYNC, COPY, ALLOC, LOAD, LAUNCH = "sync", "copy", "alloc", "load", "launch"
 CALL_KINDS = (SYNC, COPY, ALLOC, LOAD, LAUNCH)
 """Kinds of calls; of calls that overlap on several threads, the first kind explains the wait."""
@@ -84,7 +82,7 @@ def calls(records: Records, capture: Capture | None) -> Calls:
     """Return the API calls of a capture; without one, the launches that the records hold."""
     if capture is not None and capture.calls.num_rows:
         return _captured_calls(capture)
-    begin, end = launches(records)
+    begin, end = launch_bounds(records)
     kind_of_call = launch_kinds(records)
     kind_of_call[(begin < 0) | ~called_itself(records)] = -1
     return _ordered(records.numpy("pid"), begin, end, kind_of_call, complete=False)
@@ -104,26 +102,24 @@ def _captured_calls(capture: Capture) -> Calls:
     kind_of_call = np.array([*code, -1], np.int8)[index]
     pid = ints(capture.threads.column("pid"))[ints(table.column("thread"))]
     start, end = ints(table.column("start")), ints(table.column("end"))
-    kind_of_call[np.array([*loads, False])[index] & (end - start > LOAD_NS)] = _LOAD
+    kind_of_call[np.array([*loads, False])[index] & (end - start > LOAD_NS)] = CALL_KINDS.index(
+        LOAD
+    )
     return _ordered(pid, start, end, kind_of_call, complete=True)
 
 
 def launch_kinds(records: Records) -> IntArray:
     """Return the kind of the call that launched each row, as an index into CALL_KINDS."""
-    begin, end = launches(records)
-    kind, replayed = records.dictionary("kind"), records.numpy("replay") >= 0
-    copy = kind.matches(lambda name: name == schema.KINDS[schema.MEMCPY])
-    kernel = kind.matches(lambda name: name == schema.KINDS[schema.KERNEL])
-    kind_of_call = np.where(
-        copy & ~replayed, np.int8(CALL_KINDS.index(COPY)), np.int8(CALL_KINDS.index(LAUNCH))
-    )
+    begin, end = launch_bounds(records)
+    own = records.numpy("replay") < 0  # not part of a replay's one call
+    kind_of_call = np.full(records.rows, CALL_KINDS.index(LAUNCH), np.int8)
+    kind_of_call[own & records.of_kind(schema.MEMCPY)] = CALL_KINDS.index(COPY)
     # A launch that waits for its kernel (CUDA_LAUNCH_BLOCKING=1) takes as long, and loads nothing.
     until = np.minimum(end, records.numpy("start"))
-    kind_of_call[kernel & ~replayed & (until - begin > LOAD_NS)] = _LOAD
+    kind_of_call[own & records.of_kind(schema.KERNEL) & (until - begin > LOAD_NS)] = (
+        CALL_KINDS.index(LOAD)
+    )
     return kind_of_call
-
-
-_LOAD = np.int8(CALL_KINDS.index(LOAD))
 
 
 def _ordered(

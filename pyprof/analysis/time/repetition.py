@@ -9,7 +9,7 @@ import numpy as np
 from pyprof import schema
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Int64Array
     from pyprof.records.records import Records
 
 
@@ -36,7 +36,7 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     begins = np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
     code = _codes(records.dictionary("kLongName").index[rows].astype(np.int64), begins)
     size = np.diff(begins, append=len(rows))
-    of_graph = (replay >= 0) | _is_kind(records, schema.GRAPH)[rows]
+    of_graph = (replay >= 0) | records.of_kind(schema.GRAPH)[rows]
     mostly_graphs = 2 * int(of_graph.sum()) > len(rows)
     period = _period(code, least=1 if mostly_graphs else 2)
     if period is None:
@@ -62,16 +62,11 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
 
 
 def _busiest(records: Records) -> Int64Array:
-    rows = np.flatnonzero(_is_kind(records, schema.KERNEL, schema.GRAPH))
+    rows = np.flatnonzero(records.of_kind(schema.KERNEL, schema.GRAPH))
     keys = np.stack([records.numpy(name)[rows] for name in ("pid", "device", "stream")])
     _, lane = np.unique(keys, axis=1, return_inverse=True)
     lane = lane.reshape(-1)
     return rows[lane == np.bincount(lane).argmax()] if len(rows) else rows
-
-
-def _is_kind(records: Records, *kinds: int) -> Mask:
-    wanted = {schema.KINDS[number] for number in kinds}
-    return records.dictionary("kind").matches(lambda name: name in wanted)
 
 
 def _codes(name: Int64Array, first: Int64Array) -> Int64Array:

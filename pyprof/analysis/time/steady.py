@@ -53,8 +53,7 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     inside = np.asarray(steps.rows(averaged))
     first, last = int(steps.start_ns[averaged[0]]), int(steps.end_ns[averaged[1] - 1])
     if steps.guessed:
-        kind = records.dictionary("kind")
-        kernels = kind.matches(lambda name: name == schema.KINDS[schema.KERNEL])
+        kernels = records.of_kind(schema.KERNEL)
         main = kernels & _main_kernels(records, np.asarray(kernels & inside))
         first = min(first, int(launch_ns[main].min(initial=first)))
         last = max(last, int(launch_ns[main].max(initial=last)) + 1)

@@ -43,8 +43,8 @@ def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
 
     Runs without a backward pass between them belong to one step: clipping, updates, averages.
     """
-    kind, part = records.dictionary("kind"), records.dictionary("dir")
-    rows = np.flatnonzero(kind.matches(lambda name: name == schema.KINDS[schema.KERNEL]))
+    part = records.dictionary("dir")
+    rows = np.flatnonzero(records.of_kind(schema.KERNEL))
     rows = rows[np.argsort(launch_ns[rows], kind="stable")]
     inside = part.matches(lambda name: name == "optim")[rows]
     backward = part.matches(lambda name: name == "bprop")

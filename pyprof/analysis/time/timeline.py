@@ -11,6 +11,7 @@ from pyprof import schema
 from pyprof.analysis.time import cpu_idle, host_api, idle
 from pyprof.analysis.time.intervals import EMPTY, Intervals, complement, union_of
 from pyprof.arrays import MISSING, distinct_values
+from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.processor import GPU, word
 from pyprof.records.records import combinations, distinct
@@ -63,8 +64,7 @@ def streams(records: Records) -> list[Stream]:
     first, number = combinations(*keys)
     rows_of = dict(by_value(number))
     several = len(distinct_values(keys[0])) > 1
-    kind = records.dictionary("kind")
-    cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
+    cpu = records.of_kind(schema.CPU)
     gpu = records.dictionary("gpu")
     words = [word(name) for name in (*gpu.values, None)]
     listed = []
@@ -72,7 +72,7 @@ def streams(records: Records) -> list[Stream]:
         rows = rows_of[index]
         identifiers = [int(key[rows[0]]) for key in keys]
         pid, device, stream = (None if value == MISSING else value for value in identifiers)
-        on_cpu, called = cpu[kind.index[rows[0]]], words[gpu.index[rows[0]]]
+        on_cpu, called = bool(cpu[rows[0]]), words[gpu.index[rows[0]]]
         listed.append(Stream(pid, device, stream, rows, on_cpu, several, called))
     return listed
 
@@ -183,7 +183,7 @@ _MAX_GPUS = 1024
 
 def activity_classes(records: Records) -> IntArray:
     """Return for each row whether it computes, communicates or copies."""
-    copy = records.dictionary("kind").matches(lambda kind: kind == schema.KINDS[schema.MEMCPY])
+    copy = records.of_kind(schema.MEMCPY)
     comm = records.dictionary("dir").matches(lambda part: part == "comm")
     return np.select([copy, comm], [np.int8(COPY), np.int8(COMMUNICATION)], np.int8(COMPUTE))
 
@@ -228,7 +228,7 @@ class _Columns:
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.window = records.numpy("window", 0)
         self.gpu, self.rank = records.dictionary("gpu"), records.dictionary("rank")
-        self.launch_start, self.launch_end = host_api.launches(records)
+        self.launch_start, self.launch_end = launch_bounds(records)
         self.launch_kind = host_api.launch_kinds(records)
         self.replay = records.numpy("replay")
 
@@ -288,8 +288,7 @@ class _Columns:
 
 def _blocking(columns: _Columns) -> bool:
     """Whether nearly every kernel ended before the call that launched it returned."""
-    kind = columns.records.dictionary("kind")
-    kernel = kind.matches(lambda name: name == schema.KINDS[schema.KERNEL])
+    kernel = columns.records.of_kind(schema.KERNEL)
     rows = columns.chosen & (columns.launch_start >= 0) & kernel
     ended = columns.launch_end[rows] >= columns.end[rows]
     return bool(len(ended)) and float(ended.mean()) >= _BLOCKED

@@ -12,6 +12,7 @@ from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.whatif import replay
 from pyprof.answers.whatif_answer import PredictedTime
+from pyprof.parse.launches import launch_bounds
 from pyprof.quantities import change as relative_change
 from pyprof.quantities import duration
 
@@ -87,7 +88,7 @@ def step_time(source: Source) -> StepTime | str:
     if len(pids) != 1:
         return "several processes wait for one another"
     calls = host_api.calls(records, capture)
-    recorded = replay.recording(records, host_api.launches(records), calls, int(pids[0]))
+    recorded = replay.recording(records, launch_bounds(records), calls, int(pids[0]))
     if recorded is None:
         return "the launches of some kernels are unknown"
     steps = find_steps(records, capture)

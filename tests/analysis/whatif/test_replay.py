@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from pyprof.analysis.time import host_api
 from pyprof.analysis.whatif.replay import Recording, recording, replayed
 from pyprof.parse import parse
+from pyprof.parse.launches import launch_bounds
 from tests.analysis.captures import US, Api, Work, capture
 
 
 def _recorded(work: list[Work], *api: Api) -> Recording:
     net = capture(work, api)
     records = parse(net)
-    found = recording(records, host_api.launches(records), host_api.calls(records, net), 1)
+    found = recording(records, launch_bounds(records), host_api.calls(records, net), 1)
     assert found is not None
     return found
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from pyprof import schema
 
 if TYPE_CHECKING:
@@ -25,9 +23,7 @@ class KernelSums(NamedTuple):
 def summarise(source: Source, rows: Mask | None) -> KernelSums:
     """Count the kernels among the chosen rows, and add up their time."""
     table = source.table
-    kind = table.records.dictionary("kind")
-    of_kind = [name == schema.KINDS[schema.KERNEL] for name in kind.values]
-    kernels = np.array([*of_kind, False]).take(kind.index)
+    kernels = table.records.of_kind(schema.KERNEL)
     kernels = kernels if rows is None else kernels & rows
     return KernelSums(int(kernels.sum()), int(table.duration_ns[kernels].sum()))
 
