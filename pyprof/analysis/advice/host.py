@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from pyprof import schema
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
@@ -19,7 +20,9 @@ from pyprof.analysis.time.intervals import union, union_of
 from pyprof.answers.parts import Finding
 from pyprof.arrays import ints
 from pyprof.marker import plain_layer, unnumbered
+from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.texts import where
+from pyprof.records.records import distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.arrays import Int64Array, Mask
+    from pyprof.schema import Capture
 
 _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
 """Causes that have a rule of their own."""
@@ -136,9 +140,7 @@ def _after_loading(context: RuleContext) -> Int64Array:
     nothing = np.zeros(0, np.int64)
     if context.capture is None:
         return nothing
-    loads = partial(pc.match_substring_regex, pattern=_LOADS_CODE)
-    calls = context.capture.calls
-    began = np.sort(ints(calls.filter(where(calls.column("name"), loads)).column("start")))
+    began = np.sort(_starts_of_calls(context.capture, _LOADS_CODE))
     gaps = [device.gaps for device in context.devices]
     some = [np.searchsorted(began, g.end) > np.searchsorted(began, g.start) for g in gaps]
     return np.concatenate([nothing, *(g.row[a] for g, a in zip(gaps, some, strict=True))])
@@ -196,7 +198,7 @@ def blocking_copies(context: RuleContext) -> Advice | None:
 def launch_bound(context: RuleContext) -> Advice | None:
     """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
     rows, idle_ns = idle_for(context, LAUNCH)
-    eager = ~context.replays[rows]
+    eager = ~_replayed(context)[rows]
     rows, idle_ns = rows[eager], idle_ns[eager]
     return context.advice(
         "the GPU waits for the host to launch short kernels",
@@ -206,6 +208,23 @@ def launch_bound(context: RuleContext) -> Advice | None:
         weight=idle_ns,
         elsewhere="use CUDA graphs, larger batches or fused kernels",
     )
+
+
+def _replayed(context: RuleContext) -> Mask:
+    """Mark work launched by replays of CUDA graphs: one call, often for many kernels."""
+    called, _ = launch_bounds(context.table.records)
+    number = distinct(called)[1]
+    many = (called >= 0) & (np.bincount(number)[number] > 1)
+    replay = context.kind(schema.GRAPH) | (context.table.records.numpy("replay") >= 0) | many
+    if context.capture is None:
+        return np.asarray(replay)
+    return np.asarray(replay | np.isin(called, _starts_of_calls(context.capture, "GraphLaunch")))
+
+
+def _starts_of_calls(capture: Capture, pattern: str) -> Int64Array:
+    """Return when the API calls whose names match a pattern began."""
+    matches = partial(pc.match_substring_regex, pattern=pattern)
+    return ints(capture.calls.filter(where(capture.calls.column("name"), matches)).column("start"))
 
 
 @rule(

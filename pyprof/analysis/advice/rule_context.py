@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,19 +20,17 @@ from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.answers.parts import PredictedGain
-from pyprof.arrays import distinct_values, ints, numbered
+from pyprof.arrays import distinct_values, numbered
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.peaks.formula import is_cuda
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.nesting import by_value
-from pyprof.parse.ranges.texts import where
 from pyprof.prof.calls.attributed_call import family
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.records.records import DictionaryColumn, combinations, distinct, encode
+from pyprof.records.records import DictionaryColumn, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -222,20 +220,6 @@ class RuleContext:
     def reason_startswith(self, start: str) -> Mask:
         """Find rows whose `why` begins with this text."""
         return self.chosen & self.why.matches(lambda text: text.startswith(start))
-
-    @cached_property
-    def replays(self) -> Mask:
-        """Find work launched by replays of CUDA graphs: one call, often for many kernels."""
-        called, _ = launch_bounds(self.table.records)
-        number = distinct(called)[1]
-        many = (called >= 0) & (np.bincount(number)[number] > 1)
-        replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0) | many
-        if self.capture is None:
-            return np.asarray(replay)
-        calls = self.capture.calls
-        is_graph = partial(pc.match_substring, pattern="GraphLaunch")
-        graph_launches = calls.filter(where(calls.column("name"), is_graph))
-        return np.asarray(replay | np.isin(called, ints(graph_launches.column("start"))))
 
     @cached_property
     def loading_ranges(self) -> Mapping[str, tuple[Int64Array, Int64Array]]:
@@ -508,22 +492,6 @@ def _last_ended(context: RuleContext, device: DeviceTime, instant: Int64Array) -
     rows = rows[np.argsort(records.numpy("end")[rows], kind="stable")]
     index = np.searchsorted(records.numpy("end")[rows], instant, side="right") - 1
     return rows[np.maximum(index, 0)]
-
-
-def time_within(
-    context: RuleContext, rows: Int64Array, part_of: Callable[[DeviceTime], Intervals]
-) -> tuple[NDArray[np.float64], int]:
-    """Return how long each row ran within a part of its GPU's time, and any on the busiest GPU."""
-    start, end, pid, number = (
-        context.table.records.numpy(name)[rows] for name in ("start", "end", "pid", "device")
-    )
-    ns, most = np.zeros(len(rows)), 0
-    for device in context.devices:
-        here = (pid == device.pid) & (number == device.device)
-        part = context.inside(part_of(device))
-        ns[here] = part.length_within(start[here], end[here])
-        most = max(most, (part & union_of(start[here], end[here])).total)
-    return ns, most
 
 
 def _count_distinct(group: IntArray, value: IntArray, count: int) -> Int64Array:

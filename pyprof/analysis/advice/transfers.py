@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.advice.registry import GPU, TIMES, rule
-from pyprof.analysis.advice.rule_context import time_within
+from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.parse.launches import launch_bounds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
+    from pyprof.analysis.time.intervals import Intervals
+    from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.arrays import Int64Array, Mask
     from pyprof.records.records import Records
 
@@ -121,7 +125,23 @@ def _blocked_share(records: Records) -> NDArray[np.float64]:
 
 def _alone(context: RuleContext, rows: Int64Array) -> tuple[NDArray[np.float64], int]:
     """How long each copy ran while its GPU did nothing else, and any on the busiest GPU."""
-    return time_within(context, rows, lambda device: device.exposed_copy)
+    return _time_within(context, rows, lambda device: device.exposed_copy)
+
+
+def _time_within(
+    context: RuleContext, rows: Int64Array, part_of: Callable[[DeviceTime], Intervals]
+) -> tuple[NDArray[np.float64], int]:
+    """Return how long each row ran within a part of its GPU's time, and any on the busiest GPU."""
+    start, end, pid, number = (
+        context.table.records.numpy(name)[rows] for name in ("start", "end", "pid", "device")
+    )
+    ns, most = np.zeros(len(rows)), 0
+    for device in context.devices:
+        here = (pid == device.pid) & (number == device.device)
+        part = context.inside(part_of(device))
+        ns[here] = part.length_within(start[here], end[here])
+        most = max(most, (part & union_of(start[here], end[here])).total)
+    return ns, most
 
 
 @rule(
@@ -133,7 +153,7 @@ def communication(context: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best all of it could be hidden."""
     records = context.table.records
     rows = np.flatnonzero(context.chosen & (activity_classes(records) == COMMUNICATION))
-    exposed, most = time_within(context, rows, lambda device: device.exposed_communication)
+    exposed, most = _time_within(context, rows, lambda device: device.exposed_communication)
     some = exposed > 0
     return context.advice(
         "communication is not overlapped with computation",
