@@ -350,7 +350,7 @@ def _without_verdict(sums: SummarySums, memory: MemoryPeak | None) -> Summary:
         steps=steps,
         devices=None if devices is None else devices.devices,
         parts=tuple(
-            PartTime(name or None, sums.parts[name].busy_ns, sums.parts[name].mfu(use.peak_flops))
+            PartTime(name or None, sums.parts[name].busy_ns, sums.parts[name].mfu(use.flops_peak))
             for name in (*PARTS, "")
             if name in sums.parts and sums.parts[name].busy_ns
         ),
@@ -390,7 +390,7 @@ def _surest(loops: Mapping[tuple[bool, int], LoopSums]) -> tuple[LoopSums, Utili
 def _step_times(loop: LoopSums, use: Utilization) -> StepTimes:
     steps, averaged = loop.steps, loop.averaged
     durations = steps.duration_ns.tolist()
-    shares = [use.of_step(index, took) for index, took in enumerate(durations)]
+    shares = use.of_steps(durations)
     stated = said(steps)
     return StepTimes(
         count=len(steps),
@@ -403,9 +403,9 @@ def _step_times(loop: LoopSums, use: Utilization) -> StepTimes:
         mean_ns=averaged and steps.mean_ns(averaged),
         median_ns=steps.median_ns,
         duration_ns=tuple(durations),
-        mfu=tuple(each.mfu for each in shares),
-        hfu=tuple(each.hfu for each in shares),
-        mbu=tuple(each.mbu for each in shares),
+        mfu=shares.mfu,
+        hfu=shares.hfu,
+        mbu=shares.mbu,
         are_chosen=loop.chosen is not None,
         phase=tuple(each.phase for each in stated),
         tokens=tuple(each.tokens for each in stated),
@@ -413,16 +413,17 @@ def _step_times(loop: LoopSums, use: Utilization) -> StepTimes:
 
 
 def _peak_use(use: Utilization) -> PeakUse:
+    flops, bandwidth = use.flops_peak, use.bandwidth
     return PeakUse(
         mfu=use.mfu,
         hfu=use.hfu,
         why=use.why,
         model_flops=use.model_flops,
         hardware_flops=use.hardware_flops,
-        peak_flops_per_s=use.peak_flops,
-        peak_flops_label=use.peak_flops_label,
+        peak_flops_per_s=flops and flops.value,
+        peak_flops_label=flops.label if flops else "",
         mbu=use.mbu,
-        peak_bytes_per_s=use.peak_bandwidth,
-        peak_bytes_label=use.peak_bandwidth_label,
+        peak_bytes_per_s=bandwidth and bandwidth.value,
+        peak_bytes_label=bandwidth.label if bandwidth else "",
         known_share=use.known,
     )

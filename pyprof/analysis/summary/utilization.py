@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,14 +30,13 @@ _NANO = 1e9
 _DECODE = "decode"
 
 
-@dataclass(frozen=True, slots=True)
-class StepShares:
-    """How near a step came to the peaks; None if a peak, or much of its work, is unknown."""
+class StepShares(NamedTuple):
+    """How near each step came to the peaks; None if a peak, or much of its work, is unknown."""
 
-    mfu: float | None = None
-    hfu: float | None = None
-    mbu: float | None = None
-    """Memory bandwidth utilization of a decode step; None for any other."""
+    mfu: tuple[float | None, ...]
+    hfu: tuple[float | None, ...]
+    mbu: tuple[float | None, ...]
+    """Memory bandwidth utilization of decode steps; None for any other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,26 +54,6 @@ class StepWork:
     bytes_known_ns: Floats
     """GPU time of work of decode steps whose bytes are known."""
     gpus: int
-
-    def shares(
-        self, step: int, duration_ns: int, peak_flops: float | None, peak_bandwidth: float | None
-    ) -> StepShares:
-        """Compare a step with the peaks of one GPU."""
-        if step >= len(self.busy_ns) or duration_ns <= 0:
-            return StepShares()
-
-        def share(
-            amounts: Floats, known_ns: Floats, all_ns: Floats, peak: float | None
-        ) -> float | None:
-            if peak is None or not known_ns[step] >= MIN_KNOWN * all_ns[step] > 0:
-                return None
-            return float(amounts[step]) * _NANO / duration_ns / self.gpus / peak
-
-        return StepShares(
-            share(self.model_flops, self.flops_known_ns, self.compute_ns, peak_flops),
-            share(self.hardware_flops, self.flops_known_ns, self.compute_ns, peak_flops),
-            share(self.bytes, self.bytes_known_ns, self.busy_ns, peak_bandwidth),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,28 +84,14 @@ class Utilization:
     """Why nothing was measured; "" if something was."""
 
     @property
-    def peak_flops(self) -> float | None:
-        """The peak in FLOP/s that most FLOPs are measured against; None if unknown."""
-        rate = _most_used(self.flops_by_peak)
-        return rate and rate.value
+    def flops_peak(self) -> Rate | None:
+        """The peak that most FLOPs are measured against; None if unknown."""
+        return _most_used(self.flops_by_peak)
 
     @property
-    def peak_flops_label(self) -> str:
-        """Name that peak; "" if unknown."""
-        rate = _most_used(self.flops_by_peak)
-        return rate.label if rate else ""
-
-    @property
-    def peak_bandwidth(self) -> float | None:
+    def bandwidth(self) -> Rate | None:
         """The bandwidth that most bytes of decode steps are measured against; None if unknown."""
-        rate = _most_used(self.bytes_by_bandwidth)
-        return rate and rate.value
-
-    @property
-    def peak_bandwidth_label(self) -> str:
-        """Name that bandwidth; "" if unknown."""
-        rate = _most_used(self.bytes_by_bandwidth)
-        return rate.label if rate else ""
+        return _most_used(self.bytes_by_bandwidth)
 
     @property
     def known(self) -> float:
@@ -153,7 +118,7 @@ class Utilization:
         if not self.hardware_flops:
             part = "" if self.known == 1 else f" in the {100 * self.known:.1f} % that is known"
             return f"no FLOPs were executed{part}"
-        if self.peak_flops is None:
+        if self.flops_peak is None:
             return "the device's peak is unknown"
         return "" if self.wall_ns else "no times were recorded"
 
@@ -161,20 +126,41 @@ class Utilization:
     def mbu(self) -> float | None:
         """Bytes of decode steps over what the memory could move in them; None if not known."""
         known = self.bytes_known_ns >= MIN_KNOWN * self.decode_busy_ns > 0
-        if not known or self.peak_bandwidth is None or not self.decode_wall_ns:
+        if not known or self.bandwidth is None or not self.decode_wall_ns:
             return None
-        return self.decode_bytes * _NANO / self.decode_wall_ns / self.peak_bandwidth
+        return self.decode_bytes * _NANO / self.decode_wall_ns / self.bandwidth.value
 
-    def of_step(self, step: int, duration_ns: int) -> StepShares:
-        """Compare a step with the same peaks; its shares may be known even if the mean is not."""
-        if self.steps is None:
-            return StepShares()
-        return self.steps.shares(step, duration_ns, self.peak_flops, self.peak_bandwidth)
+    def of_steps(self, duration_ns: Sequence[int]) -> StepShares:
+        """Compare each step with the same peaks; a share may be known even if the mean is not."""
+        unknown: tuple[None, ...] = (None,) * len(duration_ns)
+        work = self.steps
+        if work is None:
+            return StepShares(unknown, unknown, unknown)
+
+        def shares(
+            amounts: Floats, known_ns: Floats, all_ns: Floats, peak: Rate | None
+        ) -> tuple[float | None, ...]:
+            if peak is None:
+                return unknown
+            columns = (each.tolist() for each in (amounts, known_ns, all_ns))
+            steps = [
+                amount * _NANO / took_ns / work.gpus / peak.value
+                if took_ns > 0 and known >= MIN_KNOWN * busy > 0
+                else None
+                for took_ns, amount, known, busy in zip(duration_ns, *columns, strict=False)
+            ]
+            return (*steps, *unknown[len(steps) :])
+
+        return StepShares(
+            shares(work.model_flops, work.flops_known_ns, work.compute_ns, self.flops_peak),
+            shares(work.hardware_flops, work.flops_known_ns, work.compute_ns, self.flops_peak),
+            shares(work.bytes, work.bytes_known_ns, work.busy_ns, self.bandwidth),
+        )
 
     def _share(self, flops: int) -> float | None:
-        if self.why or self.peak_flops is None:
+        if self.why or self.flops_peak is None:
             return None
-        return flops * _NANO / self.wall_ns / self.peak_flops
+        return flops * _NANO / self.wall_ns / self.flops_peak.value
 
 
 def _most_used(amount_by_rate: Mapping[Rate, float]) -> Rate | None:
@@ -195,12 +181,12 @@ class PhaseWork:
     flops_known_ns: int
     """Part of `compute_ns` whose FLOPs are known."""
 
-    def mfu(self, peak_flops: float | None) -> float | None:
+    def mfu(self, peak: Rate | None) -> float | None:
         """Return the share of a peak; None if it, or the FLOPs of much of the work, are unknown."""
         known = self.flops_known_ns >= MIN_KNOWN * self.compute_ns
-        if peak_flops is None or not known or not self.busy_ns:
+        if peak is None or not known or not self.busy_ns:
             return None
-        return self.model_flops * _NANO / self.busy_ns / peak_flops
+        return self.model_flops * _NANO / self.busy_ns / peak.value
 
 
 _OF_PHASE = tuple(each.name for each in fields(PhaseWork))

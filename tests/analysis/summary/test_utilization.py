@@ -7,7 +7,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.analysis.summary.overview import summarise
-from pyprof.analysis.summary.utilization import StepShares, Utilization, utilization
+from pyprof.analysis.summary.utilization import Utilization, utilization
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.gpu.peaks import Rate
@@ -17,6 +17,7 @@ from pyprof.parse import parse
 from pyprof.prof.table import Override, Table
 from pyprof.records.merging import merge_sums
 from tests.analysis.captures import NCCL, SGEMM_A100, US, Range, Work, capture, copy, op
+from tests.known import known
 
 _SIDE = 512
 _X = Tensor((_SIDE, _SIDE), "float32")
@@ -79,15 +80,11 @@ def test_each_step_has_its_mfu() -> None:
     usage = _of(net)
     loop_steps = find_steps(Table(parse(net), _PEAK).records, net)
     took = loop_steps.duration_ns.tolist()
-    shares = [usage.of_step(step, took[step]) for step in (0, 1, 2)]
-    assert [each.mfu for each in shares[:2]] == [
-        pytest.approx(_FLOPS / (ns / 1e9) / 10e12) for ns in took[:2]
-    ]
-    assert shares[2] == StepShares()
-    two_gpus = merge_sums(usage, usage)
-    assert two_gpus.of_step(0, took[0]).mfu == pytest.approx(shares[0].mfu)
-    assert usage.of_step(7, took[0]) == StepShares()
-    assert replace(usage, flops_by_peak={}).of_step(0, took[0]) == StepShares()
+    mfu = usage.of_steps(took).mfu
+    assert mfu == (*(pytest.approx(_FLOPS / (ns / 1e9) / 10e12) for ns in took[:2]), None)
+    assert merge_sums(usage, usage).of_steps(took).mfu[:2] == pytest.approx(mfu[:2])
+    assert usage.of_steps([*took, 100]).mfu == (*mfu, None)
+    assert replace(usage, flops_by_peak={}).of_steps(took).mfu == (None,) * 3
 
 
 def _node() -> list[Range]:
@@ -105,10 +102,10 @@ def test_recomputation_counts_in_hfu_only() -> None:
     inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 95) * US)) for n in (0, 1)]
     usage = _of(_calls(2, *marks, *_node(), inner))
-    first, second = usage.of_step(0, 50 * US), usage.of_step(1, 100 * US)
-    assert first.mfu == first.hfu == pytest.approx(_FLOPS / 50e-6 / 10e12)
-    assert second.mfu == 0
-    assert second.hfu == pytest.approx(_FLOPS / 100e-6 / 10e12)
+    shares = usage.of_steps([50 * US, 100 * US])
+    first = _FLOPS / 50e-6 / 10e12
+    assert shares.mfu == pytest.approx((first, 0))
+    assert shares.hfu == pytest.approx((first, first / 2))
     assert (usage.hardware_flops, usage.model_flops) == (2 * _FLOPS, _FLOPS)
     assert usage.mfu == pytest.approx((usage.hfu or 0) / 2)
 
@@ -116,9 +113,8 @@ def test_recomputation_counts_in_hfu_only() -> None:
 def test_each_decode_step_has_its_mbu() -> None:
     """A prefill step has none; the mean of decode steps is that of the capture."""
     usage = _of(_calls(3, *_marks(*DECODING)))
-    shares = [usage.of_step(0, 50 * US), *(usage.of_step(n, 100 * US) for n in (1, 2))]
     mbu = pytest.approx(_BYTES / 100e-6 / 1e12)
-    assert [each.mbu for each in shares] == [None, mbu, mbu]
+    assert [*usage.of_steps([50 * US, 100 * US, 100 * US]).mbu] == [None, mbu, mbu]
     assert usage.mbu == mbu
     assert _of(_calls(3, *_marks(DECODING[0]))).mbu is None
 
@@ -157,7 +153,7 @@ def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
         6 * _FLOPS,
     )
     assert chosen.utilization.wall_ns == 600 * US
-    assert chosen.utilization.of_step(1, 300 * US) == StepShares()  # it may be a layer
+    assert chosen.utilization.of_steps([300 * US]).hfu == (None,)  # it may be a layer
 
 
 def test_a_device_without_a_peak_has_no_mfu() -> None:
@@ -169,8 +165,9 @@ def test_a_device_without_a_peak_has_no_mfu() -> None:
 def test_the_peak_is_that_of_the_units_that_were_used() -> None:
     """Float32 products without Tensor Cores: 19.5 TFLOP/s on an A100."""
     found = _of(_calls(2), Override())
-    assert found.peak_flops == pytest.approx(19.5e12, rel=0.01)
-    assert "fp32" in found.peak_flops_label
+    peak = known(found.flops_peak)
+    assert peak.value == pytest.approx(19.5e12, rel=0.01)
+    assert "fp32" in peak.label
 
 
 def test_several_gpus_add_up() -> None:
@@ -187,8 +184,8 @@ def test_each_part_of_the_step_has_its_share() -> None:
         4, Range("forward", (0, 195 * US)), Range("backward", (200 * US, 399 * US)), unknown=2
     )
     parts = summarise(Source(Table(parse(net), _PEAK), net)).parts
-    assert parts["forward"].mfu(10e12) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
-    assert parts["backward"].mfu(10e12) is None
+    assert parts["forward"].mfu(Rate(10e12, "given")) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
+    assert parts["backward"].mfu(Rate(10e12, "given")) is None
     assert parts["forward"].mfu(None) is None
 
 
@@ -201,4 +198,4 @@ def test_the_peak_of_several_captures_is_that_of_most_flops_in_any_order() -> No
     ]
     for a, b, c in itertools.permutations(parts):
         for merged in (merge_sums(merge_sums(a, b), c), merge_sums(a, merge_sums(b, c))):
-            assert merged.peak_flops_label == "second"
+            assert known(merged.flops_peak).label == "second"
