@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyprof.analysis.advice.finding import Advice, AdviceSums, in_order
 from pyprof.analysis.advice.registry import Scope, find_scope, rules
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Advice",
     "AdviceSums",
-    "Review",
     "Scope",
     "advise",
     "review",
@@ -35,13 +34,6 @@ _MIN_SHARE = 0.001
 """Advice that saves less than this share of the time is not worth a line."""
 _MIN_ONCE = 0.01
 """The same for what happens once, as a share of the whole span."""
-
-
-class Review(NamedTuple):
-    """What the rules found, and what they looked at."""
-
-    advice: list[Advice]
-    scope: Scope
 
 
 def summed(entries: Iterable[Advice], table: Table, chosen_steps: int | None = None) -> AdviceSums:
@@ -71,7 +63,7 @@ def advise(
     separate and comes last. Before it comes advice whose gain is unknown. Rules that lack their
     evidence stay silent.
     """
-    return review(table, timeline, capture, rows, steps).advice
+    return _advise(RuleContext(table, timeline, capture, rows), steps)
 
 
 def review(
@@ -80,10 +72,10 @@ def review(
     capture: Capture | None = None,
     rows: NDArray[np.bool_] | None = None,
     steps: Steps | None = None,
-) -> Review:
-    """Apply every rule as `advise` does, and return what they looked at."""
+) -> tuple[list[Advice], Scope]:
+    """Apply every rule as `advise` does, and return what they looked at, too."""
     context = RuleContext(table, timeline, capture, rows)
-    return Review(_advise(context, steps), find_scope(context))
+    return _advise(context, steps), find_scope(context)
 
 
 def _advise(context: RuleContext, steps: Steps | None) -> list[Advice]:

@@ -283,7 +283,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
     table, rows, steps, picked = source.table, view.rows, view.steps, view.chosen
     in_step = per_step(table, steps, picked)
     loops = None if picked else steps  # in chosen steps, one-time work counts, too
-    review = advice.review(table, view.timeline, source.capture, rows, loops)
+    entries, scope = advice.review(table, view.timeline, source.capture, rows, loops)
     use = _NOT_OF_ALL if view.kept else utilization(table, steps, picked, view.timeline)
     ops, op_steps = op_sums(table, rows, in_step)
     layers, layer_steps = layer_sums(table, rows, in_step)
@@ -313,8 +313,8 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         counters=counter_totals(table, source.capture, rows, in_step),
         facts=fact_sums(source, rows),
         kept=view.kept,
-        advice=advice.summed(review.advice, table, picked and picked[1] - picked[0]),
-        scope=review.scope,
+        advice=advice.summed(entries, table, picked and picked[1] - picked[0]),
+        scope=scope,
         warnings=(*table.source.warnings, *table.doubts),
     )
 

@@ -20,7 +20,7 @@ from tests.analysis.captures import US, Range, Work, capture, op, training
 
 def _scope(net: Capture, *, timed: bool = True) -> Scope:
     table = Table(parse(net))
-    return review(table, timeline(table.records, net) if timed else None, net).scope
+    return review(table, timeline(table.records, net) if timed else None, net)[1]
 
 
 def _not_looked_at(scope: Scope) -> set[str]:
