@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -66,9 +67,11 @@ def test_an_op_is_one_file(copy: Path) -> None:
     assert _run(copy, "-c", code) == "18 36\n"
 
 
-def test_a_column_is_one_function(copy: Path) -> None:
-    with (copy / "pyprof/prof/columns/standard.py").open("a", encoding="utf-8") as file:
-        file.write("\n\n" + _recipe("A column"))
+def test_a_column_is_one_entry(copy: Path) -> None:
+    columns = copy / "pyprof/prof/columns/standard.py"
+    before, end, after = columns.read_text("utf-8").partition("\n)  # fmt: skip\n")
+    entry = indent(_recipe("A column"), "    ")
+    columns.write_text(f"{before}\n{entry}{end}{after}", encoding="utf-8")
     truth = generate(copy / "net.sqlite", "--kernels", "1")
     assert "  ms  " in _run(copy, "-m", "pyprof.prof", "--help")
     lines = _run(copy, "-m", "pyprof.prof", "--csv", "-c", "ms", "net.sqlite").splitlines()

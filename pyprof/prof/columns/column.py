@@ -1,4 +1,4 @@
-"""What a column of a report is; the columns are in `columns`, their values in `column_values`.
+"""What a column of a report is; the columns are in `standard`, their values in `column_values`.
 
 Names and meanings are at hand without Arrow, which takes longer to load than a help text may.
 """
@@ -39,7 +39,7 @@ INT, FLOAT, TEXT, NUMBERS = "int", "float", "text", "numbers"
 """Kinds of values; NUMBERS are several in one text, with commas between them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column: what users type, what they see above it, and where its values come from."""
 
@@ -48,9 +48,9 @@ class Column:
     kind: str
     width: int
     """Least width in a fixed-width table; 0: whatever room is left."""
+    help: str
     held: Values
     """Returns one Arrow value per row, null if unknown; texts dictionary-encoded."""
-    help: str
     unit: str = ""
     """"" for texts, and for numbers that count or name something."""
     exact: bool = False
@@ -73,31 +73,4 @@ def measure(name: str, header: str, kind: str, unit: str, text: str) -> Column:
     def values(table: Table) -> pa.Array:
         raise TypeError(f"{name} belongs to groups of rows, not to each of {table.records.rows}")
 
-    return Column(name=name, header=header, kind=kind, width=12, held=values, help=text, unit=unit)
-
-
-COLUMNS: dict[str, Column] = {}
-
-
-def column(
-    name: str, header: str, kind: str, width: int, unit: str = "", *, exact: bool = False
-) -> Callable[[Values], Values]:
-    """Register a column; its docstring is its help."""
-
-    def register(values: Values) -> Values:
-        if name in COLUMNS:
-            raise ValueError(f"column {name!r} is there already")
-        text = " ".join((values.__doc__ or "").split())
-        COLUMNS[name] = Column(
-            name=name,
-            header=header,
-            kind=kind,
-            width=width,
-            held=values,
-            help=text,
-            unit=unit,
-            exact=exact,
-        )
-        return values
-
-    return register
+    return Column(name, header, kind, 12, text, values, unit)

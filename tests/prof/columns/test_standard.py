@@ -1,4 +1,4 @@
-"""Columns tflops, gbs, ai, bound, eff, peak, tc and why, checked by hand."""
+"""Columns tflops, gbs, ai, bound, eff, peak, tc and why, and those of counters, by hand."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,12 @@ import pytest
 import pyprof
 from pyprof.gpu.peaks.ceilings import Ceilings, save
 from pyprof.marker import Call, Tensor, encode_op
+from pyprof.prof.columns import standard
 from pyprof.prof.table import Override
+from tests.analysis import product
 from tests.builders import Range, Work, nsys_db
 from tests.commands import refused, run
+from tests.commands.test_prof import table
 
 
 def _mm(side: int, dtype: str, n: int | None = None) -> str:
@@ -227,9 +230,9 @@ def test_no_efficiency_if_the_peak_depends_on_an_unknown_unit(
     tmp_path: Path, *, known: bool
 ) -> None:
     """Tensor Core use matters for a product, not for a sum limited by memory."""
-    product = _mm(4096, "float16")
+    matrices = _mm(4096, "float16")
     pointwise = encode_op(Call("torch", "mul", (Tensor((1 << 22,), "float16"),) * 2))
-    row = _row(_capture(tmp_path, ("my_gemm_kernel", pointwise if known else product, 10**6)))
+    row = _row(_capture(tmp_path, ("my_gemm_kernel", pointwise if known else matrices, 10**6)))
     assert row.tc == "?"
     assert isinstance(row.eff, float) == known
     assert isinstance(row.bound, str) == known
@@ -251,3 +254,29 @@ def test_the_table_of_cards_fills_in_what_a_record_lacks(tmp_path: Path, *, name
     row = _row(path, Override(gpu=None if named else "Tesla V100-SXM2-16GB"))
     assert row.bound == "latency"
     assert row.why.startswith("dtype: float32 needs TF32, which 7.0 lacks")
+
+
+def test_each_name_is_of_one_column() -> None:
+    assert len(standard.COLUMNS) == len(standard._COLUMNS)
+
+
+def test_columns_without_measurements_are_empty(tmp_path: Path) -> None:
+    rows = table("--by", "op", "-c", "op,dram,calls", product.capture(tmp_path / "x.sqlite"))
+    assert {row["DRAM(B)"] for row in rows} == {""}
+    assert all(row["Calls"] for row in rows)
+
+
+def test_measurements_stand_beside_the_model(tmp_path: Path) -> None:
+    columns = "op,tc,tcmeas,bytes,dram,excess,tensor,occ,waves,effclk"
+    counters, capture = (
+        product.counters(tmp_path / "ncu.csv"),
+        product.capture(tmp_path / "a.sqlite"),
+    )
+    for row in table("-c", columns, "--with", counters, capture):
+        assert (row["TC"], row["TCm"], row["Tensor(%)"]) == ("1", "1", "61")
+        assert int(row["DRAM(B)"]) == 2 * int(row["Bytes"]) == 2 * product.MIN_BYTES
+        assert float(row["Excess"]) == 2
+        assert row["EffClk(%)"] == "", "the clock of another run"
+        # 128 threads of 32 registers with 1 KiB: 16 blocks of 4 warps on each of 108 SMs
+        assert float(row["Occ(%)"]) == 100
+        assert float(row["Waves"]) == pytest.approx(8 / (16 * 108))
