@@ -90,7 +90,7 @@ class CollectiveKey:
 def group_by_key(columns: Collectives, one: Waits) -> Iterator[tuple[CollectiveKey, IntArray]]:
     """Return the kinds of a group's collectives, and the collectives of each."""
     what = columns.signatures
-    kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]
+    kind, algorithm = (column.index[one.signature] for column in (what.kind, what.algorithm))
     size = np.where(one.even, one.bytes, _MIXED)
     number = number_combinations(kind, algorithm, size)
     calls = np.bincount(number)
@@ -104,17 +104,13 @@ def group_by_key(columns: Collectives, one: Waits) -> Iterator[tuple[CollectiveK
         sizes_known = bool((moved != MISSING).all())
         yield (
             CollectiveKey(
-                _text(what.kinds, kind[first]),
-                _text(what.algorithms, algorithm[first]),
+                what.kind.at(one.signature[first]),
+                what.algorithm.at(one.signature[first]),
                 int(moved.sum()) // len(moved) if sizes_known else None,
                 bool(size[first] == _MIXED),
             ),
             chosen,
         )
-
-
-def _text(names: Sequence[str], code: int) -> str | None:
-    return names[code] if code >= 0 else None
 
 
 _RANGES = ("nccl:", "c10d::")

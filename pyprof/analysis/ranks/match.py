@@ -94,7 +94,7 @@ def match(columns: Collectives) -> Matched:
     lane = _lanes(columns.signatures)
     for rows in _streams(columns, lane):
         one = columns.of_row(rows[0])
-        if columns.signatures.group[one] >= 0:
+        if columns.signatures.group.at(one) is not None:
             named.setdefault(int(lane[one]), []).append(rows)
         else:
             unnamed.append(rows)
@@ -133,7 +133,7 @@ def _absent(columns: Collectives) -> tuple[int, ...]:
     if len(present) < _PAIR:
         return ()
     count = max(max(present) + 1, int(what.size.max(initial=0)))
-    named = {int(rank) for text in what.lists for rank in _NUMBER.findall(text)}
+    named = {int(rank) for text in what.members.values for rank in _NUMBER.findall(text)}
     return tuple(sorted(({*range(min(count, _MAX_RANKS))} | named) - present))
 
 
@@ -150,7 +150,7 @@ def _waiting_for_absent(
         for rows in alone
         if _size(columns.signatures, columns.of_row(rows[0])) > 1
         and (
-            columns.signatures.members[columns.of_row(rows[0])] < 0
+            columns.signatures.members.at(columns.of_row(rows[0])) is None
             or _absent_members(columns, columns.of_row(rows[0]))
         )
     }
@@ -163,19 +163,17 @@ def _waiting_for_absent(
 def _absent_members(columns: Collectives, one: int) -> list[int]:
     """Return the ranks of a group that have no capture, if a capture lists its ranks."""
     what = columns.signatures
-    if what.members[one] < 0:
-        return []
-    members = {int(rank) for rank in _NUMBER.findall(what.lists[what.members[one]])}
+    members = {int(rank) for rank in _NUMBER.findall(what.members.at(one) or "")}
     return sorted(members - {*what.rank.tolist()})
 
 
 def _lanes(what: Signatures) -> IntArray:
     """Number communicators: the same on all ranks if named, else one per rank and stream."""
-    unnamed = what.group < 0
+    unnamed = what.group.index < 0
     one_rank = np.where(unnamed, what.rank, MISSING)
     stream = np.where(unnamed, what.stream, MISSING)
     exchange = np.where(unnamed, MISSING, what.kind_is(SEND_RECV))
-    return number_combinations(what.group, what.members, exchange, one_rank, stream)
+    return number_combinations(what.group.index, what.members.index, exchange, one_rank, stream)
 
 
 def _streams(columns: Collectives, lane: IntArray) -> list[IntArray]:
@@ -196,8 +194,8 @@ def _size(what: Signatures, one: int) -> int:
 
     For sends and receives, some captures list the two ranks that take part, not the whole group.
     """
-    if what.kind_is(SEND_RECV)[one] and what.members[one] >= 0:
-        return len(_NUMBER.findall(what.lists[what.members[one]]))
+    if what.kind_is(SEND_RECV)[one] and (members := what.members.at(one)) is not None:
+        return len(_NUMBER.findall(members))
     return int(what.size[one])
 
 
@@ -234,7 +232,7 @@ def _collective_matrix(columns: Collectives, bundle: list[Alignment]) -> Collect
     lead_rows, what = bundle[0].rows, columns.signatures
     ranks = np.array([columns.rank_of(one.rows) for one in bundle])
     lead = columns.of_row(lead_rows[0])
-    named, group_size = bool(what.group[lead] >= 0), _size(what, lead)
+    named, group_size = what.group.at(lead) is not None, _size(what, lead)
     size = group_size if group_size > 0 else len(ranks) if named else None
     return CollectiveMatrix(Group(columns.name_of(lead_rows), named, ranks, size), rows)
 

@@ -115,8 +115,8 @@ def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[Axi
 
 def _role(columns: Collectives, group: Group, entries: IntArray) -> Role:
     what = columns.signatures
-    described = {what.descriptions[index] for index in what.description[entries] if index >= 0}
-    kinds = {what.kinds[index] if index >= 0 else None for index in what.kind[entries]}
+    described = {what.description.at(entry) for entry in entries} - {None}
+    kinds = {what.kind.at(entry) for entry in entries}
     description = described.pop() if len(described) == 1 else None
     return group_role(description, group.name if group.named else None, kinds)
 

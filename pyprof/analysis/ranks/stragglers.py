@@ -222,17 +222,17 @@ def layer_loads(layers: pa.Table) -> list[LayerLoad]:
 
     The mean is over the ranks that have the layer: stages of a pipeline have their own.
     """
-    code, names = dictionary(layers.column("layer"))
+    layer = dictionary(layers.column("layer"))
     rank, ns = (np.asarray(layers.column(name).to_numpy()) for name in ("rank", "gpu_ns"))
-    order = np.lexsort((rank, -ns, code))
-    code, rank, ns = code[order], rank[order], ns[order]
+    order = np.lexsort((rank, -ns, layer.index))
+    code, rank, ns = layer.index[order], rank[order], ns[order]
     first = np.flatnonzero(np.diff(code, prepend=-1))
     if not len(first):
         return []
     counts = np.diff(first, append=len(code)).tolist()
     totals = np.add.reduceat(ns, first).tolist()
     loads = [
-        LayerLoad(names[code[row]], total / count, int(ns[row]), int(rank[row]), count)
+        LayerLoad(layer.values[code[row]], total / count, int(ns[row]), int(rank[row]), count)
         for row, total, count in zip(first.tolist(), totals, counts, strict=True)
     ]
     return sorted(loads, key=lambda one: (one.mean_ns - one.most_ns, one.layer))

@@ -16,11 +16,9 @@ from pyprof import schema
 from pyprof.arrays import MISSING
 from pyprof.ops.torch.collectives import ALL_REDUCE, ONE_WAY
 from pyprof.records.merging import merged_by, rows_of_both
-from pyprof.records.records import number_combinations
+from pyprof.records.records import DictionaryColumn, number_combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from pyprof.arrays import IntArray
@@ -120,19 +118,13 @@ class Signatures:
 
     rank: IntArray
     stream: IntArray
+    kind: DictionaryColumn
+    algorithm: DictionaryColumn
+    group: DictionaryColumn
+    members: DictionaryColumn
     size: IntArray
     bytes: IntArray
-    kind: IntArray
-    kinds: Sequence[str]
-    algorithm: IntArray
-    algorithms: Sequence[str]
-    group: IntArray
-    groups: Sequence[str]
-    members: IntArray
-    lists: Sequence[str]
-    """Lists of members, as captures write them."""
-    description: IntArray
-    descriptions: Sequence[str]
+    description: DictionaryColumn
     total_ns: IntArray
     exposed_ns: IntArray
     received_bytes: IntArray
@@ -140,17 +132,15 @@ class Signatures:
     @classmethod
     def from_table(cls, table: pa.Table) -> Signatures:
         """Take the columns of `tables.SIGNATURES`."""
-        numbers = ("rank", "stream", "size", "bytes", "total_ns", "exposed_ns", "received_bytes")
-        texts = {"kind": "kinds", "algorithm": "algorithms", "group": "groups", "members": "lists",
-                 "description": "descriptions"}  # fmt: skip
-        columns: dict[str, Any] = {name: _ints(table.column(name)) for name in numbers}
-        for name, distinct in texts.items():
-            columns[name], columns[distinct] = dictionary(table.column(name))
+        columns: dict[str, Any] = {
+            each.name: (dictionary if each.type == _TEXT else _ints)(table.column(each.name))
+            for each in SIGNATURES
+        }
         return cls(**columns)
 
     def kind_is(self, *names: str) -> NDArray[np.bool_]:
         """Mask of the collectives of one of these kinds."""
-        return np.array([*(name in names for name in self.kinds), False])[self.kind]
+        return self.kind.matches(lambda name: name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +175,7 @@ class Collectives:
             step=_ints(table.column("step")),
             signature=_numbered_on(rank, _ints(table.column("signature")), signatures.rank),
             signatures=signatures,
-            same=number_combinations(signatures.kind, signatures.algorithm, even),
+            same=number_combinations(signatures.kind.index, signatures.algorithm.index, even),
         )
 
     def of_row(self, row: int) -> int:
@@ -198,10 +188,9 @@ class Collectives:
 
     def name_of(self, rows: IntArray) -> str:
         """Name the process group of some rows, or the stream that stands for it."""
-        what, one = self.signatures, self.of_row(rows[0])
-        return (
-            what.groups[what.group[one]] if what.group[one] >= 0 else f"stream {what.stream[one]}"
-        )
+        one = self.of_row(rows[0])
+        name = self.signatures.group.at(one)
+        return f"stream {self.signatures.stream[one]}" if name is None else str(name)
 
 
 def _numbered_on(rank: IntArray, signature: IntArray, owners: IntArray) -> IntArray:
@@ -217,13 +206,13 @@ def _ints(column: pa.ChunkedArray) -> IntArray:
     return np.asarray(pc.fill_null(column, MISSING).to_numpy())
 
 
-def dictionary(column: pa.ChunkedArray) -> tuple[IntArray, Sequence[str]]:
+def dictionary(column: pa.ChunkedArray) -> DictionaryColumn:
     """Number texts in sorted order, so that the order of captures has no effect."""
     unified = column.unify_dictionaries()
     if not unified.num_chunks:
-        return np.zeros(0, np.int32), []
+        return DictionaryColumn(np.zeros(0, np.int32), [])
     names = unified.chunk(0).dictionary.to_pylist()
     index = np.argsort(np.argsort(np.array(names, object), kind="stable")).astype(np.int32)
     indices = [pc.fill_null(chunk.indices, MISSING).to_numpy() for chunk in unified.chunks]
     codes = np.append(index, np.int32(MISSING))[np.concatenate(indices)]
-    return codes, sorted(names)
+    return DictionaryColumn(codes, sorted(names))
