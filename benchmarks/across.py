@@ -37,18 +37,20 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
         ready[place == number] += group.integers(0, 200_000, int((place == number).sum()))
     start = ready + draws.integers(0, 50_000, count)
     end = ready + _MOVES_NS + draws.integers(0, 3_000, count)
-    steps = np.arange(given.steps)
+    duration_ns = 30 * _EVERY_NS + draws.integers(0, 1000, given.steps)
+    own_ns = duration_ns - draws.integers(0, _EVERY_NS, given.steps)
+    gpu = tables.RankTime(
+        rank=rank, device=rank % 8, gpu="GPU", source=f"net.rank{rank}.sqlite", rows=50_000,
+        span_ns=10**9, busy_ns=10**9, idle_ns=10**9, compute_ns=10**9, communication_ns=10**9,
+        exposed_ns=10**9, bubble_ns=10**9, copy_ns=10**9, step_ns=float(np.median(duration_ns)),
+        steps=given.steps,
+    )  # fmt: skip
+    whole = tables.Rank(
+        number=rank, clock=f"host {rank}", origin='ranges "step N"',
+        own_ns=float(np.median(own_ns)), gpus=(gpu,),
+    )  # fmt: skip
     return tables.RankTables(
-        ranks=tables.table(
-            tables.RANKS, rank, 1, device=[rank % 8], source=[f"net.rank{rank}.sqlite"],
-            clock=[f"host {rank}"], gpu=["GPU"], origin=['ranges "step N"'],
-            **{name: [10**9] for name in tables.RANKS.names if name.endswith("_ns")}, rows=[50_000],
-        ),
-        steps=tables.table(
-            tables.STEPS, rank, given.steps, step=steps, warm_up=steps < 1,
-            duration_ns=30 * _EVERY_NS + draws.integers(0, 1000, given.steps),
-            exposed_ns=draws.integers(0, _EVERY_NS, given.steps),
-        ),
+        ranks=(whole,),
         layers=tables.table(
             tables.LAYERS, rank, given.layers,
             layer=[f"model.blocks.{layer}" for layer in range(given.layers)],
@@ -62,7 +64,7 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
         ),
         collectives=tables.table(
             tables.COLLECTIVES, rank, count, start_ns=start, end_ns=end,
-            step=np.repeat(steps, len(each)), signature=place,
+            step=np.repeat(np.arange(given.steps), len(each)), signature=place,
         ),
     )  # fmt: skip
 

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyprof import sanitize
-from pyprof.analysis.ranks.findings import RankTime
 from pyprof.analysis.ranks.match import UnmatchedCount
 from pyprof.analysis.ranks.parallelism import AxisUse
 from pyprof.analysis.ranks.stragglers import StepCost, StragglerCost
+from pyprof.analysis.ranks.tables import RankTime
 from pyprof.answers import answer
 from pyprof.answers.base import Answer, table_columns
 from pyprof.answers.parts import RankMemory, rank_memory

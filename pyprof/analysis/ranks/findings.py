@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pyprof.analysis.ranks import group_speeds, stragglers
 from pyprof.analysis.ranks.clocks import clocks
 from pyprof.analysis.ranks.match import match
@@ -14,7 +12,6 @@ from pyprof.analysis.ranks.parallelism import axes
 from pyprof.analysis.ranks.tables import Collectives
 from pyprof.analysis.ranks.waiting import waits
 from pyprof.errors import of_source
-from pyprof.parse.ranges.nesting import by_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,43 +21,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.match import Group, UnmatchedCount
     from pyprof.analysis.ranks.parallelism import AxisUse
     from pyprof.analysis.ranks.stragglers import Late, LayerLoad, StepCost, StragglerCost, Together
-    from pyprof.analysis.ranks.tables import RankTables
-
-
-@dataclass(frozen=True, slots=True)
-class RankTime:
-    """One GPU of a rank."""
-
-    rank: int
-    """The rank."""
-    device: int
-    """Number of the GPU in its process; -1 where it is unknown."""
-    gpu: str | None
-    """Its name; null if the capture does not name it."""
-    source: str
-    """The capture."""
-    rows: int
-    """Kernels, copies and fills."""
-    span_ns: int
-    """From the first start to the last end."""
-    busy_ns: int
-    """When anything ran."""
-    idle_ns: int
-    """When nothing ran."""
-    compute_ns: int
-    """When kernels ran, but those of collectives."""
-    communication_ns: int
-    """When collectives ran."""
-    exposed_ns: int
-    """When collectives ran and nothing computed."""
-    bubble_ns: int | None
-    """Waiting for other pipeline stages while nothing computed; null: it is in no pipeline."""
-    copy_ns: int
-    """When copies or fills ran."""
-    step_ns: float | None
-    """Median step after warm-up; null if no steps were found."""
-    steps: int
-    """How many steps."""
+    from pyprof.analysis.ranks.tables import RankTables, RankTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +80,8 @@ def compare_ranks(rank_tables: RankTables, missing: Sequence[str] = ()) -> RankC
     matched = match(columns)
     aligned = clocks(columns, matched.matrices, _clock_numbers(rank_tables))
     waits_of_groups = waits(columns, matched.matrices, aligned)
-    ranks = _ranks(rank_tables)
+    ranks = [gpu for one in rank_tables.ranks for gpu in one.gpus]
+    own_ns = {one.number: one.own_ns for one in rank_tables.ranks if one.own_ns is not None}
     per_group = group_speeds.measure_groups(columns, waits_of_groups)
     unclear_ns, together = stragglers.together(waits_of_groups)
     sources: dict[str, dict[str, None]] = {}
@@ -127,14 +89,14 @@ def compare_ranks(rank_tables: RankTables, missing: Sequence[str] = ()) -> RankC
         sources.setdefault(warning, {})[source] = None
     warnings_once = tuple(of_source(_named([*of]), warning) for warning, of in sources.items())
     return RankComparison(
-        ranks=ranks,
-        origins=tuple(sorted(set(filter(None, rank_tables.ranks.column("origin").to_pylist())))),
+        ranks=tuple(sorted(ranks, key=lambda one: (one.rank, one.device))),
+        origins=tuple(sorted({one.origin for one in rank_tables.ranks if one.origin})),
         groups=tuple(matrix.group for matrix in matched.matrices),
         unmatched=matched.unmatched,
         clocks=aligned,
         impossible=sum(int((~one.possible).sum()) for one in waits_of_groups),
         stragglers=stragglers.stragglers(
-            waits_of_groups, rank_tables.steps, sorted({one.rank for one in ranks})
+            waits_of_groups, own_ns, sorted(one.number for one in rank_tables.ranks)
         ),
         late=stragglers.by_collective(columns, waits_of_groups),
         step_waits=stragglers.by_step(waits_of_groups),
@@ -159,30 +121,4 @@ def _named(sources: Sequence[str]) -> str:
 def _clock_numbers(rank_tables: RankTables) -> Mapping[int, int]:
     """Number the clocks; return the number of each rank's clock."""
     numbers: dict[str, int] = {}
-    rank, clock = (rank_tables.ranks.column(name).to_pylist() for name in ("rank", "clock"))
-    return {
-        one: numbers.setdefault(name, len(numbers)) for one, name in zip(rank, clock, strict=True)
-    }
-
-
-def _ranks(rank_tables: RankTables) -> tuple[RankTime, ...]:
-    steps = _step_times(rank_tables)
-    names = [name for name in rank_tables.ranks.column_names if name not in {"origin", "clock"}]
-    rows = rank_tables.ranks.select(names).to_pylist()
-    rank_times = [
-        RankTime(**row, step_ns=step_ns, steps=count)
-        for row in rows
-        for step_ns, count in [steps.get(row["rank"], (None, 0))]
-    ]
-    return tuple(sorted(rank_times, key=lambda one: (one.rank, one.device)))
-
-
-def _step_times(rank_tables: RankTables) -> dict[int, tuple[float | None, int]]:
-    """Each rank's median step after warm-up, and its number of steps."""
-    table = rank_tables.steps
-    duration = table.column("duration_ns").to_numpy()
-    warm = table.column("warm_up").to_numpy(zero_copy_only=False).astype(bool)
-    return {
-        rank: (float(np.median(duration[rows[~warm[rows]]])), len(rows))
-        for rank, rows in by_value(table.column("rank").to_numpy())
-    }
+    return {one.number: numbers.setdefault(one.clock, len(numbers)) for one in rank_tables.ranks}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyprof import readers, sanitize
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.collective_kinds import collectives
-from pyprof.analysis.ranks.tables import RankTables
+from pyprof.analysis.ranks.tables import Rank, RankTables, RankTime
 from pyprof.analysis.summary.layer_tree import layer_path
 from pyprof.analysis.time.intervals import union
 from pyprof.analysis.time.steps import Steps, bounds_on_gpu, drop_unlikely, find_steps
@@ -91,8 +91,7 @@ def tables_of_rank(
     computing = union(device.compute for device in rank_timeline.devices)
     signatures, calls, bubble_ns = collectives(records, rank, rank_steps.of_row, computing)
     return RankTables(
-        ranks=_rank(rank, source, clock, records, rank_timeline, rank_steps, bubble_ns),
-        steps=_steps(rank, records, rank_timeline, rank_steps),
+        ranks=(_rank(rank, source, clock, records, rank_timeline, rank_steps, bubble_ns),),
         layers=_layers(rank, records),
         signatures=signatures,
         collectives=calls,
@@ -104,48 +103,47 @@ def _rank(
     rank: int, source: str, clock: str, records: Records, rank_timeline: Timeline,
     rank_steps: Steps,
     bubble_ns: int | None,
-) -> pa.Table:  # fmt: skip
-    devices = rank_timeline.devices
-    origin = describe_origin(rank_steps.origin, rank_steps.covered, guessed=rank_steps.guessed)
+) -> Rank:  # fmt: skip
     number, pid = records.numpy("device"), records.numpy("pid")
-    return tables.table(
-        tables.RANKS,
-        rank,
-        len(devices),
-        device=[device.device for device in devices],
-        source=[source] * len(devices),
-        clock=[clock] * len(devices),
-        gpu=[device.gpu for device in devices],
-        rows=[int(((number == d.device) & (pid == d.pid)).sum()) for d in devices],
-        span_ns=[device.span_ns for device in devices],
-        busy_ns=[device.busy_ns for device in devices],
-        idle_ns=[device.idle_ns for device in devices],
-        compute_ns=[device.compute.total for device in devices],
-        communication_ns=[device.communication.total for device in devices],
-        exposed_ns=[device.exposed_communication.total for device in devices],
-        bubble_ns=[bubble_ns] * len(devices),
-        copy_ns=[device.copy.total for device in devices],
-        origin=[origin] * len(devices),
+    gpus = [
+        RankTime(
+            rank=rank,
+            device=device.device,
+            gpu=device.gpu,
+            source=source,
+            rows=int(((number == device.device) & (pid == device.pid)).sum()),
+            span_ns=device.span_ns,
+            busy_ns=device.busy_ns,
+            idle_ns=device.idle_ns,
+            compute_ns=device.compute.total,
+            communication_ns=device.communication.total,
+            exposed_ns=device.exposed_communication.total,
+            bubble_ns=bubble_ns,
+            copy_ns=device.copy.total,
+            step_ns=rank_steps.median_ns,
+            steps=len(rank_steps),
+        )
+        for device in rank_timeline.devices
+    ]
+    return Rank(
+        number=rank,
+        clock=clock,
+        origin=describe_origin(rank_steps.origin, rank_steps.covered, guessed=rank_steps.guessed),
+        own_ns=_own_ns(records, rank_timeline, rank_steps),
+        gpus=tuple(gpus),
     )
 
 
-def _steps(rank: int, records: Records, rank_timeline: Timeline, rank_steps: Steps) -> pa.Table:
-    """Each step's time on the GPU, and its exposed communication."""
-    count = len(rank_steps)
-    exposed = np.zeros(count, np.int64)
-    bounds = bounds_on_gpu(records, rank_steps.of_row, count)
+def _own_ns(records: Records, rank_timeline: Timeline, rank_steps: Steps) -> float | None:
+    """Return the median step after warm-up without exposed communication; None without steps."""
+    if not len(rank_steps):
+        return None
+    own = rank_steps.duration_ns
+    bounds = bounds_on_gpu(records, rank_steps.of_row, len(rank_steps))
     if bounds is not None:
         alone = union(device.exposed_communication for device in rank_timeline.devices)
-        exposed = alone.length_within(bounds[:-1], bounds[1:])
-    return tables.table(
-        tables.STEPS,
-        rank,
-        count,
-        step=np.arange(count),
-        duration_ns=rank_steps.duration_ns,
-        exposed_ns=exposed,
-        warm_up=np.arange(count) < rank_steps.warm_up,
-    )
+        own = own - alone.length_within(bounds[:-1], bounds[1:])
+    return float(np.median(own[rank_steps.warm_up :]))
 
 
 def _layers(rank: int, records: Records) -> pa.Table:

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pyprof.analysis.ranks.collective_kinds import group_by_key
 from pyprof.analysis.ranks.tables import dictionary
 from pyprof.arrays import MISSING
-from pyprof.parse.ranges.nesting import by_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -94,10 +92,12 @@ class Late:
 
 
 def stragglers(
-    waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]
+    waits: Sequence[Waits], own: Mapping[int, float], ranks: Sequence[int]
 ) -> list[StragglerCost]:
-    """Total what each rank cost the others, and waited itself; the most expensive first."""
-    own = own_times(steps)
+    """Total what each rank cost the others, and waited itself; the most expensive first.
+
+    `own`: each rank's median step without exposed communication, ns, if it has steps.
+    """
     excess = dict(zip(own, _over_others(np.array([*own.values()])), strict=True))
     last, of, cost, waited = (dict.fromkeys(ranks, 0) for _ in range(4))
     for one in waits:
@@ -122,16 +122,6 @@ def _over_others(own: Floats) -> list[float | None]:
         return [None] * len(own)
     over: list[float | None] = (own - of_others(own)).tolist()
     return over
-
-
-def own_times(steps: pa.Table) -> dict[int, float]:
-    """Each rank's median step without exposed communication, warm-up left out, ns."""
-    steps = steps.filter(pc.invert(steps.column("warm_up")))
-    rank, duration, exposed = (
-        steps.column(name).to_numpy() for name in ("rank", "duration_ns", "exposed_ns")
-    )
-    own = duration - exposed
-    return {number: float(np.median(own[rows])) for number, rows in by_value(rank)}
 
 
 def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:

@@ -1,6 +1,6 @@
 """Tables of each rank, concatenated rank by rank, and the collectives of all as NumPy.
 
-They grow with the number of collectives, steps and layers, not with that of kernels.
+They grow with the number of collectives and layers, not with that of kernels.
 """
 
 from __future__ import annotations
@@ -24,38 +24,6 @@ if TYPE_CHECKING:
     from pyprof.arrays import IntArray
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-
-RANKS = pa.schema(
-    {
-        "rank": pa.int64(),
-        "device": pa.int64(),
-        "source": pa.string(),
-        "clock": pa.string(),  # equal for ranks whose times are of one clock
-        "gpu": pa.string(),
-        "rows": pa.int64(),  # kernels, copies and so on
-        "span_ns": pa.int64(),
-        "busy_ns": pa.int64(),
-        "idle_ns": pa.int64(),
-        "compute_ns": pa.int64(),
-        "communication_ns": pa.int64(),
-        "exposed_ns": pa.int64(),  # communication while nothing was computed
-        "bubble_ns": pa.int64(),  # waiting for other pipeline stages; null: no pipeline
-        "copy_ns": pa.int64(),
-        "origin": pa.string(),  # how steps were found; "" for none
-    }
-)
-"""One row per GPU of a rank: times as `timeline.DeviceTime` has them."""
-
-STEPS = pa.schema(
-    {
-        "rank": pa.int64(),
-        "step": pa.int64(),
-        "duration_ns": pa.int64(),
-        "exposed_ns": pa.int64(),  # communication while nothing was computed
-        "warm_up": pa.bool_(),
-    }
-)
-"""One row per step of a rank."""
 
 LAYERS = pa.schema({"rank": pa.int64(), "layer": _TEXT, "gpu_ns": pa.int64()})
 """One row per layer of a rank: the summed time of its own rows, communication left out."""
@@ -90,12 +58,61 @@ COLLECTIVES = pa.schema(
 """One row per kernel of a collective, in GPU-start order: 28 bytes, for there are very many."""
 
 
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """One GPU of a rank."""
+
+    rank: int
+    """The rank."""
+    device: int
+    """Number of the GPU in its process; -1 where it is unknown."""
+    gpu: str | None
+    """Its name; null if the capture does not name it."""
+    source: str
+    """The capture."""
+    rows: int
+    """Kernels, copies and fills."""
+    span_ns: int
+    """From the first start to the last end."""
+    busy_ns: int
+    """When anything ran."""
+    idle_ns: int
+    """When nothing ran."""
+    compute_ns: int
+    """When kernels ran, but those of collectives."""
+    communication_ns: int
+    """When collectives ran."""
+    exposed_ns: int
+    """When collectives ran and nothing computed."""
+    bubble_ns: int | None
+    """Waiting for other pipeline stages while nothing computed; null: it is in no pipeline."""
+    copy_ns: int
+    """When copies or fills ran."""
+    step_ns: float | None
+    """Median step after warm-up; null if no steps were found."""
+    steps: int
+    """How many steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """A rank, with its clock and steps."""
+
+    number: int
+    clock: str
+    """Equal for ranks whose times are of one clock."""
+    origin: str
+    """How steps were found; "" for none."""
+    own_ns: float | None
+    """Median step after warm-up without exposed communication; None without steps."""
+    gpus: tuple[RankTime, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankTables:
-    """The tables of one rank or of many, and sentences about their captures."""
+    """One rank or many: times, tables, and sentences about their captures."""
 
-    ranks: pa.Table = merged_by(rows_of_both)
-    steps: pa.Table = merged_by(rows_of_both)
+    ranks: tuple[Rank, ...]
     layers: pa.Table = merged_by(rows_of_both)
     signatures: pa.Table = merged_by(rows_of_both)
     collectives: pa.Table = merged_by(rows_of_both)

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyprof.analysis.ranks.collective_kinds import CollectiveKey
-    from pyprof.analysis.ranks.findings import RankComparison, RankTime
+    from pyprof.analysis.ranks.findings import RankComparison
     from pyprof.analysis.ranks.parallelism import AxisUse
     from pyprof.analysis.ranks.stragglers import StragglerCost
+    from pyprof.analysis.ranks.tables import RankTime
 
 _MIN_SHARE = 0.005
 """A straggler's own time exceeds that of others by more than this share of a step."""

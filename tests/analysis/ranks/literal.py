@@ -1,7 +1,7 @@
 """Collectives of ranks as literals."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyprof import schema
 from pyprof.analysis.ranks import tables
@@ -26,6 +26,14 @@ class Collective:
     received_bytes: int | None = None
 
 
+GPU = tables.RankTime(
+    rank=0, device=0, gpu=None, source="net.sqlite", rows=0, span_ns=0, busy_ns=0, idle_ns=0,
+    compute_ns=0, communication_ns=0, exposed_ns=0, bubble_ns=None, copy_ns=0, step_ns=None,
+    steps=0,
+)  # fmt: skip
+"""A GPU of which nothing is known."""
+
+
 def collectives(rows: Iterable[Collective]) -> Collectives:
     return Collectives.from_tables(gathered(rows))
 
@@ -48,10 +56,16 @@ def gathered(rows: Iterable[Collective]) -> tables.RankTables:
         "step": [row.step for row in listed],
     }
     return tables.RankTables(
-        ranks=schema.table(
-            tables.RANKS, {"rank": [*known], "clock": [f"host {rank}" for rank in known]}
+        ranks=tuple(
+            tables.Rank(
+                number=rank,
+                clock=f"host {rank}",
+                origin="",
+                own_ns=None,
+                gpus=(replace(GPU, rank=rank),),
+            )
+            for rank in known
         ),
-        steps=schema.table(tables.STEPS, {}, 0),
         layers=schema.table(tables.LAYERS, {}, 0),
         signatures=schema.table(
             tables.SIGNATURES,

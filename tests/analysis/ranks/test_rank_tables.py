@@ -30,9 +30,9 @@ def test_exposed_communication_of_a_step_after_a_pause(
     ranges = [Range("step 0", (100, 200)), Range("step 1", (again - 395, again - 300))]
     executor = InProcess()
     (member,) = ranked_captures([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], executor)
-    steps = measure_ranks(member).steps
-    assert steps.column("duration_ns").to_pylist() == [100, second]
-    assert steps.column("exposed_ns").to_pylist() == [20, 70]
+    (rank,) = measure_ranks(member).ranks
+    assert [(gpu.steps, gpu.step_ns) for gpu in rank.gpus] == [(2, (100 + second) / 2)]
+    assert rank.own_ns == (100 - 20 + second - 70) / 2
 
 
 @pytest.mark.slow

@@ -395,10 +395,10 @@ def test_ranks_of_parsed_files_are_those_of_the_capture(files: dict[str, Path], 
     path = files[form]
     if form == "dataset":
         (path,) = path.rglob("*.parquet")
-    facts = measure_ranks(RankedCapture(str(path), ((None, 0),)))
-    (row,) = facts.ranks.select(["span_ns", "busy_ns", "idle_ns"]).to_pylist()
-    assert row == {"span_ns": 555 * US, "busy_ns": 456 * US, "idle_ns": 99 * US}
-    assert facts.steps.column("duration_ns").to_pylist() == [85 * US, 100 * US] * 3
+    (rank,) = measure_ranks(RankedCapture(str(path), ((None, 0),))).ranks
+    (gpu,) = rank.gpus
+    assert (gpu.span_ns, gpu.busy_ns, gpu.idle_ns) == (555 * US, 456 * US, 99 * US)
+    assert (gpu.steps, gpu.step_ns) == (6, (85 + 100) * US / 2)
 
 
 @pytest.mark.slow

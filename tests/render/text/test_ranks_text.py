@@ -1,51 +1,42 @@
 """The last lines name the findings, and nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from pyprof import schema
-from pyprof.analysis.ranks import tables as facts
+from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text.ranks_text import _rank, in_words, report_lines
-from tests.analysis.ranks.literal import Collective, gathered
+from tests.analysis.ranks.literal import GPU, Collective, gathered
 
 MS = 1_000_000
-_RANK = {
-    "device": 0, "source": "net.sqlite", "gpu": "A100", "rows": 9, "span_ns": 90 * MS,
-    "busy_ns": 90 * MS, "idle_ns": 0, "compute_ns": 80 * MS, "communication_ns": 10 * MS,
-    "exposed_ns": 10 * MS, "copy_ns": 0, "origin": 'ranges "step N"',
-}  # fmt: skip
+_GPU = replace(
+    GPU, gpu="A100", span_ns=90 * MS, busy_ns=90 * MS, compute_ns=80 * MS,
+    communication_ns=10 * MS, exposed_ns=10 * MS, step_ns=10.0 * MS, steps=3,
+)  # fmt: skip
 
 
 def _said(
     own_ms: list[float], layers: dict[str, list[int]], rows: Sequence[Collective] = ()
 ) -> str:
     """Return the words for ranks whose steps take 10 ms, so much of that for themselves."""
-    ranks = range(len(own_ms))
-    steps = [
-        {"rank": rank, "step": step, "duration_ns": 10 * MS, "warm_up": False,
-         "exposed_ns": round((10 - own_ms[rank]) * MS)}
-        for rank in ranks for step in range(3)
+    ranks = [
+        tables.Rank(number=rank, clock=f"host {rank}", origin='ranges "step N"', own_ns=own * MS,
+                    gpus=(replace(_GPU, rank=rank),))
+        for rank, own in enumerate(own_ms)
     ]  # fmt: skip
     loads = [
-        {"rank": rank, "layer": layer, "gpu_ns": times[rank] * MS}
+        {"rank": rank.number, "layer": layer, "gpu_ns": times[rank.number] * MS}
         for layer, times in layers.items() for rank in ranks
     ]  # fmt: skip
-    tables: list[tuple[pa.Schema, Sequence[Mapping[str, object]]]] = [
-        (facts.RANKS, [{"rank": rank, **_RANK} for rank in ranks]),
-        (facts.STEPS, steps),
-        (facts.LAYERS, loads),
-    ]
-    made = (
-        schema.table(columns, {name: [row.get(name) for row in rows] for name in columns.names})
-        for columns, rows in tables
+    found = replace(
+        gathered(rows),
+        ranks=tuple(ranks),
+        layers=pa.Table.from_pylist(loads, tables.LAYERS),
     )
-    ranks_, steps_, layers_ = made
-    found = replace(gathered(rows), ranks=ranks_, steps=steps_, layers=layers_)
     return "\n".join(in_words(compare_ranks(found)))
 
 
