@@ -52,8 +52,7 @@ def with_causes(comparison: Comparison, a: Side, b: Side) -> Comparison:
 def _traits(side: Side, keys: Sequence[str]) -> Mapping[Key, _Traits]:
     """Total the time of each key by its kernels, shapes and types, and that of autotuning."""
     traits: dict[Key, _Traits] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
-    table = side.samples.traits
-    for row in table.to_pylist():
+    for row in side.samples.traits.to_pylist():
         of_key = traits[tuple(row[name] for name in keys)]
         for name in () if row[TRIED] else TRAITS:
             of_key[name][row[trait(name)]] += row["ns"]

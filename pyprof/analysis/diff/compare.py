@@ -9,13 +9,12 @@ from pyprof.analysis.diff import noise
 from pyprof.analysis.diff.estimates import COUNTED, Measured
 from pyprof.analysis.diff.keys import renamed_layers
 from pyprof.analysis.diff.noise import RANKS, STEPS, Interval, Noise
-from pyprof.analysis.diff.side import Key, Sum, known_in_both
 from pyprof.prof.processor import processor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.analysis.diff.side import Side, Sums
+    from pyprof.analysis.diff.side import Key, Side, Sum, Sums
 
 Status: TypeAlias = Literal["faster", "slower", "same", "new", "gone", "not significant"]
 FASTER: Status = "faster"
@@ -140,12 +139,16 @@ def compare(a: Side, b: Side) -> Comparison:
     then differ in length; else in total.
     """
     per_step, why_totals = _per_step(a, b)
-    counted = [side.inside if per_step and side.inside else side.whole for side in (a, b)]
-    keys = known_in_both(counted[0].matched, counted[1].matched, a.keys)
+    counted = [side.counted if per_step else None for side in (a, b)]
+    sums = [
+        steps.sums if steps else side.whole for side, steps in zip((a, b), counted, strict=True)
+    ]
+    filled = sums[0].filled & sums[1].filled
+    keys = tuple(name for name in a.keys if name in filled)  # others would match nothing
     basis = _noise(a, b, per_step, why_totals)
     sides = [
-        Measured(side, sums, keys, basis, stepped=per_step is not None)
-        for side, sums in zip((a, b), counted, strict=True)
+        Measured(side, steps, each, keys, basis)
+        for side, steps, each in zip((a, b), counted, sums, strict=True)
     ]
     renames = renamed_layers(keys, sides[0].calls, sides[1].calls)
     sides[0].rename(renames)
@@ -190,7 +193,7 @@ def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
 
 def _held(side: Side) -> float:
     """Return the share of the time in the counted steps."""
-    inside = side.inside.time_ns if side.inside else 0
+    inside = side.counted.sums.time_ns if side.counted else 0
     return inside / side.whole.time_ns if side.whole.time_ns else 1.0
 
 
@@ -203,7 +206,7 @@ def _noise(a: Side, b: Side, per_step: tuple[int, int] | None, why_totals: str) 
     """Choose steps or ranks as the samples; if neither will do, say why."""
     if per_step and min(per_step) > 1:
         return Noise(STEPS, per_step)
-    ranks = (a.samples.ranks, b.samples.ranks)
+    ranks = (len(a.samples.ranks), len(b.samples.ranks))
     if min(ranks) > 1:
         return Noise(RANKS, ranks)
     if not per_step:
@@ -279,9 +282,9 @@ def _changes(sides: Sequence[Measured], a_keys: Mapping[Key, Key]) -> list[Chang
 
 
 def _intervals(a: Measured, b: Measured, place: Mapping[Key, int]) -> list[Interval] | None:
-    if a.basis.unit is None:
+    if (unit := a.basis.unit) is None:
         return None
-    before, after = a.estimates(place), b.estimates(place)
+    before, after = a.estimates(unit, place), b.estimates(unit, place)
     half, p = noise.welch(before, after)
     p = noise.corrected(p, before.value + after.value)
     return [Interval(*entry) for entry in zip(half.tolist(), p.tolist(), strict=True)]

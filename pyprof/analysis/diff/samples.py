@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof.analysis.diff.keys import KEYS
-from pyprof.arrays import ints, numbered
-from pyprof.records.merging import add_up, texts_of
+from pyprof.arrays import distinct_values, ints
+from pyprof.records.merging import add_up, merged_by, texts_of
 from pyprof.records.records import combinations, distinct
 
 if TYPE_CHECKING:
@@ -28,51 +27,35 @@ TRAITS = ("kernel", "shape", "dtype")
 """What may differ between the captures for the same key."""
 _TRAIT = "{} of rows"
 TRIED = "tried"
-_NS = {"ns": "sum"}
-_OF_STEPS = {"rows": "sum", "flops": "sum", "bytes": "sum"}
+
+
+def _add_by_step(a: pa.Table, b: pa.Table) -> pa.Table:
+    """Add the numbers, which are floats, of rows with the same keys and step."""
+    both = pa.concat_tables([texts_of(a), texts_of(b)])
+    sums = {each.name: "sum" for each in both.schema if pa.types.is_floating(each.type)}
+    return add_up(both, [name for name in both.column_names if name not in sums], sums)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSamples:
+    """Sums over the rows of each counted step, added up over ranks."""
+
+    by_key: pa.Table = merged_by(_add_by_step)
+    """Keys, `step`, `ns`. As there are many, keys may be dictionaries of distinct texts."""
+    steps: pa.Table = merged_by(_add_by_step)
+    """`step`, and its `rows`, known `flops` and `bytes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Sums of time, in ns, by key and step, by key and rank, and by key and traits."""
+    """Sums of time, in ns, by key and rank, and by key and traits."""
 
-    by_step: pa.Table
-    """Rows of the counted steps: keys, `step`, `ns`; added up over ranks. As there are many, keys
-    may be dictionaries of distinct texts.
-    """
-    by_rank: pa.Table
-    """Keys, `rank`, counted from 0, time of all rows (`ns`), and per counted step (`step_ns`)."""
-    steps: pa.Table
-    """`step`, and its `rows`, known `flops` and `bytes`."""
+    ranks: tuple[pa.Table, ...]
+    """For each rank: keys, time of all rows (`ns`), and per counted step (`step_ns`)."""
     traits: pa.Table
     """Keys, traits, whether rows were `tried` by autotuning, and the time of all rows (`ns`)."""
-    ranks: int
-    resolution_ns: int
+    resolution_ns: int = merged_by(min)
     """The resolution of the clock, of which times are multiples."""
-
-    def plus(self, other: Samples, stepped: Sequence[Samples]) -> Samples:
-        """Add other ranks; sums by step come from `stepped`, one of the two or both."""
-        by_step, of_steps = stepped[0].by_step, stepped[0].steps
-        for each in stepped[1:]:
-            by_step = _added(by_step, each.by_step, _NS)
-            of_steps = _added(of_steps, each.steps, _OF_STEPS)
-        number = pc.add(other.by_rank.column("rank"), self.ranks)
-        index = other.by_rank.column_names.index("rank")
-        later = other.by_rank.set_column(index, "rank", number)
-        return Samples(
-            by_step=by_step,
-            by_rank=pa.concat_tables([self.by_rank, later]),
-            steps=of_steps,
-            traits=_added(self.traits, other.traits, _NS),
-            ranks=self.ranks + other.ranks,
-            resolution_ns=min(self.resolution_ns, other.resolution_ns),
-        )
-
-
-def _added(a: pa.Table, b: pa.Table, sums: Mapping[str, str]) -> pa.Table:
-    names = [name for name in a.column_names if name not in sums]
-    both = pa.concat_tables([texts_of(a), texts_of(b)])
-    return add_up(both, names, sums).select(a.column_names)
 
 
 def samples(
@@ -81,8 +64,8 @@ def samples(
     loop_steps: Steps,
     counted: tuple[int, int] | None,
     rows: Mask | None,
-) -> Samples:
-    """Take the samples of a capture: of its `counted` steps, and of all rows, or those chosen."""
+) -> tuple[Samples, StepSamples]:
+    """Take the samples of a capture: of all rows, or those chosen, and of its `counted` steps."""
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     no_rows = np.zeros(len(chosen), bool)
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
@@ -90,21 +73,21 @@ def samples(
     first, code = _number(table.records.rows, *(columns[name] for name in names))
     keys = {name: _few(columns[name].take(pa.array(first)).cast(pa.string())) for name in names}
     duration = table.duration_ns
-    by_step = _sums(keys, code, {"step": loop_steps.of_row.astype(np.int32)}, inside, ns=duration)
-    # count the processes from 0, in the order of their ids
-    pid = table.records.numpy("pid")
-    one = not len(pid) or pid.min() == pid.max()
-    rank = np.broadcast_to(np.int64(0), len(pid)) if one else numbered(pid)[1]
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
+    pid = table.records.numpy("pid")
+    ranks = [
+        texts_of(_sums(keys, code, {}, (chosen | inside) & (pid == number),
+                       ns=duration * chosen, step_ns=step_ns))
+        for number in distinct_values(pid)
+    ]  # fmt: skip
     return Samples(
-        by_step=by_step,
-        by_rank=texts_of(_sums(keys, code, {"rank": rank}, chosen | inside,
-                       ns=duration * chosen, step_ns=step_ns)),
-        steps=_of_steps(table, loop_steps.of_row, inside),
+        ranks=tuple(ranks),
         traits=_traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
-        ranks=int(rank.max(initial=-1)) + 1,
         resolution_ns=_resolution_ns(table, chosen),
-    )  # fmt: skip
+    ), StepSamples(
+        by_key=_sums(keys, code, {"step": loop_steps.of_row.astype(np.int32)}, inside, ns=duration),
+        steps=_of_steps(table, loop_steps.of_row, inside),
+    )
 
 
 def _few(texts: pa.Array) -> pa.DictionaryArray:
@@ -140,17 +123,17 @@ def _sums(
     chosen: Mask,
     **values: Int64Array | Floats,
 ) -> pa.Table:
-    """Sum values of rows by their key and one more number."""
-    ((name, number),) = other.items()
+    """Sum values of rows by their key and further numbers."""
     taken = np.flatnonzero(chosen)
-    first, group = combinations(code[taken], number[taken])
+    first, group = combinations(code[taken], *(number[taken] for number in other.values()))
     of_group = taken[first]
     sums = {
         each: np.bincount(group, value[taken].astype(float), len(first))
         for each, value in values.items()
     }
     columns = {each: column.take(pa.array(code[of_group])) for each, column in keys.items()}
-    return pa.table({**columns, name: number[of_group], **sums})
+    numbers = {name: number[of_group] for name, number in other.items()}
+    return pa.table({**columns, **numbers, **sums})
 
 
 def _of_steps(table: Table, of_row: Int64Array, inside: Mask) -> pa.Table:
@@ -179,8 +162,9 @@ def _traits(
         _TRAIT.format(name): values.take(row).cast(pa.string())
         for name, values in zip(TRAITS, own, strict=True)
     }
-    columns = {name: sums.column(name) for name in (*keys, "ns")}
-    return pa.table({**columns, **named, TRIED: pa.array(number % 2 == 1)})
+    columns = {name: sums.column(name) for name in keys}
+    tried_rows = pa.array(number % 2 == 1)
+    return pa.table({**columns, **named, TRIED: tried_rows, "ns": sums.column("ns")})
 
 
 def trait(name: str) -> str:

@@ -6,22 +6,22 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pyprof.analysis.diff.keys import KEYS
-from pyprof.analysis.diff.samples import Samples, samples
+from pyprof.analysis.diff.samples import Samples, StepSamples, samples
 from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals
 from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time import steps
+from pyprof.analysis.time.steps import merge_steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.prof.group import distinct_calls, groups
 from pyprof.records import merging
-from pyprof.records.merging import add_up, merge_sums, merge_unique, merged_by
+from pyprof.records.merging import add_up, first, merge_sums, merge_unique, merged_by
 from pyprof.records.records import totals
 
 if TYPE_CHECKING:
@@ -49,59 +49,18 @@ class Sum:
 
 
 DEFAULT = ("op", "shape", "dtype", "layer")
-
-
 _SUMS = {"calls": "sum", "rows": "sum", "ns": "sum"}
-
-
-@dataclass(frozen=True, slots=True)
-class MatchedRows:
-    """Sums of all rows by some keys, small enough to send."""
-
-    sums: pa.Table
-    """The keys, then `calls`, `rows` and `ns`."""
-    known: frozenset[str] = merged_by(operator.or_)
-    """The keys that at least one row has."""
-
-    def by(self, names: Sequence[str]) -> dict[Key, Sum]:
-        """Return the sums by some of the keys.
-
-        A call whose rows have several values of a key that is left out counts once for each.
-        """
-        return {
-            tuple(row[name] for name in names): Sum(row["calls"], row["rows"], row["ns"])
-            for row in add_up(self.sums, names, _SUMS).to_pylist()
-            if row["rows"]  # grouped by no keys, an empty table still has one group
-        }
-
-
-def known_in_both(a: MatchedRows, b: MatchedRows, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys that rows of both captures have: others would match nothing."""
-    return tuple(name for name in names if name in a.known & b.known)
-
-
-def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> MatchedRows:
-    """Total all rows, or those chosen, by some keys."""
-    keys = {name: KEYS[name](table) for name in names}
-    grouped = groups(keys, rows)
-    number, chosen, count = grouped.of_row, grouped.chosen, grouped.count
-    sums = {
-        "calls": distinct_calls(number, table.named_call[chosen], count),
-        "rows": np.bincount(number, minlength=count),
-        "ns": totals(number, table.duration_ns[chosen], count),
-    }
-    filled = frozenset(name for name, values in keys.items() if values.null_count < len(values))
-    return MatchedRows(pa.table({**grouped.texts, **sums}), filled)
-
-
 _COSTS = ("flops", "bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Sums over some rows. Times in ns."""
+    """Sums over some rows, small enough to send. Times in ns."""
 
-    matched: MatchedRows
+    by_key: pa.Table
+    """The keys, then `calls`, `rows` and `ns`."""
+    filled: frozenset[str] = merged_by(operator.or_)
+    """The keys that at least one row of a capture has."""
     time_ns: int
     busy_ns: int | None = merged_by(merging.known_in_both)
     """Added up over GPUs; None if the records hold no times. So is `idle_ns`."""
@@ -123,8 +82,19 @@ class Sums:
         devices = timed.devices if timed else ()
         summed = np.ones(table.records.rows, bool) if rows is None else rows
         costs = {name: getattr(table.costs, name)[summed] for name in _COSTS}
+        columns = {name: KEYS[name](table) for name in keys}
+        grouped = groups(columns, rows)
+        number, chosen, count = grouped.of_row, grouped.chosen, grouped.count
+        by_key = {
+            "calls": distinct_calls(number, table.named_call[chosen], count),
+            "rows": np.bincount(number, minlength=count),
+            "ns": totals(number, table.duration_ns[chosen], count),
+        }
         return Sums(
-            matched=matched(table, keys, rows),
+            by_key=pa.table({**grouped.texts, **by_key}),
+            filled=frozenset(
+                name for name, column in columns.items() if column.null_count < len(column)
+            ),
             time_ns=int(table.duration_ns[summed].sum()),
             busy_ns=sum(device.busy_ns for device in devices) if devices else None,
             idle_ns=sum(device.idle_ns for device in devices) if devices else None,
@@ -134,38 +104,76 @@ class Sums:
             counters=counter_totals(table, None, rows, None),
         )
 
+    def by(self, names: Sequence[str]) -> dict[Key, Sum]:
+        """Return the sums by some of the keys.
+
+        A call whose rows have several values of a key that is left out counts once for each.
+        """
+        return {
+            tuple(row[name] for name in names): Sum(row["calls"], row["rows"], row["ns"])
+            for row in add_up(self.by_key, names, _SUMS).to_pylist()
+            if row["rows"]  # grouped by no keys, an empty table still has one group
+        }
+
+
+def _in_both(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    """The steps counted in both; the first's if they share none."""
+    both = max(a[0], b[0]), min(a[1], b[1])
+    return both if both[0] < both[1] else a
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedSteps:
+    """The steps over which numbers per step are means."""
+
+    bounds: tuple[int, int] = merged_by(_in_both)
+    """The first, and the one after the last: those chosen, else those after warm-up; for several
+    captures, those that all of them count.
+    """
+    sums: Sums
+    """Sums over their rows."""
+    busy_step_ns: float | None = merged_by(merging.known_in_both)
+    """Busy time of these rows, per step. So is `idle_step_ns`."""
+    idle_step_ns: float | None = merged_by(merging.known_in_both)
+    samples: StepSamples
+
+    @property
+    def count(self) -> int:
+        """Number of steps."""
+        return self.bounds[1] - self.bounds[0]
+
+    def of_these(self, samples: pa.Table) -> pa.Table:
+        """Keep the samples of the steps that all captures count; number these from 0."""
+        number = samples.column("step").to_numpy() - self.bounds[0]
+        inside = (number >= 0) & (number < self.count)
+        kept = samples if inside.all() else samples.filter(inside)
+        return kept.set_column(kept.column_names.index("step"), "step", pa.array(number[inside]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One side of a comparison, in total and by step."""
 
-    gpus: tuple[str | None, ...]
-    keys: tuple[str, ...]
+    gpus: tuple[str | None, ...] = merged_by(merge_unique)
+    keys: tuple[str, ...] = merged_by(first)
     """What rows are matched by, as far as both sides know it."""
-    steps: Steps
+    steps: Steps = merged_by(merge_steps)
     """The steps, without rows."""
-    chosen: tuple[int, int] | None
+    chosen: tuple[int, int] | None = merged_by(first)
     """The chosen steps: the first, and the one after the last."""
     whole: Sums
     """Sums over all rows, or over those of chosen steps."""
-    inside: Sums | None
-    """Sums over the rows of the counted steps; None if no steps are known."""
-    counted: tuple[int, int] | None
-    """The steps over which numbers per step are means: those chosen, else those after warm-up; for
-    several captures, those that all of them count.
-    """
-    busy_step_ns: float | None
-    """Busy time of `inside`, per step. So is `idle_step_ns`."""
-    idle_step_ns: float | None
+    counted: CountedSteps | None
+    """None if no steps are known."""
     samples: Samples
-    clocks: tuple[tuple[str, float], ...]
+    clocks: tuple[tuple[str, float], ...] = merged_by(merge_unique)
     """The GPUs, and the highest SM clock of each, Hz, if the capture has it."""
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = merged_by(merge_unique)
 
     @property
     def step_count(self) -> int:
         """Number of steps over which numbers per step are means; 0 if no steps are known."""
-        return self.counted[1] - self.counted[0] if self.counted else 0
+        return self.counted.count if self.counted else 0
 
 
 def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
@@ -176,31 +184,33 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     table, records = source.table, source.table.records
     loop_steps = steps.find_steps(records, source.capture)
     picked = steps.chosen_bounds(loop_steps, chosen)
-    counted = picked or loop_steps.steady  # `compare` checks how much of the time they hold
-    rows = loop_steps.rows(counted)
-    timed = timeline(records, source.capture, rows)
-    summed = in_total = Sums.from_rows(table, timed, keys, rows)
+    bounds = picked or loop_steps.steady  # `compare` checks how much of the time they hold
+    rows = loop_steps.rows(bounds)
+    summed = in_total = Sums.from_rows(table, timeline(records, source.capture, rows), keys, rows)
     if not (picked or rows is None or rows.all()):
         in_total = Sums.from_rows(table, timeline(records, source.capture), keys, None)
-    taken = samples(table, keys, loop_steps, counted, loop_steps.rows(picked))
+    taken, taken_by_step = samples(table, keys, loop_steps, bounds, loop_steps.rows(picked))
+    counted = None
+    if bounds is not None:
+        count = bounds[1] - bounds[0]
+        counted = CountedSteps(
+            bounds=bounds,
+            sums=summed,
+            busy_step_ns=None if summed.busy_ns is None else summed.busy_ns / count,
+            idle_step_ns=None if summed.idle_ns is None else summed.idle_ns / count,
+            samples=taken_by_step,
+        )
     return Side(
         gpus=gpus(source),
         keys=keys,
         steps=steps.without_rows(loop_steps),
         chosen=picked,
         whole=in_total,
-        inside=summed if counted else None,
         counted=counted,
-        busy_step_ns=_per_step(summed.busy_ns, counted),
-        idle_step_ns=_per_step(summed.idle_ns, counted),
         samples=taken,
         clocks=_clocks(source),
         warnings=source.table.source.warnings,
     )
-
-
-def _per_step(time_ns: int | None, counted: tuple[int, int] | None) -> float | None:
-    return None if time_ns is None or counted is None else time_ns / (counted[1] - counted[0])
 
 
 def _clocks(source: Source) -> tuple[tuple[str, float], ...]:
@@ -214,28 +224,8 @@ def merge_sides(a: Side, b: Side) -> Side:
     As in `merge_steps`, if the steps are of different kinds (say, of a training and an evaluation
     beside it), only the surer kind counts.
     """
-    alike = a.steps.certainty == b.steps.certainty
-    main = max((a, b), key=lambda side: side.steps.certainty)
-    stepped = [a, b] if alike else [main]
-    return Side(
-        gpus=merge_unique(a.gpus, b.gpus),
-        keys=a.keys,
-        steps=steps.merge_steps(a.steps, b.steps),
-        chosen=a.chosen or b.chosen,
-        whole=merge_sums(a.whole, b.whole),
-        inside=merge_sums(a.inside, b.inside) if alike and a.inside and b.inside else main.inside,
-        counted=_in_both(a.counted, b.counted) if alike else main.counted,
-        busy_step_ns=reduce(merging.known_in_both, [each.busy_step_ns for each in stepped]),
-        idle_step_ns=reduce(merging.known_in_both, [each.idle_step_ns for each in stepped]),
-        samples=a.samples.plus(b.samples, [each.samples for each in stepped]),
-        clocks=merge_unique(a.clocks, b.clocks),
-        warnings=merge_unique(a.warnings, b.warnings),
+    surest = max(a.steps.certainty, b.steps.certainty)
+    a, b = (
+        side if side.steps.certainty == surest else replace(side, counted=None) for side in (a, b)
     )
-
-
-def _in_both(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The steps counted in both; the first's if they share none."""
-    if a is None or b is None:
-        return a or b
-    both = max(a[0], b[0]), min(a[1], b[1])
-    return both if both[0] < both[1] else a
+    return merge_sums(a, b)

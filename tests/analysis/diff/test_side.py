@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.diff.side import Side, Sums, matched, merge_sides, summarise_side
+from pyprof.analysis.diff.side import Side, Sums, merge_sides, summarise_side
 from pyprof.inputs import source
 from tests.analysis.captured import capture
 from tests.analysis.together import together
@@ -29,11 +29,12 @@ def test_sums_by_some_keys_are_those_by_all_added_up(captures: Path, name: str) 
     """Calls may be more: a call with ops of several shapes is one for each."""
     table = source.load(str(captures / name)).table
     always = ("op", "kernel")
-    found = matched(table, (*always, *PERHAPS), None)
+    found = Sums.from_rows(table, None, (*always, *PERHAPS), None)
     for count in range(len(PERHAPS)):
         for some in itertools.combinations(PERHAPS, count):
             names = (*always, *some)
-            added, direct = found.by(names), matched(table, names, None).by(names)
+            added = found.by(names)
+            direct = Sums.from_rows(table, None, names, None).by(names)
             assert added.keys() == direct.keys(), names
             for key, expected in direct.items():
                 assert replace(added[key], calls=expected.calls) == expected, names
@@ -62,8 +63,8 @@ def alike(merged: Sums, whole: Sums, names: tuple[str, ...]) -> None:
     for name in SUMS:
         assert getattr(merged, name) == getattr(whole, name), name
     assert (merged.flops, merged.bytes) == pytest.approx((whole.flops, whole.bytes), rel=1e-12)
-    assert merged.matched.known == whole.matched.known
-    assert merged.matched.by(names) == whole.matched.by(names)
+    assert merged.filled == whole.filled
+    assert merged.by(names) == whole.by(names)
 
 
 @pytest.mark.few(2)
@@ -83,9 +84,9 @@ def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:
         ],
         steps,
     )
-    assert merged.inside is not None
-    assert whole.inside is not None
-    alike(merged.inside, whole.inside, ("op", *PERHAPS))
+    assert merged.counted is not None
+    assert whole.counted is not None
+    alike(merged.counted.sums, whole.counted.sums, ("op", *PERHAPS))
 
 
 def test_steps_of_another_kind_do_not_count(tmp_path: Path) -> None:
@@ -94,5 +95,5 @@ def test_steps_of_another_kind_do_not_count(tmp_path: Path) -> None:
     other = replace(found, steps=replace(found.steps, origin="Optimizer.step"))
     merged = merge_sides(found, other)
     assert merged.steps.kind == found.steps.kind
-    assert merged.inside is found.inside
+    assert merged.counted is found.counted
     assert merged.whole.rows == 2 * found.whole.rows
