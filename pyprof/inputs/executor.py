@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from pyprof.errors import CaptureError, PyprofError, RecordsError
 from pyprof.inputs.files import is_url
@@ -20,6 +20,8 @@ from pyprof.process import progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+
+    from pyprof.inputs.dask_cluster import Cluster
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -47,26 +49,8 @@ class Failed:
     """One line: which capture, what is wrong, what to do."""
 
 
-class Executor(Protocol):
-    """Where the work is done. Functions must be importable by name."""
-
-    def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
-        """Work on every item; return the results of those that could be read, in order.
-
-        Each other item is named on stderr. Raises CaptureError if none could be read or, if strict,
-        for the first that could not.
-        """
-
-    def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
-        """Merge results, neighbour with neighbour, until one is left; there must be one."""
-
-    def reduce_and_finish(
-        self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
-    ) -> R:
-        """Merge as `reduce`, and return `finish` of the result, called where that is."""
-
-    def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
-        """Yield the results themselves, in order."""
+Executor: TypeAlias = "InProcess | Cluster"
+"""Where the work is done. Functions must be importable by name."""
 
 
 def try_item(function: Callable[[A], T], item: A) -> T | Failed:
@@ -131,7 +115,11 @@ class InProcess:
         self.strict, self.quiet = strict, quiet
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
-        """Work on one item after the other; if strict, stop at the first that cannot be read."""
+        """Work on every item; return the results of those that could be read, in order.
+
+        Each other item is named on stderr. Raises CaptureError if none could be read or, if strict,
+        for the first that could not.
+        """
         results: dict[int, T | Failed] = {}
         with self.collecting(items, results, label) as keep:
             for number, item in enumerate(items):
@@ -160,17 +148,17 @@ class InProcess:
         return successes(items, values, failures, strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
-        """Merge here."""
+        """Merge results, neighbour with neighbour, until one is left; there must be one."""
         return tree(merge, self.gather(handles))
 
     def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
-        """Merge and finish here."""
+        """Merge as `reduce`, and return `finish` of the result, called where that is."""
         return finish(self.reduce(merge, handles))
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
-        """Yield the values."""
+        """Yield the results themselves, in order."""
         return (handle.value for handle in handles)
 
 

@@ -12,7 +12,7 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 from pyprof import output_file, overwrite_guard
 from pyprof.errors import CaptureError, PyprofError, reason
@@ -24,35 +24,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
-class FileSystem(Protocol):
-    """A file system. Paths are absolute paths or URLs."""
-
-    def absolute(self, source: str) -> str:
-        """Return the path or URL by which any process can read the source."""
-
-    def is_file(self, location: str) -> bool:
-        """Whether it exists and is not a folder."""
-
-    def is_folder(self, location: str) -> bool:
-        """Whether it is a folder."""
-
-    def listing(self, folder: str) -> list[str]:
-        """Return the entries of a folder."""
-
-    def glob(self, pattern: str) -> list[str]:
-        """Return the matches of a pattern."""
-
-    def stamp(self, location: str) -> str:
-        """Return a text that changes when the file does."""
-
-    def opened(self, location: str) -> AbstractContextManager[BinaryIO]:
-        """Open a file for reading."""
-
-    def output(self, location: str) -> AbstractContextManager[BinaryIO]:
-        """Open a file for writing, creating its folder; it appears only when complete."""
-
-    def remove(self, location: str) -> None:
-        """Remove a file if it exists."""
+FileSystem: TypeAlias = "Local | Remote"
+"""A file system. Paths are absolute paths or URLs."""
 
 
 def files_of(location: str) -> FileSystem:
@@ -85,7 +58,7 @@ class Local:
     """The files of this machine."""
 
     def absolute(self, source: str) -> str:
-        """Make a path absolute."""
+        """Return the path by which any process can read the source."""
         return os.path.abspath(_PATH.sub("", source, count=1))  # noqa: PTH100 - takes out ".." too
 
     def is_file(self, location: str) -> bool:

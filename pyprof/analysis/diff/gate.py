@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from pyprof.analysis.diff.compare import METRICS, NEW, REMOVED, SAME_BELOW, SLOWER
 from pyprof.quantities import amount, change, duration, number
@@ -25,16 +25,6 @@ _LIMIT = re.compile(
 )
 _TIMES = ("time", "busy", "idle", "step")
 _UNITS = {"%": 0.01, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1.0}
-
-
-class Check(Protocol):
-    """A limit that a comparison may violate."""
-
-    def increase(self, comparison: Comparison) -> float | None:
-        """Return how much the limited value changed; None if unknown."""
-
-    def violation(self, comparison: Comparison) -> str | None:
-        """Say in a sentence what exceeds the limit; None if nothing does."""
 
 
 class HasMetrics(Protocol):
@@ -206,6 +196,9 @@ def _replaced(comparison: Comparison) -> dict[Key, list[Change]]:
 def _named(key: Key) -> str:
     return " ".join(part for part in key if part) or "what no op names"
 
+
+Check: TypeAlias = "Limit | Slowdown | OpSlowdown"
+"""A limit that a comparison may violate."""
 
 _SLOWER = re.compile(
     r"\s*(?P<name>slower|op)\s*>\s*(?P<value>\+?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s)\s*"
