@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyprof import sanitize
 from pyprof.analysis.ranks.match import UnmatchedCount
 from pyprof.analysis.ranks.parallelism import AxisUse
-from pyprof.analysis.ranks.stragglers import StepCost, StragglerCost
+from pyprof.analysis.ranks.stragglers import LayerSpread, StepCost, StragglerCost
 from pyprof.analysis.ranks.tables import RankTime
 from pyprof.answers import answer
 from pyprof.answers.base import Answer, table_columns
@@ -115,24 +115,6 @@ class GroupSpeed:
     """Transfer by the median of like groups; null if it is not slow, or there are none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerSpread:
-    """A layer's own GPU time across ranks, without communication."""
-
-    layer: str
-    """The layer."""
-    mean_ns: float
-    """Mean time over the ranks that have the layer."""
-    most_ns: int
-    """Time on the slowest rank."""
-    rank: int
-    """The slowest rank."""
-    ranks: int
-    """Number of ranks that have the layer."""
-    imbalance: float | None
-    """Largest time divided by the mean; null if no rank spent time."""
-
-
 @answer("ranks")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks(Answer):
@@ -207,7 +189,7 @@ def ranks(job: RankComparison, memory: Sequence[DeviceMemory] = ()) -> Ranks:
             for speed in job.group_speeds
         ),
         parallelism=tuple(job.axes),
-        layers=tuple(LayerSpread(**asdict(one), imbalance=one.imbalance) for one in job.layers),
+        layers=tuple(job.layers),
         unmatched=job.unmatched,
         waited_for_several_ns=job.unclear_ns,
         left_before_the_last_came=job.impossible,

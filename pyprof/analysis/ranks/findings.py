@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.group_speeds import GroupSpeed, SlowGroup
     from pyprof.analysis.ranks.match import Group, UnmatchedCount
     from pyprof.analysis.ranks.parallelism import AxisUse
-    from pyprof.analysis.ranks.stragglers import Late, LayerLoad, StepCost, StragglerCost, Together
+    from pyprof.analysis.ranks.stragglers import (
+        Late,
+        LayerSpread,
+        StepCost,
+        StragglerCost,
+        Together,
+    )
     from pyprof.analysis.ranks.tables import RankTables, RankTime
 
 
@@ -46,7 +52,7 @@ class RankComparison:
     group_speeds: list[GroupSpeed]
     """Per group; `group_speeds.join_alike` puts like groups together."""
     slow: list[SlowGroup]
-    layers: list[LayerLoad]
+    layers: list[LayerSpread]
     axes: list[AxisUse]
     """What process groups are for."""
     missing: tuple[str, ...]
@@ -104,7 +110,7 @@ def compare_ranks(rank_tables: RankTables, missing: Sequence[str] = ()) -> RankC
         unclear_ns=unclear_ns,
         group_speeds=per_group,
         slow=group_speeds.slow_groups(per_group),
-        layers=stragglers.layer_loads(rank_tables.layers),
+        layers=stragglers.layer_spreads(rank_tables.layers),
         axes=axes(columns, matched.matrices),
         missing=tuple(missing),
         absent=matched.absent,

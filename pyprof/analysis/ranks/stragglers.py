@@ -189,25 +189,25 @@ _KEPT = 100
 """Maximum number of sets that are returned; there may be one per collective, each of many ranks."""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerLoad:
-    """A layer's own GPU time, communication left out. Times in ns."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerSpread:
+    """A layer's own GPU time across ranks, without communication."""
 
     layer: str
+    """The layer."""
     mean_ns: float
+    """Mean time over the ranks that have the layer."""
     most_ns: int
+    """Time on the slowest rank."""
     rank: int
-    """The rank with most."""
+    """The slowest rank."""
     ranks: int
-    """Number of ranks that have it."""
-
-    @property
-    def imbalance(self) -> float | None:
-        """Most divided by the mean; 1 is even. None if no rank spent time."""
-        return self.most_ns / self.mean_ns if self.mean_ns else None
+    """Number of ranks that have the layer."""
+    imbalance: float | None
+    """Largest time divided by the mean; null if no rank spent time."""
 
 
-def layer_loads(layers: pa.Table) -> list[LayerLoad]:
+def layer_spreads(layers: pa.Table) -> list[LayerSpread]:
     """Compare the ranks layer by layer; the layer that holds the others up most first.
 
     The mean is over the ranks that have the layer: stages of a pipeline have their own.
@@ -221,8 +221,17 @@ def layer_loads(layers: pa.Table) -> list[LayerLoad]:
         return []
     counts = np.diff(first, append=len(code)).tolist()
     totals = np.add.reduceat(ns, first).tolist()
-    loads = [
-        LayerLoad(layer.values[code[row]], total / count, int(ns[row]), int(rank[row]), count)
-        for row, total, count in zip(first.tolist(), totals, counts, strict=True)
-    ]
-    return sorted(loads, key=lambda one: (one.mean_ns - one.most_ns, one.layer))
+    spreads = []
+    for row, total, count in zip(first.tolist(), totals, counts, strict=True):
+        mean_ns, most_ns = total / count, int(ns[row])
+        spreads.append(
+            LayerSpread(
+                layer=layer.values[code[row]],
+                mean_ns=mean_ns,
+                most_ns=most_ns,
+                rank=int(rank[row]),
+                ranks=count,
+                imbalance=most_ns / mean_ns if mean_ns else None,
+            )
+        )
+    return sorted(spreads, key=lambda one: (one.mean_ns - one.most_ns, one.layer))

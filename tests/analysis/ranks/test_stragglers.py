@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from pyprof.analysis.ranks.stragglers import layer_loads
+from pyprof.analysis.ranks.stragglers import layer_spreads
 from pyprof.analysis.ranks.tables import LAYERS
 
 
@@ -13,7 +13,7 @@ def _layers(*rows: tuple[int, str, int]) -> pa.Table:
 
 def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
     """The layer with the largest excess over its mean comes first; for equal ranks, the lower."""
-    loads = layer_loads(_layers(
+    loads = layer_spreads(_layers(
         (0, "embed", 900), (0, "block", 100), (1, "block", 400), (2, "block", 100),
         (1, "head", 60), (2, "head", 60), (0, "even", 10),
     ))  # fmt: skip
@@ -27,9 +27,9 @@ def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
 
 
 def test_without_layers_there_are_no_loads() -> None:
-    assert layer_loads(_layers()) == []
+    assert layer_spreads(_layers()) == []
 
 
 def test_the_imbalance_of_a_layer_without_time_is_unknown() -> None:
-    (load,) = layer_loads(_layers((0, "idle", 0), (1, "idle", 0)))
+    (load,) = layer_spreads(_layers((0, "idle", 0), (1, "idle", 0)))
     assert load.imbalance is None
