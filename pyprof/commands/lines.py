@@ -83,7 +83,7 @@ def show_lines(
     from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - as above
     from pyprof.answers.lines_answer import with_source  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - as above
-    from pyprof.inputs.user_source import Sources, line_texts  # noqa: PLC0415 - as above
+    from pyprof.inputs.user_source import Sources  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
     from pyprof.render.text import formatting, lines_text, summary_text  # noqa: PLC0415 - as above
 
@@ -93,7 +93,7 @@ def show_lines(
     answer = source_lines.lines_answer(sums)
     captures.warn(answer.warnings)
     if as_json:
-        given = answer if folder is None else with_source(answer, line_texts(Sources(folder)))
+        given = answer if folder is None else with_source(answer, Sources(folder).line)
         answers.write(target, given, answer.warnings)
         return
     sources = None if folder is None else Sources(folder)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyprof import overwrite_guard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 class Function(NamedTuple):
@@ -43,6 +43,8 @@ class Sources:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
         self._spellings = (self._folder, folder.absolute())
+        self.lines = cache(self._lines)
+        """The lines of a captured file, read once; [] if it is not found."""
 
     def find(self, path: str) -> Path | None:
         """Find a captured file: by its own path, else the one whose path has the longest same end.
@@ -57,6 +59,15 @@ class Sources:
         if file is not None:
             overwrite_guard.current().reads([str(file)])
         return file
+
+    def _lines(self, path: str) -> list[str]:
+        file = self.find(path)
+        return (read(file) if file is not None else None) or []
+
+    def line(self, path: str, number: int) -> str | None:
+        """Return a line of a captured file, with its indent; None if it is not found."""
+        lines = self.lines(path)
+        return lines[number - 1].rstrip() if 0 < number <= len(lines) else None
 
     def _in_place(self, path: str) -> Path | None:
         if path.startswith(("//", "\\")):  # another host's
@@ -163,42 +174,24 @@ def around(candidates: Sequence[Function], number: int) -> Function | None:
 
 
 class LineNames:
-    """Names for lines of files, each file read once; without sources, none is read."""
+    """Names for lines of files; without sources, no file is read."""
 
     def __init__(self, sources: Sources | None) -> None:
         self._sources = sources
+        self._functions = cache(self._functions_in)
         self.name = cache(self._name)
         """The function around a line, else the line's text, else `file.py:12`."""
-        self._file = cache(self._read)
+
+    def _functions_in(self, file: str) -> list[Function]:
+        return functions_in(self._sources.lines(file)) if self._sources is not None else []
 
     def _name(self, file: str, number: int) -> str:
-        _, functions = self._file(file)
-        if (function := around(functions, number)) is not None:
+        if (function := around(self._functions(file), number)) is not None:
             return function.name
-        return (
-            self.text(file, number) or f"{PureWindowsPath(file).name}:{number}"
-        )  # which splits at / as well
+        name = PureWindowsPath(file).name  # which splits at / as well
+        return self.text(file, number) or f"{name}:{number}"
 
     def text(self, file: str, number: int) -> str:
         """The text of a line; "" if its file is not found, or shorter."""
-        source, _ = self._file(file)
-        return source[number - 1].strip() if 0 < number <= len(source) else ""
-
-    def _read(self, file: str) -> tuple[list[str], list[Function]]:
-        path = self._sources.find(file) if self._sources is not None else None
-        source = (read(path) if path is not None else None) or []
-        return source, functions_in(source)
-
-
-def line_texts(sources: Sources) -> Callable[[str, int], str | None]:
-    """Return a function that returns a line of a file, with its indent; None if it is not found."""
-
-    @cache
-    def lines(file: str) -> list[str]:
-        path = sources.find(file)
-        return (read(path) if path else None) or []
-
-    def line(file: str, number: int) -> str | None:
-        return lines(file)[number - 1].rstrip() if 0 < number <= len(lines(file)) else None
-
-    return line
+        line = self._sources.line(file, number) if self._sources is not None else None
+        return (line or "").strip()

@@ -101,7 +101,7 @@ def lines(
     """GPU time by source line, the most expensive first, with potential gains at these lines."""
     from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - as above
     from pyprof.answers.lines_answer import with_source  # noqa: PLC0415 - as above
-    from pyprof.inputs.user_source import Sources, line_texts  # noqa: PLC0415 - as above
+    from pyprof.inputs.user_source import Sources  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
 
     if source and not Path(allowed(source)).is_dir():
@@ -112,7 +112,7 @@ def lines(
         sums = opened.map_reduce(summarise, merge_sums, _override(gpu))
     given = source_lines.lines_answer(sums)
     if source:
-        given = with_source(given, line_texts(Sources(Path(source))))
+        given = with_source(given, Sources(Path(source)).line)
     return bound(given, check_limit(limit), given.warnings)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyprof.analysis.summary import source_lines
 from pyprof.analysis.summary.source_lines import LineSums, line_times
 from pyprof.answers.lines_answer import Lines
-from pyprof.inputs.user_source import LineNames, Sources, read
+from pyprof.inputs.user_source import LineNames, Sources
 from pyprof.render.page.tables import (
     MAX_LETTERS,
     PATH,
@@ -96,8 +96,7 @@ def _excerpts(slowest: Sequence[LineTime], sources: Sources) -> list[_Excerpt]:
     times = {(line.file, line.number): duration(line.own_ns) for line in slowest}
     shown: list[_Excerpt] = []
     for path in dict.fromkeys(line.file for line in slowest):
-        file = sources.find(path)
-        code = (read(file) if file is not None else None) or []
+        code = sources.lines(path)
         around = {
             number
             for line in slowest
