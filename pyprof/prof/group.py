@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.arrays import MISSING
-from pyprof.prof.columns import column
+from pyprof.prof.columns.column import measure
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
 from pyprof.records.merging import add_up, merge_sums
@@ -53,69 +53,63 @@ def renumber(parts: Iterable[tuple[pa.Table, Counts]]) -> Iterator[pa.Table]:
         so_far = merge_sums(so_far, used)
 
 
-MEASURES: Mapping[str, tuple[str, str, str, str]] = {
-    # name: header, kind, unit, and how it is aggregated from duration, flops, bytes
-    "calls": ("Calls", INT, "", "row_sum"),
-    "total": ("Total(ns)", INT, "ns", "duration_sum"),
-    "mean": ("Mean(ns)", FLOAT, "ns", "duration_mean"),
-    "min": ("Min(ns)", INT, "ns", "duration_min"),
-    "max": ("Max(ns)", INT, "ns", "duration_max"),
-    "share": ("Share(%)", FLOAT, "%", "share"),
-    "flops": ("FLOPs", INT, "FLOP", "flops_sum"),
-    "bytes": ("Bytes", INT, "byte", "bytes_sum"),
-    "dram": ("DRAM(B)", INT, "byte", "dram_sum"),
-    "energy": ("Energy(mJ)", FLOAT, "mJ", "energy_sum"),
-}
+def _by_name(*columns: Column) -> Mapping[str, Column]:
+    return {column.name: column for column in columns}
+
+
+MEASURES = _by_name(
+    measure("calls", "Calls", INT, "",
+            "Kernels, copies and fills of the group; with `params`, op calls."),
+    measure("total", "Total(ns)", INT, "ns", "Their time on the GPU, ns."),
+    measure("mean", "Mean(ns)", FLOAT, "ns", "Mean of those that are timed, ns."),
+    measure("min", "Min(ns)", INT, "ns", "The shortest, ns."),
+    measure("max", "Max(ns)", INT, "ns", "The longest, ns."),
+    measure("share", "Share(%)", FLOAT, "%", "Share of the summed time of all groups."),
+    measure("flops", "FLOPs", INT, "FLOP", "Sum of those that are known."),
+    measure("bytes", "Bytes", INT, "byte", "Sum of those that are known."),
+    measure("dram", "DRAM(B)", INT, "byte",
+            "Measured DRAM traffic, of the rows that counters cover."),
+    measure("energy", "Energy(mJ)", FLOAT, "mJ",
+            "Measured energy of the rows that counters cover, mJ."),
+)  # fmt: skip
 _OF_COUNTERS = ("dram", "energy")
 
 BY_STEPS = ("step", "phase")
-PER_STEP: Mapping[str, tuple[str, str, str, str]] = {
-    # name: header, kind, unit, source; of groups by step or phase
-    "wall": ("Wall(ns)", INT, "ns", "wall_ns"),
-    "tokens": ("Tokens", INT, "", "tokens"),
-    "tokens_per_s": ("Tokens/s", FLOAT, "", "tokens_per_s"),
-}
+PER_STEP = _by_name(
+    measure("wall", "Wall(ns)", INT, "ns",
+            "Time of the steps on the slowest rank, with what it was idle, ns."),
+    measure("tokens", "Tokens", INT, "",
+            "Tokens that the steps work on, without padding, as a serving engine's ranges state."),
+    measure("tokens_per_s", "Tokens/s", FLOAT, "", "These over the whole time of the steps."),
+)  # fmt: skip
+"""Measures of groups by step or phase."""
 _IF_KNOWN = {*_OF_COUNTERS, *PER_STEP}
 """Measures that are shown only if a group has a value, or if asked for by name."""
 
-HOST: Mapping[str, tuple[str, str, str]] = {
-    # name: header, kind, unit; of groups by op, from a capture: what the host spent in them
-    "cpu_calls": ("CPUCalls", INT, ""),
-    "cpu_self": ("CPUSelf(ns)", INT, "ns"),
-    "cpu_total": ("CPUTotal(ns)", INT, "ns"),
-    "cpu_mean": ("CPUMean(ns)", FLOAT, "ns"),
-}
+HOST = _by_name(
+    measure("cpu_calls", "CPUCalls", INT, "", "Calls of the op on the host."),
+    measure("cpu_self", "CPUSelf(ns)", INT, "ns",
+            "Host time in them, without ops called inside, ns."),
+    measure("cpu_total", "CPUTotal(ns)", INT, "ns", "Host time in them, ns."),
+    measure("cpu_mean", "CPUMean(ns)", FLOAT, "ns", "The same per call, ns."),
+)  # fmt: skip
+"""Measures of groups by op, from a capture: what the host spent in them."""
 
-MEMORY: Mapping[str, tuple[str, str, str]] = {
-    # as above; of groups by op, line or layer, where memory was recorded with the capture
-    "alloc": ("Alloc(B)", INT, "byte"),
-    "peak_share": ("Peak(%)", FLOAT, "%"),
-}
+MEMORY = _by_name(
+    measure("alloc", "Alloc(B)", INT, "byte", "Memory that it allocated in the whole recording."),
+    measure("peak_share", "Peak(%)", FLOAT, "%", "Its share of what the device held at the peak."),
+)
+"""Measures of groups by op, line or layer, where memory was recorded with the capture."""
 MEMORY_KEYS = ("op", "line", "layer")
 """Columns by which memory is grouped, too."""
 
-_MEANINGS = {
-    "calls": "Kernels, copies and fills of the group; with `params`, op calls.",
-    "total": "Their time on the GPU, ns.",
-    "mean": "Mean of those that are timed, ns.",
-    "min": "The shortest, ns.",
-    "max": "The longest, ns.",
-    "share": "Share of the summed time of all groups.",
-    "flops": "Sum of those that are known.",
-    "bytes": "Sum of those that are known.",
-    "dram": "Measured DRAM traffic, of the rows that counters cover.",
-    "energy": "Measured energy of the rows that counters cover, mJ.",
-    "wall": "Time of the steps on the slowest rank, with what it was idle, ns.",
-    "tokens": "Tokens that the steps work on, without padding, as a serving engine's ranges state.",
-    "tokens_per_s": "These over the whole time of the steps.",
-    "cpu_calls": "Calls of the op on the host.",
-    "cpu_self": "Host time in them, without ops called inside, ns.",
-    "cpu_total": "Host time in them, ns.",
-    "cpu_mean": "The same per call, ns.",
-    "alloc": "Memory that it allocated in the whole recording.",
-    "peak_share": "Its share of what the device held at the peak.",
-}
-"""What measures of groups are, for readers of the schema."""
+_SOURCES = {
+    "calls": "row_sum", "total": "duration_sum", "mean": "duration_mean", "min": "duration_min",
+    "max": "duration_max", "share": "share", "flops": "flops_sum", "bytes": "bytes_sum",
+    "dram": "dram_sum", "energy": "energy_sum",
+    "wall": "wall_ns", "tokens": "tokens", "tokens_per_s": "tokens_per_s",
+}  # fmt: skip
+"""The aggregate of duration, flops, bytes and so on that each measure is."""
 
 _SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
          "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum", "dram_sum": "sum",
@@ -255,22 +249,22 @@ def measured(
     mean = pc.divide(total, timed)
     shown = groups.append_column("share", share).append_column("duration_mean", mean)
     shown = _with_rates(shown) if by in BY_STEPS else shown
-    specs = {
-        name: spec
-        for name, spec in {**MEASURES, **(PER_STEP if by in BY_STEPS else {})}.items()
+    wanted = {
+        name: column
+        for name, column in {**MEASURES, **(PER_STEP if by in BY_STEPS else {})}.items()
         if name not in _IF_KNOWN
         or name in named
-        or shown.column(spec[-1]).null_count < shown.num_rows
+        or shown.column(_SOURCES[name]).null_count < shown.num_rows
     }
     names = by.split(",")
-    columns = [*(COLUMNS[name] for name in names), *map(measure, specs)]
+    columns = [*(COLUMNS[name] for name in names), *wanted.values()]
     sources = {
         **dict(zip(names, keys(by), strict=True)),
-        **{name: spec[-1] for name, spec in specs.items()},
+        **{name: _SOURCES[name] for name in wanted},
     }
     order = [("duration_sum", "descending"), *((key, "ascending") for key in keys(by))]
     if host is not None:
-        columns += map(measure, HOST)
+        columns += HOST.values()
         sources |= {name: name for name in HOST}
         order.insert(1, ("cpu_total", "descending"))
     shown = shown.sort_by(order)
@@ -319,15 +313,9 @@ def with_memory(
     values = {"alloc": pa.array(allocated, pa.int64()), "peak_share": pa.array(share, pa.float64())}
     for name, numbers in values.items():
         groups = groups.append_column(name, numbers)
-    return [*columns, *map(measure, MEMORY)], groups
+    return [*columns, *MEMORY.values()], groups
 
 
 def measures() -> list[Column]:
     """The columns of groups, without the one that rows are grouped by."""
-    return [measure(name) for name in (*MEASURES, *PER_STEP, *HOST, *MEMORY)]
-
-
-def measure(name: str) -> Column:
-    """A column of groups."""
-    header, kind, unit = {**MEASURES, **PER_STEP, **HOST, **MEMORY}[name][:3]
-    return column.measure(name, header, kind, unit, _MEANINGS[name])
+    return [*MEASURES.values(), *PER_STEP.values(), *HOST.values(), *MEMORY.values()]

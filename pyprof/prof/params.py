@@ -13,30 +13,25 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import DictionaryColumn, combinations, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.table import Table
 
 KEYS = ("op", "dir", "params")
-_MEASURES: Mapping[str, tuple[str, str, str]] = {
-    "calls": ("Calls", INT, ""),
-    "total": ("Total(ns)", INT, "ns"),
-    "share": ("Share(%)", FLOAT, "%"),
-    "mean": ("Mean(ns)", FLOAT, "ns"),
-    "tflops_min": ("MinTFLOP/s", FLOAT, "TFLOP/s"),
-    "tflops": ("TFLOP/s", FLOAT, "TFLOP/s"),
-    "tflops_max": ("MaxTFLOP/s", FLOAT, "TFLOP/s"),
-    "eff": ("Eff(%)", FLOAT, "%"),
-}
-NAMES = (*KEYS, *_MEASURES)
+_MEASURES = (
+    measure("calls", "Calls", INT, ""),
+    measure("total", "Total(ns)", INT, "ns"),
+    measure("share", "Share(%)", FLOAT, "%"),
+    measure("mean", "Mean(ns)", FLOAT, "ns"),
+    measure("tflops_min", "MinTFLOP/s", FLOAT, "TFLOP/s", "FLOP/s of the slowest call of a group."),
+    measure("tflops", "TFLOP/s", FLOAT, "TFLOP/s"),
+    measure("tflops_max", "MaxTFLOP/s", FLOAT, "TFLOP/s", "FLOP/s of the fastest."),
+    measure("eff", "Eff(%)", FLOAT, "%"),
+)
+"""Those without a meaning have that of other tables, for readers of the schema."""
+NAMES = (*KEYS, *(column.name for column in _MEASURES))
 """The columns, in their order; `tflops` is the median of the calls."""
-
-_MEANINGS = {
-    "tflops_min": "FLOP/s of the slowest call of a group.",
-    "tflops_max": "FLOP/s of the fastest.",
-}
-"""Meanings of the measures that only this table has, for readers of the schema."""
 
 
 def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
@@ -176,7 +171,7 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
 
 def measures() -> list[Column]:
     """The columns of groups, without those that rows are grouped by."""
-    return [measure(name, *_MEASURES[name], _MEANINGS.get(name, "")) for name in _MEASURES]
+    return [*_MEASURES]
 
 
 def _known(values: Floats) -> pa.Array:

@@ -67,7 +67,7 @@ class Column:
         return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
 
-def measure(name: str, header: str, kind: str, unit: str, text: str) -> Column:
+def measure(name: str, header: str, kind: str, unit: str, text: str = "") -> Column:
     """A column of groups of rows, of which a single row has no value."""
 
     def values(table: Table) -> pa.Array:

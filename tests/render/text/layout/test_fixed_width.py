@@ -15,7 +15,7 @@ from pyprof.render.text.layout.fixed_width import write_columns
 from tests.commands import run
 from tests.prof.shown_numbers import within_shown
 
-MEASURES = [group.measure(name) for name in group.MEASURES]
+MEASURES = [*group.MEASURES.values()]
 _NUMBERED = [column for column in COLUMNS.values() if column.kind in (INT, FLOAT, NUMBERS)]
 _INTS = st.integers(0, 10) | st.integers(0, 2**62) | st.integers(-(2**40), 2**40)
 _VALUES = {
