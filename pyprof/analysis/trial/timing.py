@@ -100,12 +100,15 @@ def median_ns(result: RunResult, *, by_step: bool) -> float:
     return float(np.median(grouped_steps(result))) if by_step else float(result.wall_ns)
 
 
+def timed_runs(runs: Sequence[TrialRun], *variants: Variant) -> list[TrialRun]:
+    """Choose the usable runs of some variants that were timed."""
+    return [run for run in runs if run.mode == "time" and run.usable and run.variant in variants]
+
+
 def why_incomparable(runs: Sequence[TrialRun], variant: Variant) -> str | None:
     """Return why times with and without a change cannot be compared; None if they can."""
-    timed = [run for run in runs if run.mode == "time" and run.usable]
-    with_it = [run.result for run in timed if run.variant == variant]
-    without = {_kind(run.result) for run in timed if run.variant == BASELINE}
-    for result in with_it:
+    without = {_kind(run.result) for run in timed_runs(runs, BASELINE)}
+    for result in (run.result for run in timed_runs(runs, variant)):
         if _kind(result) not in without:
             return (
                 f"steps end with {result.steps_of or 'nothing that was seen'}, and without the "
@@ -124,9 +127,9 @@ def _kind(result: RunResult) -> str:
     return result.steps_of.partition(" ")[0]
 
 
-def has_steps(runs: Sequence[TrialRun]) -> bool:
-    """Whether steps were seen in all runs."""
-    return all(len(run.result.step_ns) for run in runs if run.usable)
+def has_steps(runs: Sequence[TrialRun], *variants: Variant) -> bool:
+    """Whether steps were seen in all timed runs of some variants."""
+    return all(len(run.result.step_ns) for run in timed_runs(runs, *variants))
 
 
 def _log_ns(run: TrialRun, *, by_step: bool) -> float:
@@ -160,8 +163,7 @@ def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
     blocks = list(_blocks(runs, variant))
     if not blocks:
         return None
-    used = [run for run in runs if run.mode == "time" and run.variant in (BASELINE, variant)]
-    by_step = has_steps(used)
+    by_step = has_steps(runs, BASELINE, variant)
     compared = dict.fromkeys(index for ours, around in blocks for index in (*ours, *around))
     log = {index: _log_ns(runs[index], by_step=by_step) for index in compared}
     differences = [
@@ -191,8 +193,7 @@ def _pairs(runs: Sequence[TrialRun], *, by_step: bool, variant: Variant) -> tupl
     """
     squares, count = 0.0, 0.0
     for wanted in dict.fromkeys((BASELINE, variant)):
-        timed = [run for run in runs if run.mode == "time" and run.usable and run.variant == wanted]
-        logs = [_log_ns(run, by_step=by_step) for run in timed]
+        logs = [_log_ns(run, by_step=by_step) for run in timed_runs(runs, wanted)]
         steps = pairwise(logs) if wanted == BASELINE else zip(logs[::2], logs[1::2], strict=False)
         for a, b in steps:
             squares += (a - b) ** 2 / 2

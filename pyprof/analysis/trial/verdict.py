@@ -13,6 +13,7 @@ from pyprof.analysis.trial.timing import (
     Timing,
     has_steps,
     median_ns,
+    timed_runs,
     timing,
     why_incomparable,
 )
@@ -51,10 +52,6 @@ class Finding:
         return self.verdict == "faster"
 
 
-def _timed(runs: Sequence[TrialRun], variant: Variant) -> list[RunResult]:
-    return [r.result for r in runs if r.variant == variant and r.mode == "time" and r.usable]
-
-
 def _peak(results: Sequence[RunResult]) -> float | None:
     peaks = [r.peak_memory_bytes for r in results if r.peak_memory_bytes is not None]
     return float(np.median(peaks)) if peaks else None
@@ -62,8 +59,8 @@ def _peak(results: Sequence[RunResult]) -> float | None:
 
 def baseline(runs: Sequence[TrialRun], capture: str | None = None) -> TrialBaseline:
     """Sum up the runs without a change (at least one); `capture` is that of a profiled one."""
-    results = _timed(runs, BASELINE)
-    by_step = has_steps([run for run in runs if run.variant == BASELINE and run.mode == "time"])
+    results = [run.result for run in timed_runs(runs, BASELINE)]
+    by_step = has_steps(runs, BASELINE)
     times = np.array([median_ns(result, by_step=by_step) for result in results])
     peak = _peak(results)
     several = len(results) > 1
@@ -88,14 +85,15 @@ def baseline(runs: Sequence[TrialRun], capture: str | None = None) -> TrialBasel
 
 def judge(runs: Sequence[TrialRun], variant: Variant) -> Finding:
     """Judge a change by all runs of the trial."""
-    results = _timed(runs, variant)
-    baselines = _timed(runs, BASELINE)
+    results, baselines = (
+        [run.result for run in timed_runs(runs, each)] for each in (variant, BASELINE)
+    )
     checked = [r.result for r in runs if r.variant == variant and r.mode == "losses" and r.usable]
     loss = compare_losses([r.losses for r in baselines], [r.losses for r in checked or results])
     timed = timing(runs, variant)
     verdict, why = _verdict(runs, variant, timed, loss)
     peak, before = _peak(results), _peak(baselines)
-    by_step = has_steps([r for r in runs if r.mode == "time" and r.variant in (BASELINE, variant)])
+    by_step = has_steps(runs, BASELINE, variant)
     times = [median_ns(result, by_step=by_step) for result in results]
     all_results = [run.result for run in runs if run.variant == variant]
     return Finding(
