@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.diff.compare import NEW, REMOVED, SAME
+from pyprof.analysis.diff.compare import NEW, REMOVED, SAME, SHAPES
 from pyprof.analysis.diff.keys import MAX_PAIRS, pair_once
 from pyprof.analysis.diff.samples import TRAITS, TRIED, trait
 
@@ -94,21 +94,18 @@ def _spelt(values: Sequence[str], than: Sequence[str]) -> str:
     return ", ".join(own[:_NAMED]) + more
 
 
-_APART = ("shape", "dtype")
-
-
 def _others(comparison: Comparison) -> Mapping[int, Change]:
     """The removed counterpart of each new change, by its `id`, and the other way round."""
-    indices = [at for at, name in enumerate(comparison.keys) if name in _APART]
-    if not indices:
-        return {}
-    alike: dict[Key, dict[str, list[Change]]] = defaultdict(lambda: defaultdict(list))
-    for change in comparison.changes:
-        if change.status in (NEW, REMOVED) and any(change.key[at] for at in indices):
-            key = tuple(part for at, part in enumerate(change.key) if at not in indices)
-            alike[key][change.status].append(change)
-    pairs = [pair for changes in alike.values() for pair in _pairs(changes[REMOVED], changes[NEW])]
-    return {id(x): y for gone, new in pairs for x, y in ((gone, new), (new, gone))}
+    indices = [at for at, name in enumerate(comparison.keys) if name in SHAPES]
+    counterparts: dict[int, Change] = {}
+    for changes in comparison.replaced.values():
+        shaped = [change for change in changes if any(change.key[at] for at in indices)]
+        gone, new = (
+            [change for change in shaped if change.status == status] for status in (REMOVED, NEW)
+        )
+        for one, other in _pairs(gone, new):
+            counterparts |= {id(one): other, id(other): one}
+    return counterparts
 
 
 def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
@@ -139,7 +136,7 @@ def _reshaped(
     change: Change, counterpart: Change, sides: tuple[Mapping[Key, _Traits], ...]
 ) -> Iterator[str]:
     new, gone = (change, counterpart) if change.status == NEW else (counterpart, change)
-    for name in _APART:
+    for name in SHAPES:
         before, after = _main(sides[0][gone.key][name]), _main(sides[1][new.key][name])
         if before != after:
             yield f"other {name}: {', '.join(before)} in A, {', '.join(after)} in B"

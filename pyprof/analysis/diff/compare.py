@@ -28,6 +28,9 @@ UNCLEAR: Status = "not significant"
 SAME_BELOW = 0.01
 """A relative difference up to this counts as none."""
 
+SHAPES = ("shape", "dtype")
+"""Keys that may differ where an op of one capture replaces one of the other."""
+
 HELD = 0.8
 """Guessed steps that hold a smaller share of a capture's time do not represent it."""
 _NO_STEPS = "no comparable steps were found"
@@ -130,6 +133,16 @@ class Comparison:
     def unclear(self) -> list[Change]:
         """The changes that are large enough, but may be chance."""
         return [change for change in self.changes if change.status == UNCLEAR]
+
+    @property
+    def replaced(self) -> dict[Key, list[Change]]:
+        """The new and the removed changes, by their keys without shape and type."""
+        indices = [at for at, name in enumerate(self.keys) if name not in SHAPES]
+        grouped: dict[Key, list[Change]] = {}
+        for change in self.changes:
+            if change.status in (NEW, REMOVED):
+                grouped.setdefault(tuple(change.key[at] for at in indices), []).append(change)
+        return grouped
 
 
 def compare(a: Side, b: Side) -> Comparison:

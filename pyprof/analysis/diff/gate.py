@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from pyprof.analysis.diff.compare import METRICS, NEW, REMOVED, SAME_BELOW, SLOWER
+from pyprof.analysis.diff.compare import METRICS, SAME_BELOW, SLOWER
 from pyprof.quantities import amount, change, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyprof.analysis.diff.compare import Change, Comparison, Metric
+    from pyprof.analysis.diff.compare import Comparison, Metric
     from pyprof.analysis.diff.side import Key
 
 _LIMIT = re.compile(
@@ -174,23 +174,13 @@ def slower_ops(comparison: Comparison) -> list[SlowerOp]:
         if entry.status == SLOWER
     ]
     total_ns = sum(entry.a_ns for entry in comparison.changes)
-    for key, changes in _replaced(comparison).items():
+    for key, changes in comparison.replaced.items():
         a_ns, b_ns = (sum(getattr(one, side) for one in changes) for side in ("a_ns", "b_ns"))
         chance_ns = math.hypot(*(one.interval.half for one in changes if one.interval))
         least_ns = SAME_BELOW * (a_ns or total_ns)
         if b_ns and b_ns - a_ns > max(chance_ns, least_ns):
             slower.append(SlowerOp(_named(key), a_ns, b_ns, other=a_ns > 0))
     return slower
-
-
-def _replaced(comparison: Comparison) -> dict[Key, list[Change]]:
-    """Group new and removed entries by their keys without shape and type."""
-    indices = [at for at, name in enumerate(comparison.keys) if name not in {"shape", "dtype"}]
-    grouped: dict[Key, list[Change]] = {}
-    for entry in comparison.changes:
-        if entry.status in (NEW, REMOVED):
-            grouped.setdefault(tuple(entry.key[at] for at in indices), []).append(entry)
-    return grouped
 
 
 def _named(key: Key) -> str:
