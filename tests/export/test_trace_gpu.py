@@ -61,17 +61,24 @@ def test_layers_and_ops_stand_above_their_kernels(tmp_path: Path) -> None:
 
 
 def test_each_window_of_the_profiler_stands_above_its_layers(tmp_path: Path) -> None:
+    """On each stream, also from parsed records."""
     work = [
         Work(at=(1000, 1250), call=(900, 910)),
         Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
         Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
         Work(at=(9100, 9500), call=(9020, 9030)),
+        Work(at=(9200, 9400), call=(9040, 9050), stream=8),
     ]
     net = nsys_db(tmp_path / "net.sqlite", work, [Range(encode_layer("net"), (0, 9999))])
-    found = of(events(net, tmp_path / "net.pt.trace.json"), "gpu_user_annotation")
-    assert sorted((e["ts"] * 1000, e["dur"] * 1000, e["name"]) for e in found) == [
-        (1000, 250, "net"), (1000, 250, "window 0"), (9100, 400, "net"), (9100, 400, "window 1"),
-    ]  # fmt: skip
+    assert run("parse", "-q", net, "-o", tmp_path / "net.dict").code == 0
+    for source in (net, tmp_path / "net.dict"):
+        found = of(events(source, tmp_path / "net.pt.trace.json"), "gpu_user_annotation")
+        first = min(e["ts"] for e in found)
+        assert sorted(((e["ts"] - first) * 1000, e["dur"] * 1000, e["name"]) for e in found) == [
+            (0, 250, "net"), (0, 250, "window 0"),
+            (8100, 400, "net"), (8100, 400, "window 1"),
+            (8200, 200, "net"), (8200, 200, "window 1"),
+        ]  # fmt: skip
 
 
 @pytest.mark.slow
