@@ -135,25 +135,63 @@ def test_formula_for_unlisted_cards(
 H100 = Device("NVIDIA H100 80GB HBM3", 132, 1980e6, 3352.3e9, (9, 0))
 
 
-@pytest.mark.parametrize(
-    ("dtype", "tensor_core", "tflops", "unit"),
-    [
-        ("bfloat16", True, 989.4, "bf16 dense tensor"),
-        ("float16", True, 989.4, "fp16 dense tensor"),
-        ("tf32", True, 494.7, "tf32 dense tensor"),
-        ("float32", True, 494.7, "tf32 dense tensor"),
-        ("float8_e4m3fn", True, 1979, "fp8 dense tensor"),
-        ("float64", True, 66.9, "fp64 dense tensor"),
-        ("float32", False, 66.9, "fp32 CUDA cores"),
-        ("bfloat16", False, 66.9, "fp32 CUDA cores"),
-        ("float64", False, 33.5, "fp64 CUDA cores"),
-    ],
-)
-def test_known_card(dtype: str, tensor_core: bool, tflops: float, unit: str) -> None:  # noqa: FBT001 - a parameter
-    found = known(peaks(H100))
-    rate = known(found.flops(dtype, tensor_core))
-    assert rate.value == pytest.approx(tflops * 1e12)
-    assert rate.label == f"H100 SXM {unit}, datasheet"
+RATES = [
+    # name; dtype, sum, Tensor Cores; TFLOP/s and unit
+    ("NVIDIA H100 80GB HBM3", "bfloat16", None, True, 989.4, "H100 SXM bf16 dense tensor"),
+    ("NVIDIA H100 80GB HBM3", "float16", None, True, 989.4, "H100 SXM fp16 dense tensor"),
+    ("NVIDIA H100 80GB HBM3", "float16", "float16", True, 989.4, "H100 SXM fp16 dense tensor"),
+    ("NVIDIA H100 80GB HBM3", "tf32", None, True, 494.7, "H100 SXM tf32 dense tensor"),
+    ("NVIDIA H100 80GB HBM3", "float32", None, True, 494.7, "H100 SXM tf32 dense tensor"),
+    ("NVIDIA H100 80GB HBM3", "float8_e4m3fn", None, True, 1979, "H100 SXM fp8 dense tensor"),
+    ("NVIDIA H100 80GB HBM3", "float4_e2m1fn", None, True, None, ""),
+    ("NVIDIA H100 80GB HBM3", "float64", None, True, 66.9, "H100 SXM fp64 dense tensor"),
+    ("NVIDIA H100 80GB HBM3", "float32", None, False, 66.9, "H100 SXM fp32 CUDA cores"),
+    ("NVIDIA H100 80GB HBM3", "bfloat16", None, False, 66.9, "H100 SXM fp32 CUDA cores"),
+    ("NVIDIA H100 80GB HBM3", "float64", None, False, 33.5, "H100 SXM fp64 CUDA cores"),
+    # types that Tensor Cores do not support have no peak on them
+    ("Tesla V100-SXM2-16GB", "float16", None, True, 125, "V100 SXM2 fp16 dense tensor"),
+    ("Tesla V100-SXM2-16GB", "bfloat16", None, True, None, ""),
+    ("Tesla V100-SXM2-16GB", "tf32", None, True, None, ""),
+    ("Tesla V100-SXM2-16GB", None, None, True, None, ""),
+    ("Tesla V100-SXM2-16GB", "complex32", None, False, None, ""),
+    # GeForce cards double their peak for float16 sums
+    ("GeForce RTX 4090", "float16", None, True, 165.2, "RTX 4090 fp16 dense tensor"),
+    ("GeForce RTX 4090", "float16", "float16", True, 330.4,
+     "RTX 4090 fp16 dense tensor with fp16 sum"),
+    # AMD's matrix cores have a float32 rate of their own
+    ("AMD Instinct MI210", "bfloat16", None, True, 181.0, "MI210 bf16 dense tensor"),
+    ("AMD Instinct MI210", "float32", None, True, 45.3, "MI210 fp32 dense matrix"),
+    ("AMD Instinct MI210", "float32", None, False, 22.6, "MI210 fp32 vector units"),
+    # float4 where the hardware has it
+    ("NVIDIA B200", "float4_e2m1fn", None, True, 9000, "B200 fp4 dense tensor"),
+    ("NVIDIA B300 SXM6 AC", "float4_e2m1fn", None, True, 13125, "B300 fp4 dense tensor"),
+    ("AMD Instinct MI355X", "float4_e2m1fn", None, True, 10066.3, "MI355X fp4 dense tensor"),
+    ("AMD Instinct MI355X", "bfloat16", None, True, 2516.6, "MI355X bf16 dense tensor"),
+    # export cards are not scaled by SMs
+    ("NVIDIA H20", "bfloat16", None, True, 148, "H20 bf16 dense tensor"),
+    ("NVIDIA L20", "bfloat16", None, True, 119.5, "L20 bf16 dense tensor"),
+    ("NVIDIA H800", "float64", None, True, 1, "H800 SXM fp64 dense tensor"),
+    ("NVIDIA PG509-210", "bfloat16", None, True, 312, "A100 SXM 80GB bf16 dense tensor"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype", "accumulate", "tensor_core", "tflops", "unit"), RATES)
+def test_peaks_are_of_a_type_a_sum_and_a_unit(
+    name: str,
+    dtype: str | None,
+    accumulate: str | None,
+    tensor_core: bool,  # noqa: FBT001 - a parameter
+    tflops: float | None,
+    unit: str,
+) -> None:
+    rate = known(peaks(Device(name))).flops(dtype, tensor_core, accumulate)
+    assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))
+    assert rate is None or rate.label == f"{unit}, datasheet"
+
+
+def test_doubts_about_a_card_come_with_its_peaks() -> None:
+    found = known(peaks(Device("NVIDIA GeForce RTX 4090")))
+    assert any("GeForce" in doubt for doubt in found.doubts)
 
 
 def test_bandwidth_is_the_drivers() -> None:
@@ -196,30 +234,6 @@ def test_unknown_device_has_no_peak(device: Device) -> None:
     assert peaks(device) is None
 
 
-def test_pre_ampere_has_no_bfloat16() -> None:
-    """Types that Tensor Cores do not support have no Tensor Core peak."""
-    found = known(peaks(Device("Tesla V100-SXM2-16GB", 80, 1530e6, 900e9, (7, 0))))
-    half = known(found.flops("float16", tensor_core=True))
-    assert half.value == 125e12
-    assert found.flops("bfloat16", tensor_core=True) is None
-    assert found.flops("tf32", tensor_core=True) is None
-    assert found.flops(None, tensor_core=True) is None
-    assert found.flops("complex32", tensor_core=False) is None
-
-
-def test_geforce_accumulate_type() -> None:
-    """GeForce cards double their peak for float16 sums; others have one figure."""
-    found = known(peaks(Device("NVIDIA GeForce RTX 4090", 128, 2520e6, 1008e9, (8, 9))))
-    usual = known(found.flops("float16", tensor_core=True))
-    doubled = known(found.flops("float16", tensor_core=True, accumulate="float16"))
-    assert doubled.value == 2 * usual.value
-    assert doubled.label == "RTX 4090 fp16 dense tensor with fp16 sum, datasheet"
-    assert any("GeForce" in doubt for doubt in found.doubts)
-    h100 = known(peaks(H100))
-    half = h100.flops("float16", tensor_core=True)
-    assert h100.flops("float16", tensor_core=True, accumulate="float16") == half
-
-
 @pytest.mark.parametrize(
     ("name", "tflops"),
     [
@@ -251,17 +265,6 @@ def test_measured_ceilings() -> None:
     half = known(found.flops("float16", tensor_core=True))
     assert half.label.endswith("datasheet")
     assert found.bandwidth == (3e12, "NVIDIA H100 80GB HBM3 memory, measured")
-
-
-def test_amd_card() -> None:
-    """AMD's matrix cores have a float32 rate of their own."""
-    found = known(peaks(Device("AMD Instinct MI250X/MI250", 110)))
-    half = known(found.flops("bfloat16", tensor_core=True))
-    single = known(found.flops("float32", tensor_core=True))
-    assert (half.value, single.value) == (191.5e12, 47.85e12)
-    assert single.label == "MI250X (one die) fp32 dense matrix, datasheet"
-    vector = known(found.flops("float32", tensor_core=False))
-    assert vector.label == "MI250X (one die) fp32 vector units, datasheet"
 
 
 @pytest.mark.parametrize(
@@ -307,26 +310,3 @@ def test_a_name_fills_in_what_the_capture_lacks(
 ) -> None:
     """A slice has fewer SMs than its card, so they stay unknown."""
     assert completed(device) == Device(device.name, sm_count, cc=cc)
-
-
-@pytest.mark.parametrize(
-    ("name", "dtype", "tflops"),
-    [
-        ("NVIDIA B200", "float4_e2m1fn", 9000),
-        ("NVIDIA B300 SXM6 AC", "float4_e2m1fn", 13125),
-        ("AMD Instinct MI355X", "float4_e2m1fn", 10066.3),
-        ("AMD Instinct MI355X", "bfloat16", 2516.6),
-        ("NVIDIA H20", "bfloat16", 148),
-        ("NVIDIA L20", "bfloat16", 119.5),
-        ("NVIDIA H800", "float64", 1),
-        ("NVIDIA PG509-210", "bfloat16", 312),
-        ("NVIDIA H100 80GB HBM3", "float4_e2m1fn", None),
-    ],
-)
-def test_narrow_types_and_parts_for_export(name: str, dtype: str, tflops: float | None) -> None:
-    """float4 where the hardware has it; export cards are not scaled by SMs."""
-    found = known(peaks(Device(name)))
-    rate = found.flops(dtype, tensor_core=True)
-    assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))
-    if rate and dtype == "float4_e2m1fn":
-        assert "fp4 dense tensor" in rate.label
