@@ -1,7 +1,8 @@
-"""Rows of kernels that were launched inside nested ranges."""
+"""Captures of kernels that were launched inside ranges."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,18 @@ from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def called(path: Path, *calls: tuple[str | None, Iterable[tuple[str, int]]]) -> Path:
+    """Write op calls one after the other: each one's text, and its kernels with their ns."""
+    work, ranges, now = [], [], 1000
+    for text, kernels in calls:
+        begin = now
+        for name, ns in kernels:
+            work.append(Work(name, (now + 200, now + 200 + ns), (now + 10, now + 20)))
+            now += 1000 + ns
+        ranges += [Range(text, (begin, now - 1))] if text else []
+    return nsys_db(path, work, ranges)
 
 
 def rows_of(folder: Path, texts: list[str], *kernels: str) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from pyprof.prof.table import Table
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
 from tests.known import known
-from tests.prof.kernels_in_ranges import rows_of
+from tests.prof.kernels_in_ranges import called, rows_of
 
 HALF = "float16"
 LINEAR = Call(
@@ -35,15 +35,7 @@ POINTWISE = "void at::native::vectorized_elementwise_kernel<4, relu>(int)"
 
 def capture(folder: Path, *calls: tuple[Call, tuple[tuple[str, int], ...]]) -> Path:
     """Write op calls, each with its kernels (name, duration), one after the other."""
-    work, ranges, clock = [], [], 1000
-    for call, kernels in calls:
-        start = clock
-        for name, duration in kernels:
-            at = (clock + 9000, clock + 9000 + duration)
-            work.append(Work(name, at=at, call=(clock + 10, clock + 20)))
-            clock += 10_000
-        ranges.append(Range(encode_op(call), (start, clock - 1)))
-    return nsys_db(folder / "net.sqlite", work, ranges)
+    return called(folder / "net.sqlite", *((encode_op(call), kernels) for call, kernels in calls))
 
 
 def costs(path: Path) -> Costs:
@@ -298,10 +290,7 @@ def test_each_gradient_costs_the_same(
         dtypes=[*["float32"] * 3, *[""] * 8],
         inputs=["", "", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1", mask],
     )
-    work = [
-        Work(name, (1000 + 1000 * at, 1100 + 1200 * at), (10 + 10 * at, 15 + 10 * at))
-        for at, name in enumerate(kernels)
-    ]
-    rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, [Range(text, (0, 100))]))
+    timed = [(name, 100 + 200 * at) for at, name in enumerate(kernels)]
+    rows = pyprof.load(called(tmp_path / "net.sqlite", (text, timed)))
     assert rows.flops.tolist() == flops
     assert rows.bytes.astype(object).where(rows.bytes.notna(), None).tolist() == moved

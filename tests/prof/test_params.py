@@ -6,9 +6,9 @@ from statistics import median
 import pytest
 
 from pyprof.marker import Call, Tensor, encode_op
-from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.commands.test_prof import table
+from tests.prof.kernels_in_ranges import called
 
 GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
 
@@ -20,15 +20,7 @@ def _mm(size: int) -> str:
 
 def _net(path: Path, *calls: tuple[str | None, tuple[int, ...]]) -> Path:
     """Write op calls, each with kernels of some lengths in ns."""
-    work, ranges, now = [], [], 100_000
-    for number, (text, lengths) in enumerate(calls):
-        at = 1000 * number + 100
-        ranges += [Range(text, (at, at + 900))] if text else []
-        for place, length in enumerate(lengths):
-            called = at + 10 + 20 * place
-            work.append(Work(GEMM, (now, now + length), (called, called + 5)))
-            now += 10_000
-    return nsys_db(path, work, ranges)
+    return called(path, *((text, [(GEMM, ns) for ns in lengths]) for text, lengths in calls))
 
 
 def test_a_row_is_an_op_and_a_shape(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.analysis import product
 from tests.builders import Range, Work, nsys_db
 from tests.commands import refused, run
 from tests.commands.test_prof import table
+from tests.prof.kernels_in_ranges import called
 
 
 def _mm(side: int, dtype: str, n: int | None = None) -> str:
@@ -30,13 +31,7 @@ def _conv(channels: int, dtype: str, batch: int = 1) -> str:
 
 def _capture(folder: Path, *kernels: tuple[str, str | None, int]) -> Path:
     """Write a capture of kernels: name, marker around the launch, and time in ns."""
-    ranges, work = [], []
-    for place, (name, text, ns) in enumerate(kernels):
-        at = 1000 + place * 10_000_000
-        if text:
-            ranges.append(Range(text, (at, at + 100)))
-        work.append(Work(name, at=(at + 200, at + 200 + ns), call=(at + 10, at + 20)))
-    return nsys_db(folder / "net.sqlite", work, ranges)
+    return called(folder / "net.sqlite", *((text, [(name, ns)]) for name, text, ns in kernels))
 
 
 def _row(path: Path, override: Override | None = None) -> SimpleNamespace:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import pyprof
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.kernels.autotuning import _last_run
-from tests.builders import Range, Work, nsys_db
+from tests.prof.kernels_in_ranges import called
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,17 +42,8 @@ FLOPS = 2 * 8 * 64 * 64 * 9 * 30 * 30
 
 def _load(folder: Path, *calls: tuple[str, tuple[str, ...]]) -> pd.DataFrame:
     """Load a capture of op calls, each with its text and the kernels that it launched."""
-    ranges: list[Range] = []
-    work: list[Work] = []
-    for number, (text, names) in enumerate(calls):
-        at = 1000 * number
-        ranges.append(Range(text, (at, at + 900)))
-        work += [
-            Work(name, at=(10**6 + 100 * len(work), 10**6 + 100 * len(work) + 80 + place),
-                 call=(at + 10 * place + 1, at + 10 * place + 5))
-            for place, name in enumerate(names)
-        ]  # fmt: skip
-    rows: pd.DataFrame = pyprof.load(nsys_db(folder / "net.sqlite", work, ranges))
+    timed = ((text, zip(names, range(80, 100), strict=False)) for text, names in calls)
+    rows: pd.DataFrame = pyprof.load(called(folder / "net.sqlite", *timed))
     return rows
 
 
