@@ -1,5 +1,6 @@
 """From A's time to B's, op by op."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -27,6 +28,7 @@ def test_stages_lead_from_the_time_of_a_to_that_of_b(
     a_ns, b_ns = sum(a for _, a, _ in changes), sum(b for *_, b in changes)
     edges = [a_ns, *(stage.to_ns for stage in stages)]
     assert edges[:-1] == [stage.from_ns for stage in stages]
+    assert [b - a for a, b in pairwise(edges)] == [stage.change_ns for stage in stages]
     assert edges[-1] == b_ns
     assert len(stages) <= most + 1
 
