@@ -1,70 +1,54 @@
 """Pitfalls of captures: a small capture with each, and one without."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pyprof import schema
 from pyprof.analysis import pitfalls
 from pyprof.capture.under_profiler import database
-from tests.texts import apart
+from tests.analysis.captures import Api, Range, Work
+from tests.analysis.captures import capture as described
 
-Row = dict[str, Any]
 OP = "aten::mm, seq = 4, op_id = 1, sizes = [[2, 2], [2, 2]]"
 
 
-def kernels(count: int, *, late: int = 100, length: int = 50, apart: int = 1000) -> list[Row]:
-    """Return kernels that start `late` ns after their launch does."""
+def kernels(count: int, *, late: int = 100, call: int = 10) -> list[Work]:
+    """Return kernels that start `late` ns after their launch, a call of `call` ns, does."""
     return [
-        {"kind": 0, "start": n * apart + late, "end": n * apart + late + length, "corr": n}
-        | {"pid": 7, "device": 0, "stream": 7, "name": "gemm"}
-        for n in range(1, count + 1)
-    ]
-
-
-def launches(count: int, *, length: int = 10, name: str = "cudaLaunchKernel") -> list[Row]:
-    return [
-        {"start": n * 1000, "end": n * 1000 + length, "thread": 0, "corr": n, "name": name}
-        for n in range(1, count + 1)
+        Work((at + late, at + late + 50), (at, at + call), "gemm")
+        for at in range(1000, 1000 * count + 1000, 1000)
     ]
 
 
 def capture(
-    work: list[Row],
-    calls: list[Row] | None = None,
-    texts: tuple[str, ...] = (OP,),
+    work: Sequence[Work],
+    texts: Sequence[str] = (OP,),
     *,
-    style: int = schema.NESTED,
-    device: str | None = "H100",
+    api: Sequence[Api] = (),
+    device: bool = True,
     warnings: tuple[str, ...] = (),
 ) -> schema.Capture:
-    count = len(texts)
-    ranges = {"start": [0] * count, "end": [9] * count, "thread": [0] * count}
-    devices = [{"device": 0, "name": device, "sm_count": 132 if device else None}]
-    return schema.Capture(
-        "nsys",
-        None,
-        table(schema.ACTIVITIES, work),
-        table(schema.CALLS, calls if calls is not None else launches(len(work))),
-        schema.table(schema.RANGES, {**ranges, "style": [style] * count, **apart(texts)}),
-        table(schema.THREADS, [{"pid": 7, "tid": 1}]),
-        table(schema.DEVICES, devices),
-        warnings,
-    )
+    net = described(work, api, [Range(text, (0, 9)) for text in texts], pids=2)
+    devices = net.devices if device else net.devices.slice(0, 0)
+    return replace(net, devices=devices, warnings=warnings)
 
 
-def table(kind: Any, rows: list[Row]) -> Any:  # noqa: ANN401 - Arrow has no types
-    columns = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else {})}
-    return schema.table(kind, columns, len(rows))
+def unnested() -> schema.Capture:
+    net = capture(kernels(2))
+    style = pa.array([schema.FREE], schema.RANGES.field("style").type)
+    place = net.ranges.column_names.index("style")
+    return replace(net, ranges=net.ranges.set_column(place, "style", style))
 
 
 def test_a_capture_without_pitfalls_has_none() -> None:
     assert pitfalls.find_pitfalls(capture(kernels(30))) == []
-    a_few_late = capture(kernels(5), launches(5, length=200))
-    assert pitfalls.find_pitfalls(a_few_late) == []
+    assert pitfalls.find_pitfalls(capture(kernels(5, call=200))) == []
 
 
 def test_warnings_of_the_reader_come_first() -> None:
@@ -73,30 +57,34 @@ def test_warnings_of_the_reader_come_first() -> None:
 
 
 COLLECTIVE = "{'mod': 'c10d', 'op': 'allreduce', 'args': []}"
-TWO_PROCESSES = [*kernels(1), *({**row, "pid": 8} for row in kernels(2)[1:])]
-SIDE_BY_SIDE = [*kernels(3), *({**row, "pid": 8, "corr": None} for row in kernels(3))]
-OTHER_STREAM = [*kernels(3), *({**row, "stream": 8, "corr": None} for row in kernels(3))]
-UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
+TWO_PROCESSES = [*kernels(1), replace(kernels(2)[1], pid=2)]
+SIDE_BY_SIDE = [*kernels(3), *(replace(each, pid=2, call=None) for each in kernels(3))]
+OTHER_STREAM = [*kernels(3), *(replace(each, stream=8, call=None) for each in kernels(3))]
+EMULATED = [replace(each, name="oz2_int8_dgemm_kernel") for each in kernels(2)]
+ALLOCATIONS = [Api("cudaMalloc", (at, at + 5)) for at in range(12)]
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (capture(kernels(30), launches(30, length=200)), "CUDA_LAUNCH_BLOCKING=1"),
+        (capture(kernels(30, call=200)), "CUDA_LAUNCH_BLOCKING=1"),
         (capture(kernels(2, late=-5)), "2 kernels start before their launch"),
         (capture(kernels(2), texts=()), "no ranges at all"),
         (capture(kernels(2), texts=("aten::mm, op_id = 1, sizes = [[2]]",)), "no sequence numbers"),
         (capture(kernels(2), texts=("aten::mm, seq = 4",)), "no shapes"),
         (capture(kernels(2), texts=("aten::mm, seq = 4", COLLECTIVE)), "no shapes"),
         (capture([]), "no GPU work was captured (only 1 range"),
-        (capture([*kernels(2), {**kernels(1)[0], "device": 1}], device=None), "devices 0, 1 are"),
-        (capture(kernels(2), style=schema.FREE), "1 ranges do not nest"),
+        (
+            capture([*kernels(2), replace(kernels(1)[0], device=1)], device=False),
+            "devices 0, 1 are",
+        ),
+        (unnested(), "1 ranges do not nest"),
         (capture(TWO_PROCESSES), "2 processes used a GPU"),
         (capture(SIDE_BY_SIDE), "2 processes used a GPU"),  # and no stream overlaps another
-        (capture(kernels(2), launches(12, name="cudaMalloc")), "12 allocations by the driver"),
-        (capture(kernels(2), device=None), "device 0 is not described"),
+        (capture(kernels(2), api=ALLOCATIONS), "12 allocations by the driver"),
+        (capture(kernels(2), device=False), "device 0 is not described"),
         (capture(OTHER_STREAM), "add up to 0.0 ms in 0.0 ms"),
-        (capture(UNNAMED), "emulated on integer units"),
+        (capture(EMULATED), "emulated on integer units"),
     ],
 )
 def test_each_pitfall_is_one_sentence(given: schema.Capture, said: str) -> None:
