@@ -3,6 +3,9 @@
 import csv
 import io
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.allocations import built
 from tests.analysis.captured import HOSTILE, capture, op
@@ -23,20 +26,39 @@ def _few_blocks(path: Path) -> Path:
     return nsys_db(path, work, [Range(op("relu", 4), (900, 3000))])
 
 
-def test_times_add_up(tmp_path: Path) -> None:
-    """Every row's time is in one op, line, part and family, and in the root layer."""
-    answer = ask("summary", capture(tmp_path / "a.sqlite", steps=3))
+def _check_sums(answer: dict[str, Any]) -> None:
+    """Check that every row's time is in one op, line, part and family, and in the root layer."""
     total_ns = answer["known_cost"]["total_ns"]
-    assert total_ns == 3 * 750
     for name in ("ops", "lines", "parts"):
         assert sum(each["time_ns"] for each in answer[name]) == total_ns, name
+    assert sum(op["share"] for op in answer["ops"]) == pytest.approx(1)
     assert sum(answer["families_ns"].values()) == total_ns
     root = answer["layers"][0]
     assert (root["path"], root["time_ns"]) == ([], total_ns)
     assert sum(layer["own_ns"] for layer in answer["layers"]) == total_ns
-    (device,) = answer["devices"]
-    assert device["busy_ns"] + device["idle_ns"] == device["span_ns"]
-    assert sum(device["idle_by_cause_ns"].values()) == device["idle_ns"]
+    assert sum(op["kernels"] for op in answer["ops"]) == root["rows"]
+    for device in answer["devices"] or ():
+        assert device["busy_ns"] + device["idle_ns"] == device["span_ns"]
+        assert sum(device["idle_by_cause_ns"].values()) == device["idle_ns"]
+
+
+def test_times_add_up(tmp_path: Path) -> None:
+    answer = ask("summary", capture(tmp_path / "a.sqlite", steps=3))
+    assert answer["known_cost"]["total_ns"] == 3 * 750
+    _check_sums(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["nvprof-v100-apex/net.sql", "nvprof-v100-apex/net.dict", "nsys2026.2-h100x2-fsdp/net.sqlite",
+     "nsys2024.2-a100-pyprof-markers/net.sqlite"],
+)  # fmt: skip
+def test_times_of_real_captures_add_up(name: str, captures: Path) -> None:
+    _check_sums(ask("summary", "-q", "--top", "9999", captures / name))
+    answer = ask("lines", "-q", captures / name)
+    own_ns = sum(line["own_ns"] for line in answer["lines"])
+    assert own_ns + answer["unknown_ns"] == answer["total_ns"]
 
 
 def test_layers_have_their_paths(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """GPU time by source line."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from pyprof.analysis.summary.source_lines import (
     summarise_lines,
     user_lines,
 )
-from pyprof.inputs import source
 from pyprof.inputs.source import Source
 from pyprof.marker import Tensor
 from tests.analysis.captures import US, Range, Work, capture, op, table, trace, training
@@ -80,16 +78,3 @@ def test_user_lines_leave_out_installed_libraries(
 ) -> None:
     """And anything that is no frame."""
     assert user_lines(frames) == expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "file", ["nvprof-v100-apex/net.sql", "nvprof-v100-apex/net.dict",
-             "nsys2024.2-a100-pyprof-markers/net.sqlite"],
-)  # fmt: skip
-def test_self_times_of_real_captures_add_up(file: str, captures: Path) -> None:
-    whole = source.load(str(captures / file)).table
-    found = source_lines(whole)
-    own = sum(line.own_ns for line in line_times(found))
-    assert own + found.unknown_ns == found.total_ns == int(whole.duration_ns.sum())
-    assert own > 0
