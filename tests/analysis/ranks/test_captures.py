@@ -57,10 +57,6 @@ def test_all_collectives_of_both_ranks_pair_up(h100: RankComparison) -> None:
     assert {speed.key.kind for speed in h100.group_speeds} == {"all_to_all", "send_recv"}
 
 
-def test_guessed_steps_are_marked_so(h100: RankComparison) -> None:
-    assert h100.origins == ("repetition of 119 kernels (guessed: may be layers of a step)",)
-
-
 def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
     """Ranks are not compared by what repeats in a tenth of the time."""
     said = []

@@ -1,11 +1,7 @@
 """A run of 32 ranks with planted findings, which every executor finds."""
 
 import json
-import sqlite3
-from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +9,6 @@ import pytest
 
 from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
 from pyprof.analysis.ranks.rank_tables import measure_ranks
-from pyprof.analysis.ranks.stream_alignment import TOGETHER_NS
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
 from pyprof.records.merging import merge_sums
@@ -79,49 +74,6 @@ def test_the_slow_link_is_found_and_how_slow_it_is(run: Run) -> None:
     assert slow.usual_ns == pytest.approx(run.truth["transfer_ns"], abs=run.truth["leave_ns"])
 
 
-@pytest.mark.long
-def test_clocks_are_right_within_the_residual(run: Run) -> None:
-    """Hosts are up to a second apart; ranks leave within microseconds."""
-    for rank, clock in run.found.clocks.items():
-        assert abs(clock.offset_ns - run.truth["offsets_ns"][rank]) <= run.truth["leave_ns"]
-        few = rank == CORRUPT + 1  # it has no partner, and shares but a step's last collective
-        assert 0 < clock.residual_ns <= (TOGETHER_NS if few else run.truth["leave_ns"])
-    assert sorted(run.found.clocks) == [rank for rank in range(RANKS) if rank != CORRUPT]
-
-
-@pytest.mark.slow
-def test_waiting_equals_that_by_the_true_clocks(run: Run) -> None:
-    """Read with sqlite3 and added up in lists."""
-    came: dict[tuple[Any, int], dict[int, int]] = defaultdict(dict)
-    for rank in run.found.rank_numbers:
-        for group, number, start in _collectives(run.folder / f"net.rank{rank}.sqlite", rank):
-            came[group, number][rank] = start - run.truth["offsets_ns"][rank]
-    waited: dict[int, int] = defaultdict(int)
-    for ranks in came.values():
-        for rank, start in ranks.items():
-            waited[rank] += max(ranks.values()) - start
-    least = 4 * run.truth["leave_ns"] * run.truth["collectives"]
-    for one in run.found.stragglers:
-        assert one.waited_ns == pytest.approx(waited[one.rank], abs=least)
-
-
-def _collectives(path: Path, rank: int) -> Sequence[tuple[Any, int, int]]:
-    with closing(sqlite3.connect(path)) as db:
-        rows = db.execute(
-            "SELECT streamId, start FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds"
-            " ON id = demangledName WHERE value LIKE 'nccl%' ORDER BY start"
-        ).fetchall()
-    streams = defaultdict(list)
-    for stream, start in rows:
-        streams[stream].append(start)
-    big = max(streams, key=lambda stream: -len(streams[stream]))
-    return [
-        ("world" if stream == big else ("pair", rank // 2), number, start)
-        for stream, starts in streams.items()
-        for number, start in enumerate(starts)
-    ]
-
-
 @pytest.mark.slow
 def test_of_two_causes_the_costlier_comes_first(tmp_path: Path) -> None:
     """Many blocks: the slow pair costs more than the straggler, which it hides."""
@@ -146,28 +98,6 @@ def test_a_truncated_file_is_named(run: Run) -> None:
     assert [one.rank for one in run.found.unmatched] == [CORRUPT + 1]
     assert f"Rank {run.truth['straggler']} is the straggler" in done.stdout
     assert "The link between ranks 20 and 21 is slow" in done.stdout
-
-
-def _speeds(found: RankComparison) -> list[tuple[object, ...]]:
-    return sorted(
-        (speed.groups[0].ranks.tolist(), *astuple(speed.key), speed.ranks, speed.calls,
-         speed.bus_rate)
-        for speed in found.group_speeds
-    )  # fmt: skip
-
-
-@pytest.mark.long
-def test_markers_give_the_same_groups_as_nccl(tmp_path: Path) -> None:
-    """Without NCCL's payloads the answer is the same, bus bandwidth included."""
-    found = []
-    for told in ("payloads", "markers"):
-        _generate(tmp_path / told, "--ranks", "16", "--slow-pair", "4", "--told", told)
-        found.append(_measured(tmp_path / told))
-    one, other = found
-    assert _speeds(one) == _speeds(other)
-    assert all(speed.bus_rate for speed in other.group_speeds)
-    assert (one.stragglers, one.clocks) == (other.stragglers, other.clocks)
-    assert {group.name for group in other.groups} == {*map(str, range(9))}
 
 
 @pytest.mark.long
