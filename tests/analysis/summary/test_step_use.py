@@ -6,15 +6,18 @@ from pathlib import Path
 import pytest
 
 from pyprof.analysis.summary.op_totals import LongestRows
-from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use
 from pyprof.answers.parts import Suggestion
 from pyprof.inputs.source import Source, load
-from pyprof.records.merging import merge_sums
 from tests.analysis import captures
 from tests.analysis.answered import answered
 from tests.builders import Range, Work, nsys_db
 from tests.known import known
+
+GAIN = Suggestion(
+    rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
+    predicted=None, evidence=(), once=False,
+)  # fmt: skip
 
 
 def _sums(**changed: object) -> UseSums:
@@ -67,34 +70,9 @@ def test_a_gpu_that_ends_early_idles_until_its_process_ends(chosen: str | None) 
     assert use.busy_ns + sum(use.idle_by_cause_ns.values()) == pytest.approx(use.span_ns)
 
 
-@pytest.mark.slow
-def test_two_ranks_have_the_mean_of_both(tmp_path: Path) -> None:
-    sums = []
-    for rank, took in enumerate((2000, 4000)):
-        work = [
-            Work("k", (at, at + took), (at - 500, at - 400)) for at in range(1000, 51_000, 10_000)
-        ]
-        ranges = [Range(f"step {n}", (n * 10_000, n * 10_000 + 9000)) for n in range(5)]
-        sums.append(summarise(load(str(nsys_db(tmp_path / f"{rank}.sqlite", work, ranges)))))
-    alone = [summary(each).step for each in sums]
-    both = known(summary(merge_sums(*sums)).step)
-    assert both.gpu_count == 2
-    assert both.busy_ns == sum(each.busy_ns for each in alone if each) / 2
-
-
 def test_without_a_reference_step_gains_are_shares_of_the_whole() -> None:
-    gain = Suggestion(
-        rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
-        predicted=None, evidence=(), once=False,
-    )  # fmt: skip
-    (changed,) = gains_of(step_use(_sums(steps=0)), [gain])
+    (changed,) = gains_of(step_use(_sums(steps=0)), [GAIN])
     assert (changed.gain_step_ns, changed.gain_share) == (None, 0.25)
-
-
-GAIN = Suggestion(
-    rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
-    predicted=None, evidence=(), once=False,
-)  # fmt: skip
 
 
 def test_gains_are_shares_of_the_reference_step() -> None:
