@@ -19,18 +19,9 @@ from pyprof.render.page.parts import summary as time_part
 from tests.analysis.answered import answered
 from tests.analysis.captures import ADD, NCCL, Range, Work, capture
 from tests.commands import run
+from tests.gpu.test_kernel_roles import COMBINE, FUSED, MULTIMEM
 from tests.known import known
 
-MULTIMEM = (
-    "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>"
-    "(c10::BFloat16*, unsigned long, unsigned int**, unsigned long, unsigned long)"
-)
-COMBINE = "void deep_ep::intranode::combine<__nv_bfloat16, (int)8, (int)768, (int)4096>(T1 *)"
-FUSED = (
-    "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport"
-    "<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 2, true, true>"
-    "(flashinfer::trtllm_allreduce_fusion::AllReduceFusionParams<__nv_bfloat16>)"
-)
 OURS = (MULTIMEM, COMBINE, FUSED, NCCL)
 """Kernels that communicate, of libraries that each have their own names."""
 

@@ -54,25 +54,6 @@ def test_only_rates_that_need_an_unknown_value_are_unknown(
 
 
 @pytest.mark.parametrize(
-    ("flops", "moved", "duration_ns", "share"),
-    [
-        # 1e10 / 1e15 s = 10 us of arithmetic, 1e6 / 1e12 s = 1 us of memory, took 20 us
-        (1e10, 1e6, 20_000, 0.5),
-        # 1 us of arithmetic, 10 us of memory, took 40 us
-        (1e9, 1e7, 40_000, 0.25),
-        # a copy: no FLOPs, 10 us of memory, took 12.5 us
-        (0, 1e7, 12_500, 0.8),
-        # more than the peak is shown as it is: emulation and caches do that
-        (2e10, 1e6, 10_000, 2.0),
-    ],
-)
-def test_the_share_is_the_larger_of_both_shares_of_peak(
-    flops: float, moved: float, duration_ns: float, share: float
-) -> None:
-    assert _one(flops, moved, duration_ns).share == pytest.approx(share)
-
-
-@pytest.mark.parametrize(
     ("work", "peaks"),
     [
         ((nan, 1e6, 1000), (PEAK, BANDWIDTH)),
