@@ -80,7 +80,7 @@ def test_rows_are_those_of_the_frame(ranks: Path, tmp_path: Path) -> None:
     table = quietly(ranks, tmp_path / "net.csv", "--workers", "2").decode()
     rows = list(csv.DictReader(io.StringIO(table)))
     objects = json.loads(quietly(ranks, tmp_path / "net.json"))
-    for name in ("rank", "sil", "idx", "opid", "start"):
+    for name in ("rank", "pid", "sil", "idx", "opid", "start"):
         assert [int(row[name]) for row in rows] == frame[name].tolist()
         assert [row[name] for row in objects] == frame[name].tolist()
     quietly(ranks, tmp_path / "net.parquet")

@@ -2,12 +2,11 @@
 
 import pytest
 
-from pyprof.marker import Call, Tensor, Value, encode_op
 from pyprof.parse import parse
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.op_names import op_name, qualified
 from pyprof.prof.table import Table
-from tests.analysis.captures import Range, Work, capture
+from tests.analysis.captures import Work, capture, op
 
 NAMES = [
     ("LSTM", "forward", "lstm", "lstm"),
@@ -34,23 +33,9 @@ def test_a_method_is_named_with_its_class(mod: str, op: str, name: str, whole: s
     assert qualified(mod, name) == whole
 
 
-def test_the_column_names_recurrent_networks_and_wrapped_classes() -> None:
+def test_the_column_names_a_recurrent_network() -> None:
     """Records keep the texts as they are."""
-    args: tuple[Value, ...] = (Tensor((4, 4), "float32"),)
-    calls = [
-        Call("LSTM", "forward", args),
-        Call("GRU", "forward", args),
-        Call("Scale", "forward", args),
-    ]
-    records = parse(
-        capture(
-            [Work((at, at + 5), (at, at + 5)) for at in (10, 30, 50, 70)],
-            ranges=[
-                Range(encode_op(call), (at - 1, at + 10))
-                for call, at in zip(calls, (10, 30, 50), strict=True)
-            ],
-        )
-    )
-    shown = COLUMNS["op"].values(Table(records)).to_pylist()
-    assert shown == ["lstm", "gru", "Scale.forward", None]
-    assert records.arrow("op").to_pylist()[:3] == [["forward"]] * 3
+    work = [Work((at, at + 5), (at, at + 5)) for at in (10, 30)]
+    records = parse(capture(work, ranges=[op("forward", (9, 20), mod="LSTM")]))
+    assert COLUMNS["op"].values(Table(records)).to_pylist() == ["lstm", None]
+    assert records.arrow("op").to_pylist()[0] == ["forward"]
