@@ -7,6 +7,7 @@ from pyprof.marker import Call, Tensor, serving_steps
 from pyprof.ops.examples import bf16
 from pyprof.ops.model_config import ModelConfig
 from pyprof.ops.work import CallContext, tensor_bytes
+from tests.conftest import CAPTURES
 from tests.known import known
 from tests.ops import tracelens
 from tests.ops.tracelens import MIB
@@ -25,7 +26,7 @@ GPT_OSS = ModelConfig(hidden=2880, expert_intermediate=2880, experts=32, experts
 PRODUCTS = {"rocm_unquantized_gemm", "gemm_a16w16", "mm"}
 NORMS = {"rmsnorm2d_fwd_with_add_ck", "rms_norm", "rmsnorm", "add_rmsnorm"}
 pytestmark = pytest.mark.skipif(
-    not all((tracelens.FOLDER / capture).exists() for capture in STEPS),
+    not all((CAPTURES / capture).exists() for capture in STEPS),
     reason="the shared captures are absent",
 )
 Row = tuple[dict[str, str], Call, CallContext]

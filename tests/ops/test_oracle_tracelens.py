@@ -4,12 +4,13 @@ import pytest
 
 from pyprof import ops
 from pyprof.marker import Call
+from tests.conftest import CAPTURES
 from tests.ops import tracelens
 from tests.ops.tracelens import MIB
 
 CAPTURE = "kineto-h100-vit-inference"
 pytestmark = pytest.mark.skipif(
-    not (tracelens.FOLDER / CAPTURE).exists(), reason="the shared captures are absent"
+    not (CAPTURES / CAPTURE).exists(), reason="the shared captures are absent"
 )
 
 

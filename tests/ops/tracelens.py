@@ -6,7 +6,7 @@ import csv
 from pyprof import marker
 from pyprof.marker import Call
 from pyprof.ops import dtypes
-from tests.conftest import CAPTURES as FOLDER
+from tests.conftest import CAPTURES
 from tests.known import known
 
 TABLE = "tracelens_unified_perf_summary.csv"
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 def rows(capture: str) -> list[tuple[dict[str, str], Call]]:
     """Read the rows of a capture's table that are of ops with recorded arguments."""
-    with (FOLDER / capture / TABLE).open(newline="") as file:
+    with (CAPTURES / capture / TABLE).open(newline="") as file:
         return [(row, _call(row)) for row in csv.DictReader(file) if row["Input Dims"]]
 
 
