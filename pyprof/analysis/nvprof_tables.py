@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from pyprof import readers, schema
 from pyprof.answers.prof_answer import SECTIONS, NvprofLine, NvprofTables
 from pyprof.errors import CaptureError
-from pyprof.messages import warn
 from pyprof.parse import parse
 from pyprof.parse.record_file import STDIN, load
+from pyprof.process.messages import warn
 from pyprof.prof.processor import CPU, processor_of
 
 if TYPE_CHECKING:

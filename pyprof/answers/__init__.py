@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import orjson
 
-from pyprof import output_file, overwrite_guard, sanitize
+from pyprof import sanitize
+from pyprof.process import output_file, overwrite_guard
 from pyprof.version import __version__
 
 if TYPE_CHECKING:

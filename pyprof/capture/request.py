@@ -12,9 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import overwrite_guard
 from pyprof.errors import PyprofError
-from pyprof.process import stdio
+from pyprof.process import overwrite_guard, stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pyprof import messages, overwrite_guard
 from pyprof.cli.option_types import Workers
-from pyprof.process import progress, stdio
+from pyprof.process import messages, overwrite_guard, progress, stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,12 +10,11 @@ from typing import Any, NoReturn
 
 import click
 
-from pyprof import output_file, overwrite_guard
 from pyprof.cli import former_options
 from pyprof.cli.option_types import complete_files
 from pyprof.errors import PyprofError, refused
-from pyprof.messages import say
-from pyprof.process import signals, stdio
+from pyprof.process import output_file, overwrite_guard, signals, stdio
+from pyprof.process.messages import say
 from pyprof.suggestions import CHOSEN_BY, resolve, suggestion
 
 ADVANCED = frozenset(("--raw", "--workers", "--with", "--no-init", "--graph-nodes", "--no-seed"))

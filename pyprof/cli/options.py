@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.option_types import Number, Quantity
+from pyprof.process import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

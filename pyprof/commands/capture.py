@@ -11,7 +11,7 @@ import click
 from pyprof.cli.command import Command
 from pyprof.cli.option_types import Choice
 from pyprof.errors import PyprofError
-from pyprof.messages import say
+from pyprof.process.messages import say
 from pyprof.quantities import amount
 
 if TYPE_CHECKING:

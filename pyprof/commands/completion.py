@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from pyprof import output_file
 from pyprof.cli.command import Command
+from pyprof.process import output_file
 
 _SHELLS = ("bash", "zsh", "fish")
 

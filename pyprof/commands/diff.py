@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from pyprof import output_file, overwrite_guard
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.options import json_option, output_option, override, top_option
 from pyprof.errors import of_source
-from pyprof.messages import say
-from pyprof.process import progress
+from pyprof.process import output_file, overwrite_guard, progress
+from pyprof.process.messages import say
 from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import output_file, sanitize
+from pyprof import sanitize
 from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, takes_extra_files
 from pyprof.cli.command import Command
 from pyprof.cli.options import json_option, output_option
+from pyprof.process import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

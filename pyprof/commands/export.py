@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from pyprof import export, output_file
+from pyprof import export
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.options import check_raw, gpu_option, override, raw_option, source_option
+from pyprof.process import output_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

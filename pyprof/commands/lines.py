@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.options import (
@@ -21,6 +20,7 @@ from pyprof.cli.options import (
     top_option,
     where_option,
 )
+from pyprof.process import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

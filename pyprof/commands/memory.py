@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.command import Command
 from pyprof.cli.option_types import Choice
 from pyprof.cli.options import json_option, output_option, top_option
 from pyprof.errors import CaptureError
+from pyprof.process import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, Captures, reads_captures
 from pyprof.cli.command import Command
-from pyprof.messages import say, warn
-from pyprof.process import progress
+from pyprof.process import output_file, progress
+from pyprof.process.messages import say, warn
 
 _LINES = (".dict", ".jsonl")
 _FORMATS = (*_LINES, ".parquet")

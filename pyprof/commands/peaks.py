@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.command import Command
 from pyprof.cli.options import json_option, output_option
-from pyprof.messages import say
+from pyprof.process import output_file
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

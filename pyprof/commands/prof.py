@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import output_file, sanitize
+from pyprof import sanitize
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.option_types import Choice, Number
@@ -25,8 +25,8 @@ from pyprof.cli.options import (
     where_option,
 )
 from pyprof.errors import NOTE
-from pyprof.messages import say
-from pyprof.process import stdio
+from pyprof.process import output_file, stdio
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

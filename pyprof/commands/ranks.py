@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import output_file, sanitize
+from pyprof import sanitize
 from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.option_types import Choice
 from pyprof.cli.options import json_option, output_option, top_option
+from pyprof.process import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

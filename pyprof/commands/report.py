@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.capture_options import WITH_MODEL, Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.options import gpu_option, override, source_option, steps_option
 from pyprof.commands.roofline import PICTURES, draw
-from pyprof.messages import say, warn
+from pyprof.process import output_file
+from pyprof.process.messages import say, warn
 from pyprof.quantities import amount
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.options import gpu_option, override, steps_option, top_option
-from pyprof.messages import say, warn
+from pyprof.process import output_file
 from pyprof.process.extras import require
+from pyprof.process.messages import say, warn
 
 if TYPE_CHECKING:
     from pyprof.prof.table import Override

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import overwrite_guard
 from pyprof.cli.command import Command
 from pyprof.commands.capture import SETTINGS, perform, print_outcome, script_options
 from pyprof.errors import PyprofError, reason
-from pyprof.messages import say
-from pyprof.process import scratch
+from pyprof.process import overwrite_guard, scratch
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from pyprof.capture.request import Outcome

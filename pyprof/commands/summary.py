@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.option_types import Choice
@@ -25,6 +24,7 @@ from pyprof.cli.options import (
     where_option,
 )
 from pyprof.commands.lines import show_lines
+from pyprof.process import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.command import Command
 from pyprof.cli.options import json_option
 from pyprof.commands.capture import SETTINGS
 from pyprof.errors import PyprofError
-from pyprof.messages import say
-from pyprof.process import signals
+from pyprof.process import output_file, signals
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from pyprof import output_file
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
 from pyprof.cli.options import json_option, output_option, override
+from pyprof.process import output_file
 
 _FUSIONS = ("attention", "pointwise")
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.inputs.executor import Failed, Handle, item_progress, name_of, successes, tree, try_item
-from pyprof.messages import warn
 from pyprof.process.extras import install_command
+from pyprof.process.messages import warn
 from pyprof.readers.settings import Carried
 from pyprof.version import __version__
 

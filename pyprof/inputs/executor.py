@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from pyprof.errors import CaptureError, PyprofError, RecordsError
 from pyprof.inputs.files import is_url
 from pyprof.inputs.find import find
-from pyprof.messages import warn
 from pyprof.process import progress
+from pyprof.process.messages import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -14,9 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
-from pyprof import output_file, overwrite_guard
 from pyprof.errors import CaptureError, PyprofError, reason
-from pyprof.process import scratch
+from pyprof.process import output_file, overwrite_guard, scratch
 from pyprof.process.extras import install_command
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import overwrite_guard, readers
+from pyprof import readers
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs import trial_folder
 from pyprof.inputs.files import files_of, is_special, is_url, names
+from pyprof.process import overwrite_guard
 from pyprof.readers import settings
 
 if TYPE_CHECKING:

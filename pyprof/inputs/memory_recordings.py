@@ -9,13 +9,14 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import overwrite_guard, readers
+from pyprof import readers
 from pyprof.errors import CaptureError
 from pyprof.inputs.files import is_special
 from pyprof.inputs.find import SNAPSHOTS, fetch, find, natural
 from pyprof.inputs.ranks import identify
-from pyprof.messages import warn
-from pyprof.overwrite_guard import snapshot_beside
+from pyprof.process import overwrite_guard
+from pyprof.process.messages import warn
+from pyprof.process.overwrite_guard import snapshot_beside
 from pyprof.readers import kineto
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import overwrite_guard
 from pyprof.errors import PyprofError
 from pyprof.ops import model_config
+from pyprof.process import overwrite_guard
 
 if TYPE_CHECKING:
     from pyprof.ops.model_config import ModelConfig

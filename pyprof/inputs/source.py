@@ -12,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pyprof import overwrite_guard, readers
+from pyprof import readers
 from pyprof.inputs import trial_folder
 from pyprof.inputs.find import fetch
 from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
 from pyprof.parse import parse_file, parse_with_host, record_file
+from pyprof.process import overwrite_guard
 from pyprof.prof.table import Override, Table
 from pyprof.readers import settings
 from pyprof.records import parquet

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof import overwrite_guard
+from pyprof.process import overwrite_guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

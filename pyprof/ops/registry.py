@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pyprof.messages import warn
 from pyprof.ops.examples import Example
 from pyprof.ops.work import EMPTY_CONTEXT, Args, CallContext, Work
+from pyprof.process.messages import warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,10 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 import pyprof
-from pyprof import __version__, commands, output_file
+from pyprof import __version__, commands
 from pyprof.__main__ import main, names
 from pyprof.cli.command import ADVANCED, DEBUG, Command
-from pyprof.messages import warn
+from pyprof.process import output_file
+from pyprof.process.messages import warn
 from pyprof.readers import nsys
 from tests.commands import misused, refused, run
 from tests.known import known, raising

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import output_file
 from pyprof.commands import report
 from pyprof.marker import encode_layer
+from pyprof.process import output_file
 from tests.analysis.captured import HOSTILE, capture
 from tests.builders import SECRETS, Range, Work, nsys_db
 from tests.commands import run

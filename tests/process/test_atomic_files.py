@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import output_file
-from pyprof.process import atomic_files
+from pyprof.process import atomic_files, output_file
 
 _MAKE = """
 import os, signal, sys

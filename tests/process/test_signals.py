@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from pyprof import output_file
-from pyprof.process import signals
+from pyprof.process import output_file, signals
 from tests.analysis.captured import capture
 from tests.commands import run
+from tests.process.test_overwrite_guard import READING, given
 from tests.programs import environment
-from tests.test_overwrite_guard import READING, given
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 

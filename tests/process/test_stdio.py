@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.messages import say
 from pyprof.process import progress, stdio
+from pyprof.process.messages import say
 from tests.analysis.captured import capture
 from tests.commands import refused, run
+from tests.process.test_overwrite_guard import READING, given
 from tests.programs import environment
-from tests.test_overwrite_guard import READING, given
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
 

@@ -13,7 +13,7 @@ import torch.cuda.profiler
 from torch.autograd.profiler import record_function
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from pyprof import instrument, overwrite_guard
+from pyprof import instrument
 from pyprof.capture.kineto import memory_snapshot
 from pyprof.capture.kineto.script_profilers import ScriptProfilers
 from pyprof.capture.nsight.nvtx_ranges import NvtxRanges
@@ -23,6 +23,7 @@ from pyprof.instrument.ranges.capture_range import RecordingWindows
 from pyprof.instrument.ranges.emit import profiler_sink
 from pyprof.instrument.ranges.stack import begin_at
 from pyprof.instrument.ranges.stream_capture import capturing
+from pyprof.process import overwrite_guard
 from pyprof.quantities import duration
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import device_monitor
 from pyprof.capture.request import Outcome, check_place, make_room_for_snapshot, ranked, shown
 from pyprof.errors import PyprofError, reason
-from pyprof.messages import say
 from pyprof.process import signals
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import overwrite_guard
 from pyprof.capture import machine
 from pyprof.capture.nsight.join_exports import join_nsys_windows
 from pyprof.capture.request import (
@@ -25,8 +24,8 @@ from pyprof.capture.request import (
 from pyprof.capture.under_profiler import profiler_process
 from pyprof.capture.under_profiler.database import connect, filled, tables
 from pyprof.capture.under_profiler.script_process import Files
-from pyprof.messages import say
-from pyprof.process import child_programs, scratch, signals
+from pyprof.process import child_programs, overwrite_guard, scratch, signals
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

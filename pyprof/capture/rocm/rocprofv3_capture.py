@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import overwrite_guard
 from pyprof.capture import machine
 from pyprof.capture.request import (
     Outcome,
@@ -20,8 +19,8 @@ from pyprof.capture.request import (
 from pyprof.capture.under_profiler import profiler_process
 from pyprof.capture.under_profiler.script_process import Files
 from pyprof.errors import PyprofError
-from pyprof.messages import say
-from pyprof.process import atomic_files, scratch, signals
+from pyprof.process import atomic_files, overwrite_guard, scratch, signals
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

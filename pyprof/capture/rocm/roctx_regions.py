@@ -14,7 +14,7 @@ import torch.cuda.profiler
 
 from pyprof.capture.kineto.recording import script_range
 from pyprof.capture.replacement import replace_attributes
-from pyprof.messages import say
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,8 +20,8 @@ from pyprof.capture.replacement import replace_attributes
 from pyprof.capture.request import StepsToRecord
 from pyprof.capture.under_profiler.marking import mark, marked_processes
 from pyprof.cli.command import Main
-from pyprof.messages import say
 from pyprof.process import signals
+from pyprof.process.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

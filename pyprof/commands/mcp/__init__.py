@@ -7,9 +7,9 @@ import sys
 import click
 
 from pyprof.cli.command import Command
-from pyprof.messages import say
 from pyprof.process import stdio
 from pyprof.process.extras import require
+from pyprof.process.messages import say
 
 
 @click.command("mcp", cls=Command)

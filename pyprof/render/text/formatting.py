@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import output_file, quantities, sanitize
-from pyprof.process import stdio
+from pyprof import quantities, sanitize
+from pyprof.process import output_file, stdio
 from pyprof.prof.step_rows import PARTS
 from pyprof.render.text.layout.text_width import cells, filled
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from pyprof.allocations import read
 from pyprof.capture.kineto import memory_snapshot
 from pyprof.commands.capture import print_outcome
-from pyprof.overwrite_guard import snapshot_beside
+from pyprof.process.overwrite_guard import snapshot_beside
 from tests.allocations import built
 from tests.capture.conftest import Capture
 from tests.commands import run

@@ -7,9 +7,10 @@ from typing import TypeAlias
 import pytest
 from click.testing import CliRunner, Result
 
-from pyprof import overwrite_guard, readers
+from pyprof import readers
 from pyprof.capture import machine
 from pyprof.commands.capture import command as capture
+from pyprof.process import overwrite_guard
 from tests.builders import Work, rocpd_db
 from tests.capture.stand_in import RANGE, StandIn, seen
 from tests.readers.test_nsys import rows

@@ -27,7 +27,7 @@ SNAPSHOT = ".memory.pickle"
 """Suffix of a memory snapshot, in place of the capture's own."""
 _CAPTURES = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlite", ".nsys-rep")
 
-_KEY = "pyprof.overwrite_guard"
+_KEY = "pyprof.process.overwrite_guard"
 _BESIDE = ("-wal", "-shm", "-journal")
 """Suffixes of SQLite's files beside a database."""
 _ALIKE = (".sqlite", ".nsys-rep", ".qdrep")

@@ -15,9 +15,10 @@ from pathlib import Path
 import click
 import pytest
 
-from pyprof import export, output_file, overwrite_guard
+from pyprof import export
 from pyprof.__main__ import main, names
 from pyprof.errors import PyprofError
+from pyprof.process import output_file, overwrite_guard
 from tests.analysis.captured import capture
 from tests.commands import refused, run
 from tests.conftest import long_except
@@ -242,7 +243,7 @@ def test_an_unwritable_output_is_an_error_before_the_work(
 
 
 MAY_WRITE = {
-    "pyprof/output_file.py": "the one way of all commands",
+    "pyprof/process/output_file.py": "the one way of all commands",
     "pyprof/capture/under_profiler/script_process.py": "an exit code, in a folder of ours",
     "pyprof/capture/child_captures.py": "what a process of the script tells, in a folder of ours",
     "pyprof/capture/kineto/trace_file.py": "a capture, behind `check_place`",

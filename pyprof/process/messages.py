@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof import overwrite_guard
 from pyprof.errors import NOTE
-from pyprof.process import stdio
+from pyprof.process import overwrite_guard, stdio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from pyprof import overwrite_guard, sanitize
+from pyprof import sanitize
 from pyprof.errors import PyprofError
-from pyprof.process import atomic_files, signals, stdio
+from pyprof.process import atomic_files, overwrite_guard, signals, stdio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

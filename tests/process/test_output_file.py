@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import output_file
 from pyprof.errors import PyprofError
+from pyprof.process import output_file
 from tests.commands import run
 
 
