@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -150,9 +150,7 @@ def in_order(entries: Iterable[Advice]) -> list[Advice]:
 
 
 def _plus(a: Advice, b: Advice) -> Advice:
-    more = max(a, b, key=lambda each: (each.likely_ns, each.title, each.action))
-    gains = [each.gain_ns for each in (a, b) if each.gain_ns is not None]
-    gain_ns = more.gain_ns if more.predicted else max(gains, default=None)
+    more = max(a, b, key=_size)
     evidence: dict[tuple[str, str | None, str], Finding] = {}
     for entry in (*a.evidence, *b.evidence):
         key = (entry.what, entry.line, entry.detail)
@@ -166,4 +164,11 @@ def _plus(a: Advice, b: Advice) -> Advice:
     longest = sorted(
         evidence.values(), key=lambda entry: (-entry.time_ns, entry.what, entry.line or "")
     )
-    return replace(more, gain_ns=gain_ns, evidence=tuple(longest))
+    return replace(more, evidence=tuple(longest))
+
+
+def _size(entry: Advice) -> tuple[Any, ...]:
+    """Sort key of advice by one rule; equal only where either may stand for both."""
+    known = entry.gain_ns is not None
+    texts = (entry.title, entry.action, repr(entry.predicted))
+    return entry.likely_ns, known, entry.gain_ns or 0, entry.steps or 0, entry.of_ns, texts

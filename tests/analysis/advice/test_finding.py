@@ -1,0 +1,41 @@
+"""Advice of several captures, merged."""
+
+import itertools
+from functools import reduce
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.analysis.advice.finding import Advice, AdviceSums
+from pyprof.answers.parts import PredictedGain
+
+_ROWS = np.zeros(0, np.int64)
+
+
+def _predicted(expected_ns: int) -> PredictedGain:
+    return PredictedGain(low_ns=0, expected_ns=expected_ns, high_ns=9, validation="", code="")
+
+
+_ADVICE = st.builds(
+    Advice,
+    rule=st.sampled_from(["loops", "precision"]),
+    title=st.sampled_from(["a", "b"]),
+    action=st.just("change it"),
+    gain_ns=st.none() | st.integers(0, 3),
+    evidence=st.just(()),
+    rows=st.just(_ROWS),
+    predicted=st.none() | st.builds(_predicted, st.integers(0, 3)),
+    of_ns=st.integers(3, 5),
+    steps=st.none() | st.integers(1, 2),
+)
+
+
+@given(st.lists(_ADVICE, min_size=3, max_size=3))
+def test_advice_is_the_same_in_every_order_and_grouping(entries: list[Advice]) -> None:
+    found = [
+        [reduce(AdviceSums.merged, order).suggestions, last.merged(one.merged(other)).suggestions]
+        for order in itertools.permutations(AdviceSums((entry,), 1) for entry in entries)
+        for one, other, last in [order]
+    ]
+    assert len({repr(each) for pair in found for each in pair}) == 1
