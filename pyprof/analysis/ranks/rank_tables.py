@@ -23,6 +23,7 @@ from pyprof.errors import CaptureError
 from pyprof.inputs import dataset
 from pyprof.inputs.find import fetch
 from pyprof.parse import parse, record_file
+from pyprof.parse.steps.loop_steps import only
 from pyprof.prof.table import Table
 from pyprof.records.merging import merge_sums
 from pyprof.records.records import totals
@@ -38,15 +39,8 @@ if TYPE_CHECKING:
 
 def tables_of_process(capture: Capture, pid: int) -> Capture:
     """Keep the GPU work, calls and ranges of one process; threads keep their numbers."""
-    threads = pa.array(np.flatnonzero(np.asarray(pc.equal(capture.threads.column("pid"), pid))))
-    return replace(
-        capture,
-        activities=capture.activities.filter(pc.equal(capture.activities.column("pid"), pid)),
-        **{
-            name: table.filter(pc.is_in(table.column("thread"), threads.cast(pa.int32())))
-            for name, table in (("calls", capture.calls), ("ranges", capture.ranges))
-        },
-    )
+    activities = capture.activities.filter(pc.equal(capture.activities.column("pid"), pid))
+    return replace(only(capture, pid), activities=activities)
 
 
 def measure_ranks(member: RankedCapture) -> RankTables:
