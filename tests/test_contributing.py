@@ -70,8 +70,8 @@ def test_an_op_is_one_file(copy: Path) -> None:
 def test_a_column_is_one_entry(copy: Path) -> None:
     columns = copy / "pyprof/prof/columns/standard.py"
     before, end, after = columns.read_text("utf-8").partition("\n)  # fmt: skip\n")
-    entry = indent(_recipe("A column"), "    ")
-    columns.write_text(f"{before}\n{entry}{end}{after}", encoding="utf-8")
+    entry = indent(_recipe("A column").rstrip(), "    ")
+    columns.write_text(f"{before}\n{entry},{end}{after}", encoding="utf-8")
     truth = generate(copy / "net.sqlite", "--kernels", "1")
     assert "  ms  " in _run(copy, "-m", "pyprof.prof", "--help")
     lines = _run(copy, "-m", "pyprof.prof", "--csv", "-c", "ms", "net.sqlite").splitlines()
