@@ -57,7 +57,7 @@ class Measured:
     def _table(self, unit: Unit) -> tuple[pa.Table, str, str]:
         """The table of samples, and the names of its sample and time columns."""
         if unit == STEPS and self.steps is not None:
-            return self.steps.of_these(self.steps.samples.by_key), "step", "ns"
+            return self.steps.in_all_captures(self.steps.samples.by_key), "step", "ns"
         ranks = self.side.samples.ranks
         number = np.repeat(np.arange(len(ranks)), [each.num_rows for each in ranks])
         table = pa.concat_tables(ranks).append_column("rank", pa.array(number))
@@ -159,7 +159,7 @@ class Measured:
 def _values(steps: CountedSteps, name: str) -> Floats:
     """Each counted step's value of a metric."""
     samples = steps.samples.by_key if name == "time" else steps.samples.steps
-    table = steps.of_these(samples)
+    table = steps.in_all_captures(samples)
     column = table.column({"time": "ns", "kernels": "rows"}.get(name, name))
     number = table.column("step").to_numpy()
     return np.bincount(number, column.to_numpy(), steps.count).astype(float)

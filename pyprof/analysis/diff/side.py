@@ -142,7 +142,7 @@ class CountedSteps:
         """Number of steps."""
         return self.bounds[1] - self.bounds[0]
 
-    def of_these(self, samples: pa.Table) -> pa.Table:
+    def in_all_captures(self, samples: pa.Table) -> pa.Table:
         """Keep the samples of the steps that all captures count; number these from 0."""
         number = samples.column("step").to_numpy() - self.bounds[0]
         inside = (number >= 0) & (number < self.count)
