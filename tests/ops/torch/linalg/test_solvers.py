@@ -1,5 +1,22 @@
-"""Formulas of `solvers`, by their worked examples and foreign arguments."""
+"""Formulas of `solvers`, by their worked examples and foreign arguments; norms by their order."""
 
+import pytest
+
+from pyprof import ops
+from pyprof.marker import Call
+from pyprof.ops.examples import f32
 from tests.ops.contract import contract_of
 
 test_formulas_keep_the_contract = contract_of("torch.linalg.solvers")
+
+
+@pytest.mark.parametrize("order", ["nuc", 2, -2])
+def test_norms_by_singular_values_take_an_unknown_number_of_steps(order: str | int) -> None:
+    cost = ops.cost(Call("torch.linalg", "matrix_norm", (f32(6, 3), order)))
+    assert (cost.flops, cost.bytes) == (None, 4 * (18 + 1))
+
+
+@pytest.mark.parametrize("order", [1, -1, float("inf")])
+def test_norms_by_sums_have_no_root(order: float) -> None:
+    """18 absolute values, 18 additions, one comparison."""
+    assert ops.cost(Call("torch.linalg", "matrix_norm", (f32(6, 3), order))).flops == 2 * 18 + 1
