@@ -28,7 +28,7 @@ test: $(VENV)/test.done  ## run all but the slow and the long tests
 test-all: $(VENV)/test.done $(VENV)/trainers.done $(VENV)/docs.done  ## run all tests, including the slow and the long ones
 	$(PYTEST) -m "" $(ARGS)
 
-fuzz: $(VENV)/test.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1
+fuzz: $(VENV)/test-tools.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1
 	$(BIN)/python -m tests.fuzz.run --seed $(SEED) --count $(N) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 bench: $(VENV)/test.done  ## speed and memory beside the least the work can cost: make bench ARGS=kineto
@@ -76,9 +76,12 @@ $(VENV)/torch.done: $(VENV)/package.done
 	$(BIN)/python -m pip install --quiet --group torch
 	touch $@
 
-# torch is large and not published for every platform; without it, the tests that need it are skipped.
-$(VENV)/test.done: $(VENV)/package.done
+$(VENV)/test-tools.done: $(VENV)/package.done
 	$(BIN)/python -m pip install --quiet --group test
+	touch $@
+
+# torch is large and not published for every platform; without it, the tests that need it are skipped.
+$(VENV)/test.done: $(VENV)/test-tools.done
 	$(BIN)/python -m pip install --quiet --group torch \
 	  || echo "torch could not be installed; the tests that need it will skip" >&2
 	touch $@

@@ -62,6 +62,7 @@ def _names(node: ast.AST) -> Iterator[str]:
         yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 
 
+@pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EVALUATING | LOADING | CONNECTING | STARTING))
 def test_the_code_evaluates_unpickles_connects_and_starts_nothing(name: str) -> None:

@@ -39,6 +39,7 @@ def test_nothing_is_executed(tmp_path: Path, protocol: int) -> None:
     assert not made.exists()
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",

@@ -112,6 +112,7 @@ def test_a_replay_is_one_call(tmp_path: Path) -> None:
         assert host_api.calls(records, known).kind_of_call.tolist() == [launch] * 4
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["a.sqlite", "a.dict"])
 def test_a_trace_has_each_launch_once(tmp_path: Path, source: str) -> None:

@@ -100,6 +100,7 @@ def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
         assert (int(group["Min(ns)"]), int(group["Max(ns)"])) == (min(durations), max(durations))
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",

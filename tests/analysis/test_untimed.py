@@ -98,6 +98,7 @@ def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Pat
     assert min(event["ts"] for event in events) > 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["start", "end"])
 def test_the_sentinel_of_a_missing_time_is_a_missing_time(name: str, tmp_path: Path) -> None:

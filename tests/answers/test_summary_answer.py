@@ -48,6 +48,7 @@ def test_times_add_up(tmp_path: Path) -> None:
     _check_sums(answer)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

@@ -57,7 +57,7 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
     check(beside(__file__, "lines-no-source"), done.stdout)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "file"),
@@ -72,6 +72,7 @@ def test_lines_of_a_real_capture(name: str, file: str, captures: Path, tmp_path:
     check(beside(__file__, f"lines-{name}"), done.stdout)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("content", "said"),
     [(b"def f(:\n" * 30, "0.488"), (b"\xff\xfe\x00" * 30, "0.488"), (b"x = '\\d'\n" * 30, "0.488"),

@@ -136,7 +136,7 @@ def test_every_key_groups_all_rows(key: str, path: Path) -> None:
     assert sum(int(row["Total(ns)"]) for row in rows) == 500
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("keys", ["op,dir", "kernel, line", "rank,op,kernel", "op,op"])
 def test_several_keys_group_rows_equal_in_all(keys: str, path: Path) -> None:

@@ -45,7 +45,7 @@ def test_tables_are_written_for_programs(tmp_path: Path) -> None:
     assert tables["left_out"] == []
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("table", _TABLES)
 def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> None:

@@ -225,6 +225,7 @@ canvas.dispatchEvent(new MouseEvent('click', event));
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "click",
     [

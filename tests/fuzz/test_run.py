@@ -122,7 +122,7 @@ def test_a_child_process_that_fails_is_noticed(
     assert any(word in what for what in tally.failures)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_hundreds_of_damaged_inputs_end_well(small: list[Seed]) -> None:
     """Of all kinds."""
     tally = Tally(Counter(), Counter(), {})

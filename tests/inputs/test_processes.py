@@ -42,6 +42,7 @@ def _said(code: str, *arguments: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "how"),

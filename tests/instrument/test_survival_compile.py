@@ -211,6 +211,7 @@ def test_jit_script_modules(when: str) -> None:
     assert torch.equal(torch.jit.load(stored)(x), expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @BEFORE_OR_AFTER
 def test_jit_trace(when: str) -> None:
@@ -242,6 +243,7 @@ def test_make_fx(when: str) -> None:
         pyprof.stop()
 
 
+@pytest.mark.few(1)
 @BEFORE_OR_AFTER
 def test_symbolic_trace(when: str) -> None:
     class Small(nn.Module):

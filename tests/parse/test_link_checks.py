@@ -125,6 +125,7 @@ AMONG_KERNELS = {
 }  # fmt: skip
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     ("change", "count", "words", "copies"),
     [(*row, True) for row in DAMAGE.values()] + [(*row, False) for row in AMONG_KERNELS.values()],

@@ -52,6 +52,7 @@ def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
     assert gone("prof", "--sideways") == 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("closed", "more"),
     [
@@ -82,6 +83,7 @@ def test_a_closed_stdin_is_an_error() -> None:
 SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".pt.trace.json.gz"}
 
 
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
 def test_a_name_of_the_maximum_length_is_an_output(name: str, net: Path, tmp_path: Path) -> None:

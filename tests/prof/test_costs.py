@@ -106,6 +106,7 @@ FILES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_real_op_calls_are_charged_once(name: str) -> None:

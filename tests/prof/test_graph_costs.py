@@ -143,6 +143,7 @@ def _least_mib(row: dict[str, str], mib: float) -> float:
     return right
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("pair", "share"), [("vllm-piecewise", 0.12), ("sglang-decode", 0.63)])
 def test_more_of_the_time_has_a_cost(captures: Path, pair: str, share: float) -> None:

@@ -102,6 +102,7 @@ COMMANDS = ["parse", "parse -o out.dict", "parse -o out.parquet", "prof", "prof 
             "prof --by op"]  # fmt: skip
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)
 def test_every_command_says_what_it_is_and_writes_nothing(
     make: Callable[[Path], Path], words: list[str], here: Path

@@ -89,6 +89,7 @@ def test_a_partial_block_counts_as_one(tmp_path: Path) -> None:
     assert (kernel["grid_x"], kernel["grid_y"]) == (2, None)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "table",
     [

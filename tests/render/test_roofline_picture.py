@@ -122,7 +122,7 @@ def check(on: LogAxes, points: Sequence[Point], radii: Sequence[float], roofs: l
         assert a.right <= b.left or b.right <= a.left or a.top <= b.bottom or b.top <= a.bottom
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=["page", "picture"])
 @pytest.mark.parametrize("name", REAL)

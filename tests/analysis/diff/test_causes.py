@@ -83,6 +83,7 @@ def _everywhere(path: Path, *, batch: int = 8, dtype: str = "float32", kernel: s
     return nsys_db(path, work, ranges)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -129,6 +130,7 @@ def test_autotuning_in_one_capture_is_a_cause(tmp_path: Path) -> None:
     assert _causes(files[0], files[1]) == {"conv2d": ["autotuning: kernels are tried in A only"]}
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["op,shape,dtype,layer", "layer", "kernel"])
 def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:

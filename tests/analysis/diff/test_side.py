@@ -67,13 +67,14 @@ def alike(merged: Sums, whole: Sums, names: tuple[str, ...]) -> None:
     assert merged.by(names) == whole.by(names)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", [*itertools.pairwise(REAL[1:])], ids=str)
 def test_sides_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
     check([str(captures / file) for file in pair])
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [None, "1:3"])
 def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:

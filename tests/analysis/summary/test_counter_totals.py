@@ -56,6 +56,7 @@ def test_doctor_finds_names_that_are_wrong(tmp_path: Path) -> None:
     assert "used no Tensor Cores" not in run("doctor", capture).stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("last", "a_token"), [("toks=24", 0.002 / 16), ("", None)])
 def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> None:
     """If all steps of a serving engine state their tokens, these share the energy."""

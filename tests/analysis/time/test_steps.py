@@ -434,6 +434,7 @@ def test_repetitions_within_one_graph_launch_are_no_steps() -> None:
     assert not len(_steps_of(work))
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sglang-decode", "vllm-piecewise"])
 def test_real_serving_engines_have_one_step(captures: Path, name: str) -> None:

@@ -304,6 +304,7 @@ def test_time_is_that_of_the_windows(files: dict[str, Path], form: str) -> None:
     assert [*found.steps.duration_ns] == [first, 100 * US] * 3
 
 
+@pytest.mark.few(2)
 @FORMS
 def test_chosen_steps_leave_out_pauses(files: dict[str, Path], form: str) -> None:
     found = answered(load(files, form), "1:4")
@@ -322,6 +323,7 @@ def test_ranks_of_parsed_files_are_those_of_the_capture(files: dict[str, Path], 
     assert (gpu.steps, gpu.step_ns) == (6, (85 + 100) * US / 2)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @FORMS
 def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:

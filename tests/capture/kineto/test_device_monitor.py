@@ -89,6 +89,7 @@ def test_it_reads_at_both_ends() -> None:
     assert all(event["pid"] == 0 for event in events)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -87,6 +87,7 @@ torch.ones(3).cos()
     assert ran(outcome) == {"sin", "tanh", "cos"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("asked", [True, False])
 def test_markers_in_the_scripts_own_profile(capture: Capture, asked: bool) -> None:  # noqa: FBT001
     text = """
@@ -100,6 +101,7 @@ sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
     assert capture(text.replace("INIT", init)).code == int(asked)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("export", ["pass", "profiler.export_chrome_trace(sys.argv[0] + '.json')"])
 @pytest.mark.parametrize("profiler", ["profiler.profile()", "autograd.profiler.profile()"])
@@ -167,6 +169,7 @@ with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
     assert any("was not exported" in note for note in outcome.notes)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("before", [True, False])
 def test_range_within_the_scripts_own_profiler(capture: Capture, before: bool) -> None:  # noqa: FBT001
     text = """

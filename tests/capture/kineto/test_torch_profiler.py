@@ -69,6 +69,7 @@ with pyprof.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2,
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "options", "steps"),
@@ -150,6 +151,7 @@ with pyprof.profile():
     assert ran(capture(text, whole=True)) == {"tanh", "exp"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
@@ -168,6 +170,7 @@ def test_without_anything_captured_there_is_no_file(
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
@@ -202,6 +205,7 @@ with pyprof.profile():
     assert ran(outcome) == {"cos"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("end", "code"), [("raise ValueError", 1), ("import sys; sys.exit(3)", 3)])
 def test_script_that_fails(capture: Capture, end: str, code: int) -> None:
     outcome = capture(f"import torch\ntorch.ones(3).tanh()\n{end}", whole=True)
@@ -224,6 +228,7 @@ def test_a_signal_while_the_file_is_written(
     assert parse_file(tmp_path / "net.pt.trace.json.gz").rows
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", ["everywhere", "beside", "target", "of the target's disk"])
 def test_a_full_disk(
     place: str, capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

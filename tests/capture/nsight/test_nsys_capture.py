@@ -53,6 +53,7 @@ def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[s
     assert asked == (["--cuda-memory-usage=true", place] if options else [])
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "text"),
@@ -65,6 +66,7 @@ def test_without_a_range_nsys_waits_for_none(
     assert not any("capture-range" in arg for arg in seen(tmp_path))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "knows", "asked"),
     [
@@ -83,6 +85,7 @@ def test_graph_nodes(
     assert ("--cuda-graph-trace=node" in seen(tmp_path)) == asked
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("nodes", "said"),
@@ -149,6 +152,7 @@ def test_no_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert result.exit_code == 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("writes", "said", "earlier"),
     [
@@ -174,6 +178,7 @@ def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "nsys is neither on PATH" in result.stderr.splitlines()[-1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("steps", "end"), [("1,1,1", "stop"), ("1,1,1,2", "repeat")])
 def test_windows_of_steps(run: Run, tmp_path: Path, steps: str, end: str) -> None:
@@ -226,6 +231,7 @@ def test_windows_that_cannot_be_joined(run: Run, tmp_path: Path) -> None:
 ENDED = "import os, signal, sys; os.kill(int(sys.argv[-1]), signal.{}); signal.pause()"
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_ends_the_script_and_keeps_what_was_recorded(
@@ -276,6 +282,7 @@ def test_metrics_are_sampled_if_permitted(
     assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("knows", "offered", "words"),

@@ -92,6 +92,7 @@ def test_a_rocprofv3_without_regions_is_reported(run: Run, monkeypatch: pytest.M
     assert "too old to record a range" in result.output
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("code", [0, 1, 7])
 def test_the_exit_code_is_the_scripts(code: int, run: Run) -> None:
     run("--tool", "rocprofv3", text=f"raise SystemExit({code})", code=code)

@@ -22,7 +22,7 @@ def test_a_kernel_in_many_layers_has_them_all(tmp_path: Path) -> None:
     assert layers == [f"l{n}" for n in range(3000)]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",

@@ -48,6 +48,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("of", LOOPS.values(), ids=LOOPS.keys())
 def test_records_have_the_steps_of_the_capture(of: Capture, tmp_path: Path) -> None:
     records = parse(of)

@@ -110,6 +110,7 @@ def test_other_calls_with_more_kernels_have_no_trials(
     assert not any(_marked(_load(tmp_path, *calls)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_no_real_capture_holds_trials(name: str, captures: Path) -> None:

@@ -128,6 +128,7 @@ def test_waves_and_share() -> None:
     assert np.isnan(wave_counts(np.array([1080, 8]), blocks, None)).all()
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

@@ -10,6 +10,7 @@ from tests.parse.counters import planted
 from tests.readers import kineto_json
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [None, ""])
 def test_counter_events_are_read(key: str | None, tmp_path: Path) -> None:

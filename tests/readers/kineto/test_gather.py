@@ -37,7 +37,7 @@ def capture(name: str) -> schema.Capture:
     return kineto.read(CAPTURES / name / "trace.json.gz")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_all_gpu_events_are_rows(name: str) -> None:
@@ -53,6 +53,7 @@ def test_all_gpu_events_are_rows(name: str) -> None:
     assert sum(r["bytes"] or 0 for r in rows) == sum(e["args"].get("bytes", 0) for e in work)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_call_is_a_row_and_each_kernel_finds_its_call(name: str) -> None:

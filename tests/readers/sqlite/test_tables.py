@@ -179,6 +179,7 @@ def _with_a_page_twice(path: Path, table: str) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("ask", [readers.read, readers.identity])
 def test_more_rows_than_the_file_has_room_for(

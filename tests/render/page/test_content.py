@@ -114,6 +114,7 @@ def _total_ns(table: Sortable, column: str) -> int:
     return table.left_out_ns + sum(int(row[place].number or 0) for row in table.rows)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name",
     [

@@ -21,6 +21,7 @@ def trace_of_memory(path: Path, *, recorded: bool) -> Path:
     return path
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["net.json", "net.json.gz"])
 def test_a_summary_names_the_peak_of_a_trace(tmp_path: Path, name: str) -> None:
@@ -78,7 +79,7 @@ def test_equal_snapshots_have_no_differences(tmp_path: Path) -> None:
     assert run("diff", path, other, "--steps", "1:").code == 2
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("limit", "code", "said"),
     [

@@ -20,6 +20,7 @@ nn.functional.cross_entropy = lambda o, y: cross_entropy(o.mean((2, 3)), y)
 """
 
 
+@pytest.mark.few(1)
 # An optimizer's state is from the first step, before the loop; its kernel would mix up elements.
 @pytest.mark.parametrize(
     ("kernel", "optimizer", "rounding"),

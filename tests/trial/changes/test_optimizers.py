@@ -31,6 +31,7 @@ def test_an_optimizer_has_the_implementation_that_is_tried(
     assert Optimizer([]).chosen[change]
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["fused-optimizer", "foreach"])
 def test_losses_are_the_same_but_for_rounding(tmp_path: Path, change: str) -> None:

@@ -64,6 +64,7 @@ def test_every_kernel_is_in_one_box(
     assert (drawn.devices[0].gaps_left_out > 0) == (len(drawn.devices[0].gaps) == 3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name",
     [

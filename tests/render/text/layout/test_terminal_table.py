@@ -68,7 +68,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, width: int, *arguments: object)
     return shown.getvalue().decode().replace("\r\n", "\n").splitlines()
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [20, 40, 80, 100, 200])
 @pytest.mark.parametrize("by", [(), ("--by", "op"), ("--by", "kernel")])
@@ -102,6 +102,7 @@ def test_columns_without_room_are_named(net: Path, monkeypatch: pytest.MonkeyPat
     assert re.search(r"no room for .*Why; widen the terminal, or use --full", said)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [("-w", "120"), ("-c", "idx,op,kernel,sil"), ("--csv",), ("--csv", "--by", "op")]
