@@ -102,7 +102,7 @@ def fused_attention(folder: Path) -> Iterator[Outcome]:
             if isinstance(given, Prediction) and call.rows[0] in given.rows:
                 rows_of[call.batch, call.queries, call.keys, call.width].append(call.rows)
         for row in np.flatnonzero(after.role(Role.ATTENTION)).tolist():
-            real[after.table.costs.work_of[row]].append(after.ns[row])
+            real[after.table.costs.work.index[row]].append(after.ns[row])
         often = Counter(map(len, real.values()))
         by_count = {len(times): sum(times) for times in real.values() if often[len(times)] == 1}
         for rows in rows_of.values():

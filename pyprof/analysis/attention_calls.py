@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Int64Array, Mask
+    from pyprof.prof.table import KernelClass
 
 MAX_WIDTH = 256
 """Maximum width of a head in fused kernels; a router of experts multiplies wider matrices."""
@@ -84,8 +85,8 @@ def suits(call: AttentionCall) -> bool:
 
 def dtype_of(context: RuleContext, call: AttentionCall) -> str | None:
     """Return the type of a call's products; None if unknown."""
-    number, classified = context.table.classified
-    return classified[int(number[call.rows[0]])].dtype
+    kernel: KernelClass = context.table.classified.at(call.rows[0])
+    return kernel.dtype
 
 
 def fused_ns(context: RuleContext, call: AttentionCall, dtype: str) -> float:
@@ -166,9 +167,9 @@ def _call(
 
 
 def _product_sizes(context: RuleContext) -> Sizes:
-    costs = context.table.costs
-    sizes = np.array([*map(_sizes, costs.params), (MISSING,) * 4], np.int64)
-    return Sizes(*sizes[costs.params_of].T)
+    params = context.table.costs.params
+    sizes = np.array([*map(_sizes, params.values), (MISSING,) * 4], np.int64)
+    return Sizes(*sizes[params.index].T)
 
 
 def _sizes(params: Mapping[str, object]) -> tuple[int, ...]:

@@ -56,13 +56,12 @@ class _Row:
 
     @cached_property
     def work(self) -> AttributedCall:
-        work: AttributedCall = self.choice.work[self.choice.work_of[self.index]]
+        work: AttributedCall = self.choice.work.at(self.index)
         return work
 
     @cached_property
     def judgement(self) -> KernelClass:
-        number_of, judgements = self.table.classified
-        judgement: KernelClass = judgements[number_of[self.index]]
+        judgement: KernelClass = self.table.classified.at(self.index)
         return judgement
 
     def value(self, name: str) -> Any:  # noqa: ANN401 - of any type
@@ -94,7 +93,7 @@ def _recorded(row: _Row) -> Iterator[str]:
     yield f"{row.value('kind') or 'kernel'} {row.record('kLongName') or NOTHING}"
     where = f"device {_shown(row.value('device'))}, stream {_shown(row.value('stream'))}"
     yield f"time: {_time(row.value('sil'))} on {where}"
-    context = row.choice.contexts[row.choice.context_of[row.index]]
+    context = row.choice.context.at(row.index)
     texts = [*(row.record("marker") or ()), *(row.record("seqMarker") or ())]
     around = [texts[index] for index in context.order or range(len(texts))]
     yield from _texts("ranges around it, outermost first", around)
@@ -105,8 +104,7 @@ def _recorded(row: _Row) -> Iterator[str]:
 def _choice(row: _Row) -> Iterator[str]:
     if via := row.record("via"):
         yield f"ranges found by: {via}"
-    context = row.choice.contexts[row.choice.context_of[row.index]]
-    for each in candidates(context):
+    for each in candidates(row.choice.context.at(row.index)):
         verdict = "usable" if each.usable else each.reason or costs.UNEXPLAINED
         yield f"{_direction(each.work)}{_spelt(each.work.call)}: {verdict}"
     if row.work.call is None:
@@ -130,13 +128,13 @@ def _grouping(row: _Row) -> Iterator[str]:
 
 
 def _prices(row: _Row) -> Iterator[str]:
-    cost = row.call_costs.costs[row.call_costs.cost_of[row.index]]
+    cost = row.call_costs.cost.at(row.index)
     yield f"the whole op call: {_figure(cost.flops)} FLOPs, {_figure(cost.bytes)} bytes"
     if cost.via:
         yield f"with help of {cost.via}"
     if cost.params:
         yield "from " + ", ".join(f"{name}={value}" for name, value in cost.params.items())
-    for name, hint in row.call_costs.hints[row.call_costs.hint_of[row.index]]._asdict().items():
+    for name, hint in row.call_costs.hint.at(row.index)._asdict().items():
         if hint is not None:
             yield f"from the kernels' names: {name} {hint}"
     if cost.reason:
@@ -147,14 +145,14 @@ def _shares(row: _Row) -> Iterator[str]:
     shared = row.table.costs
     flops, moved = (int(column[row.index]) for column in (shared.flops, shared.bytes))
     yield f"this row: {_figure(flops)} FLOPs, {_figure(moved)} bytes"
-    call_cost = row.call_costs.costs[row.call_costs.cost_of[row.index]]
+    call_cost = row.call_costs.cost.at(row.index)
     for name, share, total in (
         ("FLOPs", flops, call_cost.flops),
         ("bytes", moved, call_cost.bytes),
     ):
         if total and share != MISSING:
             yield f"{100 * share / total:.1f} % of the call's {name}"
-    if reason := shared.reason[shared.reason_of[row.index]]:
+    if reason := shared.reason.at(row.index):
         yield f"because: {reason}"
 
 

@@ -253,11 +253,11 @@ def _known(table: Table) -> dict[str, pa.Array]:
     """What `apply_global_conditions` needs to report how much of the cost is known."""
     costs = table.costs
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
-    reason = np.where(unknown, costs.reason_of, -1)
+    reason = DictionaryColumn(np.where(unknown, costs.reason.index, -1), costs.reason.values)
     return {
         _NS: pa.array(table.duration_ns),
         _KERNEL: pa.array(is_kernel(table.records)),
-        _WHY: DictionaryColumn(reason, costs.reason).to_arrow(pa.string()),
+        _WHY: reason.to_arrow(pa.string()),
     }
 
 

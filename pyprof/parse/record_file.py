@@ -136,7 +136,7 @@ def _with_communication(records: Records) -> Records:
     """Set `dir` to comm for all kernels that communicate; older versions recognized fewer."""
     part = records.dictionary("dir")
     named = records.dictionary("kLongName").matches(communicates)
-    is_comm = part.matches(lambda value: value in _DIRECTIONS_OF_COMM)
+    is_comm = part.is_in(*_DIRECTIONS_OF_COMM)
     if (is_comm | ~named).all():
         return records
     index = np.where(named & ~is_comm, len(part.values), part.index)

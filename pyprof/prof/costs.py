@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,16 +32,10 @@ from pyprof.prof.kernels.name_hints import by_name
 from pyprof.records.records import DictionaryColumn, combinations, distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.ops import Cost
     from pyprof.ops.model_config import ModelConfig
-    from pyprof.prof.calls.attributed_call import AttributedCall
-    from pyprof.prof.kernels.kernel_context import KernelContext
-    from pyprof.prof.kernels.name_hints import NameHints
     from pyprof.records.records import Records
 
 
@@ -72,17 +67,16 @@ class Costs:
 
     flops: Int64Array
     bytes: Int64Array
-    reason: list[str]
-    """Distinct reasons; "" for none."""
-    reason_of: IntArray
-    params: list[Mapping[str, object]]
-    params_of: IntArray
-    via: list[str]
-    """What each of `params` was computed from besides the call itself; "" for nothing."""
+    reason: DictionaryColumn
+    """Texts; "" for none."""
+    params: DictionaryColumn
+    """What the cost of each row's op call was computed from, by name."""
+    via: DictionaryColumn
+    """What `params` were computed from besides the call itself; "" for nothing."""
     call: IntArray
     """Number of the op call that each row works for."""
-    work: list[AttributedCall]
-    work_of: IntArray
+    work: DictionaryColumn
+    """The `AttributedCall` that each row works for."""
     helper: NDArray[np.bool_]
     """Rows that only help their op call's arithmetic, and autotuning runs."""
     autotuning: NDArray[np.bool_]
@@ -94,59 +88,44 @@ class Rows:
     """The rows of a capture, what each works for, and what follows from its name and kind."""
 
     records: Records
-    contexts: list[KernelContext]
-    """The distinct texts around kernels."""
-    context_of: IntArray
-    work: list[AttributedCall]
-    work_of: IntArray
-    family: list[str]
+    context: DictionaryColumn
+    """The `KernelContext` of each row."""
+    work: DictionaryColumn
+    """The `AttributedCall` that each row works for."""
+    family: DictionaryColumn
     """The family of each work."""
     name: DictionaryColumn
-    role: list[Role]
+    role: DictionaryColumn
     """The role of each name."""
     kind: DictionaryColumn
     """What each row is, as `schema.KINDS` names it."""
-    own_by_context: list[int]
-    """FLOPs of the innermost op of each context on the CPU, whatever it works for."""
 
-    @property
+    @cached_property
     def own_flops(self) -> Int64Array:
-        """FLOPs of each row itself."""
-        return np.array(self.own_by_context, np.int64).take(self.context_of)
+        """FLOPs of the innermost op of each row on the CPU, whatever it works for."""
+        return self.context.numpy(
+            lambda each: _number(own_flops(each)) if each.on_cpu else MISSING, MISSING
+        )
 
     @cached_property
     def on_cpu(self) -> Mask:
         """Rows that are ops on the CPU."""
-        return self.is_one(schema.CPU)
+        return self.kind.is_in(schema.KINDS[schema.CPU])
 
     @cached_property
     def kernel(self) -> Mask:
         """Rows that run an op's code: on a GPU, or on the CPU of a capture without one."""
-        return self.is_one(schema.KERNEL, schema.CPU)
-
-    def is_one(self, *kinds: int) -> Mask:
-        """Mask of the rows of these kinds, as `schema.KINDS` numbers them."""
-        names = {schema.KINDS[kind] for kind in kinds}
-        return np.array([name in names for name in self.kind.values], bool).take(self.kind.index)
+        return self.kind.is_in(schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU])
 
     @cached_property
     def chosen(self) -> IntArray:
         """The id of the call that each row works for; -1 for a row that is a call of its own."""
-        return op_calls.chosen(self.records, self.work, self.work_of)
+        return op_calls.chosen(self.records, self.work)
 
     @property
     def weight(self) -> Int64Array:
         """Time on the GPU, ns; at least 1, so that each row has a part."""
         return np.maximum(self.records.numpy("kDuration"), 1)
-
-    def working(self, test: Callable[[AttributedCall, str], bool]) -> Mask:
-        """Mask of the rows whose op call and its family pass a test."""
-        passed = [test(*pair) for pair in zip(self.work, self.family, strict=True)]
-        return np.array(passed, bool).take(self.work_of)
-
-    def named(self, *roles: Role) -> Mask:
-        """Mask of the rows whose kernel has one of these roles."""
-        return np.array([role in roles for role in self.role], bool).take(self.name.index)
 
 
 def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
@@ -163,26 +142,21 @@ def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
 
 def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
     """Choose once per distinct context: the texts around a kernel."""
-    context_of, contexts = with_settings(records, *distinct_contexts(records), model)
-    chosen = [choose(context) for context in contexts]
-    work_of, works = with_outputs(records, context_of, contexts, chosen)
-    work_of, works = with_collectives(records, work_of, works)
+    context = with_settings(records, distinct_contexts(records), model)
+    work = with_outputs(records, context, context.map(choose))
+    work = with_collectives(records, work)
     name = records.dictionary("kLongName")
-    alone = [_number(own_flops(context)) if context.on_cpu else MISSING for context in contexts]
     kind = records.dictionary("kind")
     values = [*kind.values, schema.KINDS[schema.KERNEL]]  # the original's files hold kernels only
     kinds = DictionaryColumn(np.where(kind.index < 0, len(kind.values), kind.index), values)
     return Rows(
         records=records,
-        contexts=contexts,
-        context_of=context_of,
-        work=works,
-        work_of=work_of,
-        family=[family(work) for work in works],
+        context=context,
+        work=work,
+        family=work.map(family),
         name=name,
-        role=[role(text) for text in name.values],
+        role=name.map(role),
         kind=kinds,
-        own_by_context=alone,
     )
 
 
@@ -205,9 +179,9 @@ def group_kernels(rows: Rows) -> Grouping:
     ranks = _ranks(rows)
     if rows.on_cpu.any():
         ranks = np.where(rows.on_cpu, rows.own_flops == 0, ranks)
-    call = op_calls.number(
-        rows.records, rows.work, rows.work_of, rows.chosen, computes=ranks < _HELPS
-    ).astype(np.int64, copy=False)  # an index of 32 bits would be widened each time it is used
+    call = op_calls.number(rows.records, rows.work, rows.chosen, computes=ranks < _HELPS).astype(
+        np.int64, copy=False
+    )  # an index of 32 bits would be widened each time it is used
     autotuning = _autotuning(rows, call)
     ranks[autotuning] = _HELPS
     calls = int(call.max(initial=-1)) + 1
@@ -220,39 +194,37 @@ def group_kernels(rows: Rows) -> Grouping:
 
 @dataclass(frozen=True, slots=True)
 class CallCosts:
-    """What op calls cost as a whole. Arrays: one value per row, MISSING if there is none."""
+    """What op calls cost as a whole."""
 
-    costs: list[Cost]
-    cost_of: IntArray
-    hints: list[NameHints]
-    """Facts from the names of a call's kernels that no text has."""
-    hint_of: IntArray
+    cost: DictionaryColumn
+    """The `Cost` of each row's call."""
+    hint: DictionaryColumn
+    """The `NameHints` of each row's call: facts from its kernels' names that no text has."""
 
     def of_rows(self, name: str) -> Int64Array:
-        """One figure of each row's call: `flops`, `bytes`, `written` or `added`."""
-        figures = [_number(getattr(cost, name)) for cost in self.costs]
-        return np.array(figures, np.int64).take(self.cost_of)
+        """One figure of each row's call: `flops`, `bytes`, `written` or `added`; else MISSING."""
+        return self.cost.numpy(lambda cost: _number(getattr(cost, name)), MISSING)
 
 
 def cost_op_calls(rows: Rows, grouping: Grouping) -> CallCosts:
     """Cost each distinct op call, by the number and the names of its kernels."""
-    lacks_dtype = rows.working(lambda work, _: work.lacks_dtype) & grouping.arithmetic
-    moving = lacks_dtype & rows.working(lambda _, family: family in MOVES)
-    number, hints = by_name(rows.name, grouping.call, lacks_dtype, moving, rows.kernel)
+    lacks_dtype = rows.work.matches(attrgetter("lacks_dtype")) & grouping.arithmetic
+    moving = lacks_dtype & rows.family.is_in(*MOVES)
+    hint = by_name(rows.name, grouping.call, lacks_dtype, moving, rows.kernel)
     # One op on the CPU may do what takes two kernels on a GPU.
     kernels = np.where(rows.on_cpu, 0, np.minimum(grouping.kernels, _MAX_KERNELS))
-    first, cost_of = combinations(rows.work_of, number, kernels)
+    first, number = combinations(rows.work.index, hint.index, kernels)
     costs = [
-        rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, hints[number[row]])
-        for row in first.tolist()
+        rows.work.at(row).cost(int(kernels[row]) or None, hint.at(row)) for row in first.tolist()
     ]
-    return CallCosts(costs, cost_of, hints, number)
+    return CallCosts(DictionaryColumn(number, costs), hint)
 
 
 def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Costs:
     """Share the cost of each call among the rows that do its arithmetic; say why if impossible."""
     call, helper = grouping.call, rows.kernel & ~grouping.arithmetic
-    reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in call_costs.costs)]))
+    cost = call_costs.cost
+    reasons = list(dict.fromkeys([*_FIRST_REASONS, *(each.reason for each in cost.values)]))
     index = {reason: number for number, reason in enumerate(reasons)}
     flops, moved = call_costs.of_rows("flops"), call_costs.of_rows("bytes")
     weight = _weights(rows, grouping, call_costs, flops)
@@ -263,9 +235,7 @@ def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Co
     )
     shared_flops[helper] = np.where(flops[helper] == MISSING, MISSING, 0)
     shared_bytes[helper] = MISSING
-    reason_of = np.array([index[cost.reason] for cost in call_costs.costs], np.int32).take(
-        call_costs.cost_of
-    )
+    reason_of = cost.numpy(lambda each: index[each.reason], MISSING).astype(np.int32)
     for total in (flops, moved):
         propagate_unknown(reason_of, total, call, inner, len(reasons))
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
@@ -278,14 +248,11 @@ def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Co
     return Costs(
         flops=shared_flops,
         bytes=moved,
-        reason=reasons,
-        reason_of=reason_of,
-        params=[cost.params for cost in call_costs.costs],
-        params_of=call_costs.cost_of,
-        via=[cost.via for cost in call_costs.costs],
+        reason=DictionaryColumn(reason_of, reasons),
+        params=cost.map(attrgetter("params")),
+        via=cost.map(attrgetter("via")),
         call=call,
         work=rows.work,
-        work_of=rows.work_of,
         helper=helper,
         autotuning=grouping.autotuning,
     )
@@ -296,11 +263,11 @@ def without_impossible(costs: Costs, rows: Int64Array) -> Costs:
     if not len(rows):
         return costs
     unknown = np.isin(costs.call, costs.call[rows])
-    reason_of = np.where(unknown, len(costs.reason), costs.reason_of)
+    reasons = costs.reason.values
+    reason_of = np.where(unknown, len(reasons), costs.reason.index)
     flops, moved = (np.where(unknown, MISSING, part) for part in (costs.flops, costs.bytes))
-    return replace(
-        costs, flops=flops, bytes=moved, reason=[*costs.reason, IMPOSSIBLE], reason_of=reason_of
-    )
+    reason = DictionaryColumn(reason_of, [*reasons, IMPOSSIBLE])
+    return replace(costs, flops=flops, bytes=moved, reason=reason)
 
 
 def explain(unknown: Mask, reasons: list[str], reason_of: IntArray) -> None:
@@ -315,11 +282,11 @@ def _autotuning(rows: Rows, call: IntArray) -> Mask:
 
     Calls without recorded shapes are left out: it is unknown which of them are alike.
     """
-    conv = rows.working(lambda work, family: family == "conv" and work.has_shapes) & rows.kernel
+    conv = rows.family.is_in("conv") & rows.work.matches(attrgetter("has_shapes")) & rows.kernel
     if not conv.any():
         return conv
     return autotuning_trials(
-        rows.records, rows.work_of, call, conv, rows.named(Role.CONV, Role.GEMM)
+        rows.records, rows.work.index, call, conv, rows.role.is_in(Role.CONV, Role.GEMM)
     )
 
 
@@ -332,11 +299,11 @@ def _weights(
     divided by stage; and ops on the CPU have FLOPs of their own. `flops` are those of each row's
     call.
     """
-    products = rows.working(lambda work, family: work.gradient and family in PRODUCTS)
+    products = rows.family.is_in(*PRODUCTS) & rows.work.matches(attrgetter("gradient"))
     alike = products & (grouping.kernels == len(_GRADIENTS))
     weight = np.where(grouping.arithmetic, np.where(alike, 1, rows.weight), 0)
-    stages = [cost.stages for cost in call_costs.costs]
-    weight = _by_stage(weight, stages, call_costs.cost_of, grouping.call, grouping.kernels)
+    stages = call_costs.cost.map(attrgetter("stages"))
+    weight = _by_stage(weight, stages, grouping.call, grouping.kernels)
     if not rows.on_cpu.any():
         return weight
     own = parts(rows.own_flops, flops, grouping.call, grouping.arithmetic)
@@ -344,27 +311,23 @@ def _weights(
 
 
 def _by_stage(
-    weight: Int64Array,
-    stages: Sequence[tuple[int, ...]],
-    cost_of: IntArray,
-    call: IntArray,
-    kernels: IntArray,
+    weight: Int64Array, stages: DictionaryColumn, call: IntArray, kernels: IntArray
 ) -> Int64Array:
     """Weigh by stage, one kernel per stage, the kernels of calls that are not divided by time.
 
     Rows without weight do none of the arithmetic.
     """
-    count = np.array([len(each) for each in stages], np.int64).take(cost_of)
+    count = stages.numpy(len, 0)
     rows = np.flatnonzero((count > 0) & (count == kernels) & (weight > 0))
     if not len(rows):
         return weight
     rows = rows[np.argsort(call[rows], kind="stable")]  # of a call, in the order of their start
     first = np.flatnonzero(np.diff(call[rows], prepend=MISSING))
     index = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows)))
-    most = max(map(len, stages))
-    table = np.array([[*each, *(0,) * (most - len(each))] for each in stages], np.int64)
+    most = max(map(len, stages.values))
+    table = np.array([[*each, *(0,) * (most - len(each))] for each in stages.values], np.int64)
     stage_weight = weight.copy()
-    stage_weight[rows] = table[cost_of[rows], index]
+    stage_weight[rows] = table[stages.index[rows], index]
     return stage_weight
 
 
@@ -384,15 +347,16 @@ def _fill_costs(
     `parts` are the bytes of what a row's call writes, and of what is moved for its bias.
     """
     written, added = parts
-    sparse = rows.working(lambda work, family: family in SPARSE and work.gradient) & (written > 0)
-    product = rows.working(lambda _, family: family in PRODUCTS) & (added > 0)
-    filling = rows.working(lambda _, family: family == "fill") & (weight > 0)
-    helps = (sparse & rows.named(Role.FILL)) | _bias(rows, call, product & helper)
+    gradient = rows.work.matches(attrgetter("gradient"))
+    sparse = rows.family.is_in(*SPARSE) & gradient & (written > 0)
+    product = rows.family.is_in(*PRODUCTS) & (added > 0)
+    filling = rows.family.is_in("fill") & (weight > 0)
+    helps = (sparse & rows.role.is_in(Role.FILL)) | _bias(rows, call, product & helper)
     return FillCosts(
         call=call,
         part=np.where(product, added, written),
         weight=np.where(sparse | product, weight, 0),
-        own=filling | (rows.is_one(schema.MEMSET)),
+        own=filling | rows.kind.is_in(schema.KINDS[schema.MEMSET]),
         helps=np.where(helper & helps, rows.weight, 0),
     )
 
@@ -403,9 +367,11 @@ def _bias(rows: Rows, call: IntArray, helper: Mask) -> Mask:
     cuBLAS adds the product to a copy of the bias. After a convolution the bias is added element by
     element. Its gradient is a sum in both cases.
     """
-    gradient = rows.working(lambda work, _: work.gradient)
-    copies = rows.named(Role.COPY) & rows.working(lambda _, family: family == "gemm")
-    can = np.where(gradient, rows.named(Role.REDUCE), copies | rows.named(Role.ELEMENTWISE))
+    gradient = rows.work.matches(attrgetter("gradient"))
+    copies = rows.role.is_in(Role.COPY) & rows.family.is_in("gemm")
+    can = np.where(
+        gradient, rows.role.is_in(Role.REDUCE), copies | rows.role.is_in(Role.ELEMENTWISE)
+    )
     served = np.zeros(len(call), bool)
     first = np.flatnonzero(helper & can)
     served[first[distinct(call[first])[0]]] = True
@@ -417,7 +383,7 @@ def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArra
     size = rows.records.numpy("bytes")
     name = rows.records.dictionary("kShortName")
     twice = np.array([("DtoD" in text or "PtoP" in text) for text in name.values] + [False])
-    memory = rows.is_one(schema.MEMCPY, schema.MEMSET)
+    memory = rows.kind.is_in(schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET])
     moved[memory] = np.where(size < 0, MISSING, size * np.where(twice[name.index], 2, 1))[memory]
     flops[memory] = 0
     reason_of[memory] = _FIRST_REASONS.index(_KNOWN)
@@ -429,11 +395,8 @@ def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArra
 
 def _ranks(rows: Rows) -> IntArray:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
-    first, index = combinations(rows.work_of, rows.name.index)
-    rank_of = [
-        rank(rows.role[rows.name.index[row]], rows.family[rows.work_of[row]])
-        for row in first.tolist()
-    ]
+    first, index = combinations(rows.work.index, rows.name.index)
+    rank_of = [rank(rows.role.at(row), rows.family.at(row)) for row in first.tolist()]
     ranks = [_HELPS if place is None else place for place in rank_of]
     return np.array(ranks, np.int32).take(index)
 
@@ -445,7 +408,7 @@ def _charged_inside(rows: Rows, call: IntArray) -> Int64Array:
     memset inside an op costs what it moves, not what the op costs.
     """
     ids = op_calls.around(rows.records)
-    parts = (rows.working(lambda _, family: family in PRODUCTS) & rows.kernel) | rows.on_cpu
+    parts = (rows.family.is_in(*PRODUCTS) & rows.kernel) | rows.on_cpu
     if ids is None or not parts.any():
         return np.zeros((0, 2), np.int64)
     return nested_products(*ids, rows.chosen, call, parts)

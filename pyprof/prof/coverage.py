@@ -59,13 +59,13 @@ def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Covera
     costs, duration = table.costs, table.duration_ns
     chosen = np.ones(len(duration), bool) if rows is None else rows
     unknown = chosen & ((costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper))
-    reason = costs.reason_of[unknown]
-    ns = totals(reason, duration[unknown], len(costs.reason))
-    count = np.bincount(reason, minlength=len(costs.reason))
+    number, reasons = costs.reason.index[unknown], costs.reason.values
+    ns = totals(number, duration[unknown], len(reasons))
+    count = np.bincount(number, minlength=len(reasons))
     unknown_by_reason: dict[str, UnknownRows] = {}
     for index in np.flatnonzero(count).tolist():
-        so_far = unknown_by_reason.get(costs.reason[index], UnknownRows(0, 0))
-        unknown_by_reason[costs.reason[index]] = UnknownRows(
+        so_far = unknown_by_reason.get(reasons[index], UnknownRows(0, 0))
+        unknown_by_reason[reasons[index]] = UnknownRows(
             so_far.ns + int(ns[index]), so_far.rows + int(count[index])
         )
     kernels = chosen & is_kernel(table.records)
@@ -80,5 +80,4 @@ def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Covera
 
 def is_kernel(records: Records) -> Mask:
     """Find the rows that are neither copies nor fills."""
-    copies = (schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET])
-    return ~records.dictionary("kind").matches(lambda name: name in copies)
+    return ~records.of_kind(schema.MEMCPY, schema.MEMSET)

@@ -87,8 +87,8 @@ class Table:
         that is evidence against it.
         """
         costs = self._assumed_costs
-        assumed = np.array([via == served_requests.FULL for via in costs.via], bool)
-        rows = np.flatnonzero(assumed.take(costs.params_of) & (costs.flops != MISSING))
+        assumed = costs.via.is_in(served_requests.FULL)
+        rows = np.flatnonzero(assumed & (costs.flops != MISSING))
         return without_impossible(costs, self._above_peak(rows)) if len(rows) else costs
 
     @cached_property
@@ -97,11 +97,14 @@ class Table:
 
     def _above_peak(self, rows: Int64Array) -> Int64Array:
         """Return those of some rows whose FLOPs are more than their device can do in their time."""
-        number, classified = self.classified
-        peak = _values([entry.flops_peak for entry in classified])
-        peak[[entry.tc.value == MAYBE for entry in classified]] = np.nan  # that of the slower unit
+        classified = self.classified.take(rows)
+        peak = classified.numpy(
+            # of an unknown unit, the peak is that of the slower one
+            lambda entry: math.nan if entry.tc.value == MAYBE else _value(entry.flops_peak),
+            math.nan,
+        )
         seconds = self.duration_ns[rows] / NS_PER_S
-        most = peak[number[rows]] * seconds * _ABOVE
+        most = peak * seconds * _ABOVE
         return rows[(self._assumed_costs.flops[rows] > most) & (seconds > 0)]
 
     @cached_property
@@ -179,8 +182,8 @@ class Table:
         """Note where recorded shapes cannot be those of the user's model configuration."""
         if self.override.model is None:
             return ()
-        used = distinct_values(self.costs.reason_of).tolist()
-        reasons = (self.costs.reason[index] for index in used)
+        reason = self.costs.reason
+        reasons = (reason.values[index] for index in distinct_values(reason.index).tolist())
         return tuple(reason for reason in reasons if reason.startswith(CONTRADICTS))
 
     @cached_property
@@ -228,23 +231,23 @@ class Table:
         return device_peaks
 
     @cached_property
-    def classified(self) -> tuple[IntArray, list[KernelClass]]:
-        """What follows from kernel name, op call and device, once per distinct combination."""
+    def classified(self) -> DictionaryColumn:
+        """The `KernelClass` of each row: what follows from kernel name, op call and device."""
         name, device = self.records.dictionary("kLongName"), self.records.dictionary("gpu")
         costs = self._assumed_costs
-        first, number = combinations(costs.work_of, name.index, device.index)
+        first, number = combinations(costs.work.index, name.index, device.index)
         gpus = [*device.values, None]
         peak = self.devices
         classified = [
             classify_kernel(
                 name.values[name.index[row]],
-                costs.work[costs.work_of[row]],
+                costs.work.at(row),
                 self.device_of(gpus[device.index[row]]),
                 peak.values[peak.index[row]],
             )
             for row in first.tolist()
         ]
-        return number, classified
+        return DictionaryColumn(number, classified)
 
     @cached_property
     def rates(self) -> Rates:
@@ -255,11 +258,9 @@ class Table:
     @cached_property
     def roofline(self) -> Roofline:
         """Each row's share of the roofline, and what limits it."""
-        number, classified = self.classified
+        classified = self.classified
         grid = self.records.dictionary("grid")
-        blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0]).take(
-            grid.index
-        )
+        blocks = grid.numpy(lambda sizes: math.prod(sizes) if sizes else 0, 0)
         gpu = self.records.dictionary("gpu")
         sms = [self.device_of(name).sm_count or 0 for name in (*gpu.values, None)]
         fewer_blocks = (blocks > 0) & (blocks < np.array(sms).take(gpu.index))
@@ -267,11 +268,9 @@ class Table:
             _float(self.costs.flops),
             _float(self.costs.bytes),
             self.duration_ns.astype(np.float64),
-            _values([entry.flops_peak for entry in classified])[number],
-            _values([entry.bandwidth_peak for entry in classified])[number],
-            open_unit=np.array([entry.tc.value == MAYBE for entry in classified], bool).take(
-                number
-            ),
+            classified.numpy(lambda entry: _value(entry.flops_peak), math.nan),
+            classified.numpy(lambda entry: _value(entry.bandwidth_peak), math.nan),
+            open_unit=classified.matches(lambda entry: entry.tc.value == MAYBE),
             idle=fewer_blocks,
         )
 
@@ -352,5 +351,6 @@ def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.where(column == MISSING, np.nan, column.astype(np.float64))
 
 
-def _values(rates: list[Rate | None]) -> NDArray[np.float64]:
-    return np.array([rate.value if rate else np.nan for rate in rates])
+def _value(rate: Rate | None) -> float:
+    """The value of a peak; NaN if it is unknown."""
+    return math.nan if rate is None else rate.value

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class DictionaryColumn:
     """A column of few distinct values: their list, and for each row the index into it.
 
-    Index -1 stands for null. Values are plain Python: texts, lists of texts.
+    Index -1 stands for null. Values are plain Python: texts, lists of texts, op calls.
     """
 
     index: IntArray
@@ -43,14 +43,26 @@ class DictionaryColumn:
         """Choose rows."""
         return DictionaryColumn(self.index[rows], self.values)
 
-    def at(self, row: int) -> Any:  # noqa: ANN401 - a text, or a list of texts or numbers
+    def at(self, row: int) -> Any:  # noqa: ANN401 - of any type
         """Return the value of a row; None for null."""
         index = int(self.index[row])
         return self.values[index] if index >= 0 else None
 
+    def map(self, function: Callable[[Any], Any]) -> DictionaryColumn:
+        """Replace each distinct value by what a function returns for it."""
+        return DictionaryColumn(self.index, [*map(function, self.values)])
+
     def matches(self, test: Callable[[Any], bool] = bool) -> NDArray[np.bool_]:
         """Mask of the rows whose value passes a test; a null does not."""
         return np.array([*map(test, self.values), False], bool).take(self.index)
+
+    def is_in(self, *values: object) -> NDArray[np.bool_]:
+        """Mask of the rows with one of these values."""
+        return self.matches(lambda value: value in values)
+
+    def numpy(self, function: Callable[[Any], Any], absent: Any) -> NDArray[Any]:  # noqa: ANN401 - as above
+        """Array of what a function returns for each row's value; `absent` for null."""
+        return np.array([*map(function, self.values), absent]).take(self.index)
 
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
         """Return the value of every row, without dictionary encoding."""
@@ -167,8 +179,7 @@ class Records:
 
     def of_kind(self, *kinds: int) -> NDArray[np.bool_]:
         """Mask of the rows of some kinds, as `schema.KERNEL`; a row without one is of none."""
-        names = [schema.KINDS[kind] for kind in kinds]
-        return self.dictionary("kind").matches(lambda name: name in names)
+        return self.dictionary("kind").is_in(*(schema.KINDS[kind] for kind in kinds))
 
     def table(self) -> pa.Table:
         """Return all columns as an Arrow table, as in Parquet."""

@@ -87,7 +87,7 @@ def test_each_kernel_of_a_call_has_only_what_is_its_own(
 def test_bus_bytes_follow_from_the_group_and_the_amount(tmp_path: Path) -> None:
     """An all-reduce among 8 moves 2 * 7 / 8 of its 24 elements of 2 bytes."""
     reduced = _marked({"group": "0", "size": 8}, op="all_reduce", given=GIVEN[1:])
-    (params,) = Table(_parsed(tmp_path, [reduced])).costs.params
+    (params,) = Table(_parsed(tmp_path, [reduced])).costs.params.values
     assert (params["algo_bytes"], params["ranks"], params["bus_bytes"]) == (48, 8, 84)
 
 

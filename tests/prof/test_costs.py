@@ -124,12 +124,12 @@ def test_real_op_calls_are_charged_once(name: str) -> None:
     checked = 0
     for members in rows.values():
         kernels = [row for row in members if kind[row] == "kernel"]
-        works = {int(found.work_of[row]) for row in kernels}
+        works = {int(found.work.index[row]) for row in kernels}
         if len(works) != 1:
             assert not works  # one call is one piece of work
             continue
         arithmetic = [row for row in kernels if not found.helper[row]]
-        cost = found.work[works.pop()].cost(len(arithmetic) or None)
+        cost = found.work.at(kernels[0]).cost(len(arithmetic) or None)
         for values, whole in ((found.flops, cost.flops), (found.bytes, cost.bytes)):
             shared = [int(values[row]) for row in kernels]
             if whole is None:

@@ -118,7 +118,7 @@ def under_roof(context: RuleContext) -> Advice | None:
     The gain is what they would save at 60 %.
     """
     share = context.table.roofline.share
-    bound = context.table.bound.matches(lambda text: text in ("compute", "memory"))
+    bound = context.table.bound.is_in("compute", "memory")
     with np.errstate(invalid="ignore"):
         far = context.chosen & bound & (share < _FAR) & (context.ns >= LAUNCH_NS)
     off = context.reason_startswith("TF32: off")  # these have the rule `tf32`

@@ -309,8 +309,7 @@ class _Calls(NamedTuple):
     is_maker: Mask
 
     def call(self, place: int) -> Call | None:
-        costs = self.context.table.costs
-        work: AttributedCall = costs.work[costs.work_of[self.rows[place]]]
+        work: AttributedCall = self.context.table.costs.work.at(self.rows[place])
         return work.call
 
 

@@ -169,27 +169,21 @@ class RuleContext:
 
     def family(self, *families: str) -> Mask:
         """Find rows whose op call is of one of these families."""
-        costs = self.table.costs
-        of_family = np.array([family(work) in families for work in costs.work], bool)
-        return np.asarray(self.chosen & of_family.take(costs.work_of))
+        return self.chosen & self.table.costs.work.matches(lambda work: family(work) in families)
 
     def call_matches(self, test: Callable[[Call], bool]) -> Mask:
         """Mask of all rows, chosen or not, whose op call is known and passes a test."""
-        costs = self.table.costs
-        matches = [work.call is not None and test(work.call) for work in costs.work]
-        return np.array(matches, bool).take(costs.work_of)
+        work = self.table.costs.work
+        return work.matches(lambda work: work.call is not None and test(work.call))
 
     def measure_calls(self, measure: Callable[[Call], int]) -> Int64Array:
         """Return what `measure` says of the op call of each row; 0 if the call is unknown."""
-        costs = self.table.costs
-        sizes = [measure(work.call) if work.call is not None else 0 for work in costs.work]
-        return np.asarray(np.array(sizes)[costs.work_of])
+        work = self.table.costs.work
+        return work.numpy(lambda work: 0 if work.call is None else measure(work.call), 0)
 
     def class_matches(self, test: Callable[[KernelClass], bool]) -> Mask:
         """Find rows whose kernel's class passes a test."""
-        number, classified = self.table.classified
-        matches = np.array([*map(test, classified)], bool)
-        return np.asarray(self.chosen & matches.take(number))
+        return self.chosen & self.table.classified.matches(test)
 
     @property
     def without_op(self) -> Mask:
@@ -198,7 +192,7 @@ class RuleContext:
 
     def is_op(self, names: Collection[str]) -> Mask:
         """Find rows whose op, as the table shows it, has one of these names."""
-        return self.chosen & self.op.matches(lambda op: op in names)
+        return self.chosen & self.op.is_in(*names)
 
     def kind(self, kind: int) -> Mask:
         """Find rows of a kind of `schema.KINDS`."""
@@ -206,8 +200,7 @@ class RuleContext:
 
     def is_one(self, column: str, *values: str) -> Mask:
         """Find rows with one of these values in a column of texts."""
-        texts = self.table.records.dictionary(column)
-        return self.chosen & texts.matches(lambda text: text in values)
+        return self.chosen & self.table.records.dictionary(column).is_in(*values)
 
     @cached_property
     def why(self) -> DictionaryColumn:
@@ -415,10 +408,11 @@ class RuleContext:
 
         For kernels of unknown cost: memory-bound ones save less. NaN without peaks.
         """
-        number, classified = self.table.classified
-        now = [each.flops_peak.value if each.flops_peak else np.nan for each in classified]
+        now = self.table.classified.numpy(
+            lambda each: each.flops_peak.value if each.flops_peak else np.nan, np.nan
+        )[rows]
         top = self.peak_flops(dtype, tensor_core=tensor_core)[rows]
-        return np.asarray(self.ns[rows] * (1 - np.array(now)[number[rows]] / top))
+        return np.asarray(self.ns[rows] * (1 - now / top))
 
     # --- evidence --------------------------------------------------------------------------------
 

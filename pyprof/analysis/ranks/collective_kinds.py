@@ -255,6 +255,6 @@ def _params_of_ops(records: Records) -> list[Mapping[str, Any]]:
     costs = Table(records).costs
     alone = np.bincount(costs.call)[costs.call] == 1
     return [
-        costs.params[index] if only else {}
-        for index, only in zip(costs.params_of.tolist(), alone.tolist(), strict=True)
+        costs.params.values[index] if only else {}
+        for index, only in zip(costs.params.index.tolist(), alone.tolist(), strict=True)
     ]

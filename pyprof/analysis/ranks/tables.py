@@ -157,7 +157,7 @@ class Signatures:
 
     def kind_is(self, *names: str) -> NDArray[np.bool_]:
         """Mask of the collectives of one of these kinds."""
-        return self.kind.matches(lambda name: name in names)
+        return self.kind.is_in(*names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -269,7 +269,7 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "line", line
     yield "tc", _where(kernel & classified, tc)
     yield "bound", _where(kernel, encode(table.numbered("bound")))
-    yield "reason", _where(unknown, DictionaryColumn(costs.reason_of, costs.reason))
+    yield "reason", _where(unknown, costs.reason)
     yield "above", above_peak(table, _FAR_ABOVE)
     yield "dir", encode(table.numbered("dir"))
 

@@ -119,8 +119,8 @@ def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
     Memory peaks have infinite time, so that they come first.
     """
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
-    number, classified = table.classified
-    time = np.bincount(number[chosen], table.duration_ns[chosen].astype(float), len(classified))
+    number, classified = table.classified.index[chosen], table.classified.values
+    time = np.bincount(number, table.duration_ns[chosen].astype(float), len(classified))
     weight_by_label: dict[str, float] = {}
     for entry, ns in zip(classified, time.tolist(), strict=True):
         flops, memory = entry.flops_peak, entry.bandwidth_peak

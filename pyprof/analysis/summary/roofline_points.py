@@ -121,11 +121,10 @@ def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
 def _weights(table: Table, chosen: Mask) -> dict[Roof, float]:
     """The time of arithmetic by the roof that it is measured against."""
     weight_by_roof: dict[Roof, float] = {}
-    index, classified = table.classified
+    classified = table.classified
     time = table.duration_ns.astype(float) * (chosen & (table.costs.flops > 0))
-    for entry, weight in zip(
-        classified, np.bincount(index, time, len(classified)).tolist(), strict=True
-    ):
+    weights = np.bincount(classified.index, time, len(classified.values)).tolist()
+    for entry, weight in zip(classified.values, weights, strict=True):
         flops, memory = entry.flops_peak, entry.bandwidth_peak
         if weight and flops is not None and memory is not None:
             label = f"{number(flops.value / 1e12)} TFLOP/s {flops.label}"

@@ -294,8 +294,8 @@ def _measured(table: Table, rows: Mask, wall_ns: int, decode: Mask, decode_ns: i
 
 def _by_peak(table: Table, rows: Mask, name: str, amount: Int64Array) -> Mapping[Rate, float]:
     """Sum an amount by the peak that it is measured against."""
-    number, classified = table.classified
-    weight = np.bincount(number[rows], amount[rows].astype(float), minlength=len(classified))
+    number, classified = table.classified.index[rows], table.classified.values
+    weight = np.bincount(number, amount[rows].astype(float), minlength=len(classified))
     total: dict[Rate, float] = {}
     for entry, part in zip(classified, weight.tolist(), strict=True):
         rate = getattr(entry, name)

@@ -46,8 +46,8 @@ def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
     part = records.dictionary("dir")
     rows = np.flatnonzero(records.of_kind(schema.KERNEL))
     rows = rows[np.argsort(launch_ns[rows], kind="stable")]
-    inside = part.matches(lambda name: name == "optim")[rows]
-    backward = part.matches(lambda name: name == "bprop")
+    inside = part.is_in("optim")[rows]
+    backward = part.is_in("bprop")
     last = np.flatnonzero(inside & ~np.append(inside[1:], False))
     if backward.any():
         passes = np.cumsum(backward[rows])[last]

@@ -184,7 +184,7 @@ _MAX_GPUS = 1024
 def activity_classes(records: Records) -> IntArray:
     """Return for each row whether it computes, communicates or copies."""
     copy = records.of_kind(schema.MEMCPY)
-    comm = records.dictionary("dir").matches(lambda part: part == "comm")
+    comm = records.dictionary("dir").is_in("comm")
     return np.select([copy, comm], [np.int8(COPY), np.int8(COMMUNICATION)], np.int8(COMPUTE))
 
 

@@ -175,11 +175,10 @@ def _ratios(kernels: Kernels, boards: Mapping[int, Board], target: Board) -> NDA
 
 def _families(context: RuleContext) -> dict[str, Mask]:
     """Find the rows of each calibrated family."""
-    number, classified = context.table.classified
-    dtype = np.array([entry.dtype or "" for entry in classified])[number]
+    dtype = context.table.classified.numpy(lambda entry: entry.dtype or "", "")
     wide = ~np.isin(dtype, [*HALF])
     costs = context.table.costs
-    batched = np.array([*(_batch(each) > 1 for each in costs.params), False])[costs.params_of]
+    batched = costs.params.matches(lambda each: _batch(each) > 1)
     products = context.role(Role.GEMM) & context.family("gemm") & (dtype == DTYPE) & ~costs.helper
     fused = context.role(Role.TRITON) & ~context.family("gemm", "conv", "attention")
     return {

@@ -72,7 +72,7 @@ def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Boun
     """Join the steps of optimizers that step in turn; an incomplete round at the end is dropped."""
     of_row, _ = placed(bounds, launch_ns, records.numpy("window", 0))
     # find after how many steps the same optimizer steps again; 1 if that is not clear
-    is_optimizer = records.dictionary("dir").matches(lambda value: value == "optim")
+    is_optimizer = records.dictionary("dir").is_in("optim")
     rows = np.flatnonzero(is_optimizer & (of_row != MISSING))
     digest = np.zeros(len(bounds.start), np.uint64)
     if len(rows):

@@ -28,7 +28,7 @@ from pyprof.prof.calls import op_calls
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
 from pyprof.prof.calls.op_choice import node_output
 from pyprof.prof.kernels.name_hints import agreed_value
-from pyprof.records.records import combinations, number_combinations
+from pyprof.records.records import DictionaryColumn, combinations, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,51 +41,47 @@ if TYPE_CHECKING:
 
 
 def with_settings(
-    records: Records, number: IntArray, contexts: Sequence[KernelContext], model: ModelConfig | None
-) -> tuple[IntArray, list[KernelContext]]:
-    """Return each row's context and the contexts, with model, batch and layer added."""
-    ranks = _ranks(contexts, model) if model else 1
-    plain = CallContext(model, ranks=ranks)
-    with_model = [replace(each, call_context=plain) for each in contexts] if model else contexts
+    records: Records, contexts: DictionaryColumn, model: ModelConfig | None
+) -> DictionaryColumn:
+    """Add model, batch and layer to each row's context."""
+    plain = CallContext(model, ranks=_ranks(contexts.values, model) if model else 1)
+    with_model = contexts.map(lambda each: replace(each, call_context=plain)) if model else contexts
     step = records.dictionary("servingStep")
     if not step.values:
-        return number, list(with_model)
+        return with_model
     # whether the cost of an op around the kernel depends on the requests of its step
-    depends = np.array([any(_by_step(said) for said in each.statements) for each in contexts], bool)
-    of_row = np.where(depends[number], step.index + 1, 0)
-    layer = _layers(records, number, of_row, contexts, model)
-    first, row_number = combinations(number, of_row, layer)
+    depends = contexts.matches(lambda each: any(map(_by_step, each.statements)))
+    of_row = np.where(depends, step.index + 1, 0)
+    layer = _layers(records, contexts, of_row, model)
+    first, number = combinations(contexts.index, of_row, layer)
     batches = [None, *map(serving_steps.read_requests, step.values)]
-    parts = (part[first].tolist() for part in (number, of_row, layer))
-    return row_number, [
+    parts = (part[first].tolist() for part in (contexts.index, of_row, layer))
+    settled = [
         replace(
-            with_model[index],
+            with_model.values[index],
             call_context=replace(plain, batch=batches[at], layer=None if nth < 0 else nth),
         )
         if at
-        else with_model[index]
+        else with_model.values[index]
         for index, at, nth in zip(*parts, strict=True)
     ]
+    return DictionaryColumn(number, settled)
 
 
 def _layers(
-    records: Records,
-    number: IntArray,
-    step: IntArray,
-    contexts: Sequence[KernelContext],
-    model: ModelConfig | None,
+    records: Records, contexts: DictionaryColumn, step: IntArray, model: ModelConfig | None
 ) -> IntArray:
     """Return which of the model's layers with attention each row belongs to; -1 if unknown.
 
     Attention is called in the order of the layers: if a step has one call per layer, the n-th call
     is that of the n-th layer. `step` is the number of each row's step; 0 for none.
     """
-    layer = np.full(len(number), -1)
+    layer = np.full(len(contexts), -1)
     count = len(model.windowed) if model is not None and model.windowed else 0
     ids = op_calls.around(records)
     if not count or ids is None:
         return layer
-    index = np.array([_attention_at(each) for each in contexts])[number]
+    index = contexts.numpy(_attention_at, -1)
     rows = np.flatnonzero((index >= 0) & (step > 0))
     offsets, members = ids
     rows = rows[index[rows] < np.diff(offsets)[rows]]
@@ -137,23 +133,21 @@ def _by_step(said: Statement) -> Call | None:
 
 
 def with_outputs(
-    records: Records,
-    number: IntArray,
-    contexts: Sequence[KernelContext],
-    works: Sequence[AttributedCall],
-) -> tuple[IntArray, list[AttributedCall]]:
+    records: Records, contexts: DictionaryColumn, works: DictionaryColumn
+) -> DictionaryColumn:
     """Add the result's shape to works whose cost lacks nothing else.
 
-    `number` is the context of each row, `works` what each context's kernels work for; returns the
-    number of each row's work, and the works. A backward node belongs to the forward rows of its
-    process that have its sequence number, if those are of one thread.
+    `works` are what rows work for, one for each of the `contexts`. A backward node belongs to the
+    forward rows of its process that have its sequence number, if those are of one thread.
     """
     indices: dict[tuple[int, ...] | None, int] = {None: 0}
-    shape_index = [indices.setdefault(node_output(each), len(indices)) for each in contexts]
+    shape_of_row = contexts.numpy(
+        lambda each: indices.setdefault(node_output(each), len(indices)), 0
+    )
     shapes = list(indices)
-    lacks = np.array([_lacks(work) for work in works], bool)[number]
+    lacks = works.matches(_lacks)
     if len(shapes) == 1 or not lacks.any():
-        return number, list(works)
+        return works
     # number rows by process and sequence number, if they have exactly one
     column = records.arrow("seqId")
     offsets = column.offsets.to_numpy()
@@ -161,14 +155,15 @@ def with_outputs(
     number_of_row = np.full(records.rows, -1)
     number_of_row[alone] = column.values.to_numpy()[offsets[:-1][alone]]
     sequence = number_combinations(records.numpy("pid"), number_of_row)
-    shape_of_row = np.array(shape_index, np.int64)[number]
     shape = agreed_value(sequence, np.where(alone, shape_of_row, 0))
     thread = numbered(records.numpy("tid"))[1] + 1
     one_thread = agreed_value(sequence, np.where(alone & lacks, thread, 0)) > 0
     chosen = np.where(lacks & alone & one_thread, shape, 0)
-    pairs, work_of = numbered(number.astype(np.int64) * len(shapes) + chosen)
+    pairs, number = numbered(works.index.astype(np.int64) * len(shapes) + chosen)
     work_and_shape = [divmod(pair, len(shapes)) for pair in pairs.tolist()]
-    return work_of, [_with_output(works[work], shapes[index]) for work, index in work_and_shape]
+    return DictionaryColumn(
+        number, [_with_output(works.values[work], shapes[index]) for work, index in work_and_shape]
+    )
 
 
 def _lacks(work: AttributedCall) -> bool:
@@ -205,28 +200,22 @@ _OPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 """By kind of collective: the op whose formula costs it, and the amounts that are its arguments."""
 
 
-def with_collectives(
-    records: Records, work_of: IntArray, works: Sequence[AttributedCall]
-) -> tuple[IntArray, list[AttributedCall]]:
-    """Return each row's work and the works, with unknown costs filled from recorded sizes."""
+def with_collectives(records: Records, works: DictionaryColumn) -> DictionaryColumn:
+    """Replace works of unknown cost by what a tool recorded of the collective."""
     said = records.dictionary("collective")
     if not said.values:
-        return work_of, list(works)
-    unknown = np.array(
-        [work.call is None or work.cost().bytes is None for work in works], bool
-    ).take(work_of)
-    calls = [_collective_call(json_fields(text)) for text in said.values]
-    replaced = np.array([*(call is not None for call in calls), False]).take(said.index) & unknown
-    first, number = combinations(np.where(replaced, said.index, -1), work_of)
-    chosen = []
-    for row in first.tolist():
-        work, call = works[work_of[row]], calls[said.index[row]] if replaced[row] else None
-        chosen.append(
-            work
-            if call is None
-            else AttributedCall(call=call, direction=FPROP, dtype=None, position=OWN)
-        )
-    return number, chosen
+        return works
+    unknown = works.matches(lambda work: work.call is None or work.cost().bytes is None)
+    calls = said.map(lambda text: _collective_call(json_fields(text)))
+    replaced = calls.matches(lambda call: call is not None) & unknown
+    first, number = combinations(np.where(replaced, said.index, -1), works.index)
+    chosen = [
+        AttributedCall(call=calls.at(row), direction=FPROP, dtype=None, position=OWN)
+        if replaced[row]
+        else works.at(row)
+        for row in first.tolist()
+    ]
+    return DictionaryColumn(number, chosen)
 
 
 def _collective_call(said: Mapping[str, Any]) -> Call | None:

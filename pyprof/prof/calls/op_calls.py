@@ -10,44 +10,42 @@ import numpy as np
 from pyprof.arrays import MISSING
 from pyprof.ops.registry import BPROP
 from pyprof.prof.apportion import apportion
-from pyprof.prof.calls.attributed_call import OWN, AttributedCall
+from pyprof.prof.calls.attributed_call import OWN
 from pyprof.records.records import distinct, number_combinations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.records.records import Records
+    from pyprof.records.records import DictionaryColumn, Records
 
 
-def number(
-    records: Records, works: list[AttributedCall], work_of: IntArray, ids: IntArray, computes: Mask
-) -> IntArray:
+def number(records: Records, work: DictionaryColumn, ids: IntArray, computes: Mask) -> IntArray:
     """Number the op calls; rows of one call share its number.
 
-    `ids` are the result of `chosen`, `computes` the rows that may do their op's arithmetic.
+    `work` is what each row works for, `ids` the result of `chosen`, `computes` the rows that may do
+    their op's arithmetic.
     """
     if around(records) is None:
-        return _runs(records, work_of, computes)
+        return _runs(records, work.index, computes)
     own = -1 - np.arange(len(ids), dtype=np.int32)  # no id is negative
     first, call = distinct(np.where(ids < 0, own, ids))
     # Rows of one call in different contexts usually do the same work: it is costed once.
-    number_of_work: dict[object, int] = {}
-    same = [
-        number_of_work.setdefault(
-            (w.call, w.direction, w.dtype, w.output, w.call_context), len(number_of_work)
-        )
-        for w in works
-    ]
-    same_of_row = np.array(same, np.int64).take(work_of)
+    numbers: dict[object, int] = {}
+    same_of_row = work.numpy(
+        lambda work: numbers.setdefault(
+            (work.call, work.direction, work.dtype, work.output, work.call_context), len(numbers)
+        ),
+        MISSING,
+    )
     if (same_of_row == same_of_row[first][call]).all():
         return call
     return number_combinations(same_of_row, call)
 
 
-def chosen(records: Records, works: list[AttributedCall], work_of: IntArray) -> IntArray:
+def chosen(records: Records, work: DictionaryColumn) -> IntArray:
     """Id of the call that each row works for; -1 for a row that is a call of its own."""
-    position = np.array([work.position for work in works], np.int32).take(work_of)
+    position = work.numpy(lambda work: work.position, OWN)
     chosen_id = np.full(len(position), -1, np.int32)
     if (ids := around(records)) is not None:
         offsets, members = ids
@@ -116,7 +114,7 @@ def _of_one_node(records: Records) -> NDArray[np.bool_]:
     """
     sequence = records.dictionary("seqId")
     has_seq = sequence.matches()
-    backward = records.dictionary("dir").matches(lambda value: value == BPROP)
+    backward = records.dictionary("dir").is_in(BPROP)
     numbered = sequence.index + 1
     has_node = np.zeros(len(sequence.values) + 1, bool)
     has_node[numbered[backward & has_seq]] = True

@@ -14,7 +14,7 @@ from pyprof.prof.op_names import op_name
 from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.arrays import Floats, IntArray
     from pyprof.prof.costs import Costs
@@ -89,25 +89,24 @@ def ops(table: Table) -> pa.Array:
     names = [op_name(mod[0] if mod else None, op[0]) if op else None for mod, op in pairs]
     linear = np.array([name == "linear" for name in names], bool)[index]
     # rows that run a pointwise op or a reduction inside the op that was called
-    costs = table.costs
-    bias = np.array([family(work) in _BIAS_FAMILIES for work in costs.work], bool)
-    index = np.where(linear & bias[costs.work_of], len(names), index)
+    bias = table.costs.work.matches(lambda work: family(work) in _BIAS_FAMILIES)
+    index = np.where(linear & bias, len(names), index)
     return DictionaryColumn(index, [*names, "bias"]).numbered()
 
 
 def params(costs: Costs) -> pa.Array:
     """Format what the cost of each row's op call was computed from."""
-    texts = []
-    for params in costs.params:
+
+    def formatted(params: Mapping[str, object]) -> str | None:
         spelt = (f"{key}={value}".replace(" ", "") for key, value in params.items())
-        texts.append("".join(f"{each}," for each in spelt) or None)
-    return DictionaryColumn(costs.params_of, texts).numbered()
+        return "".join(f"{each}," for each in spelt) or None
+
+    return costs.params.map(formatted).numbered()
 
 
 def tensor_cores(table: Table) -> pa.Array:
     """Say whether each row used Tensor Cores, by the name of its kernel."""
-    number, classified = table.classified
-    return DictionaryColumn(number, [entry.tc.value for entry in classified]).numbered()
+    return table.classified.map(lambda entry: entry.tc.value).numbered()
 
 
 def via(table: Table) -> pa.Array:

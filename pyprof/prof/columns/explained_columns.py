@@ -56,9 +56,10 @@ def queued(records: Records) -> pa.Array:
 
 def peaks(table: Table) -> pa.Array:
     """Name the peak of each row that limits it: of FLOP/s or of bandwidth."""
-    number, classified = table.classified
-    flops = [_label(entry.flops_peak) for entry in classified]
-    memory = [_label(entry.bandwidth_peak) for entry in classified]
+    classified = table.classified
+    flops = [_label(entry.flops_peak) for entry in classified.values]
+    memory = [_label(entry.bandwidth_peak) for entry in classified.values]
+    number = classified.index.astype(np.int64)
     nearer = np.where(table.roofline.compute, number, len(flops) + number)
     placed = np.isfinite(table.roofline.share)
     return DictionaryColumn(np.where(placed, nearer, -1), [*flops, *memory]).numbered()
@@ -73,15 +74,15 @@ def reasons(table: Table) -> pa.Array:
 
     For a row that ran faster than its device can, a possible cause comes first.
     """
-    costs, (number, classified) = table.costs, table.classified
+    costs = table.costs
     reason = _first(
         _where(~table.timed, _UNTIMED),
         _where(costs.autotuning, _AUTOTUNING),
         _where(costs.helper, "helper: serves the op's other kernels"),
-        DictionaryColumn(costs.reason_of, costs.reason),
-        DictionaryColumn(costs.params_of, costs.via),
+        costs.reason,
+        costs.via,
         _unused(table),
-        DictionaryColumn(number, [_verdict(entry) for entry in classified]),
+        table.classified.map(_verdict),
     )
     above = above_peak(table)
     first, both = combinations(above.index, reason.index)
@@ -106,8 +107,8 @@ def _first(*columns: DictionaryColumn) -> DictionaryColumn:
 
 def above_peak(table: Table, share: float = 1) -> DictionaryColumn:
     """Say what may be wrong with rows above a share of their roof; null for the others."""
-    rates, memset = table.roofline, schema.KINDS[schema.MEMSET]
-    fills = table.records.dictionary("kind").matches(lambda kind: kind == memset)
+    rates = table.roofline
+    fills = table.records.of_kind(schema.MEMSET)
     # rows of op calls that transform their data to multiply less often
     call = table.costs.call
     transforms = table.records.dictionary("kLongName").matches(
@@ -144,15 +145,15 @@ def _verdict(judgement: KernelClass) -> str | None:
 
 def _unused(table: Table) -> DictionaryColumn:
     """Say why matrix products ran without Tensor Cores, or slower than they could."""
-    costs, (number, classified) = table.costs, table.classified
-    first, index = combinations(costs.params_of, number)
+    costs, classified = table.costs, table.classified
+    first, index = combinations(costs.params.index, classified.index)
     gpu = table.records.dictionary("gpu")
     reasons = []
     for row in first.tolist():
-        kind, judgement = family(costs.work[costs.work_of[row]]), classified[number[row]]
+        kind, judgement = family(costs.work.at(row)), classified.at(row)
         reason = None
         if kind in FAMILIES and judgement.tc.value != "-":
-            sizes, groups = _product(kind, costs.params[costs.params_of[row]])
+            sizes, groups = _product(kind, costs.params.at(row))
             reason = eligible(
                 kind,
                 judgement.tc.value,

@@ -41,11 +41,9 @@ def dram_bytes(table: Table) -> Floats:
     share = np.where(in_this_run(table, "dram_pct"), measured.values("dram_pct"), math.nan)
     if not np.isfinite(share).any():
         return counted
-    number, classified = table.classified
-    peak = np.array(
-        [entry.bandwidth_peak.value if entry.bandwidth_peak else math.nan for entry in classified],
-        np.float64,
-    )[number]
+    peak = table.classified.numpy(
+        lambda entry: entry.bandwidth_peak.value if entry.bandwidth_peak else math.nan, math.nan
+    )
     return np.where(np.isfinite(counted), counted, share / 100 * peak * seconds(table))
 
 
@@ -70,11 +68,10 @@ def peak_clock_hz(table: Table) -> Floats:
         return np.full(table.records.rows, math.nan)
     if given.clock_mhz is not None:
         return np.full(table.records.rows, given.clock_mhz * MEGA)
-    number, classified = table.classified
     gpu = table.records.dictionary("gpu")
     clocks = [_clocks(table.device_of(given.gpu or name)) for name in (*gpu.values, None)]
-    on_tensor_cores = np.array([entry.tc.value == USED for entry in classified], np.int64)[number]
-    return np.array(clocks, np.float64)[gpu.index, on_tensor_cores]
+    on_tensor_cores = table.classified.matches(lambda entry: entry.tc.value == USED)
+    return np.array(clocks, np.float64)[gpu.index, on_tensor_cores.astype(np.int64)]
 
 
 def _clocks(device: Device) -> tuple[float, float]:
@@ -110,10 +107,7 @@ def tensor_cores(table: Table) -> Floats:
 
 def tensor_core_disagreements(table: Table) -> Mask:
     """Mask of the rows whose counters contradict the Tensor Core use that their name implies."""
-    number, classified = table.classified
-    says = np.array([_SAID.get(entry.tc.value, math.nan) for entry in classified], np.float64)[
-        number
-    ]
+    says = table.classified.numpy(lambda entry: _SAID.get(entry.tc.value, math.nan), math.nan)
     ran = tensor_cores(table)
     return np.asarray(np.isfinite(says) & np.isfinite(ran) & (says != ran))
 

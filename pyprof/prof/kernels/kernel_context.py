@@ -12,12 +12,11 @@ from pyprof import schema
 from pyprof.marker import Statement, statement
 from pyprof.ops.registry import BPROP
 from pyprof.ops.work import EMPTY_CONTEXT, CallContext
-from pyprof.records.records import combinations
+from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import IntArray
     from pyprof.records.records import Records
 
 
@@ -48,13 +47,13 @@ class KernelContext:
         return (*self.markers, *self.seqs)
 
 
-def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
-    """Number the distinct contexts: the number of each row, and the contexts."""
+def distinct_contexts(records: Records) -> DictionaryColumn:
+    """Find the context of each row."""
     own, seqs = records.dictionary("marker"), records.templates()
     forward, forward_seqs = records.dictionary("fwdMarker"), records.dictionary("fwdSeqMarker")
     result = records.dictionary("resultSize")
-    backward = records.dictionary("dir").matches(lambda value: value == BPROP)
-    on_cpu = records.dictionary("kind").matches(lambda value: value == schema.KINDS[schema.CPU])
+    backward = records.dictionary("dir").is_in(BPROP)
+    on_cpu = records.of_kind(schema.CPU)
     in_range = records.dictionary("layer").matches() & ~own.matches() & ~seqs.matches()
     replayed = records.numpy("replay") >= 0
     texts = (column.index for column in (own, seqs, forward, forward_seqs, result))
@@ -77,7 +76,7 @@ def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
-    return number, contexts
+    return DictionaryColumn(number, contexts)
 
 
 def _statements(texts: Sequence[str] | None) -> tuple[Statement, ...]:

@@ -138,10 +138,9 @@ _QUANTIZES = re.compile(
 
 def families(table: Table) -> DictionaryColumn:
     """Family of each row: communication by kernel name, else that of its op, else by name."""
-    costs, names = table.costs, table.records.dictionary("kLongName")
-    first, index = combinations(costs.work_of, names.index)
-    of_work = [OF_OPS.get(family(work)) for work in costs.work]
-    of_name = [family_of_kernel(name) for name in names.values]
-    both = ((of_work[costs.work_of[row]], of_name[names.index[row]]) for row in first.tolist())
+    of_work = table.costs.work.map(lambda work: OF_OPS.get(family(work)))
+    of_name = table.records.dictionary("kLongName").map(family_of_kernel)
+    first, index = combinations(of_work.index, of_name.index)
+    both = ((of_work.at(row), of_name.at(row)) for row in first.tolist())
     family_names = [name if name == COMM else op or name for op, name in both]
     return DictionaryColumn(np.asarray(index), family_names)

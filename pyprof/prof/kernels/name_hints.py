@@ -9,12 +9,12 @@ import numpy as np
 from pyprof.arrays import numbered
 from pyprof.gpu.kernel_dtypes import data_type, moved_type, weight_type
 from pyprof.gpu.kernel_roles import sparse_product, training
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.records.records import DictionaryColumn
+    from pyprof.arrays import IntArray, Mask
 
 
 def agreed_value(group: IntArray, value: IntArray) -> IntArray:
@@ -49,8 +49,8 @@ class NameHints(NamedTuple):
 
 def by_name(
     name: DictionaryColumn, call: IntArray, lacks_dtype: Mask, moving: Mask, kernel: Mask
-) -> tuple[Int64Array, list[NameHints]]:
-    """Number the distinct hints: each row's number, and the hints.
+) -> DictionaryColumn:
+    """Find the hints of each row.
 
     `lacks_dtype`: rows that do the arithmetic of a call whose types are unknown; `moving`: those
     that only move elements; `kernel`: all kernels.
@@ -68,7 +68,7 @@ def by_name(
     codes = zip(*(indices.tolist() for indices in np.unravel_index(combined, shape)), strict=True)
     hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
              for at, flag, few, bits in codes]  # fmt: skip
-    return np.asarray(number), hints
+    return DictionaryColumn(number, hints)
 
 
 def _agreed_hint(

@@ -15,9 +15,9 @@ BACKWARD = "MmBackward0, seq = 9, op_id = 5, sizes = [[4, 2]]"
 def _contexts(folder: Path, *ranges: Range) -> list[KernelContext]:
     """Return the context of each kernel, launched at 100, 200 and so on."""
     work = [Work(at=(at + 900, at + 950), call=(at, at + 10)) for at in range(100, 500, 100)]
-    number, contexts = distinct_contexts(parse_file(nsys_db(folder / "net.sqlite", work, ranges)))
-    assert len({*contexts}) == len(contexts) == len({*number.tolist()})
-    return [contexts[place] for place in number.tolist()]
+    contexts = distinct_contexts(parse_file(nsys_db(folder / "net.sqlite", work, ranges)))
+    assert len({*contexts.values}) == len(contexts.values) == len({*contexts.index.tolist()})
+    return [contexts.at(row) for row in range(len(work))]
 
 
 def test_kernels_inside_equal_ranges_share_a_context(tmp_path: Path) -> None:
