@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 STEP_OF = "Optimizer.step#"
@@ -122,6 +122,21 @@ class Call:
     def __hash__(self) -> int:
         items = (*self.kwargs.items(), *self.collective.items())
         return hash((self.mod, self.op, self.args, items))
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors among the arguments, including those in lists."""
+        return tuple(_tensors((*self.args, *self.kwargs.values())))
+
+
+def _tensors(values: Iterable[Value]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _tensors(value)
+        elif isinstance(value, Summary):
+            yield from _tensors(value.items)
 
 
 @dataclass(frozen=True, slots=True)

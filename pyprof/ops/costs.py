@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Opaque, Summary, Tensor
+from pyprof.marker import Opaque
 from pyprof.ops import dtypes, registry
 from pyprof.ops.signature import Unknown, bind, parse
 from pyprof.ops.work import EMPTY_CONTEXT, NOT_STORED, Args, tensor_bytes, with_dtype
@@ -118,7 +118,7 @@ def _cost(
     context: CallContext,
 ) -> Cost:
     model = registry.find(call, direction)
-    if model is not None and model.work and any(tensor.sparse for tensor in _given(call)):
+    if model is not None and model.work and any(tensor.sparse for tensor in call.tensors):
         # other formulas take every tensor as dense
         direction = _NOT_DENSE if direction == registry.BPROP else registry.SPARSE
         model = registry.find(call, direction)
@@ -149,10 +149,6 @@ def _cost(
         )
     except Unknown as unknown:
         return Cost(work.flops, None, params, str(unknown), via=work.via)
-
-
-def _given(call: Call) -> list[Tensor]:
-    return _tensors((*call.args, *call.kwargs.values()))
 
 
 def _why_no_formula(call: Call, direction: str) -> str:
@@ -186,21 +182,9 @@ def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
 
 def _shapes(call: Call) -> dict[str, object]:
     """Return the tensors' shapes and the first dtype, for the report's `params`."""
-    operands = _given(call)
+    operands = call.tensors
     if not operands:
         return {}
     params: dict[str, object] = {"T": tuple(tensor.shape for tensor in operands)}
     known_dtypes = [tensor.dtype for tensor in operands if tensor.dtype]
     return params | ({"type": known_dtypes[0]} if known_dtypes else {})
-
-
-def _tensors(values: tuple[Value, ...]) -> list[Tensor]:
-    nested: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            nested.append(value)
-        elif isinstance(value, tuple):
-            nested += _tensors(value)
-        elif isinstance(value, Summary):
-            nested += _tensors(value.items)
-    return nested

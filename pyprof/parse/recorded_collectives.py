@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pyprof import marker, schema
-from pyprof.parse.ranges.range_stacks import tensors
 from pyprof.records.records import DictionaryColumn, encode
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def _of_reducer(path: RangeStack, ddp: CollectiveFields) -> CollectiveFields:
         if called.name == _BROADCAST:  # of buffers of any type
             return {"name": "broadcast"} | {key: ddp[key] for key in ddp if key != "dtype"}
         if called.name == _REDUCED and path.backward and called.call is not None:
-            count = sum(tensor.numel for tensor in tensors(called.call))
+            count = sum(tensor.numel for tensor in called.call.tensors)
             return {"name": "allreduce", **ddp} | ({"in": count, "out": count} if count else {})
     return {}
 

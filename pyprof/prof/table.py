@@ -18,7 +18,6 @@ from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.ops.libraries.attention import served_requests
 from pyprof.ops.model_config import CONTRADICTS
-from pyprof.parse.ranges.range_stacks import tensors
 from pyprof.prof.calls.forward_calls import with_forward
 from pyprof.prof.calls.op_calls import outermost
 from pyprof.prof.columns.standard import COLUMNS
@@ -335,7 +334,7 @@ def classify_kernel(
     name: str, work: AttributedCall, device: Device, peak: Peaks | None
 ) -> KernelClass:
     """Judge a kernel: Tensor Core use, the type it computes in, its peaks."""
-    dtypes = [tensor.dtype for tensor in tensors(work.call) if tensor.dtype] if work.call else []
+    dtypes = [tensor.dtype for tensor in work.call.tensors if tensor.dtype] if work.call else []
     floats = [each for each in dtypes if each.startswith(("float", "bfloat", "complex"))]
     dtype = next(iter(floats or dtypes), work.dtype)
     verdict = _NO_GPU if device.name == CPU else tensor_core(name, cc=device.cuda_cc, dtype=dtype)

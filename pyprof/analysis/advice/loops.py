@@ -16,7 +16,6 @@ from pyprof.analysis.time.idle import OPS as IN_OPS
 from pyprof.arrays import MISSING
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.roofline import LAUNCH_NS
-from pyprof.parse.ranges.range_stacks import tensors
 from pyprof.records.records import combinations, number_combinations
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def overhead(context: RuleContext) -> Floats:
 
 def _size(call: Call) -> int:
     """Return the size of an op's largest input, or of a product's first operand; 0 if unknown."""
-    inputs = [each.numel for each in tensors(call)]
+    inputs = [each.numel for each in call.tensors]
     return max(inputs[:1] if call.op in _PRODUCTS else inputs, default=0)
 
 
@@ -325,7 +324,7 @@ def _calls(context: RuleContext) -> _Calls:
     first, number = combinations(table.named_call[rows])
     of_row = np.full(table.records.rows, MISSING, np.int64)
     of_row[rows] = number
-    makes = context.call_matches(lambda call: call.op in _MAKERS and not any(tensors(call)))
+    makes = context.call_matches(lambda call: call.op in _MAKERS and not call.tensors)
     trace = table.own_or_forward("trace")
     stacks: dict[tuple[str, ...], int] = {}
     function = [
@@ -357,7 +356,7 @@ def _made_of(calls: _Calls, place: int) -> list[int]:
         if calls.is_maker[after]:
             made = _elements_of(call)
         else:
-            inputs = [each for each in tensors(call) if each.shape]
+            inputs = [each for each in call.tensors if each.shape]
             if not inputs or any(each.numel not in sizes for each in inputs):
                 break
             made = _elements_made(call.op, inputs)
@@ -400,7 +399,7 @@ def _flat(values: Iterable[object]) -> Iterator[object]:
 
 def _batch(call: Call) -> int:
     """Return the images of a convolution, or the rows of a product; 0 if unknown."""
-    first = next(tensors(call), None)
+    first = next(iter(call.tensors), None)
     if first is None or len(first.shape) < 2:  # noqa: PLR2004 - a vector
         return 0
     if call.op.startswith("conv"):
@@ -427,7 +426,7 @@ def tiny_batches(context: RuleContext) -> Advice | None:
     if not len(rows) or not (context.cpus or context.is_one("dir", "bprop").any()):
         return None
     batch = context.measure_calls(_batch)[rows]
-    size = context.measure_calls(lambda call: next((t.numel for t in tensors(call)), 0))[rows]
+    size = context.measure_calls(lambda call: next((t.numel for t in call.tensors), 0))[rows]
     small = (size > 0) & ((size <= _FEW_ELEMENTS) | (costs.flops[rows] <= _FEW_FLOPS))
     few = (batch > 0) & (batch <= _SMALL_BATCH) & small
     if few.mean() < _MAJORITY or (find_sites(context).repeats()[rows] >= _MANY).any():

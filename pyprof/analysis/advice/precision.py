@@ -11,7 +11,6 @@ from pyprof import schema
 from pyprof.analysis.advice.registry import GPU, PEAKS, rule
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.kernel_dtypes import HALF
-from pyprof.parse.ranges.range_stacks import tensors
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -186,4 +185,4 @@ def _sources(context: RuleContext, rows: Int64Array) -> str:
 
 def _has_doubles(call: Call) -> bool:
     """Whether an op call has a large float64 input."""
-    return any(each.dtype == "float64" and each.numel > _MAX_SMALL for each in tensors(call))
+    return any(each.dtype == "float64" and each.numel > _MAX_SMALL for each in call.tensors)

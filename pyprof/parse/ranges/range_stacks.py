@@ -26,11 +26,11 @@ from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pyprof.marker import Call, Statement, Value
+    from pyprof.marker import Statement, Value
     from pyprof.parse.ranges.texts import Texts
     from pyprof.records.records import Column
 
@@ -477,11 +477,11 @@ def _tensors(path: RangeStack) -> list[Tensor] | None:
     if calls:
         call = calls[0]
         hides = not call.whole or any(map(_opaque, (*call.args, *call.kwargs.values())))
-        return list(tensors(call)) or (None if hides else [])  # hidden ones may be tensors
+        return list(call.tensors) or (None if hides else [])  # hidden ones may be tensors
     if path.markers:
         return None  # ranges around it may belong to a larger op
     for said in reversed(path.seqs):
-        if said.call and (operands := list(tensors(said.call))):
+        if said.call and (operands := list(said.call.tensors)):
             return operands
     return None
 
@@ -492,19 +492,3 @@ def _opaque(value: Value) -> bool:
     if isinstance(value, marker.Opaque):
         return value.type not in _TENSORLESS
     return isinstance(value, marker.Summary)
-
-
-def tensors(call: Call) -> Iterator[Tensor]:
-    """The tensors among a call's arguments, including those in lists."""
-    for value in (*call.args, *call.kwargs.values()):
-        yield from _tensors_in(value)
-
-
-def _tensors_in(value: Value) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _tensors_in(item)
-    elif isinstance(value, marker.Summary):
-        yield from _tensors_in(value.items)

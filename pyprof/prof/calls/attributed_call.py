@@ -9,7 +9,6 @@ from pyprof import ops
 from pyprof.ops import registry
 from pyprof.ops.registry import BPROP
 from pyprof.ops.work import EMPTY_CONTEXT, CallContext
-from pyprof.parse.ranges.range_stacks import tensors
 
 if TYPE_CHECKING:
     from pyprof.marker import Call
@@ -42,7 +41,7 @@ class AttributedCall:
         """Whether no tensor of the call has a known type."""
         if self.call is None or self.dtype is not None:
             return False
-        return not any(tensor.dtype for tensor in tensors(self.call))
+        return not any(tensor.dtype for tensor in self.call.tensors)
 
     @property
     def gradient(self) -> bool:
@@ -52,7 +51,7 @@ class AttributedCall:
     @property
     def has_shapes(self) -> bool:
         """Whether the shape of some tensor of the call is known."""
-        return self.call is not None and next(tensors(self.call), None) is not None
+        return self.call is not None and bool(self.call.tensors)
 
     def cost(self, gemm_kernels: int | None = None, hints: NameHints | None = None) -> Cost:
         """Cost the call; a backward pass by the number of its kernels that do arithmetic.
@@ -67,7 +66,7 @@ class AttributedCall:
             dtype = dtype or hints.dtype
             if hints.training is not None:
                 call = ops.with_argument(call, "training", hints.training)
-            if hints.sparse and not any(tensor.sparse for tensor in tensors(call)):
+            if hints.sparse and not any(tensor.sparse for tensor in call.tensors):
                 return ops.Cost(None, None, {}, ops.NOT_STORED)
             call_context = replace(call_context, weights=hints.weights or "")
         kernels = gemm_kernels if self.gradient else None

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyprof import ops
 from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
-from pyprof.parse.ranges.range_stacks import tensors
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
     order = context.order or tuple(range(len(statements)))
     node = _node(statements, order)
     inward = [None, *(statements[index] for index in order)]
-    operands = (each for said in context.markers if said.call for each in tensors(said.call))
+    operands = (each for said in context.markers if said.call for each in said.call.tensors)
     sparse_tensors = {tensor.shape: tensor for tensor in operands if tensor.nnz is not None}
     for around, index in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if index == node:
@@ -197,7 +196,7 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
 
 def _lacking(call: Call | None, dtype: str | None) -> str | None:
     """The dtype, if a tensor of the call lacks one or the call has no tensors."""
-    dtypes = [tensor.dtype for tensor in tensors(call)] if call is not None else []
+    dtypes = [tensor.dtype for tensor in call.tensors] if call is not None else []
     return None if dtypes and all(dtypes) else dtype
 
 
@@ -233,7 +232,7 @@ def _dtype(context: KernelContext) -> str | None:
     """Return the dtype of the op, if the calls around it agree on one."""
     for around in (context.markers, context.fwd_markers, context.seqs, context.fwd_seqs):
         for call in (said.call for said in reversed(around)):
-            dtypes = {tensor.dtype for tensor in tensors(call) if tensor.dtype} if call else set()
+            dtypes = {tensor.dtype for tensor in call.tensors if tensor.dtype} if call else set()
             if dtypes:
                 return dtypes.pop() if len(dtypes) == 1 else None
     return None
