@@ -131,7 +131,7 @@ def _groups(
     live: Mask,
     codes: Int64Array,
     names: Sequence[str],
-    byte_ns: Floats | None,
+    byte_ns: Floats | None = None,
     given_back_by: Labels | None = None,
 ) -> tuple[HeldMemory, ...]:
     """Sum up blocks by code, the one with most live bytes first."""
@@ -210,11 +210,14 @@ def highest_peak(recordings: Iterable[Recorded]) -> MemoryPeak | None:
         return None
     rank, device = max(devices, key=lambda each: each[1].history.held(each[1].history.peak))
     history, peak = device.history, device.history.peak
-    since = since_first(history)
-    by = grouped(history, since, peak)
+    live = history.blocks.live(peak)
     categories, lines = (
-        {group.name or "": group.bytes for group in by[key] if group.bytes}
-        for key in ("category", "line")
+        {
+            group.name or "": group.bytes
+            for group in _groups(history, live, labels.codes, labels.names)
+            if group.bytes
+        }
+        for labels in (history.labels["category"], history.labels["line"])
     )
     grown = growth(history, *device.steps)
     leak = grown.leaks[0] if grown is not None and grown.leaks else None
@@ -222,7 +225,7 @@ def highest_peak(recordings: Iterable[Recorded]) -> MemoryPeak | None:
         device=history.device,
         rank=rank,
         peak_bytes=history.held(peak),
-        peak_time_ns=time_of(since, peak),
+        peak_time_ns=time_of(since_first(history), peak),
         peak_reserved_bytes=history.reserved_in(peak),
         categories_bytes=categories,
         lines_bytes=lines,
