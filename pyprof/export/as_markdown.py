@@ -49,7 +49,7 @@ def sums(source: Source) -> ReportSums:
     """Sum up a capture."""
     table = source.table
     view = overview(source)
-    advised = advice.advise(table, view.timeline, source.capture, steps=view.steps)
+    advised = advice.advise(advice.RuleContext(table, view.timeline, source.capture), view.steps)
     return ReportSums(
         cost_coverage(table),
         table.records.rows,

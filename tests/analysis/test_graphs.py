@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyprof import readers
-from pyprof.analysis.advice import advise
+from pyprof.analysis.advice import RuleContext, advise
 from pyprof.analysis.time import host_api
 from pyprof.analysis.time.host_api import CALL_KINDS, LAUNCH
 from pyprof.analysis.time.idle import GRAPH, QUEUE
@@ -127,7 +127,8 @@ def test_a_late_replay_is_not_launch_bound(tmp_path: Path) -> None:
     records, capture = read(tmp_path, replays(40, every=1000))
     table = Table(records)
     for known in (capture, None):
-        named = {entry.rule for entry in advise(table, timeline(records, known), known)}
+        context = RuleContext(table, timeline(records, known), known)
+        named = {entry.rule for entry in advise(context)}
         assert "launch_bound" not in named
 
 

@@ -13,17 +13,16 @@ from pyprof.analysis.time.steady import find_loop, with_first_steps
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import Timeline
+    from pyprof.arrays import Mask
     from pyprof.prof.table import Table
     from pyprof.schema import Capture
 
 __all__ = [
     "Advice",
     "AdviceSums",
+    "RuleContext",
     "Scope",
     "advise",
     "review",
@@ -50,35 +49,25 @@ def summed(entries: Iterable[Advice], table: Table, chosen_steps: int | None = N
     )
 
 
-def advise(
+def review(
     table: Table,
     timeline: Timeline | None = None,
     capture: Capture | None = None,
-    rows: NDArray[np.bool_] | None = None,
+    rows: Mask | None = None,
     steps: Steps | None = None,
-) -> list[Advice]:
-    """Apply every rule to all rows, or those chosen; the largest gain comes first.
+) -> tuple[list[Advice], Scope]:
+    """Apply every rule as `advise` does, and return what they looked at, too."""
+    context = RuleContext(table, timeline, capture, rows)
+    return advise(context, steps), find_scope(context)
+
+
+def advise(context: RuleContext, steps: Steps | None = None) -> list[Advice]:
+    """Apply every rule; the largest gain comes first.
 
     With `steps`, advice on what happens once (before or after the loop, or while it warms up) is
     separate and comes last. Before it comes advice whose gain is unknown. Rules that lack their
     evidence stay silent.
     """
-    return _advise(RuleContext(table, timeline, capture, rows), steps)
-
-
-def review(
-    table: Table,
-    timeline: Timeline | None = None,
-    capture: Capture | None = None,
-    rows: NDArray[np.bool_] | None = None,
-    steps: Steps | None = None,
-) -> tuple[list[Advice], Scope]:
-    """Apply every rule as `advise` does, and return what they looked at, too."""
-    context = RuleContext(table, timeline, capture, rows)
-    return _advise(context, steps), find_scope(context)
-
-
-def _advise(context: RuleContext, steps: Steps | None) -> list[Advice]:
     averaged = steps.averaged if steps is not None and steps.covers_most else None
     count = averaged and averaged[1] - averaged[0]
     loop = find_loop(context.table.records, steps) if steps is not None else None

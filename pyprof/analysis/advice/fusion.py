@@ -8,6 +8,7 @@ import numpy as np
 
 from pyprof.analysis.advice.registry import KERNELS, OPS, PEAKS, rule
 from pyprof.analysis.attention_calls import attention_calls, dtype_of, fused_ns, suits
+from pyprof.analysis.library import is_compiled
 from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
 from pyprof.gpu.kernel_dtypes import HALF
 from pyprof.gpu.role_rules import Role
@@ -94,7 +95,7 @@ def unfused_pointwise(context: RuleContext) -> Advice | None:
         "consecutive point-wise kernels, norms and copies each move their tensors",
         "let torch.compile have these ops, too (TORCH_LOGS=graph_breaks says why it left them), or"
         " use a fused op (bias + GELU, norm + residual)"
-        if context.compiled
+        if is_compiled(context.table)
         else "fuse element-wise ops by torch.compile, or use a fused op (bias + GELU, norm +"
         " residual)",
         rows[gains],

@@ -9,6 +9,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.analysis.advice.registry import COSTS, COUNTERS, GPU, KERNELS, OPS, PEAKS, SMS, rule
+from pyprof.analysis.library import is_compiled
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
@@ -126,7 +127,7 @@ def under_roof(context: RuleContext) -> Advice | None:
     gain_ns = context.ns[rows] * (1 - share[rows] / _GOOD)
     if gain_ns[context.family("attention")[rows]].sum() > gain_ns.sum() / 2:
         action = "try attention's other backends (torch.nn.attention.sdpa_kernel, flash-attn)"
-    elif context.compiled:
+    elif is_compiled(context.table):
         action = "use contiguous inputs, a fused or vendor implementation, or"
         action += " torch.compile(mode='max-autotune')"
     else:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.back_test import tried
-from pyprof.analysis.library import PYTORCH, is_compiled, library_of
+from pyprof.analysis.library import PYTORCH, library_of
 from pyprof.analysis.time.cpu_idle import NO_CALLS, loading_ranges, outermost_calls
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
@@ -98,11 +98,6 @@ class RuleContext:
     def of_pytorch(self) -> bool:
         """Whether the program is known to use PyTorch."""
         return library_of(self.table) == PYTORCH
-
-    @cached_property
-    def compiled(self) -> bool:
-        """Whether torch.compile wrote some of the kernels."""
-        return is_compiled(self.table)
 
     @cached_property
     def devices(self) -> tuple[DeviceTime, ...]:

@@ -144,7 +144,9 @@ def summarise_lines(
     """
     view = overview(source, chosen, asked)
     loops = None if view.chosen else view.steps
-    given = advice.advise(source.table, view.timeline, source.capture, view.rows, loops)
+    given = advice.advise(
+        advice.RuleContext(source.table, view.timeline, source.capture, view.rows), loops
+    )
     blocking = [BLOCKING] if view.timeline is not None and view.timeline.blocking else []
     return LinesSums(
         lines=source_lines(source.table, view.rows),

@@ -45,7 +45,9 @@ BOUNDS: Mapping[str, _Bound] = {
 def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | RefusedChange]:
     """Yield what each change could gain at most, or why it would gain nothing."""
     view = overview(source)
-    entries = advice.advise(source.table, view.timeline, source.capture, steps=view.steps)
+    entries = advice.advise(
+        advice.RuleContext(source.table, view.timeline, source.capture), view.steps
+    )
     of_rule = {entry.rule: entry for entry in entries if not entry.once}
     for change in asked:
         rule, absent, code = BOUNDS[change]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyprof.analysis.advice import AdviceSums, advise
+from pyprof.analysis.advice import AdviceSums, RuleContext, advise
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
@@ -23,7 +23,7 @@ def _advice(work: Sequence[Work], ranges: Sequence[Range]) -> list[Advice]:
     net = capture(work, ranges=ranges)
     table = Table(parse(net))
     steps = find_steps(table.records, net)
-    return advise(table, timeline(table.records, net), net, steps=steps)
+    return advise(RuleContext(table, timeline(table.records, net), net), steps)
 
 
 def _held(begin: int, length: int) -> Work:

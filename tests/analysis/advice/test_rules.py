@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.advice import advise
+from pyprof.analysis.advice import RuleContext, advise
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import rules
 from pyprof.analysis.back_test import tried
@@ -43,7 +43,7 @@ def _advice(story: Story) -> dict[str, Advice]:
     columns = {key: [{**row, **story.gpu}[key] for row in devices] for key in devices[0]}
     net = replace(net, devices=schema.table(schema.DEVICES, columns))
     table = Table(parse(net), story.override)
-    found = advise(table, timeline(table.records, net), net)
+    found = advise(RuleContext(table, timeline(table.records, net), net))
     return {advice.rule: advice for advice in found}
 
 
@@ -694,7 +694,7 @@ def test_advice_is_of_the_chosen_rows_alone(case: str) -> None:
     table = Table(parse(net), story.override)
     for place in range(table.records.rows + 1):
         rows = np.arange(table.records.rows) == place
-        for advice in advise(table, None, net, rows):
+        for advice in advise(RuleContext(table, None, net, rows)):
             assert set(advice.rows) <= {place}, advice.rule
             assert (advice.gain_ns or 0) <= table.duration_ns[rows].sum()
 

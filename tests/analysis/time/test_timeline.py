@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import schema
-from pyprof.analysis.advice import advise
+from pyprof.analysis.advice import RuleContext, advise
 from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.analysis.summary.overview import overview
 from pyprof.analysis.time.timeline import (
@@ -222,7 +222,7 @@ def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
     whole = Table(parse(net))
     found = known(timeline(whole.records, net))
     assert (found.devices[0].on_cpu, found.devices[0].busy_ns, found.blocking) == (True, 450, False)
-    assert [entry.rule for entry in advise(whole, found, net)] == ["short_ops"]
+    assert [entry.rule for entry in advise(RuleContext(whole, found, net))] == ["short_ops"]
 
 
 def test_a_limited_number_of_gpus_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
