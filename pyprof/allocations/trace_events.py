@@ -51,16 +51,6 @@ class MemoryEvents(NamedTuple):
     reserved: Int64Array
 
 
-def has_any(path: Path) -> bool:
-    """Whether a trace has memory events."""
-    end = b""
-    for block in Trace(path).blocks():
-        if _NAME in end + block:
-            return True
-        end = block[-len(_NAME) :]
-    return False
-
-
 def read(path: Path) -> MemoryEvents:
     """Read the memory events of a trace; there may be none."""
     base, rest = 0, b""

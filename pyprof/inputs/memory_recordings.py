@@ -69,7 +69,7 @@ def beside(sources: Iterable[str]) -> Iterator[Recorded]:
                 recorded = _read(snapshot)
                 rank = identify(str(path)).rank if recorded.rank is None else recorded.rank
                 yield replace(recorded, rank=rank)
-            elif _has_events(path):
+            elif _may_have_events(path):
                 yield _read(path)
 
 
@@ -86,13 +86,8 @@ def _files(source: str) -> list[Path]:
         return []
 
 
-def _has_events(path: Path) -> bool:
-    """Whether memory was recorded, by the head of a trace or, if that is not enough, all of it."""
+def _may_have_events(path: Path) -> bool:
+    """Whether memory may have been recorded, by the head of a trace: older ones do not state it."""
     head = kineto.opening(path)
-    if head.lstrip()[:1] != b"{":
-        return False
-    if (said := _RECORDED.search(head)) is not None:
-        return said[1] == b"1"
-    from pyprof.allocations import trace_events  # noqa: PLC0415 - loads Arrow
-
-    return trace_events.has_any(path)
+    said = _RECORDED.search(head)
+    return head.lstrip()[:1] == b"{" and (said is None or said[1] == b"1")

@@ -14,9 +14,7 @@ from tests.allocations.traces import event, op, written
 
 def test_events_are_sorted_by_time_with_their_addresses(tmp_path: Path) -> None:
     events = [event(20, -512, 100), event(10, 512, 100)]
-    path = written(tmp_path / "x.json", events)
-    found = trace_events.read(path)
-    assert trace_events.has_any(path)
+    found = trace_events.read(written(tmp_path / "x.json", events))
     assert found.bytes.tolist() == [512, -512]
     assert found.address.tolist() == [100, 100]
     assert (found.pid.tolist(), found.device_type.tolist()) == ([1, 1], [1, 1])
