@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Int64Array
     from pyprof.records.records import Records
 
 _JOINED, _REPEATED = "joined", "repeated"
@@ -47,7 +47,7 @@ def with_counters(records: Records) -> Records:
     before = readers.stamp(path)
     profiled = _read(file, before)
     # order rows by launch, as ncu profiles them; unchanged if a launch time is missing
-    rows = np.flatnonzero(_is_kernel(records))
+    rows = np.flatnonzero(records.of_kind(schema.KERNEL, None))
     begin = launch_bounds(records)[0][rows]
     kernels = rows if (begin == MISSING).any() else rows[np.argsort(begin, kind="stable")]
     # launches of a capture, with the sizes that the profiled ones have
@@ -129,22 +129,17 @@ def _lanes(device: Int64Array, pid: Int64Array) -> Int64Array:
     return lane[number]
 
 
-def _is_kernel(records: Records) -> Mask:
-    kind = records.dictionary("kind")
-    kernel = schema.KINDS[schema.KERNEL]
-    return np.array([*(value in (None, kernel) for value in kind.values), True]).take(kind.index)
-
-
 def _along(sizes: DictionaryColumn, dimension: int | None) -> Int64Array:
     """Return the size along an axis, or the product of all three."""
-    values = []
-    for sides in sizes.values:
+
+    def length(sides: list[int] | None) -> int:
         if dimension is None:
             value = math.prod(sides) if sides else MISSING
         else:
             value = sides[dimension] if sides and dimension < len(sides) else MISSING
-        values.append(value if value < 1 << 62 else MISSING)
-    return np.array([*values, MISSING], np.int64).take(sizes.index)
+        return value if value < 1 << 62 else MISSING
+
+    return sizes.numpy(length, MISSING)
 
 
 def _column(

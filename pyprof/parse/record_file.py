@@ -126,8 +126,7 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
     if column is None:
         return np.zeros(rows, np.int64)
     if isinstance(column, DictionaryColumn):
-        lengths = [len(value or ()) for value in column.values]
-        return np.array([*lengths, 0], np.int64).take(column.index)
+        return column.numpy(lambda value: len(value or ()), 0)
     list_lengths = pc.list_value_length(column).fill_null(0)
     return np.asarray(list_lengths.to_numpy()).astype(np.int64)
 

@@ -97,8 +97,6 @@ class Rows:
     name: DictionaryColumn
     role: DictionaryColumn
     """The role of each name."""
-    kind: DictionaryColumn
-    """What each row is, as `schema.KINDS` names it."""
 
     @cached_property
     def own_flops(self) -> Int64Array:
@@ -110,12 +108,12 @@ class Rows:
     @cached_property
     def on_cpu(self) -> Mask:
         """Rows that are ops on the CPU."""
-        return self.kind.is_in(schema.KINDS[schema.CPU])
+        return self.records.of_kind(schema.CPU)
 
     @cached_property
     def kernel(self) -> Mask:
         """Rows that run an op's code: on a GPU, or on the CPU of a capture without one."""
-        return self.kind.is_in(schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU])
+        return self.records.of_kind(schema.KERNEL, schema.CPU, None)
 
     @cached_property
     def chosen(self) -> IntArray:
@@ -146,9 +144,6 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
     work = with_outputs(records, context, context.map(choose))
     work = with_collectives(records, work)
     name = records.dictionary("kLongName")
-    kind = records.dictionary("kind")
-    values = [*kind.values, schema.KINDS[schema.KERNEL]]  # the original's files hold kernels only
-    kinds = DictionaryColumn(np.where(kind.index < 0, len(kind.values), kind.index), values)
     return Rows(
         records=records,
         context=context,
@@ -156,7 +151,6 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
         family=work.map(family),
         name=name,
         role=name.map(role),
-        kind=kinds,
     )
 
 
@@ -356,7 +350,7 @@ def _fill_costs(
         call=call,
         part=np.where(product, added, written),
         weight=np.where(sparse | product, weight, 0),
-        own=filling | rows.kind.is_in(schema.KINDS[schema.MEMSET]),
+        own=filling | rows.records.of_kind(schema.MEMSET),
         helps=np.where(helper & helps, rows.weight, 0),
     )
 
@@ -382,9 +376,9 @@ def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArra
     """Cost copies and sets by their recorded bytes; graph launches hide their work."""
     size = rows.records.numpy("bytes")
     name = rows.records.dictionary("kShortName")
-    twice = np.array([("DtoD" in text or "PtoP" in text) for text in name.values] + [False])
-    memory = rows.kind.is_in(schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET])
-    moved[memory] = np.where(size < 0, MISSING, size * np.where(twice[name.index], 2, 1))[memory]
+    times = name.numpy(lambda text: 2 if "DtoD" in text or "PtoP" in text else 1, 1)
+    memory = rows.records.of_kind(schema.MEMCPY, schema.MEMSET)
+    moved[memory] = np.where(size < 0, MISSING, size * times)[memory]
     flops[memory] = 0
     reason_of[memory] = _FIRST_REASONS.index(_KNOWN)
     reason_of[memory & (size < 0)] = _FIRST_REASONS.index(_NO_SIZE)

@@ -16,7 +16,7 @@ from pyprof.readers.spans import LONGEST_NS, NO_TIME, Spans
 from pyprof.records.records import DictionaryColumn, Records
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pyprof.arrays import Mask
 
@@ -53,7 +53,7 @@ def plausible_records(source: str, records: Records) -> Records:
     warnings = (
         *validate.duplicate_warnings(twice, "rows"),
         *validate.missing_time_warnings(wrong, records.rows),
-        *validate.overlapping_on_stream(ran, ~gone & _of_kinds(records, (schema.KERNEL,))),
+        *validate.overlapping_on_stream(ran, ~gone & records.of_kind(schema.KERNEL)),
     )
     if not warnings:
         return records
@@ -100,7 +100,7 @@ def _spans(records: Records) -> Spans:
         ),
         validate.streams([records.arrow(name) for name in _STREAM], records.rows),
         validate.ints_or_unknown(records.arrow("corrId")),
-        timed & _of_kinds(records, validate.STREAMED),
+        timed & records.of_kind(*validate.STREAMED),
     )
 
 
@@ -125,9 +125,3 @@ def _written_unknown(records: Records, name: str) -> Mask:
     """Mark recorded times that equal the sentinel of an unknown time."""
     times = records.arrow(name)
     return np.asarray(pc.fill_null(pc.equal(times, NO_TIME), fill_value=False), bool)
-
-
-def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
-    kind = records.dictionary("kind")
-    names = [schema.KINDS[number] for number in kinds]
-    return np.array([*(value in names for value in kind.values), False]).take(kind.index)

@@ -57,8 +57,8 @@ class DictionaryColumn:
         return np.array([*map(test, self.values), False], bool).take(self.index)
 
     def is_in(self, *values: object) -> NDArray[np.bool_]:
-        """Mask of the rows with one of these values."""
-        return self.matches(lambda value: value in values)
+        """Mask of the rows with one of these values; None stands for null."""
+        return self.numpy(lambda value: value in values, None in values)
 
     def numpy(self, function: Callable[[Any], Any], absent: Any) -> NDArray[Any]:  # noqa: ANN401 - as above
         """Array of what a function returns for each row's value; `absent` for null."""
@@ -177,9 +177,13 @@ class Records:
         column = self.columns.get(name)
         return column if isinstance(column, DictionaryColumn) else encode(self.arrow(name))
 
-    def of_kind(self, *kinds: int) -> NDArray[np.bool_]:
-        """Mask of the rows of some kinds, as `schema.KERNEL`; a row without one is of none."""
-        return self.dictionary("kind").is_in(*(schema.KINDS[kind] for kind in kinds))
+    def of_kind(self, *kinds: int | None) -> NDArray[np.bool_]:
+        """Mask of the rows of some kinds, as `schema.KERNEL`; None stands for rows without one.
+
+        Those are kernels: the original's files hold nothing else.
+        """
+        names = (None if kind is None else schema.KINDS[kind] for kind in kinds)
+        return self.dictionary("kind").is_in(*names)
 
     def table(self) -> pa.Table:
         """Return all columns as an Arrow table, as in Parquet."""

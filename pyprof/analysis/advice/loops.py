@@ -73,8 +73,9 @@ def find_sites(context: RuleContext) -> Sites:
     op, line = context.op.index, context.line.index
     layer = table.own_or_forward("layer")
     paths: dict[tuple[str, ...], int] = {}
-    number = [paths.setdefault(tuple(path or ()), len(paths)) for path in layer.values]
-    layer_of_row = np.array([*number, MISSING])[layer.index]
+    layer_of_row = layer.numpy(
+        lambda path: paths.setdefault(tuple(path or ()), len(paths)), MISSING
+    )
     step = table.steps.of_row if table.steps is not None else np.full(records.rows, MISSING)
     wanted = (
         context.chosen & (op >= 0) & (line >= 0) & ~context.is_one("dir", "optim", "comm", "copy")

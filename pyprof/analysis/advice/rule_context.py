@@ -278,10 +278,9 @@ class RuleContext:
     def elements(self) -> Int64Array:
         """The elements of each row's largest input; if unknown, the threads of its grid."""
         sizes = self.table.records.dictionary("sizes")
-        largest = [
-            max((int(np.prod(each)) for each in value or ()), default=0) for value in sizes.values
-        ]
-        known = np.array([*largest, 0])[sizes.index]
+        known = sizes.numpy(
+            lambda value: max((int(np.prod(each)) for each in value or ()), default=0), 0
+        )
         return np.where(known > 0, known, self._product("grid") * self._product("block"))
 
     @cached_property
@@ -300,8 +299,7 @@ class RuleContext:
     def _product(self, column: str) -> Int64Array:
         """Multiply the sizes that a column lists in each row; 0 without them."""
         sizes = self.table.records.dictionary(column)
-        products = [int(np.prod(value)) if value else 0 for value in sizes.values]
-        return np.array([*products, 0])[sizes.index]
+        return sizes.numpy(lambda value: int(np.prod(value)) if value else 0, 0)
 
     # --- gains -----------------------------------------------------------------------------------
 

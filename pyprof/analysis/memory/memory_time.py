@@ -45,9 +45,7 @@ class LayerWork:
 
     def __init__(self, source: Source) -> None:
         table = with_steps(source)
-        direction = encode(table.numbered("dir"))
-        forward = np.array([*(each == "fprop" for each in direction.values), False])
-        forward = forward[direction.index]
+        forward = encode(table.numbered("dir")).is_in("fprop")
         step = np.zeros(0, int) if table.steps is None else table.steps.of_row
         if (step >= 0).any():  # an evaluation beside the steps repeats the layers
             forward = forward & (step >= 0)

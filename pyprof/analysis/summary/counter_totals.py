@@ -154,8 +154,7 @@ def counter_totals(
 
 
 def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
-    is_measured = np.array([source is not None for source in table.measured.source], bool)
-    chosen = chosen & is_measured[table.measured.column.index]
+    chosen = chosen & table.measured.source.matches(lambda source: source is not None)
     ns = np.where(table.timed, table.duration_ns, 0).astype(float)
     dram = counter_rates.dram_bytes(table)
     least = np.where(table.costs.bytes > 0, table.costs.bytes, math.nan).astype(float)
@@ -172,7 +171,7 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
         "energy_ns": _sum(ns, energy),
     }
     share = table.measured.values("clock_hz") / counter_rates.peak_clock_hz(table)
-    here = counter_rates.in_this_run(table, "clock_hz") & ~table.measured.from_sources("ncu")
+    here = counter_rates.in_this_run(table, "clock_hz") & ~table.measured.source.is_in("ncu")
     share = np.where(here, share, math.nan)
     clock_mhz = table.measured.values("clock_hz") / 1e6
     columns |= {"clock_share": _sum(share * ns), "clock_share_ns": _sum(ns, share),
@@ -194,10 +193,11 @@ def _sum(values: Floats, where: Floats | None = None) -> Floats:
 
 
 def _sources(table: Table, chosen: Mask) -> dict[str, int]:
-    index = table.measured.column.index
+    source_of_row = table.measured.source
+    index, sources = source_of_row.index[chosen], source_of_row.values
     total: dict[str, int] = {}
-    sums = np.bincount(index[chosen] + 1, table.duration_ns[chosen], len(table.measured.source))
-    for source, ns in zip(table.measured.source[:-1], sums[1:].tolist(), strict=True):
+    sums = np.bincount(index + 1, table.duration_ns[chosen], len(sources) + 1)
+    for source, ns in zip(sources, sums[1:].tolist(), strict=True):
         if source is not None and ns:
             total[source] = total.get(source, 0) + int(ns)
     return total

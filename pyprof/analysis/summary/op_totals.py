@@ -250,7 +250,7 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     """The columns that rows are grouped by, and those whose largest value a group gets."""
     costs, kernel = table.costs, _kernel(table)
     op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
-    classified = np.array([*(value != "-" for value in tc.values), False]).take(tc.index)
+    classified = tc.matches(lambda value: value != "-")
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
     yield "op", op
     yield "kernel", name
@@ -259,11 +259,10 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     # The innermost layer of each row; except in a module's path, numbers in it become N.
     layer = table.own_or_forward("layer")
     indices: dict[str, int] = {}
-    place_of = [
-        indices.setdefault(_range_name(path[-1]), len(indices)) if path else MISSING
-        for path in layer.values
-    ]
-    index = np.array([*place_of, MISSING], np.int32).take(layer.index)
+    index = layer.numpy(
+        lambda path: indices.setdefault(_range_name(path[-1]), len(indices)) if path else MISSING,
+        MISSING,
+    )
     innermost_range = DictionaryColumn(index, [*indices])
     yield "range", _where((op.index < 0) & (line.index < 0), innermost_range)
     yield "line", line
@@ -306,9 +305,7 @@ def with_helpers(table: Table, known: Mask) -> Mask:
 
 def _kernel(table: Table) -> Mask:
     """Find kernels: copies over the bus must not be compared with the GPU's memory bandwidth."""
-    kind = table.records.dictionary("kind")
-    kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
-    return np.array([*(name in kernels for name in kind.values), True]).take(kind.index)
+    return table.records.of_kind(schema.KERNEL, schema.CPU, None)
 
 
 MAX_ROWS = 3

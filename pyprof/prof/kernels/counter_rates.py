@@ -29,7 +29,7 @@ def seconds(table: Table) -> Floats:
 def in_this_run(table: Table, name: str) -> Mask:
     """Mask of the rows whose counter was measured in the timed run, not in one of ncu's."""
     measured = table.measured
-    return measured.from_sources(NCU, SAMPLES, ARGS, ROCPROF) | np.isfinite(
+    return measured.source.is_in(NCU, SAMPLES, ARGS, ROCPROF) | np.isfinite(
         measured.values(f"{name}_err")
     )
 
@@ -96,7 +96,7 @@ def share_at_clock(table: Table) -> Floats:
 def tensor_cores(table: Table) -> Floats:
     """As `Measured.tensor_cores`, but NaN where a trace counts only one of two pipes (B200)."""
     ran = table.measured.tensor_cores
-    silent = table.measured.from_sources(ARGS) & (ran == 0)
+    silent = table.measured.source.is_in(ARGS) & (ran == 0)
     if not silent.any():
         return ran
     gpu = table.records.dictionary("gpu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from pyprof.parse.counters.counters_json import entry
 from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyprof.arrays import Floats, Int64Array, Mask
+    from pyprof.arrays import Floats, Int64Array
 
 SAMPLES, NCU, ARGS, ROCPROF = "samples", "ncu", "args", "rocprofv3"
 """Sources whose clock is that of the capture: an isolated run joined to one is not."""
@@ -32,30 +30,25 @@ class Measured:
     """Distinct texts of counters, as `schema.COUNTERS` has them."""
 
     @cached_property
-    def _entries(self) -> list[Mapping[str, Any]]:
-        return [entry(text) for text in self.column.values]
+    def _entries(self) -> DictionaryColumn:
+        return self.column.map(entry)
 
     @property
     def any(self) -> bool:
         """Whether anything was measured."""
-        return any(self._entries)
+        return any(self._entries.values)
 
     @cached_property
-    def source(self) -> list[str | None]:
-        """The source of each distinct entry, then None for rows without counters."""
-        sources = [entry.get(_TEXT) for entry in self._entries]
-        return [*(text if isinstance(text, str) else None for text in sources), None]
-
-    def from_sources(self, *sources: str) -> Mask:
-        """Mask of the rows measured by one of these sources."""
-        return np.array([source in sources for source in self.source], bool).take(self.column.index)
+    def source(self) -> DictionaryColumn:
+        """The source of each row's counters; None if it is not stated."""
+        sources = self._entries.map(lambda entry: entry.get(_TEXT))
+        return sources.map(lambda text: text if isinstance(text, str) else None)
 
     def values(self, name: str) -> Floats:
         """Values of a counter, one per row; NaN if it was not measured."""
         if name.removesuffix("_err") not in schema.COUNTERS:
             raise KeyError(name)
-        values = [_number(entry.get(name)) for entry in self._entries]
-        return np.array([*values, math.nan], np.float64).take(self.column.index)
+        return self._entries.numpy(lambda entry: _number(entry.get(name)), math.nan)
 
     @cached_property
     def tensor_cores(self) -> Floats:
@@ -98,9 +91,9 @@ def with_counters(via: DictionaryColumn, measured: Measured) -> DictionaryColumn
     """Append to how each row's op was found whether the row was measured or sampled."""
     if not measured.any:
         return via
-    how = [_VIA.get(source or "") for source in measured.source]
-    words = [*dict.fromkeys(how)]
-    place_of_word = np.array([words.index(word) for word in how]).take(measured.column.index)
+    how = measured.source.map(lambda source: _VIA.get(source or ""))
+    words = [*dict.fromkeys([*how.values, None])]
+    place_of_word = how.numpy(words.index, words.index(None))
     texts = [_joined(text, word) for text in (*via.values, None) for word in words]
     index = np.where(via.index < 0, len(via.values), via.index)
     return DictionaryColumn(index * len(words) + place_of_word, texts)

@@ -20,7 +20,7 @@ from pyprof.records.records import first_rows, number_combinations
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
+    from pyprof.arrays import Floats, Int64Array, IntArray
     from pyprof.gpu.peaks import Device
     from pyprof.records.records import DictionaryColumn, Records
 
@@ -149,16 +149,15 @@ class Occupancy:
 
 def occupancy_of(records: Records, device_of: Callable[[str | None], Device]) -> Occupancy:
     """Compute the theoretical occupancy and the waves of each kernel, once per distinct launch."""
+    kernels = records.of_kind(schema.KERNEL, None)
     launch = [records.dictionary(name).index for name in ("grid", "block", "gpu")]
     number = number_combinations(
-        *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(records).astype(int)
+        *launch, *(records.numpy(name) for name in ("regs", "smem")), kernels.astype(int)
     )
     of_rows = first_rows(number)
     grid, threads = (_product(records.dictionary(name))[of_rows] for name in ("grid", "block"))
     regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
-    is_known = (
-        (threads != MISSING) & (regs != MISSING) & (smem != MISSING) & _kernels(records)[of_rows]
-    )
+    is_known = (threads != MISSING) & (regs != MISSING) & (smem != MISSING) & kernels[of_rows]
     gpu = records.dictionary("gpu")
     share, waves = (np.full(len(of_rows), math.nan) for _ in range(2))
     for index, name in enumerate((*gpu.values, None)):
@@ -174,16 +173,14 @@ def occupancy_of(records: Records, device_of: Callable[[str | None], Device]) ->
     return Occupancy(share, waves, number)
 
 
-def _kernels(records: Records) -> Mask:
-    kernels = (schema.KINDS[schema.KERNEL], None)
-    return ~records.dictionary("kind").matches(lambda kind: kind not in kernels)
-
-
 def _product(sizes: DictionaryColumn) -> Int64Array:
     """Multiply x, y and z; MISSING if not recorded, or more than a device could start."""
-    products = [math.prod(value) if value else MISSING for value in sizes.values]
-    possible = [value if 0 < value < _MAX_COUNT else MISSING for value in products]
-    return np.array([*possible, MISSING], np.int64).take(sizes.index)
+
+    def product(value: list[int] | None) -> int:
+        count = math.prod(value or ())
+        return count if value and 0 < count < _MAX_COUNT else MISSING
+
+    return sizes.numpy(product, MISSING)
 
 
 _MAX_COUNT = 1 << 62

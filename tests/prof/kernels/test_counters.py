@@ -28,7 +28,7 @@ def test_values_are_nan_where_nothing_valid_was_measured() -> None:
 
 def test_sources_are_told_apart_by_row() -> None:
     measured = _measured({"source": NCU}, None, {"source": SAMPLES})
-    assert measured.from_sources(NCU).tolist() == [True, False, False]
+    assert measured.source.is_in(NCU).tolist() == [True, False, False]
     assert (measured.any, _measured(None).any) == (True, False)
 
 
