@@ -18,7 +18,7 @@ from pyprof.parse.ranges.sweep import describe_paths, sweep_ranges
 from pyprof.parse.steps import profiler_windows
 from pyprof.parse.steps.loop_steps import columns as step_columns
 from pyprof.readers.validate import in_order
-from pyprof.records.records import Records
+from pyprof.records.records import DictionaryColumn, Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,15 +47,15 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         capture, sweep, leaf, chain, work.site.caller, activities, work.windows
     )
     ranges = leaf, partner.op, partner.place, _user_ranges(work, partner)
-    described, of_rows = describe_paths(sweep, ranges, max_names)
-    path, forward, place, user_range = of_rows
-    path = np.where(path == MISSING, np.int32(len(described) - 1), path)
+    path, forward, place, user_range = describe_paths(sweep, ranges, max_names)
+    no_range = len(path.values) - 1
+    path = DictionaryColumn(np.where(path.index < 0, no_range, path.index), path.values)
     around = record_columns.Around(
-        described, path, forward, place, user_range, partner.engine, free, work.site
+        path, forward, place, user_range, partner.engine, free, work.site
     )
     columns = record_columns.of_work(capture, activities, work.launch)
     columns |= _steps(work, columns)
-    columns |= sequence.columns(capture, sweep, described, path, chain, work.site, raw=raw)
+    columns |= sequence.columns(capture, sweep, path, chain, work.site, raw=raw)
     columns |= record_columns.build(activities, around, columns)
     columns |= result_sizes.column(sweep, leaf)
     if capture.samples.num_rows:

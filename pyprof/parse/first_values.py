@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +11,10 @@ from pyprof.arrays import ints
 from pyprof.parse.ranges import range_stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import pyarrow as pa
 
-    from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.parse.ranges.range_stacks import RangeStack
+    from pyprof.arrays import Int64Array, Mask
+    from pyprof.records.records import DictionaryColumn
 
 _FILLS = frozenset(
     f"{name}_"
@@ -41,8 +40,7 @@ _MAX_BETWEEN = 16
 
 def rows(
     activities: pa.Table,
-    described: Sequence[RangeStack],
-    path: IntArray,
+    path: DictionaryColumn,
     forward: Mask,
     passes: Mask,
 ) -> Mask:
@@ -53,17 +51,14 @@ def rows(
     does more than make tensors. An op that fills tensors in a pass as well is not marked: a model
     that draws noise does so in each of its passes.
     """
-
-    def of_paths(flag: Callable[[RangeStack], bool]) -> Mask:
-        return np.array([flag(entry) for entry in described], bool).take(path)
-
-    in_layer = of_paths(lambda entry: bool(entry.layer))
+    in_layer = path.matches(attrgetter("layer"))
     unclear = forward & ~in_layer
-    fills = unclear & of_paths(lambda entry: range_stacks.outermost_op(entry) in _FILLS)
+    op = path.map(range_stacks.outermost_op)
+    fills = unclear & op.is_in(*_FILLS)
     if not fills.any():
         return fills
-    unnumbered = of_paths(range_stacks.without_gradients)
-    makes = of_paths(lambda entry: range_stacks.outermost_op(entry) in _NEW_TENSORS)
+    unnumbered = path.matches(range_stacks.without_gradients)
+    makes = op.is_in(*_NEW_TENSORS)
     passes = passes & ~fills & ~makes
     process, start = ints(activities.column("pid")), ints(activities.column("start"))
     marked = np.zeros(len(fills), bool)
@@ -75,7 +70,7 @@ def rows(
         mask = certain if certain.any() else passes[ours]
         first = int(mask.argmax()) if mask.any() else len(mask)
         early, late = ours[:first], ours[first:]
-        filled = fills[early] & ~np.isin(path[early], path[late[fills[late]]])
+        filled = fills[early] & ~np.isin(path.index[early], path.index[late[fills[late]]])
         marked[early[filled]] = True
         if certain.any():
             others = unclear[early] & ~fills[early] & ~makes[early]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,22 +27,19 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.marker import Statement
     from pyprof.parse.launch_sites import LaunchSites
-    from pyprof.parse.ranges.range_stacks import RangeStack
     from pyprof.records.records import Column
     from pyprof.schema import Capture
 
 
 class Around(NamedTuple):
-    """What is around each row: indices of paths in `described`; MISSING if there is none."""
+    """What is around each row: paths, of the same values; null if there is none."""
 
-    described: list[RangeStack]
-    """The last one stands for rows in no range."""
-    path: IntArray
-    """The path of the call itself, without MISSING."""
-    partner: IntArray
+    path: DictionaryColumn
+    """The path of the call itself, without null: the last value stands for rows in no range."""
+    partner: DictionaryColumn
     """The forward op, and the one whose layer and line are the row's; see `Partners`."""
-    place: IntArray
-    user_range: IntArray
+    place: DictionaryColumn
+    user_range: DictionaryColumn
     """The path whose layers apply if the ops are in none; see `launch_layers.around`."""
     on_engine: Mask
     free: dict[int, list[str]]
@@ -78,31 +76,28 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
 
     `columns` are those of the ops around it; see `sequence.columns`.
     """
-    described, path, partner, place, user_range, on_engine, free, site = around
-    direction = _direction(activities, described, path, user_range, on_engine)
+    path, partner, place, user_range, on_engine, free, site = around
+    direction = _direction(activities, path, user_range, on_engine)
     # A collective belongs to many parameters, not only to the one that it waited for.
-    place = np.where(direction.index == _COMM, partner, place)
-    layered = _layered(described, _own(described, path, place, 0), place, user_range)
-    layers = recomputation.full_layers(described)
-    again = np.array([entry.again for entry in described]).take(path)
+    is_comm = direction.index == _COMM
+    place = DictionaryColumn(np.where(is_comm, partner.index, place.index), place.values)
+    layered = _layered(_own(path, place, "layer"), place, user_range)
+    layers = recomputation.full_layers(path.values)
+    again = path.matches(attrgetter("again"))
     built: dict[str, Column] = {
-        "reprMarkers": DictionaryColumn(path, [list(entry.modules) for entry in described]),
-        "marker": DictionaryColumn(path, _texts(entry.markers for entry in described)),
+        "reprMarkers": path.map(lambda stack: list(stack.modules)),
+        "marker": path.map(lambda stack: _texts(stack.markers)),
         "recomputed": pa.array(np.ones(len(path), np.int8), mask=~again),
-        "trace": DictionaryColumn(
-            _own(described, path, place, 1), [list(each.trace) for each in described]
-        ),
-        "layer": launch_layers.layers(layers, layered, free),
+        "trace": _own(path, place, "trace").map(lambda stack: list(stack.trace)),
+        "layer": launch_layers.layers(layers, layered.index, free),
         "dir": direction,
-        **_forward(described, layers, partner, place),
-        **range_stacks.arguments(described, path, partner),
+        **_forward(layers, partner, place),
+        **range_stacks.arguments(path, partner),
     }
-    comm = np.flatnonzero(direction.index == _COMM)
+    comm = np.flatnonzero(is_comm)
     by_tool = activities.column("collective")
     if len(comm) or by_tool.null_count < len(by_tool):
-        column = recorded_collectives.collective_column(
-            by_tool, described, path, ints(columns["opId"]), comm
-        )
+        column = recorded_collectives.collective_column(by_tool, path, ints(columns["opId"]), comm)
         if column.values:
             built["collective"] = column
     return built | _sites(site, Records(len(path), {**columns, **built}))
@@ -122,8 +117,8 @@ def _sites(site: LaunchSites, records: Records) -> dict[str, Column]:
     return {"via": DictionaryColumn(via, list(schema.VIAS)), **replay}
 
 
-def _texts(statements: Iterable[Sequence[Statement]]) -> list[list[str]]:
-    return [[said.text for said in each] for each in statements]
+def _texts(statements: Iterable[Statement]) -> list[str]:
+    return [said.text for said in statements]
 
 
 def _names(activities: pa.Table) -> dict[str, Column]:
@@ -185,57 +180,52 @@ def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:
     }
 
 
-def _own(described: Sequence[RangeStack], path: IntArray, place: IntArray, which: int) -> IntArray:
-    """Drop a row's path if its layer (0) or trace (1) is only that of the backward pass's caller.
+def _own(path: DictionaryColumn, place: DictionaryColumn, what: str) -> DictionaryColumn:
+    """Drop a row's path if its `layer` or `trace` is only that of the backward pass's caller.
 
     It is kept if the forward op has none of its own, which would be more specific.
     """
-    direction_hint = [(entry.layer, entry.trace)[which] for entry in described]
-    same = np.array([entry.inherited[which] for entry in described])
-    some = np.array([bool(text) for text in direction_hint])
-    left_out = same.take(path) & some.take(place)
-    nowhere = np.int32(len(described) - 1)
-    return np.where(left_out, nowhere, path) if left_out.any() else path
+    number = ("layer", "trace").index(what)
+    left_out = path.matches(lambda stack: stack.inherited[number]) & place.matches(attrgetter(what))
+    if not left_out.any():
+        return path
+    nowhere = len(path.values) - 1
+    return DictionaryColumn(np.where(left_out, nowhere, path.index), path.values)
 
 
 def _layered(
-    described: Sequence[RangeStack], path: IntArray, place: IntArray, around: IntArray
-) -> IntArray:
+    path: DictionaryColumn, place: DictionaryColumn, around: DictionaryColumn
+) -> DictionaryColumn:
     """Use the path `around` if neither the row's own path nor its forward op's has a layer."""
-    direction_hint = np.array([bool(entry.layer) for entry in described])
-    left = direction_hint.take(path) | direction_hint.take(place) | (around == MISSING)
-    return path if left.all() else np.where(left, path, around)
+    has_layer = attrgetter("layer")
+    left = path.matches(has_layer) | place.matches(has_layer) | (around.index == MISSING)
+    if left.all():
+        return path
+    return DictionaryColumn(np.where(left, path.index, around.index), path.values)
 
 
 def _forward(
-    described: Sequence[RangeStack],
-    layers: Sequence[Sequence[str]],
-    partner: IntArray,
-    place: IntArray,
+    layers: Sequence[Sequence[str]], partner: DictionaryColumn, place: DictionaryColumn
 ) -> dict[str, Column]:
-    described = _only(described, partner, place)  # in inference no row needs any
-    ops = [range_stacks.forward_ops(entry) for entry in described]
+    partner, of_place = _used(partner), _used(place)  # in inference no row has any
+    ops = partner.map(range_stacks.forward_ops)
     return {
-        "fwdMarker": DictionaryColumn(partner, _texts(entry.markers for entry in described)),
-        "fwdSeqMarker": DictionaryColumn(
-            partner, [[unnumbered(said.text) for said in entry.seqs] for entry in described]
-        ),
-        "fwdMod": DictionaryColumn(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
-        "fwdOp": DictionaryColumn(partner, [[op for _, op in named_ops] for named_ops in ops]),
-        "fwdLayer": DictionaryColumn(place, [*map(list, layers)]),
-        "fwdTrace": DictionaryColumn(place, [list(entry.trace) for entry in described]),
+        "fwdMarker": partner.map(lambda stack: _texts(stack.markers)),
+        "fwdSeqMarker": partner.map(lambda stack: [unnumbered(said.text) for said in stack.seqs]),
+        "fwdMod": ops.map(lambda named_ops: [mod for mod, _ in named_ops]),
+        "fwdOp": ops.map(lambda named_ops: [op for _, op in named_ops]),
+        "fwdLayer": DictionaryColumn(place.index, [*map(list, layers)]),
+        "fwdTrace": of_place.map(lambda stack: list(stack.trace)),
     }
 
 
-def _only(described: Sequence[RangeStack], *used: IntArray) -> list[RangeStack]:
-    """Blank the entries that no row refers to, to save formatting them."""
-    wanted = np.zeros(len(described), bool)
-    for index in used:
-        wanted[index] = True  # MISSING is the last, which is empty
-    return [
-        entry if is_wanted else range_stacks.EMPTY_STACK
-        for entry, is_wanted in zip(described, wanted.tolist(), strict=True)
-    ]
+def _used(path: DictionaryColumn) -> DictionaryColumn:
+    """Blank the paths that no row has, to save formatting them."""
+    wanted = np.zeros(len(path.values) + 1, bool)
+    wanted[path.index] = True  # null is the last
+    used = zip(path.values, wanted[:-1].tolist(), strict=True)
+    stacks = [stack if is_wanted else range_stacks.EMPTY_STACK for stack, is_wanted in used]
+    return DictionaryColumn(path.index, stacks)
 
 
 _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
@@ -244,9 +234,8 @@ _COMM = _DIRECTIONS.index("comm")
 
 def _direction(
     activities: pa.Table,
-    described: Sequence[RangeStack],
-    path: IntArray,
-    user_range: IntArray,
+    path: DictionaryColumn,
+    user_range: DictionaryColumn,
     on_engine: Mask,
 ) -> DictionaryColumn:
     """Return the direction of each activity: the first of copy, comm, bprop, optim and fprop.
@@ -257,22 +246,22 @@ def _direction(
     the optimizer's update. So is work without gradients between two ops of an update.
     """
     backward, optimizer, updates, initialises, some_op, unnumbered, called = (
-        np.array([flag(entry) for entry in described]).take(path)
+        path.matches(flag)
         for flag in (
-            lambda entry: entry.backward,
-            lambda entry: entry.optimizer,
+            attrgetter("backward"),
+            attrgetter("optimizer"),
             range_stacks.updates,
             range_stacks.initialises,
-            lambda entry: bool(entry.ops or entry.seqs),
+            lambda stack: bool(stack.ops or stack.seqs),
             range_stacks.without_gradients,
-            lambda entry: bool(entry.trace or entry.layer),
+            lambda stack: bool(stack.trace or stack.layer),
         )
     )
-    direction_hint = np.array(
-        [_DIRECTIONS.index(entry.direction_hint) for entry in described], np.int32
+    own, around = (
+        each.numpy(lambda stack: _DIRECTIONS.index(stack.direction_hint), 0)
+        for each in (path, user_range)
     )
-    code: NDArray[np.int32] = direction_hint.take(path)
-    code = np.where(code > 0, code, direction_hint.take(user_range))
+    code = np.where(own > 0, own, around).astype(np.int32)
     kind = np.asarray(activities.column("kind"))
     stated = code > 0
     name, names = _name_columns(activities)
@@ -289,7 +278,7 @@ def _direction(
     process = ints(activities.column("pid"))
     forward = code == _DIRECTIONS.index("fprop")
     passes = np.isin(code, [_DIRECTIONS.index(name) for name in ("fprop", "bprop", "optim")])
-    code[first_values.rows(activities, described, path, forward & ~stated, passes)] = 0
+    code[first_values.rows(activities, path, forward & ~stated, passes)] = 0
     code[_within_updates(code, updates & ~optimizer, unnumbered, process)] = 3
     return DictionaryColumn(code, _DIRECTIONS)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array
     from pyprof.marker import Statement
     from pyprof.parse.ranges.range_stacks import RangeStack
 
@@ -26,27 +26,23 @@ CollectiveFields: TypeAlias = "Mapping[str, str | int]"
 
 
 def collective_column(
-    by_tool: pa.ChunkedArray,
-    described: Sequence[RangeStack],
-    index: IntArray,
-    call: Int64Array,
-    comm: Int64Array,
+    by_tool: pa.ChunkedArray, path: DictionaryColumn, call: Int64Array, comm: Int64Array
 ) -> DictionaryColumn:
     """What is known of each row's collective, as JSON of `schema.COLLECTIVE`.
 
-    `by_tool` is what the tool recorded, which takes precedence over the marker; `index` the path of
-    each row, `call` its op call (negative for none), `comm` the rows that communicate.
+    `by_tool` is what the tool recorded, which takes precedence over the marker; `path` that of each
+    row, `call` its op call (negative for none), `comm` the rows that communicate.
     """
     column = encode(by_tool.combine_chunks())
-    ddp = _of_ddp(described)
-    marked = [_of_path(path) or _of_reducer(path, ddp) for path in described]
-    rows = comm[np.array([bool(entry) for entry in marked], bool)[index[comm]] & (call[comm] >= 0)]
+    ddp = _of_ddp(path.values)
+    marked = path.map(lambda stack: _of_path(stack) or _of_reducer(stack, ddp))
+    rows = comm[marked.matches()[comm] & (call[comm] >= 0)]
     _, which, kernels = np.unique(call[rows], return_inverse=True, return_counts=True)
-    keys = np.stack([column.index[rows], index[rows], kernels[which] > 1], axis=1)
+    keys = np.stack([column.index[rows], marked.index[rows], kernels[which] > 1], axis=1)
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
     values = [
-        _both(column.values[tool] if tool >= 0 else "{}", marked[path], several=bool(several))
-        for tool, path, several in distinct.tolist()
+        _both(column.values[tool] if tool >= 0 else "{}", marked.values[at], several=bool(several))
+        for tool, at, several in distinct.tolist()
     ]
     index_of_row = column.index.copy()
     index_of_row[rows] = len(column.values) + place.reshape(-1)

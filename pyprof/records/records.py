@@ -54,7 +54,7 @@ class DictionaryColumn:
 
     def matches(self, test: Callable[[Any], bool] = bool) -> NDArray[np.bool_]:
         """Mask of the rows whose value passes a test; a null does not."""
-        return np.array([*map(test, self.values), False], bool).take(self.index)
+        return np.array([*(bool(test(value)) for value in self.values), False]).take(self.index)
 
     def is_in(self, *values: object) -> NDArray[np.bool_]:
         """Mask of the rows with one of these values; None stands for null."""

@@ -17,14 +17,11 @@ from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import DictionaryColumn, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Int64Array, IntArray, Mask
+    from pyprof.arrays import IntArray, Mask
     from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.launches import Chains
-    from pyprof.parse.ranges.range_stacks import RangeStack
     from pyprof.parse.ranges.sweep import Sweep
     from pyprof.records.records import Column
     from pyprof.schema import Capture
@@ -33,8 +30,7 @@ if TYPE_CHECKING:
 def columns(
     capture: Capture,
     sweep: Sweep,
-    described: Sequence[RangeStack],
-    path: IntArray,
+    path: DictionaryColumn,
     chain: Chains,
     site: LaunchSites,
     *,
@@ -42,8 +38,8 @@ def columns(
 ) -> dict[str, Column]:
     """Build the columns of the ops and of PyTorch's own ranges around each row.
 
-    `path` is each row's path among the described, without MISSING. Without `raw`, texts are built
-    only as templates, without their numbers.
+    `path` is that of each row, without null. Without `raw`, texts are built only as templates,
+    without their numbers.
     """
     kind = sweep.texts.kind.take(sweep.texts.code.take(chain.member))
     seqs, ops = chain.filter(kind == Kind.SEQ), chain.filter(kind == Kind.OP)
@@ -63,8 +59,8 @@ def columns(
     call_ids = calls.member
     if site.instance.any():  # work captured once runs again
         call_ids = call_ids + (site.instance * len(sweep.row))[calls.owner]
-    mods, names = _ops(sweep, described, path, seqs, old)
-    backward = np.array([entry.backward for entry in described])[path]
+    mods, names = _ops(sweep, path, seqs, old)
+    backward = path.matches(attrgetter("backward"))
     numbers = _distinct_numbers(sweep, seqs, old)
     return {
         "opId": pa.array(op_id + site.instance * len(is_node), mask=op_id == MISSING),
@@ -141,37 +137,36 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
 
 
 def _ops(
-    sweep: Sweep, described: Sequence[RangeStack], path: IntArray, seqs: Chains, old: Mask
+    sweep: Sweep, path: DictionaryColumn, seqs: Chains, old: Mask
 ) -> tuple[DictionaryColumn, DictionaryColumn]:
     """Name each row's ops: by its path alone, except for old texts, which numbers put in order."""
-    named_ops = [range_stacks.ops(entry.ops, entry.naming) for entry in described]
+    named_ops = path.map(lambda stack: range_stacks.ops(stack.ops, stack.naming))
     if old.any():
-        path, named_ops = _ops_by_row(sweep, described, path, seqs)
-    distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, named_ops)))}
-    index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int32).take(path)
+        named_ops = _ops_by_row(sweep, path, seqs)
+    every = dict.fromkeys(map(tuple, named_ops.values))
+    distinct = {entry: place for place, entry in enumerate(every)}
+    index = named_ops.numpy(lambda entry: distinct[tuple(entry)], MISSING)
     return (
         DictionaryColumn(index, [[mod for mod, _ in entry] for entry in distinct]),
         DictionaryColumn(index, [[op for _, op in entry] for entry in distinct]),
     )
 
 
-def _ops_by_row(
-    sweep: Sweep, described: Sequence[RangeStack], path: IntArray, seqs: Chains
-) -> tuple[Int64Array, list[list[tuple[str, str]]]]:
+def _ops_by_row(sweep: Sweep, path: DictionaryColumn, seqs: Chains) -> DictionaryColumn:
     indices: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
     named_ops: list[list[tuple[str, str]]] = []
     statements = sweep.texts.statements
     code = sweep.texts.code[seqs.member].tolist()
-    bounds = zip(path.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
-    for index, low, high in bounds:
+    offset = seqs.offset.tolist()
+    for index, low, high in zip(path.index.tolist(), offset[:-1], offset[1:], strict=True):
         key = (index, *code[low:high])
         if key not in indices:
             indices[key] = len(named_ops)
             seen = [statements[index] for index in code[low:high]]
-            named_ops.append(range_stacks.ops(described[index].ops, seen))
+            named_ops.append(range_stacks.ops(path.values[index].ops, seen))
         rows.append(indices[key])
-    return np.array(rows, np.int64), named_ops
+    return DictionaryColumn(np.array(rows, np.int64), named_ops)
 
 
 def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:

@@ -426,37 +426,27 @@ def mod_and_op(name: str) -> tuple[str, str]:
     return (mod or "na", "".join((op, *template)))
 
 
-def arguments(
-    described: Sequence[RangeStack], path: IntArray, partner: IntArray
-) -> dict[str, Column]:
+def arguments(path: DictionaryColumn, partner: DictionaryColumn) -> dict[str, Column]:
     """Sizes and dtypes of the input tensors of each row's op, if some text records them.
 
     From the innermost op text; else from PyTorch's innermost range with sizes, with the forward
     call's dtype; else from the forward call.
     """
-    tensors_of = [_tensors(entry) for entry in described]
-    width = len(described) + 1  # MISSING is the last one
-    pairs, index = numbered((path % width).astype(np.int64) * width + partner % width)
-    tensors_of.append(None)
-    marked = [bool(entry.markers) for entry in described] + [False]
-    chosen = [
-        # A marker without a field does not inherit its forward op's.
-        None
-        if marked[pair // width] and tensors_of[pair // width] is None
-        else _choose(tensors_of[pair // width], tensors_of[pair % width])
-        for pair in pairs.tolist()
-    ]
-    indices = np.array(
-        [MISSING if x is None else place for place, x in enumerate(chosen)], np.int32
+    tensors_of = [*map(_tensors, path.values), None]
+    width = len(tensors_of)  # a null is the last one
+    pairs, index = numbered(path.index.astype(np.int64) * width + partner.index % width)
+    chosen = []
+    for own, forward in (divmod(pair, width) for pair in pairs.tolist()):
+        # a marker without a field does not inherit its forward op's
+        hidden = path.values[own].markers and tensors_of[own] is None
+        chosen.append(None if hidden else _choose(tensors_of[own], tensors_of[forward]))
+    known = np.array([tensors is not None for tensors in chosen], bool)
+    operands = DictionaryColumn(
+        np.where(known[index], index, MISSING), [tensors or [] for tensors in chosen]
     )
-    index_of_row = indices.take(index)
-    operands = [tensors or [] for tensors in chosen]
-    sizes = [[list(tensor.shape) for tensor in tensors] for tensors in operands]
     return {
-        "sizes": DictionaryColumn(index_of_row, sizes),
-        "dtypes": DictionaryColumn(
-            index_of_row, [[tensor.dtype or "" for tensor in tensors] for tensors in operands]
-        ),
+        "sizes": operands.map(lambda tensors: [list(tensor.shape) for tensor in tensors]),
+        "dtypes": operands.map(lambda tensors: [tensor.dtype or "" for tensor in tensors]),
     }
 
 

@@ -15,6 +15,7 @@ from pyprof.parse import link_checks, recorded_collectives
 from pyprof.parse.autograd import recomputation
 from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges import range_stacks as paths
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, IntArray
     from pyprof.parse.ranges.nesting import Nest
-    from pyprof.parse.ranges.range_stacks import RangeStack
     from pyprof.schema import Capture
 
 
@@ -105,11 +105,11 @@ def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: IntArray) -> Int6
 
 def describe_paths(
     sweep: Sweep, ranges: Sequence[IntArray], max_names: int
-) -> tuple[list[RangeStack], list[NDArray[np.int32]]]:
-    """Describe the paths of some ranges, and those in which DDP states its group.
+) -> list[DictionaryColumn]:
+    """Describe the path of each range, null for MISSING.
 
-    The last description stands for no range. Also returns the index of each range's description;
-    MISSING stays MISSING.
+    Their values are the same list: all these paths, those in which DDP states its group, and last
+    the one of no range.
     """
     ddp = np.flatnonzero(texts.matches(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
     named = referenced_rows([*ranges, ddp], len(sweep.paths.of_range))
@@ -121,4 +121,4 @@ def describe_paths(
         paths.EMPTY_STACK,
     ]
     of_range = np.append(index.take(sweep.paths.of_range), np.int32(MISSING))
-    return described, [of_range.take(each) for each in ranges]
+    return [DictionaryColumn(of_range.take(each), described) for each in ranges]
