@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.records.records import Records, combinations, distinct, number_combinations
+from pyprof import schema
+from pyprof.records.records import (
+    DictionaryColumn,
+    Records,
+    combinations,
+    distinct,
+    number_combinations,
+)
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)
@@ -94,3 +101,23 @@ def test_rows_without_a_time_take_none() -> None:
     alone = records.take(np.array([3]))  # also where no row of some has a time
     assert [alone.numpy(name).tolist() for name in ("kDuration", "end")] == [[0], [300]]
     assert Records(1, {}).numpy("start").tolist() == [-1]  # of old files no row has
+
+
+def test_values_of_a_column_are_looked_at_once_and_given_by_row() -> None:
+    """A null has no value: it is what the caller says of it."""
+    column = DictionaryColumn(np.array([1, 0, -1, 1]), ["mm", "add"])
+    assert column.map(str.upper).at(0) == "ADD"
+    assert column.numpy(len, 0).tolist() == [3, 2, 0, 3]
+    assert column.matches().tolist() == [True, True, False, True]
+    assert column.is_in("mm").tolist() == [False, True, False, False]
+    assert column.is_in("mm", None).tolist() == [False, True, True, False]
+    empty = DictionaryColumn(np.array([-1]), [])
+    assert (empty.numpy(len, -1).tolist(), empty.is_in("mm").tolist()) == ([-1], [False])
+
+
+def test_rows_without_a_kind_are_chosen_by_none() -> None:
+    """As the original's rows, which are all kernels."""
+    records = Records(3, {"kind": pa.array(["kernel", "memset", None])})
+    assert records.of_kind(schema.KERNEL).tolist() == [True, False, False]
+    assert records.of_kind(schema.KERNEL, None).tolist() == [True, False, True]
+    assert Records(1, {}).of_kind(schema.KERNEL, None).tolist() == [True]
