@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.allocations import trace_events, trace_history
 from pyprof.errors import CaptureError
-from pyprof.readers import kineto, read_head, sensible
+from pyprof.readers import SQLITE, kineto, read_head, sensible
 from pyprof.readers.refusals import describe
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def read(path: Path, capture: Capture | None = None) -> Recorded:
         recorded = sensible(path, _trace)
     else:
         for name, tool in (("nsys", "nsys"), ("rocpd", "rocprofv3")):
-            if import_module(f"pyprof.readers.{name}").sniff(path, head):
+            reader = import_module(f"pyprof.readers.{name}")
+            if head.startswith(SQLITE) and reader.sniff(path, head):
                 usage = _module(f"{name}_events")
                 recorded = sensible(path, partial(_segments, tool=tool, usage=usage))
                 break

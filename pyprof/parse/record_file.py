@@ -69,7 +69,7 @@ def load(source: str, *, raw: bool = True) -> Records:
     elif _looks_like_records(utf8(head)):
         with path.open("rb") as file:
             records = _from_lines(str(path), file)
-    elif any(reader.sniff(path, head) for reader in readers.readers()):
+    elif readers.reader_of(path, head):
         return parse_file(path, raw=raw)
     else:
         raise RecordsError(

@@ -2,8 +2,9 @@
 
 A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Capture` and
 `identity(path) -> Identity`; it is found by being here. It knows its tool but no ops.
-`FORMAT` names its files for messages. `TELLS_RANK = False` means that no capture of the tool
-states its rank, so that none is looked for.
+`FORMAT` names its files for messages. `DATABASE = True` means that its files are databases of
+SQLite: it is asked about these alone, the other readers about all other files. `TELLS_RANK = False`
+means that no capture of the tool states its rank, so that none is looked for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from pyprof.errors import CaptureError, reason
-from pyprof.readers import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _HEAD_BYTES = 4096
+SQLITE = b"SQLite format 3\0"
+"""The first bytes of a database."""
 
 
 class Reader(Protocol):
@@ -100,11 +102,19 @@ def tells_rank(path: Path) -> bool:
 
 def _reader(path: Path) -> Reader:
     head = read_head(path)
-    for reader in readers():
-        if reader.sniff(path, head):
-            return reader
+    if reader := reader_of(path, head):
+        return reader
+    from pyprof.readers import refusals  # noqa: PLC0415 - needed for other files only
+
     what = refusals.describe(path, head)
     raise CaptureError(f"{path}: not a capture that pyprof can read ({what}); {expected()}")
+
+
+def reader_of(path: Path, head: bytes) -> Reader | None:
+    """Return the reader that takes a file that begins with `head`; None if none does."""
+    is_database = head.startswith(SQLITE)
+    asked = (each for each in readers() if getattr(each, "DATABASE", False) == is_database)
+    return next((each for each in asked if each.sniff(path, head)), None)
 
 
 def sensible(path: Path, function: Callable[[Path], T]) -> T:
@@ -134,8 +144,7 @@ def expected() -> str:
 
 def is_capture(path: Path) -> bool:
     """Whether some reader takes this file. Raises CaptureError if it cannot be opened."""
-    head = read_head(path)
-    return any(reader.sniff(path, head) for reader in readers())
+    return reader_of(path, read_head(path)) is not None
 
 
 def read_head(path: Path) -> bytes:

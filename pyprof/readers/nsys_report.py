@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.process import child_programs, scratch
 from pyprof.readers import nsys
-from pyprof.readers.sqlite.tables import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +24,9 @@ _COMMAND = ("nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """Recognise a report by its suffix (the format has no signature), unless it is an export."""
-    return path.name.endswith(_SUFFIXES) and not head.startswith(MAGIC)
+    """Recognise a report by its suffix (the format has no signature)."""
+    del head
+    return path.name.endswith(_SUFFIXES)
 
 
 def read(path: Path) -> Capture:

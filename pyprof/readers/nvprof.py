@@ -13,7 +13,7 @@ from pyprof.arrays import first_index, ints, texts_by_index
 from pyprof.readers import cupti
 from pyprof.readers.cupti import call_name
 from pyprof.readers.sqlite import tables as _sqlite
-from pyprof.readers.sqlite.tables import MAGIC, Database
+from pyprof.readers.sqlite.tables import Database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyprof.readers.sqlite.tables import Strings
 
 FORMAT = "an nvprof database"
+DATABASE = True
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _KERNELS = ("CONCURRENT_KERNEL", "KERNEL")  # the second: --concurrent-kernels off
@@ -37,8 +38,7 @@ _TID_BITS = 0xFFFFFFFF
 
 def sniff(path: Path, head: bytes) -> bool:
     """Recognise an nvprof database by its string table, which nsys names otherwise."""
-    if not head.startswith(MAGIC):
-        return False
+    del head
     tables = Database(path).tables()
     return "StringTable" in tables and any(table.startswith(_CUPTI) for table in tables)
 

@@ -9,11 +9,12 @@ import re
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyprof.readers import SQLITE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_SQLITE = b"SQLite format 3\0"
 _ROCPD = "rocprofv3 --output-format rocpd"
 _TORCH = "record the PyTorch program with pyprof capture or torch.profiler"
 _DICT_LINES = b'{"kShortName"', b"{'kShortName'"
@@ -118,7 +119,7 @@ def describe(path: Path, head: bytes) -> str:
     """Describe a file that is not a capture; `head` is its first bytes."""
     if not head.strip(b"\0"):
         return "it begins with zeros, as after an interrupted export"
-    if head.startswith(_SQLITE):
+    if head.startswith(SQLITE):
         return _database(path)
     if is_memory_snapshot(head):
         return "a torch memory snapshot, which pyprof memory reads"

@@ -104,6 +104,7 @@ def test_no_file_is_read_for_a_rank_that_it_cannot_tell(
         return Identity()
 
     monkeypatch.setattr(readers, "readers", lambda: [reader])
+    monkeypatch.setattr(reader, "DATABASE", False, raising=False)
     monkeypatch.setattr(reader, "sniff", lambda path, _: path.suffix == ".capture")
     monkeypatch.setattr(reader, "identity", looks)
     for stem, rank in (("net", None), ("net.rank3", 3)):

@@ -20,7 +20,7 @@ from pyprof.process.threads import thread_pool
 from pyprof.readers import cupti
 from pyprof.readers.nsys import graphs, info, payloads
 from pyprof.readers.sqlite import tables as _sqlite
-from pyprof.readers.sqlite.tables import MAGIC, Database, Numbered
+from pyprof.readers.sqlite.tables import Database, Numbered
 from pyprof.readers.validate import in_order
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _SIGNS = (
 )
 
 FORMAT = "an nsys export (.sqlite)"
+DATABASE = True
 
 _PUSH_POP, _START_END = (59, 70), (60, 71)
 """NVTX_EVENTS.eventType of ranges; marks are 34 and names 39."""
@@ -58,8 +59,7 @@ _LATEST = (1 << 63) - 1
 
 def sniff(path: Path, head: bytes) -> bool:
     """Recognise an nsys export by its tables."""
-    if not head.startswith(MAGIC):
-        return False
+    del head
     tables = Database(path).tables()
     return _STRINGS in tables and any(_versioned(tables, sign) in tables for sign in _SIGNS)
 

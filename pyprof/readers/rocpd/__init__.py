@@ -17,7 +17,7 @@ from pyprof.arrays import MISSING, ints, numbered, or_null, set_column
 from pyprof.readers import cupti
 from pyprof.readers.rocpd import agents, counters, host
 from pyprof.readers.rocpd.recording import Processes, Rows, recordings, suffixes
-from pyprof.readers.sqlite.tables import MAGIC, Database
+from pyprof.readers.sqlite.tables import Database
 from pyprof.readers.validate import in_order
 
 if TYPE_CHECKING:
@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 
 
 FORMAT = "a rocpd database of rocprofv3 (.db)"
+DATABASE = True
 
 TELLS_RANK = False
 
 
 def sniff(path: Path, head: bytes) -> bool:
     """Recognise a rocpd file by its tables of GPU work."""
-    return head.startswith(MAGIC) and bool(suffixes(Database(path).tables()))
+    del head
+    return bool(suffixes(Database(path).tables()))
 
 
 def read(path: Path) -> schema.Capture:

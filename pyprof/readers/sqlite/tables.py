@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array
 
-MAGIC = b"SQLite format 3\0"
-
 _BATCH_ROWS = 1 << 14
 """Rows fetched at once."""
 _AHEAD = 1
