@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
-from pyprof import sanitize
 from pyprof.process import stdio
 
 if TYPE_CHECKING:
@@ -20,9 +19,7 @@ def progress_bar(length: int, label: str, least: int) -> Iterator[Callable[[int]
     """Show a bar on stderr if that is a terminal and there are at least `least` steps."""
     bar_of = cast("TextIO", stdio.Bar())
     hidden = not bar_of.isatty() or length < least
-    with click.progressbar(
-        length=length, label=sanitize.message(label), file=bar_of, hidden=hidden
-    ) as bar:
+    with click.progressbar(length=length, label=label, file=bar_of, hidden=hidden) as bar:
         yield bar.update
 
 
@@ -43,7 +40,7 @@ def stage_bar(count: int, *files: str, quiet: bool) -> Iterator[Callable[[str], 
         length=count,
         show_eta=False,  # stages differ in length
         show_pos=True,
-        item_show_func=lambda stage: stage and sanitize.message(stage),
+        item_show_func=lambda stage: stage,
         file=bar_of,
         update_min_steps=0,  # show the first stage, though none has ended
         hidden=hidden,
