@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from functools import wraps
@@ -112,7 +113,8 @@ def reads_captures(
             from pyprof.inputs import executor  # noqa: PLC0415 - takes time to load
 
             if not quiet:
-                _name_baselines(paths)
+                for folder in filter(os.path.isdir, paths):
+                    _name_baseline(folder)
             stops = strict and given.pop("strict")
             one_set = paths if len(names) == 1 else ()
             with executor.open_executor(
@@ -128,14 +130,13 @@ def reads_captures(
     return decorate
 
 
-def _name_baselines(paths: Sequence[str]) -> None:
-    """Print which capture is read from each folder that `pyprof try` wrote."""
-    from pyprof.inputs import trial_folder  # noqa: PLC0415 - --help needs none of it
+def _name_baseline(folder: str) -> None:
+    """Print which capture is read from a folder that `pyprof try` wrote."""
+    from pyprof.inputs import trial_folder  # noqa: PLC0415 - most captures are named as files
 
-    for path in paths:
-        names = ", ".join(capture.name for capture in trial_folder.baselines(Path(path)))
-        if names:
-            messages.say(f"{path}: a trial; this is its run without a change, {names}")
+    names = ", ".join(capture.name for capture in trial_folder.baselines(Path(folder)))
+    if names:
+        messages.say(f"{folder}: a trial; this is its run without a change, {names}")
 
 
 def _argument(name: str, metavar: str) -> _Options:
