@@ -85,7 +85,7 @@ def command(
         page_content = captures.map_reduce(summarise, merge_sums, override(how), begin)
         begin("drawing")
         origin = page.Origin(_label(captures.paths), " ".join(_words(click.get_current_context())))
-        content = page.html(page_content, origin, folder).encode()
+        content = page.html(page_content, origin, folder).encode(errors="backslashreplace")
     captures.warn(page_content.summary.warnings)
     with output_file.open_output(target) as out:
         out.write(content)

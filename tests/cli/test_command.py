@@ -258,6 +258,14 @@ def test_a_name_that_is_no_utf8_is_an_error(arguments: list[str], tmp_path: Path
     assert "ran" not in done.stderr.split()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 elsewhere")
+def test_a_report_shows_the_bytes_of_a_name_that_is_no_utf8(capture: Path, tmp_path: Path) -> None:
+    name = shutil.copy(capture, os.fsdecode(os.fsencode(tmp_path) + b"/n\xe9t.sqlite"))
+    assert run("report", "-q", name, "-o", tmp_path / "net.html").code == 0
+    assert "<h1>n\\udce9t.sqlite" in (tmp_path / "net.html").read_text("utf-8")
+
+
 def _parquet(folder: Path) -> Path:
     capture, path = folder / "net.sqlite", folder / "net.parquet"
     generate(capture, "--kernels", "3")
