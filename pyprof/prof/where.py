@@ -29,6 +29,8 @@ _COMPARE = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What Python makes of bytes of a command line that are not UTF-8."""
 _OF_TEXTS = ("=", "!=", "~", "!~")
 
 
@@ -81,6 +83,8 @@ def conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
 
 
 def _condition(text: str) -> Condition:
+    if _SURROGATE.search(text):
+        raise ValueError(f"{text!r} is not UTF-8, as names in captures are")
     match = _CONDITION.match(text)
     if match is None:
         raise ValueError(
@@ -108,7 +112,7 @@ def _check(name: str, operator: str, value: str) -> None:
     if operator.endswith("~"):
         try:
             pc.match_substring_regex(pa.scalar(""), value)
-        except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        except pa.ArrowInvalid as error:
             raise ValueError(
                 f"{value!r} is not a regular expression in RE2 syntax: "
                 f"{str(error).removeprefix('Invalid regular expression: ')}"

@@ -85,7 +85,8 @@ def test_groups_hold_only_the_selected_rows(net: Path) -> None:
         ("sil=nan", "'nan' is not a number"),
         ("op~(", "not a regular expression"),
         ("op~(?=a)", "is not a regular expression in RE2 syntax: invalid perl operator: (?="),
-        ("op~\udcff", "not a regular expression"),
+        ("op~\udcff", "is not UTF-8"),
+        ("op=\udcff", "is not UTF-8"),
         ("op=mm and ", "is not a condition"),
     ],
 )
