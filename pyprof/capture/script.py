@@ -53,11 +53,26 @@ class Target:
 
 
 def check(target: Target) -> None:
-    """Raise PyprofError if there is no such script or module."""
+    """Raise PyprofError if there is no such script or module, or a capture of that name."""
     if target.module and _spec(target.name) is None:
         raise PyprofError(f"{target.name}: no such module; name it as for python -m")
     if not target.module and not Path(target.name).exists():
         raise PyprofError(f"{target.name}: no such script (use -m to run a module)")
+    if not target.module and _is_capture(Path(target.name)):
+        raise PyprofError(
+            f"{target.name}: is a capture, not a script; to see where its time went: "
+            f"pyprof {target.name}"
+        )
+
+
+def _is_capture(path: Path) -> bool:
+    if path.suffix == ".py" or not path.is_file():
+        return False
+    from pyprof import readers  # noqa: PLC0415 - it loads Arrow, which no script needs
+
+    with suppress(PyprofError):
+        return readers.is_capture(path)
+    return False
 
 
 def source(target: Target) -> str:

@@ -17,6 +17,7 @@ import pytest
 
 from pyprof.capture import script
 from pyprof.errors import PyprofError
+from tests.analysis.captured import capture
 
 
 @pytest.fixture(autouse=True)
@@ -235,6 +236,15 @@ sys.exit(os.WTERMSIG(os.waitpid(worker, 0)[1]))
 def test_a_missing_script_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(PyprofError, match=r"gone\.py: no such script"):
         script.check(script.Target(str(tmp_path / "gone.py")))
+
+
+def test_a_capture_is_no_script(tmp_path: Path) -> None:
+    net = capture(tmp_path / "net.sqlite")
+    with pytest.raises(PyprofError, match=r"is a capture, not a script; .*: pyprof .*net\.sqlite$"):
+        script.check(script.Target(str(net)))
+    for text in ("", "print(1)"):
+        net.write_text(text)
+        script.check(script.Target(str(net)))
 
 
 def test_a_module_is_looked_for_where_python_does(
