@@ -89,7 +89,7 @@ def named_after(inputs: Sequence[str], suffix: str) -> str:
 
 _OTHERS = {
     *("json", "jsonl", "csv", "tsv", "parquet", "xlsx", "html", "htm", "md", "png", "svg", "pdf"),
-    *("gz", "sqlite", "nsys-rep", "qdrep", "sql", "nvvp"),
+    *("gz", "sqlite", "nsys-rep", "qdrep", "sql", "nvvp", "db", "dict", "pickle"),
 }
 """Suffixes of files that must not contain plain text."""
 
@@ -117,7 +117,8 @@ def optional_format(target: str, *suffixes: str, text: bool = True, option: str 
     returns that, and raises UsageError for a suffix of another one.
     """
     suffix = _suffix(target)
-    if suffix in _OTHERS and suffix not in suffixes and not _is_stream(Path(target)):
+    others = _OTHERS if text else {*_OTHERS, "txt"}
+    if suffix in others and suffix not in suffixes and not _is_stream(Path(target)):
         raise _misnamed(target, *(["txt"] if text else []), *suffixes)
     form = suffix if suffix in suffixes else ""
     if option and form not in {"", option}:

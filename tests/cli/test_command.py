@@ -107,6 +107,7 @@ def test_without_torch_the_half_that_needs_it_says_so_in_one_line(used: str) -> 
 OTHER_FORMS = [
     ("summary", "x.csv"), ("lines", "x.csv"), ("lines", "x.html"), ("summary", "x.sqlite"),
     ("prof", "x.html"), ("prof", "x.parquet"), ("peaks", "x.html"), ("report", "x.json"),
+    ("prof", "net.dict"), ("summary", "x.db"), ("report", "x.txt"), ("memory", "x.pickle"),
 ]  # fmt: skip
 
 
@@ -154,7 +155,8 @@ BAD_INPUTS: dict[str, bytes | None] = {
 def test_bad_input_exits_with_1_and_one_line(
     command: str, content: bytes | None, tmp_path: Path
 ) -> None:
-    path, target = tmp_path / "net.sqlite", tmp_path / "out.dict"
+    path = tmp_path / "net.sqlite"
+    target = tmp_path / ("out.dict" if command == "parse" else "out")
     if content is not None:
         path.write_bytes(content)
     said = refused(command, path, "-o", target)
