@@ -94,6 +94,15 @@ class Group(Main, click.Group):
         del path
         return None
 
+    def _instead(self, error: click.NoSuchOption) -> click.UsageError:
+        """Say where the options of commands stand."""
+        shown = super()._instead(error)
+        if shown is not error:
+            return shown
+        name = error.option_name
+        return click.UsageError(f"No such option {name!r} before a command; write it after the"
+                                " command or the file", error.ctx)  # fmt: skip
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

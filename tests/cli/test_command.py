@@ -326,6 +326,10 @@ def test_a_path_without_a_file_is_no_unknown_command(tmp_path: Path) -> None:
     assert "No such command 'summry'" in run("summry").stderr
 
 
+def test_an_option_before_its_command_is_told_its_place() -> None:
+    assert "after the command or the file" in misused("--json", "net.sqlite")
+
+
 def test_importing_a_command_leaves_the_function_of_its_name() -> None:
     imported: object = import_module("pyprof.summary")
     assert imported is pyprof.summary
