@@ -115,8 +115,9 @@ def diff(
 def memory(path: Paths, trace: str | os.PathLike[str] | None = None) -> Memory:
     """Return what filled the memory of each device: the peak, what made it up, growth, OOMs.
 
-    `path` is a snapshot of torch's, a trace with memory events, an nsys export with memory usage,
-    or several of them; `trace` the capture of the same run, which adds layers and times.
+    `path` is a snapshot of torch's, a trace with memory events, a capture of nsys or rocprofv3
+    with memory usage, or several of them; `trace` the capture of the same run, which adds layers
+    and times.
 
     Raises PyprofError if a file cannot be used or holds no recording of memory.
     """

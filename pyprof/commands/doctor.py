@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 def command(capture: str | None, target: str, *, as_json: bool) -> None:
     """Check this machine for captures, or check what CAPTURE hides or distorts.
 
-    CAPTURE is a file written by nsys, nvprof or torch.profiler, or its URL. Each problem comes with
-    a suggested fix.
+    CAPTURE is a file that a profiler wrote, or its URL. Each problem comes with a suggested fix.
 
     \b
     Examples:

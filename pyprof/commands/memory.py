@@ -84,8 +84,9 @@ def command(
     """Show what filled the memory of the GPU: the peak, what made it up, growth and OOMs.
 
     FILE is a torch memory snapshot (torch.cuda.memory._dump_snapshot), a torch.profiler trace with
-    profile_memory=True, also of the CPU, or an nsys export with memory usage. Several files, or a
-    folder of snapshots, are the ranks of one run: that which peaks highest is shown in full.
+    profile_memory=True, also of the CPU, or a capture of nsys or rocprofv3 with memory usage.
+    Several files, or a folder of snapshots, are the ranks of one run: that which peaks highest is
+    shown in full.
 
     What blocks are for follows from the stacks of their allocation and free, and from when they
     lived; `--by evidence` says which. Sizes are as the program asked for them.

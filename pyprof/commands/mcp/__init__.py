@@ -20,7 +20,7 @@ from pyprof.process.messages import say
 @click.option("--allow-run", is_flag=True,
               help="Also offer try_changes, which runs scripts that the client names.")  # fmt: skip
 def command(roots: tuple[str, ...], *, allow_run: bool) -> None:
-    """Serve summary, lines, prof, diff, doctor, peaks and ranks over the Model Context Protocol.
+    """Serve the answers of other commands over the Model Context Protocol.
 
     Started by an MCP client, such as an agent or an editor, which talks to it on stdin and stdout.
     It reads the captures that the client names, writes nothing, and opens no network connection;
