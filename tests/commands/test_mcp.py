@@ -180,6 +180,7 @@ def test_source_is_read_only_on_request(tmp_path: Path) -> None:
         ("lines", {"file": "NET", "source": "nowhere"}, "no such folder"),
         ("diff", {"before": "NET", "after": "NET", "by": "colour"}, "no key 'colour'"),
         ("explain", {"file": "NET", "row": 99}, "no row 99"),
+        ("explain", {"file": "NET", "row": 0}, "no row 0: rows are numbered from 1"),
         ("peaks", {"name": "no such card"}, "no peaks known"),
         ("summary", {"path": "x"}, "no parameter 'path'; parameters of summary: file; optional:"),
         ("diff", {"file": "x"}, "no parameter 'file'; parameters of diff: before, after; optional"),

@@ -36,7 +36,12 @@ Limit: TypeAlias = Annotated[
 
 _FORMER = {"captures": "file", "capture": "file", "recordings": "file", "a": "before", "b": "after"}
 """Former names of parameters: they still work, but are not listed."""
-_KINDS = {int: "a whole number", str: "a text", str | list[str]: "a text, or a list of texts"}
+_KINDS = {
+    int: "a whole number",
+    int | None: "a whole number",
+    str: "a text",
+    str | list[str]: "a text, or a list of texts",
+}
 
 
 def described(tool: Callable[..., Any]) -> Mapping[str, tuple[Any, str]]:

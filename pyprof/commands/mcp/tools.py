@@ -182,8 +182,8 @@ def whatif(
 def explain(
     file: File,
     row: Annotated[
-        int, "Its `idx`. Default: the longest row, or the longest that `where` leaves."
-    ] = 0,
+        int | None, "Its `idx`. Default: the longest row, or the longest that `where` leaves."
+    ] = None,
     gpu: Gpu = "",
     where: Where = "",
 ) -> Answer:
@@ -191,11 +191,13 @@ def explain(
     from pyprof.analysis.explain import explanation  # noqa: PLC0415 - as above
     from pyprof.inputs.source import load  # noqa: PLC0415 - as above
 
-    if row and where:
+    if row is not None and where:
         raise ValueError("`row` and `where` exclude each other")
     with captures(file):
         table = load(file, _override(gpu)).table
-        return bound(explanation(table, row or _longest(table, _conditions(where))), MAX_LIMIT)
+        if row is None:
+            row = _longest(table, _conditions(where))
+        return bound(explanation(table, row), MAX_LIMIT)
 
 
 def _longest(table: Table, asked: Sequence[Condition]) -> int:
