@@ -7,6 +7,7 @@ import pytest
 
 from pyprof.answers.diff_answer import Stage
 from pyprof.render.page.diff_page import Bar, bars
+from tests.analysis.browser import browser
 from tests.analysis.captured import capture
 from tests.commands import run
 
@@ -44,3 +45,20 @@ def test_small_changes_are_visible() -> None:
 def test_a_time_of_0_has_no_bar() -> None:
     _, drawn = bars([Stage("mm", 1, 5, 0, 5)])
     assert [bar.length for bar in drawn] == [0, 1000, 1000]
+
+
+@pytest.mark.slow
+def test_on_a_narrow_screen_names_of_ops_break_between_words(tmp_path: Path) -> None:
+    a, b = capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=4)
+    assert run("diff", "-q", a, b, "-o", tmp_path / "diff.html").code == 0
+    with browser(tmp_path / "profile") as driver:
+        narrow = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+        driver.get((tmp_path / "diff.html").as_uri())
+        lines = """
+        const text = document.querySelector('.waterfall tbody tr:nth-child(2) td').firstChild;
+        text.data = 'layer_norm (backward)';
+        const range = document.createRange();
+        range.selectNode(text);
+        return range.getClientRects().length"""
+        assert driver.execute_script(lines) == 2
