@@ -14,7 +14,7 @@ import weakref
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 
 import torch
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyprof.instrument.ranges.capture_range import Schedule
 
 _SUFFIX = ".pt.trace.json.gz"
+_Key: TypeAlias = Literal["op", "layer", "line"]
 
 
 @overload
@@ -117,8 +118,10 @@ class Profile:
         """The capture: a trace of torch.profiler. It is gone with this object; `save` keeps it."""
         return self._recorded().path
 
-    def summary(self, by: Literal["op", "layer", "line"] = "op", top: int = 15) -> Text:
-        """Return the text of `pyprof summary`."""
+    def summary(self, by: _Key = "op", top: int = 15) -> Text:
+        """Return the text of `pyprof summary`; ValueError for an unknown key."""
+        if by not in get_args(_Key):
+            raise ValueError(f"by is {by!r}; it must be one of {', '.join(get_args(_Key))}")
         return self._recorded().summary(by, top)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:

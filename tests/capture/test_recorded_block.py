@@ -74,6 +74,8 @@ def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
         p.summary("line", top=1) == run("summary", "-q", "--by", "line", "--top", "1", kept).stdout
     )
     assert p.path.name == "net-1.pt.trace.json.gz"
+    with pytest.raises(ValueError, match="by is 'lines'; it must be one of op, layer, line"):
+        p.summary("lines")  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
