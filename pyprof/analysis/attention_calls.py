@@ -136,7 +136,9 @@ def _call(
 ) -> AttentionCall | None:
     """Match the nearest products: B x M x N elements before the softmax, B x M x K after it."""
     elements = int(context.elements[softmax])
-    narrow = product & (np.minimum(sizes.k, sizes.n) > 0)
+    # logits, their loss's softmax and the gradient from them have the same sizes, in two directions
+    direction = context.table.records.dictionary("dir").index
+    narrow = product & (np.minimum(sizes.k, sizes.n) > 0) & (direction == direction[softmax])
     scores = narrow & (sizes.batch * sizes.m * sizes.n == elements) & (sizes.k <= MAX_WIDTH)
     values = narrow & (sizes.batch * sizes.m * sizes.k == elements) & (sizes.n <= MAX_WIDTH)
     firsts, seconds = np.flatnonzero(scores[before]), np.flatnonzero(values[after])

@@ -9,7 +9,7 @@ from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.attention_calls import AttentionCall, attention_calls
 from pyprof.gpu.role_rules import Role
 from pyprof.inputs import source
-from pyprof.marker import Tensor
+from pyprof.marker import Tensor, encode_seq
 from tests.analysis.captures import ADD, SGEMM_A100, US, Range, Work, capture, op, table
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"
@@ -94,6 +94,22 @@ ROUTER: tuple[Step, ...] = (
 )
 def test_another_softmax_is_no_attention(steps: tuple[Step, ...]) -> None:
     assert attention_calls(story(*steps)) == []
+
+
+def test_the_logits_of_a_loss_are_no_attention() -> None:
+    """The gradient of the last layer's input has the sizes of a product with values."""
+    tokens, classes, width = 512, 2000, 128
+    work, ranges = told(
+        (GEMM, "matmul", ((tokens, width), (width, classes))),
+        (SOFTMAX, "log_softmax", ((tokens, classes),)),
+        (GEMM, "matmul", ((tokens, classes), (classes, width))),
+    )
+    forward_only = RuleContext(table(capture(work, (), ranges)))
+    assert len(attention_calls(forward_only)) == 1
+    node = encode_seq("autograd::engine::evaluate_function: MmBackward0", seq=1)
+    begin, end = ranges[-1].at
+    backward = [*ranges, Range(node, (begin - 50, end + 50))]
+    assert attention_calls(RuleContext(table(capture(work, (), backward)))) == []
 
 
 def test_a_product_is_used_for_one_softmax() -> None:
