@@ -264,6 +264,7 @@ _AFTERWARDS = 12
 @rule(
     "its size differs from step to step",
     "random numbers, and buffers of zeros to be filled",
+    "another op makes it for itself, as an LSTM its first state",
     "made a few times, as before the loop",
     "a small part of the time",
     about="loops",
@@ -325,7 +326,7 @@ def _calls(context: RuleContext) -> _Calls:
     first, number = combinations(table.named_call[rows])
     of_row = np.full(table.records.rows, MISSING, np.int64)
     of_row[rows] = number
-    makes = context.call_matches(lambda call: call.op in _MAKERS and not call.tensors)
+    makes = context.is_op(_MAKERS) & context.call_matches(lambda call: not call.tensors)
     trace = table.own_or_forward("trace")
     stacks: dict[tuple[str, ...], int] = {}
     function = [

@@ -257,6 +257,13 @@ def _around(story: Story, text: str) -> Story:
     return Story(story.work, [*story.ranges, Range(text, at)])
 
 
+def _in_calls(name: str, length: int, story: Story) -> Story:
+    """Put a call of an op around every so many pieces of work."""
+    parts = [story.work[at : at + length] for at in range(0, len(story.work), length)]
+    calls = [op(name, (part[0].at[0] - 25, part[-1].at[1] + 25), SOME) for part in parts]
+    return Story(story.work, [*story.ranges, *calls])
+
+
 ENGINE = "autograd::engine::evaluate_function: "
 SOME = _tensor(16, 32)
 WIDE = _tensor(256, 4096)
@@ -535,6 +542,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(*[Called("ones", args=(64, 64 + place)) for place in range(8)])],
         "random numbers, and buffers of zeros to be filled": [
             _steps(Called(name, args=(64, 64)), ROWS, count=4) for name in ("randn", "zeros")],
+        "another op makes it for itself, as an LSTM its first state": [
+            _in_calls("lstm", 2, _steps(Called("ones", args=(64, 64)), ROWS, count=4))],
         "made a few times, as before the loop": [_steps(Called("ones", args=(64, 64)), count=2)],
         "a small part of the time": [
             _steps(Called("ones", args=(64, 64)), replace(ROWS, forward=1000), count=4)],
