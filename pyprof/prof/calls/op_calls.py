@@ -68,7 +68,7 @@ def outermost(records: Records, call: IntArray) -> IntArray:
     inside = np.diff(offsets) > 0
     number = -1 - call.astype(np.int64)  # no id is negative
     if inside.any():
-        number[inside] = np.minimum.reduceat(members, offsets[:-1][inside])
+        number[inside] = members[offsets[:-1][inside]]
     return distinct(number)[1]
 
 

@@ -8,7 +8,7 @@ from pyprof.analysis.summary.op_totals import LongestRows, longest_rows, op_sums
 from pyprof.answers.summary_answer import OpTime
 from pyprof.arrays import Mask
 from pyprof.inputs import source
-from pyprof.marker import Call, Tensor, encode_op
+from pyprof.marker import Call, Tensor, encode_op, encode_seq
 from pyprof.prof.table import Table
 from pyprof.render.text import first_screen
 from tests.analysis.answered import answered
@@ -54,6 +54,17 @@ def test_calls_are_those_of_the_op_that_rows_are_named_by() -> None:
     assert [(found.op, found.calls, found.kernels) for found in top_ops(captured)] == [
         ("AdamW.step", 2, 6), (None, 1, 1),
     ]  # fmt: skip
+
+
+def test_ops_in_a_backward_of_the_users_own_are_calls_of_their_own() -> None:
+    """They are named by their markers, not by the node that calls them."""
+    x = Tensor((4,), "float32")
+    node = encode_seq("autograd::engine::evaluate_function: SwishBackward", seq=1)
+    at = [begin * US for begin in (10, 20, 30)]
+    work = [Work((begin + 6 * US, begin + 7 * US), (begin + US, begin + 2 * US)) for begin in at]
+    ranges = [Range(node, (0, 50 * US)), *(op("mul", (begin, begin + 5 * US), x) for begin in at)]
+    (found,) = top_ops(table(capture(work, ranges=ranges)))
+    assert (found.op, found.dir, found.calls) == ("mul", "bprop", 3)
 
 
 def test_rates_are_over_the_time_of_known_rows() -> None:
