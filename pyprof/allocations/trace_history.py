@@ -44,8 +44,16 @@ if TYPE_CHECKING:
     from pyprof.records.records import DictionaryColumn
     from pyprof.schema import Capture
 
-_DEVICES = {0: "cpu", 1: "cuda", 6: "cuda", 12: "xpu", 13: "mps"}
+_CPU = 0
+_DEVICES = {_CPU: "cpu", 1: "cuda", 6: "cuda", 12: "xpu", 13: "mps"}
 """Names of torch's device types; 6 is HIP, which torch calls cuda."""
+_FROM_NOTHING = frozenset(
+    (
+        *("arange", "empty", "eye", "full", "linspace", "ones", "tensor", "zeros"),
+        *("normal", "rand", "randint", "randn", "randperm"),
+    )
+)
+"""Ops that make a tensor of no other: outside of layers, for a pass or before all of them."""
 _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer", "comm": "communication"}
 _CLUES = {
     "forward": FrameHint.FORWARD,
@@ -136,7 +144,8 @@ def _history(
     stacks = labels.pop("stack")
     given_back.pop("stack")
     reserved = events.reserved[rows]
-    has_reserved = bool((reserved > 0).any())
+    # the CPU has no cache: its events have 0, but for shared memory its size
+    has_reserved = bool((reserved > 0).any()) and not (events.device_type[rows] == _CPU).all()
     history = History(
         device=name,
         time_ns=events.time_ns[rows],
@@ -201,11 +210,17 @@ def find_sites(capture: Capture, events: MemoryEvents) -> EventContext:
         codes[order] = column.index
         return label([say(value) if value else None for value in column.values]).take(codes)
 
+    op = _ops(table, order)
+    layer = labels(table.own_or_forward("layer"), lambda names: names[-1])
+    direction = labels(table.records.dictionary("dir"), lambda said: _PARTS.get(str(said)))
+    forward = directions(direction) == categories.DIRECTIONS.index("forward")
+    made = np.isin(op.codes, [i for i, name in enumerate(op.names) if name in _FROM_NOTHING])
+    direction.codes[forward & made & (layer.codes == MISSING)] = MISSING
     return EventContext(
         labels(table.own_or_forward("trace"), user_line),
-        _ops(table, order),
-        labels(table.own_or_forward("layer"), lambda names: names[-1]),
-        labels(table.records.dictionary("dir"), lambda said: _PARTS.get(str(said))),
+        op,
+        layer,
+        direction,
         _functions(capture, events, thread),
         labels(table.own_or_forward("trace"), lambda lines: "\n".join(lines) or None),
     )

@@ -155,6 +155,24 @@ def test_missing_events_are_noted(tmp_path: Path) -> None:
     assert "after 1 of 3 events the allocator counts another total" in note
 
 
+def test_a_tensor_made_of_nothing_outside_of_layers_may_be_a_parameter(tmp_path: Path) -> None:
+    """In a recording of a whole script: no evidence says that it belongs to a forward pass."""
+    events = [op("aten::empty", 1, 2), event(2, 4000), op("aten::mm", 4, 4), event(5, 300, 32)]
+    device = _analysed(written(tmp_path / "x.json", events))
+    assert {group.name: group.bytes for group in device.by["category"]} == {
+        None: 4000, "activations": 300,
+    }  # fmt: skip
+
+
+def test_the_host_reserves_nothing(tmp_path: Path) -> None:
+    """Of memory shared with workers, torch writes the size as the total that is reserved."""
+    host = {"Device Type": 0, "Device Id": -1}
+    events = [op("aten::add", 1, 8), event(2, 300, **host, **{"Total Reserved": 0}),
+              event(3, 100, 32, **host, **{"Total Reserved": 100})]  # fmt: skip
+    device = _analysed(written(tmp_path / "x.json", events))
+    assert (device.peak_bytes, device.peak_reserved_bytes) == (400, None)
+
+
 def test_host_and_gpus_are_separate(tmp_path: Path) -> None:
     events = [op("aten::add", 1, 9), event(2, 1), event(3, 2, **{"Device Id": 1}),
               event(4, 4, **{"Device Type": 0, "Device Id": -1})]  # fmt: skip
