@@ -56,7 +56,7 @@ def chosen(records: Records, work: DictionaryColumn) -> IntArray:
 
 
 def outermost(records: Records, call: IntArray) -> IntArray:
-    """Number the calls that rows are named after: the outermost call around each.
+    """Number the calls that rows are named after: the outermost marker, else PyTorch's range.
 
     An optimizer's step is one, although each op inside is costed by itself. `call` numbers the
     costed calls; it is used for rows in no call, and for files that do not record enclosing calls.
@@ -68,7 +68,9 @@ def outermost(records: Records, call: IntArray) -> IntArray:
     inside = np.diff(offsets) > 0
     number = -1 - call.astype(np.int64)  # no id is negative
     if inside.any():
-        number[inside] = members[offsets[:-1][inside]]
+        begins = offsets[:-1][inside]
+        marked = records.dictionary("marker").matches()[inside]  # then a row's first id is its
+        number[inside] = np.where(marked, members[begins], np.minimum.reduceat(members, begins))
     return distinct(number)[1]
 
 
