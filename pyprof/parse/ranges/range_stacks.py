@@ -50,7 +50,7 @@ _CALLERS = (
 """Standard modules of Python that call user code: torch.profiler writes them without a folder."""
 _LIBRARY = re.compile(
     rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+t?[/\\]|[/\\]python\d+\.zip[/\\]|<[\w .]+>"
-    rf"|(?:^|[/\\]Lib[/\\])(?:{_CALLERS})"
+    rf"|^torch[/\\]|(?:^|[/\\]Lib[/\\])(?:{_CALLERS})"
 )
 
 

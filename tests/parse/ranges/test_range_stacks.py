@@ -67,6 +67,7 @@ def test_the_users_line_is_the_innermost_outside_libraries() -> None:
     assert user_line(()) is None
     frames = ("train.py:3", "transformers/vit.py:170", "<frozen abc>:1")
     assert user_line(frames) == "transformers/vit.py:170"
+    assert user_line((*frames, "torch/nn/utils/rnn.py:258")) == "transformers/vit.py:170"
 
 
 CALLERS = [
