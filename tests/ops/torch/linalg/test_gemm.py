@@ -8,6 +8,7 @@ import pytest
 
 import pyprof
 from pyprof import marker, ops
+from pyprof.answers.remedies import explained
 from pyprof.marker import Call, Tensor
 from pyprof.ops.examples import f32
 from tests.known import known
@@ -45,7 +46,6 @@ def test_a_sparse_product_has_a_multiply_add_per_stored_element() -> None:
         Call("torch", "addmm", (_OUT, _CSR, _DENSE)),
         Call("torch.sparse", "sampled_addmm", (_CSR, _LEFT, _DENSE)),
         Call("torch", "mul", (_CSR, 2)),
-        Call("torch", "add", (_STORED, _STORED)),  # no formula counts by what is stored
         Call("Tensor", "to_dense", (_STORED,)),
         Call("torch", "sum", (_CSR,)),
         Call("torch", "stack", ((_CSR, _CSR),)),
@@ -74,6 +74,17 @@ def test_a_product_of_two_sparse_tensors_is_unknown() -> None:
     found = ops.cost(Call("torch", "mm", (square, _STORED)))
     assert (found.flops, found.bytes) == (None, None)
     assert "depends on the data" in found.reason
+
+
+def test_what_is_stored_is_not_missing_where_only_a_formula_is() -> None:
+    """SparseAdam adds a sparse tensor to a dense one."""
+    dense, unstored = f32(40, 60), replace(_STORED, nnz=None, nbytes=None)
+    assert ops.cost(Call("Tensor", "add_", (dense, unstored))).reason == _REASON
+    reason = ops.cost(Call("Tensor", "add_", (dense, _STORED))).reason
+    assert reason == "no formula for sparse tensors of add_"
+    assert ops.cost(Call("torch", "add", (_STORED, _STORED))).flops is None
+    assert "formula" in explained(reason)[1]
+    assert "record_shapes" not in explained(_REASON)[1]  # it does not record it
 
 
 def test_a_trace_writes_a_sparse_tensor_without_strides() -> None:
