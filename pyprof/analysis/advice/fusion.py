@@ -100,7 +100,11 @@ def unfused_pointwise(context: RuleContext) -> Advice | None:
         " residual)",
         rows[gains],
         context.predicted(
-            rows[gains], won[gains], "--fuse pointwise", "model = torch.compile(model)"
+            rows[gains],
+            won[gains],
+            "--fuse pointwise",
+            "model = torch.compile(model)",
+            sized=context.sized(rows),
         ),
         elsewhere="fuse element-wise kernels into one (CuPy: @cupy.fuse; JAX: jax.jit)",
     )
@@ -144,7 +148,7 @@ def eager_attention(context: RuleContext) -> Advice | None:
         "attention runs as separate kernels: products, softmax and what is between them",
         action,
         rows,
-        context.predicted(rows, won, "--fuse attention", autocast * casts + code),
+        context.predicted(rows, won, "--fuse attention", autocast * casts + code, sized=True),
         elsewhere="use a fused attention kernel, in half precision",
     )
 

@@ -39,7 +39,7 @@ _NAMED = "by the kernel's name"
 def half_precision(context: RuleContext) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
     missed = context.class_matches(lambda each: each.tc.value == "0" and each.dtype in HALF)
-    named = _by_name(context, HALF) & context.device_has("float16")
+    named = _by_name(context, HALF) & context.without_op & context.device_has("float16")
     candidates = np.flatnonzero((context.family(*FAMILIES) & missed) | named)
     texts = [*context.why.values, ""]
     reasons = [
@@ -62,19 +62,16 @@ def half_precision(context: RuleContext) -> Advice | None:
 @rule(
     "the GPU has no TF32: Volta, Turing",
     "the kernel used Tensor Cores",
-    "no op is known, and by its name the kernel multiplies by a vector, or is not float32",
+    "no shapes are known, and by its name the kernel multiplies by a vector, or is not float32",
     about="Tensor Cores",
     needs=(GPU, PEAKS),
 )
 def tf32(context: RuleContext) -> Advice | None:
     """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32.
 
-    Where no op is known, the kernel's name is evidence.
+    Where the op or its shapes are unknown, the kernel's name is evidence.
     """
-    named = _by_name(context, {"float32"})
-    rows = np.flatnonzero(
-        (context.reason_startswith("TF32: off") | named) & context.device_has("tf32")
-    )
+    rows = np.flatnonzero(off_tf32(context))
     return context.advice(
         "float32 matrix products and convolutions run without Tensor Cores",
         "torch.set_float32_matmul_precision('high') for products,"
@@ -85,8 +82,9 @@ def tf32(context: RuleContext) -> Advice | None:
             _on_tensor_cores(context, rows, "tf32"),
             "--dtype tf32",
             "torch.set_float32_matmul_precision('high')",
+            sized=context.sized(rows),
         ),
-        detail=np.where(named[rows], _NAMED, "").tolist(),
+        detail=np.where(_by_name(context, {"float32"})[rows], _NAMED, "").tolist(),
         elsewhere="let the library use TF32 (CuPy: CUPY_TF32=1), or float16 or bfloat16",
     )
 
@@ -100,8 +98,7 @@ def tf32(context: RuleContext) -> Advice | None:
 )
 def mixed_precision(context: RuleContext) -> Advice | None:
     """Find float32 products on CUDA cores of GPUs with Tensor Cores but no TF32: Volta, Turing."""
-    products = context.without_op | context.family(*FAMILIES)
-    named = _by_name(context, {"float32"}, among=products)
+    named = _by_name(context, {"float32"})
     has_half = context.device_has("float16") & ~context.device_has("tf32")
     rows = np.flatnonzero(
         (context.reason_startswith("dtype: float32 needs TF32") | named) & has_half
@@ -115,6 +112,12 @@ def mixed_precision(context: RuleContext) -> Advice | None:
     )
 
 
+def off_tf32(context: RuleContext) -> Mask:
+    """Find float32 products on CUDA cores of a GPU that has TF32."""
+    off = context.reason_startswith("TF32: off") | _by_name(context, {"float32"})
+    return off & context.device_has("tf32")
+
+
 def _on_tensor_cores(
     context: RuleContext, rows: Int64Array, dtype: str, *, narrower: int = 1
 ) -> NDArray[np.float64]:
@@ -122,14 +125,15 @@ def _on_tensor_cores(
     return np.where(np.isnan(ns), context.at_higher_peak(rows, dtype), ns)
 
 
-def _by_name(context: RuleContext, dtypes: Collection[str], among: Mask | None = None) -> Mask:
-    """Find kernels that are, by name, products on CUDA cores; by default, those without an op."""
+def _by_name(context: RuleContext, dtypes: Collection[str]) -> Mask:
+    """Find kernels that are, by name, products on CUDA cores, of no op or of unknown shapes."""
     is_product = context.class_matches(
         lambda each: (
             each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
         )
     )
-    return is_product & (context.without_op if among is None else among)
+    of_product = context.without_op | context.family(*FAMILIES)
+    return is_product & of_product & (context.table.costs.flops < 0)
 
 
 _MAX_SMALL = 4096

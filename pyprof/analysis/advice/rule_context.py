@@ -58,6 +58,8 @@ _SIZES_OF_ONE_GRID = 3
 """A kernel that has the same grid for at least this many input sizes counts as persistent, too.
 (Two may be products that only differ in K, which needs no more blocks.)
 """
+MIN_KNOWN = 0.8
+"""The share of time whose costs must be known, to predict more than an upper bound."""
 _ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
 
 
@@ -334,12 +336,12 @@ class RuleContext:
         return ran
 
     def predicted(
-        self, rows: Int64Array, ns: NDArray[np.float64], change: str, code: str
+        self, rows: Int64Array, ns: NDArray[np.float64], change: str, code: str, *, sized: bool
     ) -> PredictedGain | int | None:
         """Return the result of `most` as an interval, from the errors of a change that was tried.
 
-        It was tried on NVIDIA GPUs: if any row ran elsewhere, or on an unknown GPU, only the upper
-        end is returned.
+        It was tried on NVIDIA GPUs, and on kernels whose bytes are known: if any row ran elsewhere
+        or on an unknown GPU, or if they are not `sized`, only the upper end is returned.
         """
         if not (most := self.most(rows, ns)):
             return most
@@ -354,7 +356,7 @@ class RuleContext:
         high_ns = round(now - (now - expected) * outcomes.low)
         peaks = self.table.devices
         used = [peaks.values[index] for index in distinct_values(peaks.index[rows])]
-        if any(each is None or not is_cuda(each.name) for each in used):
+        if not sized or any(each is None or not is_cuda(each.name) for each in used):
             return high_ns
         return PredictedGain(
             low_ns=max(0, round(now - (now - expected) * outcomes.high)),
@@ -363,6 +365,11 @@ class RuleContext:
             validation=outcomes.text,
             code=code,
         )
+
+    def sized(self, rows: Int64Array) -> bool:
+        """Whether the bytes that rows move are known for most of their time."""
+        ns, known = self.ns[rows], self.table.costs.bytes[rows] >= 0
+        return bool(ns[known].sum() >= MIN_KNOWN * ns.sum())
 
     def peak_flops(self, dtype: str, *, tensor_core: bool = True) -> NDArray[np.float64]:
         """Return the peak of each row's device in a type, FLOP/s; NaN if unknown."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyprof.analysis.whatif.kernels import Kernels
 
 ATTENTION, POINTWISE = "--fuse attention", "--fuse pointwise"
-_MIN_KNOWN = 0.8
 
 
 def predict_attention(kernels: Kernels) -> Prediction | str:
@@ -76,8 +75,7 @@ def predict_pointwise(kernels: Kernels) -> Prediction | str:
     if not len(rows):
         return "no two point-wise kernels follow one another on a stream"
     moved, ns = kernels.bytes[rows], kernels.ns[rows]
-    known = np.isfinite(moved)
-    if ns[known].sum() < _MIN_KNOWN * ns.sum():
+    if not context.sized(rows):
         return "the bytes of too many point-wise kernels are unknown"
     bandwidth = context.bandwidth[rows]
     if np.isnan(bandwidth).any():

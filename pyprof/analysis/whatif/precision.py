@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.analysis.advice.precision import off_tf32
+from pyprof.analysis.advice.rule_context import MIN_KNOWN
 from pyprof.analysis.attention_calls import ROOF_SHARE
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.whatif.kernels import Prediction
@@ -23,7 +25,6 @@ TF32 = "--dtype tf32"
 HALF_TYPES = {"bf16": "bfloat16", "fp16": "float16"}
 _FLOAT32 = ("float32", "tf32")
 _NARROWER = 2
-_MIN_KNOWN = 0.8
 SHARES = {
     **dict.fromkeys((Role.ELEMENTWISE, Role.RANDOM, Role.SOFTMAX, Role.LOSS, Role.FILL), 0.757),
     **dict.fromkeys((Role.COPY, Role.LAYOUT), 0.865),
@@ -40,7 +41,7 @@ HALF_OUTCOMES = "--dtype bf16"
 def predict_tf32(kernels: Kernels) -> Prediction | str:
     """Predict that products reach the same share of TF32's roof as of float32's."""
     context = kernels.context
-    rows = np.flatnonzero(context.reason_startswith("TF32: off") & context.device_has("tf32"))
+    rows = np.flatnonzero(off_tf32(context))
     if not len(rows):
         return "no float32 products without Tensor Cores on a GPU that has TF32"
     gains = context.faster(rows, "tf32")
@@ -77,7 +78,7 @@ def predict_half(kernels: Kernels, short: str) -> Prediction | str:
     for role, share in SHARES.items():
         after[wanted & context.role(role)] *= share
     unknown = np.isnan(after)
-    if kernels.ns[unknown].sum() > (1 - _MIN_KNOWN) * kernels.ns[wanted].sum():
+    if kernels.ns[unknown].sum() > (1 - MIN_KNOWN) * kernels.ns[wanted].sum():
         return "FLOPs or bytes of too many products are unknown"
     rows = np.flatnonzero(wanted & ~unknown & (after != kernels.ns))
     outcomes = tried(HALF_OUTCOMES)

@@ -630,8 +630,9 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
                 _matmul(CUDA_CORES, BIG, 8000), Override(peak_flops=15e12))],
         "the kernel used Tensor Cores": [
             _matmul("ampere_tf32_s1688gemm_fp32_128x128_ldg8", BIG, 8000)],
-        "no op is known, and by its name the kernel multiplies by a vector, or is not float32": [
-            Story([_busy(8000, name)]) for name in (GEMV, "ampere_dgemm_64x64_tn")],
+        "no shapes are known, and by its name the kernel multiplies by a vector, or is not float32":
+            [story for name in (GEMV, "ampere_dgemm_64x64_tn")
+             for story in (Story([_busy(8000, name)]), _matmul(name, (), 8000))],
     },
     "under_roof": {
         "too short: a launch and its drain take the time": [_matmul(TC_GEMM, HALF[:1], 4)],
@@ -794,6 +795,9 @@ EVIDENCE = {
     "a float32 product": ("tf32", _matmul(CUDA_CORES, BIG, 8000), "matmul", ""),
     "a float32 convolution": (
         "tf32", Story([SGEMM_CONV], _called("conv2d", SGEMM_CONV, *IMAGES)), "conv2d", ""),
+    "a float32 convolution of unknown shapes": (
+        "tf32", Story([SGEMM_CONV], _called("conv2d", SGEMM_CONV)), "conv2d",
+        "by the kernel's name"),
     "a half-precision product, with the reason": (
         "half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000), "matmul", "library: "),
     "chains": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), "add", ""),
@@ -839,8 +843,9 @@ GAINS = {
     "float16 by the kernel's name alone, at 78 instead of 312 TFLOP/s": (
         "half_precision", Story([_busy(4000, HALF_CUDA_CORES)]), 4000 * (1 - 78 / 312)),
     "a layout kernel without a known op": ("channels_last", Story([_busy(50, LAYOUT)]), 50),
-    "tf32 by the kernel's name alone, at the same share of the higher peak": (
-        "tf32", Story([_busy(8000, CUDA_CORES)]), 8000 * (1 - 19.5 / 156)),
+    "tf32 by the kernel's name alone, at most at the higher peak, as far as it was tried": (
+        "tf32", Story([_busy(8000, CUDA_CORES)]),
+        8000 * (1 - 19.5 / 156 * tried("--dtype tf32").low)),
     "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
     "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
     "float64 by the kernel's name, on an A100 at half the rate of float32": (
@@ -906,6 +911,7 @@ UNTRIED = {
     "tf32 of another vendor": replace(
         _matmul(CUDA_CORES, BIG, 8000), override=Override("MI300X")),
     "chains of another vendor": replace(_CHAIN, override=Override("MI300X")),
+    "products of unknown shapes": _matmul(CUDA_CORES, (), 8000),
     "a CPU": replace(_CHAIN, work=[_ON_CPU(each, at=each.call) for each in _CHAIN.work]),
     "an unknown GPU": _on(dict.fromkeys(("name", "cc_major", "cc_minor")), _CHAIN),
 }  # fmt: skip

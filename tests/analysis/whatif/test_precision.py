@@ -74,21 +74,26 @@ def test_what_gains_nothing_that_is_known_is_refused(case: RuleContext) -> None:
 _OPERAND = Tensor((4096, 4096), "float32")
 
 
-def _in_tf32(kernel: str) -> Prediction | str:
+def _in_tf32(kernel: str, *operands: Tensor) -> Prediction | str:
     work = [Work((10 * US, 10_010 * US), (0, 5 * US), kernel)]
-    ranges = [op("matmul", (-100, 6 * US), _OPERAND, _OPERAND)]
+    ranges = [op("matmul", (-100, 6 * US), *operands)]
     return predict_tf32(unchanged(RuleContext(table(capture(work, (), ranges)))))
 
 
 def test_a_product_limited_by_compute_gains_the_ratio_of_peaks() -> None:
     """An A100 does 19.5 TFLOP/s in float32 and 156 in TF32."""
-    given = _in_tf32("ampere_sgemm_128x64_tn")
+    given = _in_tf32("ampere_sgemm_128x64_tn", _OPERAND, _OPERAND)
     assert isinstance(given, Prediction)
     expected = given.kernels.span.now * 19.5 / 156
     assert given.kernels.span.expected == pytest.approx(expected, rel=1e-3)
     assert given.kernels.span.low < given.kernels.span.expected < given.kernels.span.high
 
 
+def test_a_float32_product_of_unknown_size_is_refused_for_its_size() -> None:
+    """`summary` finds it by the kernel's name; that there were none would be untrue."""
+    assert _in_tf32("ampere_sgemm_128x64_tn") == "FLOPs or bytes of the products are unknown"
+
+
 def test_a_product_in_tf32_already_is_refused() -> None:
-    given = _in_tf32("ampere_s1688gemm_128x64_tn")
+    given = _in_tf32("ampere_s1688gemm_128x64_tn", _OPERAND, _OPERAND)
     assert isinstance(given, str)
