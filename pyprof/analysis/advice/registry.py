@@ -133,7 +133,7 @@ def _reasons(context: RuleContext) -> Mapping[str, str | None]:
         CAPTURE: _capture(context),
         OPS: mostly(context.without_op, "the op is unknown for {} of {} time"),
         COSTS: mostly(no_cost, "FLOPs or bytes are unknown for {} of {} time"),
-        PEAKS: mostly(no_peak, "the GPU's peaks are unknown: name it with --gpu"),
+        PEAKS: mostly(no_peak, "the GPU's peaks are unknown: add --gpu"),
         SMS: mostly(context.sm_count == 0, "the GPU's number of SMs is unknown"),
         COUNTERS: None if table.measured.any else _SILENT,
     }

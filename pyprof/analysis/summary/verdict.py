@@ -304,7 +304,10 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
     rows = sum(op.kernels for op in answer.ops)
     first = answer.ops[0].row_ids if answer.ops else ()
     if on != CPU and not answer.peaks:
-        text = "GPU not named: add --gpu NAME for efficiencies and more advice."
+        text = (
+            "Peaks of the GPU unknown: add --gpu with its name, or flops= and bandwidth=,"
+            " for efficiencies and more advice."
+        )
         yield "gpu", text, _finding("rows without a known peak", rows, known.total_ns, first)
     if known.unknown and known.unknown[0].time_ns >= _MUCH_UNKNOWN * known.total_ns:
         most = known.unknown[0]

@@ -117,7 +117,11 @@ def _about(answer: Summary, content: Content, origin: Origin) -> Sequence[tuple[
     facts = {
         answer.processor: ", ".join(name or "a GPU without a name" for name in answer.gpus),
         "relative to": ", ".join(answer.peaks)
-        or ("unknown peaks: name the device with --gpu" if set(answer.gpus) - {"cpu"} else ""),
+        or (
+            "unknown peaks: --gpu takes the device's name, or its peaks"
+            if set(answer.gpus) - {"cpu"}
+            else ""
+        ),
         "steps": _steps(answer.steps, around_each_step(answer.library)),
         "recorded": _date(content.began_ns),
         **{fact.label.lower(): f"{fact_value(fact)}: {fact.meaning}" for fact in answer.facts},

@@ -56,7 +56,7 @@ def head(answer: Summary) -> Iterator[str]:
     names = [name or "not named by the capture" for name in answer.gpus if name != "cpu"]
     label = answer.processor if names else "GPU"
     yield from _labelled(label, "; ".join(names) or "none: these are ops timed on the CPU")
-    unknown = ("unknown: name the device with --gpu",) if names else ()
+    unknown = ("unknown: --gpu takes the device's name, or its peaks",) if names else ()
     for index, peak in enumerate(answer.peaks or unknown):
         yield from _labelled("" if index else "Peaks", peak)
     yield from _labelled("Modelled", known_cost_text.sentence(answer.known_cost))

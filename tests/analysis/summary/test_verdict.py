@@ -245,10 +245,17 @@ def test_a_small_or_unknown_gain_or_one_without_evidence_is_no_line_of_the_verdi
     assert silent_about("gain", replace(answer, advice=(replace(LAUNCHES, **changed),)))
 
 
-def test_a_gpu_is_asked_for_if_it_has_no_name(answer: Summary) -> None:
-    found = about("missing", replace(answer, peaks=()))
+@pytest.mark.parametrize("gpu", [None, "NVIDIA GB300"])
+def test_peaks_are_asked_for_of_a_gpu_without_name_and_of_one_that_no_table_has(
+    answer: Summary, gpu: str | None
+) -> None:
+    """What is said holds for both: the latter is named."""
+    found = about("missing", replace(answer, gpus=(gpu,), peaks=()))
     assert found.subject == "gpu"
-    assert "--gpu NAME" in found.text
+    assert found.text == (
+        "Peaks of the GPU unknown: add --gpu with its name, or flops= and bandwidth=,"
+        " for efficiencies and more advice."
+    )
     assert answer.peaks
     cost = KnownCost("GPU", 100, 1.0, 1.0, ())
     assert silent_about("missing", replace(answer, known_cost=cost))
