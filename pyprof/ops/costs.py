@@ -155,7 +155,7 @@ def _why_no_formula(call: Call, direction: str) -> str:
     if registry.find(call) is None:
         return f"unknown op {call.op}"
     if direction in (registry.SPARSE, _NOT_DENSE):
-        recorded = all(tensor.nbytes is not None for tensor in _given(call) if tensor.sparse)
+        recorded = all(tensor.nbytes is not None for tensor in call.tensors if tensor.sparse)
         return f"no formula for sparse tensors of {call.op}" if recorded else NOT_STORED
     return f"no backward formula for {call.op}" if direction == registry.BPROP else "unknown op"
 
