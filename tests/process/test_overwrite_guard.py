@@ -105,7 +105,9 @@ def test_no_command_overwrites_a_file_of_a_set(name: str, glob: str, tmp_path: P
 
 
 def _suffix(name: str) -> str:
-    return {"parse": ".parquet", "roofline": ".html", "export": ".csv"}.get(name, ".txt")
+    return {"parse": ".parquet", "report": ".html", "roofline": ".html", "export": ".csv"}.get(
+        name, ".txt"
+    )
 
 
 @pytest.mark.few(5)

@@ -20,7 +20,7 @@ from tests.programs import environment
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 
 CODES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
-SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".csv"}
+SUFFIX = {"report": ".html", "parse": ".parquet", "roofline": ".html", "export": ".csv"}
 
 
 def send(name: str = "SIGTERM") -> None:

@@ -80,7 +80,12 @@ def test_a_closed_stdin_is_an_error() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".pt.trace.json.gz"}
+SUFFIX = {
+    "parse": ".parquet",
+    "report": ".html",
+    "roofline": ".html",
+    "export": ".pt.trace.json.gz",
+}
 
 
 @pytest.mark.few(6)
