@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from pyprof import schema
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.parallelism import in_pipeline
 from pyprof.analysis.time.intervals import union, union_of
@@ -124,8 +125,12 @@ def collectives(
 
     Also return the time, in ns, during which the rank only waited for other stages of a pipeline;
     None without a pipeline. `computing` is when anything was computed.
+
+    Rows on the CPU are left out: such an op hands the collective to a thread, and does not end with
+    it.
     """
-    rows = np.flatnonzero(activity_classes(records) == COMMUNICATION)
+    communicates = activity_classes(records) == COMMUNICATION
+    rows = np.flatnonzero(communicates & ~records.of_kind(schema.CPU))
     chosen = records.take(rows)
     fields = _tool_fields(chosen)
     number_of_signature: dict[tuple[object, ...], int] = {}

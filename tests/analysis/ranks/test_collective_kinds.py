@@ -1,9 +1,13 @@
 """Collectives of a group by kind, algorithm and size."""
 
+import numpy as np
 import pytest
 
-from pyprof.analysis.ranks.collective_kinds import algorithm, collective
+from pyprof import schema
+from pyprof.analysis.ranks.collective_kinds import algorithm, collective, collectives
 from pyprof.analysis.ranks.findings import compare_ranks
+from pyprof.analysis.time.intervals import EMPTY
+from tests.analysis.captures import Work, capture, records
 from tests.analysis.ranks.literal import Collective, gathered
 
 MS = 1_000_000
@@ -63,3 +67,16 @@ COLLECTIVES = {
 @pytest.mark.parametrize(("name", "expected"), COLLECTIVES.items(), ids=COLLECTIVES)
 def test_a_kernel_name_gives_the_collective_and_the_algorithm(name: str, expected: str) -> None:
     assert f"{collective(name)} {algorithm(name)}" == expected
+
+
+def test_what_the_cpu_hands_to_a_thread_is_no_collective_to_wait_in() -> None:
+    """An op of gloo returns at once: its end says nothing of the other ranks."""
+    rows = [
+        Work((0, 10), (0, 10), "c10d::allreduce_", kind, grid=None)
+        for kind in (schema.CPU, schema.KERNEL)
+    ]
+    found = [
+        collectives(records(capture([row])), 0, np.zeros(1, np.int64), EMPTY)[1].num_rows
+        for row in rows
+    ]
+    assert found == [0, 1]
