@@ -71,6 +71,8 @@ def predict_attention(kernels: Kernels) -> Prediction | str:
 def predict_pointwise(kernels: Kernels) -> Prediction | str:
     """Predict the time of chains whose outer inputs and outputs are moved once."""
     context = kernels.context
+    if np.isnan(context.bandwidth).all():  # nor are a CPU's ops known as point-wise kernels
+        return "the GPU's bandwidth is unknown"
     rows, chain = pointwise_chains(context, ~kernels.attention)
     if not len(rows):
         return "no two point-wise kernels follow one another on a stream"

@@ -6,6 +6,7 @@ from operator import attrgetter
 
 import pytest
 
+from pyprof import schema
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif.fusion import predict_attention, predict_pointwise
 from pyprof.analysis.whatif.kernels import Prediction, unchanged
@@ -68,6 +69,16 @@ def test_an_interval_holds_the_expected_time_and_never_more_than_now() -> None:
 )
 def test_what_is_no_chain_is_refused(work: list[Work], ranges: list[Range]) -> None:
     assert isinstance(_predicted(work, ranges), str)
+
+
+def test_of_a_cpu_nothing_is_said_of_its_ops_order() -> None:
+    """Which of them are point-wise, names of kernels do not say there."""
+    at = [(begin * US, (begin + 10) * US) for begin in (0, 20)]
+    work = [
+        Work(each, each, name, schema.CPU, grid=None)
+        for each, name in zip(at, ("aten::add", "aten::native_layer_norm"), strict=True)
+    ]
+    assert _predicted(work, []) == "the GPU's bandwidth is unknown"
 
 
 def test_unknown_bytes_are_refused() -> None:
