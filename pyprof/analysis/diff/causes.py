@@ -12,6 +12,7 @@ import numpy as np
 from pyprof.analysis.diff.compare import NEW, REMOVED, SAME, SHAPES
 from pyprof.analysis.diff.keys import MAX_PAIRS, pair_once
 from pyprof.analysis.diff.samples import TRAITS, TRIED, trait
+from pyprof.prof.table import CPU
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -153,10 +154,16 @@ def _of_all(comparison: Comparison, a: Side, b: Side) -> Iterator[str]:
                 f"other clock: {name} runs at up to {before / 1e6:,.0f} MHz in A, "
                 f"{after / 1e6:,.0f} MHz in B"
             )
-    yield from _common_factor(comparison)
+    on_cpu = {*a.gpus, *b.gpus} == {CPU}
+    yield from _common_factor(
+        comparison,
+        "other programs, threads or clock"
+        if on_cpu
+        else "another clock, power limit or temperature",
+    )
 
 
-def _common_factor(comparison: Comparison) -> Iterator[str]:
+def _common_factor(comparison: Comparison, cause: str) -> Iterator[str]:
     """Report if the time of nearly all ops changed by one factor, with the same kernels."""
     same = [
         change for change in comparison.changes if change.a_ns and change.b_ns and not change.causes
@@ -171,8 +178,8 @@ def _common_factor(comparison: Comparison) -> Iterator[str]:
     spread = max(_SPREAD * middle, _SPREAD_OF_CHANGE * abs(middle - 1))
     if abs(middle - 1) > _SPREAD and high - low < spread:
         yield (
-            f"nearly all ops take {100 * (middle - 1):+.1f} % by the same kernels: another clock, "
-            "power limit or temperature (inferred)"
+            f"nearly all ops take {100 * (middle - 1):+.1f} % by the same kernels: {cause} "
+            "(inferred)"
         )
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.allocations.traces import op as event
+from tests.allocations.traces import written
 from tests.analysis.captured import capture, op
 from tests.analysis.diff.noisy import noisy, times
 from tests.answers.checked import ask
@@ -104,6 +106,26 @@ def test_a_change_of_most_ops_is_one_sentence(
     assert cause.startswith(said), cause
     assert cause.endswith("(inferred)") == ("dtypes" not in said)
     assert " ".join(run("diff", a, b).stdout.split()).count("other ") == cause.count("other ")
+
+
+def test_on_the_cpu_other_programs_may_slow_all_ops(tmp_path: Path) -> None:
+    """A CPU has no power limit that a report could know of, but runs more than one program."""
+    names = ("mm", "relu", "tanh", "add", "mul", "sum")
+    paths = [
+        written(
+            tmp_path / f"{factor}.json",
+            [
+                event(f"aten::{name}", 1000 * place, 100 * factor)
+                for place, name in enumerate(names)
+            ],
+        )
+        for factor in (1, 2)
+    ]
+    (cause,) = ask("diff", *paths)["causes"]
+    assert cause == (
+        "nearly all ops take +100.0 % by the same kernels: other programs, threads or clock"
+        " (inferred)"
+    )
 
 
 @pytest.mark.slow
