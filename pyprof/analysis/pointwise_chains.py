@@ -6,6 +6,7 @@ to it, too. Between chains is what it does not fuse: products, convolutions, ind
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,8 @@ _ROLES = (
     *(Role.ELEMENTWISE, Role.RANDOM, Role.NORM, Role.REDUCE, Role.SOFTMAX),
     *(Role.COPY, Role.LAYOUT, Role.FILL, Role.MEMSET),
 )
+_DRAWS = re.compile(r"(?i)multinomial|randperm|sampling|_sample")
+"""Of random numbers, what draws from a whole row and is not fused."""
 _BANDWIDTH_SHARE = 0.75
 """Share of the peak bandwidth that generated kernels reach."""
 _SHORTEST_NS = 2500
@@ -37,7 +40,8 @@ def pointwise_chains(
     `unlinked`, by index in `context.by_stream`: rows that start a new chain.
     """
     order, same = context.by_stream
-    wanted = (wanted & context.role(*_ROLES) & ~context.is_one("dir", "optim", "comm"))[order]
+    fusible = context.role(*_ROLES) & ~context.named(_DRAWS)
+    wanted = (wanted & fusible & ~context.is_one("dir", "optim", "comm"))[order]
     linked = same & wanted[1:] & wanted[:-1]
     if unlinked is not None:
         linked &= ~unlinked[1:]

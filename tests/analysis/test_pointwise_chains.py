@@ -26,6 +26,13 @@ def test_a_product_ends_a_chain_and_a_single_kernel_is_none() -> None:
     assert chain.tolist() == [0, 0, 1, 1]
 
 
+def test_a_draw_from_a_whole_row_is_fused_with_nothing() -> None:
+    """Unlike the random numbers of a dropout."""
+    dropout = "void at::native::<unnamed>::fused_dropout_kernel_vec<float, float, 1, 4>()"
+    case = _case(ADD, "aten::multinomial", _SOFTMAX, dropout)
+    assert pointwise_chains(case, case.chosen)[0].tolist() == [2, 3]
+
+
 def test_an_unlinked_row_begins_a_chain() -> None:
     case = _case(ADD, ADD, ADD, ADD)
     unlinked = np.array([False, False, True, False])
