@@ -123,6 +123,8 @@ RULES: tuple[Rule, ...] = (
     Rule("cublas-simt", NO,
          rf"{_GENERATION}_(?:fp16_|bf16_|int8_)?(?:gc|gz|[sdczh])(?:gemm|cudnn)(?![a-z])",
          "cuBLAS or cuDNN without a matrix instruction in the name"),
+    # before gemv, which its arguments name
+    Rule("gemm-small-n", NO, r"gemmSN_[NT]{2}_kernel", "cuBLAS for few columns: CUDA cores"),
     Rule("gemv", NO, r"gemv|gemmk1_kernel|(?<![a-z])dot_kernel",
          "a vector as operand: limited by memory, CUDA cores"),
     Rule("cudnn-classic", NO,
@@ -134,7 +136,6 @@ RULES: tuple[Rule, ...] = (
          "BLAS by its classic name: CUDA cores"),
     Rule("router-gemm", NO, r"(?<![a-z])router_gemm_kernel",
          "DeepSeek's router for few tokens: CUDA cores"),
-    Rule("gemm-small-n", NO, r"gemmSN_[NT]{2}_kernel", "cuBLAS for few columns: CUDA cores"),
     Rule("magma", NO, r"(?<![a-z])magma_", "MAGMA: CUDA cores"),
     Rule("torch-conv", NO, r"at::native::.*conv_depthwise|at::native::.*slow_conv",
          "PyTorch's own convolution: CUDA cores"),

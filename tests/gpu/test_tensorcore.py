@@ -21,6 +21,11 @@ def test_real_names_have_their_verdict(value: str, dtype: str | None, name: str)
     assert (verdict.value, verdict.dtype) == (value, TORCH[dtype] if dtype else None)
 
 
+def test_a_product_with_few_columns_is_none_with_a_vector_for_the_types_of_its_arguments() -> None:
+    name = "gemmSN_TN_kernel<float, 128, 16, 2, 4, 4, 4, true, cublasGemvTensorBatched<float>>(int)"
+    assert tensor_core(name).rule.startswith("gemm-small-n: ")
+
+
 @pytest.mark.slow
 @needs_captures
 def test_every_captured_name_has_a_value() -> None:
