@@ -46,6 +46,7 @@ _COMMUNICATES = (
     # not what Inductor fused of the ops around a collective, nor a matrix product
     r"^(?!triton_(?:poi|red|per|for)_|.*(?:(?<!fb)gemm|matmul))"
     r"(?:.*(?:(?:n|r|x|h|ms|one)ccl|nvshmem|horovod|userbuffers|multimem_|cross_device_"
+    r"|_on_stream_kernel"  # NVSHMEM's, without its name
     r"|lamport(?!_?init)"
     # collectives by their own names; not one among a block's threads, nor a copy to or from it
     r"|(?<!block)(?<!block_)(?<!warp)(?<!warp_)all_?reduce"
@@ -68,14 +69,14 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     # cuBLAS dot and cuBLASLt, cuDNN weight gradients, flash decoding
     (Role.SPLITK, (
      r"split_?k_?reduc|reduce_?split_?k|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
-     r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk|SplitKVCombine|fmhaReduction"
+     r"|FlashAtt(n|ention)F(wd|orward)Combine|stream_k_fixup|nvfuser_splitk|SplitKVCombine|fmhaReduction"
      r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeState(s|$|Kernel|InPlace)"
      r"|mla_combine|MlaReduction|_fwd_kernel_stage2|^reduce_segments|AttentionSumKernel")),
     (Role.SETUP, (
      r"compute\w*Offsets|compute_gemm_pointers|compute\w*Strides|precompute_indices"
      r"|flash_bwd_(dot|convert|clear)"
-     r"|FlashAttnBwd(Pre|Post)process|compute_dot_do_o|convert_dq|prepare_varlen"
-     r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices|get_mla_metadata|clean_logits"
+     r"|FlashAtt(n|ention)B(wd|ackward)(Dkv)?(Pre|Post)process|compute_dot_do_o|convert_dq|prepare_varlen"
+     r"|FmhaBwd(OGradDotO|ConvertQGrad)|FmhaKernelBwd(SumOdO|Convert)|create_\w*kv_indices|get_mla_metadata|clean_logits"
      r"|compute_?problem_?sizes|compute_expert_(blockscale_)?offsets|compute_arg_sorts"
      r"|get_dispatch_layout|fp32_into_ue8m0|block_scaled_swizzle|A2A(Prepare|Sanitize)")),
     # into the cache of keys and values

@@ -85,6 +85,14 @@ NAMES = [
     ("splitk", "void pytorch_flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<64>>()"),
     ("setup", "cask_cudnn::computeWgradSplitKOffsetsKernel(cask_cudnn::ComputeSplitKOffsetsParams)"),
     ("splitk", "wgrad2d_c1_k1_nhwc_reduce"),
+    ("splitk", ("kernel_cutlass_kernel_flash_attncuteflash_fwd_combineFlashAttentionForwardCombine"
+               "_object_at__tensorptrf32gmem")),
+    ("setup", ("kernel_cutlass_kernel_flash_attncuteflash_bwd_preprocessFlashAttentionBackward"
+              "Preprocess_object_at__tensorptrbf16gmem")),
+    ("setup", ("kernel_cutlass_kernel_flash_attncuteflash_bwd_postprocessFlashAttentionBackward"
+              "Postprocess_object_at__tensorptrf32gmem")),
+    ("setup", "void cutlass::device_kernel<cutlass::fmha::kernel::FmhaKernelBwdSumOdO<int>>(T1)"),
+    ("setup", "void cutlass::device_kernel<cutlass::fmha::kernel::FmhaKernelBwdConvert<int>>(T1)"),
     ("setup", "compute_gemm_pointers"),
     ("setup", "cudnn::fusion::compute_dot_do_o"),
     ("setup", "void pytorch_flash::flash_bwd_convert_dq_kernel<Flash_bwd_kernel_traits<64>>(T)"),
@@ -247,6 +255,7 @@ FUSED = (
         ("two_shot_all_reduce_kernel_inplace", True),
         ("twoshotAllreduceKernel", True),
         ("void nvshmemi_transfer_rma_p2p<1>(void*)", True),
+        ("void barrier_on_stream_kernel_threadgroup<(threadgroup_t)1>(int, int)", True),
         ("mscclKernel_Sum_half_Simple_false(ncclDevComm*)", True),
         ("void quickreduce::allreduce_prototype_twoshot<int>(int)", True),
         ("kuserbuffers_pushsend(int*)", True),
