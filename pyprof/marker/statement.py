@@ -9,6 +9,7 @@ from pyprof.marker.decode import decode_name, decode_op, decode_seq, decode_trac
 from pyprof.marker.kind import NOT_OPS, classify
 from pyprof.marker.model import (
     CLOSURE,
+    DDP,
     EVALUATE,
     STOPPED,
     Call,
@@ -65,6 +66,12 @@ class Statement:
     def names_op(self) -> bool:
         """Whether it is an op marker that names an op."""
         return self.marked_call is not None and self.marked_call.op not in NOT_OPS
+
+    @property
+    def is_ddp(self) -> bool:
+        """Whether it is DDP's op marker, which states its process group."""
+        call = self.marked_call
+        return call is not None and (call.mod, call.op) == DDP
 
     @cached_property
     def frames(self) -> tuple[str, ...]:

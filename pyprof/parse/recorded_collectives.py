@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Int64Array
-    from pyprof.marker import Statement
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.parse.ranges.range_stacks import RangeStack
 
 _AMOUNTS = frozenset({"dtype", "in", "out"})
@@ -59,12 +58,6 @@ def _of_path(path: RangeStack) -> CollectiveFields:
             }
             return {"name": call.op, **fields}
     return {}
-
-
-def is_ddp(said: Statement) -> bool:
-    """Whether an op marker is DDP's, which states its process group."""
-    call = said.call
-    return call is not None and (call.mod, call.op) == marker.DDP
 
 
 def _of_ddp(described: Sequence[RangeStack]) -> CollectiveFields:

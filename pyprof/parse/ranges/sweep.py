@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING, ints, referenced_rows
 from pyprof.marker import Kind
-from pyprof.parse import link_checks, recorded_collectives
+from pyprof.parse import link_checks
 from pyprof.parse.autograd import recomputation
 from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges import range_stacks as paths
@@ -111,7 +112,7 @@ def describe_paths(
     Their values are the same list: all these paths, those in which DDP states its group, and last
     the one of no range.
     """
-    ddp = np.flatnonzero(texts.matches(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
+    ddp = np.flatnonzero(texts.matches(sweep.texts, Kind.OP, attrgetter("is_ddp")))
     named = referenced_rows([*ranges, ddp], len(sweep.paths.of_range))
     wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))
     index = np.full(len(sweep.paths.parent), MISSING, np.int32)
