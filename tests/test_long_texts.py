@@ -11,7 +11,7 @@ from pyprof.gpu import kernel_dtypes, kernel_names, kernel_roles, peaks, tensorc
 from pyprof.gpu.peaks import formula
 from pyprof.marker import Call, decode, serving_steps, user_ranges
 from pyprof.ops import registry
-from pyprof.parse.autograd import backward_nodes
+from pyprof.parse.autograd import forward_backward
 from pyprof.parse.ranges import range_stacks
 from pyprof.prof import op_names
 from pyprof.prof.kernels import kernel_families
@@ -62,7 +62,7 @@ _LOOKS: dict[str, Callable[[str], object]] = {
     "op's name": lambda text: op_names.op_name(text, text),
     "op's cost": lambda text: registry.find(Call(text, text)),
     "type": decode._DTYPE.fullmatch,
-    "node": lambda text: backward_nodes.base_name(marker.statement(text).node),
+    "node": lambda text: forward_backward.base_name(marker.statement(text).node),
     "frame": lambda text: range_stacks.user_line((text,)),
     "line": range_stacks.file_and_line,
     "GPU": peaks.find_card,

@@ -1,7 +1,14 @@
-"""The forward op that each row's backward work belongs to, and the one whose layer it has."""
+"""The forward op that each row's backward work belongs to, and the one whose layer it has.
+
+A forward op and the autograd node it makes carry the same sequence number. Numbers count up per
+forward thread, so they repeat between threads and processes; ops that make no node show the
+number that the next node will get, so several forward ops can show one number, too.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING, ints, numbered, referenced_rows
+from pyprof.arrays import MISSING, ints, latest_before, numbered, referenced_rows
 from pyprof.marker import Kind
 from pyprof.parse import launches
-from pyprof.parse.autograd import backward_nodes
 from pyprof.parse.autograd.recomputation import HERE
 from pyprof.parse.ranges import texts
+from pyprof.records.records import distinct, number_combinations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,7 +179,7 @@ def _forward(
     pid, device = _apart(capture, device)
     thread, start = sweep.nest.thread[rows], sweep.nest.start[rows]
     forward_thread = capture.ranges.column("forward_thread")
-    ranges = backward_nodes.SeqRanges(
+    ranges = _SeqRanges(
         name=_names(sweep.texts)[sweep.texts.code[rows]],
         backward=node[rows],
         inside_backward=in_backward[rows],
@@ -185,9 +192,77 @@ def _forward(
         forward_thread=ints(forward_thread.take(pa.array(sweep.row[rows]))),
     )
     index = np.searchsorted(rows, nodes)
-    forward = backward_nodes.forward_of(ranges, index)
+    forward = _forward_of(ranges, index)
     same_name = (forward != MISSING) & (ranges.name[forward] == ranges.name[index])
     return np.append(rows, MISSING)[forward], same_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SeqRanges:
+    """PyTorch's own ranges in sweep order (one entry per range of the sweep)."""
+
+    name: NDArray[np.int64]
+    """Code of the op's name, the same for an op and its backward node; else MISSING."""
+    backward: NDArray[np.bool_]
+    """A node of the backward pass."""
+    inside_backward: NDArray[np.bool_]
+    seq: IntArray
+    start: Int64Array
+    thread: IntArray
+    pid: Int64Array
+    window: Int64Array
+    """The window of the capture in which the range began."""
+    device: Int64Array
+    """The device on which the range's thread launches most; MISSING if unknown."""
+    forward_thread: Int64Array
+    """For a backward node, the thread of its forward op if recorded; else MISSING."""
+
+
+def _forward_of(ranges: _SeqRanges, nodes: Int64Array) -> Int64Array:
+    """Find the forward range of each backward node; MISSING if the capture does not hold it.
+
+    Of the forward ops with the node's name and number, the last to start before it, which is the
+    one of this iteration. Where several threads have such an op: that of the thread that the tool
+    names, else of the node's own thread, else of a thread that works on the same device. Last, an
+    op of another name with that number, in the same window: the last op of a window may show the
+    number of one that ran after it, unrecorded. That match gives a position, not an op: it may be
+    an op that made no node, before one without a number.
+    """
+    usable = (
+        (ranges.name != MISSING) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
+    )
+    candidates = np.flatnonzero(usable)
+    forward = np.full(len(nodes), MISSING)
+    threads = np.where(ranges.forward_thread != MISSING, ranges.forward_thread, ranges.thread)
+    rungs = (
+        # key of a candidate, key of a node, what else both must have in common, and whether all
+        # candidates must be on one thread
+        (ranges.pid, ranges.pid, ranges.name, True),
+        (ranges.thread, threads, ranges.name, False),
+        (ranges.device, ranges.device, ranges.name, False),
+        (ranges.pid, ranges.pid, ranges.name, False),
+        (ranges.thread, threads, ranges.window, False),
+        (ranges.pid, ranges.pid, ranges.window, False),
+    )
+    for where, whose, name, one_thread in rungs:
+        left = np.flatnonzero(forward == MISSING)
+        if not len(left) or not len(candidates):
+            break
+        node = nodes[left]
+        keys = number_combinations(
+            np.concatenate([where[candidates], whose[node]]),
+            np.concatenate([name[candidates], name[node]]),
+            np.concatenate([ranges.seq[candidates], ranges.seq[node]]),
+        )
+        ours, theirs = keys[: len(candidates)], keys[len(candidates) :]
+        hit = latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
+        if one_thread:
+            thread = ranges.thread[candidates]
+            first, number = distinct(ours)
+            on_several = np.unique(ours[thread != thread[first[number]]])
+            hit[np.isin(theirs, on_several)] = MISSING
+        forward[left] = np.where(hit == MISSING, MISSING, candidates[hit])
+    return forward
 
 
 def _apart(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -203,13 +278,24 @@ def _apart(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array
     return pid, np.where(recording == MISSING, device, -2 - recording)
 
 
+_NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
+
+
+def base_name(name: str) -> str:
+    """The name an op and its backward node have in common: `addmm`, `nativelayernorm`.
+
+    torchgen names the node after the op: native_layer_norm -> NativeLayerNormBackward0.
+    """
+    return _NODE.sub("", name.rpartition("::")[2]).replace("_", "").lower()
+
+
 def _names(read: texts.Texts) -> Int64Array:
     """Number the ops' names by template, an op and its backward node equally; else MISSING."""
     codes = np.full(len(read.statements), MISSING)
     codes_by_name: dict[str, int] = {}
-    base_name = cache(backward_nodes.base_name)  # many templates share a name
+    cached_name = cache(base_name)  # many templates share a name
     for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
-        name = base_name(read.statements[template].node)
+        name = cached_name(read.statements[template].node)
         codes[template] = codes_by_name.setdefault(name, len(codes_by_name))
     return codes
 

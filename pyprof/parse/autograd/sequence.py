@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyprof.arrays import MISSING
 from pyprof.marker import Kind, templates
 from pyprof.parse import launch_sites, launches
-from pyprof.parse.autograd import backward_nodes
 from pyprof.parse.ranges import range_stacks, texts
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import DictionaryColumn, encode
@@ -93,9 +92,7 @@ def _count(numbers: Chains, flow: IntArray, op: IntArray, backward: Mask) -> dic
     counted = np.flatnonzero(np.diff(numbers.offset))
     for _, index in by_value(flow[counted]):
         rows = counted[index]
-        current[rows], sub[rows] = backward_nodes.count_in_order(
-            numbers, rows, op[rows], backward[rows]
-        )
+        current[rows], sub[rows] = _count_in_order(numbers, rows, op[rows], backward[rows])
     is_current = numbers.member == current.take(numbers.owner)
     chosen, others = numbers.filter(is_current), numbers.filter(~is_current)
     return {
@@ -103,6 +100,41 @@ def _count(numbers: Chains, flow: IntArray, op: IntArray, backward: Mask) -> dic
         "altSeqId": others.lists(pa.array(others.member)),
         "subSeqId": pa.array(sub),
     }
+
+
+def _count_in_order(
+    numbers: Chains, rows: Int64Array, op: IntArray, backward: NDArray[np.bool_]
+) -> tuple[Int64Array, Int64Array]:
+    """Each kernel's sequence number on its thread, and its index among those of that number.
+
+    A backward kernel's current number is its lowest. A forward kernel's is its first that is
+    above the one before, else the one before. `numbers` are ascending; each row has some.
+    """
+    low, high = numbers.offset[rows], numbers.offset[rows + 1]
+    lowest, highest = numbers.member[low], numbers.member[high - 1]
+    # the running maximum, restarted at every backward kernel
+    step = int(lowest.max(initial=0)) + 1
+    lift = np.cumsum(backward) * step
+    current = np.asarray(np.maximum.accumulate(lowest + lift) - lift)
+    before = np.concatenate([[MISSING], current[:-1]])
+    if (~backward & (lowest <= before) & (before < highest)).any():
+        current = _one_by_one(
+            [numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)],
+            backward,
+        )
+    new = np.ones(len(current), bool)
+    new[1:] = (current[1:] != current[:-1]) | (op[1:] != op[:-1])
+    index = np.arange(len(current))
+    return current, index - np.maximum.accumulate(np.where(new, index, 0))
+
+
+def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Int64Array:
+    """Count one kernel at a time, where the running maximum of the lowest numbers is wrong."""
+    chosen, current = [], MISSING
+    for entry, is_backward in zip(numbers, backward.tolist(), strict=True):
+        current = entry[0] if is_backward else next((n for n in entry if n > current), current)
+        chosen.append(current)
+    return np.array(chosen, np.int64)
 
 
 def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
@@ -120,14 +152,29 @@ def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
         if is_old and high - low > 1:
             key = (tuple(codes[low:high]), _ranks(numbers[low:high]))
             if (positions := pruned.get(key)) is None:
-                positions = pruned[key] = backward_nodes.prune(
-                    [names[code] for code in key[0]], key[1]
-                )
+                positions = pruned[key] = _prune_row([names[code] for code in key[0]], key[1])
             lengths[row] = len(positions)
             chosen.extend(members[low + index] for index in positions)
         else:
             chosen.extend(members[low:high])
     return launches.Chains(launches.offsets(lengths), np.array(chosen, np.int64))
+
+
+def _prune_row(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
+    """Choose and order the ranges that the original listed, for texts without op_id.
+
+    By number, then by name; of neighbours with one number, one whose name is part of
+    the other's is left out. Returns positions.
+    """
+    order = sorted(range(len(names)), key=lambda i: (numbers[i], names[i]))
+    chosen: list[int] = []
+    for before, this in zip([None, *order], order, strict=False):
+        similar = before is not None and (
+            names[this] in names[before] or names[before] in names[this]
+        )
+        if not (similar and before is not None and numbers[this] == numbers[before]):
+            chosen.append(this)
+    return chosen
 
 
 def _ranks(numbers: list[int]) -> tuple[int, ...]:
