@@ -16,11 +16,11 @@ from pyprof.analysis.time.intervals import union, union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.arrays import MISSING
 from pyprof.gpu.kernel_names import by_name, split
-from pyprof.marker import statement
 from pyprof.ops.dtypes import item_size
 from pyprof.ops.torch import collectives as ops
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.parse.recorded_collectives import json_fields
+from pyprof.prof.kernels.kernel_context import distinct_contexts
 from pyprof.prof.table import Table
 from pyprof.records.records import number_combinations
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.waiting import Waits
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, IntArray
+    from pyprof.prof.kernels.kernel_context import KernelContext
     from pyprof.records.records import Records
 
 
@@ -194,12 +195,9 @@ def _signatures(
     name = records.dictionary("kLongName")
     named = [ops.kind(collective(text) or "") for text in name.values]
     algorithms = [algorithm(text) for text in name.values]
-    # the kind by the ranges around each row, the innermost first
-    seqs, calls = records.templates(), records.dictionary("marker")
-    kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
-    marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
-    indices = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
-    ranges = [kind_of_seqs[seq] or marked[call] for seq, call in indices]
+    number, contexts = distinct_contexts(records)
+    of_context = [_kind_of_ranges(context) for context in contexts]
+    ranges = [of_context[each] for each in number.tolist()]
     streams = records.arrow("stream").to_pylist()
     for index, tool, params, stream, inside in zip(
         name.index.tolist(), tool_fields, _params_of_ops(records), streams, ranges, strict=True
@@ -226,18 +224,12 @@ def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     return [decoded[index] for index in column.index.tolist()]
 
 
-def _kind_of_seqs(texts: list[str]) -> str | None:
-    names = (statement(text).name for text in reversed(texts))
-    names = (name for name in names if name.startswith(_RANGES))
-    return next((kind for name in names if (kind := ops.kind(name))), None)
-
-
-def _kind_of_markers(texts: list[str]) -> str | None:
-    for text in reversed(texts):
-        call = statement(text).marked_call
-        if call and call.mod in (*ops.MODS, ops.FUNCTIONAL) and (kind := ops.kind(call.op)):
-            return kind
-    return None
+def _kind_of_ranges(context: KernelContext) -> str | None:
+    """Return the kind by the ranges around a kernel, the innermost of PyTorch's own first."""
+    names = [said.name for said in reversed(context.seqs) if said.name.startswith(_RANGES)]
+    calls = [said.marked_call for said in reversed(context.markers)]
+    names += [call.op for call in calls if call and call.mod in (*ops.MODS, ops.FUNCTIONAL)]
+    return next(filter(None, map(ops.kind, names)), None)
 
 
 def _bytes(kind: str | None, fields: Mapping[str, Any]) -> int | None:
