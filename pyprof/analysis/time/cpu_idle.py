@@ -10,16 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.analysis.summary.host_ops import op_ranges
 from pyprof.analysis.time.idle import DISPATCH, DISPATCH_NS, HOST, LOADING, OPS
 from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.arrays import MISSING, ints
-from pyprof.marker import Kind, classify
+from pyprof.marker import Kind
 from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges.range_stacks import user_line
-from pyprof.parse.ranges.texts import where
+from pyprof.parse.ranges.texts import of_kinds, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,14 +96,14 @@ def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]
     is_named = partial(pc.match_substring_regex, pattern=_LOADING)
     ranges = capture.ranges
     ranges = ranges.filter(where(ranges.column("text"), is_named))
+    # not a stack or an op in a file of such a name
+    ranges = ranges.filter(pa.array(of_kinds(ranges, _NAMES)))
     text = ranges.column("text").unify_dictionaries().combine_chunks()
     index = text.indices.to_numpy()
     start, end = (np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end"))
-    names = {code: text.dictionary[code].as_py() for code in np.unique(index).tolist()}
     return {
-        name: (start[index == code], end[index == code])
-        for code, name in names.items()
-        if classify(name) in _NAMES  # not a stack or an op in a file of such a name
+        text.dictionary[code].as_py(): (start[index == code], end[index == code])
+        for code in np.unique(index).tolist()
     }
 
 

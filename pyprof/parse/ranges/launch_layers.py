@@ -56,7 +56,8 @@ def free(capture: Capture, site: LaunchSites, most: int) -> dict[int, list[str]]
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
     if not len(ranges):
         return {}
-    ranges = ranges.filter(pa.array(texts.named(ranges))).sort_by("start")
+    named = texts.of_kinds(ranges, texts.LAYERS) & ~texts.of_library(ranges)
+    ranges = ranges.filter(pa.array(named)).sort_by("start")
     rows = np.flatnonzero(site.row != MISSING) if len(ranges) else np.zeros(0, np.int64)
     thread, start, end = (part[site.row[rows]] for part in (site.thread, site.start, site.end))
     order = np.lexsort((start, thread))

@@ -15,7 +15,7 @@ from pyprof.marker import Kind
 from pyprof.records.records import first_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -104,16 +104,16 @@ def of_library(ranges: pa.Table) -> Mask:
     return np.asarray(np.append(np.array(theirs, bool), [False])[ints(domain.indices)])
 
 
-def named(ranges: pa.Table) -> Mask:
-    """Mask of the ranges that name a layer.
+def of_kinds(ranges: pa.Table, chosen: Collection[Kind]) -> Mask:
+    """Mask of the ranges of some kinds.
 
     Only texts that occur in these ranges are classified: they may be few of many long ones.
     """
     text = ranges.column("text").combine_chunks()
     used, index = np.unique(ints(text.indices), return_inverse=True)
     spelt = text.dictionary.take(pa.array(used)).to_pylist()
-    layer = np.array([marker.classify(name) in LAYERS for name in spelt], bool)
-    return layer[index] & ~of_library(ranges)
+    kind = answers(spelt, marker.classify)
+    return np.array([each in chosen for each in kind], bool)[index]
 
 
 def name(text: str, kind: Kind | None = None) -> str:

@@ -21,14 +21,13 @@ from pyprof.marker import (
     STEP_OF,
     STEP_PATTERN,
     Kind,
-    classify,
     plain_layer,
     serving_step,
     step_name,
     unnumbered,
 )
 from pyprof.parse.launches import launch_bounds
-from pyprof.parse.ranges.texts import answers, where
+from pyprof.parse.ranges.texts import answers, of_kinds, where
 from pyprof.parse.steps import step_bounds
 from pyprof.parse.steps.step_bounds import Bounds, placed
 from pyprof.records.records import DictionaryColumn, Records
@@ -49,11 +48,11 @@ def iterations(capture: Capture) -> Bounds | None:
     ranges = capture.ranges
     is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
     texts = _chosen(ranges, is_iteration)
+    texts = texts.filter(pa.array(of_kinds(texts, (Kind.STEP, Kind.LAYER))))
     distinct = _spelt(texts.column("text").unique())
     named: dict[str, list[str]] = {}
-    for text, loop in zip(distinct, answers(distinct, _loop_if_step), strict=True):
-        if loop is not None:
-            named.setdefault(loop, []).append(text)
+    for text, loop in zip(distinct, answers(distinct, loop_of), strict=True):
+        named.setdefault(loop, []).append(text)
     best = max(
         ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
          for name, spelt in sorted(named.items())
@@ -62,10 +61,6 @@ def iterations(capture: Capture) -> Bounds | None:
         default=None,
     )  # fmt: skip
     return None if best is None or not best[1] else replace(best[3], origin=f'ranges "{best[2]}"')
-
-
-def _loop_if_step(text: str) -> str | None:
-    return loop_of(text) if classify(text) in (Kind.STEP, Kind.LAYER) else None
 
 
 def loop_of(text: str) -> str:
