@@ -44,7 +44,7 @@ def _dry_run(target: str, folder: Path) -> list[str]:
 
 def _planned(target: str, folder: Path) -> list[str]:
     (folder / "bin").mkdir(parents=True)
-    for stamp in ("package", "torch", "test", "trainers", "docs"):
+    for stamp in ("package", "torch", "test-tools", "test", "trainers", "docs"):
         (folder / f"{stamp}.done").touch()
     return [line.replace(f"{folder}/bin/", "") for line in _dry_run(target, folder)]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array
     from pyprof.parse.ranges.range_stacks import RangeStack
 
 _AMOUNTS = frozenset({"dtype", "in", "out"})

@@ -195,9 +195,9 @@ def _signatures(
     name = records.dictionary("kLongName")
     named = [ops.kind(collective(text) or "") for text in name.values]
     algorithms = [algorithm(text) for text in name.values]
-    number, contexts = distinct_contexts(records)
-    of_context = [_kind_of_ranges(context) for context in contexts]
-    ranges = [of_context[each] for each in number.tolist()]
+    context = distinct_contexts(records)
+    of_context = [_kind_of_ranges(each) for each in context.values]
+    ranges = [of_context[each] for each in context.index.tolist()]
     streams = records.arrow("stream").to_pylist()
     for index, tool, params, stream, inside in zip(
         name.index.tolist(), tool_fields, _params_of_ops(records), streams, ranges, strict=True

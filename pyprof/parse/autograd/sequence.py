@@ -16,9 +16,11 @@ from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import DictionaryColumn, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from pyprof.arrays import IntArray, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.launches import Chains
     from pyprof.parse.ranges.sweep import Sweep
