@@ -194,10 +194,24 @@ def marked(
 
 
 def launched(records: Records) -> Int64Array:
-    """When the host launched each row; its start on the GPU if that is unknown."""
+    """When the host launched each row, if known.
+
+    Otherwise at the latest possible time: its start on the GPU, or the next known launch on its
+    stream, which keeps the order of launches.
+    """
     begin, _ = launch_bounds(records)
     known = begin >= 0
-    return begin if known.all() else np.where(known, begin, records.numpy("start"))
+    if known.all():
+        return begin
+    start, *streams = (records.numpy(name) for name in ("start", "stream", "device", "pid"))
+    order = np.lexsort((start, *streams))
+    last = len(order) - 1
+    after = np.where(known[order], np.arange(len(order)), last)
+    after = order[np.minimum.accumulate(after[::-1])[::-1]]
+    same = np.all([each[after] == each[order] for each in streams], axis=0) & known[after]
+    latest = start.copy()
+    latest[order] = np.where(same, np.minimum(start[order], begin[after]), start[order])
+    return np.where(known, begin, latest)
 
 
 MAX_PROCESSES = 256

@@ -114,6 +114,16 @@ def test_a_damaged_number_costs_no_memory(number: int, tmp_path: Path) -> None:
     assert run("prof", "-q", "--csv", "-c", "step", path).stdout.split()[1:] == ['"0"', '""', '"1"']
 
 
+def test_work_queued_before_the_capture_began_is_in_no_step_though_it_runs_during_one() -> None:
+    """It precedes, on its stream, what was launched before the first step."""
+    queued = [
+        Work((at, at + 10), call) for at, call in ((120, None), (130, (5, 6)), (140, (105, 106)))
+    ]
+    other = Work((120, 130), stream=8)
+    of = capture([*queued, other], ranges=[Range("step 1", (100, 200))])
+    assert find_steps(parse(of)).of_row.tolist() == [-1, 0, -1, 0]
+
+
 def test_a_capture_without_steps_has_no_keys_for_them() -> None:
     records = parse(capture([Work((5, 10), (2, 3))]))
     assert not {"step", "stepRange"} & {*records.columns}
