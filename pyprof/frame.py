@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,9 +17,8 @@ from pyprof.inputs.executor import open_executor
 from pyprof.inputs.source import Source, map_reduce
 from pyprof.process.threads import thread_pool
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
-from pyprof.prof.group import Counts, counts
+from pyprof.prof.group import Counts, counts, renumber
 from pyprof.readers import settings
-from pyprof.records.merging import merge_sums
 from pyprof.records.records import Records, concat_dictionaries, encode
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def load(
         settings.using_files(graph_captures, counters),
         open_executor(workers, strict=True) as executor,
     ):
-        rows = map_reduce(paths, summarise_frame, merge_frames, executor, override)
-        frame = _frame(rows.data)
+        parts = map_reduce(paths, summarise_frame, add, executor, override)
+        frame = _frame(pa.concat_tables(renumber(parts)))
         frame.attrs[_LOADED] = {"paths": paths, "rows": len(frame)}
         return frame
 
@@ -104,23 +104,10 @@ def loaded_paths(frame: pd.DataFrame, function: str) -> list[str]:
     return [*loaded["paths"]]
 
 
-class FrameRows(NamedTuple):
-    """The rows of one or more captures, with the columns of `load`."""
-
-    data: pa.Table
-    counts: Counts
-
-
-def summarise_frame(source: Source) -> FrameRows:
-    """Compute the columns of one capture."""
+def summarise_frame(source: Source) -> tuple[tuple[pa.Table, Counts], ...]:
+    """Compute the columns of one capture: the only part of a tuple, to which others are added."""
     table = with_steps(source)
-    return FrameRows(as_arrow(table, numbered), counts(table))
-
-
-def merge_frames(a: FrameRows, b: FrameRows) -> FrameRows:
-    """Concatenate rows, continuing the numbers of rows and op calls."""
-    data = pa.concat_tables([a.data, a.counts.before(b.data)])
-    return FrameRows(data, merge_sums(a.counts, b.counts))
+    return ((as_arrow(table, numbered), counts(table)),)
 
 
 def as_arrow(
