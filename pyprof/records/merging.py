@@ -48,6 +48,9 @@ def merge_sums(a: T, b: T) -> T:
             for each in fields(a)
         }
         return cast("T", type(a)(**parts))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        both = {**a, **{key: merge_sums(a.get(key), value) for key, value in b.items()}}
+        return cast("T", both)
     if hasattr(a, "_fields"):
         return type(a)(*map(merge_sums, a, b))  # type: ignore[call-overload]
     rule = next((rule for types, rule in _RULES if isinstance(a, types)), None)
@@ -61,7 +64,7 @@ def _add_arrays(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(a[:both] + b[:both])
 
 
-def merge_tables(a: pa.Table, b: pa.Table) -> pa.Table:
+def _add_tables(a: pa.Table, b: pa.Table) -> pa.Table:
     """Add the numbers of rows with the same keys: the columns that are not numbers."""
     keys = [one.name for one in a.schema if not _is_number(one.type)]
     sums = {one.name: "sum" for one in a.schema if _is_number(one.type)}
@@ -77,17 +80,8 @@ def rows_of_both(a: pa.Table, b: pa.Table) -> pa.Table:
     return pa.concat_tables([a, b])
 
 
-def merge_mappings(a: Mapping[Any, T], b: Mapping[Any, T]) -> Mapping[Any, T]:
-    """Merge values of the same key; keys keep the order in which they first occur."""
-    return {
-        **a,
-        **{key: merge_sums(a[key], value) if key in a else value for key, value in b.items()},
-    }
-
-
 _RULES: tuple[tuple[Any, Callable[[Any, Any], Any]], ...] = (
-    (pa.Table, merge_tables),
-    (Mapping, merge_mappings),
+    (pa.Table, _add_tables),
     (np.ndarray, _add_arrays),
     ((int, float, tuple, np.number), add),
 )
@@ -105,6 +99,11 @@ def lists_by_key(
     return {key: merge_unique(a.get(key, ()), b.get(key, ())) for key in (*a, *b)}
 
 
+def at_most(count: int) -> Callable[[tuple[T, ...], tuple[T, ...]], tuple[T, ...]]:
+    """The rule for a list of which only the first `count` are kept."""
+    return lambda a, b: (*a, *b)[:count]
+
+
 def same_or_none(a: T | None, b: T | None) -> T | None:
     """The value that both have; None if they differ."""
     return a if a == b else None
@@ -116,7 +115,7 @@ def known_in_both(a: T | None, b: T | None) -> T | None:
 
 
 def first(a: T, _: T) -> T:
-    """The first of two that are equal anyway."""
+    """The value of the first capture, where both are equal anyway or only its own is shown."""
     return a
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from pyprof.records.merging import (
     known_in_both,
     merge_sums,
-    merge_tables,
     merge_unique,
     merged_by,
     same_or_none,
@@ -99,7 +98,7 @@ def test_numbers_of_equal_keys_are_added() -> None:
     """Integers and floats; each combination of the other columns has one row."""
     one = pa.table({"op": ["mm", "relu"], "dir": ["fprop"] * 2, "ns": [3, 5], "share": [0.5, 0.25]})
     other = pa.table({"op": ["relu"], "dir": ["fprop"], "ns": [7], "share": [0.5]})
-    assert merge_tables(one, other).sort_by("op").to_pylist() == [
+    assert merge_sums(one, other).sort_by("op").to_pylist() == [
         {"op": "mm", "dir": "fprop", "ns": 3, "share": 0.5},
         {"op": "relu", "dir": "fprop", "ns": 12, "share": 0.75},
     ]

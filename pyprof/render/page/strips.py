@@ -10,6 +10,7 @@ import numpy as np
 
 from pyprof.analysis.time.intervals import complement
 from pyprof.analysis.time.steps import last_ends
+from pyprof.records.merging import at_most, merge_unique, merged_by
 from pyprof.render.page.tables import device_name
 from pyprof.render.text.formatting import duration
 
@@ -73,29 +74,27 @@ class DeviceRows:
     """Periods recorded without a pause, shown if there are no steps to show."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Strips:
     """What strips are cut from, small enough to send. Each capture has its own clock."""
 
-    devices: tuple[DeviceRows, ...]
-    """At most _MAX_DEVICES."""
-    steps: tuple[int, ...]
-    """Steps in which a device worked."""
-    devices_left_out: int
+    devices: tuple[DeviceRows, ...] = merged_by(at_most(_MAX_DEVICES))
+    device_count: int
+    """Number of devices, with those that are not shown."""
+    steps: tuple[int, ...] = merged_by(merge_unique)
+    """Steps in which a device worked, in any order."""
 
-    def merged(self, other: Strips) -> Strips:
-        """Put the devices of another capture after these, as far as they would be shown."""
-        devices = (*self.devices, *other.devices)
-        left_out = self.devices_left_out + other.devices_left_out + len(devices[_MAX_DEVICES:])
-        steps = sorted({*self.steps, *other.steps})
-        return Strips(devices[:_MAX_DEVICES], tuple(steps), left_out)
+    @property
+    def devices_left_out(self) -> int:
+        """Number of devices that are not shown."""
+        return self.device_count - len(self.devices)
 
     def strip(self, capture_steps: StepTimes) -> Strip:
         """Choose the rows to show; `capture_steps` are the steps of all captures.
 
         A step that is chosen for being slow in one capture may be missing in another.
         """
-        steps = [step for step in self.steps if step < capture_steps.count]
+        steps = sorted(step for step in self.steps if step < capture_steps.count)
         duration_ns = np.array(capture_steps.duration_ns, np.int64)
         chosen = _some(steps, duration_ns, _most(len(self.devices)))
         several = len(self.devices) > 1
@@ -134,7 +133,6 @@ def strips(source: Source, overview: Overview) -> Strips | None:
     if overview.timeline is None:
         return None
     devices = overview.timeline.devices[:_MAX_DEVICES]
-    left_out = len(overview.timeline.devices[_MAX_DEVICES:])
     steps, windows = _shown_steps(source, overview, len(devices))
     rows = (
         DeviceRows(
@@ -145,7 +143,7 @@ def strips(source: Source, overview: Overview) -> Strips | None:
         )
         for device in devices
     )
-    return Strips(tuple(rows), steps, left_out)
+    return Strips(devices=tuple(rows), device_count=len(overview.timeline.devices), steps=steps)
 
 
 def _most(devices: int) -> int:

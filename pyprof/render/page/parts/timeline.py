@@ -8,13 +8,15 @@ of these two steps. How many are left out is stated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pyprof.analysis.time.timeline import in_order, streams
 from pyprof.arrays import MISSING
+from pyprof.records import merging
+from pyprof.records.merging import merged_by
 from pyprof.records.records import combinations, totals
 from pyprof.render.page import figures
 from pyprof.render.page.cross_filter import KEYS
@@ -109,41 +111,40 @@ class Mark(NamedTuple):
     length: int
 
 
+def _as_many_as_fit(
+    a: tuple[DeviceLanes, ...], b: tuple[DeviceLanes, ...]
+) -> tuple[DeviceLanes, ...]:
+    """Put the devices of another capture below these, those for whose lanes there is room."""
+    devices = [*a]
+    room = _MAX_LANES - sum(len(device.lanes) for device in devices)
+    for device in b:
+        if len(devices) < _MAX_DEVICES and len(device.lanes) <= room:
+            room -= len(device.lanes)
+            devices.append(device)
+    return tuple(devices)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
     """All devices, each capture on its own clock, from its first kernel on."""
 
-    devices: tuple[DeviceLanes, ...]
-    marks: tuple[Mark, ...]
+    devices: tuple[DeviceLanes, ...] = merged_by(_as_many_as_fit)
+    device_count: int
+    """Number of devices, with those that are not drawn."""
+    marks: tuple[Mark, ...] = merged_by(merging.first)
     """The first steps of the first capture."""
-    marks_left_out: int
-    typical: Mark | None
+    marks_left_out: int = merged_by(merging.first)
+    typical: Mark | None = merged_by(merging.first)
     """The step after warm-up whose time is nearest to the median."""
-    slowest: Mark | None
-    length_ns: int
-    devices_left_out: int
+    slowest: Mark | None = merged_by(merging.first)
+    length_ns: int = merged_by(max)
     streams_left_out: int
     captures: int = 1
 
-    def merged(self, other: Lanes) -> Lanes:
-        """Put the devices of another capture below these, as many as fit."""
-        devices = [*self.devices]
-        room = _MAX_LANES - sum(len(device.lanes) for device in devices)
-        left_out = self.devices_left_out + other.devices_left_out
-        for device in other.devices:
-            if len(devices) == _MAX_DEVICES or room < len(device.lanes):
-                left_out += 1
-                continue
-            room -= len(device.lanes)
-            devices.append(device)
-        return replace(
-            self,
-            devices=tuple(devices),
-            length_ns=max(self.length_ns, other.length_ns),
-            devices_left_out=left_out,
-            streams_left_out=self.streams_left_out + other.streams_left_out,
-            captures=self.captures + other.captures,
-        )
+    @property
+    def devices_left_out(self) -> int:
+        """Number of devices that are not drawn."""
+        return self.device_count - len(self.devices)
 
 
 def summarise(gathered: PartInput) -> Lanes | None:
@@ -172,7 +173,7 @@ def summarise(gathered: PartInput) -> Lanes | None:
         typical=None if typical is None else marks(typical),
         slowest=None if slowest is None else marks(slowest),
         length_ns=length,
-        devices_left_out=len(overview.timeline.devices) - len(devices) + overview.timeline.left_out,
+        device_count=len(overview.timeline.devices) + overview.timeline.left_out,
         streams_left_out=left_out,
     )
 
