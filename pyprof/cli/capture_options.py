@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from functools import wraps
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pyprof.cli.option_types import Workers
 from pyprof.process import messages, overwrite_guard, progress, stdio
 
 if TYPE_CHECKING:
@@ -72,9 +72,23 @@ _STRICT = click.option(
     is_flag=True,
     help="Stop at a capture that cannot be read, instead of leaving it out.",
 )
+
+
+def _workers(_: click.Context, __: click.Parameter, text: str) -> int | str:
+    """Parse a number of processes, at least 1; the address or file of a scheduler stays text."""
+    if text.isdecimal() and int(text):
+        return int(text)
+    if not re.search(r"[:./]", text) and not Path(text).is_file():
+        raise click.BadParameter(
+            f"{text!r} is neither a number of processes nor the address or file of a Dask"
+            " scheduler, such as tcp://host:8786"
+        )
+    return text
+
+
 _WORKERS = click.option(
     "--workers",
-    type=Workers(),
+    callback=_workers,
     metavar="N|ADDRESS",
     default="1",
     help="Work on N captures at a time, in N processes; or on a running Dask cluster, named by its "

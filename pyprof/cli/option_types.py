@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,9 +15,8 @@ if TYPE_CHECKING:
 
     _FloatType = click.ParamType[float]
     _ChoiceType = click.Choice[str]
-    _WorkersType = click.ParamType[int | str]
 else:
-    _FloatType = _WorkersType = click.ParamType  # takes no type argument in older click
+    _FloatType = click.ParamType  # takes no type argument in older click
     _ChoiceType = click.Choice
 
 
@@ -69,26 +67,6 @@ class Quantity(_FloatType):
         if not 0 < rate < float("inf"):
             self.fail(f"{value!r} is not a rate in {self.unit}, such as 1.5e12 or 1.5T", param, ctx)
         return rate
-
-
-class Workers(_WorkersType):
-    """A number of processes, at least 1, or the address or scheduler file of a Dask cluster."""
-
-    name = "workers"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Return a number of processes as int, a scheduler as text; else a usage error."""
-        text = str(value)
-        if text.isdecimal() and int(text):
-            return int(text)
-        if not re.search(r"[:./]", text) and not Path(text).is_file():
-            self.fail(
-                f"{text!r} is neither a number of processes nor the address or file of a Dask"
-                " scheduler, such as tcp://host:8786", param, ctx,
-            )  # fmt: skip
-        return text
 
 
 class Number(_FloatType):
