@@ -7,6 +7,7 @@ import importlib.util
 import io
 import os
 import pkgutil
+import re
 import runpy
 import sys
 import warnings
@@ -65,13 +66,17 @@ def check(target: Target) -> None:
         )
 
 
+_LIKE_CAPTURE = re.compile(rb"\s*[{\[]|[^\n]*\0|\x1f\x8b")
+"""How captures begin, and hardly a script: JSON, a database, gzip."""
+
+
 def _is_capture(path: Path) -> bool:
     if path.suffix == ".py" or not path.is_file():
         return False
-    from pyprof import readers  # noqa: PLC0415 - it loads Arrow, which no script needs
+    from pyprof import readers  # noqa: PLC0415 - it takes time to load
 
-    with suppress(PyprofError):
-        return readers.is_capture(path)
+    with suppress(PyprofError):  # readers load Arrow, which no script should find loaded
+        return bool(_LIKE_CAPTURE.match(readers.read_head(path))) and readers.is_capture(path)
     return False
 
 

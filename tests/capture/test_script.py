@@ -17,6 +17,7 @@ import pytest
 
 from pyprof.capture import script
 from pyprof.errors import PyprofError
+from tests import programs
 from tests.analysis.captured import capture
 
 
@@ -245,6 +246,16 @@ def test_a_capture_is_no_script(tmp_path: Path) -> None:
     for text in ("", "print(1)"):
         net.write_text(text)
         script.check(script.Target(str(net)))
+
+
+def test_a_script_without_a_suffix_finds_no_arrow_loaded(tmp_path: Path) -> None:
+    tool = tmp_path / "tool"
+    tool.write_text("print(1)")
+    check = (
+        "import sys\nfrom pyprof.capture import script\n"
+        f"script.check(script.Target({str(tool)!r}))\nprint('pyarrow' in sys.modules)"
+    )
+    assert programs.python("-c", check).stdout == "False\n"
 
 
 def test_a_module_is_looked_for_where_python_does(
