@@ -54,29 +54,33 @@ class Target:
 
 
 def check(target: Target) -> None:
-    """Raise PyprofError if there is no such script or module, or a capture of that name."""
+    """Raise PyprofError if there is no such script or module, or a recording of that name."""
     if target.module and _spec(target.name) is None:
         raise PyprofError(f"{target.name}: no such module; name it as for python -m")
     if not target.module and not Path(target.name).exists():
         raise PyprofError(f"{target.name}: no such script (use -m to run a module)")
-    if not target.module and _is_capture(Path(target.name)):
+    if not target.module and _is_recording(Path(target.name)):
         raise PyprofError(
-            f"{target.name}: is a capture, not a script; to see where its time went: "
+            f"{target.name}: is a recording, not a script; to see where its time went: "
             f"pyprof {target.name}"
         )
 
 
-_LIKE_CAPTURE = re.compile(rb"\s*[{\[]|[^\n]*\0|\x1f\x8b")
-"""How captures begin, and hardly a script: JSON, a database, gzip."""
+_LIKE_RECORDING = re.compile(rb"\s*[{\[]|[^\n]*\0|\x1f\x8b")
+"""How captures and their records begin, and hardly a script: braces, a database, gzip."""
 
 
-def _is_capture(path: Path) -> bool:
+def _is_recording(path: Path) -> bool:
     if path.suffix == ".py" or not path.is_file():
         return False
     from pyprof import readers  # noqa: PLC0415 - it takes time to load
 
-    with suppress(PyprofError):  # readers load Arrow, which no script should find loaded
-        return bool(_LIKE_CAPTURE.match(readers.read_head(path))) and readers.is_capture(path)
+    with suppress(PyprofError):
+        if _LIKE_RECORDING.match(readers.read_head(path)):
+            # It loads Arrow, which no script should find loaded.
+            from pyprof.parse import record_file  # noqa: PLC0415
+
+            return record_file.is_records(str(path)) or readers.is_capture(path)
     return False
 
 

@@ -241,11 +241,19 @@ def test_a_missing_script_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_a_capture_is_no_script(tmp_path: Path) -> None:
     net = capture(tmp_path / "net.sqlite")
-    with pytest.raises(PyprofError, match=r"is a capture, not a script; .*: pyprof .*net\.sqlite$"):
+    with pytest.raises(PyprofError, match=r"not a script; .*: pyprof .*net\.sqlite$"):
         script.check(script.Target(str(net)))
-    for text in ("", "print(1)"):
+    for text in ("", "print(1)", "{print(1)}"):
         net.write_text(text)
         script.check(script.Target(str(net)))
+
+
+def test_dict_lines_are_no_script(tmp_path: Path) -> None:
+    """Python would run them: each is the literal of a dict."""
+    lines = tmp_path / "net.dict"
+    lines.write_text("{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 1}\n")
+    with pytest.raises(PyprofError, match=r"not a script; .*: pyprof .*net\.dict$"):
+        script.check(script.Target(str(lines)))
 
 
 def test_a_script_without_a_suffix_finds_no_arrow_loaded(tmp_path: Path) -> None:
