@@ -74,7 +74,9 @@ def summary(
     """
     texts = [where] if isinstance(where, str) else [*where]
     chosen = partial(overview.summarise, chosen=steps, asked=conditions(texts))
-    with _opened(paths_of(path, "summary"), workers, graph_captures, counters) as captures:
+    with _opened(
+        paths_of(path, "summary", override), workers, graph_captures, counters
+    ) as captures:
         sums = captures.map_reduce(chosen, merge_sums, override)
         return overview.summary(sums, memory_peak(captures.paths))
 

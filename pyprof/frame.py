@@ -69,7 +69,7 @@ def load(
 
     Raises PyprofError if a file cannot be used.
     """
-    paths = paths_of(path, "load")
+    paths = paths_of(path, "load", override)
     with (
         settings.using_files(graph_captures, counters),
         open_executor(workers, strict=True) as executor,
@@ -80,8 +80,13 @@ def load(
         return frame
 
 
-def paths_of(given: Paths, function: str) -> list[str]:
-    """Return the paths that a user gave to a function; raises TypeError for anything else."""
+def paths_of(given: Paths, function: str, override: object = None) -> list[str]:
+    """Return the paths that a user gave to a function; raises TypeError for anything else.
+
+    A path in the place of the function's `override` was meant as a second capture.
+    """
+    if isinstance(override, (str, os.PathLike)):
+        raise TypeError(f"pyprof.{function}() takes several captures as one list")
     several = [given] if isinstance(given, (str, os.PathLike)) else given
     try:
         paths = [os.fspath(each) for each in several]

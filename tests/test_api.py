@@ -114,6 +114,12 @@ def test_an_argument_that_is_no_path_is_an_error(path: Any) -> None:  # noqa: AN
             function(path)
 
 
+@pytest.mark.parametrize("function", [pyprof.load, api.summary])
+def test_a_second_path_instead_of_a_list_is_an_error(function: Any) -> None:  # noqa: ANN401 - either of two
+    with pytest.raises(TypeError, match=r"takes several captures as one list"):
+        function("a.sqlite", "b.sqlite")
+
+
 def test_an_unreadable_file_is_a_pyprof_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.sqlite"
     with pytest.raises(pyprof.PyprofError, match="no such file"):
