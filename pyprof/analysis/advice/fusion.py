@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.advice.registry import KERNELS, OPS, PEAKS, rule
+from pyprof.analysis.advice.registry import KERNELS, NODES, OPS, PEAKS, rule
 from pyprof.analysis.attention_calls import attention_calls, dtype_of, fused_ns, suits
 from pyprof.analysis.library import is_compiled
 from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "one kernel takes many parameters: foreach, fused",
     "gradients are clipped, which no constructor of an optimizer changes",
     about="fusion",
-    needs=(KERNELS,),
+    needs=(KERNELS, NODES),
 )
 def unfused_optimizer(context: RuleContext) -> Advice | None:
     """Find element-wise kernels of the optimizer that work on one parameter after the other."""
@@ -80,7 +80,7 @@ _OF_MANY = ("AccumulateGrad", "_foreach_")
     "products, or other kernels that are not fused, between them",
     "one kernel of the chain's inputs and outputs would take as long",
     about="fusion",
-    needs=(KERNELS,),
+    needs=(KERNELS, NODES),
 )
 def unfused_pointwise(context: RuleContext) -> Advice | None:
     """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
@@ -115,7 +115,7 @@ def unfused_pointwise(context: RuleContext) -> Advice | None:
     "fewer than 64 queries, or heads narrower than 32: fused kernels were no faster there",
     "attention is fused already",
     about="fusion",
-    needs=(KERNELS, PEAKS),
+    needs=(KERNELS, NODES, PEAKS),
 )
 def eager_attention(context: RuleContext) -> Advice | None:
     """Find attention in separate kernels: two products, and everything between them.

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.analysis.advice.registry import COSTS, COUNTERS, GPU, KERNELS, OPS, PEAKS, SMS, rule
+from pyprof.analysis.advice.registry import (
+    COSTS,
+    COUNTERS,
+    GPU,
+    KERNELS,
+    NODES,
+    OPS,
+    PEAKS,
+    SMS,
+    rule,
+)
 from pyprof.analysis.library import is_compiled
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.gpu.eligible import FAMILIES
@@ -33,7 +43,7 @@ _CUDNN = re.compile("cudnn", re.IGNORECASE)
     "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters",
     "few channels padded within channels-last: folded NHWC",
     about="layouts",
-    needs=(KERNELS,),
+    needs=(KERNELS, NODES),
 )
 def channels_last(context: RuleContext) -> Advice | None:
     """Find kernels that only rearrange the tensors of convolutions: all their time could go."""
@@ -82,7 +92,7 @@ _ALMOST_ALL = 0.9
     "a persistent kernel, which takes the SMs that it wants, by its name or by a fixed grid",
     "all but a few SMs have a block",
     about="thread blocks",
-    needs=(GPU, SMS),
+    needs=(GPU, NODES, SMS),
 )
 def low_occupancy(context: RuleContext) -> Advice | None:
     """Find kernels with fewer blocks than the GPU has SMs, if they are long enough to matter.
@@ -154,7 +164,7 @@ _MEMORY = LIMITS.index("memory")
     "a single wave, which low_occupancy tells, or so many that the last hardly matters",
     "the kernel is nearer to its peak than such a tail allows",
     about="thread blocks",
-    needs=(GPU, SMS, OPS),
+    needs=(GPU, NODES, SMS, OPS),
 )
 def tail(context: RuleContext) -> Advice | None:
     """Find products whose last wave of blocks fills less of the GPU than the others."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.analysis.advice.registry import GPU, PEAKS, rule
+from pyprof.analysis.advice.registry import GPU, NODES, PEAKS, rule
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.kernel_dtypes import HALF
 
@@ -34,7 +34,7 @@ _NAMED = "by the kernel's name"
     "a vector as operand: memory limits it",
     "the GPU has no Tensor Cores",
     about="Tensor Cores",
-    needs=(GPU, PEAKS),
+    needs=(GPU, NODES, PEAKS),
 )
 def half_precision(context: RuleContext) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
@@ -64,7 +64,7 @@ def half_precision(context: RuleContext) -> Advice | None:
     "the kernel used Tensor Cores",
     "no shapes are known, and by its name the kernel multiplies by a vector, or is not float32",
     about="Tensor Cores",
-    needs=(GPU, PEAKS),
+    needs=(GPU, NODES, PEAKS),
 )
 def tf32(context: RuleContext) -> Advice | None:
     """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32.
@@ -94,7 +94,7 @@ def tf32(context: RuleContext) -> Advice | None:
     "the GPU has no Tensor Cores",
     "a product by a vector: memory limits it",
     about="Tensor Cores",
-    needs=(GPU, PEAKS),
+    needs=(GPU, NODES, PEAKS),
 )
 def mixed_precision(context: RuleContext) -> Advice | None:
     """Find float32 products on CUDA cores of GPUs with Tensor Cores but no TF32: Volta, Turing."""
@@ -148,6 +148,7 @@ _BY_VECTOR = re.compile(r"gemv|dot_kernel|axpy", re.IGNORECASE)
     "another type: float32 and less, integers",
     "a copy or a conversion, whose type says nothing of what is computed",
     about="float64",
+    needs=(NODES,),
 )
 def double_precision(context: RuleContext) -> Advice | None:
     """Find ops on float64; float32 has half the bytes, and its own peak."""

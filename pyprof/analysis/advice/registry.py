@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Mask
 
-GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
-    *("gpu", "kernels", "cpu", "times", "capture", "ops", "costs", "peaks", "sms", "counters"),
+GPU, KERNELS, NODES, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
+    *("gpu", "kernels", "nodes", "cpu", "times", "capture"),
+    *("ops", "costs", "peaks", "sms", "counters"),
 )
 """What a rule may need. Without a GPU, subjects that need GPU are ignored, and those that need
-KERNELS are reported as missing."""
+KERNELS are reported as missing. NODES are the kernels and copies in graphs, which nsys may
+record whole."""
 
 _Find: TypeAlias = "Callable[[RuleContext], Advice | None]"
 
@@ -128,6 +130,7 @@ def _reasons(context: RuleContext) -> Mapping[str, str | None]:
     return {
         GPU: None if has_gpu else _SILENT,
         KERNELS: None if has_gpu else "judged on a GPU only",
+        NODES: mostly(context.kind(schema.GRAPH), "{} of {} time is in CUDA graphs recorded whole"),
         CPU: None if _share(context, on_cpu) > 0 else _SILENT,
         TIMES: _times(context),
         CAPTURE: _capture(context),

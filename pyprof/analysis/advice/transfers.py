@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.advice.registry import GPU, TIMES, rule
+from pyprof.analysis.advice.registry import GPU, NODES, TIMES, rule
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.parse.launches import launch_bounds
@@ -36,7 +36,7 @@ call returns within microseconds, while the copy goes on."""
     "the call returns at once, as with pinned memory",
     "a few bytes, as of .item()",
     about="copies",
-    needs=(GPU, TIMES),
+    needs=(GPU, NODES, TIMES),
 )
 def pageable_copies(context: RuleContext) -> Advice | None:
     """Find large copies whose call blocked for most of the copy's time: they could be hidden."""
@@ -62,7 +62,7 @@ def pageable_copies(context: RuleContext) -> Advice | None:
     "something is computed meanwhile",
     "it took no time worth hiding, as a few bytes of .item()",
     about="copies",
-    needs=(GPU, TIMES),
+    needs=(GPU, NODES, TIMES),
 )
 def exposed_copies(context: RuleContext) -> Advice | None:
     """Find asynchronous copies between host and GPU while the GPU does nothing else."""
@@ -88,7 +88,7 @@ def exposed_copies(context: RuleContext) -> Advice | None:
     "copies that a call asked for",
     "pages fetched ahead of the kernels, while nothing else ran that could wait for them",
     about="copies",
-    needs=(GPU, TIMES),
+    needs=(GPU, NODES, TIMES),
 )
 def unified_memory(context: RuleContext) -> Advice | None:
     """Find pages of unified memory that move while a kernel runs, which waits for them."""
@@ -147,7 +147,7 @@ def _time_within(
 @rule(
     "something is computed meanwhile",
     about="communication",
-    needs=(GPU, TIMES),
+    needs=(GPU, NODES, TIMES),
 )
 def communication(context: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best all of it could be hidden."""

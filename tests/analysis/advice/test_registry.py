@@ -54,6 +54,14 @@ def test_a_gpu_without_peaks_is_named() -> None:
     assert any("--gpu" in reason for reason in _scope(net).missing)
 
 
+def test_what_graphs_recorded_whole_hide_is_not_looked_at() -> None:
+    graph = Work((0, 100 * US), (0, US), "[CUDA_graph_1]", schema.GRAPH, grid=None)
+    scope = _scope(capture([graph, Work((100 * US, 110 * US), (US, 2 * US))]))
+    hidden = scope.missing["91 % of kernel time is in CUDA graphs recorded whole"]
+    assert {"Tensor Cores", "float64", "copies", "communication", "fusion"} <= {*hidden}
+    assert "idle time" in scope.looked_at
+
+
 def test_chosen_rows_have_no_idle_time_to_look_at() -> None:
     """With `--where` there is no timeline: idle time is neither checked nor missing."""
     scope = _scope(training(), timed=False)
