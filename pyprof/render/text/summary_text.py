@@ -377,9 +377,9 @@ def _of_all(answer: Summary) -> Iterator[str]:
     inside = sum(op.step_ns or 0.0 for op in answer.ops) * (steps or 0)
     if steps and inside < _ALL_INSIDE * answer.known_cost.total_ns:
         yield f"A step is the mean of {steps}; shares and calls include work outside them."
-    gpus = len(answer.devices or ())
-    if gpus > 1:
-        yield f"Times are of all {gpus} GPUs together."
+    count = len(answer.devices or ())
+    if count > 1:
+        yield f"Times are of all {count} {answer.processor}s together."
 
 
 def layers(answer: Summary, depth: int | None) -> Iterator[str]:

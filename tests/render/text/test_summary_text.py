@@ -53,3 +53,11 @@ def test_deep_levels_are_numbered() -> None:
     """A table does not become as wide as the tree is deep."""
     assert [summary_text._indented(level) for level in (0, 2, 16)] == ["", "    ", " " * 32]
     assert summary_text._indented(5000) == " " * 32 + "(5000) "
+
+
+def test_times_of_several_processors_name_their_kind(tmp_path: Path) -> None:
+    one = answered(load(str(capture(tmp_path / "net.sqlite"))))
+    assert one.devices is not None
+    known = replace(one.known_cost, processor="CPU")
+    both = replace(one, devices=one.devices * 2, known_cost=known)
+    assert [*summary_text.below_ops(both, 99)][-1] == "Times are of all 2 CPUs together."
