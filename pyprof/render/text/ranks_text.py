@@ -76,9 +76,15 @@ def _stragglers(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
         return
     first = slow[0]
     source = next(rank.source for rank in job.ranks if rank.rank == first.rank)
-    # Who takes longest, but comes last less often than any rank would by chance, delays no other.
+    # Who takes longest, but comes last less often than any rank would by chance, delays no other,
+    # unless they wait for it in those few collectives.
     is_last = not first.of or first.last * len(job.rank_numbers) >= first.of
-    role = "is the straggler" if is_last else "works longest, but the others seldom wait for it"
+    waited_for = _wait_of_each(job, first) >= (first.excess_ns or 0) / 2 > 0
+    role = (
+        "is the straggler"
+        if is_last or waited_for
+        else "works longest, but the others seldom wait for it"
+    )
     sentence = f"Rank {first.rank} {role}: {'; '.join(_evidence(job, first))}."
     cost = (first.excess_ns or 0) * job.step_count or first.cost_ns / _peers(job)
     yield (
@@ -106,9 +112,14 @@ def _peers(job: RankComparison) -> int:
     return max(len(job.rank_numbers) - 1, 1)
 
 
+def _wait_of_each(job: RankComparison, one: StragglerCost) -> float:
+    """How long each other rank waits for one, per step if there are steps."""
+    return one.cost_ns / (job.step_count or 1) / _peers(job)
+
+
 def _evidence(job: RankComparison, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
-    each = one.cost_ns / (steps or 1) / _peers(job)
+    each = _wait_of_each(job, one)
     if one.of:
         yield f"it arrived last at {count(one.last)} of {count(one.of)} collectives"
     pair = _peers(job) == 1

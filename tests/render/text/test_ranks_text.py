@@ -90,6 +90,22 @@ def test_a_rank_that_seldom_comes_last_is_no_straggler() -> None:
     assert "Rank 1 is the straggler: it arrived last at 11 of 11 collectives" in said
 
 
+def test_a_rank_that_is_waited_for_in_few_collectives_is_the_straggler() -> None:
+    """Of 22 collectives a step's first is the one in which the others wait."""
+    ready = _reduces({}, range(3), "1")
+    said = _said(
+        [5, 9, 5],
+        {},
+        [
+            *_reduces({1: 1500}, range(3)),
+            *ready,
+            *_reduces({}, range(3), "2"),
+            *_reduces({}, range(3), "3"),
+        ],
+    )
+    assert "Rank 1 is the straggler: it arrived last at 11 of 44 collectives" in said
+
+
 def _three_of_four(late_us: dict[int, int]) -> list[Collective]:
     return [
         *_reduces(late_us, (0, 1, 3), "0", "[0, 1, 2, 3]"),
