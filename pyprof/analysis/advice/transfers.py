@@ -131,12 +131,12 @@ def _alone(context: RuleContext, rows: Int64Array) -> tuple[NDArray[np.float64],
 def _time_within(
     context: RuleContext, rows: Int64Array, part_of: Callable[[DeviceTime], Intervals]
 ) -> tuple[NDArray[np.float64], int]:
-    """Return how long each row ran within a part of its GPU's time, and any on the busiest GPU."""
+    """Return how long each row ran within a part of its device's time, and any on the busiest."""
     start, end, pid, number = (
         context.table.records.numpy(name)[rows] for name in ("start", "end", "pid", "device")
     )
     ns, most = np.zeros(len(rows)), 0
-    for device in context.devices:
+    for device in (*context.devices, *context.cpus):
         here = (pid == device.pid) & (number == device.device)
         part = context.inside(part_of(device))
         ns[here] = part.length_within(start[here], end[here])
@@ -147,7 +147,7 @@ def _time_within(
 @rule(
     "something is computed meanwhile",
     about="communication",
-    needs=(GPU, NODES, TIMES),
+    needs=(NODES, TIMES),
 )
 def communication(context: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best all of it could be hidden."""
@@ -155,9 +155,10 @@ def communication(context: RuleContext) -> Advice | None:
     rows = np.flatnonzero(context.chosen & (activity_classes(records) == COMMUNICATION))
     exposed, most = _time_within(context, rows, lambda device: device.exposed_communication)
     some = exposed > 0
+    apart = ", on a stream of their own" if context.devices else ""
     return context.advice(
         "communication is not overlapped with computation",
-        "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch), on a stream of their own;"
+        f"start collectives earlier (DDP bucket_cap_mb, FSDP prefetch){apart};"
         " if ranks differ, this time is spent waiting for the slowest",
         rows[some],
         most,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.analysis.ranks.waiting import Waits
     from pyprof.analysis.time.intervals import Intervals
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.prof.kernels.kernel_context import KernelContext
     from pyprof.records.records import Records
 
@@ -127,11 +127,11 @@ def collectives(
     Also return the time, in ns, during which the rank only waited for other stages of a pipeline;
     None without a pipeline. `computing` is when anything was computed.
 
-    Rows on the CPU are left out: such an op hands the collective to a thread, and does not end with
-    it.
+    Ops on the CPU are left out unless it is known when another thread ran what they handed to it:
+    by itself such an op does not end with its collective.
     """
     communicates = activity_classes(records) == COMMUNICATION
-    rows = np.flatnonzero(communicates & ~records.of_kind(schema.CPU))
+    rows = np.flatnonzero(communicates & ~returns_at_once(records))
     chosen = records.take(rows)
     fields = _tool_fields(chosen)
     number_of_signature: dict[tuple[object, ...], int] = {}
@@ -158,8 +158,8 @@ def collectives(
             rank,
             len(rows),
             signature=numbers,
-            start_ns=_times(records, "start", rows),
-            end_ns=_times(records, "end", rows),
+            start_ns=_times(records, _one_at_a_time(records, rows, start, end)),
+            end_ns=_times(records, end),
             step=[number if number >= 0 else None for number in of_step[rows].tolist()],
         ),
         (union(stages) - computing).total if stages else None,
@@ -183,9 +183,26 @@ def _received(
     return total
 
 
-def _times(records: Records, name: str, rows: Int64Array) -> pa.Array:
-    has_times = name in records.columns
-    return pa.array(records.numpy(name)[rows]) if has_times else pa.nulls(len(rows), pa.int64())
+def _times(records: Records, times: Int64Array) -> pa.Array:
+    return pa.array(times) if "start" in records.columns else pa.nulls(len(times), pa.int64())
+
+
+def returns_at_once(records: Records) -> Mask:
+    """Mask of the ops on the CPU whose time is that of the call, on the calling thread."""
+    own_thread = records.numpy("stream") == records.numpy("tid")
+    return np.asarray(records.of_kind(schema.CPU) & own_thread)
+
+
+def _one_at_a_time(
+    records: Records, rows: Int64Array, start: Int64Array, end: Int64Array
+) -> Int64Array:
+    """Return starts on the CPU not before the end of the previous collective.
+
+    Several of gloo's threads may wait at once, for the same rank: that counts once.
+    """
+    before = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, end))[:-1]
+    on_cpu = records.of_kind(schema.CPU)[rows]
+    return np.where(on_cpu, np.minimum(np.maximum(start, before), end), start)
 
 
 def _signatures(

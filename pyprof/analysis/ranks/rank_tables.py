@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import readers, sanitize
 from pyprof.analysis.ranks import tables
-from pyprof.analysis.ranks.collective_kinds import collectives
+from pyprof.analysis.ranks.collective_kinds import collectives, returns_at_once
 from pyprof.analysis.ranks.tables import Rank, RankTables, RankTime
 from pyprof.analysis.summary.layer_tree import layer_path
 from pyprof.analysis.time.intervals import union
@@ -129,8 +129,12 @@ def _rank(
 
 
 def _own_ns(records: Records, rank_timeline: Timeline, rank_steps: Steps) -> float | None:
-    """Return the median step after warm-up without exposed communication; None without steps."""
-    if not len(rank_steps):
+    """Return the median step after warm-up without exposed communication; None without steps.
+
+    None, too, if some collective's time is only that of its call: a step holds the waiting for it.
+    """
+    communicates = activity_classes(records) == COMMUNICATION
+    if not len(rank_steps) or (communicates & returns_at_once(records)).any():
         return None
     own = rank_steps.duration_ns
     bounds = bounds_on_gpu(records, rank_steps.of_row, len(rank_steps))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import set_column
 from pyprof.readers.kernel_launches import none_recorded
-from pyprof.readers.kineto import ascend, cpu, gpu
+from pyprof.readers.kineto import ascend, cpu, gloo, gpu
 from pyprof.readers.kineto.columns import (
     Threads,
     Timed,
@@ -260,7 +260,7 @@ class TraceTables:
     def capture(self, trace: Trace) -> schema.Capture:
         """Build the Capture once all events have been added."""
         ranges, layout, table = self._nested()
-        activities, calls, traced = self._work(ranges, layout)
+        activities, calls, traced = self._work(ranges, layout, table)
         on_gpu = bool(self._activities or self._measured)
         base = _base_ns(trace)
         ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
@@ -317,7 +317,9 @@ class TraceTables:
         left = stopped(ranges, layout, self._ranges.names)
         return ranges, layout, range_table(self._ranges, layout, chains, forward, left)
 
-    def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table, int]:
+    def _work(
+        self, ranges: Columns, layout: Nested, table: pa.Table
+    ) -> tuple[pa.Table, pa.Table, int]:
         """Return activities and calls; if no GPU worked, the CPU's, and how many ops it traced."""
         if not self._activities and self._measured:
             calls = concat(schema.CALLS, self._calls)
@@ -326,6 +328,7 @@ class TraceTables:
         elif not self._activities:
             names = self._ranges.names
             activities, calls, traced = cpu.activities(ranges, layout, names, self._threads)
+            activities = gloo.with_run_times(activities, table, self._threads)
             return activities, concat(schema.CALLS, [calls, *self._calls]), traced
         else:
             activities = concat(schema.ACTIVITIES, self._activities)

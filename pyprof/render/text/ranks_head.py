@@ -44,7 +44,7 @@ def _labelled(label: str, value: str) -> str:
 def _clocks(job: RankComparison) -> Iterator[str]:
     aligned_clocks = list(job.clocks.values())
     if len(aligned_clocks) < 2:  # noqa: PLR2004 - nothing to align
-        yield "cannot be aligned: no two ranks share collectives on GPUs; waiting is unknown"
+        yield "cannot be aligned: no two ranks share timed collectives; waiting is unknown"
         return
     numbers = {one.number for one in aligned_clocks}
     if len(numbers) == 1:

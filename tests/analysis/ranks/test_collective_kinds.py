@@ -11,6 +11,8 @@ from tests.analysis.captures import Work, capture, records
 from tests.analysis.ranks.literal import Collective, gathered
 
 MS = 1_000_000
+THREAD = 11
+"""The thread that calls."""
 
 
 def _calls(*calls: tuple[str, int | None]) -> list[Collective]:
@@ -69,14 +71,24 @@ def test_a_kernel_name_gives_the_collective_and_the_algorithm(name: str, expecte
     assert f"{collective(name)} {algorithm(name)}" == expected
 
 
+def _collectives(*rows: Work) -> list[tuple[int, int]]:
+    of_step = np.zeros(len(rows), np.int64)
+    found = collectives(records(capture(rows)), 0, of_step, EMPTY)[1]
+    bounds = (found.column(name).to_pylist() for name in ("start_ns", "end_ns"))
+    return list(zip(*bounds, strict=True))
+
+
+def _all_reduce(start: int, end: int, kind: int = schema.CPU, stream: int = 7) -> Work:
+    return Work((start, end), (start, end), "c10d::allreduce_", kind, stream=stream, grid=None)
+
+
 def test_what_the_cpu_hands_to_a_thread_is_no_collective_to_wait_in() -> None:
     """An op of gloo returns at once: its end says nothing of the other ranks."""
-    rows = [
-        Work((0, 10), (0, 10), "c10d::allreduce_", kind, grid=None)
-        for kind in (schema.CPU, schema.KERNEL)
-    ]
-    found = [
-        collectives(records(capture([row])), 0, np.zeros(1, np.int64), EMPTY)[1].num_rows
-        for row in rows
-    ]
-    assert found == [0, 1]
+    assert _collectives(_all_reduce(0, 10, stream=THREAD)) == []
+    assert _collectives(_all_reduce(0, 10)) == [(0, 10)]
+    assert _collectives(_all_reduce(0, 10, schema.KERNEL)) == [(0, 10)]
+
+
+def test_collectives_in_which_two_threads_wait_at_once_count_one_after_the_other() -> None:
+    work = _all_reduce(0, 50), _all_reduce(5, 70), _all_reduce(6, 60), _all_reduce(80, 90)
+    assert _collectives(*work) == [(0, 50), (50, 70), (60, 60), (80, 90)]

@@ -10,6 +10,7 @@ from pyprof.inputs.ranks import ranked_captures
 from tests.analysis.captures import GEMM, NCCL
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
+from tests.readers.kineto_json import event, op, trace_file
 
 
 @pytest.mark.slow
@@ -33,6 +34,20 @@ def test_exposed_communication_of_a_step_after_a_pause(
     (rank,) = measure_ranks(member).ranks
     assert [(gpu.steps, gpu.step_ns) for gpu in rank.gpus] == [(2, (100 + second) / 2)]
     assert rank.own_ns == (100 - 20 + second - 70) / 2
+
+
+def test_a_step_that_holds_an_unknown_wait_has_no_own_time(tmp_path: Path) -> None:
+    """The op returns at once; a `gloo:` range, if there is one, shows how long ranks wait."""
+    steps = [event("user_annotation", f"ProfilerStep#{n}", 100 * n, 99) for n in range(3)]
+    ops = [op("c10d::allreduce_", 100 * n + 10, 5) for n in range(3)]
+    waits = [event("user_annotation", "gloo:all_reduce", 100 * n + 12, 80, tid=9) for n in range(3)]
+    mms = [op("aten::mm", 100 * n + at, 4) for n in range(3) for at in (2, 94)]
+    own = []
+    for more in ([], waits):
+        path = trace_file(tmp_path, [*steps, *ops, *mms, *more])
+        (member,) = ranked_captures([str(path)], InProcess())
+        own.append(measure_ranks(member).ranks[0].own_ns)
+    assert own == [None, 100_000 - 80_000]
 
 
 @pytest.mark.slow
