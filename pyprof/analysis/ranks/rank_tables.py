@@ -133,8 +133,8 @@ def _own_ns(records: Records, rank_timeline: Timeline, rank_steps: Steps) -> flo
 
     None, too, if some collective's time is only that of its call: a step holds the waiting for it.
     """
-    communicates = activity_classes(records) == COMMUNICATION
-    if not len(rank_steps) or (communicates & returns_at_once(records)).any():
+    hands_over = records.dictionary("kLongName").matches(lambda name: name.startswith("c10d::"))
+    if not len(rank_steps) or (hands_over & returns_at_once(records)).any():
         return None
     own = rank_steps.duration_ns
     bounds = bounds_on_gpu(records, rank_steps.of_row, len(rank_steps))

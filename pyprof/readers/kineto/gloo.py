@@ -18,22 +18,25 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.columns import Threads
 
 _OP, _RANGE = "c10d::", "gloo:"
-_KINDS = (
-    *("allreduce", "allgather", "alltoall", "barrier", "broadcast", "gather"),
-    *("reducescatter", "reduce", "scatter", "send", "recv"),
-)
+_KINDS = {
+    **{kind: kind for kind in ("allgather", "alltoall", "barrier", "broadcast", "gather")},
+    **{kind: kind for kind in ("allreduce", "reduce", "scatter", "send", "recv")},
+    "reducescatter": "allreduce",  # gloo reduces everything, of which a rank keeps its part
+}
+"""By name of a collective: the kind of range around it."""
+_STREAM = 0
+"""No thread has this number; which of gloo's takes which collective differs from rank to rank."""
 
 
 def with_run_times(activities: pa.Table, ranges: pa.Table, threads: Threads) -> pa.Table:
-    """Put collectives at the times when they ran, all of a process on its first such thread.
+    """Put collectives at the times when they ran, on a stream of their own.
 
     Collectives of a kind stay as they are if their ranges are not as many, as where a trace ends
     before they ran.
     """
-    process, thread = np.array(threads.ids or [(0, 0)], dtype=np.int64).T
-    on = ints(ranges["thread"])
+    process = np.array([pid for pid, _ in threads.ids or [(0, 0)]], dtype=np.int64)
     begin, end = ints(ranges["start"]), ints(ranges["end"])
-    runs = _by_kind(ranges["text"], _RANGE, process[on], begin)
+    runs = _by_kind(ranges["text"], _RANGE, process[ints(ranges["thread"])], begin)
     if not runs:
         return activities
     columns = {name: ints(activities[name]).copy() for name in ("start", "end", "stream")}
@@ -42,8 +45,7 @@ def with_run_times(activities: pa.Table, ranges: pa.Table, threads: Threads) -> 
         ran = runs.get(key, rows[:0])
         ran = ran[begin[ran] >= start[rows[0]]]  # others were handed over before the recording
         if len(ran) == len(rows) and (begin[ran] >= start[rows]).all() and (end[ran] >= 0).all():
-            of_process = np.concatenate([runs[other] for other in runs if other[0] == key[0]])
-            columns["stream"][rows] = thread[on[of_process]].min()
+            columns["stream"][rows] = _STREAM
             columns["start"][rows], columns["end"][rows] = begin[ran], end[ran]
     for name, values in columns.items():
         activities = set_column(activities, name, pa.array(values))
@@ -67,5 +69,7 @@ def _by_kind(
 
 
 def _kind(text: str, prefix: str) -> str | None:
+    if not text.startswith(prefix):
+        return None
     plain = text.removeprefix(prefix).replace("_", "")
-    return next(filter(plain.startswith, _KINDS), None) if text.startswith(prefix) else None
+    return _KINDS.get(max(filter(plain.startswith, _KINDS), key=len, default=""))

@@ -79,7 +79,8 @@ def _stragglers(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
     # Who takes longest, but comes last less often than any rank would by chance, delays no other,
     # unless they wait for it in those few collectives.
     is_last = not first.of or first.last * len(job.rank_numbers) >= first.of
-    waited_for = _wait_of_each(job, first) >= (first.excess_ns or 0) / 2 > 0
+    waited_ns = _wait_of_each(job, first)
+    waited_for = waited_ns > 0 and waited_ns >= (first.excess_ns or 0) / 2
     role = (
         "is the straggler"
         if is_last or waited_for

@@ -93,7 +93,7 @@ def test_the_times_of_a_rank_are_those_of_the_summary(h100: RankComparison) -> N
 def test_one_rank_alone_waits_for_nobody() -> None:
     done = run("ranks", _needed(V100))
     assert done.code == 0
-    assert "cannot be aligned: no two ranks share collectives" in done.stdout
+    assert "cannot be aligned: no two ranks share timed collectives" in done.stdout
     assert "Only one rank: nothing to compare" in done.stdout
 
 

@@ -25,10 +25,10 @@ def _rows(folder: Path, events: list[Event]) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_a_collective_lasts_as_long_as_its_range_on_one_of_gloos_threads(tmp_path: Path) -> None:
+def test_a_collective_lasts_as_long_as_its_range_on_a_thread_of_gloo(tmp_path: Path) -> None:
     """All are on one stream: which thread takes which is chance, and differs from rank to rank."""
     earlier = _run("all_reduce", 2, 5, 9)  # handed over before the recording
-    assert _rows(tmp_path, [earlier, *OPS, *RUNS]) == [(8, 0, 50), (8, 10, 54), (8, 51, 54)]
+    assert _rows(tmp_path, [earlier, *OPS, *RUNS]) == [(0, 0, 50), (0, 10, 54), (0, 51, 54)]
 
 
 def test_its_op_is_still_the_call(tmp_path: Path) -> None:
@@ -52,6 +52,11 @@ def test_collectives_of_a_kind_that_cannot_all_be_found_keep_the_time_of_the_cal
     rows = _rows(tmp_path, [*OPS, *runs])
     assert rows[:2] == [(1, 0, 2), (1, 10, 12)]
     assert rows[2][1:] == (52, 55)
+
+
+def test_a_reduce_scatter_is_an_all_reduce_of_gloo(tmp_path: Path) -> None:
+    events = [op("c10d::_reduce_scatter_base_", 5, 2), OPS[1], *RUNS[:2]]
+    assert _rows(tmp_path, events) == [(0, 0, 50), (0, 10, 54)]
 
 
 def test_ops_of_other_back_ends_keep_their_time(tmp_path: Path) -> None:
