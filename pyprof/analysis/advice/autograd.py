@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from pyprof.analysis.advice.loops import INDEXING, MIN_SHARE, find_sites, taken_
 from pyprof.analysis.advice.registry import OPS, rule
 from pyprof.arrays import MISSING
 from pyprof.gpu.eligible import FAMILIES
+from pyprof.ops.dtypes import is_floating
 from pyprof.records.records import combinations
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Int64Array, Mask
+    from pyprof.marker import Call
 
 _MAX_OF_FORWARD = 0.4
 """Maximum share of a forward pass that gradients cost: 0.05 for a large MLP, 0.25 for a small one,
@@ -101,17 +104,22 @@ _MIN_SHARE = 0.1
 @rule(
     "it is a small part of the time",
     "the forward pass takes the time",
+    "as many rows or elements are taken as there are, which all have a gradient to add",
     about="gradients",
     needs=(OPS,),
 )
 def indexing_backward(context: RuleContext) -> Advice | None:
     """Find indexing whose backward pass, which fills a tensor as large as the whole, takes long."""
-    rows = np.flatnonzero(context.is_op(INDEXING) & context.is_one("dir", "bprop"))
+    sites, backward = find_sites(context), context.is_one("dir", "bprop")
+    indexing = context.is_op(INDEXING)
+    takes_all = indexing & ~backward & context.call_matches(_takes_all) & (sites.of_row >= 0)
+    takes_all = np.isin(sites.of_row, sites.of_row[takes_all])
+    rows = np.flatnonzero(indexing & backward & ~takes_all)
     ns = taken_ns(context)[rows]
     gain_ns = context.most(rows, ns)
     if gain_ns is None or gain_ns < _MIN_SHARE * context.span_ns:
         return None
-    by_part = np.median(find_sites(context).repeats()[rows]) > 1
+    by_part = np.median(sites.repeats()[rows]) > 1
     return context.advice(
         "the backward pass of indexing fills a tensor of the size of the whole for each part",
         "take all parts at once: rows = table[ids] (not [table[i] for i in ids]), x.unbind(),"
@@ -123,3 +131,15 @@ def indexing_backward(context: RuleContext) -> Advice | None:
         gain_ns,
         weight=ns,
     )
+
+
+_BY_ELEMENT = frozenset({"gather", "take", "take_along_dim"})
+
+
+def _takes_all(call: Call) -> bool:
+    """Whether an op's index names at least as many rows, or elements, as its tensor has."""
+    values = [each for each in call.tensors if is_floating(each.dtype)]
+    taken = max((each.numel for each in call.tensors if each not in values), default=0)
+    if call.op in _BY_ELEMENT:
+        return taken >= max((each.numel for each in values), default=math.inf)
+    return taken >= max((size for each in values for size in each.shape), default=math.inf)
