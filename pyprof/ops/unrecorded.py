@@ -77,3 +77,11 @@ _register(
     example=(_X, _IDS, _X, 8, False, False),
     mod="",
 )
+_register(
+    *("quantized::linear", "quantized::linear_relu", "quantized::linear_dynamic"),
+    *("quantized::linear_relu_dynamic", "quantized::linear_dynamic_fp16"),
+    family="gemm",
+    doc="A product of integers on a CPU.",
+    why="sizes of packed weights are in no argument",
+    example=(_X, "packed"),
+)

@@ -58,8 +58,8 @@ def python_work(context: RuleContext) -> Advice | None:
         context,
         HOST,
         "no op runs while Python does something else: data, files, other libraries",
-        "do it once before the loop, or in workers: DataLoader(data, num_workers=4); py-spy or"
-        " pyinstrument shows what Python does meanwhile; the work below came late",
+        "do it once before the loop, or ahead in other processes, as DataLoader workers do; py-spy"
+        " or pyinstrument shows what Python does meanwhile; the work below came late",
     )
 
 

@@ -146,6 +146,8 @@ INDEXING = frozenset(
      "take_along_dim", "embedding"}
 )  # fmt: skip
 """Ops that take a part of a tensor: their backward pass fills a tensor of the size of the whole."""
+_CHOICES = frozenset({"multinomial", "argmax"})
+"""Ops that choose: a loop around one cannot be a single call."""
 JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack", "pad"})
 
 
@@ -155,6 +157,7 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     "a few calls a step",
     "the optimizer, which unfused_optimizer tells; and what a dataset does",
     "the loop grows a tensor, which growing_cat tells",
+    "each turn chooses what the next one needs, as a token or an action",
     about="loops",
     needs=(OPS,),
 )
@@ -162,7 +165,9 @@ def python_loop(context: RuleContext) -> Advice | None:
     """Find small ops that one line calls many times a step; most of their call cost can go."""
     sites = find_sites(context)
     repeats = sites.repeats()
-    many = repeats >= (_MANY if sites.steps_known and sites.has_layers else _VERY_MANY)
+    turns = max(repeats[context.is_op(_CHOICES)], default=0)
+    least = _MANY if sites.steps_known and sites.has_layers else _VERY_MANY
+    many = repeats >= least * max(turns, 1)
     told_elsewhere = (context.is_op(INDEXING) & context.is_one("dir", "bprop")) | context.is_op(
         JOINS
     )

@@ -268,6 +268,7 @@ ENGINE = "autograd::engine::evaluate_function: "
 SOME = _tensor(16, 32)
 WIDE = _tensor(256, 4096)
 WEIGHT = _tensor(32, 32)
+ROW = _tensor(1, 32)
 ROWS = Called("linear", (_tensor(64, 32), WEIGHT), 100, node=True)
 
 
@@ -529,6 +530,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(*[each for place in range(80) for each in (
                 Called("tanh", (SOME,)),
                 Called("cat", (_tensor(64 + 64 * place, 256), _tensor(64, 256)), 50))])],
+        "each turn chooses what the next one needs, as a token or an action": [
+            _steps(*[Called("linear", (ROW, WEIGHT)), Called("multinomial", (ROW,))] * 80)],
     },
     "growing_cat": {
         "tensors of one size are joined, however often": [_grown(80, 0)],
@@ -571,6 +574,9 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(Called("__getitem__", (WIDE,), 10, 10, node=True), replace(ROWS, forward=1000))],
         "the forward pass takes the time": [
             _steps(Called("__getitem__", (WIDE,), 300, 10, node=True))],
+        "as many rows or elements are taken as there are, which all have a gradient to add": [
+            _steps(Called(name, (WIDE, Tensor((rows,), "int64")), 10, 300, node=True))
+            for name, rows in (("index_select", 4096), ("embedding", 9000), ("gather", 1 << 20))],
     },
     "contiguous_copies": {
         "nothing is copied: the tensor is contiguous already, or only viewed": [
