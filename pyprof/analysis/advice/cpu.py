@@ -135,7 +135,7 @@ def _with_line(context: RuleContext, order: Int64Array, place: Int64Array) -> In
 
 def _of_process(context: RuleContext, cause: str) -> Intervals:
     """Return a cause's time in the process where it takes longest."""
-    times = (context.inside(device.idle[cause]) for device in context.cpus)
+    times = (context.idle(device, cause) for device in context.cpus)
     return max(times, key=lambda each: each.total, default=EMPTY)
 
 

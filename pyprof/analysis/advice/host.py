@@ -97,7 +97,44 @@ def _waiting(device: DeviceTime) -> Intervals:
 
 
 @rule(
+    "something runs meanwhile",
+    "nothing is compiled",
+    about="compilation",
+    needs=(TIMES, CAPTURE),
+)
+def compilation(context: RuleContext) -> Advice | None:
+    """Find the time in which nothing runs because torch.compile is at work; the longest counts."""
+    devices = context.devices or context.cpus
+    idle = (union(device.idle.values()) & context.compiling for device in devices)
+    idle_ns = max((context.inside(each).total for each in idle), default=0)
+    if context.capture is None or not idle_ns:
+        return None
+    compiling = context.inside(context.compiling)
+    waits = "the GPU waits" if context.devices else "no op runs"
+    return Advice(
+        title=f"{waits} while torch.compile compiles",
+        action="capture after warm-up"
+        if context.once
+        else "keep shapes and types the same, or torch.compile(dynamic=True); TORCH_LOGS=recompiles"
+        " says why it compiles again; if it does once, capture after warm-up",
+        gain_ns=idle_ns,
+        evidence=(
+            Finding(
+                what="torch.compile",
+                line=longest_line(context.capture, compiling.start, compiling.end),
+                detail="",
+                count=len(compiling),
+                time_ns=idle_ns,
+                row_ids=(),
+            ),
+        ),
+        rows=np.zeros(0, np.int64),
+    )
+
+
+@rule(
     "the host was loading data, which data_loading tells",
+    "torch.compile was at work, which compilation tells",
     "the host was launching",
     about="idle time",
     needs=(GPU, TIMES),

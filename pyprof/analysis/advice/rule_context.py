@@ -15,10 +15,15 @@ from pyprof import schema
 from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.library import PYTORCH, library_of
-from pyprof.analysis.time.cpu_idle import NO_CALLS, loading_ranges, outermost_calls
+from pyprof.analysis.time.cpu_idle import (
+    NO_CALLS,
+    compiling_ranges,
+    loading_ranges,
+    outermost_calls,
+)
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
-from pyprof.analysis.time.intervals import union, union_of
+from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.answers.parts import PredictedGain
 from pyprof.arrays import distinct_values, numbered
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
@@ -222,6 +227,11 @@ class RuleContext:
         return union(union_of(start, end) for start, end in self.loading_ranges.values())
 
     @cached_property
+    def compiling(self) -> Intervals:
+        """When torch.compile was at work."""
+        return EMPTY if self.capture is None else union_of(*compiling_ranges(self.capture))
+
+    @cached_property
     def persistent(self) -> Mask:
         """Kernels whose number of blocks does not follow the size of what they work on."""
         records = self.table.records
@@ -241,11 +251,14 @@ class RuleContext:
         return NO_CALLS if self.capture is None else outermost_calls(self.capture)
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:
-        """Return when a device idled for a cause; on GPUs, HOST and LAUNCH leave out loading."""
+        """Return when a device idled for a cause.
+
+        Compilation is left out, and on GPUs data loading: both have rules of their own.
+        """
         waited = self.inside(device.idle[cause])
-        if device.on_cpu or cause not in (HOST, LAUNCH):
-            return waited
-        return waited - self.loading
+        if device.on_cpu:
+            return waited - self.compiling
+        return waited - self.compiling - self.loading if cause in (HOST, LAUNCH) else waited
 
     def device_has(self, dtype: str) -> Mask:
         """Find rows on a GPU that is known to have Tensor Cores for a type.

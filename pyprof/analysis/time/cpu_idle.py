@@ -107,6 +107,16 @@ def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]
     }
 
 
+_COMPILING = r"\(dynamo_timed\)$"
+
+
+def compiling_ranges(capture: Capture) -> tuple[Int64Array, Int64Array]:
+    """Return starts and ends of the ranges of torch.compile's work, one inside another."""
+    is_named = partial(pc.match_substring_regex, pattern=_COMPILING)
+    ranges = capture.ranges.filter(where(capture.ranges.column("text"), is_named))
+    return ints(ranges.column("start")), ints(ranges.column("end"))
+
+
 def longest_line(capture: Capture, start: Int64Array, end: Int64Array) -> str | None:
     """Return the line that takes most of some ranges' time; None if not recorded.
 

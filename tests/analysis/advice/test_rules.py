@@ -141,6 +141,7 @@ def _migrated(begin: int, end: int) -> Story:
 
 STEP = "Optimizer.step#Adam.step"
 LOADING = "enumerate(DataLoader)#_Iter.__next__"
+COMPILING = "_compile.compile_inner (dynamo_timed)"
 CLIPS = str({"traceMarker": ["/src/train.py:3", "/site-packages/torch/nn/utils/clip_grad.py:3"]})
 INIT = Range(encode_layer("net"), (3 * US, 70 * US))
 CALLED = op("matmul", (8 * US, 18 * US), *HALF)
@@ -326,6 +327,8 @@ CASES: dict[str, tuple[str, Story]] = {
     "copies that hold up the host": ("pageable_copies blocking_copies", _copied(90)),
     "waiting for data": (
         "data_loading launch_bound", _gap(2000, text="enumerate(DataLoader)#_Iter.__next__")),
+    "compiling": ("compilation launch_bound", _gap(2000, text=COMPILING)),
+    "compiling on a CPU": ("compilation", _cpu((0, 100), (2000, 2100), between=COMPILING)),
     "communication alone": (
         "communication launch_bound", Story([_busy(), _busy(name=NCCL, begin=200)])),
     "copies that nothing hides": ("exposed_copies", _copied(5)),
@@ -427,6 +430,10 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "something is computed meanwhile": [
             _while_busy(Story([_busy(), _busy(name=NCCL, begin=200)]))],
     },
+    "compilation": {
+        "something runs meanwhile": [_while_busy(_gap(2000, text=COMPILING))],
+        "nothing is compiled": [_gap(2000), _gap(2000, text="compile (mine)")],
+    },
     "data_loading": {
         "the GPU had work meanwhile": [_while_busy(_gap(2000, text=LOADING))],
         "a file or an op is called so, not a range": [
@@ -441,6 +448,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     },
     "host_work": {
         "the host was loading data, which data_loading tells": [_gap(2000, text=LOADING)],
+        "torch.compile was at work, which compilation tells": [_gap(2000, text=COMPILING)],
         "the host was launching": [_gap(150)],
     },
     "kernel_loading": {
