@@ -436,9 +436,10 @@ def tiny_batches(context: RuleContext) -> Advice | None:
     size = context.measure_calls(lambda call: next((t.numel for t in call.tensors), 0))[rows]
     small = (size > 0) & ((size <= _FEW_ELEMENTS) | (costs.flops[rows] <= _FEW_FLOPS))
     few = (batch > 0) & (batch <= _SMALL_BATCH) & small
-    if few.mean() < _MAJORITY or (find_sites(context).repeats()[rows] >= _MANY).any():
-        return None
     busy = taken_ns(context)
+    by_time = busy[rows[few]].sum() / (busy[rows].sum() or 1)
+    if min(few.mean(), by_time) < _MAJORITY or (find_sites(context).repeats()[rows] >= _MANY).any():
+        return None
     # calls take a step's time: one with a batch of `_TARGET` would take as long
     typical = float(np.median(batch[few]))
     all_rows = np.flatnonzero(context.chosen & ~_loading(context))
