@@ -73,7 +73,10 @@ def advise(context: RuleContext, steps: Steps | None = None) -> list[Advice]:
     loop = find_loop(context.table.records, steps) if steps is not None else None
     if steps is None or loop is None:
         return in_order(_apply(context, _MIN_SHARE, count))
-    steady = context.narrowed(loop.rows, loop.time, once=False)
+    # a gain per step is of the steps that are counted, without what repeats around guessed ones
+    series = None if count is None else find_loop(context.table.records, steps, unbroken=True)
+    counted = series or loop
+    steady = context.narrowed(counted.rows, counted.time, once=False)
     entries = _apply(steady, _MIN_SHARE, count)
     if count is None:  # the steps hold too little: compare with the whole span
         entries = [replace(entry, of_ns=context.span_ns) for entry in entries]

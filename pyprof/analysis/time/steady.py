@@ -31,8 +31,8 @@ class Loop(NamedTuple):
 
     rows: Mask
     time: Intervals
-    """On the GPU, from the end of the step before; of guessed steps, from the first launch. To the
-    end of the loop's rows."""
+    """On the GPU, from the end of the step before; around guessed steps, from the first launch. To
+    the end of the loop's rows."""
 
     @property
     def outside(self) -> Intervals:
@@ -40,11 +40,11 @@ class Loop(NamedTuple):
         return complement(self.time, -_FOREVER_NS, _FOREVER_NS)
 
 
-def find_loop(records: Records, steps: Steps) -> Loop | None:
+def find_loop(records: Records, steps: Steps, *, unbroken: bool = False) -> Loop | None:
     """Find the steps after warm-up, and what lies between them; None if they cannot be found.
 
     Guessed steps are only the longest unbroken series: what repeats before and after it, judged by
-    the kernels that take most of a step, belongs to the loop, too.
+    the kernels that take most of a step, belongs to the loop, too, unless it is to be `unbroken`.
     """
     averaged = steps.steady
     if averaged is None:
@@ -52,13 +52,14 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     launch_ns = launched(records)
     inside = np.asarray(steps.rows(averaged))
     first, last = int(steps.start_ns[averaged[0]]), int(steps.end_ns[averaged[1] - 1])
-    if steps.guessed:
+    widened = steps.guessed and not unbroken
+    if widened:
         kernels = records.of_kind(schema.KERNEL)
         main = kernels & _main_kernels(records, np.asarray(kernels & inside))
         first = min(first, int(launch_ns[main].min(initial=first)))
         last = max(last, int(launch_ns[main].max(initial=last)) + 1)
     rows = inside | ((launch_ns >= first) & (launch_ns < last))
-    if steps.guessed:
+    if widened:
         ns = records.numpy("kDuration")
         if ns[kernels & rows].sum() < _MAIN_SHARE * ns[kernels].sum():
             return None

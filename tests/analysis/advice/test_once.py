@@ -96,6 +96,16 @@ def test_an_interrupted_series_of_guessed_steps_is_one_loop() -> None:
     assert len(shown.rows) == len(work) + len(before)
 
 
+def test_a_gain_per_step_of_guessed_steps_is_only_of_the_steps_that_it_is_divided_by() -> None:
+    """What repeats around them would make the gain longer than the step that it shortens."""
+    work, _ = _steps(NAMES, 20)
+    other = Work((LOOP - 1900 * US, LOOP - 1800 * US), (LOOP - 1905 * US, LOOP - 1904 * US), "x")
+    before, _ = _steps(NAMES, 1, LOOP - 2900 * US)
+    entries = _advice([*before, other, *work], [])
+    shown = next(entry for entry in entries if entry.rule == "low_occupancy")
+    assert (shown.steps, len(shown.rows)) == (20, len(work))
+
+
 def test_communication_before_the_loop_is_no_gain_of_the_loop() -> None:
     work, ranges = _steps(NAMES)
     broadcast = Work((10 * US, 50_000 * US), (0, 5 * US), NCCL, stream=20)
