@@ -51,7 +51,14 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
     no_range = len(path.values) - 1
     path = DictionaryColumn(np.where(path.index < 0, no_range, path.index), path.values)
     around = record_columns.Around(
-        path, forward, place, user_range, partner.engine, free, work.site
+        path,
+        forward,
+        place,
+        user_range,
+        partner.engine,
+        forward_backward.precedes(partner, chain, len(sweep.row)),
+        free,
+        work.site,
     )
     columns = record_columns.of_work(capture, activities, work.launch)
     columns |= _steps(work, columns)

@@ -42,6 +42,8 @@ class Around(NamedTuple):
     user_range: DictionaryColumn
     """The path whose layers apply if the ops are in none; see `launch_layers.around`."""
     on_engine: Mask
+    precedes: Mask
+    """Rows of forward ops whose backward pass was recorded; see `forward_backward.precedes`."""
     free: dict[int, list[str]]
     """Names of start/end ranges around some rows."""
     site: LaunchSites
@@ -76,8 +78,8 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
 
     `columns` are those of the ops around it; see `sequence.columns`.
     """
-    path, partner, place, user_range, on_engine, free, site = around
-    direction = _direction(activities, path, user_range, on_engine)
+    path, partner, place, user_range, on_engine, precedes, free, site = around
+    direction = _direction(activities, path, user_range, on_engine, precedes)
     # A collective belongs to many parameters, not only to the one that it waited for.
     is_comm = direction.index == _COMM
     place = DictionaryColumn(np.where(is_comm, partner.index, place.index), place.values)
@@ -237,11 +239,13 @@ def _direction(
     path: DictionaryColumn,
     user_range: DictionaryColumn,
     on_engine: Mask,
+    precedes: Mask,
 ) -> DictionaryColumn:
     """Return the direction of each activity: the first of copy, comm, bprop, optim and fprop.
 
     Work that the engine launches by itself, from no line and in no layer, is bprop. PyTorch's own
-    ranges take precedence over the names of the user's, and these over the mere presence of an op.
+    ranges take precedence over the names of the user's, and these over the mere presence of an op,
+    but not of one whose backward pass was recorded: a loss is often computed around `backward()`.
     First values of parameters have no direction (see `first_values`); clipping gradients is part of
     the optimizer's update. So is work without gradients between two ops of an update.
     """
@@ -262,6 +266,7 @@ def _direction(
         for each in (path, user_range)
     )
     code = np.where(own > 0, own, around).astype(np.int32)
+    code[precedes] = _DIRECTIONS.index("fprop")
     kind = np.asarray(activities.column("kind"))
     stated = code > 0
     name, names = _name_columns(activities)

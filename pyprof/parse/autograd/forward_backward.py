@@ -85,6 +85,13 @@ def partners(
     return Partners(forward_range.take(innermost), index, outer, between)
 
 
+def precedes(partner: Partners, chain: launches.Chains, count: int) -> NDArray[np.bool_]:
+    """Mark the rows of forward ops whose backward pass was recorded; there are `count` ranges."""
+    has_node = np.zeros(count, bool)
+    has_node[partner.op[partner.op != MISSING]] = True
+    return np.diff(chain.within(has_node).offset) > 0
+
+
 def _again(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
     """Mark the ranges of recomputed work; MISSING is not marked."""
     again: NDArray[np.bool_] = np.append(sweep.again.take(sweep.paths.of_range) > 0, [False])
