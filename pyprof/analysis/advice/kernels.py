@@ -124,7 +124,7 @@ _GOOD = 0.6
     needs=(KERNELS, OPS, COSTS, PEAKS),
 )
 def under_roof(context: RuleContext) -> Advice | None:
-    """Find kernels below 30 % of their roofline, neither tiny nor short of blocks.
+    """Find kernels below 30 % of their roofline, known to be neither tiny nor short of blocks.
 
     The gain is what they would save at 60 %.
     """
@@ -132,6 +132,7 @@ def under_roof(context: RuleContext) -> Advice | None:
     bound = context.table.bound.is_in("compute", "memory")
     with np.errstate(invalid="ignore"):
         far = context.chosen & bound & (share < _FAR) & (context.ns >= LAUNCH_NS)
+    far &= context.blocks_per_sm > 0
     off = context.reason_startswith("TF32: off")  # these have the rule `tf32`
     rows = np.flatnonzero(far & context.kind(schema.KERNEL) & ~off)
     gain_ns = context.ns[rows] * (1 - share[rows] / _GOOD)

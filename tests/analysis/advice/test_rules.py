@@ -653,8 +653,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "under_roof": {
         "too short: a launch and its drain take the time": [_matmul(TC_GEMM, HALF[:1], 4)],
         "too few blocks, which low_occupancy tells": [
-            Story([_busy(20_000, TC_GEMM, begin=10, grid=9)],
-                  _matmul(TC_GEMM, HALF, 20_000).ranges)],
+            Story([replace(_busy(20_000, TC_GEMM, begin=10), grid=grid)],
+                  _matmul(TC_GEMM, HALF, 20_000).ranges) for grid in ((9, 1, 1), None)],
     },
     "unfused_optimizer": {
         "one kernel takes many parameters: foreach, fused": [
