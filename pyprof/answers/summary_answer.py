@@ -278,8 +278,6 @@ class HostOp:
     """Source line that took most of `self_ns`; null if no stack was recorded there."""
     launches: int = not_in_json(default=0)
     """Number of kernels, copies and fills that its calls launched, whichever op they count for."""
-    line_count: int = not_in_json(default=1)
-    """Number of lines that called it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -469,6 +467,8 @@ class Summary(Answer):
     """Every layer, or the first levels, each before those inside it, the most expensive first."""
     host_ops: tuple[HostOp, ...] | None
     """The ops in which the host spends most, as many as --top; null if not recorded."""
+    host_ops_left_out: int
+    """Number of further ops that the host called."""
     host_ops_why: str | None
     """Why `host_ops` is null."""
     measured: Measured | None
@@ -494,7 +494,8 @@ class Summary(Answer):
 
 def first_rows(answer: Summary, top: int | None, depth: int | None) -> Summary:
     """Return the answer with the first `top` rows of each list and the layers down to `depth`."""
-    ops, lines, measured, memory = answer.ops, answer.lines, answer.measured, answer.memory
+    ops, lines, host, memory = answer.ops, answer.lines, answer.host_ops, answer.memory
+    measured = answer.measured
     return replace(
         answer,
         ops=ops[:top],
@@ -502,7 +503,8 @@ def first_rows(answer: Summary, top: int | None, depth: int | None) -> Summary:
         lines=lines[:top],
         lines_left_out=len(lines) - len(lines[:top]),
         layers=tuple(each for each in answer.layers if depth is None or len(each.path) <= depth),
-        host_ops=answer.host_ops and answer.host_ops[:top],
+        host_ops=host and host[:top],
+        host_ops_left_out=len(host or ()) - len((host or ())[:top]),
         measured=measured and replace(measured, ops=measured.ops[:top]),
         memory=memory and replace(memory, lines_bytes=dict([*memory.lines_bytes.items()][:top])),
     )

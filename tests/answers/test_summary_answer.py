@@ -108,10 +108,10 @@ def test_steps_are_numbered(tmp_path: Path) -> None:
     assert len(steps["duration_ns"]) == 4
 
 
-def test_top_limits_ops_and_lines(tmp_path: Path) -> None:
+def test_top_limits_ops_lines_and_host_ops(tmp_path: Path) -> None:
     a = capture(tmp_path / "a.sqlite")
     every, few = ask("summary", a), ask("summary", a, "--top", "1")
-    for name in ("ops", "lines"):
+    for name in ("ops", "lines", "host_ops"):
         assert few[name] == every[name][:1]
         assert few[f"{name}_left_out"] == len(every[name]) - 1
 

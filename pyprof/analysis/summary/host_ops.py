@@ -8,7 +8,6 @@ a marker of the same name.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -125,7 +124,6 @@ def by_op(host: pa.Table) -> pa.Table:
 
 def host_op_times(host: pa.Table) -> tuple[HostOp, ...]:
     """Each op of `host_ops`, the most time of its own first."""
-    lines = Counter(host.column("op").to_pylist())
     order = [("cpu_self", "descending"), ("op", "ascending")]
     return tuple(
         HostOp(
@@ -135,7 +133,6 @@ def host_op_times(host: pa.Table) -> tuple[HostOp, ...]:
             total_ns=row["cpu_total"],
             line=row["line"],
             launches=row["launches"],
-            line_count=lines[row["op"]],
         )
         for row in by_op(host).sort_by(order).to_pylist()
     )

@@ -464,7 +464,7 @@ def host_table(answer: Summary, limit: int) -> Iterator[str]:
     if answer.host_ops is None:
         yield f"Host time by op is unknown: {answer.host_ops_why}."
         return
-    yield from _host_rows(answer, limit, f"--top {sum(op.line_count for op in answer.host_ops)}")
+    yield from _host_rows(answer, limit, f"--top {len(answer.host_ops)}")
     yield from formatting.wrapped(
         f"Self: without the ops called inside. {answer.processor} ms: of what counts for"
         " the op; -: the op around it has it."

@@ -49,6 +49,14 @@ def test_details_have_host_times_unless_the_table_has_them(tmp_path: Path) -> No
         assert ("Host time by op" in shown) == (by == "op")
 
 
+def test_host_times_left_out_are_shown_by_the_option_named(tmp_path: Path) -> None:
+    answer = answered(load(str(capture(tmp_path / "net.sqlite"))))
+    assert answer.host_ops is not None
+    (more,) = (line for line in summary_text.host_table(answer, 1) if line.startswith("..."))
+    assert more.startswith(f"... and {len(answer.host_ops) - 1} more")
+    assert more.endswith(f"(--top {len(answer.host_ops)})")
+
+
 def test_deep_levels_are_numbered() -> None:
     """A table does not become as wide as the tree is deep."""
     assert [summary_text._indented(level) for level in (0, 2, 16)] == ["", "    ", " " * 32]
