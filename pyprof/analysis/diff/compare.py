@@ -199,7 +199,8 @@ def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
             side.whole.time_ns * (1 - share) for side, share in zip((a, b), held, strict=True)
         ]
         change = abs(outside[1] - outside[0])
-        if counts[0] == counts[1] and change > SAME_BELOW * a.whole.time_ns:
+        shorter_ns = min(a.whole.time_ns, b.whole.time_ns)  # of B and A, the answer is the same
+        if counts[0] == counts[1] and change > SAME_BELOW * shorter_ns:
             return None, "what changed lies partly outside of the guessed steps"
     return counts, ""
 

@@ -95,6 +95,13 @@ def test_whole_captures_are_compared_if_the_change_is_outside_of_guessed_steps(
     assert answer["metrics"]["time_ns"]["change"] == 400_000
 
 
+def test_whether_steps_or_wholes_are_compared_does_not_depend_on_which_is_a(tmp_path: Path) -> None:
+    """The change outside of the steps is just over 1 % of A, and just below 1 % of B."""
+    a, b = _pair(tmp_path, 100_000, 173_500)
+    reasons = [ask("diff", *pair)["why_totals"] for pair in ((a, b), (b, a))]
+    assert reasons == ["what changed lies partly outside of the guessed steps"] * 2
+
+
 def test_guessed_steps_with_most_of_the_time_are_compared(tmp_path: Path) -> None:
     answer = ask("diff", *_pair(tmp_path, 100_000, 110_000))
     assert answer["why_totals"] == ""
