@@ -85,13 +85,13 @@ class _ProfCommand(Command):
     "--by",
     metavar="KEYS",
     callback=_group_keys,
-    help=f"Group rows by one of these, or several (`op,line`): {', '.join(GROUPS)}. Show calls,"
-    " total, mean, min, max, share; -c chooses. `params` groups by op and shape, and adds the"
-    " spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self, cpu_total and cpu_mean: the"
-    " host's time in its calls, from captures. By `op`, `line` or `layer`, captures with memory"
-    " also have alloc, what was allocated in all, and peak_share,"
-    " the share of the peak. `step` and `phase` add the wall time of steps, and tokens and"
-    " tokens_per_s where a serving engine states them.",
+    help=f"Group rows by one of these, or several (`op,line`): {', '.join(GROUPS)}. Show calls"
+    " (kernels, copies and fills), total, mean, min, max, share, flops, bytes; -c chooses. `params`"
+    " groups by op and shape, and has op calls and the spread of TFLOP/s. With `op`, -c also takes"
+    " cpu_calls, cpu_self, cpu_total and cpu_mean: the host's time in its calls, from captures. By"
+    " `op`, `line` or `layer`, captures with memory also have alloc, what was allocated in all,"
+    " and peak_share, the share of the peak. `step` and `phase` add the wall time of steps, and"
+    " tokens and tokens_per_s where a serving engine states them.",
 )
 @where_option
 @click.option(

@@ -31,7 +31,7 @@ SUFFIXES = (".md",)
 _TOP = 20
 _EVIDENCE = 3
 _SECTIONS = (("op", "Ops"), ("kernel", "Kernels"), ("layer", "Layers"), ("line", "Source lines"))
-_HEADER = ("calls", "{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
+_HEADER = ("{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ def _lines(sums: ReportSums) -> Iterator[str]:
     for key, title in _SECTIONS:
         if groups := _rows(sums.groups[key]):
             yield f"## {title}\n"
-            yield formatting.markdown_table((key, *(name.format(on) for name in _HEADER)), groups)
+            counted = "calls" if key == "kernel" or on == CPU else "kernels"  # copies among them
+            header = (key, counted, *(name.format(on) for name in _HEADER))
+            yield formatting.markdown_table(header, groups)
     if advised := sums.advice.suggestions:
         yield "## Potential gains\n"
         yield "Predicted, or upper bounds; gains overlap and do not add up.\n"

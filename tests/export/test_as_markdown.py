@@ -16,3 +16,14 @@ def test_markdown_totals_ops_kernels_layers_and_lines(source: Path) -> None:
         ["| \\(none\\)", "2", "250 ns"],
         ["| relu", "2", "200 ns"],
     ]
+
+
+def test_kernels_of_ops_are_not_said_to_be_their_calls(source: Path) -> None:
+    """The summary counts calls of ops, each of which may launch several kernels."""
+    tables = [line for line in export(source, ".md").read_text().splitlines() if "time |" in line]
+    assert [line.split(" | ")[:2] for line in tables] == [
+        ["| op", "kernels"],
+        ["| kernel", "calls"],
+        ["| layer", "kernels"],
+        ["| line", "kernels"],
+    ]
