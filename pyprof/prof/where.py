@@ -108,7 +108,8 @@ def _check(name: str, operator: str, value: str) -> None:
             f"{name} contains {held}: compare it with {' '.join(allowed)}, not {operator}"
         )
     if numeric and not (_number(value) or (not value and operator in ("=", "!="))):
-        raise ValueError(f"{name} contains numbers, but {value!r} is not a number")
+        unit = f" (unit: {COLUMNS[name].unit})" if COLUMNS[name].unit else ""
+        raise ValueError(f"{name} contains numbers{unit}, but {value!r} is not a number")
     if operator.endswith("~"):
         try:
             pc.match_substring_regex(pa.scalar(""), value)

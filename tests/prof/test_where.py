@@ -81,6 +81,7 @@ def test_groups_hold_only_the_selected_rows(net: Path) -> None:
         ("eff~3", "eff contains numbers: compare it with"),
         ("op<3", "op contains texts: compare it with"),
         ("sil>fast", "'fast' is not a number"),
+        ("sil>10us", "sil contains numbers (unit: ns), but '10us' is not a number"),
         ("sil<", "'' is not a number"),
         ("sil=nan", "'nan' is not a number"),
         ("op~(", "not a regular expression"),
