@@ -42,6 +42,12 @@ def test_the_backward_of_lu_solve_has_the_flops_of_the_solves_that_autograd_runs
     assert found.flops == pytest.approx(ran, rel=0.1)
 
 
+@pytest.mark.parametrize("name", ["neg", "abs", "square", "exp", "sqrt", "sin", "tanh", "sigmoid"])
+def test_a_pointwise_gradient_has_the_operations_that_autograd_runs(name: str) -> None:
+    found, ran = _run("torch", name, _matrix(N, N).abs())
+    assert found.flops == ran
+
+
 @pytest.mark.parametrize(
     ("name", "args"),
     [("nansum", (0,)), ("nanmean", (0,)), ("max", ()), ("min", ()), ("median", ()), ("amax", (0,))],

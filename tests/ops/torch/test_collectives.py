@@ -78,6 +78,8 @@ def test_a_marker_gives_the_number_of_ranks(name: str, size: int) -> None:
     assert (params["algo_bytes"], params["ranks"]) == (size, 8)
     assert params["bus_bytes"] == FACTORS[kind(name) or ""](8) * size
     assert "bus_bytes" not in cost(Call(FUNCTIONAL, name, call.args)).params
+    alone = cost(Call(FUNCTIONAL, name, call.args, collective={"size": 1})).params
+    assert (alone["ranks"], alone["bus_bytes"]) == (1, 0)
 
 
 def test_tensors_may_be_named() -> None:

@@ -10,6 +10,7 @@ from pyprof.marker import Summary, Tensor, Value
 from pyprof.ops.examples import Example, f32, i32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.tensors.pointwise import promoted_dtype
 from pyprof.ops.torch.tensors.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.torch.tensors.reductions import norm_cost
 from pyprof.ops.work import Args, Work, fresh, like, require, size
@@ -122,7 +123,7 @@ def chunk_cat(a: Args) -> Work:
     for tensor in tensors:
         length = max(1, size(tensor, dim))
         padded += tensor.numel // length * (-(-length // chunks) * chunks)
-    return Work(0, tensors, (fresh((padded,), tensors[0].dtype if tensors else None),))
+    return Work(0, tensors, (fresh((padded,), promoted_dtype(tensors)),))
 
 
 # 30 written of 4 bytes

@@ -6,8 +6,8 @@ import pytest
 
 from pyprof import marker, ops
 from pyprof.instrument.ops.payload import op_head, op_text
-from pyprof.marker import Call, Tensor
-from pyprof.ops.examples import i64
+from pyprof.marker import Call, Opaque, Tensor, Value
+from pyprof.ops.examples import f32, i64
 from tests.known import known
 from tests.ops.contract import contract_of
 from tests.ops.test_bytes import written_bytes
@@ -66,6 +66,13 @@ def test_results_that_depend_on_data_are_unknown(where: object) -> None:
     found = ops.cost(_call("__getitem__", torch.zeros(5, 4), where))
     assert found.bytes is None
     assert found.reason
+
+
+@pytest.mark.parametrize(("indices", "index_bytes"), [(i64(2), 16), (Opaque(), 0)])
+def test_indices_that_were_not_recorded_are_not_counted(indices: Value, index_bytes: int) -> None:
+    """The result's shape, known from elsewhere, is enough for what is picked."""
+    found = ops.cost(Call("aten", "index", (f32(5, 6), (indices,))), output=(2, 6))
+    assert found.bytes == index_bytes + 2 * 4 * 12
 
 
 def test_a_repeated_table_is_read_once() -> None:

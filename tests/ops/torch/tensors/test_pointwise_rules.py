@@ -40,6 +40,21 @@ def test_powers_that_are_products(exponent: float, forward: int, backward: int) 
     assert _each(Call("Tensor", "__rpow__", (_X, exponent))) == T
 
 
+@pytest.mark.parametrize(
+    ("op", "operands", "forward", "backward"),
+    [
+        ("mish", 1, 3 * T + 1, 3 * T + 6),  # x t, t = tanh(log1p(exp(x))); t + x s (1 - t t)
+        ("div", 2, 1, 1 + 3),  # go / y, and -go z / y of z = x / y
+        ("eq", 2, 1, None),
+    ],
+)
+def test_operations_of_written_out_formulas(
+    op: str, operands: int, forward: int, backward: int | None
+) -> None:
+    call = Call("torch", op, (_X, _X)[:operands])
+    assert (_each(call), _each(call, "bprop")) == (forward, backward)
+
+
 _NOT = Opaque()
 
 

@@ -1,5 +1,17 @@
-"""Formulas of `reductions`, by their worked examples and foreign arguments."""
+"""Formulas of `reductions`, by their worked examples and foreign arguments; norms by hand."""
 
+import math
+
+import pytest
+
+from pyprof.ops.torch.tensors.pointwise_rules import T
+from pyprof.ops.torch.tensors.reductions import norm_cost
 from tests.ops.contract import contract_of
 
 test_formulas_keep_the_contract = contract_of("torch.tensors.reductions")
+
+
+@pytest.mark.parametrize("order", [0, 1, math.inf, -math.inf])
+def test_a_norm_that_counts_sums_or_compares_takes_no_power(order: float) -> None:
+    assert norm_cost(order) == (2, 0)
+    assert norm_cost(-3) == (2 + T, T)
