@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING, lists
+from pyprof.arrays import MISSING, ints, lists
 from pyprof.prof.columns.column import FLOAT, INT, Column, measure
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import DictionaryColumn, combinations, totals
@@ -66,7 +66,7 @@ def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
 
 
 def _codes(keys: Sequence[pa.DictionaryArray]) -> Iterator[IntArray]:
-    return (np.asarray(key.indices.fill_null(-1)) for key in keys)
+    return (ints(key.indices) for key in keys)
 
 
 def _rates(
@@ -98,7 +98,7 @@ def shapes(table: Table) -> DictionaryColumn:
     known_rows = np.array([text is not None for text in spelt], bool)[index]
     own = params.dictionary.to_pylist()
     return DictionaryColumn(
-        np.where(known_rows, len(own) + index, np.asarray(params.indices.fill_null(-1))),
+        np.where(known_rows, len(own) + index, ints(params.indices)),
         [*own, *spelt],
     )
 

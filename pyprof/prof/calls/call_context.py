@@ -102,7 +102,7 @@ def _layers(
 
 def _attention_at(context: KernelContext) -> int:
     """Return the position of the outermost attention whose cost depends on the step; -1 if none."""
-    for at in context.order or range(len(context.statements)):
+    for at in context.order:
         call = _by_step(context.statements[at])
         model = registry.find(call) if call is not None else None
         if model is not None and model.family == "attention":

@@ -117,7 +117,7 @@ def _tables(text: str) -> Iterator[list[str]]:
             if lines:
                 yield lines
             lines = [line]
-        elif lines and not line.startswith(PREAMBLE.decode()):
+        elif lines:
             lines.append(line)
     if lines:
         yield lines
