@@ -158,6 +158,11 @@ def test_a_line_too_long_for_python_to_read_is_no_record(
     assert "line 1 is not a record" in run("prof", _written(tmp_path, OLD)).stderr
 
 
+def test_a_row_may_have_one_id_per_text(tmp_path: Path) -> None:
+    (row,) = _loaded(tmp_path, json.dumps(NEW))
+    assert row["callIds"] == [4, 5]
+
+
 @pytest.mark.parametrize("keys", [{"marker": None}, {"seqMarker": None}, {"callIds": [1, 2, 3]},
                                   {"marker": None, "seqMarker": None, "callIds": [1]}])  # fmt: skip
 def test_ids_are_those_of_the_texts(keys: dict[str, object], tmp_path: Path) -> None:

@@ -193,6 +193,7 @@ def test_thousands_of_kinds_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("levels", "expected"),
     [([(200, 50)], [0]), ([(200, 50), (350, 7)], [0, 50]), ([(200, 5), (350, 4)], [0]),
+     ([(200, 5), (350, 5)], [0, 5]),
      ([(200, 30), (350, 30), (200, 30)], [0, 30, 60]), ([(200, 50), (202, 50)], [0]), ([], [0])],
 )  # fmt: skip
 def test_phases_begin_where_the_level_changes(

@@ -1,14 +1,18 @@
 """Values of columns as Arrow arrays: null if nothing is known."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from pyprof.arrays import MISSING, or_null
+from pyprof.marker import Call, encode_op, encode_seq
+from pyprof.ops.examples import f32
 from pyprof.prof.columns import column_values as values
 from pyprof.records.records import DictionaryColumn
+from tests.prof.kernels_in_ranges import rows_of
 
 
 def test_missing_and_non_finite_values_are_null() -> None:
@@ -49,3 +53,11 @@ def test_a_module_that_the_original_called_na_is_unknown(
     names: list[str], outermost: str | None
 ) -> None:
     assert values.outermost_module(names) == outermost
+
+
+@pytest.mark.parametrize(("inner", "op"), [("aten::add_", "bias"), ("aten::mm", "linear")])
+def test_a_pointwise_op_inside_a_linear_is_its_bias(inner: str, op: str, tmp_path: Path) -> None:
+    x = f32(4, 4)
+    linear = encode_op(Call("torch.nn.functional", "linear", (x, x, f32(4))))
+    added = encode_seq(inner, seq=1, op_id=1, sizes=[[4, 4], [4, 4]])
+    assert rows_of(tmp_path, [linear, added], "kernel").op.tolist() == [op]

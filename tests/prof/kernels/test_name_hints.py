@@ -2,12 +2,21 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pyprof.gpu.kernel_dtypes import data_type, moved_type
 from pyprof.gpu.kernel_roles import sparse_product, training
 from pyprof.marker import Call, Tensor, encode_op, encode_seq
+from pyprof.prof.kernels.name_hints import agreed_value
 from tests.prof.kernels_in_ranges import rows_of
+
+
+def test_a_group_agrees_on_its_only_value_above_0() -> None:
+    group, value = np.array([[0, 0, 1, 1, 2], [3, 0, 1, 2, 0]], np.int32)
+    assert agreed_value(group, value).tolist() == [3, 3, 0, 0, 0]
+    assert not len(agreed_value(group[:0], value[:0]))
+
 
 HALVES = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::Half, "
