@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import dist
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from pyprof.analysis.summary import roofline_points
 from pyprof.analysis.summary.roofline_points import Chart, Point, Roof
 from pyprof.inputs import source
 from pyprof.prof.table import Override
+from pyprof.render import roofline_picture
 from pyprof.render.roofline_picture import Box, Label, LogAxes, frame, height_of, labels
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -145,6 +147,13 @@ def test_a_point_where_a_name_would_be_moves_it() -> None:
         name = labels(on, points, [40, 4], [roof], LETTER, LINE)[0]
         assert (float(on.place(name.x, 1)[0]) > on.width - 10) == end
         check(on, points, [40, 4], [roof])
+
+
+def test_points_are_drawn_in_tflop_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roofline_picture, "_number", lambda _axes, _points: None)
+    axes = MagicMock()
+    roofline_picture._points(axes, [point(2.0, 3e12)])
+    assert axes.scatter.call_args.args[:2] == ([2.0], [3.0])
 
 
 RATES = st.floats(1e6, 1e16)

@@ -51,6 +51,9 @@ def test_the_peak_is_marked_at_its_height(tmp_path: Path) -> None:
     assert max(course["total"]) == course["peak_bytes"] == device.peak_bytes
     areas = [w * h for w, h in zip(tree["width"], tree["height"], strict=True)]
     assert sum(areas) == pytest.approx(1)
+    ends = [[a + b for a, b in zip(tree[at], tree[by], strict=True)]
+            for at, by in (("x", "width"), ("y", "height"))]  # fmt: skip
+    assert [max(each) for each in ends] == pytest.approx([1, 1])
     of_category = sum(
         area
         for area, colour in zip(areas, tree["colour"], strict=True)

@@ -8,7 +8,9 @@ import pytest
 
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.findings import compare_ranks
+from pyprof.analysis.ranks.match import UnmatchedCount
 from pyprof.answers.summary_answer import NO_LAYER
+from pyprof.render.text import ranks_head
 from pyprof.render.text.ranks_text import _rank, in_words, report_lines
 from tests.analysis.ranks.literal import GPU, Collective, gathered
 
@@ -124,6 +126,15 @@ def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
     assert "collectives of rank 3 in 2 unmatched: no capture of rank 2" in said
     assert "is the straggler" not in said
     assert "Rank 3 may come last only because of waiting for rank 2" in said
+
+
+@pytest.mark.parametrize(("count", "more"), [(4, 0), (6, 2)])
+def test_the_first_unmatched_collectives_are_listed(count: int, more: int) -> None:
+    alone = tuple(UnmatchedCount(rank, "all", 3, "alone") for rank in range(count))
+    lines = [*ranks_head._groups(replace(compare_ranks(gathered([])), unmatched=alone))]
+    said = [f"... and {more} more unmatched (--json has all)"] if more else []
+    assert lines[:4] == [f"3 collectives of rank {at} in all unmatched: alone" for at in range(4)]
+    assert lines[4:] == said
 
 
 def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:

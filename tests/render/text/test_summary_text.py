@@ -26,15 +26,23 @@ def test_more_gpus_than_columns_have_a_line_each(tmp_path: Path) -> None:
     ]
 
 
+DEVICE = DeviceUse(
+    rank=0, device=0, processor="GPU", span_ns=100, busy_ns=90, idle_ns=10, compute_ns=90,
+    communication_ns=0, exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0,
+    idle_by_cause_ns=dict.fromkeys(CAUSES, 0), windows=1, paused_ns=0,
+)  # fmt: skip
+
+
+def test_causes_of_no_gpu_have_no_column() -> None:
+    other = replace(DEVICE, copy_ns=1, idle_by_cause_ns={"sync": 10})
+    header = summary_text._gpus_down([DEVICE, other])[0]
+    assert " ".join(header.split()) == "Time Span ms busy % compute % copies % idle % sync %"
+
+
 def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
     """64 of 70, the least busy included, at any position."""
-    device = DeviceUse(
-        rank=0, device=0, processor="GPU", span_ns=100, busy_ns=90, idle_ns=10, compute_ns=90,
-        communication_ns=0, exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0,
-        idle_by_cause_ns=dict.fromkeys(CAUSES, 0), windows=1, paused_ns=0,
-    )  # fmt: skip
-    devices = [replace(device, rank=rank, busy_ns=90 - rank % 7) for rank in range(70)]
-    devices[69] = replace(device, rank=69, busy_ns=5)
+    devices = [replace(DEVICE, rank=rank, busy_ns=90 - rank % 7) for rank in range(70)]
+    devices[69] = replace(DEVICE, rank=69, busy_ns=5)
     lines = [*summary_text.times(devices, ())]
     assert lines[-1] == "... and 6 busier ones; pyprof ranks lists all"
     listed = [line.split(",")[0] for line in lines if line.startswith("rank ")]

@@ -1,5 +1,6 @@
 """Headline numbers and phases of the page."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from pyprof.analysis.summary.overview import summary
 from pyprof.inputs import source
 from pyprof.render.page.content import summarise_page
-from pyprof.render.page.parts.summary import cards, devices
+from pyprof.render.page.parts.summary import _causes, cards, devices
 from pyprof.render.text.formatting import duration
+from tests.analysis.answered import answered
+from tests.analysis.captured import capture
 from tests.commands import run
 from tests.render.page import shown_parts
 
@@ -22,6 +25,18 @@ def test_phases_of_serving_are_those_of_the_summary(captures: Path) -> None:
     lines = [line.split() for line in run("summary", "-q", trace).stdout.splitlines()]
     assert [*part["serving_header"]] in lines
     assert row in lines
+
+
+def test_causes_are_of_all_gpus_and_a_step_of_all_steps(tmp_path: Path) -> None:
+    one = answered(source.load(str(capture(tmp_path / "net.sqlite", steps=4))))
+    assert one.devices is not None
+    (device,) = one.devices
+    both = replace(one, devices=(device, replace(device, rank=1)))
+    ordered = sorted(device.idle_by_cause_ns.items(), key=lambda entry: -entry[1])
+    expected = [(cause, duration(2 * ns)) for cause, ns in ordered if ns]
+    assert [(cause, time) for cause, _, time, _ in _causes(both)] == expected
+    notes = {title: note for title, _, note in cards(one)}
+    assert notes["a step"].startswith("mean of 4 of 4 steps;")
 
 
 @pytest.mark.slow

@@ -186,3 +186,12 @@ def test_groups_leave_out_their_extremes_first(
     said: list[str] = []
     write(columns, [data], io.BytesIO(), width, said.append, coloured=False)
     assert said == [f"no room for {left_out}; widen the terminal, or use --full"]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("line", "model.py:7"), ("op", "/a/model.py:7")])
+def test_lines_are_shown_without_their_folders(name: str, shown: str) -> None:
+    rows, file = pa.table({name: ["/a/model.py:7"]}), io.BytesIO()
+    write([COLUMNS[name]], [rows], file, 80, print, coloured=False)
+    assert file.getvalue().split()[1:] == [shown.encode()]
+    write_full([COLUMNS[name]], [rows], full := io.BytesIO(), coloured=False)
+    assert full.getvalue().split()[1:] == [b"/a/model.py:7"]
