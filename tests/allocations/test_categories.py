@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pyprof.allocations import read
+from pyprof.allocations.categories import freed_in
+from pyprof.arrays import MISSING
 from tests.allocations import built
 
 
@@ -54,6 +57,18 @@ def test_categories_of_blocks_never_freed_follow_from_their_allocation(
     device = built.Device()
     device.alloc(777, *stack)
     assert _said(built.write(tmp_path / "x.pickle", device))[777][0] == category
+
+
+@pytest.mark.parametrize(
+    ("event_directions", "expected"),
+    [([0, MISSING, 0], 0), ([0, MISSING, 2], MISSING), ([MISSING, MISSING, 0], MISSING)],
+)
+def test_a_free_without_a_stack_is_of_the_direction_around_it(
+    event_directions: list[int], expected: int
+) -> None:
+    """If the events before and after it agree."""
+    found = freed_in(np.array([0]), np.array([1]), np.array(event_directions))
+    assert found.tolist() == [expected]
 
 
 def test_gradients_that_were_taken_over(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """From A's time to B's, op by op."""
 
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.diff.compare import Comparison
-from pyprof.answers.diff_answer import waterfall
+from pyprof.analysis.diff.compare import Comparison, compare
+from pyprof.analysis.diff.side import DEFAULT, summarise_side
+from pyprof.answers.diff_answer import diff, waterfall
+from pyprof.inputs.source import load
+from tests.analysis.captured import capture
 
 _TIMES = st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 99), st.integers(0, 99))
 
@@ -41,3 +45,9 @@ def test_an_op_of_several_shapes_is_one_stage() -> None:
 def test_the_rest_is_one_stage_that_counts_its_ops() -> None:
     *_, rest = waterfall(_compared([("a", 0, 50), ("b", 0, 2), ("c", 3, 0)]), most=1)
     assert (rest.name, rest.op_count, rest.change_ns) == ("all others", 2, -1)
+
+
+def test_changes_left_out_are_counted(tmp_path: Path) -> None:
+    side = summarise_side(load(str(capture(tmp_path / "net.sqlite"))), DEFAULT)
+    for top, left_out in ((None, 0), (1, 3)):
+        assert diff(compare(side, side), top=top).changes_left_out == left_out

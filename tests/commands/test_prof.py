@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.commands import prof
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.prof.columns.standard import COLUMNS
 from tests import strategies
@@ -166,13 +167,24 @@ def test_rows_are_sorted_and_limited(path: Path) -> None:
     assert column(table("--sort", "sil", path), "Sil(ns)") == ["300", "100", "50", "40", "10"]
     assert column(table("--sort", "sil-", path), "Sil(ns)") == ["10", "40", "50", "100", "300"]
     assert column(table("--sort", "sil-", "--top", "2", path), "Sil(ns)") == ["10", "40"]
-    assert column(table("--top", "2", path), "Idx") == ["1", "2"]
     assert column(table("--sort", "start-", "-c", "idx", path), "Idx") == ["1", "2", "3", "4", "5"]
     assert len(table("--by", "op", "--top", "1", path)) == 1
     assert column(table("--by", "op", "--sort", "calls-", path), "Calls")[-1] == "2"
     misused("prof", "--sort", "nonsense", path)
     said = misused("prof", "--by", "op", "--sort", "totl", path)
     assert "did you mean 'total'? columns are op, calls, total," in said
+
+
+def test_a_terminal_shows_the_longest_rows_and_says_so(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless --top or --by is given."""
+    monkeypatch.setattr(prof, "_form", lambda *_: "terminal")
+    monkeypatch.setattr(prof, "_SCREEN_ROWS", 2)
+    for options, rows in (([], 2), (["--top", "1"], 1), (["--by", "op"], 3)):
+        done = run("prof", *options, path)
+        assert len(done.stdout.splitlines()) == 1 + rows
+        assert ("top 2 of 5 rows; --top N or --full shows more" in done.stderr) == (not options)
 
 
 def test_the_share_of_known_costs_is_on_stderr(path: Path) -> None:

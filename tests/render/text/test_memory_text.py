@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.allocations import read
+from pyprof.analysis.memory.held_memory import Moment
 from pyprof.analysis.memory.memory_time import TimedMemory
-from pyprof.render.text.memory_text import _beside_time, sentences, signed, size
+from pyprof.analysis.memory.peaks import highest_first
+from pyprof.render.text.memory_text import _beside_time, _held_then, sentences, signed, size
 from tests.allocations import built
 from tests.analysis.memory.test_peaks import analysed
 
@@ -30,6 +33,17 @@ def test_unused_memory_is_shown_with_its_pieces(tmp_path: Path) -> None:
     device.alloc(5120)
     shown = "\n".join(sentences(analysed(built.write(tmp_path / "x.pickle", device))))
     assert "unused in 2 pieces, the largest 2.56 kB" in shown
+
+
+def test_what_was_held_at_a_moment_is_shown_instead_of_the_peak(tmp_path: Path) -> None:
+    device = built.Device()
+    device.free(device.alloc(3000, built.user(1)))
+    device.alloc(1000, built.user(2))
+    recorded = [read.read(built.write(tmp_path / "x.pickle", device))]
+    (found,) = highest_first(recorded, at=Moment(None, 3))
+    shown = "\n".join(_held_then(found, ["line"], 9))
+    assert "train.py:2" in shown
+    assert "train.py:1" not in shown
 
 
 def test_bytes_times_time_are_unknown_without_times() -> None:

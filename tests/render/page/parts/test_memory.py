@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from pyprof.answers.parts import RankMemory
+from pyprof.render.page.parts.memory import _rank
+from pyprof.render.page.tables import Cell
+from pyprof.render.text.formatting import DASH
 from tests.allocations import built, traces
 from tests.analysis.browser import browser, drawn, errors
 from tests.analysis.captured import capture
@@ -125,6 +129,7 @@ def test_the_rank_with_the_highest_peak_is_drawn(tmp_path: Path) -> None:
     order = [listed.index(f'data-value="{size}"') for size in (3000, 2000, 1000)]
     assert order == sorted(order)
     assert "rank 1, cuda:0" in page
+    assert _rank(RankMemory(None, "cuda:0", 1, None, 1)) == Cell(DASH)
 
 
 @pytest.mark.long

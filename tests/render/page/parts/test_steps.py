@@ -6,13 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pyprof.analysis.summary.overview import summary
+from pyprof.analysis.summary.overview import overview, summary
 from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
 from pyprof.render.page.content import html, summarise_page
+from pyprof.render.page.cross_filter import row_facts
+from pyprof.render.page.parts import PartInput
+from pyprof.render.page.parts.steps import step_times
 from tests.analysis.captured import capture
 from tests.answers.checked import ask
-from tests.builders import Work, nsys_db
+from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.render.page import shown_parts
 
@@ -59,3 +62,20 @@ def test_steps_by_rank_are_those_of_each_alone(tmp_path: Path) -> None:
     assert times["computing"] == [[200 + 300 + 50] * 3, [4 * 200 + 300 + 50] * 3]
     assert steps["trend"]["longest"].tolist() == np.max(times["step"], axis=0).tolist()
     assert shown_parts.shown(alone[0])["steps"]["heat"] is None
+
+
+def test_times_of_a_gpu_beside_another_are_of_the_chosen_steps(tmp_path: Path) -> None:
+    """From the end of the previous step on the GPU."""
+    work = [
+        Work("mm", (at + 100, at + 200 + 50 * device), (at, at + 9), device=device)
+        for at in (0, 1000, 2000) for device in range(2)
+    ]  # fmt: skip
+    ranges = [Range(f"step {step}", (1000 * step, 1000 * step + 900)) for step in range(3)]
+    net = source.load(str(nsys_db(tmp_path / "net.sqlite", work, ranges)))
+    view = overview(net, "0:2")
+    times = step_times(PartInput(net, view, row_facts(net.table, view.rows)))
+    for found, first, second in (
+        (times.duration_ns, [100, 1000], [150, 1000]),
+        (times.computing_ns, [100, 100], [150, 150]),
+    ):
+        assert np.array_equal(found, [[*first, np.nan], [*second, np.nan]], equal_nan=True)
