@@ -19,10 +19,10 @@ from pyprof.errors import PyprofError
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import json_columns
 from pyprof.prof.columns.standard import COLUMNS, DEFAULT, Column
-from pyprof.prof.coverage import Coverage, UnknownRows, cost_coverage, is_kernel
+from pyprof.prof.coverage import Coverage, cost_coverage, is_kernel, sum_coverage
 from pyprof.prof.group import Counts, counts
 from pyprof.records.merging import known_in_both, merge_sums, merge_unique
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import encode, one_chunk
 from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
@@ -251,13 +251,10 @@ def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
 
 def _known(table: Table) -> dict[str, pa.Array]:
     """What `apply_global_conditions` needs to report how much of the cost is known."""
-    costs = table.costs
-    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
-    reason = DictionaryColumn(np.where(unknown, costs.reason.index, -1), costs.reason.values)
     return {
         _NS: pa.array(table.duration_ns),
         _KERNEL: pa.array(is_kernel(table.records)),
-        _WHY: reason.to_arrow(pa.string()),
+        _WHY: table.costs.why_unknown.to_arrow(pa.string()),
     }
 
 
@@ -272,22 +269,12 @@ def apply_global_conditions(answer: Answer, asked: Query) -> Answer:
     data = answer.data.combine_chunks()
     holds = [one.holds(data.column(one.name).combine_chunks()) for one in asked.numbered]
     data = data.filter(pa.array(np.logical_and.reduce(holds)))
-    sums = (
-        data.group_by(_WHY, use_threads=False).aggregate([(_NS, "sum"), (_NS, "count")]).to_pylist()
-    )
-    unknown = {
-        row[_WHY]: UnknownRows(row[f"{_NS}_sum"], row[f"{_NS}_count"])
-        for row in sums
-        if row[_WHY] is not None
-    }
-    total_ns = int(pc.sum(data.column(_NS)).as_py() or 0)
-    kernels = data.filter(data.column(_KERNEL))
-    known_kernels = kernels.filter(pc.is_null(kernels.column(_WHY)))
-    known = Coverage(
-        total_ns,
-        unknown,
+    ns, why, kernels = (one_chunk(data.column(name)) for name in (_NS, _WHY, _KERNEL))
+    known = sum_coverage(
+        ns.to_numpy(),
+        encode(why),
+        kernels.to_numpy(zero_copy_only=False),
         answer.coverage.processor,
-        *(int(pc.sum(rows.column(_NS)).as_py() or 0) for rows in (kernels, known_kernels)),
     )
     first = _first(data, replace(asked, where=()))
     return replace(answer, data=first, coverage=known, matched=data.num_rows)

@@ -38,7 +38,7 @@ def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> Non
     """
     names = LineNames(None if folder is None else Sources(folder))
     weight_ns: Counter[str] = Counter()
-    for stack, (_, time_ns) in sums.items():
+    for stack, (time_ns, _) in sums.items():
         weight_ns[";".join(_text(frame, names, named=folder is not None) for frame in stack)] += (
             time_ns
         )

@@ -49,7 +49,7 @@ def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> Non
     frames: dict[Frame, Entry] = defaultdict(lambda: [0] * 4)
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(lambda: [0] * 4))
     names = LineNames(None if folder is None else Sources(folder))
-    for stack, (calls, time_ns) in sums.items():
+    for stack, (time_ns, calls) in sums.items():
         named = tuple(
             frame._replace(name=names.name(frame.file, frame.line)) if frame.line else frame
             for frame in stack

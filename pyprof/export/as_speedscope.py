@@ -24,11 +24,11 @@ from pyprof.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyprof.analysis.summary.stacks import Frame, Stacks
-    from pyprof.arrays import Int64Array
+    from pyprof.analysis.summary.stacks import Frame
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.export import Part
     from pyprof.inputs.source import Source
-    from pyprof.records.records import Records
+    from pyprof.records.records import DictionaryColumn, Records
 
 
 KIND = "events"
@@ -42,11 +42,9 @@ def write(source: Source, file: BinaryIO) -> None:
     """Write the profiles; the weights of the first add up to the GPU time."""
     row_stacks = stacks(source.table)
     numbers: dict[Frame, int] = {}
-    numbered = [
-        [numbers.setdefault(frame, len(numbers)) for frame in s] for s in row_stacks.distinct
-    ]
-    weight = np.zeros(len(row_stacks.distinct), np.int64)
-    np.add.at(weight, row_stacks.of_row, source.table.duration_ns)
+    numbered = [[numbers.setdefault(frame, len(numbers)) for frame in s] for s in row_stacks.values]
+    weight = np.zeros(len(row_stacks.values), np.int64)
+    np.add.at(weight, row_stacks.index, source.table.duration_ns)
     order = np.argsort(-weight, kind="stable")
     order = order[weight[order] > 0]
     on = processor_of(source.table.records)
@@ -111,13 +109,13 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 
 def _profiles(
-    source: Source, row_stacks: Stacks, numbered: list[list[int]]
+    source: Source, row_stacks: DictionaryColumn, numbered: list[list[int]]
 ) -> Iterator[dict[str, Any]]:
     records = source.table.records
     since = _since(records)
     for stream in streams(records):
         for window, rows in _windows(records, in_order(records, stream)):
-            stack = row_stacks.of_row[rows]
+            stack = row_stacks.index[rows]
             weight = source.table.duration_ns[rows]
             start = np.cumsum(weight) - weight if since is None else since[rows]
             # insert the idle time between rows as stack -1; an overlapping row follows at once
@@ -163,7 +161,7 @@ def _profile(name: str, samples: list[list[int]], weight: Int64Array) -> dict[st
     }
 
 
-def _runs(stack: Int64Array, weight: Int64Array) -> tuple[Int64Array, Int64Array]:
+def _runs(stack: IntArray, weight: Int64Array) -> tuple[IntArray, Int64Array]:
     """Join neighbours with the same stack, and drop those without a duration."""
     lasting = weight > 0
     stack, weight = stack[lasting], weight[lasting]

@@ -82,6 +82,18 @@ class Costs:
     autotuning: NDArray[np.bool_]
     """Rows that cuDNN's benchmark ran only as trials."""
 
+    @property
+    def unknown(self) -> Mask:
+        """Rows whose FLOPs or bytes are unknown; bytes of helpers are those of their op call."""
+        return np.asarray((self.flops < 0) | ((self.bytes < 0) & ~self.helper))
+
+    @property
+    def why_unknown(self) -> DictionaryColumn:
+        """The reason of each of these rows; null for rows of known cost."""
+        return DictionaryColumn(
+            np.where(self.unknown, self.reason.index, MISSING), self.reason.values
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:

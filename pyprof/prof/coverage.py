@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof import schema
 from pyprof.prof.processor import GPU, processor_of, processor_of_both
 from pyprof.records.merging import merged_by
-from pyprof.records.records import totals
+from pyprof.records.records import time_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.prof.table import Table
-    from pyprof.records.records import Records
-
-
-class UnknownRows(NamedTuple):
-    """Rows whose cost is unknown for one reason."""
-
-    ns: int
-    rows: int
+    from pyprof.records.records import DictionaryColumn, Records, RowTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +27,7 @@ class Coverage:
     """Sums over rows; those of several captures add up."""
 
     total_ns: int
-    unknown: Mapping[str, UnknownRows]
+    unknown: Mapping[str, RowTime]
     """The rows of unknown cost by the reason."""
     processor: str = merged_by(processor_of_both, default=GPU)
     """Whose time it is."""
@@ -56,25 +49,27 @@ class Coverage:
 
 def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Coverage:
     """Sum up all rows, or those chosen."""
-    costs, duration = table.costs, table.duration_ns
-    chosen = np.ones(len(duration), bool) if rows is None else rows
-    unknown = chosen & ((costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper))
-    number, reasons = costs.reason.index[unknown], costs.reason.values
-    ns = totals(number, duration[unknown], len(reasons))
-    count = np.bincount(number, minlength=len(reasons))
-    unknown_by_reason: dict[str, UnknownRows] = {}
-    for index in np.flatnonzero(count).tolist():
-        so_far = unknown_by_reason.get(reasons[index], UnknownRows(0, 0))
-        unknown_by_reason[reasons[index]] = UnknownRows(
-            so_far.ns + int(ns[index]), so_far.rows + int(count[index])
-        )
-    kernels = chosen & is_kernel(table.records)
-    return Coverage(
-        int(duration[chosen].sum()),
-        unknown_by_reason,
+    chosen = np.ones(table.records.rows, bool) if rows is None else rows
+    return sum_coverage(
+        table.duration_ns[chosen],
+        table.costs.why_unknown.take(chosen),
+        is_kernel(table.records)[chosen],
         processor_of(table.records),
-        int(duration[kernels].sum()),
-        int(duration[kernels & ~unknown].sum()),
+    )
+
+
+def sum_coverage(
+    duration_ns: Int64Array, why_unknown: DictionaryColumn, kernels: Mask, processor: str
+) -> Coverage:
+    """Sum up rows, given why the cost of each is unknown, and which are kernels."""
+    by_reason = time_by_value(why_unknown, duration_ns)
+    by_reason.pop(None, None)
+    return Coverage(
+        int(duration_ns.sum()),
+        by_reason,
+        processor,
+        int(duration_ns[kernels].sum()),
+        int(duration_ns[kernels & (why_unknown.index < 0)].sum()),
     )
 
 

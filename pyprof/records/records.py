@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ class DictionaryColumn:
     def __len__(self) -> int:
         return len(self.index)
 
-    def take(self, rows: NDArray[np.int64]) -> DictionaryColumn:
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> DictionaryColumn:
         """Choose rows."""
         return DictionaryColumn(self.index[rows], self.values)
 
@@ -298,6 +298,34 @@ def totals(number: IntArray, values: IntArray, count: int) -> NDArray[np.int64]:
     sums = np.zeros(count, np.int64)
     np.add.at(sums, number, values)
     return sums
+
+
+class RowTime(NamedTuple):
+    """The time of some rows, and their number."""
+
+    ns: int
+    rows: int
+
+
+def time_by_value(
+    column: DictionaryColumn, duration_ns: IntArray, rows: NDArray[np.bool_] | None = None
+) -> dict[Any, RowTime]:
+    """Sum up all rows, or those chosen, by the value that a column has for them; null is None.
+
+    Without values that no row has.
+    """
+    index, ns = column.index + 1, duration_ns
+    if rows is not None:
+        index, ns = index[rows], ns[rows]
+    values = [None, *column.values]
+    sums = totals(index, ns, len(values)).tolist()
+    counts = np.bincount(index, minlength=len(values)).tolist()
+    by_value: dict[Any, RowTime] = {}
+    for value, time_ns, count in zip(values, sums, counts, strict=True):
+        if count:
+            before = by_value.get(value, RowTime(0, 0))
+            by_value[value] = RowTime(before.ns + time_ns, before.rows + count)
+    return by_value
 
 
 def combinations(*columns: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -13,6 +13,7 @@ from pyprof.records.records import (
     combinations,
     distinct,
     number_combinations,
+    time_by_value,
 )
 
 _FEW = st.integers(-3, 3)
@@ -121,3 +122,12 @@ def test_rows_without_a_kind_are_chosen_by_none() -> None:
     assert records.of_kind(schema.KERNEL).tolist() == [True, False, False]
     assert records.of_kind(schema.KERNEL, None).tolist() == [True, False, True]
     assert Records(1, {}).of_kind(schema.KERNEL, None).tolist() == [True]
+
+
+def test_time_by_value_joins_equal_values_and_leaves_out_those_without_rows() -> None:
+    column = DictionaryColumn(np.array([0, 1, -1, 2, 1]), ["a", "b", "a", "c"])
+    assert time_by_value(column, np.array([1, 2, 4, 8, 16])) == {
+        None: (4, 1), "a": (9, 2), "b": (18, 2),
+    }  # fmt: skip
+    chosen = np.array([True, False, False, True, False])
+    assert time_by_value(column, np.array([1, 2, 4, 8, 16]), chosen) == {"a": (9, 2)}

@@ -113,7 +113,6 @@ _SILENT = "nothing is amiss: this is for others"
 def _reasons(context: RuleContext) -> Mapping[str, str | None]:
     """Return why each need is not met, for most of the time; None if it is."""
     table, on_cpu = context.table, context.kind(schema.CPU)
-    costs = table.costs
     has_gpu = _share(context, ~on_cpu) > 0
     # copies and fills need no op
     work = context.kind(schema.KERNEL) | context.kind(schema.GRAPH) | on_cpu
@@ -123,7 +122,6 @@ def _reasons(context: RuleContext) -> Mapping[str, str | None]:
         text = reason.format(f"{100 * share:.0f} %", "kernel" if has_gpu else "CPU")
         return text if share > _MAX_MISSING else None
 
-    no_cost = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
     no_peak = context.class_matches(
         lambda each: each.flops_peak is None and each.bandwidth_peak is None
     )
@@ -135,7 +133,7 @@ def _reasons(context: RuleContext) -> Mapping[str, str | None]:
         TIMES: _times(context),
         CAPTURE: _capture(context),
         OPS: mostly(context.without_op, "the op is unknown for {} of {} time"),
-        COSTS: mostly(no_cost, "FLOPs or bytes are unknown for {} of {} time"),
+        COSTS: mostly(table.costs.unknown, "FLOPs or bytes are unknown for {} of {} time"),
         PEAKS: mostly(no_peak, "the GPU's peaks are unknown: add --gpu"),
         SMS: mostly(context.sm_count == 0, "the GPU's number of SMs is unknown"),
         COUNTERS: None if table.measured.any else _SILENT,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.summary.phases import with_steps
-from pyprof.records.records import encode, totals
+from pyprof.records.records import encode, time_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,17 +83,11 @@ def beside(
 def _joined(
     groups: Sequence[HeldMemory], texts: DictionaryColumn, time_ns: Int64Array
 ) -> tuple[TimedMemory, ...]:
-    names = [None, *texts.values]
-    times = totals(texts.index + 1, time_ns, len(names)).tolist()
-    counts = np.bincount(texts.index + 1, minlength=len(names)).tolist()
-    timed: dict[str | None, tuple[int, int]] = {}
-    for name, time, count in zip(names, times, counts, strict=True):
-        before = timed.get(name, (0, 0))
-        timed[name] = (before[0] + time, before[1] + count)
+    timed = time_by_value(texts, time_ns)
     held = [
         TimedMemory(each.name, each.bytes, each.allocated_bytes, each.byte_ns,
                     *timed.pop(each.name, (0, 0)))
         for each in groups
     ]  # fmt: skip
-    others = [TimedMemory(name, 0, 0, None, *spent) for name, spent in timed.items() if spent[1]]
+    others = [TimedMemory(name, 0, 0, None, *spent) for name, spent in timed.items()]
     return (*held, *sorted(others, key=lambda each: (-each.time_ns, each.name is None)))

@@ -26,7 +26,7 @@ from pyprof.parse import parse, record_file
 from pyprof.parse.steps.loop_steps import only
 from pyprof.prof.table import Table
 from pyprof.records.merging import merge_sums
-from pyprof.records.records import totals
+from pyprof.records.records import time_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,13 +149,12 @@ def _layers(rank: int, records: Records) -> pa.Table:
     table = Table(records)
     layer = table.own_or_forward("layer")
     work = activity_classes(records) != COMMUNICATION
-    paths = ["", *(".".join(layer_path(value)) for value in layer.values)]
-    index = layer.index[work] + 1  # 0: none
-    ns = totals(index, table.duration_ns[work], len(paths))
-    total: dict[str, int] = {}
-    for place in np.unique(index).tolist():
-        name = paths[place] or NO_LAYER
-        total[name] = total.get(name, 0) + int(ns[place])
+    path = layer.map(lambda layers: ".".join(layer_path(layers)) or None)
+    by_path = time_by_value(path, table.duration_ns, work)
     return tables.table(
-        tables.LAYERS, rank, len(total), layer=list(total), gpu_ns=list(total.values())
+        tables.LAYERS,
+        rank,
+        len(by_path),
+        layer=[path or NO_LAYER for path in by_path],
+        gpu_ns=[time.ns for time in by_path.values()],
     )

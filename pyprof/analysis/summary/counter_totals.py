@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,15 @@ from pyprof.answers.summary_answer import DevicePower, Measured, MeasuredOp
 from pyprof.gpu.kernel_names import short_name
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.kernels import counter_rates
-from pyprof.records.merging import add_up, merge_sums
+from pyprof.records.merging import add_up
+from pyprof.records.records import time_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.arrays import Floats, Mask
     from pyprof.prof.table import Table
+    from pyprof.records.records import RowTime
     from pyprof.schema import Capture
 
 _KEYS = ("op", "dir", "kernel")
@@ -75,13 +77,6 @@ def _ratio(amount: float | None, of: float | None) -> float | None:
     return amount / of if amount is not None and of else None
 
 
-class CallTime(NamedTuple):
-    """Calls of a kernel, and their time."""
-
-    rows: int
-    ns: int
-
-
 @dataclass(frozen=True, slots=True)
 class CounterTotals:
     """Sums of what was measured, small enough to send; those of several captures add up."""
@@ -90,7 +85,7 @@ class CounterTotals:
     """By op and direction; without an op by kernel."""
     sources: Mapping[str, int]
     """Time by what measured it, ns."""
-    disagreements: Mapping[tuple[str, bool], CallTime]
+    disagreements: Mapping[tuple[str, bool], RowTime]
     """Kernels whose counters contradict their name: the name, and whether Tensor Cores ran."""
     power: tuple[Power, ...]
 
@@ -193,31 +188,20 @@ def _sum(values: Floats, where: Floats | None = None) -> Floats:
 
 
 def _sources(table: Table, chosen: Mask) -> dict[str, int]:
-    source_of_row = table.measured.source
-    index, sources = source_of_row.index[chosen], source_of_row.values
-    total: dict[str, int] = {}
-    sums = np.bincount(index + 1, table.duration_ns[chosen], len(sources) + 1)
-    for source, ns in zip(sources, sums[1:].tolist(), strict=True):
-        if source is not None and ns:
-            total[source] = total.get(source, 0) + int(ns)
-    return total
+    by_source = time_by_value(table.measured.source, table.duration_ns, chosen)
+    return {source: time.ns for source, time in by_source.items() if source and time.ns}
 
 
-def disagreements(table: Table, chosen: Mask) -> Mapping[tuple[str, bool], CallTime]:
+def disagreements(table: Table, chosen: Mask) -> Mapping[tuple[str, bool], RowTime]:
     """Sum up the kernels whose counters and names differ on Tensor Cores."""
-    wrong = np.flatnonzero(counter_rates.tensor_core_disagreements(table) & chosen)
-    name = table.records.dictionary("kLongName")
-    ran = counter_rates.tensor_cores(table)[wrong].astype(np.int64)
-    kinds, index = np.unique(name.index[wrong] * 2 + ran, return_inverse=True)
-    rows = np.bincount(index, minlength=len(kinds)).tolist()
-    ns = np.bincount(index, table.duration_ns[wrong], len(kinds)).tolist()
-    calls_by_kernel: dict[tuple[str, bool], CallTime] = {}
-    for kind, calls, time_ns in zip(kinds.tolist(), rows, ns, strict=True):
-        key = short_name(name.values[kind // 2]), bool(kind % 2)
-        calls_by_kernel[key] = merge_sums(
-            calls_by_kernel.get(key, CallTime(0, 0)), CallTime(calls, int(time_ns))
-        )
-    return calls_by_kernel
+    wrong = counter_rates.tensor_core_disagreements(table) & chosen
+    name = table.records.dictionary("kLongName").map(short_name)
+    ran = counter_rates.tensor_cores(table) == 1
+    return {
+        (kernel, did): time
+        for did in (False, True)
+        for kernel, time in time_by_value(name, table.duration_ns, wrong & (ran == did)).items()
+    }
 
 
 def measured(

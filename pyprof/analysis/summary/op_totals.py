@@ -248,10 +248,9 @@ def line_totals(ops: Sequence[OpTime]) -> tuple[LineTotal, ...]:
 
 def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     """The columns that rows are grouped by, and those whose largest value a group gets."""
-    costs, kernel = table.costs, _kernel(table)
+    kernel = _kernel(table)
     op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
     classified = tc.matches(lambda value: value != "-")
-    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
     yield "op", op
     yield "kernel", name
     yield "unnamed", _where(op.index < 0, name)
@@ -268,7 +267,7 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "line", line
     yield "tc", _where(kernel & classified, tc)
     yield "bound", _where(kernel, encode(table.numbered("bound")))
-    yield "reason", _where(unknown, costs.reason)
+    yield "reason", table.costs.why_unknown
     yield "above", above_peak(table, _FAR_ABOVE)
     yield "dir", encode(table.numbered("dir"))
 

@@ -37,7 +37,7 @@ from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
 from pyprof.prof.processor import word
 from pyprof.records.merging import known_in_both, merge_sums, merge_unique, merged_by, same_or_none
-from pyprof.records.records import totals
+from pyprof.records.records import time_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice import AdviceSums, Scope
     from pyprof.answers.summary_answer import MemoryPeak
     from pyprof.arrays import Mask
+    from pyprof.gpu.peaks import Rate
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
@@ -118,18 +119,18 @@ def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
 
     Memory peaks have infinite time, so that they come first.
     """
-    chosen = np.ones(table.records.rows, bool) if rows is None else rows
-    number, classified = table.classified.index[chosen], table.classified.values
-    time = np.bincount(number, table.duration_ns[chosen].astype(float), len(classified))
-    weight_by_label: dict[str, float] = {}
-    for entry, ns in zip(classified, time.tolist(), strict=True):
-        flops, memory = entry.flops_peak, entry.bandwidth_peak
-        if flops is not None and ns:
-            label = f"{_format(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"
-            weight_by_label[label] = weight_by_label.get(label, 0.0) + ns
-        if memory is not None:
-            weight_by_label[f"{_format(memory.value / 1e9, 5)} GB/s ({memory.label})"] = np.inf
-    return weight_by_label
+    flops = table.classified.map(lambda each: each.flops_peak and _flops_label(each.flops_peak))
+    by_label = time_by_value(flops, table.duration_ns, rows)
+    bandwidths = (each.bandwidth_peak for each in table.classified.values)
+    return {label: time.ns for label, time in by_label.items() if label and time.ns} | {
+        f"{_format(each.value / 1e9, 5)} GB/s ({each.label})": np.inf
+        for each in bandwidths
+        if each is not None
+    }
+
+
+def _flops_label(peak: Rate) -> str:
+    return f"{_format(peak.value / 1e12, 4)} TFLOP/s ({peak.label})"
 
 
 def _format(rate: float, digits: int) -> str:
@@ -138,12 +139,8 @@ def _format(rate: float, digits: int) -> str:
 
 def _time_by_text(table: Table, texts: DictionaryColumn, rows: Mask | None) -> Mapping[str, int]:
     """Sum GPU time by the texts of a column; "" for rows without one."""
-    chosen = np.ones(len(texts), bool) if rows is None else rows
-    ns = totals(texts.index[chosen] + 1, table.duration_ns[chosen], len(texts.values) + 1)
-    total: dict[str, int] = {}
-    for name, time in zip(["", *texts.values], ns.tolist(), strict=True):
-        total[name or ""] = total.get(name or "", 0) + time
-    return {name: time for name, time in total.items() if time}
+    by_text = time_by_value(texts.map(lambda text: text or None), table.duration_ns, rows)
+    return {text or "": time.ns for text, time in by_text.items() if time.ns}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

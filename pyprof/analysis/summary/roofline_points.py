@@ -16,6 +16,7 @@ from pyprof.prof.kernels.counter_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
 from pyprof.quantities import duration, number
 from pyprof.records.merging import add_up, first, merge_unique, merged_by
+from pyprof.records.records import time_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.inputs.source import Source
-    from pyprof.prof.table import Table
+    from pyprof.prof.table import KernelClass, Table
 
 UNKNOWN_BOUND = "unknown"
 BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN_BOUND: "#4c9f70"}
@@ -90,7 +91,7 @@ class Achieved:
     and `_SUMS`."""
     whole_ns: int
     """Time of all rows."""
-    roofs: Mapping[Roof, float]
+    roofs: Mapping[Roof, int]
     """Time in ns of the arithmetic that is measured against each."""
 
 
@@ -118,19 +119,18 @@ def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
     yield "dram_flops", np.where(is_measured, costs.flops, 0.0)
 
 
-def _weights(table: Table, chosen: Mask) -> dict[Roof, float]:
+def _weights(table: Table, chosen: Mask) -> dict[Roof, int]:
     """The time of arithmetic by the roof that it is measured against."""
-    weight_by_roof: dict[Roof, float] = {}
-    classified = table.classified
-    time = table.duration_ns.astype(float) * (chosen & (table.costs.flops > 0))
-    weights = np.bincount(classified.index, time, len(classified.values)).tolist()
-    for entry, weight in zip(classified.values, weights, strict=True):
-        flops, memory = entry.flops_peak, entry.bandwidth_peak
-        if weight and flops is not None and memory is not None:
-            label = f"{number(flops.value / 1e12)} TFLOP/s {flops.label}"
-            roof = Roof(flops.value, memory.value, label)
-            weight_by_roof[roof] = weight_by_roof.get(roof, 0.0) + weight
-    return weight_by_roof
+    roofs = table.classified.map(_roof)
+    times = time_by_value(roofs, table.duration_ns, chosen & (table.costs.flops > 0))
+    return {roof: time.ns for roof, time in times.items() if roof and time.ns}
+
+
+def _roof(classified: KernelClass) -> Roof | None:
+    flops, memory = classified.flops_peak, classified.bandwidth_peak
+    if flops is None or memory is None:
+        return None
+    return Roof(flops.value, memory.value, f"{number(flops.value / 1e12)} TFLOP/s {flops.label}")
 
 
 def points(achieved: Achieved, limit: int) -> list[Point]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,11 +9,15 @@ import numpy as np
 from pyprof.parse.ranges.range_stacks import file_and_line
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.op_names import qualified
-from pyprof.records.records import combinations, encode, totals
+from pyprof.records.records import (
+    DictionaryColumn,
+    RowTime,
+    combinations,
+    encode,
+    time_by_value,
+)
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pyprof.prof.table import Table
 
 
@@ -33,16 +36,11 @@ NO_FILE = "~"
 """The file name for frames without one, as pstats writes it for built-in functions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stacks:
-    """The stack of every row, outermost frame first: source lines, then the op, then the kernel."""
+def stacks(table: Table) -> DictionaryColumn:
+    """Return each row's stack, the outermost frame first: source lines, the op, the kernel.
 
-    of_row: NDArray[np.int64]
-    distinct: list[Stack]
-
-
-def stacks(table: Table) -> Stacks:
-    """Return each row's stack; a backward kernel has that of its forward call."""
+    A backward kernel has that of its forward call.
+    """
     trace = table.own_or_forward("trace")
     mod, op = (encode(COLUMNS[name].values(table)) for name in ("mod", "op"))
     kernel = table.records.dictionary("kShortName")
@@ -57,25 +55,15 @@ def stacks(table: Table) -> Stacks:
             frames.append(Frame(NO_FILE, 0, qualified(mod.at(row), op.at(row))))
         stack = (*frames, Frame(NO_FILE, 0, kernel.values[kernel.index[row]]))
         index[number] = number_of_stack.setdefault(stack, len(number_of_stack))
-    return Stacks(index[key], list(number_of_stack))
+    return DictionaryColumn(index[key], list(number_of_stack))
 
 
-class StackTime(NamedTuple):
-    """Rows with one stack."""
-
-    rows: int
-    ns: int
-
-
-StackSums = dict[Stack, StackTime]
+StackSums = dict[Stack, RowTime]
 
 
 def sums(table: Table) -> StackSums:
     """Sum up the rows of each stack."""
-    row_stacks = stacks(table)
-    count = np.bincount(row_stacks.of_row, minlength=len(row_stacks.distinct)).tolist()
-    total = totals(row_stacks.of_row, table.duration_ns, len(row_stacks.distinct)).tolist()
-    return dict(zip(row_stacks.distinct, map(StackTime, count, total), strict=True))
+    return time_by_value(stacks(table), table.duration_ns)
 
 
 def _source_line(text: str) -> Frame:

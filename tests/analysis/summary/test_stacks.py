@@ -19,13 +19,13 @@ def test_a_stack_ends_with_the_kernel_of_its_row(table: Table) -> None:
     found = stacks(table)
     kernels = table.records.dictionary("kShortName")
     for row in range(table.records.rows):
-        innermost = found.distinct[found.of_row[row]][-1]
+        innermost = found.at(row)[-1]
         assert (innermost.file, innermost.name) == (NO_FILE, kernels.at(row))
 
 
 def test_equal_stacks_are_one(table: Table) -> None:
     found = stacks(table)
-    assert len(set(found.distinct)) == len(found.distinct)
+    assert len(set(found.values)) == len(found.values)
     assert {count.rows % 3 for count in sums(table).values()} == {0}
 
 
