@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow as pa
 from pyprof.answers.summary_answer import NO_LAYER, LayerTime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyprof.arrays import Floats, Mask
     from pyprof.prof.table import Table
@@ -92,75 +91,48 @@ def _added(layers: list[str]) -> list[list[str]]:
     return added if any(added) else []
 
 
-@dataclass(slots=True, kw_only=True)
-class _Node:
-    """A node of the tree while it is built."""
-
-    own_ns: int = 0
-    own_rows: int = 0
-    own_step_ns: float = 0.0
-    is_layer: bool = False
-    below: dict[str, _Node] = field(default_factory=dict)
-    time_ns: int = 0
-    rows: int = 0
-    step_ns: float = 0.0
-
-    def at(self, path: str) -> _Node:
-        node = self
-        for name in path.split(_BETWEEN) if path else ():
-            node = node.below.setdefault(name, _Node())
-        return node
-
-    def finish(self) -> None:
-        """Set the totals and order what is below, the most time first."""
-        for child in self.below.values():
-            child.finish()
-        self.below = dict(
-            sorted(self.below.items(), key=lambda entry: (-entry[1].time_ns, entry[0]))
-        )
-        self.time_ns = self.own_ns + sum(child.time_ns for child in self.below.values())
-        self.rows = self.own_rows + sum(child.rows for child in self.below.values())
-        self.step_ns = self.own_step_ns + sum(child.step_ns for child in self.below.values())
-
-    def walk(
-        self, path: tuple[str, ...], name: str = ""
-    ) -> Iterator[tuple[tuple[str, ...], _Node]]:
-        """This node and those below, each before its children, with their paths.
-
-        A node that is no layer and has a single child becomes a part of the child's name.
-        """
-        if not self.is_layer and len(self.below) == 1:
-            ((below, child),) = self.below.items()
-            yield from child.walk(path, f"{name}.{below}")
-            return
-        own = (*path, name) if name else path
-        yield own, self
-        for below, child in self.below.items():
-            yield from child.walk(own, below)
-
-
 def layer_times(sums: pa.Table, steps: pa.Table | None) -> tuple[LayerTime, ...]:
     """Every layer, each before those inside it, the most time first, given `layer_sums`.
 
     Layers have their own names: `attention.v2` is one level if it is one layer.
     """
-    root = _Node()
-    for row in sums.to_pylist():
-        node = root.at(row["path"])
-        node.own_ns, node.own_rows = row["ns"], row["rows"]
-        node.is_layer = row["layers"] > 0
-    for row in steps.to_pylist() if steps is not None else ():
-        root.at(row["path"]).own_step_ns = row["step_ns"]
-    root.finish()
-    stepped = steps is not None
-    return tuple(
-        LayerTime(
+    own = {_names(row["path"]): row for row in sums.to_pylist()}
+    own_step_ns: dict[tuple[str, ...], float] = {}
+    if steps is not None:
+        own_step_ns = {_names(row["path"]): row["step_ns"] for row in steps.to_pylist()}
+    below: dict[tuple[str, ...], dict[str, None]] = {}
+    for names in own:
+        for depth, name in enumerate(names):
+            below.setdefault(names[:depth], {})[name] = None
+
+    def inside(names: tuple[str, ...], around: tuple[str, ...], name: str) -> list[LayerTime]:
+        """The layer of some names, with those inside it; `name` is what to call it."""
+        row = own.get(names, _NOTHING)
+        children = below.get(names, {})
+        if not row["layers"] and len(children) == 1:  # part of its child's name
+            return inside((*names, *children), around, f"{name}.{next(iter(children))}")
+        path = (*around, name) if name else around
+        parts = {child: inside((*names, child), path, child) for child in children}
+        ordered = sorted(parts.items(), key=lambda part: (-part[1][0].time_ns, part[0]))
+        tops = [layers[0] for _, layers in ordered]
+        step_ns = None if steps is None else own_step_ns.get(names, 0.0)
+        layer_time = LayerTime(
             path=path,
-            time_ns=node.time_ns,
-            own_ns=node.own_ns,
-            step_ns=node.step_ns if stepped else None,
-            own_step_ns=node.own_step_ns if stepped else None,
-            rows=node.rows,
+            time_ns=row["ns"] + sum(each.time_ns for each in tops),
+            own_ns=row["ns"],
+            step_ns=None
+            if step_ns is None
+            else step_ns + sum(each.step_ns or 0.0 for each in tops),
+            own_step_ns=step_ns,
+            rows=row["rows"] + sum(each.rows for each in tops),
         )
-        for path, node in root.walk(())
-    )
+        return [layer_time, *(layer for _, layers in ordered for layer in layers)]
+
+    return tuple(inside((), (), ""))
+
+
+_NOTHING = {"ns": 0, "rows": 0, "layers": 0}
+
+
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(path.split(_BETWEEN)) if path else ()
