@@ -132,8 +132,7 @@ class Measured:
         if name in ("dram", "energy"):
             amount = total.dram_bytes if name == "dram" else total.energy_j
             return None if amount is None else amount / (self.steps.count if self.steps else 1)
-        mean = total.mean(name)
-        return mean * 1e6 if name == "clock" and mean is not None else mean
+        return total.clock_hz if name == "clock" else total.means[name]
 
     def metric_estimate(self, name: str) -> Estimates | None:
         """Estimate a metric from the samples; None if they do not have it."""

@@ -35,44 +35,6 @@ _SUMS = dict.fromkeys((*_TOTALS, *(f"{name}{part}" for name in _MEANS for part i
                       "sum")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Sums over measured rows; a field is None if no row has it."""
-
-    values: Mapping[str, Any]
-    """The columns of `CounterTotals.ops`; without keys for all that was measured."""
-
-    def mean(self, name: str) -> float | None:
-        """Return the time-weighted mean of a column over the rows that have a value."""
-        return _ratio(self.values[name], self.values[f"{name}_ns"])
-
-    @property
-    def dram_bytes(self) -> float | None:
-        """Measured DRAM traffic."""
-        return float(self.values["dram"]) if self.values["dram_ns"] else None
-
-    @property
-    def dram_bytes_per_s(self) -> float | None:
-        """Measured DRAM traffic per second, over the time of the rows that have it."""
-        rate = _ratio(self.values["dram"], self.values["dram_ns"])
-        return None if rate is None else rate * 1e9
-
-    @property
-    def excess(self) -> float | None:
-        """Measured over least traffic, for rows where both are known."""
-        return _ratio(self.values["dram_of_least"], self.values["least"])
-
-    @property
-    def energy_j(self) -> float | None:
-        """Energy while the measured kernels ran."""
-        return float(self.values["energy"]) if self.values["energy_ns"] else None
-
-    @property
-    def energy_step_j(self) -> float | None:
-        """Energy in the mean step; None if no steps are known."""
-        return float(self.values["energy_step"]) or None if self.values["energy_ns"] else None
-
-
 def _ratio(amount: float | None, of: float | None) -> float | None:
     return amount / of if amount is not None and of else None
 
@@ -89,19 +51,19 @@ class CounterTotals:
     """Kernels whose counters contradict their name: the name, and whether Tensor Cores ran."""
     power: tuple[Power, ...]
 
-    def by_op(self) -> list[Sums]:
-        """The sums of each op, the longest first."""
-        order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
-        return [Sums(row) for row in self.ops.sort_by(order).to_pylist()]
+    @property
+    def sums(self) -> Mapping[str, Any]:
+        """What `_SUMS` names, for all that was measured."""
+        return {name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS}
 
     @property
-    def total(self) -> Sums:
-        """The sums of all that was measured."""
-        return Sums({name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS})
+    def total(self) -> MeasuredOp:
+        """All that was measured, as if it were one op without a name."""
+        return _measured_op({**dict.fromkeys(_KEYS), **self.sums})
 
     def known_share(self, name: str, whole_ns: int) -> float:
         """The share of the time of all rows for which the sum `name` is known."""
-        return float(self.total.values[f"{name}_ns"]) / max(whole_ns, 1)
+        return float(self.sums[f"{name}_ns"]) / max(whole_ns, 1)
 
     @property
     def contradictions(self) -> tuple[str, ...]:
@@ -119,10 +81,10 @@ class CounterTotals:
 
         Runs under ncu do not count, since ncu locks the clock.
         """
-        values = self.total.values
+        sums = self.sums
         # the clock in MHz, and as a share of the clock that the peak holds at
-        share = _ratio(values["clock_share"], values["clock_share_ns"])
-        clock = _ratio(values["clock_of_share"], values["clock_share_ns"])
+        share = _ratio(sums["clock_share"], sums["clock_share_ns"])
+        clock = _ratio(sums["clock_of_share"], sums["clock_share_ns"])
         if share is None or clock is None or share >= _AT_PEAK:
             return None
         text = f"the SM clock was {clock:,.0f} MHz, {100 * share:.0f} % of the peak's"
@@ -212,18 +174,19 @@ def measured(
     `whole_ns` is the time of all rows, measured or not. The mean step is the mean of `steps`
     steps, which together worked on `tokens`.
     """
-    total, step_j = totals.total, totals.total.energy_step_j
+    total, step_j = totals.total, totals.sums["energy_step"] or None
+    order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
     return Measured(
         sources_ns=totals.sources,
-        kernel_count=total.values["rows"],
+        kernel_count=total.kernel_count,
         dram_bytes=total.dram_bytes,
         energy_j=total.energy_j,
         energy_known_share=totals.known_share("energy", whole_ns),
         energy_step_j=step_j,
         energy_token_j=step_j * steps / tokens if step_j is not None and steps and tokens else None,
         excess=total.excess,
-        tensor_share=_scaled(total.mean("tensor"), 0.01),
-        clock_hz=_scaled(total.mean("clock"), 1e6),
+        tensor_share=total.tensor_share,
+        clock_hz=total.clock_hz,
         throttled=totals.throttled,
         contradictions=totals.contradictions,
         power=tuple(
@@ -237,27 +200,28 @@ def measured(
             )
             for one in totals.power
         ),
-        ops=tuple(map(_measured_op, totals.by_op())),
+        ops=tuple(map(_measured_op, totals.ops.sort_by(order).to_pylist())),
     )
 
 
-def _measured_op(sums: Sums) -> MeasuredOp:
-    means = {name: sums.mean(name) for name in _MEANS}
+def _measured_op(sums: Mapping[str, Any]) -> MeasuredOp:
+    """Convert the sums of an op; what no row has is unknown."""
+    means = {name: _ratio(sums[name], sums[f"{name}_ns"]) for name in _MEANS}
     return MeasuredOp(
-        op=sums.values["op"],
-        dir=sums.values["dir"],
-        kernel=sums.values["kernel"],
-        kernel_count=sums.values["rows"],
-        time_ns=sums.values["ns"],
-        dram_bytes=sums.dram_bytes,
-        dram_bytes_per_s=sums.dram_bytes_per_s,
-        excess=sums.excess,
+        op=sums["op"],
+        dir=sums["dir"],
+        kernel=sums["kernel"],
+        kernel_count=sums["rows"],
+        time_ns=sums["ns"],
+        dram_bytes=float(sums["dram"]) if sums["dram_ns"] else None,
+        dram_bytes_per_s=_scaled(_ratio(sums["dram"], sums["dram_ns"]), 1e9),
+        excess=_ratio(sums["dram_of_least"], sums["least"]),
         l2_hit_share=_scaled(means["l2hit"], 0.01),
         tensor_share=_scaled(means["tensor"], 0.01),
         theoretical_occupancy_share=_scaled(means["occ"], 0.01),
         occupancy_share=_scaled(means["occmeas"], 0.01),
         clock_hz=_scaled(means["clock"], 1e6),
-        energy_j=sums.energy_j,
+        energy_j=float(sums["energy"]) if sums["energy_ns"] else None,
         means=means,
     )
 

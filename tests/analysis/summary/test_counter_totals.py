@@ -139,6 +139,6 @@ def test_totals_add_up(tmp_path: Path) -> None:
     totals = known(counter_totals(load(str(product.parsed(tmp_path))).table, None, None, None))
     both = merge_sums(totals, totals)
     assert both.total.dram_bytes == 2 * (totals.total.dram_bytes or 0)
-    assert both.total.mean("tensor") == totals.total.mean("tensor") == pytest.approx(61)
+    assert both.total.means["tensor"] == totals.total.means["tensor"] == pytest.approx(61)
     assert both.total.excess == pytest.approx(2)
     assert both.sources == {name: 2 * ns for name, ns in totals.sources.items()}
