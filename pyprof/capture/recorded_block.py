@@ -244,6 +244,5 @@ class _Result:
         """The summary, as text."""
         from pyprof.render.text import first_screen, formatting  # noqa: PLC0415 - it loads Arrow
 
-        sections = first_screen.first_screen(self.answer, by, top, None)
-        shown = [*sections, *first_screen.about(self.answer)]
+        shown = first_screen.first_screen(self.answer, by, top, None)
         return Text(formatting.finish(shown, coloured=False).decode())

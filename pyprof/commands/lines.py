@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,12 +98,10 @@ def show_lines(
         answers.write(target, given, answer.warnings)
         return
     sources = None if folder is None else Sources(folder)
-    shown = [
-        *summary_text.chosen_rows(answer.chosen, answer.processor),
-        *lines_text.slowest_lines(answer, sources, top),
-    ]
-    if listed := [*lines_text.annotated_source(answer, sources, full=full)]:
-        shown += ["", *listed[:-1]]
-    if answer.advice:
-        shown += ["", *summary_text.advice(answer.advice)]
-    formatting.write(target, shown)
+    ranking = chain(
+        summary_text.chosen_rows(answer.chosen, answer.processor),
+        lines_text.slowest_lines(answer, sources, top),
+    )
+    files = lines_text.annotated_source(answer, sources, full=full)
+    sections = [ranking, *files, summary_text.advice(answer.advice)]
+    formatting.write(target, formatting.separated(sections))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -83,8 +82,8 @@ def command(
         from pyprof.render.text import memory_text as show  # noqa: PLC0415 - only now needed
         from pyprof.render.text import ranks_text as as_text  # noqa: PLC0415 - as above
 
-        peaks = [*show.peaks(memory_of(captures.paths), top)]
-        lines = chain(as_text.report_lines(job, top), [""] if peaks else [], peaks)
+        peaks = show.peaks(memory_of(captures.paths), top)
+        lines = formatting.separated([as_text.report_lines(job, top), peaks])
         content = formatting.finish(lines, coloured=formatting.colours(target))
     with output_file.open_output(target) as out:
         out.write(content)

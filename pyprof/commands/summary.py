@@ -102,12 +102,7 @@ def command(
     from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
-    from pyprof.render.text import (  # noqa: PLC0415 - as above
-        first_screen,
-        formatting,
-        memory_brief,
-        summary_text,
-    )
+    from pyprof.render.text import first_screen, formatting, summary_text  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES) as begin:
         summarise = partial(overview.summarise, chosen=steps, asked=asked_rows)
@@ -117,13 +112,8 @@ def command(
     if as_json:
         answers.write(target, first_rows(answer, top, depth), answer.warnings)
         return
-    shown = chain(
-        first_screen.first_screen(answer, by, top, depth, full=verbose),
-        memory_brief.section(answer.memory),
-        first_screen.about(answer),
-        summary_text.details(answer, by) if verbose else (),
-    )
-    formatting.write(target, shown)
+    shown = first_screen.first_screen(answer, by, top, depth, full=verbose)
+    formatting.write(target, chain(shown, summary_text.details(answer, by) if verbose else ()))
 
 
 def memory_peak(paths: Sequence[str]) -> MemoryPeak | None:

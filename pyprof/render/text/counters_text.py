@@ -117,4 +117,3 @@ def section(answer: Summary, limit: int) -> Iterator[str]:
         ]
         cuts = {0: cut_middle}
         yield from formatting.layout_table(rows, header, range(1 + directed), cuts)
-    yield ""

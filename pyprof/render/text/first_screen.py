@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.answers.gains import gain_of, likely_ns
 from pyprof.render.idle_causes import CAUSES
-from pyprof.render.text import counters_text, formatting, summary_text
+from pyprof.render.text import counters_text, formatting, memory_brief, summary_text
 from pyprof.render.text.formatting import DASH, number, part_name, percent
 from pyprof.render.text.layout.text_width import cells, cut_middle, cut_start
 
@@ -26,37 +26,32 @@ _MIN_GAIN = 0.01
 def first_screen(
     answer: Summary, by: str, top: int, depth: int | None, *, full: bool = False
 ) -> Iterator[str]:
-    """All sections but the last, as wide as the terminal, each followed by an empty line.
+    """The summary as wide as the terminal; the capture and what it is measured against come last.
 
     `by` is what the table of where time goes is by: op, layer, line or host.
     """
-    if answer.chosen is not None:
-        yield from summary_text.chosen_rows(answer.chosen, answer.processor)
-        if not answer.chosen.row_count:
-            return
-        yield ""
-    yield from verdict(answer, full=full)
-    yield from what_to_do(answer, full=full)
-    if by == "layer":
-        yield from summary_text.layers(answer, depth)
-    elif by == "line":
-        yield from summary_text.line_table(answer, top)
-    elif by == "host":
-        yield from summary_text.host_table(answer, top)
-    else:
-        yield from ops_and_lines(answer, top)
-    yield ""
-    if answer.devices is not None:
-        yield from summary_text.times(answer.devices, answer.notes)
-        yield ""
-    yield from summary_text.serving(answer)
-    yield from counters_text.section(answer, top)
-
-
-def about(answer: Summary) -> Iterator[str]:
-    """The GPU, its peaks, the share of known cost, steps, MFU: the end of the first screen."""
-    if answer.chosen is None or answer.chosen.row_count:
-        yield from summary_text.head(answer)
+    chosen = summary_text.chosen_rows(answer.chosen, answer.processor)
+    if answer.chosen is not None and not answer.chosen.row_count:
+        return formatting.separated([chosen, memory_brief.section(answer.memory)])
+    tables = {
+        "layer": partial(summary_text.layers, answer, depth),
+        "line": partial(summary_text.line_table, answer, top),
+        "host": partial(summary_text.host_table, answer, top),
+        "op": partial(ops_and_lines, answer, top),
+    }
+    return formatting.separated(
+        [
+            chosen,
+            verdict(answer, full=full),
+            what_to_do(answer, full=full),
+            tables[by](),
+            summary_text.times(answer.devices, answer.notes),
+            summary_text.serving(answer),
+            counters_text.section(answer, top),
+            memory_brief.section(answer.memory),
+            summary_text.head(answer),
+        ]
+    )
 
 
 def verdict(answer: Summary, *, full: bool = False) -> Iterator[str]:
@@ -66,8 +61,6 @@ def verdict(answer: Summary, *, full: bool = False) -> Iterator[str]:
         yield from map(formatting.heading, lines) if not index else lines
         for finding in each.evidence if full else ():
             yield from formatting.wrapped(evidence_text(finding), "  - ")
-    if answer.verdict:
-        yield ""
 
 
 def evidence_text(finding: Finding) -> str:
@@ -112,7 +105,6 @@ def what_to_do(answer: Summary, *, full: bool = False) -> Iterator[str]:
             yield from formatting.wrapped(text, f"{under}- ")
     if rest := len(answer.advice) - len(shown):
         yield f"... and {rest} more (-v)"
-    yield ""
 
 
 _MAX_FINDINGS = 3
@@ -141,7 +133,6 @@ def _no_gain(answer: Summary) -> Iterator[str]:
     if not subjects:
         text = "What to do: nothing could be looked at."
     yield from formatting.wrapped(text, rest="  ")
-    yield ""
 
 
 class _Column(NamedTuple):

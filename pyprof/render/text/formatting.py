@@ -238,6 +238,15 @@ def headed(lines: Sequence[str]) -> Iterator[str]:
     yield from lines[1:]
 
 
+def separated(sections: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Put an empty line between sections; those without lines are left out."""
+    shown = filter(None, map(list, sections))
+    yield from next(shown, [])
+    for lines in shown:
+        yield ""
+        yield from lines
+
+
 def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
     """Encode lines, without colours unless they are wanted.
 

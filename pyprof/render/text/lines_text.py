@@ -70,9 +70,7 @@ def _fitted(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[s
     ]
 
 
-def annotated_source(
-    answer: Lines, sources: Sources | None, *, full: bool = False
-) -> Iterator[str]:
+def annotated_source(answer: Lines, sources: Sources | None, *, full: bool) -> Iterator[list[str]]:
     """Show every file with the functions that hold timed lines; without source, the lines alone.
 
     Without `full`, source is cut to fit, and what only calls others is left out, as is a file
@@ -86,16 +84,15 @@ def annotated_source(
             continue
         share = percent(file.own_ns / total_ns)
         time = f"{milliseconds(file.own_ns)} ms, {share} % of {answer.processor} time"
-        yield text.heading(f"{cut_start(file.path, text.width() - len(time) - 2)}: {time}")
+        shown = [text.heading(f"{cut_start(file.path, text.width() - len(time) - 2)}: {time}")]
         if source is not None and file.lines[-1].number > len(source):
-            yield f"({path} is shorter than when it was captured; another version?)"
+            shown.append(f"({path} is shorter than when it was captured; another version?)")
         header = ("Line", "Calls", f"{answer.processor} ms", "%", "Own ms", "Source")
         rows = [*_file(file, source or [], total_ns, full=full)]
         if not full:
             room = text.width() - sum(text.widths(rows, header)[:-1]) - 2 * (len(header) - 1)
             rows = [[*row[:-1], cut_end(row[-1], room)] for row in rows]
-        yield from text.headed(text.table(rows, header, (len(header) - 1,)))
-        yield ""
+        yield [*shown, *text.headed(text.table(rows, header, (len(header) - 1,)))]
 
 
 def _file(file: FileTime, source: Sequence[str], total: int, *, full: bool) -> Iterator[list[str]]:

@@ -9,9 +9,9 @@ from pyprof.render.text.layout.text_width import cut_start
 from pyprof.render.text.memory_text import name_of, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pyprof.analysis.memory.memory_diff import HeldChange, MemoryComparison
+    from pyprof.analysis.memory.memory_diff import ComparedMemory, HeldChange, MemoryComparison
     from pyprof.answers.summary_answer import MemoryPeak
 
 _MAX_CATEGORIES, _MAX_LINES = 7, 3
@@ -19,7 +19,7 @@ _KEYS = ("category", "layer", "line", "op")
 
 
 def section(memory: MemoryPeak | None) -> Iterator[str]:
-    """Yield the section of a summary, and an empty line: the highest peak and its parts.
+    """Yield the section of a summary: the highest peak and its parts.
 
     Yields nothing without a recording.
     """
@@ -43,37 +43,37 @@ def section(memory: MemoryPeak | None) -> Iterator[str]:
         grown = size(memory.growth_bytes_per_step)
         yield f"Grows by {grown} a step at {formatting.short_line(where)}"
     yield "pyprof memory shows more"
-    yield ""
 
 
 def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:
     """Show what holds more, or less, at the peak of B than at that of A."""
-    for index, pair in enumerate(compared.pairs):
-        if index:
-            yield ""
-        yield formatting.heading(f"Memory of {pair.b.device}, A and B")
-        rows = [
-            (title, size(a), size(b), _change(a, b))
-            for title, a, b in (
-                ("Peak", pair.a.peak_bytes, pair.b.peak_bytes),
-                ("Reserved at the peak", pair.a.peak_reserved_bytes, pair.b.peak_reserved_bytes),
-                ("At the start", pair.a.start_bytes, pair.b.start_bytes),
-                ("At the end", pair.a.end_bytes, pair.b.end_bytes),
-            )
-        ]
-        yield from formatting.layout_table(rows, ("", "A", "B", "Change"), (0,))
-        for key in _KEYS:
-            if changes := pair.by(key):
-                yield ""
-                yield from _changes(key, changes, top)
-
+    sections: list[Iterable[str]] = []
+    for pair in compared.pairs:
+        sections.append(_totals(pair))
+        sections += (_changes(key, pair.by(key), top) for key in _KEYS)
     for name, devices in (("A", compared.only_a), ("B", compared.only_b)):
         if devices:
-            yield ""
-            yield from formatting.wrapped(f"Only in {name}: {', '.join(devices)}")
+            sections.append(formatting.wrapped(f"Only in {name}: {', '.join(devices)}"))
+    return formatting.separated(sections)
+
+
+def _totals(pair: ComparedMemory) -> Iterator[str]:
+    yield formatting.heading(f"Memory of {pair.b.device}, A and B")
+    rows = [
+        (title, size(a), size(b), _change(a, b))
+        for title, a, b in (
+            ("Peak", pair.a.peak_bytes, pair.b.peak_bytes),
+            ("Reserved at the peak", pair.a.peak_reserved_bytes, pair.b.peak_reserved_bytes),
+            ("At the start", pair.a.start_bytes, pair.b.start_bytes),
+            ("At the end", pair.a.end_bytes, pair.b.end_bytes),
+        )
+    ]
+    yield from formatting.layout_table(rows, ("", "A", "B", "Change"), (0,))
 
 
 def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]:
+    if not changes:
+        return
     yield formatting.heading(f"At the peaks by {key}")
     rows = [
         (

@@ -9,7 +9,7 @@ from pyprof.render.text import formatting
 from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory, HeldStack
     from pyprof.analysis.memory.memory_changes import CheckpointedLayer, PossibleChange
@@ -33,10 +33,22 @@ _TITLES = {
 
 def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> Iterator[str]:
     """Show the memory of devices, the one that peaks highest first; for others only the peak."""
-    yield from _report(analysed[0], by, top)
-    if len(analysed) > 1:
-        yield ""
-        yield from peaks(analysed, len(analysed))
+    first = analysed[0]
+    others = peaks(analysed, len(analysed)) if len(analysed) > 1 else ()
+    timed = (_beside_time(key, rows, top) for key, rows in (first.beside_time or {}).items())
+    return formatting.separated(
+        [
+            _overview(first),
+            *_held_then(first, by, top),
+            *timed,
+            _changes(first),
+            _checkpoints(first, top),
+            _growth(first.growth),
+            *map(_lack, first.out_of_memory),
+            *(formatting.wrapped(f"Note: {note}.") for note in first.notes),
+            others,
+        ]
+    )
 
 
 def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
@@ -61,7 +73,7 @@ def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
         yield f"... and {rest} more (--top {len(analysed)})"
 
 
-def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
+def _overview(device: DeviceMemory) -> Iterator[str]:
     span = "" if device.span_ns is None else f" in {formatting.duration(device.span_ns)}"
     named = device_name(device)
     yield formatting.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
@@ -72,51 +84,25 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
     reserved = device.end_reserved_bytes
     kept = "" if reserved is None else f"; {size(reserved)} reserved"
     yield f"After the last: {size(device.end_bytes)}{more}{kept}"
-    yield from _held_then(device, by, top)
-    for key, rows in (device.beside_time or {}).items():
-        yield ""
-        yield from _beside_time(key, rows, top)
-    if device.changes:
-        yield ""
-        yield from _changes(device)
-    if device.checkpoints:
-        yield ""
-        yield from _checkpoints(device, top)
-    if device.growth is not None:
-        yield ""
-        yield from _growth(device.growth)
-    for oom in device.out_of_memory:
-        yield ""
-        head, asked, held = _out_of_memory(oom)
-        yield formatting.heading(head)
-        yield from formatting.wrapped(asked)
-        yield from formatting.wrapped(held)
-    for note in device.notes:
-        yield ""
-        yield from formatting.wrapped(f"Note: {note}.")
 
 
-def _held_then(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
-    """Show what is held at the peak, or at the chosen moment."""
+def _held_then(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[Iterable[str]]:
+    """Yield the sections on what is held at the peak, or at the chosen moment."""
     held = device if device.at is None else device.at
     total = device.peak_bytes if device.at is None else device.at.bytes
     when = "At the peak" if device.at is None else "Then"
     if device.at is not None:
-        yield ""
-        yield from formatting.wrapped(_moment(device.at))
+        yield formatting.wrapped(_moment(device.at))
     unknown = []
     for key in by:
         if key == "stack":
-            yield ""
-            yield from _stacks(held.stacks, total, when, top)
+            yield _stacks(held.stacks, total, when, top)
         groups = [group for group in held.by.get(key, ()) if group.bytes]
         if groups and all(group.name is None for group in groups):
             unknown.append(key)
         elif groups:
-            yield ""
-            yield from _groups(key, groups, total, when, top)
+            yield _groups(key, groups, total, when, top)
     if unknown:
-        yield ""
         # Say which tables are left out, and what fills them the next time.
         by_line = {"line", "op", "function"} & {*unknown}
         why = (
@@ -125,11 +111,10 @@ def _held_then(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[st
             else "nothing recorded tells; --trace FILE, a capture of the same run, may"
         )
         nothing_known = f"Unknown for all of it: {', '.join(unknown)} ({why})."
-        yield from formatting.wrapped(nothing_known)
+        yield formatting.wrapped(nothing_known)
     if held.largest:
-        yield ""
-        yield formatting.heading(f"Largest blocks {'at the peak' if device.at is None else 'then'}")
-        yield from _blocks(held.largest[:top])
+        title = f"Largest blocks {'at the peak' if device.at is None else 'then'}"
+        yield [formatting.heading(title), *_blocks(held.largest[:top])]
 
 
 def device_name(device: DeviceMemory) -> str:
@@ -309,6 +294,8 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
 
 
 def _changes(device: DeviceMemory) -> Iterator[str]:
+    if not device.changes:
+        return
     yield formatting.heading("What would change the peak")
     rows = [(each.change, *change_cells(device, each), each.assumes) for each in device.changes]
     yield from formatting.layout_table(rows, ("Change", "Peak", "", "If"), (0, 3))
@@ -335,6 +322,8 @@ def signed(value: int) -> str:
 
 
 def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
+    if not device.checkpoints:
+        return
     yield formatting.heading("Checkpointing a layer")
     rows = [checkpoint_cells(each) for each in device.checkpoints[:top]]
     header = ("Layer", "Held", "Peak", "", "Again per step", "ms per step")
@@ -358,7 +347,9 @@ def checkpoint_cells(layer: CheckpointedLayer) -> tuple[str, ...]:
     )
 
 
-def _growth(growth: StepGrowth) -> Iterator[str]:
+def _growth(growth: StepGrowth | None) -> Iterator[str]:
+    if growth is None:
+        return
     held = growth.held_bytes
     yield formatting.heading(f"From step to step ({len(held):,} ends, by {growth.marked_by})")
     yield (
@@ -379,6 +370,13 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
     ]
     yield "Lines that hold more and more:"
     yield from formatting.layout_table(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
+
+
+def _lack(oom: OutOfMemory) -> Iterator[str]:
+    head, asked, held = _out_of_memory(oom)
+    yield formatting.heading(head)
+    yield from formatting.wrapped(asked)
+    yield from formatting.wrapped(held)
 
 
 def _out_of_memory(oom: OutOfMemory) -> tuple[str, str, str]:

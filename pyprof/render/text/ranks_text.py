@@ -205,11 +205,8 @@ _NEWS = 0.01
 
 def report_lines(job: RankComparison, top: int) -> Iterator[str]:
     """Yield the sections, with an empty line between them; each lists `top` rows at most."""
-    yield from head(job)
-    for section in (ranks, straggler_lines, parallelism, collectives, layers):
-        if shown := list(section(job, top)):
-            yield ""
-            yield from shown
+    tables = (ranks, straggler_lines, parallelism, collectives, layers)
+    yield from formatting.separated([head(job), *(table(job, top) for table in tables)])
     yield ""
     yield formatting.heading("In words")
     for sentence in in_words(job):

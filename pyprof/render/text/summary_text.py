@@ -176,7 +176,6 @@ def serving(answer: Summary) -> Iterator[str]:
     """The table of these phases, if there are any."""
     if rows := serving_rows(answer):
         yield from formatting.headed(formatting.table(rows, SERVING_HEADER, (0,)))
-        yield ""
 
 
 def _utilization(use: PeakUse) -> Iterator[str]:
@@ -216,8 +215,10 @@ _MAX_DOWN = 64
 """Maximum number of GPUs listed; of more, the least busy ones are."""
 
 
-def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:
-    """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
+def times(devices: Sequence[DeviceUse] | None, notes: Sequence[str]) -> Iterator[str]:
+    """Tabulate where the time of each GPU went, if known; what is 0 everywhere is left out."""
+    if devices is None:
+        return
     across = len(devices) <= _MAX_ACROSS
     if not across or (lines := _gpus_across(devices)) is None:
         share = [device.busy_ns / max(device.span_ns, 1) for device in devices]

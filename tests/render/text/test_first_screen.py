@@ -10,7 +10,6 @@ from pyprof.answers.summary_answer import OpTime, Summary
 from pyprof.inputs.source import load
 from pyprof.render.text import formatting
 from pyprof.render.text.first_screen import (
-    about,
     evidence_text,
     first_screen,
     ops_and_lines,
@@ -55,7 +54,7 @@ def _gain(share: float | None, ns: int | None = 1_000_000, *, once: bool = False
 
 
 def test_sections_are_in_one_order(answer: Summary) -> None:
-    shown = "\n".join(_lines([*first_screen(answer, "op", 15, None), *about(answer)]))
+    shown = "\n".join(_lines(first_screen(answer, "op", 15, None)))
     marks = [answer.verdict[0].text[:20], "What to do", "Op  ", "Time (us)", "GPU       "]
     places = [shown.index(mark) for mark in marks]
     assert places == sorted(places)
@@ -186,7 +185,6 @@ def test_without_rows_only_the_choice_is_shown(answer: Summary) -> None:
     said = " ".join(" ".join(_lines(first_screen(none, "op", 15, None))).split())
     assert said.startswith("Where op=none: 0 of 9 rows")
     assert said.endswith("of these alone")
-    assert _lines(about(none)) == []
 
 
 def test_in_full_the_verdict_has_its_evidence(answer: Summary) -> None:

@@ -178,3 +178,8 @@ def test_a_hostile_name_reads_as_itself() -> None:
 
 def test_line_ends_are_blanks() -> None:
     assert escape("a\nb\r\n c") == "a b c"
+
+
+def test_empty_lines_stand_between_sections_that_have_lines() -> None:
+    assert [*formatting.separated([[], ["a", "b"], iter(()), ["c"], []])] == ["a", "b", "", "c"]
+    assert [*formatting.separated([(), []])] == []
