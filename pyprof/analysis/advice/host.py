@@ -156,8 +156,7 @@ def host_work(context: RuleContext) -> Advice | None:
         f"{first}a CPU profiler (py-spy, pyinstrument) shows what Python does while the GPU waits;"
         " the work below came late",
         rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
+        wasted_ns=idle_ns,
         elsewhere=f"{ahead}a CPU profiler (perf, or py-spy for Python) shows what the host does"
         " while the GPU waits; the work below came late",
     )
@@ -196,8 +195,7 @@ def allocation(context: RuleContext) -> Advice | None:
         "capture after warm-up; if it persists, keep shapes constant, avoid empty_cache(), and"
         " set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
+        wasted_ns=idle_ns,
         elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
         " (cudaMallocAsync)",
     )
@@ -219,8 +217,7 @@ def blocking_copies(context: RuleContext) -> Advice | None:
         "copy rarely, in large pieces, and with non_blocking=True from pinned memory; keep on the"
         " GPU what is used again",
         rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
+        wasted_ns=idle_ns,
         elsewhere="copy rarely, in large pieces, asynchronously from pinned memory; keep on the"
         " GPU what is used again",
     )
@@ -241,8 +238,7 @@ def launch_bound(context: RuleContext) -> Advice | None:
         "the GPU waits for the host to launch short kernels",
         "use CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops",
         rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
+        wasted_ns=idle_ns,
         elsewhere="use CUDA graphs, larger batches or fused kernels",
     )
 
@@ -277,8 +273,7 @@ def synchronisation(context: RuleContext) -> Advice | None:
         "keep .item(), .cpu(), print and comparisons of tensors out of the step;"
         " below is the work that was waited for",
         rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
+        wasted_ns=idle_ns,
         elsewhere="keep waits for the GPU, and small copies from it, out of the loop; below is the"
         " work that was waited for",
     )
@@ -297,8 +292,7 @@ def kernel_loading(context: RuleContext) -> Advice | None:
         "single launches take over 1 ms: kernel loading, or the profiler writing",
         "capture after warm-up, or look at later --steps: loading happens once",
         rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
+        wasted_ns=idle_ns,
     )
 
 
@@ -322,6 +316,5 @@ def late_start(context: RuleContext) -> Advice | None:
         "begin the recording earlier, or look at later --steps: it may wait for work that was"
         " launched before the recording, another process's, or start-up",
         rows,
-        context.most(rows, idle_ns),
-        weight=idle_ns,
+        wasted_ns=idle_ns,
     )

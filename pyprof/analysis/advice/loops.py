@@ -188,8 +188,7 @@ def python_loop(context: RuleContext) -> Advice | None:
         " torch.vmap, nn.RNN/GRU/LSTM; move out of the loop what does not depend on its last turn,"
         " or use torch.compile",
         rows,
-        context.most(rows, ns),
-        weight=ns,
+        wasted_ns=ns,
         min_share=_MIN_LOOP,
     )
 
@@ -225,8 +224,7 @@ def growing_cat(context: RuleContext) -> Advice | None:
         "parts.append(new) in the loop and whole = torch.cat(parts) once behind it; or a buffer of"
         " the final size: whole = torch.empty(n, ...); whole[i : i + len(new)] = new",
         rows,
-        context.most(rows, ns),
-        weight=ns,
+        wasted_ns=ns,
         min_share=MIN_SHARE,
     )
 
@@ -295,8 +293,7 @@ def repeated_constant(context: RuleContext) -> Advice | None:
         " persistent=False) in __init__ and self.mask[:k, :k] in forward; or before the loop;"
         " functools.lru_cache for a function of sizes",
         rows,
-        context.most(rows, ns),
-        weight=ns,
+        wasted_ns=ns,
         min_share=MIN_SHARE,
     )
 

@@ -434,19 +434,23 @@ class RuleContext:
         title: str,
         action: str,
         rows: Int64Array,
-        gain: int | PredictedGain | None,
+        gain: int | PredictedGain | None = None,
         weight: NDArray[np.float64] | None = None,
         detail: Sequence[str] | None = None,
         elsewhere: str | None = None,
         *,
+        wasted_ns: NDArray[np.float64] | None = None,
         min_share: float = 0.0,
     ) -> Advice | None:
         """Build advice from rows as its evidence; None if there are no rows.
 
-        `weight` is the time that each row stands for, if not its own; `elsewhere` what to do
-        instead in a program that is not known as PyTorch's. None also if the gain is unknown, or
-        below `min_share` of the time, if that is given.
+        `weight` is the time that each row stands for, if not its own; `wasted_ns` is the same if
+        it is also what each could save. `elsewhere`: what to do instead in a program that is not
+        known as PyTorch's. None also if the gain is unknown, or below `min_share` of the time, if
+        that is given.
         """
+        if wasted_ns is not None:
+            gain, weight = self.most(rows, wasted_ns), wasted_ns
         gain_ns = gain.high_ns if isinstance(gain, PredictedGain) else gain
         if not len(rows):
             return None

@@ -101,8 +101,7 @@ def unified_memory(context: RuleContext) -> Advice | None:
         "pages of unified memory move while kernels run and wait for them",
         "allocate on the GPU what it uses repeatedly, or fetch it ahead (cudaMemPrefetchAsync)",
         rows,
-        context.most(rows, waited_ns),
-        weight=waited_ns,
+        wasted_ns=waited_ns,
     )
 
 
