@@ -198,6 +198,18 @@ class History:
             return None
         return _highest(self.reserved, start)
 
+    @cached_property
+    def since_first_ns(self) -> Int64Array | None:
+        """The time of each event since the first, never decreasing; None if any is unknown."""
+        if not len(self.time_ns) or (self.time_ns == MISSING).any():
+            return None
+        return np.asarray(np.maximum.accumulate(self.time_ns) - self.time_ns[0])
+
+    def time_of(self, state: int) -> int | None:
+        """Return the time of a state since the first event; None before it, or if unknown."""
+        since = self.since_first_ns
+        return int(since[state]) if since is not None and state >= 0 else None
+
     def held(self, state: int) -> int:
         """Return the bytes that the program holds in a state."""
         return int(self.level[state]) if state >= 0 else self.start

@@ -84,25 +84,9 @@ class Moment(NamedTuple):
     """Number of the event, from 0; -1: before the first."""
 
 
-def since_first(history: History) -> Int64Array | None:
-    """Times since the first event, never decreasing; None if any is unknown."""
-    time_ns = history.time_ns
-    if not len(time_ns) or (time_ns == MISSING).any():
-        return None
-    since: Int64Array = np.maximum.accumulate(time_ns) - time_ns[0]
-    return since
-
-
-def time_of(since: Int64Array | None, state: int) -> int | None:
-    """Return the time of a state since the first event; None before it, or if unknown."""
-    return int(since[state]) if since is not None and state >= 0 else None
-
-
-def grouped(
-    history: History, since: Int64Array | None, state: int
-) -> dict[str, tuple[HeldMemory, ...]]:
+def grouped(history: History, state: int) -> dict[str, tuple[HeldMemory, ...]]:
     """Sum up what is live in a state by each label of the blocks, and by size."""
-    byte_ns = _byte_ns(history, since)
+    byte_ns = _byte_ns(history)
     live = history.blocks.live(state)
     given_back = history.given_back_by
     groups = {
@@ -114,9 +98,9 @@ def grouped(
     return groups | {"size": _groups(history, live, codes, names, byte_ns)}
 
 
-def _byte_ns(history: History, since: Int64Array | None) -> Floats | None:
+def _byte_ns(history: History) -> Floats | None:
     """Bytes times ns of each block, as far as it was recorded."""
-    if since is None:
+    if (since := history.since_first_ns) is None:
         return None
     blocks = history.blocks
     moments = np.append(since, since[-1])
@@ -168,14 +152,12 @@ def live_blocks(history: History, state: int, most: int | None = None) -> Int64A
     return rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
 
 
-def held_blocks(
-    history: History, rows: Int64Array, since: Int64Array | None, state: int
-) -> list[HeldBlock]:
+def held_blocks(history: History, rows: Int64Array, state: int) -> list[HeldBlock]:
     """Describe blocks that are live in a state."""
     names = ("category", "evidence", "layer", "line", "op", "direction")
     texts = {name: history.labels[name].at(rows) for name in names}
     age: list[int | None] = [None] * len(rows)
-    if since is not None and state >= 0:
+    if (since := history.since_first_ns) is not None and state >= 0:
         allocated = history.blocks.allocated[rows]
         ages = since[state] - since[np.maximum(allocated, 0)]
         age = [None if at == BEFORE else int(ns)
@@ -225,7 +207,7 @@ def highest_peak(recordings: Iterable[Recorded]) -> MemoryPeak | None:
         device=history.device,
         rank=rank,
         peak_bytes=history.held(peak),
-        peak_time_ns=time_of(since_first(history), peak),
+        peak_time_ns=history.time_of(peak),
         peak_reserved_bytes=history.reserved_in(peak),
         categories_bytes=categories,
         lines_bytes=lines,

@@ -17,8 +17,6 @@ from pyprof.analysis.memory.held_memory import (
     held_blocks,
     held_stacks,
     live_blocks,
-    since_first,
-    time_of,
 )
 from pyprof.analysis.memory.memory_changes import (
     CheckpointedLayer,
@@ -247,35 +245,34 @@ def all_held(
     for recorded in recordings:
         for device in recorded.devices:
             history = device.history
-            since = since_first(history)
-            state = history.peak if at is None else _state(history, since, at)
-            for block in held_blocks(history, live_blocks(history, state), since, state):
+            state = history.peak if at is None else _state(history, at)
+            for block in held_blocks(history, live_blocks(history, state), state):
                 yield recorded.rank, history.device, block
 
 
-def _state(history: History, since: Int64Array | None, at: Moment) -> int:
+def _state(history: History, at: Moment) -> int:
     """Return the state at a moment; raise CaptureError where no times are known."""
     last = len(history.time_ns) - 1
     if at.time_ns is None:
         return min(at.event_id, last)
-    if since is None:
+    if (since := history.since_first_ns) is None:
         if last < 0:
             return BEFORE
         raise CaptureError("no times were recorded: give the number of an event, as --at 100")
     return int(np.searchsorted(since, at.time_ns, "right")) - 1
 
 
-def _held_at(device: RecordedDevice, since: Int64Array | None, at: Moment) -> HeldAt:
+def _held_at(device: RecordedDevice, at: Moment) -> HeldAt:
     history = device.history
-    state = _state(history, since, at)
+    state = _state(history, at)
     return HeldAt(
         event_id=state,
-        time_ns=time_of(since, state),
+        time_ns=history.time_of(state),
         bytes=history.held(state),
         active_bytes=history.active_in(state),
         reserved_bytes=history.reserved_in(state),
-        by=grouped(history, since, state),
-        largest=_largest(history, since, state),
+        by=grouped(history, state),
+        largest=_largest(history, state),
         stacks=held_stacks(device, state),
     )
 
@@ -292,19 +289,19 @@ def _device(
     peak, last = history.peak, len(history.time_ns) - 1
     full = history.reserved_peak
     space = device.free_space(peak)
-    since = since_first(history)
-    by = grouped(history, since, peak)
+    since = history.since_first_ns
+    by = grouped(history, peak)
     return DeviceMemory(
         device=history.device,
         rank=recorded.rank,
         event_count=len(history.time_ns),
-        began_ns=int(history.time_ns[0]) if since is not None and len(since) else None,
-        span_ns=int(since.max()) if since is not None and len(since) else None,
+        began_ns=None if since is None else int(history.time_ns[0]),
+        span_ns=None if since is None else int(since[-1]),
         start_bytes=history.start,
         start_block_count=int(history.blocks.live(BEFORE).sum()),
         peak_bytes=history.held(peak),
         peak_event_id=peak,
-        peak_time_ns=time_of(since, peak),
+        peak_time_ns=history.time_of(peak),
         peak_active_bytes=history.active_in(peak),
         peak_reserved_bytes=history.reserved_in(peak),
         peak_free_bytes=space and space.bytes,
@@ -313,31 +310,31 @@ def _device(
         peak_largest_free_bytes=space and space.largest_bytes,
         max_active_bytes=history.active_in(history.active_peak),
         max_active_event_id=history.active_peak,
-        max_active_time_ns=time_of(since, history.active_peak),
+        max_active_time_ns=history.time_of(history.active_peak),
         max_reserved_bytes=None if full is None else history.reserved_in(full),
         max_reserved_event_id=full,
-        max_reserved_time_ns=None if full is None else time_of(since, full),
+        max_reserved_time_ns=None if full is None else history.time_of(full),
         end_bytes=history.held(last),
         end_allocated_bytes=device.end_allocated_bytes,
         end_reserved_bytes=history.reserved_end,
         by=by,
-        largest=_largest(history, since, peak),
+        largest=_largest(history, peak),
         stacks=held_stacks(device, peak),
-        at=None if at is None else _held_at(device, since, at),
+        at=None if at is None else _held_at(device, at),
         growth=_growth(growth(history, *device.steps)),
-        out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MAX_OOMS:]),
+        out_of_memory=tuple(_oom(device, event) for event in device.ooms[-_MAX_OOMS:]),
         changes=possible_changes(history) if device.of_tensors else (),
         checkpoints=checkpoints(history, work) if device.of_tensors else (),
         beside_time=None if source is None else beside(by, source),
         categories=(*history.labels["category"].names, "unknown"),
-        timeline=_timeline(history, since, window),
+        timeline=_timeline(history, window),
         notes=device.notes,
     )
 
 
-def _largest(history: History, since: Int64Array | None, state: int) -> tuple[HeldBlock, ...]:
+def _largest(history: History, state: int) -> tuple[HeldBlock, ...]:
     rows = live_blocks(history, state, _MAX_BLOCKS)
-    return tuple(held_blocks(history, rows, since, state))
+    return tuple(held_blocks(history, rows, state))
 
 
 def _rounding(history: History, state: int, space: FreeSpace | None) -> int | None:
@@ -356,13 +353,13 @@ def _growth(grown: Growth | None) -> StepGrowth | None:
     return StepGrowth(grown.marked_by, grown.held, leaks)
 
 
-def _oom(device: RecordedDevice, event: int, since: Int64Array | None) -> OutOfMemory:
+def _oom(device: RecordedDevice, event: int) -> OutOfMemory:
     history = device.history
     space: FreeSpace | None = device.free_space(event)
     asked, free, line = device.request(event)
     return OutOfMemory(
         event_id=event,
-        time_ns=int(since[event]) if since is not None else None,
+        time_ns=history.time_of(event),
         asked_bytes=asked,
         device_free_bytes=free,
         allocated_bytes=history.held(event),
@@ -373,15 +370,14 @@ def _oom(device: RecordedDevice, event: int, since: Int64Array | None) -> OutOfM
     )
 
 
-def _timeline(
-    history: History, since: Int64Array | None, window: Window | None = None
-) -> tuple[MemoryPoint, ...]:
+def _timeline(history: History, window: Window | None) -> tuple[MemoryPoint, ...]:
     """The highest state of each of some intervals, by category."""
     count = len(history.time_ns)
     if not count:
         return ()
-    time = since if since is not None else np.arange(count)
-    first, end = _shown(history, since, window)
+    since = history.since_first_ns
+    time = np.arange(count) if since is None else since
+    first, end = _shown(history, window)
     states = first + _highest_states(history.level[first:end], time[first:end])
     labels = history.labels["category"]
     held = [history.level_of(labels.codes == code)[states] for code in range(len(labels.names))]
@@ -390,7 +386,7 @@ def _timeline(
     return tuple(
         MemoryPoint(
             state,
-            int(since[state]) if since is not None else None,
+            history.time_of(state),
             int(history.level[state]),
             int(reserved[state]) if reserved is not None else None,
             tuple(int(each[index]) for each in held),
@@ -399,12 +395,12 @@ def _timeline(
     )
 
 
-def _shown(history: History, since: Int64Array | None, window: Window | None) -> tuple[int, int]:
+def _shown(history: History, window: Window | None) -> tuple[int, int]:
     """The first state to show and the one after the last; all unless a window holds the peak.
 
     The state in which a window begins is its first.
     """
-    count = len(history.time_ns)
+    count, since = len(history.time_ns), history.since_first_ns
     if since is None or window is None or history.peak < 0:
         return 0, count
     low, high = (moment - int(history.time_ns[0]) for moment in window)
