@@ -148,7 +148,7 @@ class _Column(NamedTuple):
 
 
 def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
-    times = summary_text.Times(answer, [(op.time_ns, op.step_ns) for op in ops])
+    unit, spell = summary_text.time_column(answer, [(op.time_ns, op.step_ns) for op in ops])
     one_way = {op.dir for op in ops} <= {"fprop", "copy", None}
     return (
         _Column("Op", partial(_name, one_way=one_way), 0, cut_middle, left=True),
@@ -159,7 +159,7 @@ def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
             left=True,
         ),
         _Column("Calls", lambda op: str(op.calls), 5),
-        _Column(times.unit, lambda op: times.spelt(op.time_ns, op.step_ns), 0),
+        _Column(unit, lambda op: spell(op.time_ns, op.step_ns), 0),
         _Column("%", lambda op: percent(op.share), 0),
         _Column("TFLOP/s", lambda op: number(op.flops_per_s and op.flops_per_s / 1e12), 7),
         _Column("GB/s", lambda op: number(op.bytes_per_s and op.bytes_per_s / 1e9), 8),

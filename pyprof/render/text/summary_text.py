@@ -345,25 +345,21 @@ def _more(answer: Summary, left_out: int, share: float, option: str) -> str:
     return f"... and {left_out} more, {time} ({option})"
 
 
-_Pair = tuple["float | None", "float | None"]
-"""A time in ns in all, and in a mean step."""
+def time_column(
+    answer: Summary, pairs: Iterable[tuple[float | None, float | None]]
+) -> tuple[str, Callable[[float | None, float | None], str]]:
+    """Return the unit that suits all times of a table, and a function that formats one.
 
+    A time is in ns, in all and in a mean step: the latter is shown if the verdict is about a step.
+    """
+    per_step = _is_per_step(answer)
 
-class Times:
-    """How a table formats its times: in one unit, and per step if the verdict is about a step."""
+    def shown(time_ns: float | None, step_ns: float | None) -> float | None:
+        return step_ns if step_ns is not None and per_step else time_ns
 
-    def __init__(self, answer: Summary, pairs: Iterable[_Pair]) -> None:
-        """Choose the unit that suits all of the table's times."""
-        self._per_step = _is_per_step(answer)
-        unit, self._spell = formatting.common_unit(self._shown(*pair) for pair in pairs)
-        self.unit = f"{unit}/step" if self._per_step else unit
-
-    def spelt(self, time_ns: float | None, step_ns: float | None) -> str:
-        """Format one of the times, without the unit."""
-        return self._spell(self._shown(time_ns, step_ns))
-
-    def _shown(self, time_ns: float | None, step_ns: float | None) -> float | None:
-        return step_ns if step_ns is not None and self._per_step else time_ns
+    unit, spell = formatting.common_unit(shown(*pair) for pair in pairs)
+    title = f"{unit}/step" if per_step else unit
+    return title, lambda time_ns, step_ns: spell(shown(time_ns, step_ns))
 
 
 def _is_per_step(answer: Summary) -> bool:
@@ -388,21 +384,21 @@ def layers(answer: Summary, depth: int | None) -> Iterator[str]:
     if all(each.path in ((), (NO_LAYER,)) for each in answer.layers):
         yield "Layers are unknown: no module and no range of yours is around any work."
         return
-    times = Times(answer, [(each.time_ns, each.step_ns) for each in answer.layers])
+    unit, spell = time_column(answer, [(each.time_ns, each.step_ns) for each in answer.layers])
     total_ns = answer.layers[0].time_ns or 1
     rows = [
         [
             f"{_indented(len(each.path))}{each.path[-1] if each.path else 'all'}",
-            times.spelt(each.time_ns, each.step_ns),
+            spell(each.time_ns, each.step_ns),
             percent(each.time_ns / total_ns),
-            times.spelt(each.own_ns, each.own_step_ns),
+            spell(each.own_ns, each.own_step_ns),
             percent(each.own_ns / total_ns),
             str(each.rows),
         ]
         for each in answer.layers
         if depth is None or len(each.path) <= depth
     ]
-    header = ("Layer", times.unit, "%", f"Own {times.unit}", "%", "Kernels")
+    header = ("Layer", unit, "%", f"Own {unit}", "%", "Kernels")
     shown = formatting.fit_first_column(rows, header, cut_end)
     yield from formatting.headed(formatting.table(shown, header, (0,)))
     yield "Own: without the layers inside."
@@ -506,18 +502,18 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
         yield "Lines are unknown: no call stacks were recorded; pyprof.init() in the script does."
         return
     total_ns = sum(line.time_ns for line in lines) or 1
-    times = Times(answer, [(line.time_ns, line.step_ns) for line in lines[:limit]])
+    unit, spell = time_column(answer, [(line.time_ns, line.step_ns) for line in lines[:limit]])
     rows = [
         (
             line.line or "unknown line",
             str(line.calls),
-            times.spelt(line.time_ns, line.step_ns),
+            spell(line.time_ns, line.step_ns),
             percent(line.time_ns / total_ns),
             cut_end(", ".join(line.ops), _NAME_WIDTH),
         )
         for line in lines[:limit]
     ]
-    header = (title, "Calls", times.unit, "%", "Ops")
+    header = (title, "Calls", unit, "%", "Ops")
     shown = formatting.fit_first_column(rows, header, cut_start)
     yield from formatting.headed(formatting.table(shown, header, (0, 4)))
     if rest := lines[limit:]:
