@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.analysis.filtered import OF_STEPS, text_of
 from pyprof.analysis.memory.memory_columns import with_memory
 from pyprof.answers import Rows
 from pyprof.answers.parts import known_cost
@@ -121,7 +120,7 @@ class Query:
     def of_steps(self) -> bool:
         """Whether a step or its phase is requested."""
         return bool(
-            OF_STEPS
+            {"step", "phase"}
             & (
                 {*self.named, *(self.by or "").split(",")}
                 | {condition.name for condition in self.where}
@@ -345,7 +344,7 @@ def prof_answer(given: Answer, asked: Query, device: DeviceMemory | None = None)
     shown_columns, tables = shown(given, asked, device)
     return Prof(
         known_cost=known_cost(given.coverage),
-        where=text_of(asked.where) or None,
+        where=" and ".join(map(str, asked.where)) or None,
         by=asked.by,
         row_count=given.counts.rows,
         rows_left_out=given.matched - min(given.matched, asked.top or given.matched),

@@ -42,6 +42,9 @@ class Condition:
     operator: str
     value: str
 
+    def __str__(self) -> str:
+        return f"{self.name}{self.operator}{self.value}"
+
     @property
     def negated(self) -> bool:
         """Whether rows with an unknown value fulfil it."""

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyprof.analysis.time.steps import Steps
-    from pyprof.analysis.time.timeline import Timeline
-    from pyprof.arrays import Mask
     from pyprof.prof.table import Table
-    from pyprof.schema import Capture
 
 __all__ = [
     "Advice",
@@ -25,7 +22,7 @@ __all__ = [
     "RuleContext",
     "Scope",
     "advise",
-    "review",
+    "find_scope",
     "summed",
 ]
 
@@ -47,18 +44,6 @@ def summed(entries: Iterable[Advice], table: Table, chosen_steps: int | None = N
         ),
         table.records.rows,
     )
-
-
-def review(
-    table: Table,
-    timeline: Timeline | None = None,
-    capture: Capture | None = None,
-    rows: Mask | None = None,
-    steps: Steps | None = None,
-) -> tuple[list[Advice], Scope]:
-    """Apply every rule as `advise` does, and return what they looked at, too."""
-    context = RuleContext(table, timeline, capture, rows)
-    return advise(context, steps), find_scope(context)
 
 
 def advise(context: RuleContext, steps: Steps | None = None) -> list[Advice]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyprof import schema
-from pyprof.analysis import advice, filtered
+from pyprof.analysis import advice
 from pyprof.analysis.library import library_of
 from pyprof.analysis.summary import host_ops
 from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals, measured
@@ -32,7 +32,7 @@ from pyprof.answers.summary_answer import (
     Summary,
 )
 from pyprof.arrays import distinct_values
-from pyprof.prof import step_rows
+from pyprof.prof import step_rows, where
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
 from pyprof.prof.processor import word
@@ -82,10 +82,27 @@ def overview(
     steps = find_steps(source.table.records, source.capture)
     source.table.steps = of_rows(steps)
     picked = chosen_bounds(steps, chosen)
-    rows, kept = filtered.choose(source, steps.rows(picked), asked)
+    rows, kept = _filtered(source.table, steps.rows(picked), asked)
     # Time between rows is idle only if none are left out.
     timed = None if kept else timeline(source.table.records, source.capture, rows)
     return Overview(rows, picked, steps, timed, kept)
+
+
+def _filtered(
+    table: Table, rows: Mask | None, asked: Sequence[Condition]
+) -> tuple[Mask | None, ChosenRows | None]:
+    """Filter rows (None: all) by all conditions; also return how much is left."""
+    if not asked:
+        return rows, None
+    before = np.ones(table.records.rows, bool) if rows is None else rows
+    kept, ns = before & np.asarray(where.rows(table, asked)), table.duration_ns
+    return kept, ChosenRows(
+        where=" and ".join(map(str, asked)),
+        row_count=int(kept.sum()),
+        all_row_count=int(before.sum()),
+        time_ns=int(ns[kept].sum()),
+        all_time_ns=int(ns[before].sum()),
+    )
 
 
 def per_step(
@@ -280,7 +297,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
     table, rows, steps, picked = source.table, view.rows, view.steps, view.chosen
     in_step = per_step(table, steps, picked)
     loops = None if picked else steps  # in chosen steps, one-time work counts, too
-    entries, scope = advice.review(table, view.timeline, source.capture, rows, loops)
+    context = advice.RuleContext(table, view.timeline, source.capture, rows)
     use = _NOT_OF_ALL if view.kept else utilization(table, steps, picked, view.timeline)
     ops, op_steps = op_sums(table, rows, in_step)
     layers, layer_steps = layer_sums(table, rows, in_step)
@@ -310,8 +327,10 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         counters=counter_totals(table, source.capture, rows, in_step),
         facts=fact_sums(source, rows),
         kept=view.kept,
-        advice=advice.summed(entries, table, picked and picked[1] - picked[0]),
-        scope=scope,
+        advice=advice.summed(
+            advice.advise(context, loops), table, picked and picked[1] - picked[0]
+        ),
+        scope=advice.find_scope(context),
         warnings=(*table.source.warnings, *table.doubts),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.advice import review
+from pyprof.analysis.advice import RuleContext, find_scope
 from pyprof.analysis.advice.registry import Scope, rules
 from pyprof.analysis.time.timeline import timeline
 from pyprof.inputs.source import Source
@@ -20,7 +20,8 @@ from tests.analysis.captures import US, Range, Work, capture, op, training
 
 def _scope(net: Capture, *, timed: bool = True) -> Scope:
     table = Table(parse(net))
-    return review(table, timeline(table.records, net) if timed else None, net)[1]
+    times = timeline(table.records, net) if timed else None
+    return find_scope(RuleContext(table, times, net))
 
 
 def _not_looked_at(scope: Scope) -> set[str]:
