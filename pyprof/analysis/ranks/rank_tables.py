@@ -37,12 +37,6 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-def tables_of_process(capture: Capture, pid: int) -> Capture:
-    """Keep the GPU work, calls and ranges of one process; threads keep their numbers."""
-    activities = capture.activities.filter(pc.equal(capture.activities.column("pid"), pid))
-    return replace(only(capture, pid), activities=activities)
-
-
 def measure_ranks(member: RankedCapture) -> RankTables:
     """Read a capture, or what `parse` wrote of one, and build the tables of its ranks.
 
@@ -63,7 +57,10 @@ def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Ca
     if readers.is_capture(path):
         capture = readers.read(path)
         for pid, rank in member.ranks:
-            own = capture if pid is None else tables_of_process(capture, pid)
+            own = capture
+            if pid is not None:
+                work = capture.activities.filter(pc.equal(capture.activities.column("pid"), pid))
+                own = replace(only(capture, pid), activities=work)
             yield rank, parse(own), own
         return
     records = record_file.load(str(path), raw=False)

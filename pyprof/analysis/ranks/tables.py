@@ -214,8 +214,6 @@ def _numbered_on(rank: IntArray, signature: IntArray, owners: IntArray) -> IntAr
     """Number signatures over all ranks; in `signature`, each rank counts its own."""
     order = np.argsort(owners, kind="stable")
     first = np.searchsorted(owners[order], np.arange(int(owners.max(initial=-1)) + 1))
-    if not len(rank):
-        return signature
     return np.asarray(order[first[rank] + signature], np.int32)
 
 

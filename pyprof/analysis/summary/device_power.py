@@ -59,11 +59,6 @@ class Power:
     held_by: Mapping[str, float] | None
     """Shares of the samples in which the driver named a cause; None if not recorded."""
 
-    @property
-    def name(self) -> str:
-        """The device, with its rank if known, for people."""
-        return f"GPU {self.device}" if self.rank is None else f"rank {self.rank}, GPU {self.device}"
-
 
 def device_power(capture: Capture, records: Records, chosen: Mask | None = None) -> Iterator[Power]:
     """Sum up the power of each sampled device that ran something, or of all if none did.

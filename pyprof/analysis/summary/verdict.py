@@ -316,7 +316,8 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
         text = f"Costs unknown for {share} of {on} time ({reason}): {remedy.partition(':')[0]}."
         if answer.library != PYTORCH:
             text = f"Costs unknown for {share} of {on} time: PyProf knows ops of PyTorch, and"
-            text += f" {_not_pytorch(answer.library)}."
+            other = f"this is {answer.library}" if answer.library else _NOT_PYTORCH
+            text += f" {other}."
         if not remedy.startswith(NO_REMEDY):
             ids = next((op.row_ids for op in answer.ops if op.why == most.reason), ())
             yield "costs", text, _finding(most.reason, most.rows, most.time_ns, ids)
@@ -327,8 +328,7 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
         yield "steps", text, _finding("rows in no known step", rows, known.total_ns, first)
 
 
-def _not_pytorch(library: str | None) -> str:
-    return "no kernel here is known as PyTorch's" if library is None else f"this is {library}"
+_NOT_PYTORCH = "no kernel here is known as PyTorch's"
 
 
 def _advice(answer: Summary, *rules: str) -> Suggestion | None:

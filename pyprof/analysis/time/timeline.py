@@ -241,7 +241,10 @@ class _Columns:
             chosen, *(column[on_device] for column in (self.window, self.start, self.end))
         )
         rows = on_device[np.argsort(self.start[on_device], kind="stable")]
-        compute, communication, copy = (self._set(rows, number) for number in range(3))
+        of_class = (rows[self.activity_class[rows] == number] for number in range(3))
+        compute, communication, copy = (
+            union_of(self.start[each], self.end[each]) for each in of_class
+        )
         if not chosen.all():
             compute, communication, copy = (
                 each.cut(first, last) - paused for each in (compute, communication, copy)
@@ -268,10 +271,6 @@ class _Columns:
             gaps,
             causes,
         )
-
-    def _set(self, rows: Int64Array, number: int) -> Intervals:
-        picked = rows[self.activity_class[rows] == number]
-        return union_of(self.start[picked], self.end[picked])
 
     def _gaps(self, rows: Int64Array, free: Intervals) -> idle.Gaps:
         index = np.searchsorted(self.start[rows], free.end)
