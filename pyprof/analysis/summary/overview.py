@@ -19,7 +19,7 @@ from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
 from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
 from pyprof.analysis.summary.phases import of_rows, said, serving_phases, token_count
 from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums
-from pyprof.analysis.summary.utilization import PhaseWork, Utilization, by_part, utilization
+from pyprof.analysis.summary.utilization import Utilization, Work, by_part, part_mfu, utilization
 from pyprof.analysis.summary.verdict import verdict
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
 from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
@@ -258,7 +258,7 @@ class SummarySums:
     """
     devices: DeviceSums | None
     """None if the records hold no times."""
-    parts: Mapping[str, PhaseWork]
+    parts: Mapping[str, Work[int]]
     """GPU time and FLOPs by part of the step; "" if unknown. Times add up to that of all rows."""
     families: Mapping[str, int]
     """GPU time by family of ops."""
@@ -366,7 +366,9 @@ def _without_verdict(sums: SummarySums, memory: MemoryPeak | None) -> Summary:
         steps=steps,
         devices=None if devices is None else devices.devices,
         parts=tuple(
-            PartTime(name or None, sums.parts[name].busy_ns, sums.parts[name].mfu(use.flops_peak))
+            PartTime(
+                name or None, sums.parts[name].busy_ns, part_mfu(sums.parts[name], use.flops_peak)
+            )
             for name in (*PARTS, "")
             if name in sums.parts and sums.parts[name].busy_ns
         ),
@@ -435,8 +437,8 @@ def _peak_use(use: Utilization) -> PeakUse:
         mfu=use.mfu,
         hfu=use.hfu,
         why=use.why,
-        model_flops=use.model_flops,
-        hardware_flops=use.hardware_flops,
+        model_flops=use.work.model_flops,
+        hardware_flops=use.work.hardware_flops,
         peak_flops_per_s=flops and flops.value,
         peak_flops_label=flops.label if flops else "",
         mbu=use.mbu,

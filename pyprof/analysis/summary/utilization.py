@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from pyprof.analysis.summary.phases import said
 from pyprof.analysis.time.timeline import COMPUTE, activity_classes
-from pyprof.arrays import MISSING
+from pyprof.arrays import MISSING, Floats
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import is_kernel
 from pyprof.records.merging import merged_by
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import Timeline
-    from pyprof.arrays import Floats, Int64Array, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.gpu.peaks import Rate
     from pyprof.prof.table import Table
 
@@ -39,43 +39,48 @@ class StepShares(NamedTuple):
     """Memory bandwidth utilization of decode steps; None for any other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepWork:
-    """What was computed, and in decode steps moved, in each step, on all GPUs together."""
+Amount = TypeVar("Amount", int, Floats)
 
-    model_flops: Floats
-    hardware_flops: Floats
-    busy_ns: Floats
-    compute_ns: Floats
-    flops_known_ns: Floats
-    """Part of `compute_ns` whose FLOPs are known."""
-    bytes: Floats
-    """Of decode steps."""
-    bytes_known_ns: Floats
-    """GPU time of work of decode steps whose bytes are known."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work(Generic[Amount]):
+    """What was computed and moved: sums over rows, or arrays with a sum for each step."""
+
+    model_flops: Amount
+    """Without forward work that the backward pass recomputed."""
+    hardware_flops: Amount
+    busy_ns: Amount
+    compute_ns: Amount
+    """GPU time of kernels that compute: no copies, fills and collectives."""
+    flops_known_ns: Amount
+    """The part of `compute_ns` whose FLOPs are known."""
+    bytes: Amount
+    bytes_known_ns: Amount
+    """The part of `busy_ns` whose bytes are known."""
+
+
+NO_WORK: Work[int] = Work(**dict.fromkeys((each.name for each in fields(Work)), 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWork(Work[Floats]):
+    """The work of each step on all GPUs together; bytes are those of decode steps."""
+
     gpus: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilization:
-    """FLOPs and bytes of some work, and the time in which GPUs did it; sums, which add up."""
+    """Some work, and the time in which GPUs did it; sums, which add up."""
 
-    model_flops: int = 0
-    """Without forward work that the backward pass recomputed."""
-    hardware_flops: int = 0
+    work: Work[int] = NO_WORK
     wall_ns: int = 0
     """Elapsed time, added up over GPUs."""
-    compute_ns: int = 0
-    """GPU time of kernels that compute: no copies, fills and collectives."""
-    flops_known_ns: int = 0
-    """Part of `compute_ns` whose FLOPs are known."""
     flops_by_peak: Mapping[Rate, float] = field(default_factory=dict)
     """FLOPs by the peak of one GPU for their type and the units that executed them."""
-    decode_bytes: int = 0
+    decode: Work[int] = NO_WORK
+    """The part of the work that is in decode steps."""
     decode_wall_ns: int = 0
-    decode_busy_ns: int = 0
-    bytes_known_ns: int = 0
-    """The part of `decode_busy_ns` with known bytes."""
     bytes_by_bandwidth: Mapping[Rate, float] = field(default_factory=dict)
     """Bytes of decode steps by the memory bandwidth of one GPU."""
     steps: StepWork | None = field(default=None, compare=False)
@@ -96,17 +101,18 @@ class Utilization:
     @property
     def known(self) -> float:
         """Share of compute time whose FLOPs are known; 1 if nothing computes."""
-        return self.flops_known_ns / self.compute_ns if self.compute_ns else 1.0
+        work = self.work
+        return work.flops_known_ns / work.compute_ns if work.compute_ns else 1.0
 
     @property
     def mfu(self) -> float | None:
         """Model FLOPs over what the peak allows; None if unknown, for the reason in `why`."""
-        return self._share(self.model_flops)
+        return self._share(self.work.model_flops)
 
     @property
     def hfu(self) -> float | None:
         """All executed FLOPs over what the peak allows; None if unknown, as `mfu`."""
-        return self._share(self.hardware_flops)
+        return self._share(self.work.hardware_flops)
 
     @property
     def why(self) -> str:
@@ -115,7 +121,7 @@ class Utilization:
             return self.left_out
         if self.known < MIN_KNOWN:
             return f"FLOPs of only {100 * self.known:.1f} % of compute time are known"
-        if not self.hardware_flops:
+        if not self.work.hardware_flops:
             part = "" if self.known == 1 else f" in the {100 * self.known:.1f} % that is known"
             return f"no FLOPs were executed{part}"
         if self.flops_peak is None:
@@ -125,10 +131,10 @@ class Utilization:
     @property
     def mbu(self) -> float | None:
         """Bytes of decode steps over what the memory could move in them; None if not known."""
-        known = self.bytes_known_ns >= MIN_KNOWN * self.decode_busy_ns > 0
+        known = self.decode.bytes_known_ns >= MIN_KNOWN * self.decode.busy_ns > 0
         if not known or self.bandwidth is None or not self.decode_wall_ns:
             return None
-        return self.decode_bytes * _NANO / self.decode_wall_ns / self.bandwidth.value
+        return self.decode.bytes * _NANO / self.decode_wall_ns / self.bandwidth.value
 
     def of_steps(self, duration_ns: Sequence[int]) -> StepShares:
         """Compare each step with the same peaks; a share may be known even if the mean is not."""
@@ -171,25 +177,12 @@ def _most_used(amount_by_rate: Mapping[Rate, float]) -> Rate | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseWork:
-    """What was computed in one part of the step, while GPUs worked on it."""
-
-    model_flops: int
-    busy_ns: int
-    compute_ns: int
-    flops_known_ns: int
-    """Part of `compute_ns` whose FLOPs are known."""
-
-    def mfu(self, peak: Rate | None) -> float | None:
-        """Return the share of a peak; None if it, or the FLOPs of much of the work, are unknown."""
-        known = self.flops_known_ns >= MIN_KNOWN * self.compute_ns
-        if peak is None or not known or not self.busy_ns:
-            return None
-        return self.model_flops * _NANO / self.busy_ns / peak.value
-
-
-_OF_PHASE = tuple(each.name for each in fields(PhaseWork))
+def part_mfu(work: Work[int], peak: Rate | None) -> float | None:
+    """Share of a peak while GPUs did some work; None if it, or the FLOPs of much, are unknown."""
+    known = work.flops_known_ns >= MIN_KNOWN * work.compute_ns
+    if peak is None or not known or not work.busy_ns:
+        return None
+    return work.model_flops * _NANO / work.busy_ns / peak.value
 
 
 def _amounts(table: Table) -> Iterator[tuple[str, Int64Array]]:
@@ -208,7 +201,7 @@ def _amounts(table: Table) -> Iterator[tuple[str, Int64Array]]:
     yield "bytes_known_ns", np.where(bytes_known, ns, 0)
 
 
-def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
+def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, Work[int]]:
     """Sum up the work of all rows, or those chosen, by the part of the step they belong to."""
     phase = step_rows.phases(table)
     names = [*dict.fromkeys([*parts, ""])]
@@ -220,10 +213,12 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
     sums = {
         name: totals(part, amount[chosen], len(names) + 1).tolist()
         for name, amount in _amounts(table)
-        if name in _OF_PHASE
     }
-    work = dict(zip(names, map(PhaseWork, *(sums[name] for name in _OF_PHASE)), strict=False))
-    return {name: work[name] for name in (*parts, "") if count[index[name]]}
+    return {
+        name: Work(**{amount: column[index[name]] for amount, column in sums.items()})
+        for name in (*parts, "")
+        if count[index[name]]
+    }
 
 
 def utilization(
@@ -272,20 +267,15 @@ def _gpus(table: Table, rows: Mask) -> int:
 def _measured(table: Table, rows: Mask, wall_ns: int, decode: Mask, decode_ns: int) -> Utilization:
     costs = table.costs
     of_rows, of_decode = (
-        {name: int(amount[part].sum()) for name, amount in _amounts(table)}
+        Work(**{name: int(amount[part].sum()) for name, amount in _amounts(table)})
         for part in (rows, decode)
     )
     return Utilization(
-        model_flops=of_rows["model_flops"],
-        hardware_flops=of_rows["hardware_flops"],
+        work=of_rows,
         wall_ns=wall_ns,
-        compute_ns=of_rows["compute_ns"],
-        flops_known_ns=of_rows["flops_known_ns"],
         flops_by_peak=_by_peak(table, rows & (costs.flops != MISSING), "flops_peak", costs.flops),
-        decode_bytes=of_decode["bytes"],
+        decode=of_decode,
         decode_wall_ns=decode_ns,
-        decode_busy_ns=of_decode["busy_ns"],
-        bytes_known_ns=of_decode["bytes_known_ns"],
         bytes_by_bandwidth=_by_peak(
             table, decode & (costs.bytes != MISSING), "bandwidth_peak", costs.bytes
         ),

@@ -7,7 +7,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.analysis.summary.overview import summarise
-from pyprof.analysis.summary.utilization import Utilization, utilization
+from pyprof.analysis.summary.utilization import NO_WORK, Utilization, part_mfu, utilization
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.gpu.peaks import Rate
@@ -71,7 +71,7 @@ def test_mfu_is_flops_over_time_and_peak() -> None:
 def test_only_the_time_in_steps_counts() -> None:
     found = _of(_calls(3, *_marks("first", "step 1", "step 2")))
     assert found.wall_ns == 150 * US
-    assert found.hardware_flops == 2 * _FLOPS
+    assert found.work.hardware_flops == 2 * _FLOPS
 
 
 def test_each_step_has_its_mfu() -> None:
@@ -106,7 +106,7 @@ def test_recomputation_counts_in_hfu_only() -> None:
     first = _FLOPS / 50e-6 / 10e12
     assert shares.mfu == pytest.approx((first, 0))
     assert shares.hfu == pytest.approx((first, first / 2))
-    assert (usage.hardware_flops, usage.model_flops) == (2 * _FLOPS, _FLOPS)
+    assert (usage.work.hardware_flops, usage.work.model_flops) == (2 * _FLOPS, _FLOPS)
     assert usage.mfu == pytest.approx((usage.hfu or 0) / 2)
 
 
@@ -148,7 +148,7 @@ def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
         next(iter(summarise(Source(table, net), text).loops.values())) for text in (None, "1:3")
     )
     assert whole.steps.guessed
-    assert (whole.utilization.hardware_flops, chosen.utilization.hardware_flops) == (
+    assert (whole.utilization.work.hardware_flops, chosen.utilization.work.hardware_flops) == (
         12 * _FLOPS,
         6 * _FLOPS,
     )
@@ -184,16 +184,18 @@ def test_each_part_of_the_step_has_its_share() -> None:
         4, Range("forward", (0, 195 * US)), Range("backward", (200 * US, 399 * US)), unknown=2
     )
     parts = summarise(Source(Table(parse(net), _PEAK), net)).parts
-    assert parts["forward"].mfu(Rate(10e12, "given")) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
-    assert parts["backward"].mfu(Rate(10e12, "given")) is None
-    assert parts["forward"].mfu(None) is None
+    assert part_mfu(parts["forward"], Rate(10e12, "given")) == pytest.approx(
+        2 * _FLOPS / 100e-6 / 10e12
+    )
+    assert part_mfu(parts["backward"], Rate(10e12, "given")) is None
+    assert part_mfu(parts["forward"], None) is None
 
 
 def test_the_peak_of_several_captures_is_that_of_most_flops_in_any_order() -> None:
     """Of 10, 6 and 6 TFLOP, the two on one device, not the largest single part."""
     first, second = Rate(1.0, "first"), Rate(2.0, "second")
     parts = [
-        Utilization(hardware_flops=flops, flops_by_peak={rate: flops})
+        Utilization(work=replace(NO_WORK, hardware_flops=flops), flops_by_peak={rate: flops})
         for flops, rate in ((10, first), (6, second), (6, second))
     ]
     for a, b, c in itertools.permutations(parts):
