@@ -123,7 +123,7 @@ def _ends(
 ) -> Sequence[_Ends]:
     """The ends of collectives that no rank leaves early; if there are none, of all collectives."""
     what = columns.signatures
-    holding = what.kind_is(*SYNCHRONISING)
+    holding = what.kind.is_in(*SYNCHRONISING)
     for usable, sure in ((holding, True), (np.ones_like(holding), False)):
         ends_of_groups = []
         for matrix in matrices:

@@ -172,7 +172,7 @@ def _lanes(what: Signatures) -> IntArray:
     unnamed = what.group.index < 0
     one_rank = np.where(unnamed, what.rank, MISSING)
     stream = np.where(unnamed, what.stream, MISSING)
-    exchange = np.where(unnamed, MISSING, what.kind_is(SEND_RECV))
+    exchange = np.where(unnamed, MISSING, what.kind.is_in(SEND_RECV))
     return number_combinations(what.group.index, what.members.index, exchange, one_rank, stream)
 
 
@@ -186,7 +186,7 @@ def _streams(columns: Collectives, lane: IntArray) -> list[IntArray]:
 
 def _all_take_part(what: Signatures, one: int, ranks: int) -> bool:
     """Whether each of a group's ranks is in each of its collectives."""
-    return not what.kind_is(SEND_RECV)[one] or max(ranks, _size(what, one)) == _PAIR
+    return not what.kind.is_in(SEND_RECV)[one] or max(ranks, _size(what, one)) == _PAIR
 
 
 def _size(what: Signatures, one: int) -> int:
@@ -194,7 +194,7 @@ def _size(what: Signatures, one: int) -> int:
 
     For sends and receives, some captures list the two ranks that take part, not the whole group.
     """
-    if what.kind_is(SEND_RECV)[one] and (members := what.members.at(one)) is not None:
+    if what.kind.is_in(SEND_RECV)[one] and (members := what.members.at(one)) is not None:
         return len(_NUMBER.findall(members))
     return int(what.size[one])
 

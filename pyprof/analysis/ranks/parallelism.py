@@ -99,7 +99,7 @@ def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[Axi
         _role(columns, matrix.group, used) for matrix, used in zip(matrices, entries, strict=True)
     ]
     # only collectives that tensor and data parallelism use
-    reduces = columns.signatures.kind_is(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
+    reduces = columns.signatures.kind.is_in(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
     if not any(role.name for role in roles) and all(reduces[used].all() for used in entries):
         roles = _by_layout([matrix.group for matrix in matrices]) or roles
     alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
@@ -143,7 +143,7 @@ def _axis(
 def _imbalance(columns: Collectives, entries: IntArray) -> tuple[int | None, float | None]:
     """The rank that receives most in all-to-alls, and its ratio to the mean."""
     what = columns.signatures
-    exchanged = entries[what.kind_is(ALL_TO_ALL)[entries]]
+    exchanged = entries[what.kind.is_in(ALL_TO_ALL)[entries]]
     received = what.received_bytes[exchanged]
     if not len(exchanged) or (received < 0).any():
         return None, None

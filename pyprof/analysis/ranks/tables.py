@@ -19,8 +19,6 @@ from pyprof.records.merging import merged_by, rows_of_both
 from pyprof.records.records import DictionaryColumn, number_combinations
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pyprof.arrays import IntArray
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -155,10 +153,6 @@ class Signatures:
         }
         return cls(**columns)
 
-    def kind_is(self, *names: str) -> NDArray[np.bool_]:
-        """Mask of the collectives of one of these kinds."""
-        return self.kind.is_in(*names)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collectives:
@@ -184,7 +178,7 @@ class Collectives:
             table = table.take(pa.array(np.argsort(rank, kind="stable")))
             rank = _ints(table.column("rank"))
         signatures = Signatures.from_table(facts.signatures)
-        even = np.where(signatures.kind_is(*_EVEN), signatures.bytes, MISSING)
+        even = np.where(signatures.kind.is_in(*_EVEN), signatures.bytes, MISSING)
         return cls(
             rank=rank,
             start_ns=_ints(table.column("start_ns")),
