@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.answers.parts import ChosenRows, Finding, PredictedGain, Suggestion
-from pyprof.answers.summary_answer import OpTime, Summary
+from pyprof.answers.summary_answer import MemoryPeak, OpTime, Summary
 from pyprof.inputs.source import load
 from pyprof.render.text import formatting
 from pyprof.render.text.first_screen import (
@@ -193,3 +193,14 @@ def test_in_full_the_verdict_has_its_evidence(answer: Summary) -> None:
     assert f"  - {evidence_text(first)}" in full
     assert evidence_text(first).endswith(f"rows {', '.join(map(str, first.row_ids[:3]))}")
     assert not any("rows" in line for line in _lines(verdict(answer)))
+
+
+def test_memory_without_rows_is_a_section_of_its_own(answer: Summary) -> None:
+    chosen = ChosenRows(where="op=none", row_count=0, all_row_count=9, time_ns=0, all_time_ns=900)
+    memory = MemoryPeak(
+        device="cuda:0", rank=None, peak_bytes=5, peak_time_ns=None, peak_reserved_bytes=None,
+        categories_bytes={}, lines_bytes={}, growing_line=None, growth_bytes_per_step=None,
+    )  # fmt: skip
+    shown = _lines(first_screen(replace(answer, chosen=chosen, memory=memory), "op", 15, None))
+    assert shown[shown.index("Memory") - 1] == ""
+    assert shown[-1] == "pyprof memory shows more"
