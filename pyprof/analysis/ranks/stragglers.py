@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.ranks.collective_kinds import group_by_key
-from pyprof.analysis.ranks.tables import dictionary
 from pyprof.arrays import MISSING
+from pyprof.records.merging import texts_of
+from pyprof.records.records import combinations, totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -109,12 +110,12 @@ def stragglers(
         for rank, count, ns in _blamed(one.last, one.others_ns):
             last[rank] += count
             cost[rank] += ns
-    totals = [
+    costs = [
         StragglerCost(rank, last[rank], of[rank], cost[rank], waited[rank], own.get(rank),
                   excess.get(rank))
         for rank in ranks
     ]  # fmt: skip
-    return sorted(totals, key=lambda one: (-one.cost_ns, -(one.excess_ns or 0.0), one.rank))
+    return sorted(costs, key=lambda one: (-one.cost_ns, -(one.excess_ns or 0.0), one.rank))
 
 
 def _over_others(own: Floats) -> list[float | None]:
@@ -128,22 +129,20 @@ def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
     """The ranks that came last, how often, and how long the others waited."""
     alone = last != MISSING
     ranks, index = np.unique(last[alone], return_inverse=True)
-    cost = np.zeros(len(ranks), np.int64)
-    np.add.at(cost, index, costs[alone])
-    counts = np.bincount(index, minlength=len(ranks))
-    return zip(ranks.tolist(), counts.tolist(), cost.tolist(), strict=True)
+    cost_ns = totals(index, costs[alone], len(ranks))
+    return zip(ranks.tolist(), np.bincount(index).tolist(), cost_ns.tolist(), strict=True)
 
 
 def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[Late]:
     """Total what each rank cost at each kind of collective, most expensive first."""
-    totals = [
+    late = [
         Late(rank, one.group, key, count, cost)
         for one in waits
         for costs in [one.others_ns]
         for key, chosen in group_by_key(columns, one)
         for rank, count, cost in _blamed(one.last[chosen], costs[chosen])
     ]
-    return sorted(totals, key=lambda late: (-late.cost_ns, late.rank))
+    return sorted(late, key=lambda one: (-one.cost_ns, one.rank))
 
 
 def by_step(waits: Sequence[Waits]) -> list[StepCost]:
@@ -154,16 +153,12 @@ def by_step(waits: Sequence[Waits]) -> list[StepCost]:
         np.concatenate([getattr(one, name) for one in waits])
         for name in ("step", "last", "others_ns")
     )
-    blamed = np.flatnonzero((last != MISSING) & (step >= 0))
-    order = blamed[np.lexsort((last[blamed], step[blamed]))]
-    if not len(order):
-        return []
-    step, last, cost = step[order], last[order], cost[order]
-    first = np.flatnonzero(np.diff(step, prepend=-1) | np.diff(last, prepend=-1))
-    counts = np.diff(first, append=len(order))
-    totals = np.add.reduceat(cost, first)
-    rows = (step[first], last[first], counts, totals)
-    return [StepCost(*row) for row in zip(*(part.tolist() for part in rows), strict=True)]
+    blamed = (last != MISSING) & (step >= 0)
+    step, last = step[blamed], last[blamed]
+    first, group = combinations(step, last)
+    cost_ns = totals(group, cost[blamed], len(first))
+    rows = (step[first], last[first], np.bincount(group), cost_ns)
+    return [StepCost(*row) for row in sorted(zip(*(part.tolist() for part in rows), strict=True))]
 
 
 def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
@@ -212,26 +207,19 @@ def layer_spreads(layers: pa.Table) -> list[LayerSpread]:
 
     The mean is over the ranks that have the layer: stages of a pipeline have their own.
     """
-    layer = dictionary(layers.column("layer"))
-    rank, ns = (np.asarray(layers.column(name).to_numpy()) for name in ("rank", "gpu_ns"))
-    order = np.lexsort((rank, -ns, layer.index))
-    code, rank, ns = layer.index[order], rank[order], ns[order]
-    first = np.flatnonzero(np.diff(code, prepend=-1))
-    if not len(first):
-        return []
-    counts = np.diff(first, append=len(code)).tolist()
-    totals = np.add.reduceat(ns, first).tolist()
-    spreads = []
-    for row, total, count in zip(first.tolist(), totals, counts, strict=True):
-        mean_ns, most_ns = total / count, int(ns[row])
-        spreads.append(
-            LayerSpread(
-                layer=layer.values[code[row]],
-                mean_ns=mean_ns,
-                most_ns=most_ns,
-                rank=int(rank[row]),
-                ranks=count,
-                imbalance=most_ns / mean_ns if mean_ns else None,
-            )
+    slowest_first = texts_of(layers).sort_by([("gpu_ns", "descending"), ("rank", "ascending")])
+    by_layer = slowest_first.group_by("layer", use_threads=False).aggregate(
+        [("gpu_ns", "mean"), ("gpu_ns", "first"), ("rank", "first"), ("rank", "count")]
+    )
+    spreads = [
+        LayerSpread(
+            layer=row["layer"],
+            mean_ns=row["gpu_ns_mean"],
+            most_ns=row["gpu_ns_first"],
+            rank=row["rank_first"],
+            ranks=row["rank_count"],
+            imbalance=row["gpu_ns_first"] / row["gpu_ns_mean"] if row["gpu_ns_mean"] else None,
         )
+        for row in by_layer.to_pylist()
+    ]
     return sorted(spreads, key=lambda one: (one.mean_ns - one.most_ns, one.layer))

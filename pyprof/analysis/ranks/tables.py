@@ -148,7 +148,7 @@ class Signatures:
     def from_table(cls, table: pa.Table) -> Signatures:
         """Take the columns of `tables.SIGNATURES`."""
         columns: dict[str, Any] = {
-            each.name: (dictionary if each.type == _TEXT else _ints)(table.column(each.name))
+            each.name: (_dictionary if each.type == _TEXT else _ints)(table.column(each.name))
             for each in SIGNATURES
         }
         return cls(**columns)
@@ -215,7 +215,7 @@ def _ints(column: pa.ChunkedArray) -> IntArray:
     return np.asarray(pc.fill_null(column, MISSING).to_numpy())
 
 
-def dictionary(column: pa.ChunkedArray) -> DictionaryColumn:
+def _dictionary(column: pa.ChunkedArray) -> DictionaryColumn:
     """Number texts in sorted order, so that the order of captures has no effect."""
     unified = column.unify_dictionaries()
     if not unified.num_chunks:
