@@ -1,5 +1,6 @@
 """Bytes and differences of memory as text."""
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_what_was_held_at_a_moment_is_shown_instead_of_the_peak(tmp_path: Path) 
     device.alloc(1000, built.user(2))
     recorded = [read.read(built.write(tmp_path / "x.pickle", device))]
     (found,) = highest_first(recorded, at=Moment(None, 3))
-    shown = "\n".join(_held_then(found, ["line"], 9))
+    shown = "\n".join(chain.from_iterable(_held_then(found, ["line"], 9)))
     assert "train.py:2" in shown
     assert "train.py:1" not in shown
 
