@@ -23,6 +23,7 @@ from pyprof import schema
 from pyprof.arrays import texts_by_index
 from pyprof.readers.kineto.nest import nearest, ops_named, within
 from pyprof.readers.kineto.op_texts import OP
+from pyprof.readers.kineto.ranges import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -174,7 +175,7 @@ def activities(
     The last value is the number of ops that only traced.
     """
     works, traced = working(ranges, nested, names)
-    rows = np.flatnonzero(works & (nested.end >= 0))
+    rows = np.flatnonzero(works & (nested.end != OPEN))
     corr = np.arange(1, len(rows) + 1)
     name = texts_by_index(ranges.name[rows], names)
     process_and_thread = np.array(threads.ids or [(0, 0)], dtype=np.int64)[ranges.thread[rows]]

@@ -12,6 +12,7 @@ from pyprof import marker, schema
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.op_texts import COMPILING, MARKER, MODULE, NOTE, OP
+from pyprof.readers.kineto.ranges import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 SLACK_NS = 2_000
 """Overhang due to rounding: old traces round start and length to microseconds each."""
 
-_FOREVER = 2**63 - 1
-
 
 class Nested(NamedTuple):
     """How the ranges of a trace are nested."""
@@ -31,7 +30,7 @@ class Nested(NamedTuple):
     order: Int64Array
     """Rows by thread and time, parents first."""
     end: Int64Array
-    """By row: ends, none past its parent's by rounding."""
+    """By row: ends, none past its parent's by rounding; OPEN as in `Columns`."""
     style: Int64Array
     """By row: schema.NESTED or FREE."""
     stack: Int64Array
@@ -75,18 +74,16 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     """Nest the ranges of every thread. Rows of `python` only contribute frames."""
     count = len(ranges.start)
     both = type(ranges)(*(np.concatenate(pair) for pair in zip(ranges, python, strict=True)))
-    end = np.where(both.end < 0, _FOREVER, both.end)
     # With equal bounds, the first to begin is outside; a frame is outside its callees.
-    order = np.lexsort((both.order, -end, both.start, both.thread))
-    sweep = _Sweep(both, end, count)
+    order = np.lexsort((both.order, -both.end, both.start, both.thread))
+    sweep = _Sweep(both, count)
     sweep.run(order)
     parent, call = np.array(sweep.parents, np.int64), np.array(sweep.calls, np.int64)
     style = np.full(count, schema.NESTED)
     style[sweep.free] = schema.FREE
-    end = np.array(sweep.ends[:count], np.int64)
     return Nested(
         order[order < count],
-        np.where(end == _FOREVER, -1, end),
+        np.array(sweep.ends[:count], np.int64),
         style,
         _where_new(ranges.stack, parent, ranges.kind),
         _frames(both, parent, call, chains),
@@ -99,12 +96,12 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
 class _Sweep:
     """One pass over all ranges in order of thread and start; rows from `count` on are Python's."""
 
-    def __init__(self, ranges: Columns, end: Int64Array, count: int) -> None:
+    def __init__(self, ranges: Columns, count: int) -> None:
         self._ranges = ranges
         self._count = count
-        self.ends = end.tolist()
+        self.ends = ranges.end.tolist()
         self.parents = [-1] * count
-        self.calls = [-1] * len(end)
+        self.calls = [-1] * len(ranges.end)
         """The innermost Python call that each row began in; -1 for none."""
         self.free: list[int] = []
         """Rows that begin in another and go on after it."""
@@ -260,7 +257,7 @@ def range_table(
         schema.RANGES,
         {
             "start": columns.start[source],
-            "end": pa.array(end, mask=end < 0),
+            "end": pa.array(end, mask=end == OPEN),
             "thread": columns.thread[source].astype(np.int32),
             "style": nested.style[source].astype(np.int8),
             **{name: pool.column(name).take(pa.array(rows.text)) for name in pool.column_names},

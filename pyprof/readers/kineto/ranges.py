@@ -122,7 +122,8 @@ NOTES = frozenset({"user_annotation"})
 PYTHON = "python_function"
 
 _MODULE = "nn.Module: "
-_OPEN = -1  # the end of a range that was open when the trace ended
+OPEN = 2**63 - 1
+"""The end of a range that was still open when the trace ended."""
 
 
 class Columns(NamedTuple):
@@ -130,7 +131,7 @@ class Columns(NamedTuple):
 
     start: Int64Array
     end: Int64Array
-    """-1 if the range was still open when the trace ended."""
+    """OPEN if the range was still open when the trace ended."""
     thread: Int64Array
     kind: Int64Array
     order: Int64Array
@@ -244,7 +245,7 @@ class Ranges:
 
     def _timed(self, calls: Timed, **columns: Int64Array | int) -> Columns:
         start = calls.start
-        length = np.asarray(times([event.dur for event in calls.events]).fill_null(_OPEN))
+        length = np.asarray(times([event.dur for event in calls.events]).fill_null(-1))
         rows = len(start)
         filled = {
             name: np.full(rows, column) if isinstance(column, int) else column
@@ -252,7 +253,7 @@ class Ranges:
         }
         return Columns(
             start=start,
-            end=np.where(length < 0, _OPEN, start + length),
+            end=np.where(length < 0, OPEN, start + length),
             thread=self._threads.rows(calls.events),
             **filled,
         )
