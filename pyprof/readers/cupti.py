@@ -89,7 +89,7 @@ def kernel_columns(rows: pa.Table) -> dict[str, object]:
         **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
         **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
         "regs": rows.column("registersPerThread"),
-        "smem": pc.add(*(pc.fill_null(part, 0) for part in shared)),
+        "smem": pc.add(*shared),
     }
 
 
