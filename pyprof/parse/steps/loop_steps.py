@@ -177,8 +177,11 @@ def marked(
 ) -> tuple[Bounds, Int64Array] | None:
     """Find the steps marked by ranges, and each row's step, in the most reliable way that works.
 
-    Steps without GPU work are dropped: a profiler opens a last one when it stops.
+    Steps without GPU work are dropped: a profiler opens a last one when it stops. If no launch is
+    known, no range marks a step: the GPU runs work up to a step later than the host launches it.
     """
+    if (launch_bounds(records)[0] < 0).all():
+        return None
     window = records.numpy("window", 0)
     for find in _FINDERS:
         if (bounds := find(capture)) is None:

@@ -124,6 +124,13 @@ def test_work_queued_before_the_capture_began_is_in_no_step_though_it_runs_durin
     assert find_steps(parse(of)).of_row.tolist() == [-1, 0, -1, 0]
 
 
+def test_ranges_mark_no_steps_of_work_whose_launches_are_all_unknown() -> None:
+    """The GPU may run it during a later step of the host: steps would be of wrong lengths."""
+    ranges = [Range("step 1", (100, 200)), Range("step 2", (200, 300))]
+    work = [Work((at, at + 60)) for at in (120, 190)]
+    assert len(find_steps(parse(of := capture(work, ranges=ranges)), of)) == 0
+
+
 def test_a_capture_without_steps_has_no_keys_for_them() -> None:
     records = parse(capture([Work((5, 10), (2, 3))]))
     assert not {"step", "stepRange"} & {*records.columns}
