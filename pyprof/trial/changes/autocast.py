@@ -38,7 +38,8 @@ def fp16(run: Run) -> WhyNoEffect:
         scalers.append(scaler)
 
     def note_scale(scaler: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - torch's
-        before = scaler._scale  # noqa: SLF001 - reading the public one would wait for the GPU
+        # a disabled scaler lacks it; reading the public one would wait for the GPU
+        before = getattr(scaler, "_scale", None)
         kept = None if before is None else before.clone()
         update(scaler, *args, **kwargs)
         if kept is not None:

@@ -39,6 +39,29 @@ nn.Linear.forward = forward
 """
 
 
+def test_steps_that_a_scaler_skips_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disabled scaler has no scale."""
+    for owner, name in ((torch.amp.GradScaler, "__init__"), (torch.amp.GradScaler, "update"),
+                        (torch.autocast, "__enter__")):  # fmt: skip
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    notes: list[str] = []
+    run = SimpleNamespace(calls=OutermostCalls(), on_loop=print, note=notes.append)
+    end = changes()["fp16"].apply(run)
+    torch.amp.GradScaler("cpu", enabled=False).update()
+    weight = torch.nn.Parameter(torch.ones(1))
+    scaler, optimizer = torch.amp.GradScaler("cpu", 8.0), torch.optim.SGD([weight])
+    for factor in (float("inf"), 1.0):
+        optimizer.zero_grad()
+        scaler.scale(factor * weight).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert end
+    end()
+    (note,) = notes
+    assert "not finite in 1 of 2 steps" in note
+    assert note.endswith("its scale fell from 8 to 4")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "setup",
