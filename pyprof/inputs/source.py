@@ -88,7 +88,7 @@ def _opened(
     begin: Callable[[str], object] = str,
     *,
     host: bool,
-    raw: bool,
+    raw: bool = False,
 ) -> Source:
     """Read as `load` does; costs are computed when first used.
 
@@ -133,7 +133,7 @@ def map_reduce(
     """
     chosen = items(paths, executor)
     if len(chosen) == 1:
-        source = _opened(chosen[0], override, begin, host=host, raw=False)
+        source = _opened(chosen[0], override, begin, host=host)
         begin("adding up")
         return summarise(source)
     work = partial(_summary, summarise=summarise, override=override, host=host)
@@ -143,4 +143,4 @@ def map_reduce(
 def _summary(
     item: Item, summarise: Callable[[Source], T], override: Override | None, *, host: bool
 ) -> T:
-    return summarise(_opened(item, override, host=host, raw=False))
+    return summarise(_opened(item, override, host=host))
