@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.quantities import duration, percent, significant
+from pyprof.quantities import amount, duration, percent, significant
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,10 @@ def test_a_number_has_three_significant_digits_and_all_before_the_point(
 )  # fmt: skip
 def test_a_share_is_in_whole_percent_except_near_0_and_100(share: float, expected: str) -> None:
     assert percent(share) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (-2.5e9, "-2.5 GB")]
+)
+def test_an_amount_has_a_decimal_prefix(value: float, text: str) -> None:
+    assert amount(value, "B") == text

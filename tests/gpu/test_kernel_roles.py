@@ -13,6 +13,8 @@ from pyprof.gpu.kernel_roles import (
     crosses_link,
     rank,
     role,
+    sparse_product,
+    training,
 )
 from pyprof.gpu.role_rules import Role
 from tests.analysis.captures import ADD
@@ -278,3 +280,45 @@ FUSED = (
 def test_names_that_communicate(name: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
     """Real names of each library; kernels that only prepare, copy or have similar names do not."""
     assert communicates(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "trains"),
+    [
+        ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1>(float const*)", True),
+        ("cudnn::batchnorm_fwtr_nhwc_semiPersist<__half, __half, float, float, 512>", True),
+        ("void at::native::batch_norm_collect_statistics_kernel<InvStd, float, float>", True),
+        ("void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float, float)", False),
+        (
+            "void at::native::batch_norm_transform_input_kernel<float, float, float, true, int>(int)",
+            None,
+        ),
+        ("void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>(float)", None),
+    ],
+)
+def test_batch_norm_kernels_that_compute_statistics_train(
+    name: str, *, trains: bool | None
+) -> None:
+    """Kernels of both modes leave it open."""
+    assert training(name) is trains
+
+
+@pytest.mark.parametrize(
+    ("name", "sparse"),
+    [
+        (
+            "void cusparse::csrmm_alg2_kernel<cusparse::CsrMMPolicy<int, float, float>, true>(int)",
+            True,
+        ),
+        ("void cusparse::load_balancing_kernel<128u, 4u, 0ul, int, int>(int)", True),
+        ("void rocsparse::csrmmnn_row_split_kernel<256u, float>(int)", True),
+        ("_sampled_addmm_kernel", None),
+        ("_bsr_strided_addmm_kernel", True),
+        ("void cusparseLt::kernel<half>(int)", None),
+        ("sm80_xmma_sparse_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64", None),
+        ("ampere_sgemm_128x64_tn", None),
+    ],
+)
+def test_which_kernels_multiply_by_a_sparse_matrix(name: str, *, sparse: bool | None) -> None:
+    """Not those for 2:4 sparsity, which do the work of dense ones."""
+    assert sparse_product(name) is sparse

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyprof.arrays import MISSING
-from pyprof.inputs.counter_alignment import Launches, match_launches
+from pyprof.inputs.counter_alignment import Launches, _candidates, match_launches
 from pyprof.records.records import DictionaryColumn
 
 
@@ -27,6 +27,11 @@ def test_the_nth_launch_of_a_name_matches_the_nth(ours: str, theirs: str, rows: 
     matches = match_launches(_launches(ours), _launches(theirs))
     assert matches.row.tolist() == rows
     assert matches.used.tolist() == [row in rows for row in range(len(theirs))]
+
+
+def test_every_position_of_a_repeated_sequence_is_a_candidate() -> None:
+    part = np.arange(8)
+    assert [*_candidates(np.array([*part, 9, *part, *part]), part)] == [0, 9, 17]
 
 
 def test_launches_of_other_sizes_do_not_match() -> None:

@@ -125,6 +125,11 @@ def test_no_text_makes_decoding_raise(text: str) -> None:
         assert call is not None
 
 
+@pytest.mark.parametrize("name", ["'mod': 'torch'", "'op': 'mm'", "'mod': 1, 'op': 'mm'"])
+def test_a_call_has_the_name_of_a_module_and_of_an_op(name: str) -> None:
+    assert marker.decode_op(f"{{{name}, 'args': []}}") is None
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

@@ -340,6 +340,15 @@ def test_warnings_of_json_name_inputs_as_given(here: Path) -> None:
     assert any(warning.startswith("in/net.json: the trace is truncated") for warning in warnings)
 
 
+def test_an_input_that_is_the_output_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "net.json"
+    path.touch()
+    guard = overwrite_guard.Guard()
+    guard.reads([str(path)])
+    with pytest.raises(PyprofError, match=re.escape(f"{path}: is an input ({path});")):
+        guard.check_writable(str(path))
+
+
 def test_only_whole_paths_are_spelt_as_given() -> None:
     known = overwrite_guard.Guard()
     known.spelt("/data/a", "a")

@@ -88,3 +88,12 @@ def test_row_groups_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     rows = [described.row_group(place).num_rows for place in range(described.num_row_groups)]
     assert rows == [100, 200, 400, 700, 700, 700, 200]
     assert parquet.read(path).table() == records().table()
+
+
+def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_metadata(_: Path) -> None:
+        raise pa.ArrowMemoryError("malloc failed")
+
+    monkeypatch.setattr(pq, "read_metadata", read_metadata)
+    with pytest.raises(MemoryError):
+        parquet.read(tmp_path / "net.parquet")

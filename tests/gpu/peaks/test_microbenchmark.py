@@ -24,6 +24,13 @@ def test_without_a_cuda_device_there_is_an_error() -> None:
         measure("cuda")
 
 
+def test_a_device_behind_the_last_one_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(PyprofError, match="no device cuda:2: torch sees 2 CUDA devices"):
+        measure("cuda:2")
+
+
 @pytest.mark.parametrize("allocates", ["randn", "zeros"])
 def test_full_memory_is_no_unsupported_type(
     monkeypatch: pytest.MonkeyPatch, allocates: str

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pyprof.gpu.kernel_dtypes import data_type, moved_type
-from pyprof.gpu.kernel_roles import sparse_product, training
 from pyprof.marker import Call, Tensor, encode_op, encode_seq
 from pyprof.prof.kernels.name_hints import agreed_value
 from tests.prof.kernels_in_ranges import rows_of
@@ -79,24 +78,6 @@ def test_bytes_by_the_names_of_an_ops_kernels(
 TRANSFORM = (
     "void at::native::batch_norm_transform_input_kernel<float, float, float, true, int>(int)"
 )
-
-
-@pytest.mark.parametrize(
-    ("name", "trains"),
-    [
-        ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1>(float const*)", True),
-        ("cudnn::batchnorm_fwtr_nhwc_semiPersist<__half, __half, float, float, 512>", True),
-        ("void at::native::batch_norm_collect_statistics_kernel<InvStd, float, float>", True),
-        ("void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float, float)", False),
-        (TRANSFORM, None),
-        ("void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>(float)", None),
-    ],
-)
-def test_batch_norm_kernels_that_compute_statistics_train(
-    name: str, *, trains: bool | None
-) -> None:
-    """Kernels of both modes leave it open."""
-    assert training(name) is trains
 
 
 @pytest.mark.parametrize(
@@ -184,26 +165,6 @@ def test_lists_of_tensors_have_the_type_that_the_kernel_moves(
 
 
 CSRMM = "void cusparse::csrmm_alg2_kernel<cusparse::CsrMMPolicy<int, float, float>, true>(int)"
-
-
-@pytest.mark.parametrize(
-    ("name", "sparse"),
-    [
-        (CSRMM, True),
-        ("void cusparse::load_balancing_kernel<128u, 4u, 0ul, int, int>(int)", True),
-        ("void rocsparse::csrmmnn_row_split_kernel<256u, float>(int)", True),
-        ("_sampled_addmm_kernel", None),
-        ("_bsr_strided_addmm_kernel", True),
-        ("void cusparseLt::kernel<half>(int)", None),
-        ("sm80_xmma_sparse_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64", None),
-        ("ampere_sgemm_128x64_tn", None),
-    ],
-)
-def test_which_kernels_multiply_by_a_sparse_matrix(name: str, *, sparse: bool | None) -> None:
-    """Not those for 2:4 sparsity, which do the work of dense ones."""
-    assert sparse_product(name) is sparse
-
-
 _MM = encode_seq("aten::mm", seq=1, op_id=1, sizes=[[40, 60], [60, 5]])
 _STORED = Tensor((40, 60), "float32", subclass="sparse_csr", nnz=10, nbytes=448)
 _OUTER = encode_op(Call("torch", "mm", (_STORED, Tensor((60, 5), "float32"))))

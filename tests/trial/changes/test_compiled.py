@@ -1,5 +1,6 @@
 """Outermost modules compiled in place."""
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -84,3 +85,19 @@ def test_graph_breaks_and_recompilations_have_their_lines(tmp_path: Path) -> Non
     assert "graph break" in breaks
     assert f"{script}:9" in breaks
     assert "recompilation" in again
+
+
+def test_recompilations_are_reported_if_dynamo_was_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frames = [
+        SimpleNamespace(
+            co_filename="net.py", co_firstlineno=7, co_name="forward", compile_id=number
+        )
+        for number in ("0/0", "0/1", "0/2")
+    ]
+    utils = SimpleNamespace(get_compilation_metrics=lambda: frames)
+    monkeypatch.setitem(sys.modules, "torch._dynamo.utils", utils)
+    assert change._notes() == ["2 recompilations: net.py:7 (forward)"]
+    monkeypatch.delitem(sys.modules, "torch._dynamo.utils")
+    assert change._notes() == []
