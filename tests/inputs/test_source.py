@@ -98,7 +98,6 @@ def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: 
     assert told == stages
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("host", [False, True])
 def test_summaries_skip_texts_that_they_do_not_show(tmp_path: Path, *, host: bool) -> None:
     path = tmp_path / "net.sqlite"
