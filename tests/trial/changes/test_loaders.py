@@ -59,18 +59,7 @@ def test_a_script_without_loaders_is_refused(tmp_path: Path) -> None:
     assert done.no_effect == {"workers=2": "no DataLoader was made"}
 
 
-@pytest.mark.long
-def test_the_script_may_choose_later_how_processes_start(tmp_path: Path) -> None:
-    script = _script(tmp_path / "a.py", more=", shuffle=True", workers=2)
-    text = script.read_text().replace(
-        "print(sorted", "import multiprocessing as m; m.set_start_method('fork')\nprint(sorted"
-    )
-    script.write_text(text)
-    done = run_child(script, "workers=2", torch_is_imported=False)
-    assert (done.code, done.no_effect) == (0, {}), done.error
-
-
-def test_how_processes_start_is_found_and_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_may_choose_later_how_processes_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", None)
     assert loaders._start_method() == multiprocessing.get_all_start_methods()[0]
     assert multiprocessing.get_start_method(allow_none=True) is None
