@@ -1,6 +1,8 @@
 """Where the nodes of CUDA graphs were captured, from nsys in node mode."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,3 +116,13 @@ def test_the_table_of_the_schema(tmp_path: Path) -> None:
         {"time": 15, "via": schema.VIAS.index("graph node")}
     ]
     assert capture.activities.column("graph_node").to_pylist() == [0, 0]
+
+
+def test_a_kernel_without_a_start_is_of_the_latest_graph_with_its_node(tmp_path: Path) -> None:
+    """Ids may recur."""
+    nodes = [Node(1, 15), Node(2, 35), Node(11, 60, of=1), Node(11, 1500, of=2)]
+    path = nsys_db(tmp_path / "a.sqlite", launch(1000, 11, 11), [ADD, MUL], NODES, nodes)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = NULL WHERE start = 1200")
+    found = readers.read(path).activities.select(["start", "graph_node"]).to_pylist()
+    assert {row["start"]: row["graph_node"] for row in found} == {None: 1, 1100: 0}
