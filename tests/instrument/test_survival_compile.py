@@ -109,6 +109,26 @@ def test_functions_compiled_before_init_are_compiled_once_more(recorder: Recorde
     assert all(torch.equal(a, b) for a, b in zip(result, expected, strict=True))
 
 
+def broken(x: torch.Tensor) -> torch.Tensor:
+    """Break the graph, and call ops in a frame that is not compiled: a generator's."""
+    total = x.sum().item()
+    return sum(F.softmax(torch.sigmoid(row), -1).mul(total) for row in x)  # type: ignore[return-value]
+
+
+def test_after_a_graph_break_no_wrapper_is_compiled(recorder: Recorder) -> None:
+    expected = broken(ARGS[0])
+    frames = []
+    for _ in range(2):
+        torch._dynamo.reset()
+        counter = CompileCounterWithBackend("eager")
+        result = torch.compile(broken, backend=counter)(ARGS[0])
+        assert torch.equal(result, expected)
+        frames.append(counter.frame_count)
+        pyprof.init(force=True)
+    assert frames[0] == frames[1]
+    assert {"item", "softmax", "sigmoid"} <= set(recorder.ops)
+
+
 @pytest.mark.long
 @BEFORE_OR_AFTER
 def test_compiled_modules(when: str) -> None:

@@ -13,6 +13,8 @@ import sys
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import torch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -44,6 +46,25 @@ def hide_frames(function: Function) -> Function:
 def hidden_code(code: CodeType) -> CodeType:
     """Return code whose frames `warnings` skips; its file name keeps its beginning."""
     return code.replace(co_filename=code.co_filename + _PASSED_OVER)
+
+
+_eval_frame: Any = torch._C._dynamo.eval_frame  # noqa: SLF001 - does not load the compiler
+
+
+def keep_uncompiled(function: Function, *, callees: bool = True) -> Function:
+    """Make torch.compile run the function's frames, and those of its callees, as they are.
+
+    After a graph break, the program calls our functions itself, and dynamo cannot trace them all.
+    """
+    code: CodeType = function.__code__
+    if hasattr(_eval_frame, "skip_code"):  # before torch 2.7
+        _eval_frame.skip_code(code)
+    else:
+        action = _eval_frame._FrameAction  # noqa: SLF001 - no public way
+        of_callees = action.SKIP if callees else action.DEFAULT
+        strategy = _eval_frame._FrameExecStrategy(action.SKIP, of_callees)  # noqa: SLF001
+        _eval_frame.set_code_exec_strategy(code, strategy)
+    return function
 
 
 def is_inserted(code: CodeType) -> bool:

@@ -18,7 +18,7 @@ import torch
 from torch.overrides import _get_overloaded_args, handle_torch_function
 
 from pyprof.instrument.ops import process_groups
-from pyprof.instrument.ops.caller import caller, hide_frames
+from pyprof.instrument.ops.caller import caller, hide_frames, keep_uncompiled
 from pyprof.instrument.ops.payload import op_head
 from pyprof.instrument.ranges.emit import EMITTER
 from pyprof.instrument.ranges.open_ranges import THREAD
@@ -154,6 +154,7 @@ _CALL: Any = vars(Op)["__call__"]
 class BindingOp(Op):
     """An Op whose original becomes a method when found on a class."""
 
+    @keep_uncompiled
     def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - a method
         return self if instance is None else MethodType(self.__call__, instance)
 
@@ -186,6 +187,7 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
     original, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
     dispatches = state["_pyprof_dispatches"]
 
+    @keep_uncompiled
     @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         push = EMITTER.push
@@ -264,10 +266,13 @@ def _around_python(op: Op) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         return packed(args, kwargs)
 
+    for ours in (packed, call):
+        keep_uncompiled(ours, callees=False)  # the function itself may be compiled
     state["_pyprof_packed"] = packed
     return call
 
 
+@keep_uncompiled
 def _taken_over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether arguments or a mode override the call (`__torch_function__`).
 

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from pyprof.instrument.ops.caller import keep_uncompiled
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -131,6 +133,7 @@ def op_head(mod: str, op: str) -> str:
     return f"{{'mod': {mod!r}, 'op': {op!r}, 'args': ["
 
 
+@keep_uncompiled
 def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Return the marker of a call: positional arguments in order, then the named ones.
 
