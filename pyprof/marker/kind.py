@@ -42,7 +42,7 @@ _NAMES = re.compile(
       |CompiledFxGraph|Inductor|CUDAGraph|cudagraph|CachingAutotuner|PyCodeCache|fx_codegen|_compile\.|compile_fx)
     | \#\#[ ]Call[ ]CompiledFxGraph
     | \[(?:pytorch|inductor|dynamo)\b
-    | .*\(dynamo_timed\)$
+    | .*(?:\(dynamo_timed\)$|_data:[ ].*\bcompile_id=)
     | .*\.<locals>\.\w+[ ]\(dynamo
     | \w*_compile(?:_inner)?$
     """,

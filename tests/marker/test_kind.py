@@ -42,6 +42,7 @@ def test_a_layer_text_without_colons_is_plain_already() -> None:
         *("## Call CompiledFxGraph fal4xp ##", "Torch-Compiled Region: 0/0", "Pregraph bytecode"),
         *("TorchDynamo Cache Lookup", "AOTDispatcher Runtime Wrapper Prologue"),
         *("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "_compile.compile_inner"),
+        "code_gen_data: fn_name=GraphLowering.compile_to_module, compile_id=0/0",
         *("DistributedDataParallel.forward", "detach_, op_id = 4", "", "  ", "{'loss': 0.3}"),
         *("{'mod': 'x'}", "{'op': 'relu', 'args': []}", '{"model_config": {"workers": 4}}'),
     ],

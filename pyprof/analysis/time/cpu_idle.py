@@ -93,9 +93,7 @@ _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|bat
 
 def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]:
     """Return starts and ends, by name, of the ranges whose names suggest data loading."""
-    is_named = partial(pc.match_substring_regex, pattern=_LOADING)
-    ranges = capture.ranges
-    ranges = ranges.filter(where(ranges.column("text"), is_named))
+    ranges = capture.ranges.filter(where(capture.ranges.column("text"), _names_loading))
     # not a stack or an op in a file of such a name
     ranges = ranges.filter(pa.array(of_kinds(ranges, _NAMES)))
     text = ranges.column("text").unify_dictionaries().combine_chunks()
@@ -107,7 +105,12 @@ def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]
     }
 
 
-_COMPILING = r"\(dynamo_timed\)$"
+def _names_loading(text: pa.Array) -> pa.Array:
+    named, compiles = (pc.match_substring_regex(text, each) for each in (_LOADING, _COMPILING))
+    return pc.and_not(named, compiles)  # as AOTAutogradCache.inductor_load_data: compile_id=0/0
+
+
+_COMPILING = r"\(dynamo_timed\)$|_data: .*\bcompile_id="
 
 
 def compiling_ranges(capture: Capture) -> tuple[Int64Array, Int64Array]:

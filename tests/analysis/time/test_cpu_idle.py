@@ -74,7 +74,8 @@ def test_without_a_capture_pauses_are_short_or_long() -> None:
 
 
 def test_ranges_of_data_loaders_are_found_by_name(tmp_path: Path) -> None:
-    names = ("DataLoader.__next__", "get_batch", "forward", "optimizer")
+    compiler = "AOTAutogradCache.inductor_load_data: compile_id=0/0"
+    names = ("DataLoader.__next__", "get_batch", "forward", "optimizer", compiler)
     ranges = [NsysRange(name, (10 * place, 10 * place + 5)) for place, name in enumerate(names)]
     ranges.append(NsysRange("get_batch", (90, 95)))
     found = loading_ranges(read(nsys_db(tmp_path / "net.sqlite", [NsysWork(call=(1, 2))], ranges)))
