@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from contextlib import suppress
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -48,22 +49,23 @@ def hidden_code(code: CodeType) -> CodeType:
     return code.replace(co_filename=code.co_filename + _PASSED_OVER)
 
 
-_eval_frame: Any = torch._C._dynamo.eval_frame  # noqa: SLF001 - does not load the compiler
-
-
 def keep_uncompiled(function: Function, *, callees: bool = True) -> Function:
     """Make torch.compile run the function's frames, and those of its callees, as they are.
 
     After a graph break, the program calls our functions itself, and dynamo cannot trace them all.
+    There is no public way that does not load the compiler: in a torch without this one, dynamo
+    decides.
     """
     code: CodeType = function.__code__
-    if hasattr(_eval_frame, "skip_code"):  # before torch 2.7
-        _eval_frame.skip_code(code)
-    else:
-        action = _eval_frame._FrameAction  # noqa: SLF001 - no public way
-        of_callees = action.SKIP if callees else action.DEFAULT
-        strategy = _eval_frame._FrameExecStrategy(action.SKIP, of_callees)  # noqa: SLF001
-        _eval_frame.set_code_exec_strategy(code, strategy)
+    with suppress(AttributeError):
+        eval_frame: Any = torch._C._dynamo.eval_frame  # noqa: SLF001
+        if hasattr(eval_frame, "skip_code"):  # before torch 2.7
+            eval_frame.skip_code(code)
+        else:
+            action = eval_frame._FrameAction  # noqa: SLF001
+            of_callees = action.SKIP if callees else action.DEFAULT
+            strategy = eval_frame._FrameExecStrategy(action.SKIP, of_callees)  # noqa: SLF001
+            eval_frame.set_code_exec_strategy(code, strategy)
     return function
 
 
