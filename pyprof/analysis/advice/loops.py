@@ -418,6 +418,7 @@ _TARGET = 64
 
 @rule(
     "the batch is not small, or a step's products are large",
+    "no steps are known: a single call has no larger batch",
     "one line calls the ops many times a step, which python_loop tells",
     "on a GPU nothing is trained: who serves waits for no batch",
     about="loops",
@@ -435,7 +436,10 @@ def tiny_batches(context: RuleContext) -> Advice | None:
     few = (batch > 0) & (batch <= _SMALL_BATCH) & small
     busy = taken_ns(context)
     by_time = busy[rows[few]].sum() / (busy[rows].sum() or 1)
-    if min(few.mean(), by_time) < _MAJORITY or (find_sites(context).repeats()[rows] >= _MANY).any():
+    sites = find_sites(context)
+    if context.once or not sites.steps_known or (sites.repeats()[rows] >= _MANY).any():
+        return None
+    if min(few.mean(), by_time) < _MAJORITY:
         return None
     # calls take a step's time: one with a batch of `_TARGET` would take as long
     typical = float(np.median(batch[few]))

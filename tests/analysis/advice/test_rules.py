@@ -9,8 +9,11 @@ import pytest
 from pyprof import schema
 from pyprof.analysis.advice import RuleContext, advise
 from pyprof.analysis.advice.finding import Advice
+from pyprof.analysis.advice.loops import tiny_batches
 from pyprof.analysis.advice.registry import rules
 from pyprof.analysis.back_test import tried
+from pyprof.analysis.summary.phases import of_rows
+from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_seq, encode_trace
 from pyprof.parse import parse
@@ -37,14 +40,18 @@ class Story:
     override: Override = field(default_factory=Override)
 
 
-def _advice(story: Story) -> dict[str, Advice]:
+def _context(story: Story) -> RuleContext:
     net = capture(story.work, story.api, story.ranges)
     devices = net.devices.to_pylist()
     columns = {key: [{**row, **story.gpu}[key] for row in devices] for key in devices[0]}
     net = replace(net, devices=schema.table(schema.DEVICES, columns))
     table = Table(parse(net), story.override)
-    found = advise(RuleContext(table, timeline(table.records, net), net))
-    return {advice.rule: advice for advice in found}
+    table.steps = of_rows(find_steps(table.records, net))
+    return RuleContext(table, timeline(table.records, net), net)
+
+
+def _advice(story: Story) -> dict[str, Advice]:
+    return {advice.rule: advice for advice in advise(_context(story))}
 
 
 def _busy(length: int = 100, name: str = TC_GEMM, begin: int = 0, grid: int = 256) -> Work:
@@ -355,7 +362,8 @@ CASES: dict[str, tuple[str, Story]] = {
     "a mask made in each step": (
         "repeated_constant unused_gradients",
         _steps(Called("ones", args=(64, 64)), Called("triu", (_tensor(64, 64),)), ROWS, count=4)),
-    "batches of two": ("tiny_batches", _steps(Called("linear", (_tensor(2, 32), WEIGHT)), count=4)),
+    "batches of two": (
+        "tiny_batches", _steps(Called("linear", (_tensor(2, 32), WEIGHT)), count=4, text="step")),
     "gradients that nobody uses": (
         "unused_gradients", _steps(ROWS, replace(ROWS, line=6), count=3, numbers=True)),
     "parts of a large tensor": (
@@ -561,12 +569,15 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     },
     "tiny_batches": {
         "the batch is not small, or a step's products are large": [
-            _steps(Called("linear", (_tensor(4, 16, 32), WEIGHT)), count=4),
-            _steps(Called("linear", (_tensor(2, 8192), _tensor(8192, 8192))), count=4),
+            _steps(Called("linear", (_tensor(4, 16, 32), WEIGHT)), count=4, text="step"),
+            _steps(Called("linear", (_tensor(2, 8192), _tensor(8192, 8192))), count=4, text="step"),
             _steps(*[Called("linear", (_tensor(2, 32), WEIGHT), line=line) for line in range(1, 8)],
-                   Called("linear", (_tensor(256, 512), _tensor(512, 512)), 100, line=9), count=4)],
+                   Called("linear", (_tensor(256, 512), _tensor(512, 512)), 100, line=9),
+                   count=4, text="step")],
+        "no steps are known: a single call has no larger batch": [
+            _steps(Called("linear", (_tensor(2, 32), WEIGHT)), count=count) for count in (1, 4)],
         "one line calls the ops many times a step, which python_loop tells": [
-            _steps(*[Called("linear", (_tensor(2, 32), WEIGHT))] * 80)],
+            _steps(*[Called("linear", (_tensor(2, 32), WEIGHT))] * 80, text="step")],
         "on a GPU nothing is trained: who serves waits for no batch": [
             _matmul(TC_GEMM, (_tensor(1, 64), _tensor(64, 64)), 10)],
     },
@@ -690,6 +701,13 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
 ])  # fmt: skip
 def test_a_refuted_rule_does_not_apply(rule: str, story: Story) -> None:
     assert rule not in _advice(story)
+
+
+def test_what_happens_outside_the_steps_has_no_batch() -> None:
+    context = _context(CASES["batches of two"][1])
+    assert tiny_batches(context)
+    context.once = True
+    assert tiny_batches(context) is None
 
 
 def test_every_refutation_is_stated_and_tested() -> None:
