@@ -58,9 +58,12 @@ def python_work(context: RuleContext) -> Advice | None:
         context,
         HOST,
         "no op runs while Python does something else: data, files, other libraries",
-        "do it once before the loop, or ahead in other processes, as DataLoader workers do; py-spy"
-        " or pyinstrument shows what Python does meanwhile; the work below came late",
+        "py-spy or pyinstrument shows what Python does meanwhile; the work below came late",
     )
+
+
+_AHEAD = "do it once before the loop, or ahead in other processes, as DataLoader workers do; "
+"""What to do about pauses in a loop."""
 
 
 def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice | None:
@@ -79,7 +82,11 @@ def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice
     following, ns = order[index], pauses.end - pauses.start
     details = None
     if cause == HOST:
-        again = _again(context, order, following, ns)
+        again, recurs = _again(context, order, following, ns)
+        recurring_ns = ns[again & recurs]
+        # one long pause among short ones is no part of the loop
+        if recurring_ns.sum() - recurring_ns.max(initial=0) > ns[again].sum() / 2:
+            action = _AHEAD + action
         before, ns = order[np.maximum(index[again] - 1, 0)].tolist(), ns[again]
         following = _with_line(context, order, index[again])
         lines = [calls.line[call] for call in before]
@@ -103,10 +110,13 @@ _LONG_NS = 50_000_000
 """A shorter pause that rarely recurs may be due to the machine, not to the script."""
 
 
-def _again(context: RuleContext, order: Int64Array, following: Int64Array, ns: Int64Array) -> Mask:
+def _again(
+    context: RuleContext, order: Int64Array, following: Int64Array, ns: Int64Array
+) -> tuple[Mask, Mask]:
     """Mark pauses that precede at least half of the calls of one op on one line, or are long.
 
-    The first of several calls does not count: things are loaded and imported then.
+    The first of several calls does not count: things are loaded and imported then. Also mark the
+    pauses that recur, as in a loop.
     """
     numbers: dict[tuple[str, str | None], int] = {}
     pairs = zip(context.calls.name, context.calls.line, strict=True)
@@ -115,8 +125,9 @@ def _again(context: RuleContext, order: Int64Array, following: Int64Array, ns: I
     first = order[np.unique(site[order], return_index=True)[1]]
     is_first = np.isin(following, first) & (calls[site[following]] > _SOME)
     paused = np.bincount(site[following][~is_first], minlength=len(calls))
-    often = paused >= _MIN_CALL_SHARE * calls
-    return np.asarray(~is_first & (often[site[following]] | (ns >= _LONG_NS)))
+    often = (paused >= _MIN_CALL_SHARE * calls)[site[following]]
+    counted = np.asarray(~is_first & (often | (ns >= _LONG_NS)))
+    return counted, often & (calls[site[following]] > _SOME)
 
 
 _SOME = 2

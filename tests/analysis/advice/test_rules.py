@@ -818,6 +818,14 @@ def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
     assert words == "graph_breaks" or "graph_breaks" not in action
 
 
+def test_only_a_pause_in_a_loop_should_move_out_of_it() -> None:
+    at = [(2000 * turn, 2000 * turn + 100) for turn in range(4)]
+    once, in_loop = (_advice(_cpu(*at[:count]))["python_work"].action for count in (2, 4))
+    assert "loop" not in once
+    assert in_loop.endswith(once)
+    assert "before the loop" in in_loop
+
+
 def _copied_by(name: str) -> Story:
     story = _copied(90)
     return Story(story.work, _called(name, story.work[1], _tensor(1 << 18)))
