@@ -66,6 +66,9 @@ product that sends its result while it computes is a product.
 PATH_RULES: tuple[tuple[Role, str], ...] = (
     (Role.COMM, _COMMUNICATES),
     (Role.TRITON, r"^triton_"),
+    # ops on a CPU by their own names, which also have words of other roles
+    (Role.CONV, r"^\w+::\w*conv\w*_transpose"),
+    (Role.GEMM, r"^\w+::q?_?linear(?!_att)"),
     # cuBLAS dot and cuBLASLt, cuDNN weight gradients, flash decoding
     (Role.SPLITK, (
      r"split_?k_?reduc|reduce_?split_?k|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"

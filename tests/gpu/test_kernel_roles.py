@@ -28,6 +28,9 @@ NAMES = [
     ("gemm", "std::enable_if<!T7, void>::type internal::gemvx::kernel<int, int, float2, float2>(T)"),
     ("gemm", "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64_MI16x16x1_SN_LDSB1"),
     ("gemm", "cutlass_moe_mm_sm100"),
+    ("gemm", "quantized::linear_dynamic"),
+    ("gemm", "mkldnn::_linear_pointwise"),
+    ("conv", "aten::slow_conv_transpose2d"),
     # words of a long template are parts of the kernel, not its role
     ("gemm", ("void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int>, cutlass::gemm::"
      "collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4>, cute::Transpose, cute::Copy_Atom>>>(T1)")),
