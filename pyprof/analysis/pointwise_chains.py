@@ -24,8 +24,11 @@ _ROLES = (
     *(Role.ELEMENTWISE, Role.RANDOM, Role.NORM, Role.REDUCE, Role.SOFTMAX),
     *(Role.COPY, Role.LAYOUT, Role.FILL, Role.MEMSET),
 )
-_DRAWS = re.compile(r"(?i)multinomial|randperm|sampling|_sample")
-"""Of random numbers, what draws from a whole row and is not fused."""
+_NOT_FUSED = re.compile(
+    r"(?i)multinomial|randperm|sampling|_sample"  # draws from a whole row
+    r"|fft|winograd|^aten::(?:.*cum(?:sum|prod|max|min)|quantize|dequantize)"
+)
+"""Of these roles, what compilers leave to libraries; scans on a CPU only."""
 _BANDWIDTH_SHARE = 0.75
 """Share of the peak bandwidth that generated kernels reach."""
 _SHORTEST_NS = 2500
@@ -40,7 +43,7 @@ def pointwise_chains(
     `unlinked`, by index in `context.by_stream`: rows that start a new chain.
     """
     order, same = context.by_stream
-    fusible = context.role(*_ROLES) & ~context.named(_DRAWS)
+    fusible = context.role(*_ROLES) & ~context.named(_NOT_FUSED)
     wanted = (wanted & fusible & ~context.is_one("dir", "optim", "comm"))[order]
     linked = same & wanted[1:] & wanted[:-1]
     if unlinked is not None:

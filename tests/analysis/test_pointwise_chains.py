@@ -33,6 +33,12 @@ def test_a_draw_from_a_whole_row_is_fused_with_nothing() -> None:
     assert pointwise_chains(case, case.chosen)[0].tolist() == [2, 3]
 
 
+@pytest.mark.parametrize("name", ["aten::_fft_r2c", "aten::cumsum", "aten::quantize_per_tensor"])
+def test_what_compilers_leave_to_libraries_ends_a_chain(name: str) -> None:
+    case = _case(ADD, name, ADD, _SOFTMAX)
+    assert pointwise_chains(case, case.chosen)[0].tolist() == [2, 3]
+
+
 def test_an_unlinked_row_begins_a_chain() -> None:
     case = _case(ADD, ADD, ADD, ADD)
     unlinked = np.array([False, False, True, False])
