@@ -145,15 +145,19 @@ def step_ends(capture: Capture) -> Bounds | None:
 
 
 def optimizer_ranges(capture: Capture) -> Bounds | None:
-    """End steps where the optimizer's ends; of several, take the rarest, then the last."""
+    """End steps where the optimizer's ends; of several, take the rarest, then the last.
+
+    A single step has no known beginning: before it the script may have made its model.
+    """
     is_step = partial(pc.starts_with, pattern=STEP_OF)
     texts = _chosen(capture.ranges, is_step)
     counts = texts.column("text").value_counts().to_pylist()
+    counts = [entry for entry in counts if entry["counts"] > 1]
     rarest = min((entry["counts"] for entry in counts), default=0)
     ends = {
         text: end
         for text in sorted(entry["values"] for entry in counts if entry["counts"] == rarest)
-        if len(end := _apart(_named(texts, [text])).end)
+        if len(end := _apart(_named(texts, [text])).end) > 1
     }
     if not ends:
         return None

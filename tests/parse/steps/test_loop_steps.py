@@ -64,6 +64,13 @@ def test_records_have_the_steps_of_the_capture(of: Capture, tmp_path: Path) -> N
     assert found.duration_ns.tolist() == expected.duration_ns[:count].tolist()
 
 
+@pytest.mark.parametrize(("others", "steps"), [(0, 0), (3, 3)])
+def test_a_single_call_of_an_optimizer_marks_no_step(others: int, steps: int) -> None:
+    """What comes before it may be more than a step: the model is made."""
+    of = _looped("Optimizer.step#LBFGS.step", *["Optimizer.step#Adam.step"] * others)
+    assert len(find_steps(parse(of), of)) == steps
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 def test_parsed_files_group_rows_as_the_capture_does(
