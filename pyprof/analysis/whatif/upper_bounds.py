@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyprof import schema
 from pyprof.analysis import advice
+from pyprof.analysis.advice.registry import GPU, KERNELS, rules
 from pyprof.analysis.summary.overview import overview
 from pyprof.answers.whatif_answer import RefusedChange, UpperBound
 
@@ -45,15 +47,16 @@ BOUNDS: Mapping[str, _Bound] = {
 def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | RefusedChange]:
     """Yield what each change could gain at most, or why it would gain nothing."""
     view = overview(source)
-    entries = advice.advise(
-        advice.RuleContext(source.table, view.timeline, source.capture), view.steps
-    )
-    of_rule = {entry.rule: entry for entry in entries if not entry.once}
+    context = advice.RuleContext(source.table, view.timeline, source.capture)
+    of_rule = {entry.rule: entry for entry in advice.advise(context, view.steps) if not entry.once}
+    no_gpu = context.kind(schema.CPU).all()
     for change in asked:
         rule, absent, code = BOUNDS[change]
         entry = of_rule.get(rule)
         if entry is None or entry.gain_ns is None:
-            yield RefusedChange(change=change, why=absent)
+            of_gpu = {GPU, KERNELS} & set(rules()[rule].needs)
+            why = "no GPU work was captured" if no_gpu and of_gpu else absent
+            yield RefusedChange(change=change, why=why)
             continue
         yield UpperBound(
             change=change,

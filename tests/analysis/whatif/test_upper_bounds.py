@@ -2,6 +2,7 @@
 
 import pytest
 
+from pyprof import schema
 from pyprof.analysis.whatif import summarise_whatif
 from pyprof.analysis.whatif.upper_bounds import BOUNDS
 from tests.analysis.captures import NCCL, US, Work
@@ -27,3 +28,10 @@ def test_without_evidence_it_is_refused(change: str) -> None:
     answer = summarise_whatif(source_of(queued(3)), [change])
     assert answer.bounds == ()
     assert [each.change for each in answer.refused] == [change]
+
+
+@pytest.mark.parametrize("change", ["--graphs", "--fused-optimizer"])
+def test_without_a_gpu_nothing_is_said_about_its_kernels(change: str) -> None:
+    work = [Work((0, US), (0, US), "aten::add", schema.CPU, grid=None)]
+    (refused,) = summarise_whatif(source_of(work), [change]).refused
+    assert refused.why == "no GPU work was captured"
