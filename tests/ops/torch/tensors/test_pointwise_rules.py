@@ -43,7 +43,7 @@ def test_powers_that_are_products(exponent: float, forward: int, backward: int) 
 @pytest.mark.parametrize(
     ("op", "operands", "forward", "backward"),
     [
-        ("mish", 1, 3 * T + 1, 3 * T + 6),  # x t, t = tanh(log1p(exp(x))); t + x s (1 - t t)
+        ("mish", 1, 3 * T + 1, 4 * T + 6),  # x t, t = tanh(log1p(exp(x))); t + x s (1 - t t)
         ("div", 2, 1, 1 + 3),  # go / y, and -go z / y of z = x / y
         ("eq", 2, 1, None),
     ],
