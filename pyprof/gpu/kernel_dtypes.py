@@ -214,7 +214,13 @@ def data_type(name: str) -> str | None:
     if dtype is None:
         narrow = {*_template_types(name)} - {"float32"}
         dtype = narrow.pop() if len(narrow) == 1 and narrow <= HALF else None
-    return "float32" if dtype == "tf32" else dtype if dtype in _FLOATS else None
+    return "float32" if dtype == "tf32" else dtype if dtype in FLOATS else None
+
+
+@by_name
+def casts(name: str) -> bool:
+    """Whether a kernel surely copies a tensor to another type."""
+    return bool(_TO_ANOTHER_TYPE.search(name))
 
 
 def moved_type(name: str) -> str | None:
@@ -257,8 +263,9 @@ _MOVED: Mapping[str, str] = {
     "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
 }  # fmt: skip
 
-_CASTS = re.compile(r"(?:Load|Store)WithCast|float16_copy|copy_kernel")
-_FLOATS = HALF | {"float32", "float64"}
+_TO_ANOTHER_TYPE = re.compile(r"(?:Load|Store)WithCast|float16_copy")
+_CASTS = re.compile(rf"{_TO_ANOTHER_TYPE.pattern}|copy_kernel")
+FLOATS = HALF | {"float32", "float64"}
 
 _READERS: tuple[Callable[[str], Types | None], ...] = (
     _nvjet, _xmma, _cutlass, _tensile, _trtllm, _named_by_library, _cxx, _cublas, _words

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.arrays import MISSING
+from pyprof.gpu.kernel_dtypes import casts, data_type
 from pyprof.gpu.kernel_roles import rank, role
 from pyprof.gpu.role_rules import Role
 from pyprof.ops.model_config import LAYER_TYPES
@@ -25,7 +26,7 @@ from pyprof.prof.calls.op_calls import (
     nested_products,
     propagate_unknown,
 )
-from pyprof.prof.calls.op_choice import choose, own_flops
+from pyprof.prof.calls.op_choice import choose, own_dtypes, own_flops
 from pyprof.prof.kernels.autotuning import autotuning_trials
 from pyprof.prof.kernels.kernel_context import distinct_contexts
 from pyprof.prof.kernels.name_hints import by_name
@@ -116,6 +117,20 @@ class Rows:
         return self.context.numpy(
             lambda each: _number(own_flops(each)) if each.on_cpu else MISSING, MISSING
         )
+
+    @cached_property
+    def dtype(self) -> DictionaryColumn:
+        """The floating type that each row works on; None if its name, or CPU op, does not tell."""
+        if not self.on_cpu.all():
+            return self.name.map(data_type)
+        own = self.context.map(own_dtypes)
+        return own.map(lambda dtypes: min(dtypes) if len(dtypes) == 1 else None)
+
+    @cached_property
+    def casts(self) -> Mask:
+        """Rows that copy a tensor to another type."""
+        on_cpu = self.context.matches(lambda each: each.on_cpu and len(own_dtypes(each)) > 1)
+        return on_cpu | self.name.matches(casts)
 
     @cached_property
     def on_cpu(self) -> Mask:
@@ -216,7 +231,9 @@ def cost_op_calls(rows: Rows, grouping: Grouping) -> CallCosts:
     """Cost each distinct op call, by the number and the names of its kernels."""
     lacks_dtype = rows.work.matches(attrgetter("lacks_dtype")) & grouping.arithmetic
     moving = lacks_dtype & rows.family.is_in(*MOVES)
-    hint = by_name(rows.name, grouping.call, lacks_dtype, moving, rows.kernel)
+    may_be_cast = rows.work.matches(attrgetter("may_be_cast")) & grouping.arithmetic
+    typed = (lacks_dtype | may_be_cast) & ~moving
+    hint = by_name(rows.name, rows.dtype, grouping.call, typed, moving, rows.kernel)
     # One op on the CPU may do what takes two kernels on a GPU.
     kernels = np.where(rows.on_cpu, 0, np.minimum(grouping.kernels, _MAX_KERNELS))
     first, number = combinations(rows.work.index, hint.index, kernels)
@@ -370,11 +387,11 @@ def _fill_costs(
 def _bias(rows: Rows, call: IntArray, helper: Mask) -> Mask:
     """Mask of the helpers that handle a product's bias: in each call, the first that can.
 
-    cuBLAS adds the product to a copy of the bias. After a convolution the bias is added element by
-    element. Its gradient is a sum in both cases.
+    cuBLAS adds the product to a copy of the bias; copies to another type are autocast's. After a
+    convolution the bias is added element by element. Its gradient is a sum in both cases.
     """
     gradient = rows.work.matches(attrgetter("gradient"))
-    copies = rows.role.is_in(Role.COPY) & rows.family.is_in("gemm")
+    copies = rows.role.is_in(Role.COPY) & ~rows.casts & rows.family.is_in("gemm")
     can = np.where(
         gradient, rows.role.is_in(Role.REDUCE), copies | rows.role.is_in(Role.ELEMENTWISE)
     )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyprof import ops
+from pyprof.gpu.kernel_dtypes import HALF
+from pyprof.marker import Tensor
 from pyprof.ops import registry
 from pyprof.ops.registry import BPROP
 from pyprof.ops.work import EMPTY_CONTEXT, CallContext
 
 if TYPE_CHECKING:
-    from pyprof.marker import Call
+    from collections.abc import Mapping
+
+    from pyprof.marker import Call, Value
     from pyprof.ops import Cost
     from pyprof.prof.kernels.name_hints import NameHints
 
@@ -44,6 +49,11 @@ class AttributedCall:
         return not any(tensor.dtype for tensor in self.call.tensors)
 
     @property
+    def may_be_cast(self) -> bool:
+        """Whether autocast converts operands of such an op inside, unseen by its marker."""
+        return family(self) in _AUTOCAST
+
+    @property
     def gradient(self) -> bool:
         """Whether it is part of a backward pass: of a forward call, or an op of its own."""
         return self.direction == BPROP or (self.call is not None and "backward" in self.call.op)
@@ -63,6 +73,8 @@ class AttributedCall:
             return ops.Cost(None, None, {}, self.reason)
         dtype, call_context = self.dtype, self.call_context
         if hints is not None:
+            if hints.dtype and hints.dtype in _AUTOCAST.get(family(self), ()):
+                call, dtype = _cast(call, hints.dtype), hints.dtype
             dtype = dtype or hints.dtype
             if hints.training is not None:
                 call = ops.with_argument(call, "training", hints.training)
@@ -78,6 +90,31 @@ class AttributedCall:
             output=self.output,
             context=call_context,
         )
+
+
+_FLOAT32 = frozenset({"float32"})
+_AUTOCAST: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("gemm", "conv", "attention"), HALF),
+        **dict.fromkeys(("norm", "softmax", "loss"), _FLOAT32),
+    }
+)
+"""By family, the types to which torch.autocast converts the operands of its ops.
+
+Source: PyTorch's "Autocast Op Reference".
+"""
+
+
+def _cast(call: Call, dtype: str) -> Call:
+    """Return the call with its tensors converted as autocast does, which leaves float64 alone."""
+
+    def converted(value: Value) -> Value:
+        if isinstance(value, Tensor) and value.dtype in HALF | _FLOAT32:
+            return replace(value, dtype=dtype)
+        return value
+
+    kwargs = {name: converted(value) for name, value in call.kwargs.items()}
+    return replace(call, args=tuple(map(converted, call.args)), kwargs=kwargs)
 
 
 PRODUCTS = frozenset({"gemm", "conv"})

@@ -21,6 +21,7 @@ from itertools import islice, pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import ops
+from pyprof.gpu.kernel_dtypes import FLOATS
 from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
@@ -98,6 +99,13 @@ def own_flops(context: KernelContext) -> int | None:
     if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
         return None
     return work.cost().flops
+
+
+def own_dtypes(context: KernelContext) -> set[str | None]:
+    """The floating types of the innermost op's tensors."""
+    work = next(_candidates(context), None)
+    tensors = work.call.tensors if work is not None and work.call is not None else ()
+    return {tensor.dtype for tensor in tensors} & FLOATS
 
 
 def _gpu_candidates(context: KernelContext) -> Iterator[AttributedCall]:

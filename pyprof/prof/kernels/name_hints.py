@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from pyprof.gpu.kernel_roles import sparse_product, training
 from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyprof.arrays import IntArray, Mask
 
 
@@ -30,13 +28,12 @@ def agreed_value(group: IntArray, value: IntArray) -> IntArray:
     return np.asarray(np.where(least == most, most, 0)[group])
 
 
-# emit_nvtx writes sizes, but no types and no flags: without these hints, many ops would have known
-# FLOPs but unknown bytes, and batch norm would have neither.
-_T = TypeVar("_T")
-
-
 class NameHints(NamedTuple):
-    """What the names of an op call's kernels agree on; None if unknown."""
+    """What the names of an op call's kernels agree on; None if unknown.
+
+    emit_nvtx writes sizes, but no types and no flags: many ops would have unknown bytes, and batch
+    norm no FLOPs. A marker has the types that operands had before autocast converted them.
+    """
 
     dtype: str | None = None
     """Type of the floating tensors, as torch names it."""
@@ -48,21 +45,26 @@ class NameHints(NamedTuple):
 
 
 def by_name(
-    name: DictionaryColumn, call: IntArray, lacks_dtype: Mask, moving: Mask, kernel: Mask
+    name: DictionaryColumn,
+    dtype: DictionaryColumn,
+    call: IntArray,
+    typed: Mask,
+    moving: Mask,
+    kernel: Mask,
 ) -> DictionaryColumn:
     """Find the hints of each row.
 
-    `lacks_dtype`: rows that do the arithmetic of a call whose types are unknown; `moving`: those
-    that only move elements; `kernel`: all kernels.
+    `dtype`: the floating type that each row works on; `typed`: rows that do the arithmetic of a
+    call, and whose own type may be truer than the stated one; `moving`: those that only move
+    elements; `kernel`: all kernels.
     """
-    types, dtypes = _agreed_hint(name, call, lacks_dtype & ~moving, data_type)
-    moved, moved_dtypes = _agreed_hint(
-        name, call, moving, lambda name: moved_type(name) or data_type(name)
-    )
+    types, dtypes = _agreed_hint(dtype, call, typed)
+    moved_type_of = name.map(lambda name: moved_type(name) or data_type(name))
+    moved, moved_dtypes = _agreed_hint(moved_type_of, call, moving)
     types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
-    flags, trains = _agreed_hint(name, call, kernel, training)
-    stored, sparse = _agreed_hint(name, call, kernel, sparse_product)
-    packed, weights = _agreed_hint(name, call, kernel, weight_type)
+    flags, trains = _agreed_hint(name.map(training), call, kernel)
+    stored, sparse = _agreed_hint(name.map(sparse_product), call, kernel)
+    packed, weights = _agreed_hint(name.map(weight_type), call, kernel)
     shape = (len(dtypes), len(trains), len(sparse), len(weights))
     combined, number = numbered(np.ravel_multi_index((types, flags, stored, packed), shape))
     codes = zip(*(indices.tolist() for indices in np.unravel_index(combined, shape)), strict=True)
@@ -72,14 +74,11 @@ def by_name(
 
 
 def _agreed_hint(
-    name: DictionaryColumn, call: IntArray, rows: Mask, read: Callable[[str], _T | None]
-) -> tuple[IntArray, list[_T | None]]:
-    read_values = [read(text) for text in name.values]
-    values: list[_T | None] = [
-        None,
-        *dict.fromkeys(value for value in read_values if value is not None),
-    ]
+    column: DictionaryColumn, call: IntArray, rows: Mask
+) -> tuple[IntArray, list[Any]]:
+    """For each row, the number of the single value of its call's `rows`, 0 for None; and values."""
+    values = [None, *dict.fromkeys(value for value in column.values if value is not None)]
     if len(values) == 1:
         return np.zeros(len(call), np.int32), values
-    number = np.array([values.index(value) for value in read_values], np.int32).take(name.index)
+    number = column.numpy(values.index, 0).astype(np.int32)
     return agreed_value(call, np.where(rows, number, np.int32(0))), values

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pyprof
 from pyprof.gpu.kernel_dtypes import data_type, moved_type
 from pyprof.marker import Call, Tensor, encode_op, encode_seq
 from pyprof.prof.kernels.name_hints import agreed_value
@@ -73,6 +74,44 @@ def test_bytes_by_the_names_of_an_ops_kernels(
     assert rows.flops.sum() == flops
     assert (rows.bytes.sum() if rows.bytes.notna().any() else None) == moved
     assert (rows.why == "unknown dtype").any() == (moved is None)
+
+
+BF16_GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"
+SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<{0}, {0}, float, 5, false, false>(int)"
+FUNCTIONAL = "torch.nn.functional"
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "stated", "kernels", "dtype", "elements"),
+    [
+        ("linear", [(64, 32), (16, 32), (16,)], "float32", [CAST, CAST, BF16_GEMM], "bfloat16",
+         64 * 32 + 16 * 32 + 16 + 64 * 16),
+        ("softmax", [(64, 32)], "bfloat16", [CAST, SOFTMAX.format("float")], "float32",
+         2 * 64 * 32),
+        ("softmax", [(64, 32)], "bfloat16", [SOFTMAX.format("c10::BFloat16")], "bfloat16",
+         2 * 64 * 32),
+        ("linear", [(64, 32), (16, 32)], "float64", [BF16_GEMM], "float64",
+         64 * 32 + 16 * 32 + 64 * 16),  # autocast leaves it alone
+    ],
+)  # fmt: skip
+def test_autocast_converts_operands_behind_a_marker(
+    tmp_path: Path,
+    op: str,
+    shapes: list[tuple[int, ...]],
+    stated: str,
+    kernels: list[str],
+    dtype: str,
+    elements: int,
+) -> None:
+    """An op's kernels, by their names, work on another type; casts are no bytes of a bias."""
+    tensors = tuple(Tensor(shape, stated) for shape in shapes)
+    call = Call(FUNCTIONAL, op, (*tensors, -1) if op == "softmax" else tensors)
+    rows = rows_of(tmp_path, [encode_op(call)], *kernels)
+    casts = rows.kernel.str.contains("unrolled")
+    assert rows.bytes[casts].isna().all()
+    size = {"float64": 8, "float32": 4, "bfloat16": 2}[dtype]
+    assert rows.bytes[~casts].tolist() == [size * elements]
+    assert f"type={dtype}" in rows.params.iloc[-1]
 
 
 TRANSFORM = (
@@ -188,3 +227,16 @@ def test_a_sparse_product_is_not_counted_as_a_dense_one(
     if reason:
         assert rows.why.tolist() == [reason]
         assert rows.bytes.isna().all()
+
+
+@pytest.mark.slow
+def test_autocast_on_a_cpu_converts_operands_inside_an_op(tmp_path: Path) -> None:
+    """torch.profiler records the float32 of the outer op, and what the inner one multiplied."""
+    torch = pytest.importorskip("torch")
+    rows, weight, bias = torch.ones(64, 32), torch.ones(16, 32), torch.ones(16)
+    with torch.profiler.profile(record_shapes=True) as made, torch.autocast("cpu"):
+        torch.nn.functional.linear(rows, weight, bias)
+    made.export_chrome_trace(str(tmp_path / "cpu.json"))
+    loaded = pyprof.load(tmp_path / "cpu.json")
+    assert loaded.bytes.dropna().tolist() == [2 * (64 * 32 + 16 * 32 + 16 + 64 * 16)]
+    assert set(loaded.params) == {"M=16,N=64,K=32,type=bfloat16,"}
