@@ -236,9 +236,14 @@ def cost_op_calls(rows: Rows, grouping: Grouping) -> CallCosts:
     hint = by_name(rows.name, rows.dtype, grouping.call, typed, moving, rows.kernel)
     # One op on the CPU may do what takes two kernels on a GPU.
     kernels = np.where(rows.on_cpu, 0, np.minimum(grouping.kernels, _MAX_KERNELS))
-    first, number = combinations(rows.work.index, hint.index, kernels)
+    # A copy to another type inside a marker: one of its types is not that of the marker's tensors.
+    guessed = rows.casts & rows.work.matches(lambda work: work.dtype and family(work) == "copy")
+    first, number = combinations(rows.work.index, hint.index, kernels, guessed.astype(np.int8))
     costs = [
-        rows.work.at(row).cost(int(kernels[row]) or None, hint.at(row)) for row in first.tolist()
+        (replace(rows.work.at(row), dtype=None) if guessed[row] else rows.work.at(row)).cost(
+            int(kernels[row]) or None, hint.at(row)
+        )
+        for row in first.tolist()
     ]
     return CallCosts(DictionaryColumn(number, costs), hint)
 

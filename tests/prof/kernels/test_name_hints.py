@@ -229,6 +229,16 @@ def test_a_sparse_product_is_not_counted_as_a_dense_one(
         assert rows.bytes.isna().all()
 
 
+@pytest.mark.parametrize(("kernel", "moved"), [(CAST, None), (COPIED, 2 * 4 * 2048)])
+def test_a_cast_has_two_types_so_that_the_markers_alone_tells_no_bytes(
+    tmp_path: Path, kernel: str, moved: int | None
+) -> None:
+    marker = encode_op(Call("torch", "addmm", (Tensor((64, 32), "float32"),)))
+    copy = encode_seq("aten::copy_", seq=1, op_id=1, sizes=[[64, 32], [64, 32], []])
+    rows = rows_of(tmp_path, [marker, copy], kernel)
+    assert (None if rows.bytes.isna().all() else rows.bytes.sum()) == moved
+
+
 @pytest.mark.slow
 def test_autocast_on_a_cpu_converts_operands_inside_an_op(tmp_path: Path) -> None:
     """torch.profiler records the float32 of the outer op, and what the inner one multiplied."""
