@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof import schema
+from pyprof.analysis.advice.loops import taken_ns
 from pyprof.analysis.advice.registry import KERNELS, NODES, OPS, PEAKS, rule
 from pyprof.analysis.attention_calls import attention_calls, dtype_of, fused_ns, suits
 from pyprof.analysis.library import is_compiled
@@ -24,18 +26,25 @@ if TYPE_CHECKING:
 @rule(
     "one kernel takes many parameters: foreach, fused",
     "gradients are clipped, which no constructor of an optimizer changes",
+    "on a CPU, an optimizer that has no fused form there",
     about="fusion",
-    needs=(KERNELS, NODES),
+    needs=(NODES,),
 )
 def unfused_optimizer(context: RuleContext) -> Advice | None:
-    """Find element-wise kernels of the optimizer that work on one parameter after the other."""
+    """Find element-wise work of the optimizer on one parameter after the other."""
     rows, won = _fusible(context, context.is_one("dir", "optim") & ~_clips(context))
+    on_gpu = bool(context.devices)
     return context.advice(
-        "the optimizer launches several kernels per parameter",
-        "fused=True (or foreach=True) in torch.optim's constructors",
+        f"the optimizer {'launches several kernels' if on_gpu else 'calls several ops'} per parameter",
+        "fused=True (or foreach=True) in torch.optim's constructors"
+        if on_gpu
+        else "fused=True in the constructor of torch.optim's Adam, AdamW, SGD or Adagrad",
         rows,
         context.most(rows, won),
     )
+
+
+_FUSED_ON_CPU = frozenset({"Adam.step", "AdamW.step", "SGD.step", "Adagrad.step"})
 
 
 def _fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
@@ -44,18 +53,27 @@ def _fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np
     A run is consecutive element-wise work of one size on one stream. One kernel that reads and
     writes once takes about as long as the longest of them: the time of the others is saved.
     """
-    single = wanted & context.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~_many_tensors(context)
+    pointwise = context.role(Role.ELEMENTWISE, Role.OPTIMIZER)
+    if (steps := _steps(context)) and steps <= _FUSED_ON_CPU:
+        pointwise |= context.kind(schema.CPU) & context.family("pointwise")
+    single = wanted & pointwise & ~_many_tensors(context)
     order, one_stream = context.by_stream
     size, single = context.elements[order], single[order]
     same = one_stream & (size[1:] == size[:-1]) & (size[1:] > 0) & single[1:] & single[:-1]
     run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
     inside = (np.bincount(run) > 1)[run]
     rows, run = order[inside], run[inside]
-    ns = context.ns[rows]
+    ns = taken_ns(context)[rows] if context.cpus else context.ns[rows]
     longest = np.zeros(int(run.max(initial=-1)) + 1)
     np.maximum.at(longest, run, ns)
     total = np.bincount(run, weights=ns)
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
+
+
+def _steps(context: RuleContext) -> set[str]:
+    """Return the names of the optimizers' steps."""
+    names = (*context.calls.name, *context.op.values)
+    return {name for name in names if name.endswith(".step")}
 
 
 def _many_tensors(context: RuleContext) -> Mask:

@@ -37,7 +37,7 @@ BOUNDS: Mapping[str, _Bound] = {
     ),
     "--fused-optimizer": _Bound(
         "unfused_optimizer",
-        "the optimizer runs no chains of small kernels",
+        "no optimizer that has a fused form runs chains of small kernels",
         "torch.optim.AdamW(model.parameters(), fused=True)",
     ),
 }

@@ -70,13 +70,13 @@ def test_chosen_rows_have_no_idle_time_to_look_at() -> None:
 
 
 def test_a_cpu_is_checked_for_subjects_of_cpus() -> None:
-    """Not Tensor Cores or launches; of fusion, that it is not classified."""
+    """Not Tensor Cores or launches; of the distance from the peaks, that a CPU has none."""
     at = 0, 100 * US
     work = [Work(at, at, "aten::mm", schema.CPU, grid=None)]
     scope = _scope(capture(work, ranges=[op("mm", at), Range("x", at)]))
-    assert {"data loading", "float64", "time between ops"} <= {*scope.looked_at}
+    assert {"data loading", "float64", "fusion", "time between ops"} <= {*scope.looked_at}
     assert not {"Tensor Cores", "idle time"} & {*scope.looked_at, *_not_looked_at(scope)}
-    assert "fusion" in scope.missing["judged on a GPU only"]
+    assert scope.missing["judged on a GPU only"] == ("distance from the peaks",)
 
 
 def test_a_subject_of_one_of_several_captures_is_checked() -> None:

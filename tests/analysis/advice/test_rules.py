@@ -196,6 +196,15 @@ def _cpu(
     return Story(work, ranges)
 
 
+def _optimizer(name: str) -> Story:
+    """Run two ops of an optimizer's step on one parameter, on the CPU."""
+    story = _cpu((1000, 1100), (1101, 1200), name="mul_", tensors=(_tensor(256, 256),))
+    inside = [each for each in story.ranges if "traceMarker" not in each.text]
+    line = trace((990 * US, 1210 * US), "/src/net.py:5")
+    step = Range(f"Optimizer.step#{name}.step", (995 * US, 1205 * US))
+    return Story(story.work, [line, step, *inside])
+
+
 def _unrecorded(begin: int, end: int, *rows: Work, name: str = "tensor") -> Story:
     """Let torch.tensor() run between two ops on the CPU, with or without rows of its own."""
     story = _cpu((0, 100), (2000, 2100))
@@ -321,6 +330,7 @@ CASES: dict[str, tuple[str, Story]] = {
         "eager_attention host_work launch_bound under_roof unfused_pointwise",
         Story(*told(*attention()))),
     "an optimizer's chains": ("unfused_optimizer", _chain(1 << 20, 1 << 20, part=STEP)),
+    "an optimizer's ops on a CPU": ("unfused_optimizer", _optimizer("AdamW")),
     "waiting for the GPU": (
         "synchronisation launch_bound",
         _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US)))),
@@ -673,6 +683,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
                   _chain(1 << 20, 1 << 20, part=STEP).ranges)],
         "gradients are clipped, which no constructor of an optimizer changes": [
             _clipped(_chain(1 << 20, 1 << 20, part=STEP))],
+        "on a CPU, an optimizer that has no fused form there": [_optimizer("RMSprop")],
     },
     "eager_attention": {
         "a router of experts, or another softmax that no product of its sizes follows": [
