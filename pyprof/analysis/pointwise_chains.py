@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof import schema
 from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import NS_PER_S
 
@@ -24,6 +25,8 @@ _ROLES = (
     *(Role.ELEMENTWISE, Role.RANDOM, Role.NORM, Role.REDUCE, Role.SOFTMAX),
     *(Role.COPY, Role.LAYOUT, Role.FILL, Role.MEMSET),
 )
+_FAMILIES = ("pointwise", "norm", "reduction", "softmax", "loss", "copy")
+"""The same of ops on a CPU, whose rows are no kernels with roles."""
 _NOT_FUSED = re.compile(
     r"(?i)multinomial|randperm|sampling|_sample"  # draws from a whole row
     r"|fft|winograd|^aten::(?:.*cum(?:sum|prod|max|min)|quantize|dequantize)"
@@ -43,7 +46,8 @@ def pointwise_chains(
     `unlinked`, by index in `context.by_stream`: rows that start a new chain.
     """
     order, same = context.by_stream
-    fusible = context.role(*_ROLES) & ~context.named(_NOT_FUSED)
+    fusible = context.role(*_ROLES) | (context.kind(schema.CPU) & context.family(*_FAMILIES))
+    fusible &= ~context.named(_NOT_FUSED)
     wanted = (wanted & fusible & ~context.is_one("dir", "optim", "comm"))[order]
     linked = same & wanted[1:] & wanted[:-1]
     if unlinked is not None:

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 def unfused_optimizer(context: RuleContext) -> Advice | None:
     """Find element-wise work of the optimizer on one parameter after the other."""
     rows, won = _fusible(context, context.is_one("dir", "optim") & ~_clips(context))
-    on_gpu = bool(context.devices)
+    on_cpu = context.kind(schema.CPU).any()
+    several = "calls several ops" if on_cpu else "launches several kernels"
     return context.advice(
-        f"the optimizer {'launches several kernels' if on_gpu else 'calls several ops'} per parameter",
-        "fused=True (or foreach=True) in torch.optim's constructors"
-        if on_gpu
-        else "fused=True in the constructor of torch.optim's Adam, AdamW, SGD or Adagrad",
+        f"the optimizer {several} per parameter",
+        "fused=True in the constructor of torch.optim's Adam, AdamW, SGD or Adagrad"
+        if on_cpu
+        else "fused=True (or foreach=True) in torch.optim's constructors",
         rows,
         context.most(rows, won),
     )
@@ -98,7 +99,7 @@ _OF_MANY = ("AccumulateGrad", "_foreach_")
     "products, or other kernels that are not fused, between them",
     "one kernel of the chain's inputs and outputs would take as long",
     about="fusion",
-    needs=(KERNELS, NODES),
+    needs=(NODES,),
 )
 def unfused_pointwise(context: RuleContext) -> Advice | None:
     """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
@@ -109,8 +110,9 @@ def unfused_pointwise(context: RuleContext) -> Advice | None:
     fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, context.bandwidth[rows])
     won = ns * (1 - fused / np.maximum(np.bincount(chain, ns), 1))[chain]
     gains = won > 0
+    what = "ops" if context.kind(schema.CPU).any() else "kernels"
     return context.advice(
-        "consecutive point-wise kernels, norms and copies each move their tensors",
+        f"consecutive point-wise {what}, norms and copies each move their tensors",
         "let torch.compile have these ops, too (TORCH_LOGS=graph_breaks says why it left them), or"
         " use a fused op (bias + GELU, norm + residual)"
         if is_compiled(context.table)

@@ -326,6 +326,8 @@ CASES: dict[str, tuple[str, Story]] = {
         "channels_last", _conv(LAYOUT, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc")),
     "kernels launched too slowly": ("launch_bound", _gap(150)),
     "chains of element-wise kernels": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20)),
+    "chains of element-wise ops on a CPU": (
+        "unfused_pointwise", _steps(Called("mul", (ROW, ROW)), Called("add", (ROW, ROW)))),
     "attention of separate kernels": (
         "eager_attention host_work launch_bound under_roof unfused_pointwise",
         Story(*told(*attention()))),
