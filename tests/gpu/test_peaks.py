@@ -72,7 +72,7 @@ NAMES = [
     (None, "Tesla V100-FHHL-16GB"),
     (None, "NVIDIA A100X"),
     (None, "NVIDIA A100-SXM-64GB"),
-    (None, "NVIDIA H200 NVL"),
+    (None, "NVIDIA GB300"),
     (None, "NVIDIA RTX A5000"),
     (None, "NVIDIA RTX A2000 12GB"),
     (None, "NVIDIA GeForce RTX 3080"),

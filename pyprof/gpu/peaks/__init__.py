@@ -138,7 +138,7 @@ _BY_WORDS = {_words(spelling): card for card in CARDS for spelling in (card.name
 def find_card(name: str) -> Card | None:
     """Find the card of a device name; None unless every word of the name is accounted for.
 
-    `RTX 4090 D`, `RTX 4090 Laptop GPU` and `H200 NVL` are cards of their own, not variants.
+    `RTX 4090 D`, `RTX 4090 Laptop GPU` and `H100 NVL` are cards of their own, not variants.
     """
     return _BY_WORDS.get(_words(_MIG.sub("", name)))
 

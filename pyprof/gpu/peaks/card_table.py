@@ -52,6 +52,7 @@ SOURCES: Mapping[str, str] = {
     "S30": "Intel on Gaudi 2 and 3 at Vision 2024, as in pcguia.pt: 432 and 1835 TFLOP/s",
     "S31": "NVIDIA's comparison of laptop GPUs (SMs, highest boost clock, AI TOPS, memory), as"
     " hmc-tech.com has the 4090 and 5090, neowin.net the AI TOPS of the 50s; else from memory",
+    "S32": "aiwiki.ai/wiki/nvidia_h200: 4.8 TB/s on the NVL board, too; rates of the H100 NVL",
     "S17": "NVIDIA DGX Station datasheet: 500 TFLOP/s for its four; nvidia-smi: 1530, 877 MHz",
 }
 
@@ -252,6 +253,8 @@ CARDS: tuple[Card, ...] = (
          _rates(0.8, 0.8, 51.2, 378, 756, 1513, 1513, 102.4), 2000, "S18", ("H800 PCIe",)),
     Card("H200 SXM", (9, 0), 132, 1980, 1830, _H100, 4800, "S3 S10 F C",
          ("H200", "H200 SXM", "H200 141GB HBM3e")),
+    Card("H200 NVL", (9, 0), 132, 1785, 1545, _rates(30, 60, 60, 418, 835, 1671, 1671, 120), 4800,
+         "S11 S32 F", ("H200 NVL",)),
     Card("GH200 96GB", (9, 0), 132, 1980, 1830, _H100, 4000, "S12",
          ("GH200 480GB", "GH200 96GB HBM3", "GH200")),
     Card("GH200 144GB", (9, 0), 132, 1980, 1830, _H100, 4900, "S12",
