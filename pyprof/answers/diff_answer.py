@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyprof.analysis.diff import noise
-from pyprof.answers import answer
+from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer
 
 if TYPE_CHECKING:
@@ -16,7 +15,12 @@ if TYPE_CHECKING:
     from pyprof.analysis.diff.compare import Change as FoundChange
     from pyprof.analysis.diff.compare import Comparison, Metric
 
+UNCLEAR: Literal["not significant"] = "not significant"
+"""The status of a change that may be chance."""
+
 MAX_STAGES = 8
+SAME_BELOW = 0.01
+"""A relative difference up to this counts as none."""
 
 _UNITS = {
     "ns": "_ns",
@@ -45,6 +49,8 @@ class NoiseBasis:
     """How the intervals are computed."""
     level_share: float
     """Confidence level of the intervals."""
+    enough: int = not_in_json(default=0)
+    """With fewer steps than this, only large changes stand out from noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,8 @@ class Change:
     """What else is different: kernel, shape, type, autotuning."""
     a_key: Mapping[str, str | None] | None
     """Its key in A, if its layer has another name there; null if it is the same as `key`."""
+    half_ns: float | None = not_in_json()
+    """Half the width of the interval; None if noise is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +144,11 @@ class StepCounts:
     """The share of A's time in these steps; the rest is not compared."""
     b_share: float
     """The share of B's time in these steps."""
+
+
+def held_text(a_share: float, b_share: float) -> str:
+    """Format the share of each capture's time that is in steps."""
+    return f"{100 * a_share:.0f} % of A's time, {100 * b_share:.0f} % of B's"
 
 
 @answer("diff")
@@ -170,6 +183,18 @@ class Diff(Answer):
     """Number of changes left out by --top."""
     failed: tuple[str, ...]
     """Conditions of --fail-if that are exceeded or cannot be checked, each with the reason."""
+    common: tuple[str, ...] = not_in_json()
+    """What `causes` finds different for most ops at once: kernel, shape, dtype."""
+
+    @property
+    def differing(self) -> tuple[Change, ...]:
+        """The changes that are large enough, and more than chance where noise is known."""
+        return tuple(each for each in self.changes if each.status not in ("same", UNCLEAR))
+
+    @property
+    def unclear_count(self) -> int:
+        """Number of changes that are large enough, but may be chance."""
+        return sum(each.status == UNCLEAR for each in self.changes)
 
 
 def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = None) -> Diff:
@@ -187,7 +212,8 @@ def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = N
             *comparison.noise.counts,
             comparison.noise.why,
             "Welch's t interval; p of changes corrected as by Benjamini and Hochberg, by time",
-            noise.LEVEL,
+            comparison.noise.level,
+            comparison.noise.enough,
         ),
         metrics={
             name if name == metric.unit else name + _UNITS[metric.unit]: _measure(metric)
@@ -198,6 +224,7 @@ def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = N
         changes=tuple(_change(change, comparison.keys) for change in changes),
         changes_left_out=len(comparison.changes) - len(changes),
         failed=tuple(failed),
+        common=comparison.common,
     )
 
 
@@ -231,6 +258,7 @@ def _change(change: FoundChange, keys: Sequence[str]) -> Change:
         b_rows=b.rows if b else None,
         causes=change.causes,
         a_key=dict(zip(keys, change.a_key, strict=True)) if change.a_key else None,
+        half_ns=interval.half if interval else None,
     )
 
 

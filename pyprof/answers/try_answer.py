@@ -11,8 +11,8 @@ from pyprof.trial.experiment import label
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.analysis.diff.compare import Change as OpChange
     from pyprof.analysis.trial.verdict import Finding
+    from pyprof.answers.diff_answer import Change as OpChange
     from pyprof.trial.experiment import Variant
 
 _T = TypeVar("_T")
@@ -168,12 +168,7 @@ def tried_change(
         ),
         notes=finding.notes,
         kernels=tuple(
-            KernelChange(
-                change.key[0],
-                change.status,
-                change.a_ns if change.a else None,
-                change.b_ns if change.b else None,
-            )
+            KernelChange(change.key["op"], change.status, change.a_ns, change.b_ns)
             for change in kernels
         ),
         capture=captures.get(finding.variant),

@@ -17,7 +17,7 @@ from pyprof.trial.experiment import BASELINE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.analysis.diff.compare import Change as OpChange
+    from pyprof.answers.diff_answer import Change as OpChange
     from pyprof.trial.experiment import Trial, Variant
 
 _KERNELS = 5
@@ -138,7 +138,7 @@ def _tried(trial: Trial, variant: Variant, captures: Mapping[Variant, str]) -> T
 
 def _exceeds(change: OpChange, noise: float) -> bool:
     """Whether an op's time changed by more than the noise, or the op is new or gone."""
-    if not change.a or not change.b or not change.a_ns or not change.b_ns:
+    if not change.a_ns or not change.b_ns:
         return True
     return abs(math.log(change.b_ns / change.a_ns)) > noise
 
@@ -163,6 +163,7 @@ def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]
     """Return the ops that changed most between two captures; none if one is missing."""
     if before is None or after is None:
         return ()
+    from pyprof.answers.diff_answer import diff  # noqa: PLC0415 - it loads Arrow
     from pyprof.cli.capture_options import Captures  # noqa: PLC0415 - as above
     from pyprof.commands.diff import compare_captures  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs.executor import open_executor  # noqa: PLC0415 - as above
@@ -173,4 +174,4 @@ def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]
             comparison, _ = compare_captures(captures, ("op",), None)
     except PyprofError:
         return ()
-    return comparison.differing
+    return diff(comparison).differing

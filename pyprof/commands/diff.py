@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.diff.compare import Comparison
     from pyprof.analysis.diff.side import Side
     from pyprof.analysis.memory.memory_diff import MemoryComparison
+    from pyprof.answers.diff_answer import Diff
     from pyprof.prof.table import Override
 
 _REGRESSION = 3
@@ -94,10 +95,11 @@ def command(
     captures.warn([*warnings, *comparison.causes])
     failed = [check for check in checks if check.violation(comparison) is not None]
     violations = [check.violation(comparison) or "" for check in failed]
+    given = answers_of_diff.diff(comparison, violations)
     if form == "json":
-        answers.write(target, answers_of_diff.diff(comparison, violations), warnings)
+        answers.write(target, given, warnings)
     else:
-        content = _formatted(comparison, form, top, violations, sides, target)
+        content = _formatted(given, form, top, sides, target)
         with output_file.open_output(target) as out:
             out.write(content)
     _conclude(violations, any(check.increase(comparison) is not None for check in failed))
@@ -201,24 +203,17 @@ def _limits(texts: Sequence[str], parse: Callable[[str], _Limit]) -> list[_Limit
         raise click.BadParameter(str(error), param_hint="'--fail-if'") from None
 
 
-def _formatted(
-    comparison: Comparison,
-    form: str,
-    top: int,
-    violations: Sequence[str],
-    sides: Sequence[Side],
-    target: str,
-) -> bytes:
+def _formatted(given: Diff, form: str, top: int, sides: Sequence[Side], target: str) -> bytes:
     from pyprof.render.text import diff_text  # noqa: PLC0415 - only now needed
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 
     if form == "csv":
-        return diff_text.csv_text(comparison).encode()
+        return diff_text.csv_text(given).encode()
     if form == "md":
-        return diff_text.markdown_text(comparison, top, violations).encode()
+        return diff_text.markdown_text(given, top).encode()
     if form == "html":
         from pyprof.render.page import diff_page  # noqa: PLC0415 - as above
 
         names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
-        return diff_page.page_of(comparison, names, violations).encode()
-    return text.finish(diff_text.comparison_lines(comparison, top), coloured=text.colours(target))
+        return diff_page.page_of(given, names).encode()
+    return text.finish(diff_text.diff_lines(given, top), coloured=text.colours(target))

@@ -1,14 +1,26 @@
 """Answers of trials, from what was found."""
 
-from pyprof.analysis.diff.compare import Change
-from pyprof.analysis.diff.side import Sum
+from pathlib import Path
+
+from pyprof.analysis.diff.compare import compare
+from pyprof.analysis.diff.side import Side, summarise_side
 from pyprof.analysis.trial.verdict import judge
+from pyprof.answers.diff_answer import diff
 from pyprof.answers.try_answer import KernelChange, tried_change
+from pyprof.inputs.source import load
 from tests.trial.built import CHANGE, in_turn
 
 
-def test_a_changed_op_has_a_name_and_the_times_of_the_runs_that_have_it() -> None:
-    new = Change(key=("mm", "4x4"), status="new", a=None, b=Sum(1, 1, 5), a_ns=0, b_ns=5)
+def test_a_changed_op_has_a_name_and_the_times_of_the_runs_that_have_it(tmp_path: Path) -> None:
+    def side(op: str, ns: int) -> Side:
+        path = tmp_path / f"{op}.dict"
+        path.write_text(f"{{'kShortName': '{op}', 'kLongName': '{op}', 'kDuration': {ns}}}")
+        return summarise_side(load(str(path)), ("op",), None)
+
+    changes = diff(compare(side("mm", 7), side("add", 5))).differing
     finding = judge(in_turn([[10.0] * 9], [[5.0] * 9]), CHANGE)
-    found = tried_change(finding, captures={}, kernels=[new], predicted=None)
-    assert found.kernels == (KernelChange("mm", "new", None, 5),)
+    found = tried_change(finding, captures={}, kernels=changes, predicted=None)
+    assert found.kernels == (
+        KernelChange("mm", "gone", 7, None),
+        KernelChange("add", "new", None, 5),
+    )

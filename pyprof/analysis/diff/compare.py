@@ -9,6 +9,7 @@ from pyprof.analysis.diff import noise
 from pyprof.analysis.diff.estimates import COUNTED, Measured
 from pyprof.analysis.diff.keys import renamed_layers
 from pyprof.analysis.diff.noise import RANKS, STEPS, Interval, Noise
+from pyprof.answers.diff_answer import SAME_BELOW, UNCLEAR, held_text
 from pyprof.prof.processor import processor
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ SLOWER: Status = "slower"
 SAME: Status = "same"
 NEW: Status = "new"
 REMOVED: Status = "gone"
-UNCLEAR: Status = "not significant"
-"""The status of a change that may be chance."""
-
-SAME_BELOW = 0.01
-"""A relative difference up to this counts as none."""
 
 SHAPES = ("shape", "dtype")
 """Keys that may differ where an op of one capture replaces one of the other."""
@@ -125,16 +121,6 @@ class Comparison:
         return f"different GPUs: A ran on {a}, B on {b}"
 
     @property
-    def differing(self) -> list[Change]:
-        """The changes that are large enough, and more than chance where noise is known."""
-        return [change for change in self.changes if change.status not in (SAME, UNCLEAR)]
-
-    @property
-    def unclear(self) -> list[Change]:
-        """The changes that are large enough, but may be chance."""
-        return [change for change in self.changes if change.status == UNCLEAR]
-
-    @property
     def replaced(self) -> dict[Key, list[Change]]:
         """The new and the removed changes, by their keys without shape and type."""
         indices = [at for at, name in enumerate(self.keys) if name not in SHAPES]
@@ -194,7 +180,7 @@ def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
     if a.steps.guessed and a.chosen is None:
         held = _held(a), _held(b)
         if min(held) < HELD:
-            return None, f"the guessed steps hold only {held_text(held)}"
+            return None, f"the guessed steps hold only {held_text(*held)}"
         outside = [
             side.whole.time_ns * (1 - share) for side, share in zip((a, b), held, strict=True)
         ]
@@ -209,11 +195,6 @@ def _held(side: Side) -> float:
     """Return the share of the time in the counted steps."""
     inside = side.counted.sums.time_ns if side.counted else 0
     return inside / side.whole.time_ns if side.whole.time_ns else 1.0
-
-
-def held_text(held: tuple[float, float]) -> str:
-    """Format the share of each capture's time that is in steps."""
-    return f"{100 * held[0]:.0f} % of A's time, {100 * held[1]:.0f} % of B's"
 
 
 def _noise(a: Side, b: Side, per_step: tuple[int, int] | None, why_totals: str) -> Noise:

@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from pyprof.analysis.diff.compare import METRICS, SAME_BELOW, SLOWER
+from pyprof.analysis.diff.compare import METRICS, SLOWER
+from pyprof.answers.diff_answer import SAME_BELOW
 from pyprof.quantities import amount, change, duration, number
 
 if TYPE_CHECKING:

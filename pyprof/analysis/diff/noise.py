@@ -97,6 +97,9 @@ class Noise:
     """Samples of A and of B."""
     why: str = ""
     """Why noise is unknown; "" where it is not."""
+    level: float = LEVEL
+    enough: int = FEW
+    """With fewer steps than this, only large changes stand out."""
 
 
 def estimates(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyprof.answers.diff_answer import waterfall
 from pyprof.render import page
 from pyprof.render.page.tables import Cell, Heading, Sortable, number, text
 from pyprof.render.text import diff_text
@@ -13,41 +12,39 @@ from pyprof.render.text.formatting import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.analysis.diff.compare import Change, Comparison
-    from pyprof.answers.diff_answer import Stage
+    from pyprof.answers.diff_answer import Change, Diff, Stage
 
 
 _MAX_ROWS = 1000
 
 
-def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) -> str:
+def page_of(diff: Diff, gpus: Sequence[str]) -> str:
     """Make the page, with only the largest changes if there are very many."""
-    header = diff_text.header(comparison)
-    texts = len(comparison.keys) + 1
+    header = diff_text.header(diff)
+    texts = len(diff.matched_by) + 1
     columns = [Heading(title or "status", index < texts) for index, title in enumerate(header)]
-    rows = [list(_cells(change)) for change in comparison.changes[:_MAX_ROWS]]
+    rows = [list(_cells(change)) for change in diff.changes[:_MAX_ROWS]]
     return page.render(
         "diff.html.j2",
-        title=f"{comparison.processor} time compared",
-        processor=comparison.processor,
+        title=f"{diff.processor} time compared",
+        processor=diff.processor,
         gpu_a=gpus[0],
         gpu_b=gpus[1],
-        basis=f"{diff_text.basis(comparison)}; {diff_text.certainty(comparison)}",
-        keys=", ".join(comparison.keys) or "nothing",
-        broken=broken,
-        causes=comparison.causes,
-        **_waterfall(comparison),
+        basis=f"{diff_text.basis(diff)}; {diff_text.certainty(diff)}",
+        keys=", ".join(diff.matched_by) or "nothing",
+        broken=diff.failed,
+        causes=diff.causes,
+        **_waterfall(diff.waterfall),
         metric_header=("total", *diff_text.METRIC_HEADER[1:-1], "significance"),
-        metrics=list(diff_text.metrics(comparison)),
+        metrics=list(diff_text.metrics(diff)),
         changes=Sortable(
-            columns=columns, rows=rows, left_out=max(len(comparison.changes) - _MAX_ROWS, 0)
+            columns=columns, rows=rows, left_out=max(len(diff.changes) - _MAX_ROWS, 0)
         ),
     )
 
 
-def _waterfall(comparison: Comparison) -> dict[str, Any]:
+def _waterfall(stages: Sequence[Stage]) -> dict[str, Any]:
     """The rows from A's time to B's, each with its bar; none if nothing changed."""
-    stages = waterfall(comparison)
     if not stages:
         return {"stages": []}
     begin_ns, drawn = bars(stages)
@@ -61,17 +58,18 @@ def _waterfall(comparison: Comparison) -> dict[str, Any]:
 
 
 def _cells(change: Change) -> Iterator[Cell]:
-    for part in change.key:
+    for part in change.key.values():
         yield text(part)
     status, *spelt = diff_text.change_cells(change)
     yield text(status, sort=status)
     values = (
-        change.a_ns if change.a else None,
-        change.b_ns if change.b else None,
-        change.delta_ns,
-        change.relative if change.b else None,
+        change.a_ns,
+        change.b_ns,
+        change.change_ns,
+        None if change.b_ns is None else change.change_share,
         diff_text.half_of(change),
-        *(side.calls if side else None for side in (change.a, change.b)),
+        change.a_calls,
+        change.b_calls,
     )
     for value, cell in zip(values, spelt, strict=True):
         yield number(value, cell)
