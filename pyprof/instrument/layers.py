@@ -74,6 +74,9 @@ class Names:
         self.outermost: dict[int, ModuleName] = {}
         """Modules called from outside any forward."""
         self._parents: Any = WeakIdKeyDictionary()
+        self._parentless: set[type[Module]] = set()
+        """Classes of modules for which a search found no parent: a function that makes its loss or
+        activation anew in each call must not wait for a search each time."""
         self._searches = 0
 
     def name(self, module: Module, caller: ModuleName | None) -> ModuleName:
@@ -105,8 +108,15 @@ class Names:
 
     def _path(self, module: Module) -> str:
         """Return the path from a module's outermost parent; "" if it has none."""
-        if module not in self._parents and self._searches < _MAX_SEARCHES:
+        kind = type(module)
+        if (
+            module not in self._parents
+            and kind not in self._parentless
+            and self._searches < _MAX_SEARCHES
+        ):
             self._search()
+            if self._parents.get(module) is None:
+                self._parentless.add(kind)
         parts: list[str] = []
         here: Module | None = module
         while here is not None and len(parts) < _MAX_DEPTH:
