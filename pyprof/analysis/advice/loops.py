@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.marker import Call, Tensor
     from pyprof.prof.calls.attributed_call import AttributedCall
+    from pyprof.records.records import DictionaryColumn
 
 MIN_SHARE = 0.05
 """Minimum share of the time: every script spends less than this on such things."""
@@ -67,15 +68,11 @@ def find_sites(context: RuleContext) -> Sites:
     """Group the chosen rows by call site.
 
     Backward rows belong to the site of their forward call. Forward calls are counted, if they have
-    rows, because one may have many backward nodes.
+    rows, because one may have many backward nodes; so are those that checkpointing repeats.
     """
     table, records = context.table, context.table.records
     op, line = context.op.index, context.line.index
     layer = table.own_or_forward("layer")
-    paths: dict[tuple[str, ...], int] = {}
-    layer_of_row = layer.numpy(
-        lambda path: paths.setdefault(tuple(path or ()), len(paths)), MISSING
-    )
     step = table.steps.of_row if table.steps is not None else np.full(records.rows, MISSING)
     wanted = (
         context.chosen & (op >= 0) & (line >= 0) & ~context.is_one("dir", "optim", "comm", "copy")
@@ -88,8 +85,9 @@ def find_sites(context: RuleContext) -> Sites:
     has_layers = any(layer.values)
     if not len(rows):
         return Sites(of_row, np.zeros(0), steps_known=steps_known, has_layers=has_layers)
-    of_row[rows] = number_combinations(op[rows], line[rows], layer_of_row[rows])
-    forward, count = rows[~context.is_one("dir", "bprop")[rows]], int(of_row.max()) + 1
+    of_row[rows] = number_combinations(op[rows], line[rows], _number_lists(layer)[rows])
+    is_forward = ~context.is_one("dir", "bprop") | (records.numpy("recomputed") == 1)
+    forward, count = rows[is_forward[rows]], int(of_row.max()) + 1
     calls = np.bincount(of_row[_distinct(forward, of_row, table.named_call)], minlength=count)
     backward = np.bincount(of_row[_distinct(rows, of_row, table.named_call)], minlength=count)
     repeats = np.where(calls > 0, calls, backward).astype(float)  # a view has backward rows only
@@ -97,6 +95,12 @@ def find_sites(context: RuleContext) -> Sites:
         steps = np.bincount(of_row[_distinct(rows, of_row, step)], minlength=count)
         repeats = np.where(steps >= _IN_STEPS * len(np.unique(step[rows])), repeats / steps, 0.0)
     return Sites(of_row, repeats, steps_known=steps_known, has_layers=has_layers)
+
+
+def _number_lists(column: DictionaryColumn) -> IntArray:
+    """Number the distinct lists of a column, whose dictionary may hold one several times."""
+    numbers: dict[tuple[str, ...], int] = {}
+    return column.numpy(lambda items: numbers.setdefault(tuple(items or ()), len(numbers)), MISSING)
 
 
 _IN_STEPS = 0.5
@@ -148,6 +152,10 @@ INDEXING = frozenset(
 """Ops that take a part of a tensor: their backward pass fills a tensor of the size of the whole."""
 _CHOICES = frozenset({"multinomial", "argmax"})
 """Ops that choose: a loop around one cannot be a single call."""
+_FILLS = frozenset(
+    {"normal_", "uniform_", "zero_", "fill_", "bernoulli_", "exponential_", "log_normal_"}
+)
+"""Ops that fill a tensor that exists, as an initialisation does the parameters."""
 JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack", "pad"})
 
 
@@ -158,6 +166,7 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     "the optimizer, which unfused_optimizer tells; and what a dataset does",
     "the loop grows a tensor, which growing_cat tells",
     "each turn chooses what the next one needs, as a token or an action",
+    "each call fills a tensor of its own, as a parameter of a new model",
     about="loops",
     needs=(OPS,),
 )
@@ -171,7 +180,7 @@ def python_loop(context: RuleContext) -> Advice | None:
     told_elsewhere = (context.is_op(INDEXING) & context.is_one("dir", "bprop")) | context.is_op(
         JOINS
     )
-    rows = np.flatnonzero(many & _marked(context) & ~told_elsewhere)
+    rows = np.flatnonzero(many & _marked(context) & ~told_elsewhere & ~context.is_op(_FILLS))
     grown, _ = _growing(context)
     line = context.line.index
     if np.isin(line[grown], line[rows]).any():
@@ -183,7 +192,7 @@ def python_loop(context: RuleContext) -> Advice | None:
     most = max(repeats[rows], default=0.0)
     return context.advice(
         f"a Python loop calls small ops, up to {most:,.0f} times"
-        f"{' a step' if sites.steps_known else ''} from one line",
+        f"{' a step' if sites.steps_known and not context.once else ''} from one line",
         "call each op once on a whole tensor: out = op(torch.stack(parts)), a batch dimension,"
         " torch.vmap, nn.RNN/GRU/LSTM; move out of the loop what does not depend on its last turn,"
         " or use torch.compile",
@@ -235,6 +244,9 @@ def _growing(context: RuleContext) -> tuple[Int64Array, Floats]:
     candidates = np.flatnonzero(
         context.is_op(JOINS) & (sites >= 0) & ~context.is_one("dir", "bprop")
     )
+    # a library's lines below the user's tell apart what grows in turns: the keys and the values
+    stacks = _number_lists(context.table.own_or_forward("trace"))
+    sites = number_combinations(sites, stacks)
     order = candidates[np.lexsort((context.starts[candidates], sites[candidates]))]
     size, site = context.elements[order], sites[order]
     first = np.append(True, (np.diff(site) != 0) | (np.diff(size) <= 0))[: len(order)]

@@ -227,6 +227,8 @@ class Called:
     layer: str = ""
     args: tuple[int, ...] = ()
     backward_again: bool = True
+    inside: tuple[str, ...] = ()
+    """Lines of a library that its line calls."""
 
 
 def _steps(*calls: Called, count: int = 1, text: str = "", numbers: bool = False) -> Story:
@@ -252,7 +254,7 @@ def _steps(*calls: Called, count: int = 1, text: str = "", numbers: bool = False
         begin, backward = now, []
         for call in calls:
             said = encode_op(Call("torch", call.name, (*call.tensors, *call.args)))
-            line = encode_trace([f"/src/net.py:{call.line}"])
+            line = encode_trace([f"/src/net.py:{call.line}", *call.inside])
             layer = [encode_layer(call.layer)] if call.layer else []
             own = [encode_seq(f"aten::{call.name}", seq=seq)] if numbers or call.node else []
             run(call.forward, *layer, line, said, *own)
@@ -297,6 +299,28 @@ def _grown(count: int, by: int, *, layers: bool = False) -> Story:
         for place in range(count)
     ]  # fmt: skip
     return _steps(*calls)
+
+
+def _checkpointed(nodes: int) -> Story:
+    """Repeat a forward call in a backward node, then run each of its own backward nodes."""
+    at = [(1000 + 20 * US * place, 1000 + 20 * US * place + 10 * US) for place in range(2 * nodes)]
+    call, whole = (900, at[nodes - 1][1] + 100), (700, at[-1][1] + 300)
+    ranges = [
+        Range(encode_trace(["/src/net.py:6"]), (whole[0] - 1, whole[1] + 1)),
+        Range(encode_seq(f"{ENGINE}CheckpointFunctionBackward", seq=0), whole),
+        Range(encode_seq("CheckpointFunctionBackward", seq=0), (whole[0] + 1, whole[1] - 1)),
+        Range(encode_layer("net"), (call[0] - 2, call[1] + 2)),
+        Range(encode_trace(["/src/net.py:6"]), (call[0] - 1, call[1] + 1)),
+        Range(encode_op(Call("torch", "tanh", (SOME,))), call),
+    ]
+    for place, (begin, end) in enumerate(at):
+        seq = 1 + min(place, 2 * nodes - 1 - place)
+        names = ("aten::tanh",) if place < nodes else (f"{ENGINE}TanhBackward0", "TanhBackward0")
+        ranges += [
+            Range(encode_seq(name, seq=seq), (begin - 10 + depth, end + 10 - depth))
+            for depth, name in enumerate(names)
+        ]
+    return Story([Work(each, each, "aten::x", schema.CPU, grid=None) for each in at], ranges)
 
 
 SHORT = [(at, at + 10) for at in range(0, 1000, 50)]
@@ -550,16 +574,21 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(*[Called("tanh", (SOME,), layer=f"net.{place}") for place in range(80)])],
         "the tensors are large: an op's call costs little beside its work": [
             _steps(*[Called("tanh", (_tensor(4096, 4096),), 100)] * 80)],
-        "a few calls a step": [_steps(*[Called("tanh", (SOME,))] * 8)],
+        "a few calls a step": [_steps(*[Called("tanh", (SOME,))] * 8), _checkpointed(80)],
         "the optimizer, which unfused_optimizer tells; and what a dataset does": [
             _around(_steps(*[Called("add", (SOME,))] * 80), STEP),
             _around(_steps(*[Called("add", (SOME,))] * 80), LOADING)],
         "the loop grows a tensor, which growing_cat tells": [
             _steps(*[each for place in range(80) for each in (
                 Called("tanh", (SOME,)),
-                Called("cat", (_tensor(64 + 64 * place, 256), _tensor(64, 256)), 50))])],
+                Called("cat", (_tensor(64 + 64 * place, 256), _tensor(64, 256)), 50))]),
+            _steps(*[each for place in range(80) for each in (Called("tanh", (SOME,)), *(
+                Called("cat", (_tensor(64 + 64 * place, 256), _tensor(64, 256)), 50,
+                       inside=(f"/site-packages/cache.py:{line}",)) for line in (1, 2)))])],
         "each turn chooses what the next one needs, as a token or an action": [
             _steps(*[Called("linear", (ROW, WEIGHT)), Called("multinomial", (ROW,))] * 80)],
+        "each call fills a tensor of its own, as a parameter of a new model": [
+            _steps(*[Called("uniform_", (SOME,))] * 80)],
     },
     "growing_cat": {
         "tensors of one size are joined, however often": [_grown(80, 0)],
