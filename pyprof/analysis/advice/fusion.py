@@ -176,8 +176,8 @@ def eager_attention(context: RuleContext) -> Advice | None:
 _FLASH = "torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)"
 _FELL_BACK = (
     "scaled_dot_product_attention took no fused kernel: pass q, k and v with 4 dimensions and in"
-    " one dtype (half precision on a GPU), and is_causal=True in place of a mask; under"
-    f" {_FLASH} it says what it refuses"
+    " one dtype; on a GPU in half precision, with is_causal=True in place of a mask; on a CPU with"
+    f" dropout_p=0; under {_FLASH} it says what it refuses"
 )
 
 

@@ -847,7 +847,7 @@ ACTIONS = {
         "eager_attention", _WRITTEN, "call torch.nn.functional.scaled_dot_product_attention"),
     "attention that is called, but not fused": (
         "eager_attention", replace(_WRITTEN, ranges=[_CALLED, *_WRITTEN.ranges]),
-        "took no fused kernel"),
+        "on a CPU with dropout_p=0"),
     "chains": ("unfused_pointwise", _CHAIN, "torch.compile"),
     "chains left by torch.compile": ("unfused_pointwise", _COMPILED, "graph_breaks"),
 }  # fmt: skip
