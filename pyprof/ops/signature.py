@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
-from pyprof.marker import Call, Opaque, Summary, Tensor, Value
+from pyprof.marker import UNTYPED, Call, Opaque, Summary, Tensor, Value
 from pyprof.ops import dtypes
 
 _DEFAULT_DTYPES = {"Index": "int64", "Mask": "bool"}
@@ -111,6 +111,8 @@ def _take_next(rest: list[Value], parameter: Parameter) -> Value:
     if not rest:
         return MISSING
     value = rest.pop(0)
+    if parameter.type == "dtype" and value == Opaque(UNTYPED):
+        return None  # where types are recorded, that of a dtype is Scalar
     unsized = isinstance(value, Opaque) and value.may_be_unsized
     if unsized and parameter.type in _REQUIRED and parameter.type != "Tensor!":
         value = Tensor(())  # emit_nvtx writes a tensor without dimensions as it writes a number

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from pyprof import ops
-from pyprof.marker import Call, Summary, Tensor
+from pyprof.marker import UNTYPED, Call, Opaque, Summary, Tensor
 from pyprof.ops.examples import f32
 from tests.ops.test_costs import FILTERS, IMAGE, X, same_cost
 
@@ -43,6 +43,17 @@ def test_arguments_that_old_markers_left_out() -> None:
     )
     same_cost(Call("torch", "zeros", (2, 3)), Call("torch", "zeros", ((2, 3),)))
     same_cost(Call("Tensor", "sum", (X, 1)), Call("Tensor", "sum", (X,), {"dim": (1,)}))
+
+
+def test_a_dtype_without_a_type_is_none_where_types_are_recorded() -> None:
+    """Kineto states a dtype as a Scalar; emit_nvtx writes None and a dtype alike."""
+    tokens, experts, ends = f32(8, 6), f32(2, 6, 5), Tensor((2,), "int32")
+    none, unknown = (
+        ops.cost(Call("aten", "_grouped_mm", (tokens, experts, ends, last, last))).bytes
+        for last in (Opaque(UNTYPED), Opaque())
+    )
+    assert none == 4 * (8 * 6 + 2 * 6 * 5 + 8 * 5 + 2)
+    assert unknown is None
 
 
 def test_consecutive_numbers_are_separate_arguments() -> None:
