@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
 PYTORCH = "PyTorch"
-INDUCTOR = re.compile(r"\btriton_(?:(?:poi|red|per|tem|for|mm|bmm|unk)_|_\d)")
-"""How torch.compile names its kernels: `triton_poi_fused_add_0`, at first `triton__0d1d2de`."""
+INDUCTOR = re.compile(
+    r"\btriton_(?:(?:poi|red|per|tem|for|mm|bmm|unk)_|_\d)|\b(?:graph_\d+_)?cpp_fused_"
+)
+"""How torch.compile names its kernels: `triton_poi_fused_add_0`, at first `triton__0d1d2de`; on a
+CPU `cpp_fused_add_0`."""
 _PYTORCH = re.compile(rf"\bat::|\baten::|_ZN2at|\bc10\b|torch|{INDUCTOR.pattern}")
 _OTHERS = (
     ("CuPy", re.compile(r"^cupy_")),

@@ -71,7 +71,8 @@ def test_real_programs_without_pytorch_get_no_advice_for_it(captures: Path, capt
 @pytest.mark.parametrize(
     ("name", "compiled"),
     [("triton_red_fused_add_native_layer_norm_0", True), ("triton__0d1d2d3de", True),
-     ("triton_gemm_dot.12", False), (PYTORCH_KERNEL, False)],
+     ("graph_0_cpp_fused_gelu_view_6", True), ("triton_gemm_dot.12", False),
+     (PYTORCH_KERNEL, False)],
 )  # fmt: skip
 def test_kernels_of_torch_compile_show_that_it_was_used(
     name: str, *, compiled: bool, tmp_path: Path

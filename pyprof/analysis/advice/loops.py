@@ -10,6 +10,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.analysis.advice.registry import OPS, rule
 from pyprof.analysis.advice.rule_context import idle_for
+from pyprof.analysis.library import INDUCTOR
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH
 from pyprof.analysis.time.idle import OPS as IN_OPS
@@ -167,6 +168,7 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     "the loop grows a tensor, which growing_cat tells",
     "each turn chooses what the next one needs, as a token or an action",
     "each call fills a tensor of its own, as a parameter of a new model",
+    "torch.compile made one graph of the line's ops",
     about="loops",
     needs=(OPS,),
 )
@@ -180,7 +182,8 @@ def python_loop(context: RuleContext) -> Advice | None:
     told_elsewhere = (context.is_op(INDEXING) & context.is_one("dir", "bprop")) | context.is_op(
         JOINS
     )
-    rows = np.flatnonzero(many & _marked(context) & ~told_elsewhere & ~context.is_op(_FILLS))
+    apart = context.is_op(_FILLS) | _compiled(context)
+    rows = np.flatnonzero(many & _marked(context) & ~told_elsewhere & ~apart)
     grown, _ = _growing(context)
     line = context.line.index
     if np.isin(line[grown], line[rows]).any():
@@ -207,6 +210,15 @@ def _marked(context: RuleContext) -> Mask:
     marked = context.call_matches(_is_marked)
     number = number_combinations(context.op.index, context.line.index)
     return np.asarray(np.isin(number, number[marked]))
+
+
+def _compiled(context: RuleContext) -> Mask:
+    """Mark rows whose line and layer also launch kernels that torch.compile generated."""
+    names = context.table.records.dictionary("kLongName")
+    generated = names.matches(lambda name: INDUCTOR.search(name or "") is not None)
+    layers = _number_lists(context.table.own_or_forward("layer"))
+    number = number_combinations(context.line.index, layers)
+    return np.asarray(np.isin(number, number[generated]))
 
 
 def _is_marked(call: Call) -> bool:
