@@ -79,7 +79,11 @@ def nothing(capture: Capture) -> str:
         "nsys": "capture with nsys profile -t cuda,nvtx on a machine with a GPU",
         "nvprof": "capture with nvprof --profile-from-start on, on a machine with a GPU",
         "rocpd": "capture with rocprofv3 --kernel-trace on a machine with a GPU",
-    }.get(capture.tool, "record with ProfilerActivity.CUDA, or with CPU if there is no GPU")
+    }.get(
+        capture.tool,
+        "record with ProfilerActivity.CUDA, or with CPU if there is no GPU; with a schedule, write"
+        " the trace in on_trace_ready: torch clears it after each cycle",
+    )
     ranges = capture.ranges.num_rows
     content = f"only {ranges:,} ranges" if ranges else "nothing useful"
     if capture.traced_ops:

@@ -32,7 +32,8 @@ def read(path: Path) -> Capture:
     if gathered.empty:
         raise CaptureError(
             f"{path}: no GPU work and no ops of torch.profiler in this trace; "
-            "record the part of the script that uses tensors"
+            "record the part of the script that uses tensors, and with a schedule write the trace"
+            " in on_trace_ready: torch clears it after each cycle"
         )
     capture = gathered.capture(trace)
     return captures.attached(capture, path, gathered.captured(trace), _recording)
