@@ -251,7 +251,10 @@ def growing_cat(context: RuleContext) -> Advice | None:
 
 
 def _growing(context: RuleContext) -> tuple[Int64Array, Floats]:
-    """Find the calls that join ever larger tensors, and the time each spends on earlier parts."""
+    """Find the calls that join ever larger tensors, and the time each spends on earlier parts.
+
+    Not the pause before it: a loop that needs the whole in each turn still has to write the new.
+    """
     sites = find_sites(context).of_row
     candidates = np.flatnonzero(
         context.is_op(JOINS) & (sites >= 0) & ~context.is_one("dir", "bprop")
@@ -267,7 +270,7 @@ def _growing(context: RuleContext) -> tuple[Int64Array, Floats]:
     new = np.where(first, size, np.diff(size, prepend=0))
     share = 1 - np.minimum(new / np.maximum(size, 1), 1)
     rows, share = order[long], share[long]
-    return rows, taken_ns(context)[rows] * share
+    return rows, context.ns[rows] * share
 
 
 _MAKERS = frozenset(

@@ -231,8 +231,10 @@ class Called:
     """Lines of a library that its line calls."""
 
 
-def _steps(*calls: Called, count: int = 1, text: str = "", numbers: bool = False) -> Story:
-    """Make the calls, then the backward passes, `count` times, one right after the other.
+def _steps(
+    *calls: Called, count: int = 1, text: str = "", numbers: bool = False, pause_ns: int = 50
+) -> Story:
+    """Make the calls, then the backward passes, `count` times, one soon after the other.
 
     `text` names a range around each time; with `numbers`, PyTorch's own ranges state the next node.
     """
@@ -248,7 +250,7 @@ def _steps(*calls: Called, count: int = 1, text: str = "", numbers: bool = False
             for depth, each in enumerate(texts)
         )
         work.append(Work(bounds, bounds, "aten::x", schema.CPU, grid=None))
-        now = bounds[1] + 50
+        now = bounds[1] + pause_ns
 
     for step in range(count):
         begin, backward = now, []
@@ -297,14 +299,14 @@ ROW = _tensor(1, 32)
 ROWS = Called("linear", (_tensor(64, 32), WEIGHT), 100, node=True)
 
 
-def _grown(count: int, by: int, *, layers: bool = False) -> Story:
+def _grown(count: int, by: int, *, layers: bool = False, pause_ns: int = 50) -> Story:
     """Join ever larger tensors, by so many rows each time, and compute a little."""
     calls = [
         Called("cat", (_tensor(64 + place * by, 256), _tensor(64, 256)), 50,
                layer=f"dense.{place}" if layers else "")
         for place in range(count)
     ]  # fmt: skip
-    return _steps(*calls)
+    return _steps(*calls, pause_ns=pause_ns)
 
 
 def _checkpointed(nodes: int) -> Story:
@@ -961,6 +963,9 @@ GAINS = {
         "python_loop", _steps(*[Called("tanh", (SOME,))] * 80), 10 * 79),
     "what is copied again: 1/2 of the second tensor, 2/3 of the third, ...": (
         "growing_cat", _grown(12, 64), 50 * sum(1 - 1 / (each + 1) for each in range(1, 12))),
+    "the same, but not what calls cost": (
+        "growing_cat", _grown(12, 64, pause_ns=90 * US),
+        50 * sum(1 - 1 / (each + 1) for each in range(1, 12))),
     "a mask of two calls, in three of four steps": (
         "repeated_constant", CASES["a mask made in each step"][1], 3 * 20),
     "batches of 2 instead of 64, in 4 steps": (
