@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import Module
+from torch.nn.modules.module import register_module_module_registration_hook
 from torch.nn.modules.rnn import RNNBase, RNNCellBase
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.weak import WeakIdKeyDictionary
@@ -73,6 +74,8 @@ class Names:
     def __init__(self) -> None:
         self.outermost: dict[int, ModuleName] = {}
         """Modules called from outside any forward."""
+        self._held: Any = WeakIdKeyDictionary()
+        """Whether another module took a module in, of those seen as holder or as part."""
         self._parents: Any = WeakIdKeyDictionary()
         self._parentless: set[type[Module]] = set()
         """Classes of modules for which a search found no parent: a function that makes its loss or
@@ -87,6 +90,13 @@ class Names:
         """
         known = self.outermost if caller is None else caller.inside
         return known.get(id(module)) or self._find(module, caller, known)
+
+    def note_part(self, holder: Module, name: str, part: Module | None) -> None:
+        """Note that a module took in another: one that holds parts and is none needs no search."""
+        del name
+        if part is not None and not torch.compiler.is_dynamo_compiling():
+            self._held[part] = True
+            self._held.setdefault(holder, False)
 
     def search_once(self) -> None:
         """Search now, unless modules were found before, so that no recorded step waits for it."""
@@ -108,6 +118,8 @@ class Names:
 
     def _path(self, module: Module) -> str:
         """Return the path from a module's outermost parent; "" if it has none."""
+        if self._held.get(module) is False:
+            return ""
         kind = type(module)
         if (
             module not in self._parents
@@ -215,6 +227,7 @@ def wrap_modules(patches: Patches) -> Names:
                 pop()
 
     patches.replace(Module, "__call__", call)
+    patches.on_restore(register_module_module_registration_hook(names.note_part).remove)
     return names
 
 

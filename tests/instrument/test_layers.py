@@ -216,6 +216,18 @@ def test_a_loss_made_anew_in_each_step_is_searched_for_once(searches: list[None]
     assert len(searches) == 1
 
 
+def test_a_model_made_while_we_watch_is_outermost_without_a_search(
+    listening: Recorder, searches: list[None]
+) -> None:
+    """Its first call must not wait; what holds no parts may be one, and is searched for."""
+    net = Two()
+    net(torch.ones(1, 2))
+    assert listening.layers[:2] == ["Two", "encoder"]
+    assert not searches
+    nn.Tanh()(torch.ones(1, 2))
+    assert searches
+
+
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Return a list that gets an item with each search of the heap, which finds nothing."""

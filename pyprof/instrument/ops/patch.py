@@ -119,6 +119,10 @@ class Patches:
 
         self._undo.callback(put_back)
 
+    def on_restore(self, undo: Callable[[], object]) -> None:
+        """Have this called when every original is restored."""
+        self._undo.callback(undo)
+
     def wrap_all(self, targets: Iterable[PatchTarget]) -> None:
         """Wrap each target; a function with several homes stays one object."""
         ops: dict[int, Op] = {}
