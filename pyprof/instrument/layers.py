@@ -45,9 +45,17 @@ _getframe = sys._getframe  # noqa: SLF001 - the cheap way
 class ModuleName:
     """The name of a module as called from one other module, and what follows from it."""
 
-    __slots__ = ("inside", "module", "path", "prefix", "says_more", "says_trace", "text")
+    __slots__ = (
+        *("inside", "is_installed", "module", "path", "prefix", "says_more", "says_trace", "text"),
+    )
 
-    def __init__(self, module: Module, path: str, forget: Callable[[object], object]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        path: str,
+        caller: ModuleName | None,
+        forget: Callable[[object], object],
+    ) -> None:
         self.module = weakref.ref(module, forget)
         self.path = path or next(
             kind.__name__ for kind in type(module).__mro__ if kind.__name__.isidentifier()
@@ -57,11 +65,13 @@ class ModuleName:
         self.text = encode_layer(self.path)
         """The layer marker."""
         kinds = type(module).__mro__
+        self.is_installed = _is_installed(kinds[0])
         self.says_trace = any(
             str(k.__module__).startswith("torch.") for k in kinds[: kinds.index(Module)]
-        )
-        """Whether its class is torch's: its ops then share the user's line that calls the module,
-        and one trace marker serves them all."""
+        ) or (self.is_installed and not (caller and caller.is_installed))
+        """Whether its class is torch's, or the outermost of a library's: its ops then share the
+        user's line that calls the module, and one trace marker serves them all. It is the only one
+        of ops that the library took hold of before they were replaced: F.gelu of transformers."""
         self.says_more = isinstance(module, (*_RECURRENT, DistributedDataParallel))
         """Whether it has markers besides the layer's."""
         self.inside: dict[int, ModuleName] = {}
@@ -113,7 +123,7 @@ class Names:
         if len(known) >= _MAX_KNOWN:
             known.clear()
         # bound, since Python clears a module's globals at its end, before the last weak references
-        name = known[key] = ModuleName(module, path, functools.partial(_drop, known, key))
+        name = known[key] = ModuleName(module, path, caller, functools.partial(_drop, known, key))
         return name
 
     def _path(self, module: Module) -> str:
@@ -148,6 +158,12 @@ class Names:
                 for name, child in _children(candidate):
                     if self._parents.get(child) is None:
                         self._parents[child] = (weakref.ref(candidate), name)
+
+
+def _is_installed(kind: type) -> bool:
+    """Whether a class is in an installed library."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return "site-packages" in file or "dist-packages" in file
 
 
 def _drop(known: dict[int, ModuleName], key: int, gone: object) -> None:

@@ -1,6 +1,8 @@
 """Tests of pyprof.instrument.layers and names."""
 
 import gc
+import sys
+import types
 from typing import Any
 
 import pytest
@@ -71,6 +73,23 @@ def test_a_container_of_torch_has_one_trace_for_all_inside(listening: Recorder) 
     layer, trace, op = marker.Kind.LAYER, marker.Kind.TRACE, marker.Kind.OP
     kinds = [marker.classify(text) for text in listening.texts]
     assert kinds == [layer, trace, layer, op, layer, op]
+
+
+def test_a_model_of_a_library_has_one_trace_for_all_inside(
+    listening: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for ops that the library took hold of before we replaced them."""
+    library = types.ModuleType("library")
+    library.__file__ = "/venv/lib/python3.12/site-packages/library/__init__.py"
+    monkeypatch.setitem(sys.modules, "library", library)
+    monkeypatch.setattr(Two, "__module__", "library")
+    monkeypatch.setattr(Block, "__module__", "library")
+    net, x = Two(), torch.ones(1, 2)
+    listening.clear()
+    net(x)
+    layer, trace = marker.Kind.LAYER, marker.Kind.TRACE
+    kinds = [marker.classify(text) for text in listening.texts[:4]]
+    assert kinds == [layer, trace, layer, layer]
 
 
 def test_modules_in_a_shared_container_have_a_name_per_parent(listening: Recorder) -> None:
