@@ -49,7 +49,7 @@ def taken_ns(context: RuleContext) -> Floats:
 
 
 class Sites(NamedTuple):
-    """Rows by call site: the op, its line and its layer."""
+    """Rows by call site: the op, its stack, whose innermost lines may be a library's, and layer."""
 
     of_row: IntArray
     """The site of each row; MISSING without an op or a line, outside steps, and for the optimizer,
@@ -73,7 +73,7 @@ def find_sites(context: RuleContext) -> Sites:
     """
     table, records = context.table, context.table.records
     op, line = context.op.index, context.line.index
-    layer = table.own_or_forward("layer")
+    trace, layer = table.own_or_forward("trace"), table.own_or_forward("layer")
     step = table.steps.of_row if table.steps is not None else np.full(records.rows, MISSING)
     wanted = (
         context.chosen & (op >= 0) & (line >= 0) & ~context.is_one("dir", "optim", "comm", "copy")
@@ -86,7 +86,9 @@ def find_sites(context: RuleContext) -> Sites:
     has_layers = any(layer.values)
     if not len(rows):
         return Sites(of_row, np.zeros(0), steps_known=steps_known, has_layers=has_layers)
-    of_row[rows] = number_combinations(op[rows], line[rows], _number_lists(layer)[rows])
+    of_row[rows] = number_combinations(
+        *(column[rows] for column in (op, _number_lists(trace), _number_lists(layer)))
+    )
     is_forward = ~context.is_one("dir", "bprop") | (records.numpy("recomputed") == 1)
     forward, count = rows[is_forward[rows]], int(of_row.max()) + 1
     calls = np.bincount(of_row[_distinct(forward, of_row, table.named_call)], minlength=count)
@@ -175,7 +177,7 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
 def python_loop(context: RuleContext) -> Advice | None:
     """Find small ops that one line calls many times a step; most of their call cost can go."""
     sites = find_sites(context)
-    repeats = sites.repeats()
+    repeats = _turns(context, sites)
     turns = max(repeats[context.is_op(_CHOICES)], default=0)
     least = _MANY if sites.steps_known and sites.has_layers else _VERY_MANY
     many = repeats >= least * max(turns, 1)
@@ -203,6 +205,17 @@ def python_loop(context: RuleContext) -> Advice | None:
         wasted_ns=ns,
         min_share=_MIN_LOOP,
     )
+
+
+def _turns(context: RuleContext, sites: Sites) -> Floats:
+    """Return how often a step runs the stack of each row: as often as it calls its rarest op."""
+    columns = (context.table.own_or_forward(name) for name in ("trace", "layer"))
+    stack = number_combinations(*map(_number_lists, columns))
+    repeats = sites.repeats()
+    called = np.flatnonzero(repeats)
+    rarest = np.full(int(stack.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(rarest, stack[called], repeats[called])
+    return np.where(repeats > 0, rarest[stack], 0.0)
 
 
 def _marked(context: RuleContext) -> Mask:
@@ -259,9 +272,6 @@ def _growing(context: RuleContext) -> tuple[Int64Array, Floats]:
     candidates = np.flatnonzero(
         context.is_op(JOINS) & (sites >= 0) & ~context.is_one("dir", "bprop")
     )
-    # a library's lines below the user's tell apart what grows in turns: the keys and the values
-    stacks = _number_lists(context.table.own_or_forward("trace"))
-    sites = number_combinations(sites, stacks)
     order = candidates[np.lexsort((context.starts[candidates], sites[candidates]))]
     size, site = context.elements[order], sites[order]
     first = np.append(True, (np.diff(site) != 0) | (np.diff(size) <= 0))[: len(order)]

@@ -582,7 +582,9 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(*[Called("tanh", (SOME,), layer=f"net.{place}") for place in range(80)])],
         "the tensors are large: an op's call costs little beside its work": [
             _steps(*[Called("tanh", (_tensor(4096, 4096),), 100)] * 80)],
-        "a few calls a step": [_steps(*[Called("tanh", (SOME,))] * 8), _checkpointed(80)],
+        "a few calls a step": [
+            _steps(*[Called("tanh", (SOME,))] * 8), _checkpointed(80),
+            _steps(*[*[Called("add", (SOME,))] * 3, Called("tanh", (SOME,))] * 30)],
         "the optimizer, which unfused_optimizer tells; and what a dataset does": [
             _around(_steps(*[Called("add", (SOME,))] * 80), STEP),
             _around(_steps(*[Called("add", (SOME,))] * 80), LOADING)],
