@@ -18,6 +18,8 @@ from pyprof.records.records import distinct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
@@ -79,13 +81,24 @@ def call_kind(name: str) -> str | None:
 
 
 def calls(records: Records, capture: Capture | None) -> Calls:
-    """Return the API calls of a capture; without one, the launches that the records hold."""
-    if capture is not None and capture.calls.num_rows:
+    """Return the API calls of a capture; without them, the launches that the records hold."""
+    if capture is not None and _has_names(capture.calls):
         return _captured_calls(capture)
     begin, end = launch_bounds(records)
     kind_of_call = launch_kinds(records)
     kind_of_call[(begin < 0) | ~called_itself(records)] = -1
     return _ordered(records.numpy("pid"), begin, end, kind_of_call, complete=False)
+
+
+_NO_NAME = re.compile(r"$|(?:unknown|RUNTIME|DRIVER) call\b")
+"""Names that readers use for calls without a name, or with an unknown number."""
+
+
+def _has_names(of_calls: pa.Table) -> bool:
+    """Whether the names of most calls are known, and with them which calls wait."""
+    names = of_calls.column("name").combine_chunks()
+    nameless = [bool(_NO_NAME.match(text)) for text in names.dictionary.to_pylist()]
+    return bool(2 * np.array([*nameless, True])[ints(names.indices)].sum() < len(names))
 
 
 def _captured_calls(capture: Capture) -> Calls:

@@ -6,7 +6,7 @@ import pytest
 from pyprof.analysis.time import host_api
 from pyprof.analysis.time.host_api import CALL_KINDS, Calls
 from pyprof.analysis.time.intervals import union
-from tests.analysis.captures import Work, capture, records
+from tests.analysis.captures import Api, Work, capture, records
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,12 @@ def test_each_process_has_its_calls() -> None:
         1: [100, 200]
     }
     assert union(host_api.SILENT.values()).total == 0
+
+
+@pytest.mark.parametrize("name", ["", "unknown call", "RUNTIME call 9999"])
+def test_calls_without_names_do_not_tell_whether_the_host_waited(name: str) -> None:
+    work, api = [Work((150, 160), (100, 107), api=name)], [Api(name, (0, 90))]
+    assert host_api.calls(
+        records(capture(work)), capture(work, [Api("cuInit", (0, 9))] * 2)
+    ).complete
+    assert not host_api.calls(records(capture(work)), capture(work, api)).complete
