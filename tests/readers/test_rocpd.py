@@ -102,3 +102,10 @@ def test_no_work_is_lost_without_the_tables_that_describe_it(table: str, tmp_pat
     sql(path, f"DROP TABLE rocpd_{table}{SUFFIX}")
     found = parse(readers.read(path)).table()
     assert found["start"].to_pylist() == [work.at[0] for work in WORK]
+
+
+def test_a_copy_between_unknown_ends_has_no_direction(tmp_path: Path) -> None:
+    path = rocpd_db(tmp_path / "net.db", WORK)
+    sql(path, f"UPDATE rocpd_string{SUFFIX} SET string = 'copy ' || id")  # noqa: S608
+    sql(path, f"DELETE FROM rocpd_info_agent{SUFFIX} WHERE type = 'CPU'")  # noqa: S608
+    assert "[CUDA memcpy]" in readers.read(path).activities["name"].to_pylist()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyprof.arrays import Int64Array
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.rocpd.agents import Agents
     from pyprof.readers.rocpd.host import Host
     from pyprof.readers.rocpd.recording import Recording
@@ -176,11 +176,12 @@ def copies(
     target, origin = (
         known.devices(ints(rows.column(name))) for name in ("dst_agent_id", "src_agent_id")
     )
+    listed = (known.are_listed(ints(rows.column(f"{end}_agent_id"))) for end in ("dst", "src"))
     original = recording.strings.names(ints(rows.column("name_id")), "")
     columns = {
         **_base(rows, schema.MEMCPY, side, pid),
         "device": or_null(np.where(origin == MISSING, target, origin)),
-        "name": _copy_names(original, target, origin),
+        "name": _copy_names(original, target, origin, np.logical_and(*listed)),
         "original_name": original,
         "bytes": rows.column("size"),
     }
@@ -233,22 +234,25 @@ def _blocks(rows: pa.Table) -> dict[str, pa.Array]:
 
 
 def _copy_names(
-    original: pa.DictionaryArray, target: Int64Array, origin: Int64Array
+    original: pa.DictionaryArray, target: Int64Array, origin: Int64Array, ends_known: Mask
 ) -> pa.DictionaryArray:
     """Name copies as for other tools, by the tool's name or, without one, by their ends."""
     stated = [_direction(name) for name in original.dictionary.to_pylist()]
     by_ends = np.where(origin == MISSING, 0, 2) + np.where(target == MISSING, 0, 1)
-    code = original.indices.to_numpy() * len(_BY_ENDS) + by_ends
+    code = original.indices.to_numpy() * len(_BY_ENDS) + np.where(
+        ends_known, by_ends, _UNKNOWN_ENDS
+    )
     distinct, index = numbered(code.astype(np.int64))
     names = []
     for each in distinct.tolist():
         direction = stated[each // len(_BY_ENDS)] or _BY_ENDS[each % len(_BY_ENDS)]
-        names.append(f"[CUDA memcpy {direction}]")
+        names.append(f"[CUDA memcpy {direction}]" if direction else "[CUDA memcpy]")
     return pa.array(names, pa.string()).dictionary_encode().take(pa.array(index))
 
 
-_BY_ENDS = ("HtoH", "HtoD", "DtoH", "DtoD")
-"""By whether a GPU is the origin (2), and whether one is the target (1)."""
+_BY_ENDS = ("HtoH", "HtoD", "DtoH", "DtoD", "")
+"""By whether a GPU is the origin (2), and whether one is the target (1); last, if unknown."""
+_UNKNOWN_ENDS = 4
 
 
 def _direction(name: str) -> str | None:

@@ -15,7 +15,7 @@ from pyprof.readers.rocpd.recording import Rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Int64Array
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.rocpd.recording import Recording
 
 _MEGA = 1_000_000
@@ -40,6 +40,10 @@ class Agents:
         """Return the number of each agent's GPU; MISSING for processors and unknown agents."""
         numbers = [MISSING if gpu is None else gpu["device"] for gpu in self.gpus]
         return np.array([*numbers, MISSING])[self._index.rows(ids)]
+
+    def are_listed(self, ids: Int64Array) -> Mask:
+        """Mark the ids of agents that the recording describes."""
+        return np.asarray(self._index.rows(ids) != MISSING)
 
 
 def _gpu(row: dict[str, Any], gpus: Sequence[int]) -> dict[str, Any]:
