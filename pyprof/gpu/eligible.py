@@ -47,7 +47,7 @@ def eligible(
     odd = _odd(family, dtype, sizes)
     if tc == "1":
         return f"alignment: {odd}: padded, slower" if odd else None
-    reason = _device(dtype, cc) or _shape(sizes, groups) or _type(family, dtype)
+    reason = _device(dtype, cc) or _shape(sizes, groups) or _type(family, dtype, cc)
     if reason is not None:
         return reason
     if odd:
@@ -80,16 +80,17 @@ def _shape(sizes: tuple[int | None, int | None, int | None], groups: int) -> str
     return None
 
 
-def _type(family: str, dtype: str | None) -> str | None:
+def _type(family: str, dtype: str | None, cc: tuple[int, int] | None) -> str | None:
     if dtype is None:
         return "dtype: unknown"
     if dtype != "float32":
         return None
+    unsure = "; the GPU may lack it" if cc is None else ""
     if family == "conv":
-        return "TF32: off (torch.backends.cudnn.allow_tf32), or cuDNN chose CUDA cores"
+        return f"TF32: off (torch.backends.cudnn.allow_tf32), or cuDNN chose CUDA cores{unsure}"
     return (
         "TF32: off, torch's default since 1.12;"
-        " torch.set_float32_matmul_precision('high') turns it on"
+        f" torch.set_float32_matmul_precision('high') turns it on{unsure}"
     )
 
 

@@ -57,6 +57,16 @@ def test_other_reasons(
     assert words in known(found)
 
 
+@pytest.mark.parametrize("family", ["gemm", "conv"])
+def test_an_unknown_gpu_may_lack_tf32(family: str) -> None:
+    sizes = (512, 512, 512)
+    reason = known(eligible(family, "0", dtype="float32", sizes=sizes))
+    assert (
+        reason
+        == f"{eligible(family, '0', dtype='float32', cc=(8, 0), sizes=sizes)}; the GPU may lack it"
+    )
+
+
 @pytest.mark.parametrize(
     ("family", "tc"), [("pointwise", "0"), ("gemm", "?"), ("gemm", "-"), ("", "0")]
 )
