@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.marker import Call
 
 _MAX_OF_FORWARD = 0.4
 """Maximum share of a forward pass that gradients cost: 0.05 for a large MLP, 0.25 for a small one,
 0.4 for convolutions (torch 2.13 on a CPU, against torch.no_grad())."""
 _AGAIN = 2
-"""Minimum number of unused forward passes: the capture may end before the last one is used."""
+"""Minimum number of unused forward passes: the capture may end before the last one is used. A pass
+begins with the first site that is not used: others may be of layers in a loop."""
 
 
 @rule(
@@ -45,7 +46,10 @@ def unused_gradients(context: RuleContext) -> Advice | None:
     product = context.family(*FAMILIES)[rows]
     unused = rows[product & ~used]
     # the backward pass of the last forward pass may lie beyond the end of the capture
-    sites = find_sites(context).of_row[unused]
+    of_row = find_sites(context).of_row
+    if _count_passes(context, rows[~used], of_row) < _AGAIN:
+        return None
+    sites = of_row[unused]
     unused, sites = unused[sites != MISSING], sites[sites != MISSING]
     calls = combinations(sites, context.table.named_call[unused])[0]
     often = np.bincount(sites[calls], minlength=int(sites.max(initial=-1)) + 1) >= _AGAIN
@@ -65,6 +69,17 @@ def unused_gradients(context: RuleContext) -> Advice | None:
         weight=ns,
         min_share=MIN_SHARE * _MAX_OF_FORWARD,
     )
+
+
+def _count_passes(context: RuleContext, unused: Int64Array, site_of_row: IntArray) -> float:
+    """Count the calls of the first site of unused rows, per process."""
+    rows = unused[site_of_row[unused] != MISSING]
+    first = rows[site_of_row[rows] == site_of_row[rows[:1]]]
+    calls, processes = (
+        len(np.unique(numbers[first]))
+        for numbers in (context.table.named_call, context.table.records.numpy("pid"))
+    )
+    return calls / max(processes, 1)
 
 
 def _recorded(context: RuleContext) -> tuple[Int64Array, Mask]:

@@ -641,7 +641,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(replace(ROWS, node=False), count=3),
             _steps(replace(ROWS, node=False), count=3, numbers=True)],
         "the capture ends before the backward pass": [
-            _steps(ROWS, replace(ROWS, line=6), replace(ROWS, line=7), numbers=True)],
+            _steps(ROWS, replace(ROWS, line=6), replace(ROWS, line=7), numbers=True),
+            _steps(ROWS, *[replace(ROWS, line=6), replace(ROWS, line=7)] * 3, numbers=True)],
     },
     "indexing_backward": {
         "it is a small part of the time": [
