@@ -446,7 +446,7 @@ class Summary(Answer):
     steps: StepTimes
     """The steps of the loop; those of several captures are side by side."""
     devices: tuple[DeviceUse, ...] | None
-    """How each GPU spent its time; null if the records hold no times."""
+    """How each GPU spent its time; null if the records hold no times, or under ncu."""
     parts: tuple[PartTime, ...]
     """GPU time by part of the step."""
     families_ns: Mapping[str, int]

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pyprof import schema
+from pyprof.analysis.time.timeline import runs_alone
 from pyprof.records.merging import lists_by_key, merge_unique, merged_by
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _times(context: RuleContext) -> str | None:
         return "the file has no times"
     if context.timeline is None:
         return _SILENT  # between rows that --where chose there is no idle time
-    if context.capture is not None and context.capture.tool == "ncu":
+    if runs_alone(context.capture):
         return "ncu runs each kernel alone"
     return "launches blocked (CUDA_LAUNCH_BLOCKING=1)" if context.timeline.blocking else None
 

@@ -22,7 +22,7 @@ from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_su
 from pyprof.analysis.summary.utilization import Utilization, Work, by_part, part_mfu, utilization
 from pyprof.analysis.summary.verdict import verdict
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
-from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
+from pyprof.analysis.time.timeline import BLOCKING, Timeline, runs_alone, timeline
 from pyprof.answers.parts import ChosenRows, known_cost
 from pyprof.answers.summary_answer import (
     DeviceUse,
@@ -257,7 +257,7 @@ class SummarySums:
     differ.
     """
     devices: DeviceSums | None
-    """None if the records hold no times."""
+    """None if the records hold no times, or the profiler ran each kernel alone."""
     parts: Mapping[str, Work[int]]
     """GPU time and FLOPs by part of the step; "" if unknown. Times add up to that of all rows."""
     families: Mapping[str, int]
@@ -316,7 +316,9 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         peaks=_peaks(table, rows),
         loops={steps.certainty: loop},
         token_count=token_count(steps, loop.averaged),
-        devices=None if view.timeline is None else _device_sums(view.timeline),
+        devices=None
+        if view.timeline is None or runs_alone(source.capture)
+        else _device_sums(view.timeline),
         parts=by_part(table, rows, PARTS),
         families=_time_by_text(table, kernel_families.families(table), rows),
         coverage=cost_coverage(table, rows),

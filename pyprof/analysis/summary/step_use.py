@@ -13,6 +13,7 @@ from pyprof.analysis.summary.op_totals import MAX_ROWS, LongestRows
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import EMPTY, union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
+from pyprof.analysis.time.timeline import runs_alone
 from pyprof.answers.parts import StepUse
 from pyprof.records.merging import merge_sums, merged_by
 
@@ -55,8 +56,7 @@ def use_sums(
     the records hold no times, launches blocked, the profiler ran each kernel alone, or no GPU was
     recorded in these steps.
     """
-    alone = source.capture is not None and source.capture.tool == "ncu"
-    if timeline is None or timeline.blocking or alone or not timeline.devices:
+    if timeline is None or timeline.blocking or not timeline.devices or runs_alone(source.capture):
         return None
     averaged = chosen or steps.averaged
     within = None

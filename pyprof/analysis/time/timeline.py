@@ -188,6 +188,11 @@ def activity_classes(records: Records) -> IntArray:
     return np.select([copy, comm], [np.int8(COPY), np.int8(COMMUNICATION)], np.int8(COMPUTE))
 
 
+def runs_alone(capture: Capture | None) -> bool:
+    """Whether the profiler ran each kernel alone, so that overlap and idle time are unknown."""
+    return capture is not None and capture.tool == "ncu"
+
+
 def timeline(
     records: Records, capture: Capture | None = None, rows: Mask | None = None
 ) -> Timeline | None:

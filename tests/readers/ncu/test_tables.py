@@ -108,11 +108,10 @@ def test_a_summary_of_more_calls_than_there_can_be(tmp_path: Path) -> None:
 def test_kernels_of_two_devices_leave_no_gaps(tmp_path: Path) -> None:
     """They are back to back on each device: it was not idle while another was profiled."""
     kernels = [Profiled(metrics=METRICS, device=at % 2, pid=at % 2) for at in range(6)]
-    (first, second) = json.loads(
-        run("summary", "-q", "--json", ncu_csv(tmp_path / "ncu.csv", kernels)).stdout
-    )["devices"]
-    for device in (first, second):
-        assert (device["busy_ns"], device["idle_ns"]) == (3 * 12_346, 0)
+    rows = _rows(readers.read(ncu_csv(tmp_path / "ncu.csv", kernels)))
+    for number in (0, 1):
+        times = [(row["start"], row["end"]) for row in rows if row["device"] == number]
+        assert times == [(at * 12_346, (at + 1) * 12_346) for at in range(3)]
 
 
 _TENSOR = "sm__inst_executed_pipe_tensor.sum"
