@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.readers.encodings import utf8
+from pyprof.readers.validate import duplicate_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -201,6 +202,7 @@ def _warnings(profile: Profile, duration: pa.Array) -> Iterator[str]:
         yield TOTALS_ONLY
     if profile.summarised:
         yield "a summary (--print-summary): each kernel has the averages over the calls of its kind"
+    yield from duplicate_warnings(profile.duplicates, "kernels")
     if profile.lost_lines:
         yield (
             f"lines lost because a quotation mark is missing: {profile.lost_lines:,}; export the "

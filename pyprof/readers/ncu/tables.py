@@ -75,6 +75,8 @@ class Profile:
     """In the order of their first rows; in a summary, one per call."""
     lost_lines: int = 0
     """Lines swallowed by an unterminated quotation."""
+    duplicates: int = 0
+    """Kernels that were left out because they are listed twice."""
 
     @property
     def summarised(self) -> bool:
@@ -105,8 +107,20 @@ def profile(path: Path, named: Callable[[str], str | None]) -> Profile:
         raise CaptureError(f"{path}: {_REFUSED if _NO_PERMISSION in text else _NO_KERNEL}")
     if sum(kernel.calls or 1 for kernel in kernels) > _MAX_CALLS + len(kernels):
         raise CaptureError(f"{path}: a summary of too many calls; export without --print-summary")
-    every_call = [kernel for kernel in kernels for _ in range(kernel.calls or 1)]
-    return Profile(every_call, sum(part.lost_lines for part in parts))
+    once = _drop_duplicates(kernels)
+    every_call = [kernel for kernel in once for _ in range(kernel.calls or 1)]
+    lost_lines = sum(part.lost_lines for part in parts)
+    return Profile(every_call, lost_lines, duplicates=len(kernels) - len(once))
+
+
+def _drop_duplicates(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Keep one of kernels with equal numbers and metrics, as in outputs that were joined twice."""
+    first: dict[object, Kernel] = {}
+    for index, kernel in enumerate(kernels):
+        is_numbered = _ID in kernel.described and kernel.metrics
+        key = (*kernel.described.items(), *kernel.metrics.items()) if is_numbered else index
+        first.setdefault(key, kernel)
+    return [*first.values()]
 
 
 def _tables(text: str) -> Iterator[list[str]]:

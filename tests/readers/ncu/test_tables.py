@@ -90,6 +90,16 @@ def test_a_kernel_without_a_time(tmp_path: Path) -> None:
     assert run(*report, path).stdout.splitlines()[1:] == ['"c",""', '"a",""', '"b",""']
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_that_is_there_twice_counts_once(form: str, tmp_path: Path) -> None:
+    path = ncu_csv(tmp_path / "ncu.csv", KERNELS, form)
+    text = path.read_bytes()
+    path.write_bytes(text + text)
+    capture = readers.read(path)
+    assert capture.activities.num_rows == len(KERNELS)
+    assert sum("2 kernels are duplicates" in each for each in capture.warnings) == 1
+
+
 def test_a_summary_has_a_row_per_call(tmp_path: Path) -> None:
     path = tmp_path / "ncu.csv"
     path.write_text(summary(Profiled("a", metrics=METRICS), 3))
