@@ -125,7 +125,7 @@ def above_peak(table: Table, share: float = 1) -> DictionaryColumn:
 
 _TRANSFORMS = re.compile(r"winograd|Sp3AsmConv|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)
 
-_UNTIMED = "no time: its recorded start and end are impossible"
+_UNTIMED = "no time: none is recorded, or an impossible one"
 _AUTOTUNING = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
 
 ABOVE = "above peak: "
