@@ -175,7 +175,8 @@ class DeviceSums:
         if self.blocking:
             yield f"{BLOCKING}."
         if self.left_out:
-            yield f"times are of {len(self.devices)} GPUs; {self.left_out} were left out."
+            count, left_out = len(self.devices), self.left_out
+            yield f"times leave out {left_out:,} of {count + left_out:,} GPUs, which worked least."
         if not self.api_known and any(d.idle_ns and not d.on_cpu for d in self.devices):
             yield "this file lacks waits for the GPU; they count as launch or host."
 

@@ -174,11 +174,14 @@ class Timeline:
     blocking: bool
     """Launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's."""
     left_out: int
-    """GPUs with fewer rows that were not looked at."""
+    """GPUs that hardly worked, or with fewer rows, that were not looked at."""
 
 
 _MAX_GPUS = 1024
 """Maximum number of GPUs looked at, each as one process used it; no machine has as many."""
+_MIN_WORK = 0.01
+"""Minimum work of a GPU as a share of the busiest one's: with less, as some fills by a process of
+another GPU, it waits for nothing."""
 
 
 def activity_classes(records: Records) -> IntArray:
@@ -215,8 +218,12 @@ def timeline(
         for number, rows in by_value(device[ours])
         if chosen[ours[rows]].any()
     ]
+    work_ns = np.where(chosen, np.maximum(records.numpy("end") - records.numpy("start"), 0), 0)
+    of_lane = [int(work_ns[rows].sum()) for _, rows in lanes]
+    least = _MIN_WORK * max(of_lane, default=0)
+    used = [lane for lane, ns in zip(lanes, of_lane, strict=True) if ns >= least]
     busiest = sorted(
-        sorted(lanes, key=lambda lane: -len(lane[1]))[:_MAX_GPUS], key=lambda lane: lane[0]
+        sorted(used, key=lambda lane: -len(lane[1]))[:_MAX_GPUS], key=lambda lane: lane[0]
     )
     device_times = tuple(
         columns.device(key, rows, hosts.get(key[0], host_api.SILENT)) for key, rows in busiest

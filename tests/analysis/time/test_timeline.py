@@ -235,6 +235,12 @@ def test_a_limited_number_of_gpus_is_looked_at(monkeypatch: pytest.MonkeyPatch) 
     assert ([each.device for each in found.devices], found.left_out) == ([0, 1], 3)
 
 
+def test_a_gpu_that_hardly_worked_is_left_out() -> None:
+    """As if a process filled a few bytes on the GPU of another: it has no idle time to explain."""
+    found = _timeline([Work((0, 1000)), Work((5, 14), device=1), Work((2000, 3000))])
+    assert ([each.device for each in found.devices], found.left_out) == ([0], 1)
+
+
 US = 1000
 BEGINS = (0, 50_000 * US, 90_000 * US)
 """When each window begins; it holds two steps of 100 us."""
