@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -147,12 +147,15 @@ def recorded_device(
         half_precision=bool((described.clues & stacks.FrameHint.HALF).any())
         or (capture is not None and trace_history.has_half_precision(capture)),
     )
+    notes = tuple(_notes(snapshot, own, history, replayed.lost))
+    if _lacks_segments(history):
+        history = replace(history, reserved_change=None)
     return SnapshotDevice(
         history,
         _steps(snapshot, device, history, capture),
         tuple(np.flatnonzero(events.action == _OOM).tolist()),
         int(snapshot.segments.allocated_bytes[segments].sum()),
-        tuple(_notes(snapshot, own, history, replayed.lost)),
+        notes,
         snapshot=snapshot,
         described=described,
         number=device,
@@ -173,11 +176,17 @@ def _notes(snapshot: Snapshot, own: Mask, made: History, lost: int) -> Iterator[
             f"events lead to {abs(missing):,} bytes {'less' if missing > 0 else 'more'} than the "
             "end state holds: some were not recorded"
         )
-    reserved = made.reserved
-    if reserved is not None and (made.active > reserved).any():
-        yield "more is allocated than is reserved at times: events of segments are missing"
+    if _lacks_segments(made):
+        yield (
+            "more is allocated than is reserved at times: events of segments are missing, and what "
+            "was reserved before the end is unknown"
+        )
     if lost:
         yield f"{lost:,} frees are of blocks whose allocation was not recorded"
+
+
+def _lacks_segments(made: History) -> bool:
+    return made.reserved is not None and bool((made.active > made.reserved).any())
 
 
 def _earlier(snapshot: Snapshot, own: Mask, events: Events) -> Int64Array:

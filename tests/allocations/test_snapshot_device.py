@@ -49,3 +49,13 @@ def test_a_call_stack_has_the_frames_of_python_alone(tmp_path: Path) -> None:
         "main (/home/user/train.py:9)\nforward (/home/user/train.py:4)",
         None,
     ]
+
+
+def test_reserved_memory_is_unknown_if_events_of_segments_are_missing(tmp_path: Path) -> None:
+    """More would be allocated than is reserved; what is reserved at the end is recorded."""
+    device = built.Device(segment_bytes=512)
+    device.free(device.alloc(1 << 20))
+    (recorded,) = read.read(built.write(tmp_path / "x.pickle", device)).devices
+    assert any("was reserved before the end is unknown" in note for note in recorded.notes)
+    assert recorded.history.reserved is None
+    assert recorded.history.reserved_end is not None
