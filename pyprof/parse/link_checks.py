@@ -72,6 +72,8 @@ _OTHER_CALLS = (
 """Calls that launch no kernel. (AMD's copies do.)"""
 _KERNEL_CALLS = r"^cu(?:da)?LaunchKernel"
 """Calls that launch only kernels. (AMD's fills are kernels.)"""
+_API_CALLS, _SEVERAL_KERNELS = r"^_*(?:cu|hip)", "Graph|Memcpy|Memset|Multi"
+"""Calls that launch at most one kernel each, unless they match the second."""
 _IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
 """Calls whose work runs on its stream in their order."""
 
@@ -105,10 +107,15 @@ def _shifted(
     kernels = int((by_other & (kind == schema.KERNEL)).sum())
     moves = np.isin(kind, (schema.MEMCPY, schema.MEMSET)) & (launch != MISSING)
     copies = int((_named(capture, _KERNEL_CALLS)[launch] & moves).sum())
+    launches_one = _named(capture, _API_CALLS) & ~_named(capture, _SEVERAL_KERNELS)
+    single = launch[launches_one[launch] & (kind == schema.KERNEL)]
+    shared = len(single) - len(np.unique(single))
     if launching.any() and kernels > 1 and kernels >= _MAX_SHIFTED * by_other.sum():
         why = f"{kernels:,} kernels have the id of a call that launches nothing"
     elif copies >= _MIN_COUNT and copies >= _MAX_SHIFTED * moves.sum():
         why = f"{copies:,} copies and fills have the id of a call that launches kernels"
+    elif shared >= _MIN_COUNT and shared >= _MAX_SHIFTED * len(single):
+        why = f"{shared:,} kernels have the id of a call that launched another"
     elif count := _out_of_order(capture, activities, launch):
         why = f"{count:,} rows began before others of their stream that were launched earlier"
     elif _explained_by_shift(capture, activities, windows, lead):

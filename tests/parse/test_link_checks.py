@@ -88,6 +88,10 @@ DAMAGE = {
         f"UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET {_IDS} + 1", 0,
         f"{STEPS} copies and fills have the id of a call that launches kernels",
     ),
+    "kernels have the id of one launch": (
+        f"UPDATE {_KERNEL} SET correlationId = (SELECT MIN(correlationId) FROM {_KERNEL})", 0,
+        f"{2 * STEPS - 1} kernels have the id of a call that launched another",
+    ),
     "ranges later than all": (f"{_RANGES} {_MOVED.format(10**9)}", 0, "lie before or after all"),
     "ranges before all": (f"{_RANGES} {_MOVED.format(-(10**9))}", 0, "lie before or after all"),
     "ranges later by 36 us": (f"{_RANGES} {_MOVED.format(36_000)}", 0, _ANOTHER_CLOCK),
