@@ -163,21 +163,28 @@ def step_use(sums: UseSums | None) -> StepUse | None:
 
 
 def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
-    """Suggestions with gains as shares of what is judged: a mean step, else the whole capture."""
+    """Suggestions with gains as shares of what is judged: a mean step, else the whole capture.
+
+    A larger gain is of a rank that takes longer than the mean, and remains a share of its time.
+    """
     if use is None:
         return tuple(suggestions)
     if use.step_count is not None:
         return tuple(
             each
             if each.gain_step_ns is None
-            else replace(each, gain_share=min(1.0, each.gain_step_ns / use.span_ns))
+            else replace(each, gain_share=_share(each, each.gain_step_ns, use))
             for each in suggestions
         )
     return tuple(
         replace(
             each,
             gain_step_ns=None,
-            gain_share=None if each.gain_ns is None else min(1.0, each.gain_ns / use.span_ns),
+            gain_share=None if each.gain_ns is None else _share(each, each.gain_ns, use),
         )
         for each in suggestions
     )
+
+
+def _share(suggestion: Suggestion, gain_ns: float, use: StepUse) -> float | None:
+    return suggestion.gain_share if gain_ns > use.span_ns else gain_ns / use.span_ns

@@ -80,3 +80,10 @@ def test_gains_are_shares_of_the_reference_step() -> None:
     use = known(step_use(_sums()))
     once = replace(GAIN, gain_step_ns=None, once=True)
     assert gains_of(use, [GAIN, once]) == (replace(GAIN, gain_share=10 / use.span_ns), once)
+
+
+def test_a_gain_beyond_the_mean_is_a_share_of_its_rank() -> None:
+    """Ranks may take different times: it cannot be all of a shorter mean step."""
+    use = known(step_use(_sums()))
+    larger = replace(GAIN, gain_step_ns=3 * use.span_ns, gain_share=0.6)
+    assert gains_of(use, [larger]) == (larger,)
