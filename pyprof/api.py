@@ -21,7 +21,6 @@ from pyprof.analysis.whatif.upper_bounds import BOUNDS
 from pyprof.answers.base import HTML_VIEWS
 from pyprof.answers.diff_answer import Diff
 from pyprof.answers.diff_answer import diff as diff_answer
-from pyprof.answers.memory_answer import Memory, MemoryDiff, memory_diff
 from pyprof.answers.ranks_answer import Ranks
 from pyprof.answers.ranks_answer import ranks as ranks_answer
 from pyprof.answers.summary_answer import Summary
@@ -47,6 +46,7 @@ from pyprof.render import notebook
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pyprof.answers.memory_answer import Memory, MemoryDiff
     from pyprof.answers.whatif_answer import WhatIf
     from pyprof.frame import Paths
     from pyprof.prof.table import Override
@@ -107,7 +107,7 @@ def diff(
     if are_snapshots(paths):
         if steps is not None or by != DEFAULT_KEYS:
             raise ValueError("of memory snapshots the peaks are compared: without by, steps")
-        return memory_diff(compare_snapshots(paths))
+        return compare_snapshots(paths)
     with _opened(paths, workers) as captures:
         comparison, sides = compare_captures(captures, keys, steps, override)
     _warn([*side_warnings(sides), *comparison.causes])
@@ -123,7 +123,7 @@ def memory(path: Paths, trace: str | os.PathLike[str] | None = None) -> Memory:
 
     Raises PyprofError if a file cannot be used or holds no recording of memory.
     """
-    return Memory(analyse(paths_of(path, "memory"), None if trace is None else os.fspath(trace)))
+    return analyse(paths_of(path, "memory"), None if trace is None else os.fspath(trace))
 
 
 def ranks(path: Paths, *, workers: int = 1) -> Ranks:

@@ -27,7 +27,7 @@ from pyprof.suggestions import suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.memory_answer import DeviceMemory
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition

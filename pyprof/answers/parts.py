@@ -1,4 +1,4 @@
-"""Parts of answers: known costs, advice, verdict and its evidence, memory peaks of ranks."""
+"""Parts of answers: known costs, advice, verdict and its evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pyprof.records.merging import first, merged_by
 
 if TYPE_CHECKING:
-    from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.prof.coverage import Coverage
 
 
@@ -176,30 +175,3 @@ class StepUse:
     late_row_ids: Mapping[str, tuple[int, ...]]
     """`idx` of the rows that began after the longest waits for a cause, at most 3; empty for causes
     that are not the main one of any GPU."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankMemory:
-    """The memory peak of a device."""
-
-    rank: int | None
-    """The rank; null if unknown."""
-    device: str
-    """Name of the device in torch, such as `cuda:0`."""
-    peak_bytes: int
-    """Most memory allocated at a time."""
-    peak_reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device at the peak; null if unknown."""
-    end_bytes: int
-    """Memory allocated at the end."""
-
-
-def rank_memory(device: DeviceMemory) -> RankMemory:
-    """Return the peak of a device."""
-    return RankMemory(
-        device.rank,
-        device.device,
-        device.peak_bytes,
-        device.peak_reserved_bytes,
-        device.end_bytes,
-    )

@@ -12,12 +12,11 @@ from pyprof.analysis.ranks.stragglers import LayerSpread, StepCost, StragglerCos
 from pyprof.analysis.ranks.tables import RankTime
 from pyprof.answers import answer
 from pyprof.answers.base import Answer, table_columns
-from pyprof.answers.parts import RankMemory, rank_memory
+from pyprof.answers.memory_answer import RankMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.analysis.ranks.clocks import Clock
     from pyprof.analysis.ranks.findings import RankComparison
 
@@ -152,7 +151,7 @@ class Ranks(Answer):
     """Memory peak of each device whose memory was recorded, the highest first."""
 
 
-def ranks(job: RankComparison, memory: Sequence[DeviceMemory] = ()) -> Ranks:
+def ranks(job: RankComparison, memory: tuple[RankMemory, ...] = ()) -> Ranks:
     """Build the answer."""
     slow = {id(one.speed): one.times for one in job.slow}
     return Ranks(
@@ -196,7 +195,7 @@ def ranks(job: RankComparison, memory: Sequence[DeviceMemory] = ()) -> Ranks:
         left_out=job.missing,
         missing_ranks=job.absent,
         waiting_for_missing_ranks=job.waiting_for_absent,
-        memory=tuple(map(rank_memory, memory)),
+        memory=memory,
     )
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.diff.compare import Comparison
     from pyprof.analysis.diff.side import Side
-    from pyprof.analysis.memory.memory_diff import MemoryComparison
     from pyprof.answers.diff_answer import Diff
+    from pyprof.answers.memory_answer import MemoryDiff
     from pyprof.prof.table import Override
 
 _REGRESSION = 3
@@ -131,22 +131,20 @@ def _compare_memory(
     if form not in ("", "json"):
         raise click.UsageError("memory snapshots are compared as text or JSON")
     from pyprof import answers  # noqa: PLC0415 - as above
-    from pyprof.analysis.memory import memory_diff as compared  # noqa: PLC0415 - as above
-    from pyprof.answers.memory_answer import memory_diff  # noqa: PLC0415 - as above
+    from pyprof.analysis.memory import memory_diff  # noqa: PLC0415 - as above
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
     from pyprof.render.text import memory_brief  # noqa: PLC0415 - as above
 
-    checks = _limits(limits, compared.parse)
-    comparison = compare_snapshots(paths)
-    violations, exceeded = compared.check(checks, comparison)
+    checks = _limits(limits, memory_diff.parse)
+    compared, exceeded = memory_diff.check(checks, compare_snapshots(paths))
     if form == "json":
-        answers.write(target, memory_diff(comparison, violations))
+        answers.write(target, compared)
     else:
-        text.write(target, memory_brief.comparison(comparison, top))
-    _conclude(violations, exceeded)
+        text.write(target, memory_brief.comparison(compared, top))
+    _conclude(compared.failed, exceeded)
 
 
-def compare_snapshots(paths: Sequence[str]) -> MemoryComparison:
+def compare_snapshots(paths: Sequence[str]) -> MemoryDiff:
     """Compare what the peaks of two memory snapshots hold."""
     from pyprof.analysis.memory.memory_diff import compare  # noqa: PLC0415 - as above
     from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - as above

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.held_memory import Moment
-    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.memory_answer import Memory
     from pyprof.inputs.source import Source
 
 _STACKS = ("collapsed", "folded")
@@ -112,7 +112,6 @@ def command(
         raise click.UsageError("--at is for text, .json, .csv and .collapsed; pages show the peak")
     from pyprof import answers  # noqa: PLC0415 - loads Arrow
     from pyprof.analysis.memory import peaks  # noqa: PLC0415 - as above
-    from pyprof.answers.memory_answer import Memory  # noqa: PLC0415 - as above
     from pyprof.export import memory_files  # noqa: PLC0415 - as above
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
     from pyprof.render.text import memory_text as show  # noqa: PLC0415 - as above
@@ -120,30 +119,29 @@ def command(
     if form == "csv":
         content = memory_files.as_csv(peaks.all_held(_read(files, trace)[0], moment))
     else:
-        devices = analyse(files, trace, moment)
+        analysed = analyse(files, trace, moment)
         if form == "json":
-            answers.write(target, Memory(devices))
+            answers.write(target, analysed)
             return
         if form == "html":
             from pyprof.render.page import memory_page as pictures  # noqa: PLC0415 - extra
 
-            content = pictures.page_of(devices).encode()
+            content = pictures.page_of(analysed).encode()
         elif form in _STACKS:
-            content = memory_files.as_collapsed(devices)
+            content = memory_files.as_collapsed(analysed)
         else:
-            shown = show.devices(devices, keys or _DEFAULT_KEYS, top)
+            shown = show.report(analysed, keys or _DEFAULT_KEYS, top)
             content = text.finish(shown, coloured=text.colours(target))
     with output_file.open_output(target) as out:
         out.write(content)
 
 
-def analyse(
-    files: Sequence[str], trace: str | None = None, at: Moment | None = None
-) -> tuple[DeviceMemory, ...]:
+def analyse(files: Sequence[str], trace: str | None = None, at: Moment | None = None) -> Memory:
     """Analyse recordings of memory, with the trace of the same run; the highest peak first."""
     from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - loads Arrow
+    from pyprof.answers.memory_answer import Memory  # noqa: PLC0415 - as above
 
-    return highest_first(*_read(files, trace), at=at)
+    return Memory(highest_first(*_read(files, trace), at=at))
 
 
 def _read(files: Sequence[str], trace: str | None) -> tuple[Iterator[Recorded], Source | None]:

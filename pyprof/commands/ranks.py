@@ -17,8 +17,8 @@ from pyprof.process import output_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.analysis.ranks.findings import RankComparison
+    from pyprof.answers.memory_answer import RankMemory
 
 _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parallelism", "layers",
            "unmatched")  # fmt: skip
@@ -109,9 +109,10 @@ def compare_ranks(captures: Captures) -> RankComparison:
     return job
 
 
-def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:
-    """Analyse the memory recorded with the captures, if any; the highest peak first."""
+def memory_of(paths: Sequence[str]) -> tuple[RankMemory, ...]:
+    """Return the peaks of memory recorded with the captures, if any; the highest first."""
     from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - it loads Arrow
+    from pyprof.answers.memory_answer import rank_memory  # noqa: PLC0415 - as above
     from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
 
-    return highest_first(beside(paths))
+    return tuple(map(rank_memory, highest_first(beside(paths))))

@@ -6,12 +6,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from pyprof import sanitize
-from pyprof.analysis.memory.held_memory import HeldBlock
+from pyprof.answers.memory_answer import HeldBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.memory_answer import Memory
 
 
 def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]]) -> bytes:
@@ -27,15 +27,15 @@ def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]]) -> bytes:
 _NO_STACK = "(no stack)"
 
 
-def as_collapsed(devices: Sequence[DeviceMemory]) -> bytes:
+def as_collapsed(answer: Memory) -> bytes:
     """Write a line per call stack for flame graphs: frames from the outermost, then bytes.
 
     With several devices, the device is the outermost frame.
     """
     lines = []
-    for device in devices:
+    for device in answer.devices:
         rank = [] if device.rank is None else [f"rank {device.rank}"]
-        root = [", ".join([*rank, device.device])] if len(devices) > 1 else []
+        root = [", ".join([*rank, device.device])] if len(answer.devices) > 1 else []
         for stack in (device if device.at is None else device.at).stacks:
             frames = [*root, *(stack.frames or (_NO_STACK,))]
             text = ";".join(sanitize.single_line(frame).replace(";", ",") for frame in frames)

@@ -9,6 +9,7 @@ from pyprof import readers
 from pyprof.allocations import read, trace_events, trace_history
 from pyprof.allocations.stacks import FrameHint
 from pyprof.analysis.memory import peaks
+from pyprof.answers.memory_answer import DeviceMemory
 from pyprof.arrays import MISSING
 from tests import forks
 from tests.allocations.traces import event, op, written
@@ -35,7 +36,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, i
     return path, {each.key: each.self_cpu_memory_usage for each in profiler.key_averages()}
 
 
-def _analysed(path: Path) -> peaks.DeviceMemory:
+def _analysed(path: Path) -> DeviceMemory:
     (device,) = peaks.highest_first([read.read(path)])
     return device
 

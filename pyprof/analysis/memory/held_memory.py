@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pyprof.allocations.growth import growth
 from pyprof.allocations.history import BEFORE
+from pyprof.answers.memory_answer import HeldBlock, HeldMemory, HeldStack
 from pyprof.answers.summary_answer import MemoryPeak
 from pyprof.arrays import MISSING
 from pyprof.records.records import totals
@@ -19,60 +19,6 @@ if TYPE_CHECKING:
     from pyprof.allocations.history import History, Labels, RecordedDevice
     from pyprof.allocations.read import Recorded
     from pyprof.arrays import Floats, Int64Array, Mask
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldMemory:
-    """Blocks that have something in common."""
-
-    name: str | None
-    """What: a category, layer, line, op, direction or size; null if it is unknown."""
-    bytes: int
-    """What they hold at the peak."""
-    block_count: int
-    """How many they are."""
-    allocated_bytes: int
-    """What was allocated under this name in the whole recording."""
-    net_bytes: int | None
-    """The part that was not freed under this name; null if frees are unknown."""
-    byte_ns: float | None
-    """Bytes times ns held, of the whole recording; null if no times are known."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldBlock:
-    """A block that is live at the peak."""
-
-    bytes: int
-    """As requested by the program."""
-    category: str | None
-    """What it is for; null if unknown."""
-    evidence: str | None
-    """The evidence for the category, with `inferred:` if it is only when the memory lived; null if
-    unknown.
-    """
-    layer: str | None
-    """The module, or range of the user's; null if none was recorded."""
-    line: str | None
-    """The user's line that allocated it; null if no stack was recorded."""
-    op: str | None
-    """The op that allocated it; null if unknown."""
-    direction: str | None
-    """forward, backward, optimizer or communication; null if unknown."""
-    age_ns: int | None
-    """How long before the peak it was allocated; null: before the recording."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldStack:
-    """Blocks that were allocated by one call stack."""
-
-    frames: tuple[str, ...]
-    """The outermost first; the op last, where it is known. Empty: no stack was recorded."""
-    bytes: int
-    """What they hold."""
-    block_count: int
-    """How many they are."""
 
 
 class Moment(NamedTuple):

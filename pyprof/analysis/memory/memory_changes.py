@@ -5,13 +5,13 @@ Each change applies to the whole recording, not to the peak alone: the new peak 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.allocations.history import BEFORE, Labels
+from pyprof.answers.memory_answer import CheckpointedLayer, PossibleChange
 from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
@@ -24,44 +24,6 @@ if TYPE_CHECKING:
 _MIN_SHARE = 0.01
 """Changes that move the peak by less are not worth a line."""
 _MAX_LAYERS = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PossibleChange:
-    """Something that would lower the peak."""
-
-    change: str
-    """What to change."""
-    peak_bytes: int
-    """The peak then; the middle of the interval where only that is known."""
-    saved_bytes: int
-    """How much lower that is; below 0: how much higher."""
-    assumes: str
-    """What is taken for granted."""
-    low_bytes: int | None = None
-    """The peak then, at least; null if it follows without an interval."""
-    high_bytes: int | None = None
-    """The peak then, at most; null likewise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointedLayer:
-    """What checkpointing a layer would free, and cost."""
-
-    layer: str
-    """Its path; layers inside it count. Of all blocks of a list, such as `h.*`."""
-    block_count: int
-    """How many are checkpointed, each by itself: 1, or all blocks of a list."""
-    held_bytes: int
-    """Activations that it holds at the peak, except the last one that it made in each step."""
-    peak_bytes: int
-    """The peak then."""
-    saved_bytes: int
-    """How much lower that is."""
-    recomputed_flops: float | None
-    """FLOPs of its forward pass in a step, as far as known; null if none are known."""
-    recomputed_ns: float | None
-    """Their time; null without a trace of the same run."""
 
 
 def possible_changes(history: History) -> tuple[PossibleChange, ...]:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.analysis.rows import Query
+    from pyprof.answers.memory_answer import DeviceMemory
     from pyprof.prof.columns.column import Column
 
 NOT_RECORDED = (

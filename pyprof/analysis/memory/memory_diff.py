@@ -6,64 +6,67 @@ Limits are as `--fail-if` writes them: `peak>+5%`, `reserved>2GB`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.analysis.diff.compare import Metric
 from pyprof.analysis.diff.gate import Limit
+from pyprof.answers.memory_answer import (
+    DeviceMemoryChange,
+    HeldChange,
+    MemoryDiff,
+    MemoryMeasure,
+)
 from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.analysis.memory.held_memory import HeldMemory
-    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.memory_answer import DeviceMemory, HeldMemory
+
+_KEYS = ("category", "layer", "line", "op", "direction")
+"""What is compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldChange:
-    """What something holds at the peak of each."""
+class _Levels(NamedTuple):
+    """What a limit asks a comparison for."""
 
-    name: str | None
-    """null if it is unknown."""
-    a_bytes: int
-    """At the peak of A."""
-    b_bytes: int
-    """At the peak of B."""
-    a_block_count: int
-    """Number of blocks at A's peak."""
-    b_block_count: int
-    """Number of blocks at B's peak."""
-    change_bytes: int
-    """How much more B holds."""
+    metrics: Mapping[str, Metric]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedMemory:
-    """A device in both recordings."""
+def compare(a: Sequence[DeviceMemory], b: Sequence[DeviceMemory]) -> MemoryDiff:
+    """Compare devices of the same name; if no names agree, those that peak highest."""
+    others = {each.device: each for each in reversed(b)}
+    pairs = [(each, others[each.device]) for each in a if each.device in others]
+    pairs = pairs or [(a[0], b[0])]
+    only_a, only_b = (
+        tuple(each.device for each in devices if each.device not in paired)
+        for devices, paired in ((a, {one.device for one, _ in pairs}),
+                                (b, {other.device for _, other in pairs}))
+    )  # fmt: skip
+    return MemoryDiff(tuple(_compared(*pair) for pair in pairs), only_a, only_b, failed=())
 
-    a: DeviceMemory
-    b: DeviceMemory
 
-    @property
-    def metrics(self) -> Mapping[str, Metric]:
-        """The numbers that can be limited."""
-        return {
-            name: Metric(
-                name=name, unit="bytes", a=getattr(self.a, field), b=getattr(self.b, field)
-            )
-            for name, field in _FIELDS.items()
-        }
+def _compared(a: DeviceMemory, b: DeviceMemory) -> DeviceMemoryChange:
+    metrics = {
+        name: _measure(getattr(a, field), getattr(b, field)) for name, field in _FIELDS.items()
+    }
+    by = {key: _changes(a.by.get(key, ()), b.by.get(key, ())) for key in _KEYS}
+    return DeviceMemoryChange(a.device, b.device, metrics, by)
 
-    def by(self, key: str) -> tuple[HeldChange, ...]:
-        """Return what changed, the largest change first."""
-        before, after = (
-            {group.name: group for group in device.by.get(key, ())} for device in (self.a, self.b)
-        )
-        pairs = ((name, before.get(name), after.get(name)) for name in {**before, **after})
-        changes = (_change(*pair) for pair in pairs)
-        moved = [each for each in changes if each.change_bytes]
-        return tuple(sorted(moved, key=lambda each: -abs(each.change_bytes)))
+
+def _measure(a: int | None, b: int | None) -> MemoryMeasure:
+    change = None if a is None or b is None else b - a
+    return MemoryMeasure(a, b, change, change / a if a and change is not None else None)
+
+
+def _changes(a: Sequence[HeldMemory], b: Sequence[HeldMemory]) -> tuple[HeldChange, ...]:
+    """Return what changed, the largest change first."""
+    before, after = ({group.name: group for group in groups} for groups in (a, b))
+    pairs = ((name, before.get(name), after.get(name)) for name in {**before, **after})
+    changes = (_change(*pair) for pair in pairs)
+    moved = [each for each in changes if each.change_bytes]
+    return tuple(sorted(moved, key=lambda each: -abs(each.change_bytes)))
 
 
 def _change(name: str | None, a: HeldMemory | None, b: HeldMemory | None) -> HeldChange:
@@ -77,31 +80,6 @@ def _change(name: str | None, a: HeldMemory | None, b: HeldMemory | None) -> Hel
         b_block_count=b_count,
         change_bytes=b_bytes - a_bytes,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryComparison:
-    """Two recordings, device by device."""
-
-    pairs: tuple[ComparedMemory, ...]
-    """The highest peak of A first."""
-    only_a: tuple[str, ...]
-    """Devices that B lacks."""
-    only_b: tuple[str, ...]
-    """Devices that A lacks."""
-
-
-def compare(a: Sequence[DeviceMemory], b: Sequence[DeviceMemory]) -> MemoryComparison:
-    """Pair devices of the same name; if no names agree, those that peak highest."""
-    others = {each.device: each for each in reversed(b)}
-    pairs = [ComparedMemory(each, others[each.device]) for each in a if each.device in others]
-    pairs = pairs or [ComparedMemory(a[0], b[0])]
-    only_a, only_b = (
-        tuple(each.device for each in devices if each.device not in paired)
-        for devices, paired in ((a, {pair.a.device for pair in pairs}),
-                                (b, {pair.b.device for pair in pairs}))
-    )  # fmt: skip
-    return MemoryComparison(tuple(pairs), only_a, only_b)
 
 
 _FIELDS = {
@@ -139,15 +117,21 @@ def parse(text: str) -> Limit:
     return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")
 
 
-def check(limits: Sequence[Limit], comparison: MemoryComparison) -> tuple[tuple[str, ...], bool]:
-    """Return the limits that a device exceeds; and whether any is known to be exceeded."""
+def check(limits: Sequence[Limit], answer: MemoryDiff) -> tuple[MemoryDiff, bool]:
+    """Return the answer with the limits that a device exceeds; and whether any surely does."""
     violations: list[str] = []
     exceeded = False
-    for pair in comparison.pairs:
+    for device in answer.devices:
+        levels = _Levels(
+            {
+                name: Metric(name=name, unit="bytes", a=each.a_bytes, b=each.b_bytes)
+                for name, each in device.metrics.items()
+            }
+        )
         for limit in limits:
-            sentence = limit.violation(pair)
+            sentence = limit.violation(levels)
             if sentence is not None:
-                several = len(comparison.pairs) > 1
-                violations.append(f"{pair.b.device}: {sentence}" if several else sentence)
-                exceeded |= limit.increase(pair) is not None
-    return tuple(violations), exceeded
+                several = len(answer.devices) > 1
+                violations.append(f"{device.b_device}: {sentence}" if several else sentence)
+                exceeded |= limit.increase(levels) is not None
+    return replace(answer, failed=tuple(violations)), exceeded

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.analysis.summary.phases import with_steps
+from pyprof.answers.memory_answer import TimedMemory
 from pyprof.records.records import encode, time_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.analysis.memory.held_memory import HeldMemory
+    from pyprof.answers.memory_answer import HeldMemory
     from pyprof.arrays import Int64Array
     from pyprof.inputs.source import Source
     from pyprof.records.records import DictionaryColumn
 
 _COLUMN = {"op": "op", "line": "line", "layer": "module"}
 """The column of rows for each key that memory is grouped by."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimedMemory:
-    """Memory and time of an op, a line or a layer."""
-
-    name: str | None
-    """null if it is unknown."""
-    bytes: int
-    """What it holds at the peak."""
-    allocated_bytes: int
-    """What it allocated in the whole recording."""
-    byte_ns: float | None
-    """Bytes times ns held; null if no times are known."""
-    time_ns: int
-    """Its time in the trace, on the GPU or, without one, on the CPU."""
-    rows: int
-    """Its kernels and copies in the trace."""
 
 
 class LayerWork:

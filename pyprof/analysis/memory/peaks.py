@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -10,26 +9,27 @@ import numpy as np
 from pyprof.allocations.growth import growth
 from pyprof.allocations.history import BEFORE
 from pyprof.analysis.memory.held_memory import (
-    HeldBlock,
-    HeldMemory,
-    HeldStack,
     grouped,
     held_blocks,
     held_stacks,
     live_blocks,
 )
-from pyprof.analysis.memory.memory_changes import (
-    CheckpointedLayer,
-    PossibleChange,
-    checkpoints,
-    possible_changes,
+from pyprof.analysis.memory.memory_changes import checkpoints, possible_changes
+from pyprof.analysis.memory.memory_time import LayerWork, beside
+from pyprof.answers.memory_answer import (
+    DeviceMemory,
+    HeldAt,
+    HeldBlock,
+    LeakingLine,
+    MemoryPoint,
+    OutOfMemory,
+    StepGrowth,
 )
-from pyprof.analysis.memory.memory_time import LayerWork, TimedMemory, beside
 from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from pyprof.allocations.free_space import FreeSpace
     from pyprof.allocations.growth import Growth
@@ -39,182 +39,12 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
     from pyprof.inputs.source import Source
 
-KEYS = ("category", "layer", "line", "op", "direction")
-"""What memory is grouped by."""
 _MAX_BLOCKS = 100
 _MAX_OOMS = 10
 _POINTS = 1000
 
 Window: TypeAlias = "tuple[int, int]"
 """The first and the last moment, ns."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutOfMemory:
-    """A request that could not be met."""
-
-    event_id: int
-    """Number of the event, from 0."""
-    time_ns: int | None
-    """Since the first event; null if no times are known."""
-    asked_bytes: int
-    """As requested by the program."""
-    device_free_bytes: int | None
-    """Free memory of the device itself; null if not recorded."""
-    allocated_bytes: int
-    """What the program held."""
-    reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device; null if not recorded."""
-    free_bytes: int | None
-    """The unused part of it; null if the file has no segments."""
-    largest_free_bytes: int | None
-    """The largest piece of it; null likewise."""
-    line: str | None
-    """The user's line that asked; null if no stack was recorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeakingLine:
-    """A line that holds more and more at the ends of steps."""
-
-    line: str | None
-    """null: of blocks without a known line."""
-    bytes: int
-    """From the first compared end of a step to the last."""
-    bytes_per_step: float
-    """Slope of a straight line fitted to what it holds at the ends of steps."""
-    block_count: int
-    """How many more blocks it holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepGrowth:
-    """What is held at the ends of steps."""
-
-    marked_by: str
-    """What marks the steps."""
-    held_bytes: tuple[int, ...]
-    """At the end of each step."""
-    leaks: tuple[LeakingLine, ...]
-    """Lines that hold more and more after the first step, the largest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPoint:
-    """What is held at a moment, the most of an interval."""
-
-    event_id: int
-    """Number of the event after which that was, from 0."""
-    time_ns: int | None
-    """Since the first event; null if no times are known."""
-    bytes: int
-    """Bytes of all categories."""
-    reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device; null if unknown."""
-    category_bytes: tuple[int, ...]
-    """By category, in the order of `categories`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldAt:
-    """What was held at a chosen moment. Its fields for the peak are for this moment."""
-
-    event_id: int
-    """Number of the event after which that is, from 0; -1: before the first."""
-    time_ns: int | None
-    """Time of that event since the first one; null before it, or where no times are known."""
-    bytes: int
-    """What the program held."""
-    active_bytes: int
-    """The same with blocks that were freed but still waited for a stream."""
-    reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device; null if unknown."""
-    by: Mapping[str, tuple[HeldMemory, ...]]
-    """What made it up, by category, evidence, layer, line, op, direction and size."""
-    largest: tuple[HeldBlock, ...]
-    """The largest live blocks, at most 100."""
-    stacks: tuple[HeldStack, ...]
-    """By call stack, the largest first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceMemory:
-    """The memory of one device in one recording."""
-
-    device: str
-    """As torch names it."""
-    rank: int | None
-    """Rank of the process; null if unknown."""
-    event_count: int
-    """How many were recorded."""
-    began_ns: int | None
-    """When the first event was, on the clock of the file; null if no times are known."""
-    span_ns: int | None
-    """From the first event to the last; null if no times are known."""
-    start_bytes: int
-    """What was held before the first event."""
-    start_block_count: int
-    """Number of blocks."""
-    peak_bytes: int
-    """The most that was held at a time."""
-    peak_event_id: int
-    """Number of the event after which it was, from 0; -1: before the first."""
-    peak_time_ns: int | None
-    """Since the first event; null before it, or where no times are known."""
-    peak_active_bytes: int
-    """At the peak, with blocks that were freed but still waited for a stream."""
-    peak_reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device at the peak; null if unknown."""
-    peak_free_bytes: int | None
-    """The unused part of it, fragments and cache; null if the file has no segments."""
-    peak_rounding_bytes: int | None
-    """The part of it that blocks take beyond their requested size; null likewise."""
-    peak_free_piece_count: int | None
-    """Number of unused pieces; null likewise."""
-    peak_largest_free_bytes: int | None
-    """The largest of them; null likewise."""
-    max_active_bytes: int
-    """The most that was held at a time, with freed blocks that still waited for a stream."""
-    max_active_event_id: int
-    """Number of the event after which that was, from 0; -1: before the first."""
-    max_active_time_ns: int | None
-    """Since the first event; null before it, or where no times are known."""
-    max_reserved_bytes: int | None
-    """The most memory that the allocator had reserved on the device; null if unknown."""
-    max_reserved_event_id: int | None
-    """Number of the event after which that was, from 0; -1: before the first; null likewise."""
-    max_reserved_time_ns: int | None
-    """Since the first event; null before it, or where no times are known."""
-    end_bytes: int
-    """What was held after the last event."""
-    end_allocated_bytes: int | None
-    """The same as the allocator counts it, with sizes rounded up; null if not recorded."""
-    end_reserved_bytes: int | None
-    """Memory that the allocator had reserved on the device at the end; null if unknown."""
-    by: Mapping[str, tuple[HeldMemory, ...]]
-    """What made up the peak, by category, evidence, layer, line, op, direction and size."""
-    largest: tuple[HeldBlock, ...]
-    """The largest live blocks at the peak, at most 100."""
-    stacks: tuple[HeldStack, ...]
-    """What made up the peak by call stack, the largest first."""
-    at: HeldAt | None
-    """What was held at a chosen moment; null unless one is chosen."""
-    growth: StepGrowth | None
-    """From step to step; null if no steps are marked, or fewer than four."""
-    out_of_memory: tuple[OutOfMemory, ...]
-    """The last ten."""
-    changes: tuple[PossibleChange, ...]
-    """What would lower the peak, most first."""
-    checkpoints: tuple[CheckpointedLayer, ...]
-    """Layers that hold activations at the peak, if they were checkpointed; most saved first."""
-    beside_time: Mapping[str, tuple[TimedMemory, ...]] | None
-    """By op, line and layer; null without a trace of the same run."""
-    categories: tuple[str, ...]
-    """Categories of `timeline`; the last is `unknown`."""
-    timeline: tuple[MemoryPoint, ...]
-    """What was held over time, at most 1,000 points."""
-    notes: tuple[str, ...]
-    """What the recording lacks."""
 
 
 def highest_first(

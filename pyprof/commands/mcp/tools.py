@@ -262,12 +262,11 @@ def memory(
     limit: Limit = _LIMIT,
 ) -> Answer:
     """What filled the memory: the peak by category, layer, line; growth per step; out of memory."""
-    from pyprof.answers.memory_answer import Memory  # noqa: PLC0415 - as above
     from pyprof.commands.memory import analyse  # noqa: PLC0415 - as above
 
     files = several(file)
     with captures(*files, *([trace] if trace else [])):
-        return bound(Memory(analyse(files, trace or None)), check_limit(limit))
+        return bound(analyse(files, trace or None), check_limit(limit))
 
 
 @tool
@@ -290,8 +289,8 @@ def ranks(file: Files, limit: Limit = _LIMIT) -> Answer:
 
     with captures(*several(file)) as opened:
         job = compare_ranks(opened)
-        memory_devices = memory_of(opened.paths)
-    return bound(answers_of_ranks.ranks(job, memory_devices), check_limit(limit), job.warnings)
+        memory_peaks = memory_of(opened.paths)
+    return bound(answers_of_ranks.ranks(job, memory_peaks), check_limit(limit), job.warnings)
 
 
 def _override(gpu: str) -> Override:

@@ -30,8 +30,13 @@ from pyprof.render.text.memory_text import size
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory, HeldStack
-    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.answers.memory_answer import (
+        DeviceMemory,
+        HeldBlock,
+        HeldMemory,
+        HeldStack,
+        Memory,
+    )
     from pyprof.render.page.tables import Column, Sortable
 
 _COLOURS = {
@@ -47,12 +52,12 @@ Key: TypeAlias = "Callable[..., str | None]"
 """Returns what a click on a line, an op or a layer selects; None if nothing can be selected."""
 
 
-def page_of(devices: Sequence[DeviceMemory]) -> str:
+def page_of(answer: Memory) -> str:
     """Draw all devices on one page that needs nothing else."""
     return render(
         "memory.html.j2",
         title="Memory",
-        pictures=[picture(device) for device in devices],
+        pictures=[picture(device) for device in answer.devices],
     )
 
 

@@ -11,11 +11,17 @@ from pyprof.render.text.memory_text import name_of, size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyprof.analysis.memory.memory_diff import ComparedMemory, HeldChange, MemoryComparison
+    from pyprof.answers.memory_answer import DeviceMemoryChange, HeldChange, MemoryDiff
     from pyprof.answers.summary_answer import MemoryPeak
 
 _MAX_CATEGORIES, _MAX_LINES = 7, 3
 _KEYS = ("category", "layer", "line", "op")
+_TITLES = {
+    "peak": "Peak",
+    "reserved": "Reserved at the peak",
+    "start": "At the start",
+    "end": "At the end",
+}
 
 
 def section(memory: MemoryPeak | None) -> Iterator[str]:
@@ -45,28 +51,23 @@ def section(memory: MemoryPeak | None) -> Iterator[str]:
     yield "pyprof memory shows more"
 
 
-def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:
+def comparison(answer: MemoryDiff, top: int) -> Iterator[str]:
     """Show what holds more, or less, at the peak of B than at that of A."""
     sections: list[Iterable[str]] = []
-    for pair in compared.pairs:
-        sections.append(_totals(pair))
-        sections += (_changes(key, pair.by(key), top) for key in _KEYS)
-    for name, devices in (("A", compared.only_a), ("B", compared.only_b)):
+    for device in answer.devices:
+        sections.append(_totals(device))
+        sections += (_changes(key, device.by[key], top) for key in _KEYS)
+    for name, devices in (("A", answer.only_a), ("B", answer.only_b)):
         if devices:
             sections.append(formatting.wrapped(f"Only in {name}: {', '.join(devices)}"))
     return formatting.separated(sections)
 
 
-def _totals(pair: ComparedMemory) -> Iterator[str]:
-    yield formatting.heading(f"Memory of {pair.b.device}, A and B")
+def _totals(device: DeviceMemoryChange) -> Iterator[str]:
+    yield formatting.heading(f"Memory of {device.b_device}, A and B")
     rows = [
-        (title, size(a), size(b), _change(a, b))
-        for title, a, b in (
-            ("Peak", pair.a.peak_bytes, pair.b.peak_bytes),
-            ("Reserved at the peak", pair.a.peak_reserved_bytes, pair.b.peak_reserved_bytes),
-            ("At the start", pair.a.start_bytes, pair.b.start_bytes),
-            ("At the end", pair.a.end_bytes, pair.b.end_bytes),
-        )
+        (_TITLES[name], size(level.a_bytes), size(level.b_bytes), _signed(level.change_bytes))
+        for name, level in device.metrics.items()
     ]
     yield from formatting.layout_table(rows, ("", "A", "B", "Change"), (0,))
 
@@ -80,7 +81,7 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
             name_of(key, each.name),
             size(each.a_bytes),
             size(each.b_bytes),
-            _change(each.a_bytes, each.b_bytes),
+            _signed(each.change_bytes),
             f"{each.b_block_count - each.a_block_count:+,}",
         )
         for each in changes[:top]
@@ -90,7 +91,5 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
     )
 
 
-def _change(a: int | None, b: int | None) -> str:
-    if a is None or b is None:
-        return formatting.DASH
-    return f"{'+' if b > a else ''}{size(b - a)}"
+def _signed(change: float | None) -> str:
+    return f"{'+' if change and change > 0 else ''}{size(change)}"

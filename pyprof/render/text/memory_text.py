@@ -11,10 +11,20 @@ from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory, HeldStack
-    from pyprof.analysis.memory.memory_changes import CheckpointedLayer, PossibleChange
-    from pyprof.analysis.memory.memory_time import TimedMemory
-    from pyprof.analysis.memory.peaks import DeviceMemory, HeldAt, OutOfMemory, StepGrowth
+    from pyprof.answers.memory_answer import (
+        CheckpointedLayer,
+        DeviceMemory,
+        HeldAt,
+        HeldBlock,
+        HeldMemory,
+        HeldStack,
+        Memory,
+        OutOfMemory,
+        PossibleChange,
+        RankMemory,
+        StepGrowth,
+        TimedMemory,
+    )
 
 _UNKNOWN = "(unknown)"
 _MAX_LEAKS = 5
@@ -31,10 +41,10 @@ _TITLES = {
 }
 
 
-def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> Iterator[str]:
+def report(answer: Memory, by: Sequence[str], top: int) -> Iterator[str]:
     """Show the memory of devices, the one that peaks highest first; for others only the peak."""
-    first = analysed[0]
-    others = peaks(analysed, len(analysed)) if len(analysed) > 1 else ()
+    first, *more = answer.devices
+    others = peaks(answer.devices, len(answer.devices)) if more else ()
     timed = (_beside_time(key, rows, top) for key, rows in (first.beside_time or {}).items())
     return formatting.separated(
         [
@@ -51,9 +61,9 @@ def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> It
     )
 
 
-def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
+def peaks(devices: Sequence[DeviceMemory | RankMemory], top: int) -> Iterator[str]:
     """Tabulate the peaks of devices; yields nothing without devices."""
-    if not analysed:
+    if not devices:
         return
     yield formatting.heading("Peaks of memory, the highest first")
     rows = [
@@ -64,13 +74,13 @@ def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
             size(each.peak_reserved_bytes),
             size(each.end_bytes),
         )
-        for each in analysed[:top]
+        for each in devices[:top]
     ]
     yield from formatting.layout_table(
         rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,)
     )
-    if rest := len(analysed) - len(rows):
-        yield f"... and {rest} more (--top {len(analysed)})"
+    if rest := len(devices) - len(rows):
+        yield f"... and {rest} more (--top {len(devices)})"
 
 
 def _overview(device: DeviceMemory) -> Iterator[str]:

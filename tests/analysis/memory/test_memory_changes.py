@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pyprof.allocations import read, snapshot_device
 from pyprof.analysis.memory import peaks
+from pyprof.answers.memory_answer import DeviceMemory, Memory
 from pyprof.render.text import memory_text as words
 from tests.allocations import built
 from tests.analysis.memory.test_peaks import analysed
@@ -18,7 +19,7 @@ from tests.known import known
 MB = 1_000_000
 
 
-def _analysed(path: Path, device: built.Device) -> peaks.DeviceMemory:
+def _analysed(path: Path, device: built.Device) -> DeviceMemory:
     return analysed(built.write(path / "x.pickle", device))
 
 
@@ -67,7 +68,7 @@ _LAYER = st.builds(_Layer, _SIZES, _SIZES, st.sampled_from((0.5, 0.7, 1.0)))
 _LAYERS = st.lists(_LAYER, min_size=1, max_size=6)
 
 
-def _train(layers: list[_Layer], precision: str, *, adam: bool = True) -> peaks.DeviceMemory:
+def _train(layers: list[_Layer], precision: str, *, adam: bool = True) -> DeviceMemory:
     """Train layers as PyTorch does; under autocast copies of weights live in the graph."""
     device = built.Device()
     half = 0.5 if precision == "bfloat16" else 1.0
@@ -103,7 +104,7 @@ def _train(layers: list[_Layer], precision: str, *, adam: bool = True) -> peaks.
     return _analysed_snapshot(built.snapshot(device))
 
 
-def _analysed_snapshot(taken: dict[str, Any]) -> peaks.DeviceMemory:
+def _analysed_snapshot(taken: dict[str, Any]) -> DeviceMemory:
     devices = snapshot_device.of_snapshot(built.parsed(taken), None)
     return peaks.highest_first([read.Recorded(Path("x.pickle"), devices)])[0]
 
@@ -146,7 +147,7 @@ def test_autocast_may_take_more_memory_than_float32() -> None:
     before, after = (_train(layers, precision, adam=False) for precision in ("float32", "autocast"))
     (change,) = (each for each in before.changes if each.change == _AUTOCAST)
     assert before.peak_bytes < after.peak_bytes <= known(change.high_bytes)
-    shown = "\n".join(words.devices([before], ("category",), 10))
+    shown = "\n".join(words.report(Memory((before,)), ("category",), 10))
     assert re.search(r"autocast to bfloat16 +\d+ MB to \d+ MB +-\S+ MB to \+\S+ MB", shown)
 
 
@@ -220,7 +221,7 @@ def test_all_blocks_checkpointed_at_once(tmp_path: Path, layers: int, inside: in
     (found,) = (each for each in device.checkpoints if each.layer == "net.*")
     assert (found.peak_bytes, found.block_count) == (expected.peak_bytes, layers)
     assert found.saved_bytes >= max(each.saved_bytes for each in device.checkpoints)
-    shown = "\n".join(words.devices([device], ("category",), 20))
+    shown = "\n".join(words.report(Memory((device,)), ("category",), 20))
     assert f"net.* (all {layers})" in shown
 
 

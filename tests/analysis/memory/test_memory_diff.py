@@ -5,9 +5,8 @@ from typing import cast
 
 import pytest
 
-from pyprof.analysis.memory.held_memory import HeldMemory
 from pyprof.analysis.memory.memory_diff import METRICS, compare, parse
-from pyprof.analysis.memory.peaks import DeviceMemory
+from pyprof.answers.memory_answer import DeviceMemory, HeldMemory
 
 
 def _device(name: str, **held: int) -> DeviceMemory:
@@ -16,17 +15,18 @@ def _device(name: str, **held: int) -> DeviceMemory:
                    byte_ns=None)
         for each, size in held.items()
     )  # fmt: skip
-    return cast("DeviceMemory", SimpleNamespace(device=name, by={"category": groups}))
+    levels = dict.fromkeys(("peak_bytes", "peak_reserved_bytes", "start_bytes", "end_bytes"), 0)
+    return cast("DeviceMemory", SimpleNamespace(**levels, device=name, by={"category": groups}))
 
 
 def test_changes_are_sorted_by_size_and_equal_groups_left_out() -> None:
-    (pair,) = compare(
+    (device,) = compare(
         [_device("cuda:0", parameters=10, activations=50, gone=5)],
         [_device("cuda:0", parameters=10, activations=20, new=100)],
-    ).pairs
-    changes = [(each.name, each.change_bytes) for each in pair.by("category")]
+    ).devices
+    changes = [(each.name, each.change_bytes) for each in device.by["category"]]
     assert changes == [("new", 100), ("activations", -30), ("gone", -5)]
-    assert pair.by("layer") == ()
+    assert device.by["layer"] == ()
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_devices_are_paired(
     only_a: tuple[str, ...], only_b: tuple[str, ...],
 ) -> None:  # fmt: skip
     found = compare(*([_device(name) for name in names] for names in (a, b)))
-    assert [(pair.a.device, pair.b.device) for pair in found.pairs] == pairs
+    assert [(each.a_device, each.b_device) for each in found.devices] == pairs
     assert (found.only_a, found.only_b) == (only_a, only_b)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from pyprof.allocations import read
 from pyprof.analysis.memory import peaks
+from pyprof.answers.memory_answer import DeviceMemory
 from tests.allocations import built
 from tests.conftest import CAPTURES
 from tests.known import known
@@ -13,18 +14,18 @@ from tests.known import known
 REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
 
 
-def analysed(path: Path) -> peaks.DeviceMemory:
+def analysed(path: Path) -> DeviceMemory:
     return peaks.highest_first([read.read(path)])[0]
 
 
 @pytest.fixture
-def trained(tmp_path: Path) -> peaks.DeviceMemory:
+def trained(tmp_path: Path) -> DeviceMemory:
     device = built.training(leak=1000)
     device.oom(1 << 30, 77, built.CALL, built.user(10))
     return analysed(built.write(tmp_path / "x.pickle", device))
 
 
-def check_sums(device: peaks.DeviceMemory) -> None:
+def check_sums(device: DeviceMemory) -> None:
     for groups in device.by.values():
         assert sum(group.bytes for group in groups) == device.peak_bytes
     points = [point for point in device.timeline if point.bytes == device.peak_bytes]
@@ -32,7 +33,7 @@ def check_sums(device: peaks.DeviceMemory) -> None:
     assert all(sum(point.category_bytes) == point.bytes for point in device.timeline)
 
 
-def test_sums_agree(trained: peaks.DeviceMemory) -> None:
+def test_sums_agree(trained: DeviceMemory) -> None:
     """Every grouping adds up to the peak, which is in the timeline; so do its categories."""
     check_sums(trained)
 
@@ -43,7 +44,7 @@ def test_sums_of_real_snapshots_agree(path: Path) -> None:
     check_sums(analysed(path))
 
 
-def test_a_planted_oom_is_found(trained: peaks.DeviceMemory) -> None:
+def test_a_planted_oom_is_found(trained: DeviceMemory) -> None:
     (oom,) = trained.out_of_memory
     assert (oom.asked_bytes, oom.device_free_bytes) == (1 << 30, 77)
     assert oom.line == "/home/user/train.py:10"
@@ -53,7 +54,7 @@ def test_a_planted_oom_is_found(trained: peaks.DeviceMemory) -> None:
     assert 0 < known(oom.largest_free_bytes) < oom.free_bytes
 
 
-def test_the_peak_is_where_most_is_live(trained: peaks.DeviceMemory) -> None:
+def test_the_peak_is_where_most_is_live(trained: DeviceMemory) -> None:
     """In the last step's optimizer, including what has leaked until then."""
     categories = {group.name: group.bytes for group in trained.by["category"]}
     assert categories["parameters"] == 4 * built.MIB

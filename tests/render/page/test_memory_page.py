@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.allocations import read
-from pyprof.analysis.memory.peaks import DeviceMemory, highest_first
+from pyprof.analysis.memory.peaks import highest_first
+from pyprof.answers.memory_answer import DeviceMemory, Memory
 from pyprof.render.page import memory_page
 from tests.allocations import built
 from tests.commands import run
@@ -147,9 +148,7 @@ def test_a_page_names_no_folder(tmp_path: Path) -> None:
     device = built.training()
     device.alloc(1 << 38, ("f", "/home/alice/secret/train.py", 31))
     device.alloc(1 << 38, ("f", "C:\\Users\\alice\\model.py", 32))
-    page = memory_page.page_of(
-        highest_first([read.read(built.write(tmp_path / "x.pickle", device))])
-    )
+    page = memory_page.page_of(Memory((highest(tmp_path, device),)))
     assert "train.py:31" in page
     assert "model.py:32" in page
     assert not re.search("alice|secret|/home|user", page)

@@ -7,8 +7,8 @@ import pytest
 
 from pyprof.allocations import read
 from pyprof.analysis.memory.held_memory import Moment
-from pyprof.analysis.memory.memory_time import TimedMemory
 from pyprof.analysis.memory.peaks import highest_first
+from pyprof.answers.memory_answer import TimedMemory
 from pyprof.render.text.memory_text import _beside_time, _held_then, sentences, signed, size
 from tests.allocations import built
 from tests.analysis.memory.test_peaks import analysed

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.memory.peaks import highest_first
-from pyprof.answers.parts import rank_memory
+from pyprof.answers.memory_answer import rank_memory
 from pyprof.inputs.memory_recordings import beside, recordings
 from pyprof.render.page.memory_page import Clock, memory, picture
 from pyprof.render.page.parts.timeline import extent
@@ -17,8 +17,7 @@ from pyprof.render.text.formatting import DASH
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.analysis.memory.peaks import DeviceMemory
-    from pyprof.answers.parts import RankMemory
+    from pyprof.answers.memory_answer import DeviceMemory, RankMemory
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts import Page, PartInput
     from pyprof.render.page.tables import Column

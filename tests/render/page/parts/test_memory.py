@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyprof.answers.parts import RankMemory
+from pyprof.answers.memory_answer import RankMemory
 from pyprof.render.page.parts.memory import _rank
 from pyprof.render.page.tables import Cell
 from pyprof.render.text.formatting import DASH
