@@ -10,7 +10,6 @@ import numpy as np
 from pyprof.allocations import categories, snapshot, stacks, trace_history
 from pyprof.allocations import snapshot_ranges as ranges
 from pyprof.allocations.free_space import free_space
-from pyprof.allocations.growth import ends_by_direction
 from pyprof.allocations.history import (
     BEFORE,
     Blocks,
@@ -96,7 +95,25 @@ def _steps(
             np.searchsorted(np.maximum.accumulate(history.time_ns), moments, "right") - 1
         )
         return marked_by, tuple(states[states >= 0].tolist())
-    return "the optimizer's stacks", tuple(ends_by_direction(history).tolist())
+    return "the optimizer's stacks", tuple(_ends_by_direction(history).tolist())
+
+
+_OPTIMIZER = "optimizer"
+
+
+def _ends_by_direction(history: History) -> Int64Array:
+    """The states in which steps end: the next allocation is not the optimizer's."""
+    direction = history.labels["direction"]
+    if _OPTIMIZER not in direction.names:
+        return np.zeros(0, np.int64)
+    order = np.argsort(history.blocks.allocated, kind="stable")
+    order = order[(history.blocks.allocated[order] >= 0) & (direction.codes[order] != MISSING)]
+    is_optimizer = direction.codes[order] == direction.names.index(_OPTIMIZER)
+    last = is_optimizer & ~np.append(is_optimizer[1:], True)
+    ends: Int64Array = history.blocks.allocated[order[np.flatnonzero(last) + 1]] - 1
+    if is_optimizer[-1:].any():
+        ends = np.append(ends, len(history.time_ns) - 1)
+    return ends
 
 
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.allocations.growth import growth
 from pyprof.allocations.history import BEFORE
+from pyprof.analysis.memory.growth import growth
 from pyprof.answers.memory_answer import HeldBlock, HeldMemory, HeldStack
 from pyprof.answers.summary_answer import MemoryPeak
 from pyprof.arrays import MISSING
@@ -157,6 +157,6 @@ def highest_peak(recordings: Iterable[Recorded]) -> MemoryPeak | None:
         peak_reserved_bytes=history.reserved_in(peak),
         categories_bytes=categories,
         lines_bytes=lines,
-        growing_line=leak and leak.line,
-        growth_bytes_per_step=leak and leak.bytes_per_step,
+        growing_line=None if leak is None else leak.line,
+        growth_bytes_per_step=None if leak is None else leak.bytes_per_step,
     )

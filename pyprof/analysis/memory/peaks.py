@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pyprof.allocations.growth import growth
 from pyprof.allocations.history import BEFORE
+from pyprof.analysis.memory.growth import growth
 from pyprof.analysis.memory.held_memory import (
     grouped,
     held_blocks,
@@ -20,10 +20,8 @@ from pyprof.answers.memory_answer import (
     DeviceMemory,
     HeldAt,
     HeldBlock,
-    LeakingLine,
     MemoryPoint,
     OutOfMemory,
-    StepGrowth,
 )
 from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyprof.allocations.free_space import FreeSpace
-    from pyprof.allocations.growth import Growth
     from pyprof.allocations.history import History, RecordedDevice
     from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.held_memory import Moment
@@ -151,7 +148,7 @@ def _device(
         largest=_largest(history, peak),
         stacks=held_stacks(device, peak),
         at=None if at is None else _held_at(device, at),
-        growth=_growth(growth(history, *device.steps)),
+        growth=growth(history, *device.steps),
         out_of_memory=tuple(_oom(device, event) for event in device.ooms[-_MAX_OOMS:]),
         changes=possible_changes(history) if device.of_tensors else (),
         checkpoints=checkpoints(history, work) if device.of_tensors else (),
@@ -174,13 +171,6 @@ def _rounding(history: History, state: int, space: FreeSpace | None) -> int | No
         return None
     rounding = reserved - history.active_in(state) - space.bytes
     return rounding if rounding >= 0 else None  # events are missing, as a note says
-
-
-def _growth(grown: Growth | None) -> StepGrowth | None:
-    if grown is None:
-        return None
-    leaks = tuple(LeakingLine(*leak) for leak in grown.leaks)
-    return StepGrowth(grown.marked_by, grown.held, leaks)
 
 
 def _oom(device: RecordedDevice, event: int) -> OutOfMemory:

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from pyprof.allocations import read, snapshot_device, snapshot_ranges, stacks
-from pyprof.allocations.growth import Growth, growth
+from pyprof.analysis.memory.growth import growth
+from pyprof.answers.memory_answer import StepGrowth
 from tests.allocations import built
 from tests.known import known
 
 
-def _growth(path: Path) -> Growth | None:
+def _growth(path: Path) -> StepGrowth | None:
     (device,) = read.read(path).devices
     return growth(device.history, *device.steps)
 
@@ -23,8 +24,8 @@ def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> No
     found = known(_growth(built.write(tmp_path / "x.pickle", built.training(steps, leak=1000))))
     (leak,) = found.leaks
     assert leak.line == "/home/user/train.py:11"
-    assert (leak.bytes_per_step, leak.blocks) == (1000, leak.bytes // 1000)
-    assert found.held[-1] - found.held[1] == leak.bytes
+    assert (leak.bytes_per_step, leak.block_count) == (1000, leak.bytes // 1000)
+    assert found.held_bytes[-1] - found.held_bytes[1] == leak.bytes
 
 
 @pytest.mark.slow
@@ -56,7 +57,7 @@ def test_a_leak_goes_on(tmp_path: Path, kept: list[int], leaks: bool) -> None:  
         assert found.leaks[0].bytes_per_step == pytest.approx(sum(kept[2:]) * 512 / 10, rel=0.1)
 
 
-def _noisy(rng: Random, steps: int, leak: int) -> Growth | None:
+def _noisy(rng: Random, steps: int, leak: int) -> StepGrowth | None:
     """Hold a batch of another size at the end of each step, and `leak` bytes more."""
     device, batch = built.Device(), None
     for step in range(steps):
@@ -96,7 +97,7 @@ def test_training_without_a_leak_has_none(tmp_path: Path) -> None:
     found = known(_growth(built.write(tmp_path / "x.pickle", built.training(5))))
     assert found.marked_by == "ranges of steps"
     assert found.leaks == ()
-    assert len(set(found.held[1:])) == 1
+    assert len(set(found.held_bytes[1:])) == 1
 
 
 def test_steps_end_with_the_optimizers(tmp_path: Path) -> None:

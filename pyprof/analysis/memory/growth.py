@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof import student_t
+from pyprof.answers.memory_answer import LeakingLine, StepGrowth
 from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
@@ -19,46 +20,23 @@ MIN_STEPS = 3
 """Minimum number of step ends that show growth, besides the first: what is set up there stays."""
 
 
-class Leak(NamedTuple):
-    """A line that holds more and more at the ends of steps."""
-
-    line: str | None
-    """None for blocks whose line is unknown."""
-    bytes: int
-    """From the first compared end to the last."""
-    bytes_per_step: float
-    """The slope of a straight line fitted to what it holds at the ends."""
-    blocks: int
-    """Number of blocks that were added between those ends."""
-
-
-class Growth(NamedTuple):
-    """What the ends of steps show."""
-
-    marked_by: str
-    held: tuple[int, ...]
-    """At the end of each step, bytes."""
-    leaks: tuple[Leak, ...]
-    """The largest first."""
-
-
-def growth(history: History, marked_by: str, ends: Sequence[int]) -> Growth | None:
+def growth(history: History, marked_by: str, ends: Sequence[int]) -> StepGrowth | None:
     """Compare the ends of steps, given as states; None if there are too few."""
     states = np.unique(np.asarray(ends, np.int64))
     if len(states) <= MIN_STEPS:
         return None
     held = tuple(history.held(int(state)) for state in states)
-    return Growth(marked_by, held, tuple(_leaks(history, states[1:])))
+    return StepGrowth(marked_by, held, tuple(_leaks(history, states[1:])))
 
 
-def _leaks(history: History, states: Int64Array) -> list[Leak]:
+def _leaks(history: History, states: Int64Array) -> list[LeakingLine]:
     lines = history.labels["line"]
     blocks = history.blocks
     amounts = _at_ends(history, states, blocks.bytes)
     counts = _at_ends(history, states, np.ones(len(blocks), np.int64))
     names = (*lines.names, None)
     leaks = [
-        Leak(names[row], int(more), rate, int(counts[row, -1] - counts[row, 0]))
+        LeakingLine(names[row], int(more), rate, int(counts[row, -1] - counts[row, 0]))
         for row, rate in _leaking(amounts)
         for more in [int(amounts[row, -1] - amounts[row, 0])]
     ]
@@ -146,21 +124,3 @@ def _at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64A
     np.add.at(change, (index, np.maximum(first, last)), -amount)
     sums: Int64Array = np.cumsum(change, axis=1)[:, :-1]
     return sums
-
-
-_OPTIMIZER = "optimizer"
-
-
-def ends_by_direction(history: History) -> Int64Array:
-    """The states in which steps end: the next allocation is not the optimizer's."""
-    direction = history.labels["direction"]
-    if _OPTIMIZER not in direction.names:
-        return np.zeros(0, np.int64)
-    order = np.argsort(history.blocks.allocated, kind="stable")
-    order = order[(history.blocks.allocated[order] >= 0) & (direction.codes[order] != MISSING)]
-    is_optimizer = direction.codes[order] == direction.names.index(_OPTIMIZER)
-    last = is_optimizer & ~np.append(is_optimizer[1:], True)
-    ends: Int64Array = history.blocks.allocated[order[np.flatnonzero(last) + 1]] - 1
-    if is_optimizer[-1:].any():
-        ends = np.append(ends, len(history.time_ns) - 1)
-    return ends
