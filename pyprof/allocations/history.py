@@ -226,10 +226,10 @@ class History:
             return int(self.reserved[state])
         return self.reserved_end - int(self.reserved_change.sum())  # type: ignore[operator]
 
-    def level_of(self, chosen: Mask) -> Int64Array:
-        """Return the bytes that the program holds in some blocks after each event."""
+    def levels_of(self, chosen: Mask) -> Int64Array:
+        """Return the bytes held in some blocks before the first event, and after each."""
         start = int(self.blocks.bytes[self.blocks.live(BEFORE) & chosen].sum())
-        return start + np.cumsum(self._change(self.blocks.released, chosen))
+        return start + np.append(0, np.cumsum(self._change(self.blocks.released, chosen)))
 
     def _change(self, ends: Int64Array, chosen: Mask | bool = True) -> Int64Array:  # noqa: FBT001, FBT002
         change = np.zeros(len(self.time_ns) + 1, np.int64)

@@ -66,9 +66,8 @@ def _change(
     history: History, change: str, chosen: Mask, share: float, assumes: str
 ) -> PossibleChange:
     """Predict the peak with the chosen blocks smaller by a share."""
-    less = (history.level_of(chosen) * share).astype(np.int64)
-    start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum() * share)
-    peak = max(int((history.level - less).max(initial=0)), history.start - start)
+    less = (history.levels_of(chosen) * share).astype(np.int64)
+    peak = int((np.append(history.start, history.level) - less).max())
     return PossibleChange(
         change=change,
         peak_bytes=peak,
@@ -133,8 +132,7 @@ def _peak(history: History, parts: Sequence[tuple[Mask, float]], more: Floats | 
     """Return the highest level with some blocks larger, or smaller, by a share."""
     level = np.append(history.start, history.level).astype(np.float64)
     for chosen, share in parts:
-        start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum())
-        level += share * np.append(start, history.level_of(chosen))
+        level += share * history.levels_of(chosen)
     return int((level if more is None else level + more).max())
 
 
@@ -144,9 +142,8 @@ def _copies(history: History, weights: Mask, gradients: Mask) -> Floats | None:
     Outside of the optimizer's step that is half of all weights, which are at least as large as
     their gradients. None if no weights are known.
     """
-    start = int(history.blocks.bytes[history.blocks.live(BEFORE) & weights].sum())
-    held = np.append(start, history.level_of(weights)).astype(np.float64)
-    held = np.maximum(held, history.level_of(gradients).max(initial=0))
+    held = history.levels_of(weights).astype(np.float64)
+    held = np.maximum(held, history.levels_of(gradients)[1:].max(initial=0))
     if not held.any():
         return None
     direction = history.labels["direction"]

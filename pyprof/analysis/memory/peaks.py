@@ -200,8 +200,8 @@ def _timeline(history: History, window: Window | None) -> tuple[MemoryPoint, ...
     first, end = _shown(history, window)
     states = first + _highest_states(history.level[first:end], time[first:end])
     labels = history.labels["category"]
-    held = [history.level_of(labels.codes == code)[states] for code in range(len(labels.names))]
-    held.append(history.level_of(labels.codes == MISSING)[states])
+    codes = (*range(len(labels.names)), MISSING)
+    held = [history.levels_of(labels.codes == code)[states + 1] for code in codes]
     reserved = history.reserved
     return tuple(
         MemoryPoint(
