@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
+from pyprof.analysis.diff import answer as diff_answer
 from pyprof.analysis.summary import overview
 from pyprof.analysis.whatif import changes_of, summarise_whatif
 from pyprof.analysis.whatif.upper_bounds import BOUNDS
 from pyprof.answers.base import HTML_VIEWS
-from pyprof.answers.diff_answer import Diff
-from pyprof.answers.diff_answer import diff as diff_answer
 from pyprof.answers.ranks_answer import Ranks
 from pyprof.answers.ranks_answer import ranks as ranks_answer
 from pyprof.answers.summary_answer import Summary
@@ -46,6 +45,7 @@ from pyprof.render import notebook
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pyprof.answers.diff_answer import Diff
     from pyprof.answers.memory_answer import Memory, MemoryDiff
     from pyprof.answers.whatif_answer import WhatIf
     from pyprof.frame import Paths
@@ -111,7 +111,7 @@ def diff(
     with _opened(paths, workers) as captures:
         comparison, sides = compare_captures(captures, keys, steps, override)
     _warn([*side_warnings(sides), *comparison.causes])
-    return diff_answer(comparison)
+    return diff_answer.diff(comparison)
 
 
 def memory(path: Paths, trace: str | os.PathLike[str] | None = None) -> Memory:

@@ -6,14 +6,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pyprof.answers import answer
-from pyprof.trial.experiment import label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from pyprof.analysis.trial.verdict import Finding
-    from pyprof.answers.diff_answer import Change as OpChange
-    from pyprof.trial.experiment import Variant
 
 _T = TypeVar("_T")
 
@@ -140,40 +136,6 @@ class Try:
     """The changes in the order of --change; last, those that helped, together."""
     not_tried: tuple[str, ...] = ()
     """Advice about the script that no tried change follows; empty if --change was given."""
-
-
-def tried_change(
-    finding: Finding,
-    *,
-    captures: Mapping[Variant, str],
-    kernels: Sequence[OpChange],
-    predicted: float | None,
-) -> TriedChange:
-    """Build the part of the answer about a change."""
-    ratio, loss = finding.timing and finding.timing.ratio, finding.loss
-    return TriedChange(
-        change=label(finding.variant),
-        verdict=finding.verdict,
-        why=finding.why,
-        time_ratio=TimeRatio(ratio.low, ratio.mid, ratio.high) if ratio else None,
-        predicted_ratio=predicted,
-        time_ns=finding.step_ns,
-        peak_memory_ratio=finding.peak_memory_ratio,
-        loss=LossCheck(
-            count=loss.count,
-            within_noise=loss.within_noise,
-            largest_relative_difference=loss.largest_relative_difference,
-            last=loss.last[0] if loss.last else None,
-            last_baseline=loss.last[1] if loss.last else None,
-        ),
-        notes=finding.notes,
-        kernels=tuple(
-            KernelChange(change.key["op"], change.status, change.a_ns, change.b_ns)
-            for change in kernels
-        ),
-        capture=captures.get(finding.variant),
-        code="\n".join(chosen.code for chosen in finding.variant),
-    )
 
 
 def from_json(document: Mapping[str, Any]) -> Try | None:

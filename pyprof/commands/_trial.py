@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyprof.analysis.trial import verdict
 from pyprof.analysis.trial.proposals import proposals, together
 from pyprof.analysis.trial.timing import timing
-from pyprof.answers.try_answer import TriedChange, Try, tried_change
+from pyprof.answers.try_answer import TriedChange, Try
 from pyprof.errors import PyprofError
 from pyprof.process import signals
 from pyprof.trial.change import Chosen, changes
@@ -128,7 +128,7 @@ def _tried(trial: Trial, variant: Variant, captures: Mapping[Variant, str]) -> T
     noise = _MIN_KERNEL_CHANGE
     if finding.timing is not None:
         noise = max(noise, _NOISE_FACTOR * finding.timing.spread)
-    return tried_change(
+    return verdict.tried_change(
         finding,
         captures=captures,
         kernels=[each for each in changed if _exceeds(each, noise)][:_KERNELS],
@@ -163,7 +163,7 @@ def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]
     """Return the ops that changed most between two captures; none if one is missing."""
     if before is None or after is None:
         return ()
-    from pyprof.answers.diff_answer import diff  # noqa: PLC0415 - it loads Arrow
+    from pyprof.analysis.diff.answer import diff  # noqa: PLC0415 - it loads Arrow
     from pyprof.cli.capture_options import Captures  # noqa: PLC0415 - as above
     from pyprof.commands.diff import compare_captures  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs.executor import open_executor  # noqa: PLC0415 - as above

@@ -88,14 +88,14 @@ def command(
 
     keys, checks = parse_keys(by), _limits(limits, gate.parse)
     from pyprof import answers  # noqa: PLC0415 - it loads Arrow
-    from pyprof.answers import diff_answer as answers_of_diff  # noqa: PLC0415 - as above
+    from pyprof.analysis.diff import answer  # noqa: PLC0415 - as above
 
     comparison, sides = compare_captures(captures, keys, steps, override(how))
     warnings = side_warnings(sides)
     captures.warn([*warnings, *comparison.causes])
     failed = [check for check in checks if check.violation(comparison) is not None]
     violations = [check.violation(comparison) or "" for check in failed]
-    given = answers_of_diff.diff(comparison, violations)
+    given = answer.diff(comparison, violations)
     if form == "json":
         answers.write(target, given, warnings)
     else:

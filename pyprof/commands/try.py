@@ -126,10 +126,12 @@ def _list() -> None:
 
 
 def _progress(trial: Trial, run: TrialRun) -> None:
+    from pyprof.analysis.trial.timing import median_ns  # noqa: PLC0415 - it loads Arrow
     from pyprof.render.text import try_text  # noqa: PLC0415 - only now needed
 
     if trial.ranks.first:
-        say(try_text.run_line(run))
+        steps = run.result.step_ns
+        say(try_text.run_line(run, median_ns(run.result, by_step=True) if steps else None))
 
 
 def _write(answer: Try, folder: Path, *, as_json: bool) -> None:

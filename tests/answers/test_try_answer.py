@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from pyprof.analysis.diff.answer import diff
 from pyprof.analysis.diff.compare import compare
 from pyprof.analysis.diff.side import Side, summarise_side
-from pyprof.analysis.trial.verdict import judge
-from pyprof.answers.diff_answer import diff
-from pyprof.answers.try_answer import KernelChange, tried_change
+from pyprof.analysis.trial.verdict import judge, tried_change
+from pyprof.answers.try_answer import KernelChange
 from pyprof.inputs.source import load
 from tests.trial.built import CHANGE, in_turn
 

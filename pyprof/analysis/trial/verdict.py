@@ -17,12 +17,19 @@ from pyprof.analysis.trial.timing import (
     timing,
     why_incomparable,
 )
-from pyprof.answers.try_answer import TrialBaseline
-from pyprof.trial.experiment import BASELINE
+from pyprof.answers.try_answer import (
+    KernelChange,
+    LossCheck,
+    TimeRatio,
+    TrialBaseline,
+    TriedChange,
+)
+from pyprof.trial.experiment import BASELINE, label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from pyprof.answers.diff_answer import Change as OpChange
     from pyprof.trial.experiment import TrialRun, Variant
     from pyprof.trial.run_files import RunResult
 
@@ -143,3 +150,37 @@ def _prevented(
         return "failed", f"the loss of backward pass {loss.first_not_finite + 1} is not finite"
     why = why_incomparable(runs, variant)
     return None if why is None else ("failed", why)
+
+
+def tried_change(
+    finding: Finding,
+    *,
+    captures: Mapping[Variant, str],
+    kernels: Sequence[OpChange],
+    predicted: float | None,
+) -> TriedChange:
+    """Build the part of the answer about a change."""
+    ratio, loss = finding.timing and finding.timing.ratio, finding.loss
+    return TriedChange(
+        change=label(finding.variant),
+        verdict=finding.verdict,
+        why=finding.why,
+        time_ratio=TimeRatio(ratio.low, ratio.mid, ratio.high) if ratio else None,
+        predicted_ratio=predicted,
+        time_ns=finding.step_ns,
+        peak_memory_ratio=finding.peak_memory_ratio,
+        loss=LossCheck(
+            count=loss.count,
+            within_noise=loss.within_noise,
+            largest_relative_difference=loss.largest_relative_difference,
+            last=loss.last[0] if loss.last else None,
+            last_baseline=loss.last[1] if loss.last else None,
+        ),
+        notes=finding.notes,
+        kernels=tuple(
+            KernelChange(change.key["op"], change.status, change.a_ns, change.b_ns)
+            for change in kernels
+        ),
+        capture=captures.get(finding.variant),
+        code="\n".join(chosen.code for chosen in finding.variant),
+    )

@@ -228,12 +228,12 @@ def diff(
     status `not significant`: may be chance. causes: other kernel, shape, GPU, clock. waterfall:
     from the time of `before` to that of `after`. Rows cannot be chosen: steps are compared whole.
     """
-    from pyprof.answers import diff_answer as answers_of_diff  # noqa: PLC0415 - as above
+    from pyprof.analysis.diff import answer  # noqa: PLC0415 - as above
     from pyprof.commands.diff import compare_captures, parse_keys, side_warnings  # noqa: PLC0415 - as above
 
     with captures(before, after) as opened:
         comparison, sides = compare_captures(opened, parse_keys(by), steps or None)
-    given = answers_of_diff.diff(comparison, top=check_limit(limit))
+    given = answer.diff(comparison, top=check_limit(limit))
     return bound(given, limit, side_warnings(sides))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.analysis.trial.timing import median_ns
 from pyprof.render.text.formatting import (
     DASH,
     duration,
@@ -153,8 +152,8 @@ def _kernel(kernel: KernelChange) -> str:
     return f"{name} {duration(kernel.before_ns)} -> {duration(kernel.after_ns)}"
 
 
-def run_line(run: TrialRun) -> str:
-    """Say in one line how a run went."""
+def run_line(run: TrialRun, step_ns: float | None) -> str:
+    """Say in one line how a run went; `step_ns` is its median step, None without steps."""
     result, name = run.result, label(run.variant)
     if result.refused or result.no_effect:
         why = "; ".join({**result.no_effect, **result.refused}.values())
@@ -163,10 +162,9 @@ def run_line(run: TrialRun) -> str:
         return f"run {run.number}, {name}: failed: {result.error}"
     if run.mode != "time":
         return f"run {run.number}, {name}: {_PURPOSES[run.mode]}"
-    if not len(result.step_ns):
+    if step_ns is None:
         return f"run {run.number}, {name}: {duration(result.wall_ns)}"
-    median = duration(median_ns(result, by_step=True))
-    return f"run {run.number}, {name}: {len(result.step_ns)} steps of {median}"
+    return f"run {run.number}, {name}: {len(result.step_ns)} steps of {duration(step_ns)}"
 
 
 _PURPOSES = {"losses": "losses compared", "profile": "profiled"}

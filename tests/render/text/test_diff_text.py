@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from pyprof.analysis.diff.answer import diff
 from pyprof.analysis.diff.compare import compare
 from pyprof.analysis.diff.side import Side, summarise_side
-from pyprof.answers.diff_answer import Stage, diff
+from pyprof.answers.diff_answer import Stage
 from pyprof.inputs.source import load
 from pyprof.render.text.diff_text import diff_lines, stage_rows
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pyprof.analysis.trial.verdict import baseline, judge
-from pyprof.answers.try_answer import TimeRatio, Try, from_json, tried_change
+from pyprof.analysis.trial.verdict import baseline, judge, tried_change
+from pyprof.answers.try_answer import TimeRatio, Try, from_json
 from pyprof.inputs import source
 from pyprof.render.page.content import summarise_page
 from pyprof.render.page.parts import tried

@@ -8,9 +8,9 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.analysis.diff.answer import diff, waterfall
 from pyprof.analysis.diff.compare import Comparison, compare
 from pyprof.analysis.diff.side import DEFAULT, summarise_side
-from pyprof.answers.diff_answer import diff, waterfall
 from pyprof.inputs.source import load
 from tests.analysis.captured import capture
 
