@@ -144,7 +144,8 @@ class Statement:
     time_ns: float | None
     """The time that the sentence states, in a mean step if there are steps; null if none."""
     share: float | None
-    """The same as a share of the step, or of the GPU time for top and missing; null if unknown."""
+    """The same as a share of the step, for top of its GPU time; for missing of all GPU time; null
+    if unknown."""
     evidence: tuple[Finding, ...]
     """The evidence, the most time first; never empty."""
 

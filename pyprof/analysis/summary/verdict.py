@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.answers.parts import StepUse, Suggestion
-    from pyprof.answers.summary_answer import OpTime, Summary
+    from pyprof.answers.summary_answer import LineTotal, OpTime, Summary
 
 _IDLE = 0.25
 """From this share of the step on, idle time is what bounds it."""
@@ -213,27 +213,36 @@ _NO_FAMILY = ("", "other", "unknown", "copy")
 
 
 def _top(answer: Summary) -> Statement | None:
-    line = next((each for each in answer.lines if each.line), None)
-    first = answer.ops[0] if answer.ops else None
-    if line is not None and line.line and (first is None or line.share >= first.share):
-        ops = [op for op in answer.ops if op.line == line.line]
-        where, share, time_ns = f"line {_short(line.line)}", line.share, line.step_ns
-        time_ns = line.time_ns if time_ns is None else time_ns
+    """Name the line, or op, that takes most of a mean step; without steps, most of all time."""
+    step_ns = sum(op.step_ns or 0 for op in answer.ops)
+
+    def taken(each: LineTotal | OpTime) -> tuple[float, float]:
+        """Return the share of the time, and the time."""
+        if not step_ns:
+            return each.share, each.time_ns
+        return (each.step_ns or 0) / step_ns, each.step_ns or 0
+
+    line = max((each for each in answer.lines if each.line), key=taken, default=None)
+    first = max(answer.ops, key=taken, default=None)
+    if line is not None and line.line and (first is None or taken(line) >= taken(first)):
+        ops = sorted((op for op in answer.ops if op.line == line.line), key=taken, reverse=True)
+        where, (share, time_ns) = f"line {_short(line.line)}", taken(line)
         named = ", ".join(dict.fromkeys(op.op or op.kernel for op in ops[:_MAX_NAMED]))
         subject = line.line
     elif first is not None:
         ops = [first]
-        share, time_ns = first.share, first.time_ns if first.step_ns is None else first.step_ns
+        share, time_ns = taken(first)
         subject = first.op or first.kernel
         where = f"{'op' if first.op else _kind(subject)} {subject}"
         at = f"at {_short(first.line)}" if first.line else ""
         named = at or (f"in {first.range}" if first.range else "")
     else:
         return None
+    of_step = "a step's " if step_ns else ""
     return Statement(
         about="top",
         subject=subject,
-        text=f"Top {where}: {percent(share)} of {answer.processor} time"
+        text=f"Top {where}: {percent(share)} of {of_step}{answer.processor} time"
         + (f" ({named})." if named else "."),
         time_ns=time_ns,
         share=share,
