@@ -149,6 +149,11 @@ class Statement:
         return self.has_seq and self.has_op_id and not self.is_engine
 
     @property
+    def is_subclass(self) -> bool:
+        """Whether it is around the Python code by which a tensor subclass replaces an op."""
+        return self.name == "PythonSubclass"
+
+    @property
     def is_stopped(self) -> bool:
         """Whether it is an op that began and never ran."""
         return self.text.endswith(STOPPED)

@@ -36,12 +36,14 @@ def _class(name: str) -> str:
 
 
 def describe_other_tensor(value: torch.Tensor) -> str:
-    """Describe a tensor that is not a plain dense one."""
+    """Describe a tensor that is not a plain dense one; of a DTensor, this rank's part."""
     name, stored = type(value).__name__, ""
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else its own code would run
         if type(value) in (torch.Tensor, torch.nn.Parameter):
             name = "NestedTensor" if value.is_nested else str(value.layout).removeprefix("torch.")
             stored = _stored(value)
+        if name == "DTensor":
+            value = getattr(value, "_local_tensor", value)
         try:
             return describe_tensor(value.shape, value.dtype, name=name) + stored
         except (RuntimeError, TypeError, NotImplementedError):

@@ -140,9 +140,15 @@ def _outermost(
 
     `calls` are the deepest first, at positions of `around`. Left out are calls that stopped before
     their end, and calls on a tensor of functorch: these hide the sizes of a batch, and may stand
-    for several ops. What functorch calls inside shows all.
+    for several ops. What functorch calls inside shows all. So do calls inside of one that a tensor
+    subclass replaced: that on a DTensor has the sizes of all ranks together.
     """
-    ran = [*takewhile(lambda work: not around[work.position].is_stopped, calls)]
+
+    def ran_itself(work: AttributedCall) -> bool:
+        said = around[work.position]
+        return not said.is_stopped and not said.is_subclass
+
+    ran = [*takewhile(ran_itself, calls)]
     functorch_call = innermost([work.call for work in ran])
     if functorch_call is not None:
         index, call = functorch_call

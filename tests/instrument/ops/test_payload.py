@@ -234,3 +234,15 @@ def test_a_sparse_parameter_is_described_outside_its_graph() -> None:
     assert value(sparse).nnz == 3
     after = known(torch.ones(1, requires_grad=True).exp().grad_fn)
     assert after._sequence_nr() - before._sequence_nr() == 1
+
+
+class DTensor(torch.Tensor):
+    """Stands for torch's, which needs a process group."""
+
+    _local_tensor: torch.Tensor
+
+
+def test_of_a_distributed_tensor_the_part_of_the_rank_is_told() -> None:
+    whole = torch.ones(8, 4).as_subclass(DTensor)
+    whole._local_tensor = torch.ones(4, 4)
+    assert value(whole) == marker.Tensor((4, 4), "float32", subclass="DTensor")

@@ -351,3 +351,18 @@ def test_a_row_in_the_backward_of_a_mean(node: str, gradient: list[int], *, repe
     found = choose(KernelContext(markers=(), seqs=seqs, backward=True)).cost()
     whole = 8 * 16 * 7 * 7
     assert found.bytes == 4 * (whole + (8 * 16 if repeats else whole))
+
+
+def test_a_call_on_a_distributed_tensor_counts_the_part_of_the_rank() -> None:
+    """Two ranks share a product of 1,024 columns: PyTorch's outer range has all of them."""
+    whole = [[1024], [64, 256], [256, 1024]]
+    texts = [
+        encode_seq("aten::linear", sizes=[whole[1], [1024, 256], whole[0]]),
+        encode_seq("aten::addmm", sizes=whole),
+        encode_seq("PythonSubclass", sizes=whole),
+        encode_seq("aten::addmm", sizes=[[512], [64, 256], [256, 512]]),
+    ]
+    context = KernelContext(
+        markers=(), seqs=tuple(map(statement, texts)), order=(0, 1, 2, 3), on_cpu=True
+    )
+    assert choose(context).cost().flops == 2 * 64 * 256 * 512
