@@ -18,6 +18,7 @@ import time
 import numpy as np
 
 from pyprof.analysis.ranks import findings, tables
+from pyprof.answers.ranks_answer import RankUse
 from pyprof.inputs.executor import tree
 from pyprof.records.merging import merge_sums
 
@@ -39,7 +40,7 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
     end = ready + _MOVES_NS + draws.integers(0, 3_000, count)
     duration_ns = 30 * _EVERY_NS + draws.integers(0, 1000, given.steps)
     own_ns = duration_ns - draws.integers(0, _EVERY_NS, given.steps)
-    gpu = tables.RankTime(
+    gpu = RankUse(
         rank=rank, device=rank % 8, gpu="GPU", source=f"net.rank{rank}.sqlite", rows=50_000,
         span_ns=10**9, busy_ns=10**9, idle_ns=10**9, compute_ns=10**9, communication_ns=10**9,
         exposed_ns=10**9, bubble_ns=10**9, copy_ns=10**9, step_ns=float(np.median(duration_ns)),

@@ -20,8 +20,6 @@ from pyprof.analysis.summary import overview
 from pyprof.analysis.whatif import changes_of, summarise_whatif
 from pyprof.analysis.whatif.upper_bounds import BOUNDS
 from pyprof.answers.base import HTML_VIEWS
-from pyprof.answers.ranks_answer import Ranks
-from pyprof.answers.ranks_answer import ranks as ranks_answer
 from pyprof.answers.summary_answer import Summary
 from pyprof.cli.capture_options import Captures
 from pyprof.commands.diff import (
@@ -33,7 +31,7 @@ from pyprof.commands.diff import (
     side_warnings,
 )
 from pyprof.commands.memory import analyse
-from pyprof.commands.ranks import compare_ranks, memory_of
+from pyprof.commands.ranks import compare_ranks, with_memory
 from pyprof.commands.summary import memory_peak
 from pyprof.frame import loaded_paths, paths_of
 from pyprof.inputs.executor import open_executor
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
 
     from pyprof.answers.diff_answer import Diff
     from pyprof.answers.memory_answer import Memory, MemoryDiff
+    from pyprof.answers.ranks_answer import Ranks
     from pyprof.answers.whatif_answer import WhatIf
     from pyprof.frame import Paths
     from pyprof.prof.table import Override
@@ -135,7 +134,7 @@ def ranks(path: Paths, *, workers: int = 1) -> Ranks:
     with _opened(paths_of(path, "ranks"), workers) as captures:
         job = compare_ranks(captures)
         _warn(job.warnings)
-        return ranks_answer(job, memory_of(captures.paths))
+        return with_memory(job, captures.paths)
 
 
 def whatif(

@@ -1,6 +1,11 @@
-"""Numbers as people read them: times, shares, rates and amounts with three significant digits."""
+"""Numbers as people read them: times, rates and amounts with three significant digits; ranks."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _WHOLE = 100
@@ -52,3 +57,20 @@ def amount(value: float, unit: str) -> str:
 def change(fraction: float) -> str:
     """Format a relative change with its sign: `+3.2 %`."""
     return f"{100 * fraction:+.1f} %"
+
+
+_SHOWN = 8
+"""Maximum number of ranks that are listed one by one."""
+
+
+def spans(rising: Iterable[int]) -> str:
+    """Format rising ranks: `ranks 0 to 7`, `ranks 0 8 16`, `ranks 0 and 1`."""
+    ranks = [*rising]
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) == 2:  # noqa: PLR2004 - a pair
+        return f"ranks {ranks[0]} and {ranks[1]}"
+    if ranks == [*range(ranks[0], ranks[-1] + 1)]:
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    shown = [str(rank) for rank in ranks[:_SHOWN]]
+    return f"ranks {' '.join(shown)}{' ...' if len(ranks) > _SHOWN else ''}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.quantities import amount, duration, percent, significant
+from pyprof.quantities import amount, duration, percent, significant, spans
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,10 @@ def test_a_share_is_in_whole_percent_except_near_0_and_100(share: float, expecte
 )
 def test_an_amount_has_a_decimal_prefix(value: float, text: str) -> None:
     assert amount(value, "B") == text
+
+
+def test_ranks_are_formatted_as_ranges() -> None:
+    sets = ([3], [0, 4], [2, 3, 4], [0, 8, 16], list(range(0, 40, 2)))
+    assert [spans(ranks) for ranks in sets] == [
+        "rank 3", "ranks 0 and 4", "ranks 2 to 4", "ranks 0 8 16", "ranks 0 2 4 6 8 10 12 14 ...",
+    ]  # fmt: skip

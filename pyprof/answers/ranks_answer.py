@@ -2,44 +2,84 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 from pyprof import sanitize
-from pyprof.analysis.ranks.match import UnmatchedCount
-from pyprof.analysis.ranks.parallelism import AxisUse
-from pyprof.analysis.ranks.stragglers import LayerSpread, StepCost, StragglerCost
-from pyprof.analysis.ranks.tables import RankTime
-from pyprof.answers import answer
+from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer, table_columns
 from pyprof.answers.memory_answer import RankMemory
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
-    from pyprof.analysis.ranks.clocks import Clock
-    from pyprof.analysis.ranks.findings import RankComparison
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankUse:
+    """One GPU of a rank."""
+
+    rank: int
+    """The rank."""
+    device: int
+    """Number of the GPU in its process; -1 where it is unknown."""
+    gpu: str | None
+    """Its name; null if the capture does not name it."""
+    source: str
+    """The capture."""
+    rows: int
+    """Kernels, copies and fills."""
+    span_ns: int
+    """From the first start to the last end."""
+    busy_ns: int
+    """When anything ran."""
+    idle_ns: int
+    """When nothing ran."""
+    compute_ns: int
+    """When kernels ran, but those of collectives."""
+    communication_ns: int
+    """When collectives ran."""
+    exposed_ns: int
+    """When collectives ran and nothing computed."""
+    bubble_ns: int | None
+    """Waiting for other pipeline stages while nothing computed; null: it is in no pipeline."""
+    copy_ns: int
+    """When copies or fills ran."""
+    step_ns: float | None
+    """Median step after warm-up; null if no steps were found."""
+    steps: int
+    """How many steps."""
+    clock: int | None = None
+    """Equal for ranks of one clock; null if the rank shares no collectives with others. So are
+    the other fields of the clock."""
+    clock_against_rank: int | None = None
+    """The rank to whose clock its times are converted; null if `clock` is."""
+    clock_offset_ns: int | None = None
+    """How far its clock is ahead of the reference; null if `clock` is."""
+    clock_drift: float | None = None
+    """How fast its clock gains on the reference, ns per ns; null if `clock` is."""
+    clock_residual_ns: int | None = None
+    """Uncertainty of its clock: smaller differences mean nothing; null if `clock` is."""
+    clock_collectives: int | None = None
+    """Number of collectives by which its clock was aligned; null if `clock` is."""
+    clock_sure: bool | None = None
+    """Whether all ranks leave these collectives at once; null if `clock` is."""
 
 
 @dataclass(frozen=True, slots=True)
-class RankUse(RankTime):
-    """One GPU of a rank."""
+class StragglerCost:
+    """A rank as the others see it."""
 
-    clock: int | None
-    """Equal for ranks of one clock; null if the rank shares no collectives with others. So are
-    the other fields of the clock."""
-    clock_against_rank: int | None
-    """The rank to whose clock its times are converted; null if `clock` is."""
-    clock_offset_ns: int | None
-    """How far its clock is ahead of the reference; null if `clock` is."""
-    clock_drift: float | None
-    """How fast its clock gains on the reference, ns per ns; null if `clock` is."""
-    clock_residual_ns: int | None
-    """Uncertainty of its clock: smaller differences mean nothing; null if `clock` is."""
-    clock_collectives: int | None
-    """Number of collectives by which its clock was aligned; null if `clock` is."""
-    clock_sure: bool | None
-    """Whether all ranks leave these collectives at once; null if `clock` is."""
+    rank: int
+    """The rank."""
+    last: int
+    """Collectives to which it came last."""
+    of: int
+    """Collectives in which it took part."""
+    cost_ns: int
+    """What all others together waited in those."""
+    waited_ns: int
+    """What it waited itself."""
+    own_ns: float | None
+    """Median step without exposed communication; null if no steps were found."""
+    excess_ns: float | None
+    """How much more of that than the median of the others; null if no steps were found, or
+    there are no others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +116,23 @@ class TogetherCost:
     """Time that all other ranks together waited for them."""
 
 
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What a rank cost the others in one step."""
+
+    step: int
+    """The step, from 0."""
+    rank: int
+    """The rank."""
+    last: int
+    """Collectives to which it came last."""
+    cost_ns: int
+    """What all others together waited in those."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSpeed:
-    """The collectives of one kind, algorithm and size in a process group."""
+class CollectiveKey:
+    """What collectives have in common."""
 
     kind: str | None
     """Kind of collective, such as all_reduce; null if unknown."""
@@ -88,6 +142,12 @@ class GroupSpeed:
     """Algorithm bytes of a rank; null if not recorded."""
     mixed: bool
     """Whether sizes differ; `bytes` is then their mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveSpeed(CollectiveKey):
+    """Collectives of one kind, algorithm and size in process groups of as many ranks."""
+
     ranks: int | None
     """Number of ranks in the group; null if unknown."""
     calls: int
@@ -99,19 +159,93 @@ class GroupSpeed:
     group has no capture."""
     transfer_total_ns: int | None
     """Total transfer time; null if `transfer_ns` is."""
-    algorithm_bytes_per_s: float | None
+    algorithm_bytes_per_s: float | None = None
     """Algorithm bandwidth; null if `bytes` or `transfer_ns` is."""
-    bus_bytes_per_s: float | None
+    bus_bytes_per_s: float | None = None
     """Bus bandwidth, with the factors of nccl-tests; null if bytes, transfer, kind or the number
     of ranks are."""
+    groups: int = not_in_json()
+    """Number of process groups."""
+    captured_ranks: int = not_in_json()
+    """Ranks of each whose captures hold these collectives."""
+    total_bytes: int | None = not_in_json()
+    """Algorithm bytes that a rank sends in all calls with known transfer; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSpeed(CollectiveSpeed):
+    """The collectives of one kind, algorithm and size in a process group."""
+
     group: str
     """The process group."""
     named: bool
     """Whether the captures name the group; else it is inferred."""
     members: str
     """The ranks of the group, separated by blanks."""
-    times_like_groups: float | None
+    times_like_groups: float | None = None
     """Transfer by the median of like groups; null if it is not slow, or there are none."""
+    like_groups: int = not_in_json(default=0)
+    """How many like groups a slow one is compared with."""
+    usual_ns: float = not_in_json(default=0.0)
+    """Median transfer of these."""
+    lost_ns: float = not_in_json(default=0.0)
+    """How much longer all transfers of a slow group took."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisUse:
+    """The process groups of one purpose."""
+
+    role: str
+    """tensor, pipeline, data and so on; empty if unknown."""
+    evidence: str
+    """The evidence for it."""
+    groups: int
+    """How many groups."""
+    ranks: int
+    """Ranks in each."""
+    calls: int
+    """Mean calls of a rank."""
+    communication_ns: float
+    """Mean of a rank."""
+    exposed_ns: float
+    """The part of that during which nothing computed."""
+    busiest: int | None
+    """With expert parallelism, the rank that receives most; null if unknown."""
+    imbalance: float | None
+    """How many times the mean it receives; null as `busiest`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerSpread:
+    """A layer's own GPU time across ranks, without communication."""
+
+    layer: str
+    """The layer."""
+    mean_ns: float
+    """Mean time over the ranks that have the layer."""
+    most_ns: int
+    """Time on the slowest rank."""
+    rank: int
+    """The slowest rank."""
+    ranks: int
+    """Number of ranks that have the layer."""
+    imbalance: float | None
+    """Largest time divided by the mean; null if no rank spent time."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnmatchedCount:
+    """Collectives of a rank that no other rank has."""
+
+    rank: int
+    """The rank."""
+    group: str
+    """The process group."""
+    count: int
+    """How many."""
+    why: str
+    """Why."""
 
 
 @answer("ranks")
@@ -147,79 +281,32 @@ class Ranks(Answer):
     """Ranks without a capture, inferred from the groups and numbers of the others."""
     waiting_for_missing_ranks: tuple[int, ...]
     """Ranks that may come last because they waited for one without a capture."""
-    memory: tuple[RankMemory, ...]
+    memory: tuple[RankMemory, ...] = ()
     """Memory peak of each device whose memory was recorded, the highest first."""
+    slowest: tuple[StragglerCost, ...] = not_in_json()
+    """Ranks whose own work takes longest; without steps, the one that others waited for longest."""
+    slow_groups: tuple[GroupSpeed, ...] = not_in_json()
+    """Groups slower than like ones, the one that loses most time first."""
+    collectives: tuple[CollectiveSpeed, ...] = not_in_json()
+    """Like groups together, those with most transfer and waiting first."""
+    group_sizes: tuple[int, ...] = not_in_json()
+    """Number of captured ranks of each process group, the largest first."""
+    groups_named: bool = not_in_json()
+    """Whether the captures name all process groups."""
+    step_origins: tuple[str, ...] = not_in_json()
+    """How steps were found, each way once."""
+    warnings: tuple[str, ...] = not_in_json()
+    """What the captures hide or distort."""
 
+    @property
+    def rank_count(self) -> int:
+        """The number of ranks with a capture."""
+        return len({one.rank for one in self.ranks})
 
-def ranks(job: RankComparison, memory: tuple[RankMemory, ...] = ()) -> Ranks:
-    """Build the answer."""
-    slow = {id(one.speed): one.times for one in job.slow}
-    return Ranks(
-        ranks=tuple(_rank_use(one, job.clocks.get(one.rank)) for one in job.ranks),
-        stragglers=tuple(job.stragglers),
-        late=tuple(
-            LateCost(
-                rank=one.rank,
-                group=one.group.name,
-                members=_listed(one.group.ranks.tolist()),
-                **asdict(one.key),
-                last=one.last,
-                cost_ns=one.cost_ns,
-            )
-            for one in job.late
-        ),
-        together=tuple(TogetherCost(_listed(one.ranks), one.cost_ns) for one in job.together),
-        steps=tuple(job.step_waits),
-        groups=tuple(
-            GroupSpeed(
-                **asdict(speed.key),
-                ranks=speed.ranks,
-                calls=speed.calls,
-                wait_ns=speed.wait_ns,
-                transfer_ns=speed.transfer_ns,
-                transfer_total_ns=speed.total_ns,
-                algorithm_bytes_per_s=speed.algorithm_rate,
-                bus_bytes_per_s=speed.bus_rate,
-                group=speed.groups[0].name,
-                named=speed.groups[0].named,
-                members=_listed(speed.groups[0].ranks.tolist()),
-                times_like_groups=slow.get(id(speed)),
-            )
-            for speed in job.group_speeds
-        ),
-        parallelism=tuple(job.axes),
-        layers=tuple(job.layers),
-        unmatched=job.unmatched,
-        waited_for_several_ns=job.unclear_ns,
-        left_before_the_last_came=job.impossible,
-        left_out=job.missing,
-        missing_ranks=job.absent,
-        waiting_for_missing_ranks=job.waiting_for_absent,
-        memory=memory,
-    )
-
-
-_OF_CLOCK = {
-    "clock": "number",
-    "clock_against_rank": "against",
-    "clock_offset_ns": "offset_ns",
-    "clock_drift": "drift",
-    "clock_residual_ns": "residual_ns",
-    "clock_collectives": "collectives",
-    "clock_sure": "sure",
-}
-"""The fields of a rank's clock, by their names in the answer."""
-
-
-def _rank_use(one: RankTime, clock: Clock | None) -> RankUse:
-    of_clock: dict[str, Any] = {
-        name: None if clock is None else getattr(clock, field) for name, field in _OF_CLOCK.items()
-    }
-    return RankUse(**asdict(one), **of_clock)
-
-
-def _listed(ranks: Iterable[int]) -> str:
-    return " ".join(map(str, ranks))
+    @property
+    def step_count(self) -> int:
+        """The steps of the rank that has most."""
+        return max((one.steps for one in self.ranks), default=0)
 
 
 def as_csv(given: Ranks, name: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,7 @@ from pyprof.process import output_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.analysis.ranks.findings import RankComparison
-    from pyprof.answers.memory_answer import RankMemory
+    from pyprof.answers.ranks_answer import Ranks
 
 _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parallelism", "layers",
            "unmatched")  # fmt: skip
@@ -69,27 +69,26 @@ def command(
     job = compare_ranks(captures)
     if form == "json":
         from pyprof import answers  # noqa: PLC0415 - only now needed
-        from pyprof.answers.ranks_answer import ranks  # noqa: PLC0415 - as above
 
-        answers.write(target, ranks(job, memory_of(captures.paths)), job.warnings)
+        answers.write(target, with_memory(job, captures.paths), job.warnings)
         return
     if form == "csv":
-        from pyprof.answers import ranks_answer  # noqa: PLC0415 - only now needed
+        from pyprof.answers.ranks_answer import as_csv  # noqa: PLC0415 - only now needed
 
-        content = ranks_answer.as_csv(ranks_answer.ranks(job), table or _TABLES[0])
+        content = as_csv(job, table or _TABLES[0])
     else:
         from pyprof.render.text import formatting  # noqa: PLC0415 - as above
         from pyprof.render.text import memory_text as show  # noqa: PLC0415 - only now needed
         from pyprof.render.text import ranks_text as as_text  # noqa: PLC0415 - as above
 
-        peaks = show.peaks(memory_of(captures.paths), top)
+        peaks = show.peaks(with_memory(job, captures.paths).memory, top)
         lines = formatting.separated([as_text.report_lines(job, top), peaks])
         content = formatting.finish(lines, coloured=formatting.colours(target))
     with output_file.open_output(target) as out:
         out.write(content)
 
 
-def compare_ranks(captures: Captures) -> RankComparison:
+def compare_ranks(captures: Captures) -> Ranks:
     """Compare the ranks of captures."""
     from pyprof.analysis.ranks import findings, rank_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.inputs.ranks import ranked_captures  # noqa: PLC0415 - as above
@@ -99,20 +98,20 @@ def compare_ranks(captures: Captures) -> RankComparison:
     chosen = ranked_captures(captures.paths, executor)
     measured = executor.map(rank_tables.measure_ranks, chosen, "measuring ranks")
     read = {handle.item.url for handle in measured}
-    missing = [
+    left_out = [
         sanitize.redact_credentials(member.url) for member in chosen if member.url not in read
     ]
     job = executor.reduce_and_finish(
-        merge_sums, measured, partial(findings.compare_ranks, missing=missing)
+        merge_sums, measured, partial(findings.compare_ranks, left_out=left_out)
     )
     captures.warn(job.warnings)
     return job
 
 
-def memory_of(paths: Sequence[str]) -> tuple[RankMemory, ...]:
-    """Return the peaks of memory recorded with the captures, if any; the highest first."""
+def with_memory(job: Ranks, paths: Sequence[str]) -> Ranks:
+    """Add the peaks of the memory recorded with the captures, if any."""
     from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - it loads Arrow
     from pyprof.answers.memory_answer import rank_memory  # noqa: PLC0415 - as above
     from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
 
-    return tuple(map(rank_memory, highest_first(beside(paths))))
+    return replace(job, memory=tuple(map(rank_memory, highest_first(beside(paths)))))

@@ -8,7 +8,7 @@ import pytest
 
 from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.answers.base import table_columns
-from pyprof.answers.ranks_answer import Ranks, as_csv, ranks
+from pyprof.answers.ranks_answer import Ranks, as_csv
 from pyprof.commands.ranks import _TABLES
 from tests.analysis.captured import capture
 from tests.analysis.ranks.literal import Collective, gathered
@@ -19,14 +19,14 @@ ROWS = [Collective(rank, (at + 10 * rank, at + 50)) for rank in (0, 1) for at in
 
 @pytest.mark.parametrize("name", _TABLES)
 def test_csv_of_a_table_has_a_header_and_all_rows(name: str) -> None:
-    answer = ranks(compare_ranks(gathered(ROWS)))
+    answer = compare_ranks(gathered(ROWS))
     written = [*csv.reader(io.StringIO(as_csv(answer, name).decode()))]
     assert written[0] == table_columns(Ranks)[name]
     assert len(written) == 1 + len(getattr(answer, name))
 
 
 def test_csv_of_ranks_has_a_row_for_each() -> None:
-    written = as_csv(ranks(compare_ranks(gathered(ROWS))), "ranks").decode()
+    written = as_csv(compare_ranks(gathered(ROWS)), "ranks").decode()
     assert [row["rank"] for row in csv.DictReader(io.StringIO(written))] == ["0", "1"]
 
 

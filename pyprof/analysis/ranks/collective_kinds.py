@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.parallelism import in_pipeline
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
+from pyprof.answers.ranks_answer import CollectiveKey
 from pyprof.arrays import MISSING
 from pyprof.gpu.kernel_names import by_name, split
 from pyprof.ops.dtypes import item_size
@@ -72,23 +72,6 @@ _SIZES = 64
 """If a group has more sizes, as with batches of any length, the rarer ones share a key."""
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveKey:
-    """What collectives have in common."""
-
-    kind: str | None
-    algorithm: str | None
-    bytes: int | None
-    """Algorithm bytes of a rank; of mixed sizes the mean; None if unknown."""
-    mixed: bool
-    """Whether they, or a collective's ranks, differ in size."""
-
-    @property
-    def like(self) -> tuple[object, ...]:
-        """What is equal for the same kind of collective in another group."""
-        return self.kind, self.algorithm, self.mixed, None if self.mixed else self.bytes
-
-
 def group_by_key(columns: Collectives, one: Waits) -> Iterator[tuple[CollectiveKey, IntArray]]:
     """Return the kinds of a group's collectives, and the collectives of each."""
     what = columns.signatures
@@ -106,10 +89,10 @@ def group_by_key(columns: Collectives, one: Waits) -> Iterator[tuple[CollectiveK
         sizes_known = bool((moved != MISSING).all())
         yield (
             CollectiveKey(
-                what.kind.at(one.signature[first]),
-                what.algorithm.at(one.signature[first]),
-                int(moved.sum()) // len(moved) if sizes_known else None,
-                bool(size[first] == _MIXED),
+                kind=what.kind.at(one.signature[first]),
+                algorithm=what.algorithm.at(one.signature[first]),
+                bytes=int(moved.sum()) // len(moved) if sizes_known else None,
+                mixed=bool(size[first] == _MIXED),
             ),
             chosen,
         )

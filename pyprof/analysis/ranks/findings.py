@@ -1,9 +1,11 @@
-"""A comparison of ranks, with the ranks, steps, clocks and groups that it rests on."""
+"""The comparison of ranks: collectives matched, clocks aligned, the answer made of both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pyprof.analysis.ranks import group_speeds, stragglers
 from pyprof.analysis.ranks.clocks import clocks
@@ -11,117 +13,86 @@ from pyprof.analysis.ranks.match import match
 from pyprof.analysis.ranks.parallelism import axes
 from pyprof.analysis.ranks.tables import Collectives
 from pyprof.analysis.ranks.waiting import waits
+from pyprof.answers.ranks_answer import Ranks
 from pyprof.errors import of_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.analysis.ranks.clocks import Clock
-    from pyprof.analysis.ranks.group_speeds import GroupSpeed, SlowGroup
-    from pyprof.analysis.ranks.match import Group, UnmatchedCount
-    from pyprof.analysis.ranks.parallelism import AxisUse
-    from pyprof.analysis.ranks.stragglers import (
-        Late,
-        LayerSpread,
-        StepCost,
-        StragglerCost,
-        Together,
-    )
-    from pyprof.analysis.ranks.tables import RankTables, RankTime
+    from pyprof.analysis.ranks.tables import RankTables
+    from pyprof.answers.ranks_answer import RankUse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankComparison:
-    """What a report shows: tables of ranks, groups, steps and layers, but not of collectives."""
-
-    ranks: tuple[RankTime, ...]
-    origins: tuple[str, ...]
-    """How steps were found, each way once."""
-    groups: tuple[Group, ...]
-    unmatched: tuple[UnmatchedCount, ...]
-    clocks: Mapping[int, Clock]
-    impossible: int
-    """Collectives that some rank left before the last one came: their times are inconsistent."""
-    stragglers: list[StragglerCost]
-    late: list[Late]
-    step_waits: list[StepCost]
-    together: list[Together]
-    """The most expensive sets of ranks."""
-    unclear_ns: int
-    """Waiting for several ranks that came last together, in all."""
-    group_speeds: list[GroupSpeed]
-    """Per group; `group_speeds.join_alike` puts like groups together."""
-    slow: list[SlowGroup]
-    layers: list[LayerSpread]
-    axes: list[AxisUse]
-    """What process groups are for."""
-    missing: tuple[str, ...]
-    """Captures that could not be read."""
-    absent: tuple[int, ...]
-    """Ranks without a capture, as far as they follow from the other captures."""
-    waiting_for_absent: tuple[int, ...]
-    """Ranks that may come late because they waited for one of these."""
-    warnings: tuple[str, ...]
-    """What the captures hide or distort."""
-
-    @property
-    def rank_numbers(self) -> list[int]:
-        """The ranks, rising."""
-        return sorted({one.rank for one in self.ranks})
-
-    @property
-    def unaligned(self) -> list[int]:
-        """Ranks whose clocks could not be aligned with the first one's."""
-        return [rank for rank in self.rank_numbers if rank not in self.clocks]
-
-    @property
-    def step_count(self) -> int:
-        """The steps of the rank that has most."""
-        return max((one.steps for one in self.ranks), default=0)
-
-
-def compare_ranks(rank_tables: RankTables, missing: Sequence[str] = ()) -> RankComparison:
+def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Ranks:
     """Match collectives, align clocks, and compare the ranks."""
     columns = Collectives.from_tables(rank_tables)
     matched = match(columns)
     aligned = clocks(columns, matched.matrices, _clock_numbers(rank_tables))
     waits_of_groups = waits(columns, matched.matrices, aligned)
-    ranks = [gpu for one in rank_tables.ranks for gpu in one.gpus]
+    gpus = [gpu for one in rank_tables.ranks for gpu in one.gpus]
     own_ns = {one.number: one.own_ns for one in rank_tables.ranks if one.own_ns is not None}
-    per_group = group_speeds.measure_groups(columns, waits_of_groups)
-    unclear_ns, together = stragglers.together(waits_of_groups)
-    sources: dict[str, dict[str, None]] = {}
-    for source, warning in rank_tables.warnings:
-        sources.setdefault(warning, {})[source] = None
-    warnings_once = tuple(of_source(_named([*of]), warning) for warning, of in sources.items())
-    return RankComparison(
-        ranks=tuple(sorted(ranks, key=lambda one: (one.rank, one.device))),
-        origins=tuple(sorted({one.origin for one in rank_tables.ranks if one.origin})),
-        groups=tuple(matrix.group for matrix in matched.matrices),
-        unmatched=matched.unmatched,
-        clocks=aligned,
-        impossible=sum(int((~one.possible).sum()) for one in waits_of_groups),
-        stragglers=stragglers.stragglers(
-            waits_of_groups, own_ns, sorted(one.number for one in rank_tables.ranks)
+    costs = stragglers.stragglers(
+        waits_of_groups, own_ns, sorted(one.number for one in rank_tables.ranks)
+    )
+    step_ns = [one.step_ns for one in gpus if one.step_ns]
+    speeds = group_speeds.measure_groups(columns, waits_of_groups)
+    waited_for_several_ns, together = stragglers.together(waits_of_groups)
+    groups = [matrix.group for matrix in matched.matrices]
+    return Ranks(
+        ranks=tuple(
+            _on_clock(one, aligned.get(one.rank))
+            for one in sorted(gpus, key=lambda one: (one.rank, one.device))
         ),
-        late=stragglers.by_collective(columns, waits_of_groups),
-        step_waits=stragglers.by_step(waits_of_groups),
-        together=together,
-        unclear_ns=unclear_ns,
-        group_speeds=per_group,
-        slow=group_speeds.slow_groups(per_group),
-        layers=stragglers.layer_spreads(rank_tables.layers),
-        axes=axes(columns, matched.matrices),
-        missing=tuple(missing),
-        absent=matched.absent,
-        waiting_for_absent=matched.waiting_for_absent,
-        warnings=warnings_once,
+        stragglers=tuple(costs),
+        late=tuple(stragglers.by_collective(columns, waits_of_groups)),
+        together=tuple(together),
+        steps=tuple(stragglers.by_step(waits_of_groups)),
+        groups=tuple(speeds),
+        parallelism=tuple(axes(columns, matched.matrices)),
+        layers=tuple(stragglers.layer_spreads(rank_tables.layers)),
+        unmatched=matched.unmatched,
+        waited_for_several_ns=waited_for_several_ns,
+        left_before_the_last_came=sum(int((~one.possible).sum()) for one in waits_of_groups),
+        left_out=tuple(left_out),
+        missing_ranks=matched.absent,
+        waiting_for_missing_ranks=matched.waiting_for_absent,
+        slowest=tuple(
+            stragglers.slowest(
+                costs, float(np.median(step_ns)) if step_ns else None, matched.waiting_for_absent
+            )
+        ),
+        slow_groups=tuple(group_speeds.slow_groups(speeds)),
+        collectives=tuple(group_speeds.join_alike(speeds)),
+        group_sizes=tuple(len(group.ranks) for group in groups),
+        groups_named=all(group.named for group in groups),
+        step_origins=tuple(sorted({one.origin for one in rank_tables.ranks if one.origin})),
+        warnings=tuple(_warnings_once(rank_tables)),
     )
 
 
-def _named(sources: Sequence[str]) -> str:
-    more = len(sources) - 1
-    return f"{sources[0]} and {more} more" if more else sources[0]
+def _on_clock(gpu: RankUse, clock: Clock | None) -> RankUse:
+    if clock is None:
+        return gpu
+    return replace(
+        gpu,
+        clock=clock.number,
+        clock_against_rank=clock.against,
+        clock_offset_ns=clock.offset_ns,
+        clock_drift=clock.drift,
+        clock_residual_ns=clock.residual_ns,
+        clock_collectives=clock.collectives,
+        clock_sure=clock.sure,
+    )
+
+
+def _warnings_once(rank_tables: RankTables) -> Iterator[str]:
+    """Yield each warning with the first of its captures, and how many others it is about."""
+    sources_of: dict[str, dict[str, None]] = {}
+    for source, warning in rank_tables.warnings:
+        sources_of.setdefault(warning, {})[source] = None
+    for warning, (first, *others) in sources_of.items():
+        yield of_source(f"{first} and {len(others)} more" if others else first, warning)
 
 
 def _clock_numbers(rank_tables: RankTables) -> Mapping[int, int]:

@@ -16,8 +16,10 @@ from pyprof.analysis.ranks.stream_alignment import (
     group_by_end_times,
     place,
 )
+from pyprof.answers.ranks_answer import UnmatchedCount
 from pyprof.arrays import MISSING
 from pyprof.ops.torch.collectives import SEND_RECV
+from pyprof.quantities import spans
 from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
@@ -44,6 +46,11 @@ class Group:
         """Whether all of its ranks were found, as far as is known."""
         return self.size in (None, len(self.ranks))
 
+    @property
+    def members(self) -> str:
+        """The ranks, separated by blanks."""
+        return " ".join(map(str, self.ranks.tolist()))
+
 
 @dataclass(frozen=True, slots=True)
 class CollectiveMatrix:
@@ -52,20 +59,6 @@ class CollectiveMatrix:
     group: Group
     rows: IntArray
     """[rank, collective]: the entry in the columns; MISSING if a capture has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnmatchedCount:
-    """Collectives of a rank that no other rank has."""
-
-    rank: int
-    """The rank."""
-    group: str
-    """The process group."""
-    count: int
-    """How many."""
-    why: str
-    """Why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,18 +252,3 @@ def _edges(matrices: list[CollectiveMatrix]) -> Iterable[UnmatchedCount]:
             if alone := int(((row != MISSING) & (seen == 1)).sum()):
                 why = "before the other captures begin, or after they end"
                 yield UnmatchedCount(rank, matrix.group.name, alone, why)
-
-
-def spans(ranks: list[int]) -> str:
-    """Format rising ranks: `ranks 0 to 7`, `ranks 0 8 16`, `ranks 0 and 1`."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if len(ranks) == 2:  # noqa: PLR2004 - a pair
-        return f"ranks {ranks[0]} and {ranks[1]}"
-    if ranks == list(range(ranks[0], ranks[-1] + 1)):
-        return f"ranks {ranks[0]} to {ranks[-1]}"
-    shown = [str(rank) for rank in ranks[:_SHOWN]]
-    return f"ranks {' '.join(shown)}{' ...' if len(ranks) > _SHOWN else ''}"
-
-
-_SHOWN = 8

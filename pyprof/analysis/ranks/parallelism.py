@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyprof.answers.ranks_answer import AxisUse
 from pyprof.ops.torch.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -54,30 +55,6 @@ class Role:
 
     name: str = ""
     evidence: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AxisUse:
-    """The process groups of one purpose."""
-
-    role: str
-    """tensor, pipeline, data and so on; empty if unknown."""
-    evidence: str
-    """The evidence for it."""
-    groups: int
-    """How many groups."""
-    ranks: int
-    """Ranks in each."""
-    calls: int
-    """Mean calls of a rank."""
-    communication_ns: float
-    """Mean of a rank."""
-    exposed_ns: float
-    """The part of that during which nothing computed."""
-    busiest: int | None
-    """With expert parallelism, the rank that receives most; null if unknown."""
-    imbalance: float | None
-    """How many times the mean it receives; null as `busiest`."""
 
 
 def group_role(description: str | None, name: str | None, kinds: Collection[str | None]) -> Role:

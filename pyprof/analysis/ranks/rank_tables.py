@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from pyprof import readers, sanitize
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.collective_kinds import collectives, returns_at_once
-from pyprof.analysis.ranks.tables import Rank, RankTables, RankTime
+from pyprof.analysis.ranks.tables import Rank, RankTables
 from pyprof.analysis.summary.layer_tree import layer_path
 from pyprof.analysis.time.intervals import union
 from pyprof.analysis.time.steps import Steps, bounds_on_gpu, drop_unlikely, find_steps
 from pyprof.analysis.time.timeline import COMMUNICATION, Timeline, activity_classes, timeline
+from pyprof.answers.ranks_answer import RankUse
 from pyprof.answers.summary_answer import NO_LAYER, describe_origin
 from pyprof.errors import CaptureError
 from pyprof.inputs import dataset
@@ -97,7 +98,7 @@ def _rank(
 ) -> Rank:  # fmt: skip
     number, pid = records.numpy("device"), records.numpy("pid")
     gpus = [
-        RankTime(
+        RankUse(
             rank=rank,
             device=device.device,
             gpu=device.gpu,

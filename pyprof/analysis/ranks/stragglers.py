@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.analysis.ranks.collective_kinds import group_by_key
+from pyprof.answers.ranks_answer import (
+    LateCost,
+    LayerSpread,
+    StepCost,
+    StragglerCost,
+    TogetherCost,
+)
 from pyprof.arrays import MISSING
 from pyprof.records.merging import texts_of
 from pyprof.records.records import combinations, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from pyprof.analysis.ranks.collective_kinds import CollectiveKey
-    from pyprof.analysis.ranks.match import Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.analysis.ranks.waiting import Waits
     from pyprof.arrays import Floats, IntArray
@@ -35,61 +40,6 @@ def of_others(values: Floats) -> Floats:
         for middle in ((others - 1) // 2, others // 2)
     )
     return np.asarray((below + above) / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class StragglerCost:
-    """A rank as the others see it."""
-
-    rank: int
-    """The rank."""
-    last: int
-    """Collectives to which it came last."""
-    of: int
-    """Collectives in which it took part."""
-    cost_ns: int
-    """What all others together waited in those."""
-    waited_ns: int
-    """What it waited itself."""
-    own_ns: float | None
-    """Median step without exposed communication; null if no steps were found."""
-    excess_ns: float | None
-    """How much more of that than the median of the others; null if no steps were found, or
-    there are no others."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepCost:
-    """What a rank cost the others in one step."""
-
-    step: int
-    """The step, from 0."""
-    rank: int
-    """The rank."""
-    last: int
-    """Collectives to which it came last."""
-    cost_ns: int
-    """What all others together waited in those."""
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """Ranks of a group that came last within the clocks' residual of each other."""
-
-    ranks: tuple[int, ...]
-    cost_ns: int
-    """How long all others together waited for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """The collectives of one kind, in one group, to which a rank came last."""
-
-    rank: int
-    group: Group
-    key: CollectiveKey
-    last: int
-    cost_ns: int
 
 
 def stragglers(
@@ -118,6 +68,28 @@ def stragglers(
     return sorted(costs, key=lambda one: (-one.cost_ns, -(one.excess_ns or 0.0), one.rank))
 
 
+_MIN_SHARE = 0.005
+"""The own time of the slowest exceeds that of others by more than this share of a step."""
+
+
+def slowest(
+    costs: Sequence[StragglerCost], step_ns: float | None, unclear: Collection[int]
+) -> list[StragglerCost]:
+    """Choose the ranks whose own work takes longest or, without known steps, who cost most.
+
+    A rank may also be late because it waited for one of these elsewhere, so its own time decides. A
+    rank counts if its excess over the others is at least half of the first one's. `unclear`: the
+    ranks that may only have waited for one without a capture.
+    """
+    if step_ns is None:
+        return [one for one in costs if one.cost_ns and one.rank not in unclear][:1]
+    most = max((one.excess_ns or 0 for one in costs), default=0)
+    if most <= _MIN_SHARE * step_ns:
+        return []
+    slow = [one for one in costs if (one.excess_ns or 0) >= most / 2]
+    return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
+
+
 def _over_others(own: Floats) -> list[float | None]:
     if len(own) < 2:  # noqa: PLR2004 - nobody to compare with
         return [None] * len(own)
@@ -133,15 +105,16 @@ def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
     return zip(ranks.tolist(), np.bincount(index).tolist(), cost_ns.tolist(), strict=True)
 
 
-def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[Late]:
+def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[LateCost]:
     """Total what each rank cost at each kind of collective, most expensive first."""
     late = [
-        Late(rank, one.group, key, count, cost)
+        LateCost(rank=rank, group=one.group.name, members=members, **asdict(key), last=last,
+                 cost_ns=cost)
         for one in waits
-        for costs in [one.others_ns]
+        for costs, members in [(one.others_ns, one.group.members)]
         for key, chosen in group_by_key(columns, one)
-        for rank, count, cost in _blamed(one.last[chosen], costs[chosen])
-    ]
+        for rank, last, cost in _blamed(one.last[chosen], costs[chosen])
+    ]  # fmt: skip
     return sorted(late, key=lambda one: (-one.cost_ns, one.rank))
 
 
@@ -161,7 +134,7 @@ def by_step(waits: Sequence[Waits]) -> list[StepCost]:
     return [StepCost(*row) for row in sorted(zip(*(part.tolist() for part in rows), strict=True))]
 
 
-def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
+def together(waits: Sequence[Waits]) -> tuple[int, list[TogetherCost]]:
     """Total the waiting for several ranks that were last together: in all, and the largest."""
     cost_by_ranks: dict[tuple[int, bytes], int] = {}
     for number, one in enumerate(waits):
@@ -170,36 +143,17 @@ def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
             key = (number, one.latest[:, index].tobytes())
             cost_by_ranks[key] = cost_by_ranks.get(key, 0) + int(costs[index])
     costliest = sorted(cost_by_ranks, key=lambda key: (-cost_by_ranks[key], key[0], key[1]))[:_KEPT]
-    several = [
-        Together(
-            tuple(waits[number].ranks[np.frombuffer(mask, bool)].tolist()),
-            cost_by_ranks[number, mask],
-        )
+    several = sorted(
+        (-cost_by_ranks[number, mask], waits[number].ranks[np.frombuffer(mask, bool)].tolist())
         for number, mask in costliest
+    )
+    return sum(cost_by_ranks.values()), [
+        TogetherCost(" ".join(map(str, ranks)), -cost) for cost, ranks in several
     ]
-    return sum(cost_by_ranks.values()), sorted(several, key=lambda one: (-one.cost_ns, one.ranks))
 
 
 _KEPT = 100
 """Maximum number of sets that are returned; there may be one per collective, each of many ranks."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerSpread:
-    """A layer's own GPU time across ranks, without communication."""
-
-    layer: str
-    """The layer."""
-    mean_ns: float
-    """Mean time over the ranks that have the layer."""
-    most_ns: int
-    """Time on the slowest rank."""
-    rank: int
-    """The slowest rank."""
-    ranks: int
-    """Number of ranks that have the layer."""
-    imbalance: float | None
-    """Largest time divided by the mean; null if no rank spent time."""
 
 
 def layer_spreads(layers: pa.Table) -> list[LayerSpread]:

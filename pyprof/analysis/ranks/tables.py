@@ -19,6 +19,7 @@ from pyprof.records.merging import merged_by, rows_of_both
 from pyprof.records.records import DictionaryColumn, number_combinations
 
 if TYPE_CHECKING:
+    from pyprof.answers.ranks_answer import RankUse
     from pyprof.arrays import IntArray
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -56,42 +57,6 @@ COLLECTIVES = pa.schema(
 """One row per kernel of a collective, in GPU-start order: 28 bytes, for there are very many."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankTime:
-    """One GPU of a rank."""
-
-    rank: int
-    """The rank."""
-    device: int
-    """Number of the GPU in its process; -1 where it is unknown."""
-    gpu: str | None
-    """Its name; null if the capture does not name it."""
-    source: str
-    """The capture."""
-    rows: int
-    """Kernels, copies and fills."""
-    span_ns: int
-    """From the first start to the last end."""
-    busy_ns: int
-    """When anything ran."""
-    idle_ns: int
-    """When nothing ran."""
-    compute_ns: int
-    """When kernels ran, but those of collectives."""
-    communication_ns: int
-    """When collectives ran."""
-    exposed_ns: int
-    """When collectives ran and nothing computed."""
-    bubble_ns: int | None
-    """Waiting for other pipeline stages while nothing computed; null: it is in no pipeline."""
-    copy_ns: int
-    """When copies or fills ran."""
-    step_ns: float | None
-    """Median step after warm-up; null if no steps were found."""
-    steps: int
-    """How many steps."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
     """A rank, with its clock and steps."""
@@ -103,7 +68,7 @@ class Rank:
     """How steps were found; "" for none."""
     own_ns: float | None
     """Median step after warm-up without exposed communication; None without steps."""
-    gpus: tuple[RankTime, ...]
+    gpus: tuple[RankUse, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

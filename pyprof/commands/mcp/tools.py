@@ -284,13 +284,11 @@ def peaks(
 @tool
 def ranks(file: Files, limit: Limit = _LIMIT) -> Answer:
     """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
-    from pyprof.answers import ranks_answer as answers_of_ranks  # noqa: PLC0415 - as above
-    from pyprof.commands.ranks import compare_ranks, memory_of  # noqa: PLC0415 - as above
+    from pyprof.commands.ranks import compare_ranks, with_memory  # noqa: PLC0415 - as above
 
     with captures(*several(file)) as opened:
-        job = compare_ranks(opened)
-        memory_peaks = memory_of(opened.paths)
-    return bound(answers_of_ranks.ranks(job, memory_peaks), check_limit(limit), job.warnings)
+        job = with_memory(compare_ranks(opened), opened.paths)
+    return bound(job, check_limit(limit), job.warnings)
 
 
 def _override(gpu: str) -> Override:

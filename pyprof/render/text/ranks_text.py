@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pyprof.analysis.ranks.group_speeds import join_alike
-from pyprof.analysis.ranks.match import spans
 from pyprof.answers.summary_answer import NO_LAYER
+from pyprof.quantities import spans
 from pyprof.render.text import formatting
 from pyprof.render.text.formatting import (
     DASH,
@@ -25,14 +22,15 @@ from pyprof.render.text.ranks_head import head
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.analysis.ranks.collective_kinds import CollectiveKey
-    from pyprof.analysis.ranks.findings import RankComparison
-    from pyprof.analysis.ranks.parallelism import AxisUse
-    from pyprof.analysis.ranks.stragglers import StragglerCost
-    from pyprof.analysis.ranks.tables import RankTime
+    from pyprof.answers.ranks_answer import (
+        AxisUse,
+        CollectiveKey,
+        LateCost,
+        Ranks,
+        RankUse,
+        StragglerCost,
+    )
 
-_MIN_SHARE = 0.005
-"""A straggler's own time exceeds that of others by more than this share of a step."""
 _SHOWN = 3
 _UNEVEN = 1.1
 _BUBBLE = 0.05
@@ -41,7 +39,7 @@ _NOTHING = "No rank, link or layer stands out."
 _ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
 
-def in_words(job: RankComparison) -> Iterator[str]:
+def in_words(job: Ranks) -> Iterator[str]:
     """Name the straggler and the slow links, most expensive first, and the uneven layer.
 
     Says so if there are none.
@@ -49,36 +47,18 @@ def in_words(job: RankComparison) -> Iterator[str]:
     findings = sorted([*_stragglers(job), *_slow(job)], key=lambda entry: -entry[0])
     lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
     lines += _waiting_for_absent(job)
-    yield from lines or [_ALONE if len(job.rank_numbers) == 1 else _NOTHING]
+    yield from lines or [_ALONE if job.rank_count == 1 else _NOTHING]
 
 
-def stragglers(job: RankComparison) -> list[StragglerCost]:
-    """Choose the ranks whose own work takes longest or, without known steps, who cost most.
-
-    A rank may also be late because it waited for one of these elsewhere, so its own time decides. A
-    rank counts if its excess over the others is at least half of the first one's.
-    """
-    step = float(np.median([one.step_ns for one in job.ranks if one.step_ns] or [0]))
-    if not step:
-        unclear = {*job.waiting_for_absent}
-        costly = [one for one in job.stragglers if one.cost_ns and one.rank not in unclear]
-        return costly[:1]
-    most = max((one.excess_ns or 0 for one in job.stragglers), default=0)
-    if most <= _MIN_SHARE * step:
-        return []
-    slow = [one for one in job.stragglers if (one.excess_ns or 0) >= most / 2]
-    return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
-
-
-def _stragglers(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
+def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     """Yield what the stragglers cost in all, and the text."""
-    if not (slow := stragglers(job)):
+    if not job.slowest:
         return
-    first = slow[0]
+    first = job.slowest[0]
     source = next(rank.source for rank in job.ranks if rank.rank == first.rank)
     # Who takes longest, but comes last less often than any rank would by chance, delays no other,
     # unless they wait for it in those few collectives.
-    is_last = not first.of or first.last * len(job.rank_numbers) >= first.of
+    is_last = not first.of or first.last * job.rank_count >= first.of
     waited_ns = _wait_of_each(job, first)
     waited_for = waited_ns > 0 and waited_ns >= (first.excess_ns or 0) / 2
     role = (
@@ -91,34 +71,34 @@ def _stragglers(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
     yield (
         cost,
         [
-            _several(job, slow) if len(slow) > 1 else sentence,
+            _several(job) if len(job.slowest) > 1 else sentence,
             f"  Compare pyprof summary {source} with that of another rank, or use pyprof diff.",
         ],
     )
 
 
-def _waiting_for_absent(job: RankComparison) -> Iterator[str]:
+def _waiting_for_absent(job: Ranks) -> Iterator[str]:
     """Say who came last, but may have waited for a rank that has no capture."""
-    unclear = {*job.waiting_for_absent}
+    unclear = {*job.waiting_for_missing_ranks}
     late = sorted(one.rank for one in job.stragglers if one.last and one.rank in unclear)
     if late:
         ranks = spans(late)
         yield (
             f"{ranks[0].upper()}{ranks[1:]} may come last only because of waiting for"
-            f" {spans(list(job.absent))}, of which there is no capture: name it, too."
+            f" {spans(job.missing_ranks)}, of which there is no capture: name it, too."
         )
 
 
-def _peers(job: RankComparison) -> int:
-    return max(len(job.rank_numbers) - 1, 1)
+def _peers(job: Ranks) -> int:
+    return max(job.rank_count - 1, 1)
 
 
-def _wait_of_each(job: RankComparison, one: StragglerCost) -> float:
+def _wait_of_each(job: Ranks, one: StragglerCost) -> float:
     """How long each other rank waits for one, per step if there are steps."""
     return one.cost_ns / (job.step_count or 1) / _peers(job)
 
 
-def _evidence(job: RankComparison, one: StragglerCost) -> Iterator[str]:
+def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
     each = _wait_of_each(job, one)
     if one.of:
@@ -138,10 +118,11 @@ def _evidence(job: RankComparison, one: StragglerCost) -> Iterator[str]:
             yield "others arrive as late or later, which hides most of it"
 
 
-def _several(job: RankComparison, slow: list[StragglerCost]) -> str:
+def _several(job: Ranks) -> str:
+    slow = job.slowest
     cost = sum(one.cost_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
-    nobody_waits = any(one.of for one in slow) and not cost + job.unclear_ns
+    nobody_waits = any(one.of for one in slow) and not cost + job.waited_for_several_ns
     role = (
         "work longest, but the others do not wait for them" if nobody_waits else "delay the others"
     )
@@ -149,47 +130,48 @@ def _several(job: RankComparison, slow: list[StragglerCost]) -> str:
         f"{ranks[0].upper()}{ranks[1:]} {role}: without communication, their steps take"
         f" up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the median of"
         f" the others; the others waited {duration(cost)} for one of them,"
-        f" {duration(job.unclear_ns)} for several at once."
+        f" {duration(job.waited_for_several_ns)} for several at once."
     )
 
 
-def _slow(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
+def _slow(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     """Yield what the slow links cost in all, and the text."""
-    for slow in job.slow[:_SHOWN]:
-        speed = slow.speed
-        rate = "" if speed.bus_rate is None else f" (bus {number(speed.bus_rate / 1e9)} GB/s)"
+    for slow in job.slow_groups[:_SHOWN]:
+        bus = slow.bus_bytes_per_s
+        rate = "" if bus is None else f" (bus {number(bus / 1e9)} GB/s)"
         group_speed = (
-            f"The link between {slow.label} is slow: {spelled(speed.key)} transfers data for"
-            f" {duration(speed.transfer_ns)}{rate}, {number(slow.times)} times the"
-            f" {duration(slow.usual_ns)} of {slow.like} similar groups;"
-            f" {duration(slow.lost_ns)} in {count(speed.calls)} calls."
+            f"The link between {spans(map(int, slow.members.split()))} is slow:"
+            f" {spelled(slow)} transfers data for"
+            f" {duration(slow.transfer_ns)}{rate}, {number(slow.times_like_groups)} times the"
+            f" {duration(slow.usual_ns)} of {slow.like_groups} similar groups;"
+            f" {duration(slow.lost_ns)} in {count(slow.calls)} calls."
         )
         yield slow.lost_ns, [group_speed]
-    if (more := len(job.slow) - _SHOWN) > 0:
+    if (more := len(job.slow_groups) - _SHOWN) > 0:
         yield 0, [f"{more} more groups are slower than similar groups (--csv groups)."]
 
 
-def spelled(key: CollectiveKey) -> str:
+def spelled(key: CollectiveKey | LateCost) -> str:
     """Format a kind of collective for a sentence."""
     about = "about " if key.mixed else ""
     size = "" if key.bytes is None else f" of {about}{amount(key.bytes, 'B')}"
     return f"{key.kind or 'collective'}{size}"
 
 
-def _roles(comparison: RankComparison) -> Iterator[str]:
+def _roles(job: Ranks) -> Iterator[str]:
     """Name the stage with the largest bubble, and the rank whose experts receive most."""
-    staged = [one for one in comparison.ranks if one.bubble_ns is not None and one.span_ns]
+    staged = [one for one in job.ranks if one.bubble_ns is not None and one.span_ns]
     worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
     if worst is not None and (share := (worst.bubble_ns or 0) / worst.span_ns) > _BUBBLE:
         yield (f"Rank {worst.rank} spends {percent(share)} % of its time in pipeline bubbles,"
                " waiting for other stages; more micro-batches reduce that.")  # fmt: skip
-    for axis in comparison.axes:
+    for axis in job.parallelism:
         if axis.imbalance is not None and axis.imbalance > _UNEVEN:
             yield (f"Experts are unevenly used: rank {axis.busiest} receives"
                    f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
 
 
-def _layer(job: RankComparison) -> Iterator[str]:
+def _layer(job: Ranks) -> Iterator[str]:
     layers = [one for one in job.layers if one.ranks > 1 and one.layer != NO_LAYER]
     uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
     for one in uneven[:1]:
@@ -203,7 +185,7 @@ _NEWS = 0.01
 """Stragglers are listed if they cost at least this share of the most expensive one."""
 
 
-def report_lines(job: RankComparison, top: int) -> Iterator[str]:
+def report_lines(job: Ranks, top: int) -> Iterator[str]:
     """Yield the sections, with an empty line between them; each lists `top` rows at most."""
     tables = (ranks, straggler_lines, parallelism, collectives, layers)
     yield from formatting.separated([head(job), *(table(job, top) for table in tables)])
@@ -215,9 +197,9 @@ def report_lines(job: RankComparison, top: int) -> Iterator[str]:
         )
 
 
-def ranks(job: RankComparison, top: int) -> Iterator[str]:
+def ranks(job: Ranks, top: int) -> Iterator[str]:
     """Tabulate time per rank; if there are many, only the first ones and the stragglers."""
-    costly = {one.rank for one in stragglers(job)}
+    costly = {one.rank for one in job.slowest}
     shown = [
         one for index, one in enumerate(job.ranks)
         if index < top or one.rank in costly
@@ -231,13 +213,12 @@ def ranks(job: RankComparison, top: int) -> Iterator[str]:
         yield f"... and {rest} more (--top {len(job.ranks)})"
 
 
-def _staged(comparison: RankComparison) -> bool:
+def _staged(job: Ranks) -> bool:
     """Whether any rank is a stage of a pipeline."""
-    return any(one.bubble_ns is not None for one in comparison.ranks)
+    return any(one.bubble_ns is not None for one in job.ranks)
 
 
-def _rank(job: RankComparison, one: RankTime, waited: StragglerCost) -> list[str]:
-    clock = job.clocks.get(one.rank)
+def _rank(job: Ranks, one: RankUse, waited: StragglerCost) -> list[str]:
     bubble = [one.bubble_ns] if _staged(job) else []
     shares = [one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, *bubble,
               one.idle_ns]  # fmt: skip
@@ -248,20 +229,19 @@ def _rank(job: RankComparison, one: RankTime, waited: StragglerCost) -> list[str
         milliseconds(one.step_ns),
         *(percent(ns / one.span_ns if one.span_ns and ns is not None else None) for ns in shares),
         milliseconds(waited.own_ns),
-        milliseconds(waited.waited_ns if clock else None),
-        DASH if clock is None else f"{clock.offset_ns / 1e3:+,.1f}",
-        DASH if clock is None else f"{clock.residual_ns / 1e3:,.1f}",
+        milliseconds(None if one.clock is None else waited.waited_ns),
+        DASH if one.clock_offset_ns is None else f"{one.clock_offset_ns / 1e3:+,.1f}",
+        DASH if one.clock_residual_ns is None else f"{one.clock_residual_ns / 1e3:,.1f}",
     ]
 
 
-def straggler_lines(job: RankComparison, top: int) -> Iterator[str]:
+def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
     """Tabulate the ranks that others waited for."""
     costly = [one for one in job.stragglers if one.cost_ns]
     if not costly:
         return
     top = min(top, sum(one.cost_ns >= _NEWS * costly[0].cost_ns for one in costly))
     steps = job.step_count or 1
-    peers = max(len(job.rank_numbers) - 1, 1)
     worst, mostly = _worst_steps(job), _mostly_at(job)
     header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
               "Own over others' ms/step", "Worst step", "Mostly at")  # fmt: skip
@@ -272,7 +252,7 @@ def straggler_lines(job: RankComparison, top: int) -> Iterator[str]:
             count(one.of),
             milliseconds(one.cost_ns),
             milliseconds(one.cost_ns / steps),
-            milliseconds(one.cost_ns / steps / peers),
+            milliseconds(_wait_of_each(job, one)),
             milliseconds(one.excess_ns),
             worst.get(one.rank, DASH),
             mostly.get(one.rank, DASH),
@@ -284,33 +264,35 @@ def straggler_lines(job: RankComparison, top: int) -> Iterator[str]:
         yield f"... and {len(rest)} more, {milliseconds(sum(one.cost_ns for one in rest))} ms"
     for several in job.together[:1]:
         yield (
-            f"{milliseconds(job.unclear_ns)} ms more waiting for several ranks that arrived last"
-            f" together, mostly {spans(list(several.ranks))}: {milliseconds(several.cost_ns)} ms"
+            f"{milliseconds(job.waited_for_several_ns)} ms more waiting for several ranks that"
+            f" arrived last together, mostly {spans(map(int, several.ranks.split()))}:"
+            f" {milliseconds(several.cost_ns)} ms"
         )
 
 
-def _worst_steps(job: RankComparison) -> dict[int, str]:
+def _worst_steps(job: Ranks) -> dict[int, str]:
     most: dict[int, tuple[int, int]] = {}
-    for one in job.step_waits:
+    for one in job.steps:
         most[one.rank] = max(most.get(one.rank, (0, 0)), (one.cost_ns, -one.step))
     return {rank: f"{-step}: {milliseconds(ns)} ms" for rank, (ns, step) in most.items()}
 
 
-def _mostly_at(job: RankComparison) -> dict[int, str]:
+def _mostly_at(job: Ranks) -> dict[int, str]:
     """Name the kind of collective at which each rank cost most, the most expensive first."""
     named: dict[int, str] = {}
     for one in job.late:
-        named.setdefault(one.rank, f"{spelled(one.key)}, {len(one.group.ranks)} ranks")
+        if one.rank not in named:
+            named[one.rank] = f"{spelled(one)}, {len(one.members.split())} ranks"
     return named
 
 
-def parallelism(comparison: RankComparison, top: int) -> Iterator[str]:
+def parallelism(job: Ranks, top: int) -> Iterator[str]:
     """Tabulate what process groups are used for, as far as that is known."""
-    if not any(axis.role for axis in comparison.axes):
+    if not any(axis.role for axis in job.parallelism):
         return
     header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",
               "Exposed ms", "Hidden%", "Imbalance")  # fmt: skip
-    yield from _table([_axis(axis) for axis in comparison.axes[:top]], header, (0, 1))
+    yield from _table([_axis(axis) for axis in job.parallelism[:top]], header, (0, 1))
     yield "Calls and times are means per rank. Exposed: while nothing was computed."
 
 
@@ -329,37 +311,36 @@ def _axis(axis: AxisUse) -> list[str]:
     ]
 
 
-def collectives(job: RankComparison, top: int) -> Iterator[str]:
+def collectives(job: Ranks, top: int) -> Iterator[str]:
     """Tabulate collectives by kind, algorithm, size and number of ranks."""
-    joined = join_alike(job.group_speeds)
-    if not joined:
+    if not job.collectives:
         return
     header = ("Collective", "Algorithm", "Ranks", "Groups", "Calls", "Size", "Wait ms",
               "Transfer ms", "Alg GB/s", "Bus GB/s")  # fmt: skip
     rows = [
         [
-            one.key.kind or DASH,
-            one.key.algorithm or DASH,
-            str(len(one.groups[0].ranks)),
-            str(len(one.groups)),
+            one.kind or DASH,
+            one.algorithm or DASH,
+            str(one.captured_ranks),
+            str(one.groups),
             count(one.calls),
-            f"{'~' if one.key.mixed and one.key.bytes else ''}{amount(one.key.bytes, 'B')}",
+            f"{'~' if one.mixed and one.bytes else ''}{amount(one.bytes, 'B')}",
             milliseconds(one.wait_ns),
             milliseconds(one.transfer_ns),
-            number(one.algorithm_rate and one.algorithm_rate / 1e9),
-            number(one.bus_rate and one.bus_rate / 1e9),
+            number(one.algorithm_bytes_per_s and one.algorithm_bytes_per_s / 1e9),
+            number(one.bus_bytes_per_s and one.bus_bytes_per_s / 1e9),
         ]
-        for one in joined[:top]
+        for one in job.collectives[:top]
     ]
     yield from _table(rows, header, (0, 1))
-    if len(joined) > top:
-        yield f"... and {len(joined) - top} more (--top {len(joined)})"
+    if len(job.collectives) > top:
+        yield f"... and {len(job.collectives) - top} more (--top {len(job.collectives)})"
     yield "Wait: mean time until the last rank arrives. Transfer: median time from then on."
-    if any(one.key.mixed and one.key.bytes for one in joined[:top]):
+    if any(one.mixed and one.bytes for one in job.collectives[:top]):
         yield "~: mean of sizes that differ among ranks or calls."
 
 
-def layers(job: RankComparison, top: int) -> Iterator[str]:
+def layers(job: Ranks, top: int) -> Iterator[str]:
     """Tabulate the layers whose time differs most between ranks."""
     uneven = [one for one in job.layers if one.ranks > 1]
     if all(one.layer == NO_LAYER for one in uneven):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pyprof import schema
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.tables import Collectives
+from pyprof.answers.ranks_answer import RankUse
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Collective:
     received_bytes: int | None = None
 
 
-GPU = tables.RankTime(
+GPU = RankUse(
     rank=0, device=0, gpu=None, source="net.sqlite", rows=0, span_ns=0, busy_ns=0, idle_ns=0,
     compute_ns=0, communication_ns=0, exposed_ns=0, bubble_ns=None, copy_ns=0, step_ns=None,
     steps=0,

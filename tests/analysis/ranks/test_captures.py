@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from pyprof import marker
-from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
+from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.analysis.time.intervals import union_of
+from pyprof.answers.ranks_answer import Ranks
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
 from pyprof.records.merging import merge_sums
@@ -25,7 +26,7 @@ V100 = CAPTURES / "kineto-v100-resnet-ddp" / "trace.json.gz"
 NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def _compared(*paths: Path) -> RankComparison:
+def _compared(*paths: Path) -> Ranks:
     executor = InProcess()
     handles = executor.map(
         measure_ranks, ranked_captures([str(path) for path in paths], executor), ""
@@ -40,11 +41,11 @@ def _needed(path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def h100() -> RankComparison:
+def h100() -> Ranks:
     return _compared(_needed(H100))
 
 
-def test_all_collectives_of_both_ranks_pair_up(h100: RankComparison) -> None:
+def test_all_collectives_of_both_ranks_pair_up(h100: Ranks) -> None:
     """33 of each, in order, as SQL counts them."""
     with closing(sqlite3.connect(H100)) as db:
         query = (
@@ -54,7 +55,7 @@ def test_all_collectives_of_both_ranks_pair_up(h100: RankComparison) -> None:
         counted = dict(db.execute(query).fetchall())
     assert [one.of for one in h100.stragglers] == [counted[0], counted[1]] == [33, 33]
     assert not h100.unmatched
-    assert {speed.key.kind for speed in h100.group_speeds} == {"all_to_all", "send_recv"}
+    assert {speed.kind for speed in h100.groups} == {"all_to_all", "send_recv"}
 
 
 def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
@@ -68,11 +69,11 @@ def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
         work.append(Work("long", (5000, 5000 + long_ns), call=(4100, 4110)))
         path = nsys_db(tmp_path / f"net{long_ns}.rank0.sqlite", work)
         found = _compared(path)
-        said.append((found.step_count, found.origins))
+        said.append((found.step_count, found.step_origins))
     assert said == [(10, ("repetition of 4 kernels (guessed: may be layers of a step)",)), (0, ())]
 
 
-def test_the_times_of_a_rank_are_those_of_the_summary(h100: RankComparison) -> None:
+def test_the_times_of_a_rank_are_those_of_the_summary(h100: Ranks) -> None:
     for one in h100.ranks:
         with closing(sqlite3.connect(H100)) as db:
             rows = [
@@ -151,8 +152,8 @@ def test_groups_and_sizes_in_a_capture_give_bus_bandwidth(
     """By hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
     found = _compared(*(write(tmp_path, rank) for rank in range(4)))
     told = {
-        (speed.key.kind, *speed.groups[0].ranks.tolist()): speed.bus_rate
-        for speed in found.group_speeds
+        (speed.kind, *map(int, speed.members.split())): speed.bus_bytes_per_s
+        for speed in found.groups
     }
     size = 2 << 20
     assert told == {
@@ -160,7 +161,7 @@ def test_groups_and_sizes_in_a_capture_give_bus_bandwidth(
         ("all_gather", 2, 3): pytest.approx(size / 2 / 1e-3),
         ("all_gather", 0, 1): pytest.approx(size / 2 / 1.3e-3),  # rank 2 is late, they are not
     }
-    assert [one.offset_ns for one in found.clocks.values()] == [0, 10**6, 2 * 10**6, 3 * 10**6]
+    assert [one.clock_offset_ns for one in found.ranks] == [0, 10**6, 2 * 10**6, 3 * 10**6]
     assert found.stragglers[0].rank == 2
     assert found.stragglers[0].cost_ns == 4 * (3 + 1) * 300_000
 

@@ -25,8 +25,8 @@ def _calls(*calls: tuple[str, int | None]) -> list[Collective]:
 
 
 def _keys(*calls: tuple[str, int | None]) -> dict[tuple[object, ...], int]:
-    speeds = compare_ranks(gathered(_calls(*calls))).group_speeds
-    return {(each.key.kind, each.key.bytes, each.key.mixed): each.calls for each in speeds}
+    speeds = compare_ranks(gathered(_calls(*calls))).groups
+    return {(each.kind, each.bytes, each.mixed): each.calls for each in speeds}
 
 
 def test_each_kind_and_size_is_counted_separately() -> None:

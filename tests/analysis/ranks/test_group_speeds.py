@@ -1,14 +1,14 @@
 """Transfer of each process group, and groups that are slower than similar ones."""
 
-from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
-from pyprof.analysis.ranks.group_speeds import join_alike
+from pyprof.analysis.ranks.findings import compare_ranks
+from pyprof.answers.ranks_answer import Ranks
 from tests.analysis.ranks.literal import Collective, gathered
 
 BYTES = 1 << 20
 MS = 1_000_000
 
 
-def _pairs(slow_ms: float) -> RankComparison:
+def _pairs(slow_ms: float) -> Ranks:
     """Return four groups of two ranks; the last transfers for `slow_ms`, the others for 1 ms."""
     rows = []
     for group in range(4):
@@ -24,14 +24,14 @@ def _pairs(slow_ms: float) -> RankComparison:
 
 
 def test_a_group_that_transfers_longer_than_similar_ones_is_slow() -> None:
-    (slow,) = _pairs(3).slow
-    assert slow.speed.groups[0].ranks.tolist() == [6, 7]
-    assert (slow.usual_ns, slow.times, slow.like) == (MS, 3, 3)
-    assert slow.lost_ns == 2 * MS * slow.speed.calls
+    (slow,) = _pairs(3).slow_groups
+    assert slow.members == "6 7"
+    assert (slow.usual_ns, slow.times_like_groups, slow.like_groups) == (MS, 3, 3)
+    assert slow.lost_ns == 2 * MS * slow.calls
 
 
 def test_equal_groups_are_one_row_and_none_is_slow() -> None:
     found = _pairs(1)
-    (joined,) = join_alike(found.group_speeds)
-    assert (len(joined.groups), found.slow) == (4, [])
-    assert joined.algorithm_rate == BYTES / 1e-3
+    (joined,) = found.collectives
+    assert (joined.groups, found.slow_groups) == (4, ())
+    assert joined.algorithm_bytes_per_s == BYTES / 1e-3

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.ranks.match import Group, match, spans
+from pyprof.analysis.ranks.match import Group, match
 from tests.analysis.ranks.literal import Collective, collectives
 
 ENDS = (1_000_000, 1_900_000, 3_500_000, 4_100_000, 6_000_000, 6_700_000)
@@ -110,13 +110,6 @@ def test_a_group_of_one_rank_waits_for_nobody() -> None:
 
 def test_without_collectives_there_are_no_groups() -> None:
     assert match(collectives([])).matrices == ()
-
-
-def test_ranks_are_formatted_as_ranges() -> None:
-    sets = ([3], [0, 4], [2, 3, 4], [0, 8, 16], list(range(0, 40, 2)))
-    assert [spans(ranks) for ranks in sets] == [
-        "rank 3", "ranks 0 and 4", "ranks 2 to 4", "ranks 0 8 16", "ranks 0 2 4 6 8 10 12 14 ...",
-    ]  # fmt: skip
 
 
 @given(

@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
+from pyprof.analysis.ranks.findings import compare_ranks
+from pyprof.answers.ranks_answer import Ranks
 from tests.analysis.ranks.literal import Collective, gathered
 
 _RANKS = range(8)
@@ -37,7 +38,7 @@ def _members(name: str, rank: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Run:
-    found: RankComparison
+    found: Ranks
     waited_ns: Mapping[int, int]
     of: Mapping[int, int]
 
@@ -80,9 +81,9 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def test_groups_of_one_size_are_kept_apart(run: Run) -> None:
-    told = [(group.name, tuple(group.ranks.tolist())) for group in run.found.groups]
+    told = [(speed.group, speed.members) for speed in run.found.groups]
     assert sorted(told) == sorted(
-        {(name, _members(name, rank)) for name in _KINDS for rank in _RANKS}
+        {(name, " ".join(map(str, _members(name, rank)))) for name in _KINDS for rank in _RANKS}
     )
 
 
@@ -90,27 +91,27 @@ def test_waiting_is_that_of_true_times(run: Run) -> None:
     assert {one.rank: one.of for one in run.found.stragglers} == dict(run.of)
     for one in run.found.stragglers:
         assert one.waited_ns == pytest.approx(run.waited_ns[one.rank], abs=run.of[one.rank] * 1000)
-    assert run.found.impossible == 0
+    assert run.found.left_before_the_last_came == 0
 
 
 def test_drifts_are_removed(run: Run) -> None:
     """Of up to 60 us a second; what is left is when ranks leave."""
-    assert all(one.residual_ns <= _LEAVE_NS for one in run.found.clocks.values())
-    assert sum(one.drift != 0 for one in run.found.clocks.values()) >= len(_RANKS) - 2
+    assert all((one.clock_residual_ns or 0) <= _LEAVE_NS for one in run.found.ranks)
+    assert sum(one.clock_drift not in (None, 0) for one in run.found.ranks) >= len(_RANKS) - 2
 
 
 def test_transfers_and_bandwidths_are_those_of_the_bytes_sent(run: Run) -> None:
     """For an all-to-all with other sizes on each rank, the mean."""
-    for speed in run.found.group_speeds:
-        name, ranks = speed.groups[0].name, len(speed.groups[0].ranks)
+    for speed in run.found.groups:
+        name, ranks = speed.group, speed.captured_ranks
         transfer = _TRANSFERS_NS[name]
         assert speed.transfer_ns == pytest.approx(transfer, abs=2 * _LEAVE_NS)
         mixed = name == "world"
         size = 4500 if mixed else 1 << 16
-        assert (speed.key.kind, speed.key.mixed) == (_KINDS[name], mixed)
+        assert (speed.kind, speed.mixed) == (_KINDS[name], mixed)
         factor = _FACTORS[_KINDS[name]](ranks)
-        assert speed.bus_rate == pytest.approx(factor * size / transfer * 1e9, rel=0.06)
-        assert speed.bus_rate == pytest.approx((speed.algorithm_rate or 0) * factor)
+        assert speed.bus_bytes_per_s == pytest.approx(factor * size / transfer * 1e9, rel=0.06)
+        assert speed.bus_bytes_per_s == pytest.approx((speed.algorithm_bytes_per_s or 0) * factor)
 
 
 @pytest.mark.slow

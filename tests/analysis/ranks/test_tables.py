@@ -9,7 +9,6 @@ import pytest
 from pyprof import answers
 from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.analysis.ranks.tables import RankTables
-from pyprof.answers.ranks_answer import ranks
 from tests.analysis.ranks.literal import Collective, gathered
 
 _RANKS = 8
@@ -49,5 +48,5 @@ def test_the_order_of_captures_decides_nothing() -> None:
         [row for rank in reversed(range(_RANKS)) for row in range(50 * rank, 50 * rank + 50)]
     )
     other = replace(facts, collectives=turned)
-    documents = [answers.document(ranks(compare_ranks(each))) for each in (facts, other)]
+    documents = [answers.document(compare_ranks(each)) for each in (facts, other)]
     assert documents[0] == documents[1]

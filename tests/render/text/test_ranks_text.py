@@ -8,7 +8,7 @@ import pytest
 
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.findings import compare_ranks
-from pyprof.analysis.ranks.match import UnmatchedCount
+from pyprof.answers.ranks_answer import UnmatchedCount
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text import ranks_head
 from pyprof.render.text.ranks_text import _rank, in_words, report_lines
@@ -119,7 +119,7 @@ def _three_of_four(late_us: dict[int, int]) -> list[Collective]:
 def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
     """The partner waited for it in their pair, and so was late for the others."""
     found = compare_ranks(gathered(_three_of_four({3: 300})))
-    assert (found.absent, found.waiting_for_absent) == ((2,), (3,))
+    assert (found.missing_ranks, found.waiting_for_missing_ranks) == ((2,), (3,))
     said = "\n".join([*report_lines(found, 16)])
     assert " rank 2: no capture" in said
     assert " 1 of 3 ranks, 1 of 2 ranks\n" in said  # the largest groups first
@@ -147,8 +147,8 @@ def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:
 def test_with_all_ranks_nothing_is_missing() -> None:
     """One rank alone does not imply others."""
     rows = _reduces({1: 300}, (0, 1), "0", "[0, 1]")
-    assert compare_ranks(gathered(rows)).absent == ()
-    assert compare_ranks(gathered(_reduces({}, (3,)))).absent == ()
+    assert compare_ranks(gathered(rows)).missing_ranks == ()
+    assert compare_ranks(gathered(_reduces({}, (3,)))).missing_ranks == ()
 
 
 @pytest.mark.parametrize(("late_us", "listed"), [(2, 1), (4, 2)])
