@@ -172,6 +172,8 @@ def _roles(job: Ranks) -> Iterator[str]:
 
 
 def _layer(job: Ranks) -> Iterator[str]:
+    if any(axis.role == "PP" for axis in job.parallelism):
+        return  # each stage names its own layers alike: Sequential.0
     layers = [one for one in job.layers if one.ranks > 1 and one.layer != NO_LAYER]
     uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
     for one in uneven[:1]:

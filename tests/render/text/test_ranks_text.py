@@ -77,6 +77,13 @@ def _reduces(
     ]  # fmt: skip
 
 
+def test_layers_of_pipeline_stages_are_not_compared() -> None:
+    """Each stage may name its own layers as the others do theirs."""
+    rows = [replace(each, description="PIPELINE_MODEL_PARALLEL_GROUP", kind="send_recv")
+            for each in _reduces({}, range(2))]  # fmt: skip
+    assert "uneven" not in _said([8, 8], {"Sequential.0": [10, 20]}, rows)
+
+
 def test_a_rank_that_seldom_comes_last_is_no_straggler() -> None:
     """However long it works."""
     said = _said([8, 9, 8], {}, _reduces({0: 300, 2: 100}, range(3)))
