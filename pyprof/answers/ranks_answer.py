@@ -283,8 +283,11 @@ class Ranks(Answer):
     """Ranks that may come last because they waited for one without a capture."""
     memory: tuple[RankMemory, ...] = ()
     """Memory peak of each device whose memory was recorded, the highest first."""
-    slowest: tuple[StragglerCost, ...] = not_in_json()
-    """Ranks whose own work takes longest; without steps, the one that others waited for longest."""
+    slowest_ranks: tuple[int, ...]
+    """Ranks whose own work takes longest, by more than 0.5 % of a step, the slowest first; without
+    steps, the rank that others waited for longest."""
+    step_origins: tuple[str, ...]
+    """How steps were found, each way once."""
     slow_groups: tuple[GroupSpeed, ...] = not_in_json()
     """Groups slower than like ones, the one that loses most time first."""
     collectives: tuple[CollectiveSpeed, ...] = not_in_json()
@@ -293,8 +296,6 @@ class Ranks(Answer):
     """Number of captured ranks of each process group, the largest first."""
     groups_named: bool = not_in_json()
     """Whether the captures name all process groups."""
-    step_origins: tuple[str, ...] = not_in_json()
-    """How steps were found, each way once."""
     warnings: tuple[str, ...] = not_in_json()
     """What the captures hide or distort."""
 

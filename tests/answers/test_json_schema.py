@@ -21,6 +21,7 @@ _PLAIN = {
     *("low", "mid", "high", "last_baseline", "ranks", "missing_ranks", "waiting_for_missing_ranks"),
     *("rank", "device", "kernels", "windows", "steps", "tokens", "line", "number", "groups"),
     *("first", "last", "p", "mfu", "excess", "hfu", "mbu", "efficiency", "busiest", "step"),
+    "slowest_ranks",
     *("of", "clock", "clock_against_rank", "clock_drift", "clock_collectives", "imbalance"),
     *("a", "b", "change"),  # of what the name of the metric says
     *("times_like_groups", "left_before_the_last_came"),

@@ -57,7 +57,7 @@ def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Rank
         left_out=tuple(left_out),
         missing_ranks=matched.absent,
         waiting_for_missing_ranks=matched.waiting_for_absent,
-        slowest=tuple(
+        slowest_ranks=tuple(
             stragglers.slowest(
                 costs, float(np.median(step_ns)) if step_ns else None, matched.waiting_for_absent
             )

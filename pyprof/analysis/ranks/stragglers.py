@@ -74,7 +74,7 @@ _MIN_SHARE = 0.005
 
 def slowest(
     costs: Sequence[StragglerCost], step_ns: float | None, unclear: Collection[int]
-) -> list[StragglerCost]:
+) -> list[int]:
     """Choose the ranks whose own work takes longest or, without known steps, who cost most.
 
     A rank may also be late because it waited for one of these elsewhere, so its own time decides. A
@@ -82,12 +82,12 @@ def slowest(
     ranks that may only have waited for one without a capture.
     """
     if step_ns is None:
-        return [one for one in costs if one.cost_ns and one.rank not in unclear][:1]
+        return [one.rank for one in costs if one.cost_ns and one.rank not in unclear][:1]
     most = max((one.excess_ns or 0 for one in costs), default=0)
     if most <= _MIN_SHARE * step_ns:
         return []
     slow = [one for one in costs if (one.excess_ns or 0) >= most / 2]
-    return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
+    return [one.rank for one in sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))]
 
 
 def _over_others(own: Floats) -> list[float | None]:

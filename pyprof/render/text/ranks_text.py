@@ -52,9 +52,11 @@ def in_words(job: Ranks) -> Iterator[str]:
 
 def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     """Yield what the stragglers cost in all, and the text."""
-    if not job.slowest:
+    cost_of = {one.rank: one for one in job.stragglers}
+    slow = [cost_of[rank] for rank in job.slowest_ranks]
+    if not slow:
         return
-    first = job.slowest[0]
+    first = slow[0]
     source = next(rank.source for rank in job.ranks if rank.rank == first.rank)
     # Who takes longest, but comes last less often than any rank would by chance, delays no other,
     # unless they wait for it in those few collectives.
@@ -71,7 +73,7 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     yield (
         cost,
         [
-            _several(job) if len(job.slowest) > 1 else sentence,
+            _several(job, slow) if len(slow) > 1 else sentence,
             f"  Compare pyprof summary {source} with that of another rank, or use pyprof diff.",
         ],
     )
@@ -118,8 +120,7 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
             yield "others arrive as late or later, which hides most of it"
 
 
-def _several(job: Ranks) -> str:
-    slow = job.slowest
+def _several(job: Ranks, slow: list[StragglerCost]) -> str:
     cost = sum(one.cost_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
     nobody_waits = any(one.of for one in slow) and not cost + job.waited_for_several_ns
@@ -201,10 +202,10 @@ def report_lines(job: Ranks, top: int) -> Iterator[str]:
 
 def ranks(job: Ranks, top: int) -> Iterator[str]:
     """Tabulate time per rank; if there are many, only the first ones and the stragglers."""
-    costly = {one.rank for one in job.slowest}
+    slowest = {*job.slowest_ranks}
     shown = [
         one for index, one in enumerate(job.ranks)
-        if index < top or one.rank in costly
+        if index < top or one.rank in slowest
     ]  # fmt: skip
     waited = {one.rank: one for one in job.stragglers}
     header = ("Rank", "GPU", "Span ms", "Step ms", "Busy%", "Compute%", "Comm%", "Exposed%",
