@@ -51,6 +51,8 @@ _CALLERS = (
 _LIBRARY = re.compile(
     rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+t?[/\\]|[/\\]python\d+\.zip[/\\]|<[\w .]+>"
     rf"|^torch[/\\]|(?:^|[/\\]Lib[/\\])(?:{_CALLERS})"
+    # code that PyTorch Geometric wrote for a layer: a temporary file named after its module
+    r"|[/\\]torch_geometric\.[\w.]+_\w{8}\.py:"
 )
 
 

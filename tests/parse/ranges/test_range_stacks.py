@@ -70,6 +70,12 @@ def test_the_users_line_is_the_innermost_outside_libraries() -> None:
     assert user_line((*frames, "torch/nn/utils/rnn.py:258")) == "transformers/vit.py:170"
 
 
+def test_code_that_a_library_wrote_into_a_temporary_file_is_not_the_users() -> None:
+    written = "/me/torch_geometric.nn.conv.gat_conv_GATConv_propagate_n8u3s4wo.py:176"
+    assert user_line(("/app/net.py:8", written)) == "/app/net.py:8"
+    assert user_line(("/app/torch_geometric/my_conv.py:3",)) == "/app/torch_geometric/my_conv.py:3"
+
+
 CALLERS = [
     "/usr/lib/python3.13t/threading.py:9",
     "C:\\Python312\\Lib\\contextlib.py:3",
