@@ -59,6 +59,9 @@ class Sites(NamedTuple):
     steps_known: bool
     has_layers: bool
     """Whether modules are recorded: else calls of several may share a site."""
+    passes: float = 1.0
+    """How often a step calls the most frequent `backward()`: where gradients accumulate, and where
+    L-BFGS tries a step, everything repeats as often."""
 
     def repeats(self) -> Floats:
         """How often the step of each row calls the op at its site; 0 without a site."""
@@ -79,7 +82,7 @@ def find_sites(context: RuleContext) -> Sites:
         context.chosen & (op >= 0) & (line >= 0) & ~context.is_one("dir", "optim", "comm", "copy")
     )
     wanted &= ~_loading(context)
-    if steps_known := bool((step[wanted] >= 0).any()):
+    if steps_known := not context.once and bool((step[wanted] >= 0).any()):
         wanted &= step >= 0
     rows = np.flatnonzero(wanted)
     of_row = np.full(records.rows, MISSING, np.int64)
@@ -97,7 +100,10 @@ def find_sites(context: RuleContext) -> Sites:
     if steps_known:
         steps = np.bincount(of_row[_distinct(rows, of_row, step)], minlength=count)
         repeats = np.where(steps >= _IN_STEPS * len(np.unique(step[rows])), repeats / steps, 0.0)
-    return Sites(of_row, repeats, steps_known=steps_known, has_layers=has_layers)
+    order = rows[np.argsort(context.starts[rows], kind="stable")]
+    begins = context.is_op(_ROOTS)[order[:-1]] & context.is_one("dir", "bprop")[order[1:]]
+    passes = repeats[of_row[order[:-1][begins]]].max(initial=1)
+    return Sites(of_row, repeats, steps_known=steps_known, has_layers=has_layers, passes=passes)
 
 
 def _number_lists(column: DictionaryColumn) -> IntArray:
@@ -106,6 +112,8 @@ def _number_lists(column: DictionaryColumn) -> IntArray:
     return column.numpy(lambda items: numbers.setdefault(tuple(items or ()), len(numbers)), MISSING)
 
 
+_ROOTS = frozenset({"ones_like"})
+"""What `backward()` calls first, for the gradient of the loss itself."""
 _IN_STEPS = 0.5
 """Minimum share of the steps in which a site occurs: a validation loop is in a few only."""
 
@@ -171,6 +179,8 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     "each turn chooses what the next one needs, as a token or an action",
     "each call fills a tensor of its own, as a parameter of a new model",
     "torch.compile made one graph of the line's ops",
+    "each call is of another line of a library, which the user's line calls",
+    "each turn ends with a backward pass: gradients accumulate, or L-BFGS tries a step",
     about="loops",
     needs=(OPS,),
 )
@@ -180,7 +190,7 @@ def python_loop(context: RuleContext) -> Advice | None:
     repeats = _turns(context, sites)
     turns = max(repeats[context.is_op(_CHOICES)], default=0)
     least = _MANY if sites.steps_known and sites.has_layers else _VERY_MANY
-    many = repeats >= least * max(turns, 1)
+    many = repeats >= least * max(turns, sites.passes)
     told_elsewhere = (context.is_op(INDEXING) & context.is_one("dir", "bprop")) | context.is_op(
         JOINS
     )
@@ -197,7 +207,7 @@ def python_loop(context: RuleContext) -> Advice | None:
     most = max(repeats[rows], default=0.0)
     return context.advice(
         f"a Python loop calls small ops, up to {most:,.0f} times"
-        f"{' a step' if sites.steps_known and not context.once else ''} from one line",
+        f"{' a step' if sites.steps_known else ''} from one line",
         "call each op once on a whole tensor: out = op(torch.stack(parts)), a batch dimension,"
         " torch.vmap, nn.RNN/GRU/LSTM; move out of the loop what does not depend on its last turn,"
         " or use torch.compile",
@@ -474,7 +484,7 @@ def tiny_batches(context: RuleContext) -> Advice | None:
     busy = taken_ns(context)
     by_time = busy[rows[few]].sum() / (busy[rows].sum() or 1)
     sites = find_sites(context)
-    if context.once or not sites.steps_known or (sites.repeats()[rows] >= _MANY).any():
+    if not sites.steps_known or (sites.repeats()[rows] >= _MANY * sites.passes).any():
         return None
     if min(few.mean(), by_time) < _MAJORITY:
         return None

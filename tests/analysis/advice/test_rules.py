@@ -9,7 +9,7 @@ import pytest
 from pyprof import schema
 from pyprof.analysis.advice import RuleContext, advise
 from pyprof.analysis.advice.finding import Advice
-from pyprof.analysis.advice.loops import tiny_batches
+from pyprof.analysis.advice.loops import python_loop, tiny_batches
 from pyprof.analysis.advice.registry import rules
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.summary.phases import of_rows
@@ -601,6 +601,12 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(*[Called("uniform_", (SOME,))] * 80)],
         "torch.compile made one graph of the line's ops": [
             _generated(_steps(*[Called("addmm", (SOME, SOME, WEIGHT))] * 80))],
+        "each call is of another line of a library, which the user's line calls": [
+            _steps(*[Called("tanh", (SOME,), inside=(f"/x/site-packages/gp/k.py:{line}",))
+                     for line in range(1, 81)])],
+        "each turn ends with a backward pass: gradients accumulate, or L-BFGS tries a step": [
+            _around(_steps(Called("tanh", (SOME,), 10, 10, node=True),
+                           Called("ones_like", line=6), count=80), "step 1")],
     },
     "growing_cat": {
         "tensors of one size are joined, however often": [_grown(80, 0)],
@@ -992,6 +998,13 @@ def test_gains_equal_those_worked_out_by_hand(rule: str, story: Story, expected_
     found = _advice(story)[rule]
     assert found.gain_ns is not None
     assert found.likely_ns / US == pytest.approx(expected_us, rel=0.01)
+
+
+def test_a_loop_before_the_steps_is_not_counted_per_step() -> None:
+    context = _context(_steps(*[Called("tanh", (SOME,))] * 80, count=3, text="step"))
+    before = context.narrowed(context.chosen, context.cpus[0].span, once=True)
+    assert " a step" in known(python_loop(context)).title
+    assert " a step" not in known(python_loop(before)).title
 
 
 def test_a_gain_that_was_tried_is_an_interval() -> None:

@@ -76,6 +76,13 @@ def test_code_that_a_library_wrote_into_a_temporary_file_is_not_the_users() -> N
     assert user_line(("/app/torch_geometric/my_conv.py:3",)) == "/app/torch_geometric/my_conv.py:3"
 
 
+def test_lines_of_a_graph_stay_in_the_trace_but_are_not_the_users() -> None:
+    """They tell apart ops that the user calls by one line."""
+    frames = ("/app/net.py:8", "<eval_with_key>.5:12")
+    assert user_trace(frames) == frames
+    assert user_line(frames) == "/app/net.py:8"
+
+
 CALLERS = [
     "/usr/lib/python3.13t/threading.py:9",
     "C:\\Python312\\Lib\\contextlib.py:3",
