@@ -55,7 +55,8 @@ class Tensor:
     nnz: int | None = None
     """Number of stored elements of a sparse tensor; None if dense or not recorded."""
     nbytes: int | None = None
-    """Bytes of these elements and their indices; None likewise."""
+    """Bytes of these elements and their indices, or of the tensors inside a wrapper, which may be
+    quantized; None likewise."""
 
     @property
     def sparse(self) -> bool:

@@ -102,12 +102,12 @@ def stored(tensor: Tensor) -> int:
 def tensor_bytes(tensor: Tensor) -> int:
     """Return the bytes that a tensor occupies. Raises Unknown if its dtype is unknown.
 
-    Those of a sparse one are recorded, or not known.
+    Those of a sparse one are recorded, or not known; so are those of a wrapper of others.
     """
-    if tensor.sparse:
-        if tensor.nbytes is None:
-            raise Unknown(NOT_STORED)
+    if tensor.nbytes is not None:
         return tensor.nbytes
+    if tensor.sparse:
+        raise Unknown(NOT_STORED)
     count = stored(tensor)
     if not count:
         return 0

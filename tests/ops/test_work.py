@@ -1,6 +1,7 @@
 """Tensors and arguments of a call, as formulas query them."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,13 @@ def test_expanded_operands_are_read_at_their_stored_size(
     x, y = Tensor(shape, "float32", strides), Tensor(shape, "float32")
     found = ops.cost(Call("torch", "add", (x, y))).bytes
     assert found == 4 * (shape[1] + 2 * math.prod(shape))
+
+
+def test_a_quantized_operand_is_read_at_its_stored_size() -> None:
+    """Whatever type it pretends to have."""
+    x, w = f32(4, 64), replace(f32(32, 64), subclass="Int8Tensor", nbytes=2176)
+    found = ops.cost(Call("torch.nn.functional", "linear", (x, w))).bytes
+    assert found == 4 * (4 * 64 + 4 * 32) + 2176
 
 
 def test_lists_flattened_by_old_markers() -> None:

@@ -42,8 +42,10 @@ def describe_other_tensor(value: torch.Tensor) -> str:
         if type(value) in (torch.Tensor, torch.nn.Parameter):
             name = "NestedTensor" if value.is_nested else str(value.layout).removeprefix("torch.")
             stored = _stored(value)
-        if name == "DTensor":
+        elif name == "DTensor":
             value = getattr(value, "_local_tensor", value)
+        elif hasattr(type(value), "__tensor_flatten__"):
+            stored = _wrapped(value)
         try:
             return describe_tensor(value.shape, value.dtype, name=name) + stored
         except (RuntimeError, TypeError, NotImplementedError):
@@ -74,6 +76,19 @@ def _stored(value: torch.Tensor) -> str:
         return ""
     total = sum(count * size for count, size in sizes)
     return f", 'nnz': {sizes[0][0]}, 'nbytes': {total}"
+
+
+def _wrapped(value: torch.Tensor) -> str:
+    """Return how much the tensors inside a wrapper store: one that is quantized says float32."""
+    try:
+        names, _ = value.__tensor_flatten__()  # type: ignore[attr-defined]
+        inner = [getattr(value, name) for name in names]
+    except Exception:  # noqa: BLE001 - the class's own code
+        return ""
+    if any(type(each) not in _PLAIN_TENSORS or each.layout != torch.strided for each in inner):
+        return ""
+    sizes = [tensor.numel() * tensor.element_size() for tensor in inner]
+    return f", 'nbytes': {sum(sizes)}" if all(type(size) is int for size in sizes) else ""
 
 
 def dtype_name(dtype: torch.dtype) -> str:

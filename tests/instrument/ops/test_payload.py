@@ -227,6 +227,30 @@ def test_a_sparse_tensor_has_its_stored_size(layout: str, index: torch.dtype) ->
     assert values.numel() == (12 if block else 3)
 
 
+class _Quantized(torch.Tensor):
+    """Says float32, and stores a byte per element and a scale per row, as torchao's tensors."""
+
+    quantized: torch.Tensor
+    scale: torch.Tensor
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["quantized", "scale"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, *_: object) -> None:
+        raise AssertionError("an op was called")
+
+
+def test_a_wrapper_has_the_size_of_the_tensors_inside() -> None:
+    inner = torch.zeros(8, 6, dtype=torch.int8), torch.ones(8, 1)
+    make: Any = torch.Tensor._make_wrapper_subclass
+    wrapper = make(_Quantized, (8, 6), dtype=torch.float32)
+    wrapper.quantized, wrapper.scale = inner
+    assert value(wrapper) == marker.Tensor(
+        (8, 6), "float32", subclass="_Quantized", nbytes=8 * 6 + 8 * 4
+    )
+
+
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
 def test_a_sparse_parameter_is_described_outside_its_graph() -> None:
     sparse = torch.eye(3).to_sparse_csr().requires_grad_()
