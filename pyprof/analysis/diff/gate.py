@@ -61,10 +61,10 @@ class Limit:
         metric, increase = comparison.metrics[self.name], self.increase(comparison)
         if increase is None:
             problem = (
-                "known for different shares of the rows"
+                "unknown in one of the captures"
+                if None in (metric.a, metric.b)
+                else "known for different shares of the rows"
                 if not metric.comparable
-                else "unknown in one of the captures"
-                if metric.delta is None
                 else "0 in the first, of which there are no percents"
             )
             return f"{self.text}: cannot be checked: {self.name} is {problem}"
