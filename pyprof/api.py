@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from pyprof.analysis.diff import answer as diff_answer
 from pyprof.analysis.summary import overview
 from pyprof.analysis.whatif import changes_of, summarise_whatif
 from pyprof.analysis.whatif.upper_bounds import BOUNDS
@@ -108,9 +107,9 @@ def diff(
             raise ValueError("of memory snapshots the peaks are compared: without by, steps")
         return compare_snapshots(paths)
     with _opened(paths, workers) as captures:
-        comparison, sides = compare_captures(captures, keys, steps, override)
-    _warn([*side_warnings(sides), *comparison.causes])
-    return diff_answer.diff(comparison)
+        answer, sides = compare_captures(captures, keys, steps, override)
+    _warn([*side_warnings(sides), *answer.causes])
+    return answer
 
 
 def memory(path: Paths, trace: str | os.PathLike[str] | None = None) -> Memory:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer
 
+Status: TypeAlias = Literal["faster", "slower", "same", "new", "gone", "not significant"]
 UNCLEAR: Literal["not significant"] = "not significant"
 """The status of a change that may be chance."""
 
@@ -44,17 +45,17 @@ class Measure:
     """Its value in A, in the unit that its name ends with; null if A does not record it."""
     b: float | None
     """Its value in B; null if B does not record it."""
-    change: float | None
+    change: float | None = None
     """B minus A; null if either is null, or covers another share of the rows than the other."""
-    change_share: float | None
+    change_share: float | None = None
     """The change relative to A; null if `change` is null or A is 0."""
-    low: float | None
+    low: float | None = None
     """Lower end of the interval of `change`; null if noise is unknown or nothing was sampled."""
-    high: float | None
+    high: float | None = None
     """Upper end; null if `low` is."""
-    p: float | None
+    p: float | None = None
     """Probability of such a change by chance; null if `low` is."""
-    significant: bool | None
+    significant: bool | None = None
     """Whether the change is more than chance; null if `low` is."""
 
 
@@ -64,7 +65,7 @@ class Change:
 
     key: Mapping[str, str | None]
     """Its values of the matched keys; null where its rows have no value."""
-    status: Literal["faster", "slower", "same", "new", "gone", "not significant"]
+    status: Status
     """"same": changed by at most 1 %; "not significant": by more, but perhaps by chance."""
     a_ns: float | None
     """Time in A, per step or in the whole capture; null if it is new."""

@@ -163,15 +163,14 @@ def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]
     """Return the ops that changed most between two captures; none if one is missing."""
     if before is None or after is None:
         return ()
-    from pyprof.analysis.diff.answer import diff  # noqa: PLC0415 - it loads Arrow
-    from pyprof.cli.capture_options import Captures  # noqa: PLC0415 - as above
+    from pyprof.cli.capture_options import Captures  # noqa: PLC0415 - it loads Arrow
     from pyprof.commands.diff import compare_captures  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs.executor import open_executor  # noqa: PLC0415 - as above
 
     try:
         with open_executor(strict=True, quiet=True) as executor:
             captures = Captures((before, after), executor, quiet=True)
-            comparison, _ = compare_captures(captures, ("op",), None)
+            diff, _ = compare_captures(captures, ("op",), None)
     except PyprofError:
         return ()
-    return diff(comparison).differing
+    return diff.differing

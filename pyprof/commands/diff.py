@@ -19,7 +19,6 @@ from pyprof.suggestions import suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyprof.analysis.diff.compare import Comparison
     from pyprof.analysis.diff.side import Side
     from pyprof.answers.diff_answer import Diff
     from pyprof.answers.memory_answer import MemoryDiff
@@ -88,21 +87,20 @@ def command(
 
     keys, checks = parse_keys(by), _limits(limits, gate.parse)
     from pyprof import answers  # noqa: PLC0415 - it loads Arrow
-    from pyprof.analysis.diff import answer  # noqa: PLC0415 - as above
 
-    comparison, sides = compare_captures(captures, keys, steps, override(how))
+    diff, sides = compare_captures(captures, keys, steps, override(how))
     warnings = side_warnings(sides)
-    captures.warn([*warnings, *comparison.causes])
-    failed = [check for check in checks if check.violation(comparison) is not None]
-    violations = [check.violation(comparison) or "" for check in failed]
-    given = answer.diff(comparison, violations)
+    captures.warn([*warnings, *diff.causes])
+    failed = [check for check in checks if check.violation(diff) is not None]
+    violations = [check.violation(diff) or "" for check in failed]
+    diff = replace(diff, failed=tuple(violations))
     if form == "json":
-        answers.write(target, given, warnings)
+        answers.write(target, diff, warnings)
     else:
-        content = _formatted(given, form, top, sides, target)
+        content = _formatted(diff, form, top, sides, target)
         with output_file.open_output(target) as out:
             out.write(content)
-    _conclude(violations, any(check.increase(comparison) is not None for check in failed))
+    _conclude(violations, any(check.increase(diff) is not None for check in failed))
 
 
 def _conclude(violations: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - of one caller each
@@ -156,9 +154,8 @@ def compare_snapshots(paths: Sequence[str]) -> MemoryDiff:
 
 def compare_captures(
     captures: Captures, keys: tuple[str, ...], steps: str | None, measured: Override | None = None
-) -> tuple[Comparison, Sequence[Side]]:
+) -> tuple[Diff, Sequence[Side]]:
     """Compare two captures, or sets of them; return both sides, too."""
-    from pyprof.analysis.diff.causes import with_causes  # noqa: PLC0415 - as above
     from pyprof.analysis.diff.compare import compare  # noqa: PLC0415 - as above
     from pyprof.analysis.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
@@ -170,7 +167,7 @@ def compare_captures(
             for path in captures.paths
         )
         begin("comparing")
-        return with_causes(compare(a, b), a, b), (a, b)
+        return compare(a, b), (a, b)
 
 
 def side_warnings(sides: Sequence[Side]) -> list[str]:
@@ -201,17 +198,17 @@ def _limits(texts: Sequence[str], parse: Callable[[str], _Limit]) -> list[_Limit
         raise click.BadParameter(str(error), param_hint="'--fail-if'") from None
 
 
-def _formatted(given: Diff, form: str, top: int, sides: Sequence[Side], target: str) -> bytes:
+def _formatted(diff: Diff, form: str, top: int, sides: Sequence[Side], target: str) -> bytes:
     from pyprof.render.text import diff_text  # noqa: PLC0415 - only now needed
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 
     if form == "csv":
-        return diff_text.csv_text(given).encode()
+        return diff_text.csv_text(diff).encode()
     if form == "md":
-        return diff_text.markdown_text(given, top).encode()
+        return diff_text.markdown_text(diff, top).encode()
     if form == "html":
         from pyprof.render.page import diff_page  # noqa: PLC0415 - as above
 
         names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
-        return diff_page.page_of(given, names).encode()
-    return text.finish(diff_text.diff_lines(given, top), coloured=text.colours(target))
+        return diff_page.page_of(diff, names).encode()
+    return text.finish(diff_text.diff_lines(diff, top), coloured=text.colours(target))

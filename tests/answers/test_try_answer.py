@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from pyprof.analysis.diff.answer import diff
 from pyprof.analysis.diff.compare import compare
 from pyprof.analysis.diff.side import Side, summarise_side
 from pyprof.analysis.trial.verdict import judge, tried_change
@@ -17,7 +16,7 @@ def test_a_changed_op_has_a_name_and_the_times_of_the_runs_that_have_it(tmp_path
         path.write_text(f"{{'kShortName': '{op}', 'kLongName': '{op}', 'kDuration': {ns}}}")
         return summarise_side(load(str(path)), ("op",), None)
 
-    changes = diff(compare(side("mm", 7), side("add", 5))).differing
+    changes = compare(side("mm", 7), side("add", 5)).differing
     finding = judge(in_turn([[10.0] * 9], [[5.0] * 9]), CHANGE)
     found = tried_change(finding, captures={}, kernels=changes, predicted=None)
     assert found.kernels == (

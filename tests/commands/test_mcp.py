@@ -106,6 +106,12 @@ def test_over_stdio_as_an_agent_does(tmp_path: Path) -> None:
     assert [row["idx"] for row in rows.structured_content["rows"]] == [1, 3]
 
 
+def test_changes_beyond_the_limit_are_counted(tmp_path: Path) -> None:
+    net = str(capture(tmp_path / "net.sqlite"))
+    answer = _call("diff", before=net, after=net, limit=1)
+    assert (len(answer["changes"]), answer["changes_left_out"]) == (1, 3)
+
+
 @pytest.mark.slow
 def test_every_tool_returns_the_answer_of_its_command(tmp_path: Path) -> None:
     a, b = capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=1.5)

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.diff.compare import NEW, REMOVED, SAME, SHAPES
 from pyprof.analysis.diff.keys import MAX_PAIRS, pair_once
 from pyprof.analysis.diff.samples import TRAITS, TRIED, trait
 from pyprof.prof.table import CPU
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.analysis.diff.compare import Change, Comparison
     from pyprof.analysis.diff.side import Key, Side
+    from pyprof.answers.diff_answer import Change, Diff
 
+SHAPES = ("shape", "dtype")
+"""Keys that may differ where an op of one capture replaces one of the other."""
 _MUCH = 0.1
 """Minimum share of an op's time for a kernel, a shape, a type or autotuning to count."""
 _NAMED = 2
@@ -34,17 +35,17 @@ _Traits = dict[str, dict[str | None, float]]
 """Time in ns, by trait and its value."""
 
 
-def with_causes(comparison: Comparison, a: Side, b: Side) -> Comparison:
+def with_causes(diff: Diff, a: Side, b: Side) -> Diff:
     """Name what else is different, for each change and for all of them."""
-    sides = _traits(a, comparison.keys), _traits(b, comparison.keys)
-    other = _others(comparison)
-    changes = [
+    sides = _traits(a, diff.matched_by), _traits(b, diff.matched_by)
+    other = _others(diff)
+    changes = (
         change
-        if change.status == SAME
+        if change.status == "same"
         else replace(change, causes=tuple(_of_change(change, sides, other)))
-        for change in comparison.changes
-    ]
-    named = replace(comparison, changes=changes)
+        for change in diff.changes
+    )
+    named = replace(diff, changes=tuple(changes))
     common = dict(_common(named))
     causes = (*_of_all(named, a, b), *common.values(), *_renamed_layers(named))
     return replace(named, causes=causes, common=tuple(common))
@@ -68,9 +69,9 @@ def _of_change(
     if counterpart is not None:
         yield from _reshaped(change, counterpart, sides)
         return
-    if change.status in (NEW, REMOVED):
+    if change.status in ("new", "gone"):
         return
-    a, b = sides[0][change.a_key or change.key], sides[1][change.key]
+    a, b = sides[0][_values(change.a_key or change.key)], sides[1][_values(change.key)]
     for name in TRAITS:
         before, after = _main(a[name]), _main(b[name])
         if before != after and before and after:
@@ -80,6 +81,11 @@ def _of_change(
         sum(traits[TRIED].values()) for traits in (a, b)
     ):
         yield f"autotuning: kernels are tried in {'B' if tried[1] else 'A'} only"
+
+
+def _values(key: Mapping[str, str | None]) -> Key:
+    """Return a change's key as sides have it."""
+    return tuple(key.values())
 
 
 def _main(times: Mapping[str | None, float]) -> list[str]:
@@ -95,18 +101,27 @@ def _spelt(values: Sequence[str], than: Sequence[str]) -> str:
     return ", ".join(own[:_NAMED]) + more
 
 
-def _others(comparison: Comparison) -> Mapping[int, Change]:
+def _others(diff: Diff) -> Mapping[int, Change]:
     """The removed counterpart of each new change, by its `id`, and the other way round."""
-    indices = [at for at, name in enumerate(comparison.keys) if name in SHAPES]
     counterparts: dict[int, Change] = {}
-    for changes in comparison.replaced.values():
-        shaped = [change for change in changes if any(change.key[at] for at in indices)]
+    for changes in replaced(diff.changes).values():
+        shaped = [change for change in changes if any(change.key.get(name) for name in SHAPES)]
         gone, new = (
-            [change for change in shaped if change.status == status] for status in (REMOVED, NEW)
+            [change for change in shaped if change.status == status] for status in ("gone", "new")
         )
         for one, other in _pairs(gone, new):
             counterparts |= {id(one): other, id(other): one}
     return counterparts
+
+
+def replaced(changes: Iterable[Change]) -> dict[Key, list[Change]]:
+    """Group the new and the removed changes by their keys without shape and type."""
+    grouped: dict[Key, list[Change]] = defaultdict(list)
+    for change in changes:
+        if change.status in ("new", "gone"):
+            kept = (value for name, value in change.key.items() if name not in SHAPES)
+            grouped[tuple(kept)].append(change)
+    return grouped
 
 
 def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
@@ -116,7 +131,11 @@ def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Chan
     """
     if len(gone) * len(new) > MAX_PAIRS:
         return
-    alike = [(-_shared(x.key, y.key), i, j) for i, x in enumerate(gone) for j, y in enumerate(new)]
+    alike = [
+        (-_shared(_values(x.key), _values(y.key)), i, j)
+        for i, x in enumerate(gone)
+        for j, y in enumerate(new)
+    ]
     for i, j in pair_once(alike):
         yield gone[i], new[j]
 
@@ -136,16 +155,20 @@ _WORD = re.compile(r"\d+|[a-z]\w+")
 def _reshaped(
     change: Change, counterpart: Change, sides: tuple[Mapping[Key, _Traits], ...]
 ) -> Iterator[str]:
-    new, gone = (change, counterpart) if change.status == NEW else (counterpart, change)
+    new, gone = (change, counterpart) if change.status == "new" else (counterpart, change)
     for name in SHAPES:
-        before, after = _main(sides[0][gone.key][name]), _main(sides[1][new.key][name])
+        before, after = (
+            _main(side[_values(one.key)][name])
+            for side, one in zip(sides, (gone, new), strict=True)
+        )
         if before != after:
             yield f"other {name}: {', '.join(before)} in A, {', '.join(after)} in B"
 
 
-def _of_all(comparison: Comparison, a: Side, b: Side) -> Iterator[str]:
-    if comparison.devices:
-        yield comparison.devices
+def _of_all(diff: Diff, a: Side, b: Side) -> Iterator[str]:
+    on_a, on_b = (", ".join(sorted(names)) for names in (diff.a_gpus, diff.b_gpus))
+    if on_a and on_b and on_a != on_b:
+        yield f"different GPUs: A ran on {on_a}, B on {on_b}"
     clocks = dict(a.clocks), dict(b.clocks)
     for name in sorted(clocks[0].keys() & clocks[1].keys()):
         before, after = clocks[0][name], clocks[1][name]
@@ -156,24 +179,26 @@ def _of_all(comparison: Comparison, a: Side, b: Side) -> Iterator[str]:
             )
     on_cpu = {*a.gpus, *b.gpus} == {CPU}
     yield from _common_factor(
-        comparison,
+        diff,
         "other programs, threads or clock"
         if on_cpu
         else "another clock, power limit or temperature",
     )
 
 
-def _common_factor(comparison: Comparison, cause: str) -> Iterator[str]:
+def _common_factor(diff: Diff, cause: str) -> Iterator[str]:
     """Report if the time of nearly all ops changed by one factor, with the same kernels."""
     same = [
-        change for change in comparison.changes if change.a_ns and change.b_ns and not change.causes
+        (change.a_ns, change.b_ns)
+        for change in diff.changes
+        if change.a_ns and change.b_ns and not change.causes
     ]
     if len(same) < _MIN_OPS:
         return
-    ratio = np.array([change.b_ns / change.a_ns for change in same])
-    weight = np.array([change.a_ns for change in same])
+    before_ns, after_ns = np.array(same).T
+    ratio = after_ns / before_ns
     order = np.argsort(ratio)
-    share = np.cumsum(weight[order]) / weight.sum()
+    share = np.cumsum(before_ns[order]) / before_ns.sum()
     low, middle, high = ratio[order][np.searchsorted(share, (0.1, 0.5, 0.9))]
     spread = max(_SPREAD * middle, _SPREAD_OF_CHANGE * abs(middle - 1))
     if abs(middle - 1) > _SPREAD and high - low < spread:
@@ -183,14 +208,14 @@ def _common_factor(comparison: Comparison, cause: str) -> Iterator[str]:
         )
 
 
-def _common(comparison: Comparison) -> Iterator[tuple[str, str]]:
+def _common(diff: Diff) -> Iterator[tuple[str, str]]:
     """Yield each trait that differs for most of A's time, with a sentence about it."""
-    total_ns = sum(change.a_ns for change in comparison.changes)
+    total_ns = sum(change.a_ns or 0.0 for change in diff.changes)
     for name in TRAITS:
         begin = f"other {name}: "
         causes = [
             (cause.removeprefix(begin), change.a_ns)
-            for change in comparison.changes
+            for change in diff.changes
             for cause in change.causes
             if change.a_ns and cause.startswith(begin)
         ]
@@ -230,13 +255,10 @@ def _for_nearly_all(texts: Sequence[tuple[str, float]], total_ns: float | None =
     return most if most and ns_by_text[most] >= _NEARLY_ALL * whole_ns else ""
 
 
-def _renamed_layers(comparison: Comparison) -> Iterator[str]:
-    if "layer" not in comparison.keys:
-        return
-    at = comparison.keys.index("layer")
+def _renamed_layers(diff: Diff) -> Iterator[str]:
     names = {
-        (change.a_key[at], change.key[at]): None
-        for change in comparison.changes
+        (change.a_key["layer"], change.key["layer"]): None
+        for change in diff.changes
         if change.a_key is not None
     }
     if names:

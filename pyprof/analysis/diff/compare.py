@@ -2,136 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pyprof.analysis.diff import noise
+from pyprof.analysis.diff.causes import with_causes
 from pyprof.analysis.diff.estimates import COUNTED, Measured
 from pyprof.analysis.diff.keys import renamed_layers
-from pyprof.analysis.diff.noise import RANKS, STEPS, Interval, Noise
-from pyprof.answers.diff_answer import SAME_BELOW, UNCLEAR, held_text
+from pyprof.analysis.diff.noise import RANKS, STEPS, Interval
+from pyprof.analysis.diff.waterfall import waterfall
+from pyprof.answers.diff_answer import (
+    SAME_BELOW,
+    UNCLEAR,
+    Change,
+    Diff,
+    Measure,
+    NoiseBasis,
+    Status,
+    StepCounts,
+    held_text,
+)
 from pyprof.prof.processor import processor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.analysis.diff.side import Key, Side, Sum, Sums
-
-Status: TypeAlias = Literal["faster", "slower", "same", "new", "gone", "not significant"]
-FASTER: Status = "faster"
-SLOWER: Status = "slower"
-SAME: Status = "same"
-NEW: Status = "new"
-REMOVED: Status = "gone"
-
-SHAPES = ("shape", "dtype")
-"""Keys that may differ where an op of one capture replaces one of the other."""
+    from pyprof.arrays import Floats
 
 HELD = 0.8
 """Guessed steps that hold a smaller share of a capture's time do not represent it."""
 _NO_STEPS = "no comparable steps were found"
+_METHOD = "Welch's t interval; p of changes corrected as by Benjamini and Hochberg, by time"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One number of both captures, on the basis of the comparison; None if not known."""
-
-    name: str
-    unit: str
-    """`ns`, `flop`, `bytes`, `j`, `hz`, `%` or empty for a count."""
-    a: float | None
-    b: float | None
-    comparable: bool = True
-    """False if one capture has it for many more of its rows than the other."""
-    interval: Interval | None = None
-    """Around the change; None if noise is unknown, or the number is no mean over samples."""
-
-    @property
-    def delta(self) -> float | None:
-        """How much more b has; None if unknown."""
-        if self.a is None or self.b is None or not self.comparable:
-            return None
-        return self.b - self.a
-
-    @property
-    def relative(self) -> float | None:
-        """How much more b has, as a fraction of a."""
-        return None if self.delta is None or not self.a else self.delta / self.a
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One op of either capture. Times in ns and counts are on the basis of the comparison."""
-
-    key: Key
-    status: Status
-    a: Sum | None
-    b: Sum | None
-    a_ns: float
-    b_ns: float
-    interval: Interval | None = None
-    """The interval of the change; None if noise is unknown."""
-    causes: tuple[str, ...] = ()
-    """What else is different, in words."""
-    a_key: Key | None = None
-    """The key in A, if its layer has another name there."""
-
-    @property
-    def delta_ns(self) -> float:
-        """How much longer b takes."""
-        return self.b_ns - self.a_ns
-
-    @property
-    def relative(self) -> float | None:
-        """How much longer b takes, as a fraction of a; None for what is new."""
-        return self.delta_ns / self.a_ns if self.a_ns else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """What a comparison of two captures found."""
-
-    keys: tuple[str, ...]
-    """What ops were matched by."""
-    per_step: tuple[int, int] | None
-    """The number of steps by which each side is divided; None: totals are compared."""
-    why_totals: str
-    """Why totals are compared; "" if steps are."""
-    held: tuple[float, float] | None
-    """The share of each capture's time in the compared steps; None: totals are compared."""
-    metrics: Mapping[str, Metric]
-    changes: list[Change]
-    """The largest difference first."""
-    processor: str
-    """What the compared time was spent on: GPU, CPU or the like."""
-    gpus: tuple[tuple[str, ...], tuple[str, ...]]
-    """The GPUs that each capture names."""
-    noise: Noise
-    causes: tuple[str, ...] = ()
-    """Possible causes of many changes at once, in words."""
-    common: tuple[str, ...] = ()
-    """The differences that `causes` finds for most ops at once: kernel, shape, dtype."""
-
-    @property
-    def devices(self) -> str | None:
-        """A note that the two ran on different GPUs; None if they did not, or if it is unknown."""
-        a, b = (", ".join(sorted(names)) for names in self.gpus)
-        if not a or not b or a == b:
-            return None
-        return f"different GPUs: A ran on {a}, B on {b}"
-
-    @property
-    def replaced(self) -> dict[Key, list[Change]]:
-        """The new and the removed changes, by their keys without shape and type."""
-        indices = [at for at, name in enumerate(self.keys) if name not in SHAPES]
-        grouped: dict[Key, list[Change]] = {}
-        for change in self.changes:
-            if change.status in (NEW, REMOVED):
-                grouped.setdefault(tuple(change.key[at] for at in indices), []).append(change)
-        return grouped
-
-
-def compare(a: Side, b: Side) -> Comparison:
+def compare(a: Side, b: Side) -> Diff:
     """Compare two captures, or two sets of captures, summed up with the same options.
 
     They are compared per step if both have steps that were found in the same way, since they may
@@ -144,32 +51,42 @@ def compare(a: Side, b: Side) -> Comparison:
     ]
     filled = sums[0].filled & sums[1].filled
     keys = tuple(name for name in a.keys if name in filled)  # others would match nothing
-    basis = _noise(a, b, per_step, why_totals)
+    basis = _noise_basis(a, b, per_step, why_totals)
     sides = [
-        Measured(side, steps, each, keys, basis)
+        Measured(side, steps, each, keys, basis.samples)
         for side, steps, each in zip((a, b), counted, sums, strict=True)
     ]
     renames = renamed_layers(keys, sides[0].calls, sides[1].calls)
     sides[0].rename(renames)
-    return Comparison(
-        keys=keys,
+    changes = sorted(
+        _changes(sides, {b_key: a_key for a_key, b_key in renames.items()}),
+        key=lambda change: (-abs(change.change_ns), str(change.key)),
+    )
+    diff = Diff(
+        processor=processor((*a.gpus, *b.gpus)),
+        a_gpus=_named(a),
+        b_gpus=_named(b),
         per_step=per_step,
         why_totals=why_totals,
-        held=(_held(a), _held(b)) if per_step else None,
-        metrics=_metrics(sides),
-        changes=_changes(sides, {b_key: a_key for a_key, b_key in renames.items()}),
-        processor=processor((*a.gpus, *b.gpus)),
-        gpus=(_named(a), _named(b)),
+        matched_by=keys,
         noise=basis,
+        metrics={field: _measure(name, *sides) for name, field in METRICS.items()},
+        causes=(),
+        waterfall=tuple(waterfall(changes)),
+        changes=tuple(changes),
+        changes_left_out=0,
+        failed=(),
+        common=(),
     )
+    return with_causes(diff, a, b)
 
 
 def _named(side: Side) -> tuple[str, ...]:
     return tuple(name for name in side.gpus if name)
 
 
-def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
-    """Return both step counts if steps were found in the same way; else None, and why.
+def _per_step(a: Side, b: Side) -> tuple[StepCounts | None, str]:
+    """Return the steps of both if they were found in the same way; else None, and why.
 
     Guessed steps must also hold nearly all time of both, and what changed.
     """
@@ -177,8 +94,8 @@ def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
     counts = a.step_count, b.step_count
     if not (alike and all(counts)):
         return None, _NO_STEPS
+    held = _held(a), _held(b)
     if a.steps.guessed and a.chosen is None:
-        held = _held(a), _held(b)
         if min(held) < HELD:
             return None, f"the guessed steps hold only {held_text(*held)}"
         outside = [
@@ -188,7 +105,7 @@ def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
         shorter_ns = min(a.whole.time_ns, b.whole.time_ns)  # of B and A, the answer is the same
         if counts[0] == counts[1] and change > SAME_BELOW * shorter_ns:
             return None, "what changed lies partly outside of the guessed steps"
-    return counts, ""
+    return StepCounts(*counts, *held), ""
 
 
 def _held(side: Side) -> float:
@@ -197,48 +114,51 @@ def _held(side: Side) -> float:
     return inside / side.whole.time_ns if side.whole.time_ns else 1.0
 
 
-def _noise(a: Side, b: Side, per_step: tuple[int, int] | None, why_totals: str) -> Noise:
+def _noise_basis(a: Side, b: Side, per_step: StepCounts | None, why_totals: str) -> NoiseBasis:
     """Choose steps or ranks as the samples; if neither will do, say why."""
-    if per_step and min(per_step) > 1:
-        return Noise(STEPS, per_step)
+    basis = partial(NoiseBasis, method=_METHOD, level_share=noise.LEVEL, enough=noise.FEW)
+    steps = (per_step.a_count, per_step.b_count) if per_step else (0, 0)
+    if min(steps) > 1:
+        return basis(STEPS, *steps, "")
     ranks = (len(a.samples.ranks), len(b.samples.ranks))
     if min(ranks) > 1:
-        return Noise(RANKS, ranks)
+        return basis(RANKS, *ranks, "")
     if not per_step:
         why = why_totals if why_totals == _NO_STEPS else "steps are not compared"
-        return Noise(None, why=why)
-    which = "A and B have" if max(per_step) == 1 else "A has" if per_step[0] == 1 else "B has"
-    return Noise(None, why=f"{which} one step only")
+        return basis(None, 0, 0, why)
+    which = "A and B have" if max(steps) == 1 else "A has" if steps[0] == 1 else "B has"
+    return basis(None, 0, 0, f"{which} one step only")
 
 
-_UNITS = {"time": "ns", "busy": "ns", "idle": "ns", "step": "ns", "kernels": "", "flops": "flop",
-          "bytes": "bytes", "dram": "bytes", "energy": "j", "clock": "hz",
-          "tensor": "%"}  # fmt: skip
-METRICS = tuple(_UNITS)
-"""Metrics that `--fail-if` can limit."""
+METRICS = {
+    "time": "time_ns",
+    "busy": "busy_ns",
+    "idle": "idle_ns",
+    "step": "step_ns",
+    "kernels": "kernels_count",
+    "flops": "flops",
+    "bytes": "bytes",
+    "dram": "dram_bytes",
+    "energy": "energy_j",
+    "clock": "clock_hz",
+    "tensor": "tensor_percent",
+}
+"""Metrics that `--fail-if` can limit, and the name of each in the answer, which has its unit."""
 
 
-def _metrics(sides: Sequence[Measured]) -> dict[str, Metric]:
-    a, b = sides
-    return {
-        name: Metric(
-            name=name,
-            unit=unit,
-            a=a.metric(name),
-            b=b.metric(name),
-            comparable=abs(_known_share(name, a.sums) - _known_share(name, b.sums)) <= _SHARE,
-            interval=_interval(name, a, b),
-        )
-        for name, unit in _UNITS.items()
-    }
-
-
-def _interval(name: str, a: Measured, b: Measured) -> Interval | None:
+def _measure(name: str, a: Measured, b: Measured) -> Measure:
+    before, after = a.metric(name), b.metric(name)
+    apart = abs(_known_share(name, a.sums) - _known_share(name, b.sums))
+    if before is None or after is None or apart > _SHARE:
+        return Measure(before, after)
+    change = after - before
+    share = change / before if before else None
     estimates = a.metric_estimate(name), b.metric_estimate(name)
     if estimates[0] is None or estimates[1] is None:
-        return None
-    half, p = noise.welch(estimates[0], estimates[1], medians=name == "step")
-    return Interval(float(half[0]), float(p[0]))
+        return Measure(before, after, change, share)
+    certainty = noise.welch(estimates[0], estimates[1], medians=name == "step")
+    (interval,) = noise.intervals(np.array([change]), *certainty)
+    return Measure(before, after, change, share, *interval[:4])
 
 
 def _known_share(name: str, sums: Sums) -> float:
@@ -252,46 +172,52 @@ _SHARE = 0.1
 """The most by which shares may differ: a comparison looks for changes of a few ops."""
 
 
-def _changes(sides: Sequence[Measured], a_keys: Mapping[Key, Key]) -> list[Change]:
+def _changes(sides: Sequence[Measured], a_keys: Mapping[Key, Key]) -> Iterator[Change]:
     a, b = sides
     index = {key: number for number, key in enumerate({**a.rows, **b.rows})}
-    times = [side.times(index).tolist() for side in sides]
-    intervals = _intervals(a, b, index)
-    changes = []
-    for key, at in index.items():
-        mine, other, a_ns, b_ns = a.rows.get(key), b.rows.get(key), times[0][at], times[1][at]
-        interval = intervals[at] if intervals else None
-        changes.append(
-            Change(
-                key=key,
-                status=_status(mine, other, a_ns, b_ns, interval),
-                a=mine,
-                b=other,
-                a_ns=a_ns,
-                b_ns=b_ns,
-                interval=interval,
-                a_key=a_keys.get(key),
-            )
+    times = [side.times(index) for side in sides]
+    intervals = _intervals(a, b, index, times[1] - times[0])
+    columns = (*(of_side.tolist() for of_side in times), intervals)
+    for key, a_ns, b_ns, interval in zip(index, *columns, strict=True):
+        before, after, a_key = a.rows.get(key), b.rows.get(key), a_keys.get(key)
+        yield Change(
+            key=dict(zip(a.keys, key, strict=True)),
+            status=_status(before, after, a_ns, b_ns, interval),
+            a_ns=a_ns if before else None,
+            b_ns=b_ns if after else None,
+            change_ns=b_ns - a_ns,
+            change_share=(b_ns - a_ns) / a_ns if a_ns else None,
+            low_ns=interval.low,
+            high_ns=interval.high,
+            p=interval.p,
+            significant=interval.significant,
+            a_calls=before.calls if before else None,
+            b_calls=after.calls if after else None,
+            a_rows=before.rows if before else None,
+            b_rows=after.rows if after else None,
+            causes=(),
+            a_key=dict(zip(a.keys, a_key, strict=True)) if a_key else None,
+            half_ns=interval.half,
         )
-    return sorted(changes, key=lambda change: (-abs(change.delta_ns), str(change.key)))
 
 
-def _intervals(a: Measured, b: Measured, place: Mapping[Key, int]) -> list[Interval] | None:
-    if (unit := a.basis.unit) is None:
-        return None
-    before, after = a.estimates(unit, place), b.estimates(unit, place)
+def _intervals(
+    a: Measured, b: Measured, index: Mapping[Key, int], change_ns: Floats
+) -> Sequence[Interval]:
+    if a.unit is None:
+        return [Interval()] * len(index)
+    before, after = a.estimates(a.unit, index), b.estimates(a.unit, index)
     half, p = noise.welch(before, after)
-    p = noise.corrected(p, before.value + after.value)
-    return [Interval(*entry) for entry in zip(half.tolist(), p.tolist(), strict=True)]
+    return noise.intervals(change_ns, half, noise.corrected(p, before.value + after.value))
 
 
 def _status(
-    a: Sum | None, b: Sum | None, a_ns: float, b_ns: float, interval: Interval | None
+    before: Sum | None, after: Sum | None, a_ns: float, b_ns: float, interval: Interval
 ) -> Status:
-    if a is None or b is None:
-        return NEW if a is None else REMOVED
+    if before is None or after is None:
+        return "new" if before is None else "gone"
     if abs(b_ns - a_ns) <= SAME_BELOW * a_ns:
-        return SAME
-    if interval is not None and not interval.significant:
+        return "same"
+    if interval.significant is False:
         return UNCLEAR
-    return SLOWER if b_ns > a_ns else FASTER
+    return "slower" if b_ns > a_ns else "faster"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.analysis.diff import noise
-from pyprof.analysis.diff.noise import RANKS, STEPS, Estimates, Noise
+from pyprof.analysis.diff.noise import RANKS, STEPS, Estimates
 from pyprof.arrays import ints
 from pyprof.records.records import combinations
 
@@ -34,9 +34,9 @@ class Measured:
         steps: CountedSteps | None,
         sums: Sums,
         keys: tuple[str, ...],
-        basis: Noise,
+        unit: Unit | None,
     ) -> None:
-        self.side, self.sums, self.keys, self.basis = side, sums, keys, basis
+        self.side, self.sums, self.keys, self.unit = side, sums, keys, unit
         self.steps = steps
         """None if totals are compared."""
         self.rows = sums.by(keys)
@@ -84,7 +84,7 @@ class Measured:
         *, of_time: bool = True,
     ) -> Estimates:  # fmt: skip
         resolution_ns = self.side.samples.resolution_ns if of_time else 0
-        if self.basis.unit == RANKS:
+        if self.unit == RANKS:
             return noise.totals(index, values, shape, resolution_ns)
         return noise.estimates(index, number, values, shape, resolution_ns)
 
@@ -138,12 +138,12 @@ class Measured:
         """Estimate a metric from the samples; None if they do not have it."""
         if name in (*COUNTED, "busy", "idle"):
             return None  # counters and idle time are not read step by step
-        if self.basis.unit == STEPS and self.steps is not None:
+        if self.unit == STEPS and self.steps is not None:
             values = self.durations if name == "step" else _values(self.steps, name)
             estimate = self._of_one(values, of_time=name in ("time", "step"))
             median = np.asarray(np.median(values, keepdims=True))
             return replace(estimate, value=median) if name == "step" else estimate
-        if self.basis.unit == RANKS and name == "time":
+        if self.unit == RANKS and name == "time":
             table, sample, column = self._table(RANKS)
             rank, ns = (table.column(each).to_numpy() for each in (sample, column))
             times = np.bincount(rank, ns, len(self.side.samples.ranks))

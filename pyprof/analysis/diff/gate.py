@@ -11,15 +11,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from pyprof.analysis.diff.compare import METRICS, SLOWER
+from pyprof.analysis.diff.causes import replaced
+from pyprof.analysis.diff.compare import METRICS
 from pyprof.answers.diff_answer import SAME_BELOW
 from pyprof.quantities import amount, change, duration, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pyprof.analysis.diff.compare import Comparison, Metric
-    from pyprof.analysis.diff.side import Key
+    from pyprof.answers.diff_answer import Change, Diff, Measure
 
 _LIMIT = re.compile(
     r"\s*(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s|)\s*"
@@ -32,8 +32,8 @@ class HasMetrics(Protocol):
     """A comparison of numbers of two captures."""
 
     @property
-    def metrics(self) -> Mapping[str, Metric]:
-        """The numbers, by name."""
+    def metrics(self) -> Mapping[str, Measure]:
+        """The numbers, by name; the name ends with the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class Limit:
     """A limit on the change of a metric."""
 
     text: str
-    name: str
+    metric: str
+    """Its name in the answer, with its unit."""
     above: bool
     value: float
     """A fraction of the first capture's where `relative`, else in the metric's unit."""
@@ -49,8 +50,8 @@ class Limit:
 
     def increase(self, comparison: HasMetrics) -> float | None:
         """Return how much the metric changed; None if unknown."""
-        metric = comparison.metrics[self.name]
-        return metric.relative if self.relative else metric.delta
+        measure = comparison.metrics[self.metric]
+        return measure.change_share if self.relative else measure.change
 
     def violation(self, comparison: HasMetrics) -> str | None:
         """Say in a sentence what exceeds the limit; None if nothing does.
@@ -58,18 +59,18 @@ class Limit:
         A metric that is unknown in one capture, or known for many more of its rows than in the
         other, fails too: it could not be checked.
         """
-        metric, increase = comparison.metrics[self.name], self.increase(comparison)
+        measure, increase = comparison.metrics[self.metric], self.increase(comparison)
         if increase is None:
             problem = (
                 "unknown in one of the captures"
-                if None in (metric.a, metric.b)
+                if None in (measure.a, measure.b)
                 else "known for different shares of the rows"
-                if not metric.comparable
+                if measure.change is None
                 else "0 in the first, of which there are no percents"
             )
-            return f"{self.text}: cannot be checked: {self.name} is {problem}"
+            return f"{self.text}: cannot be checked: {_name(self.metric)} is {problem}"
         if increase > self.value if self.above else increase < self.value:
-            return f"{self.text}: {self.name} changed by {_spelt(metric)}"
+            return f"{self.text}: {_changed(self.metric, measure)}"
         return None
 
 
@@ -86,28 +87,30 @@ class Slowdown:
     relative: bool
     strict: bool = False
 
-    def increase(self, comparison: Comparison) -> float | None:
+    def increase(self, diff: Diff) -> float | None:
         """Return how much longer it takes; None if that, or with `strict` the noise, is unknown."""
-        metric = _main(comparison)
-        if self.strict and metric.interval is None:
+        measure = diff.metrics[_main(diff)]
+        if self.strict and measure.significant is None:
             return None
-        return metric.relative if self.relative else metric.delta
+        return measure.change_share if self.relative else measure.change
 
-    def violation(self, comparison: Comparison) -> str | None:
+    def violation(self, diff: Diff) -> str | None:
         """Say what is slower; None if nothing is, or it may be noise."""
-        metric, increase = _main(comparison), self.increase(comparison)
+        metric, increase = _main(diff), self.increase(diff)
         if increase is None:
-            why = comparison.noise.why or f"{metric.name} is unknown in one of the captures"
+            why = diff.noise.why or f"{_name(metric)} is unknown in one of the captures"
             return f"{self.text}: cannot be checked: {why}"
-        if increase <= self.value or (metric.interval and not metric.interval.significant):
+        measure = diff.metrics[metric]
+        if increase <= self.value or measure.significant is False:
             return None
-        how = "significant" if metric.interval else f"noise is unknown: {comparison.noise.why}"
-        return f"{self.text}: {metric.name} changed by {_spelt(metric)}; {how}"
+        how = "significant" if measure.significant else f"noise is unknown: {diff.noise.why}"
+        return f"{self.text}: {_changed(metric, measure)}; {how}"
 
 
-def _main(comparison: Comparison) -> Metric:
-    step = comparison.metrics["step"]
-    return step if comparison.per_step and step.delta is not None else comparison.metrics["time"]
+def _main(diff: Diff) -> str:
+    """Name the metric of the step; without steps, of the summed time."""
+    steps = diff.per_step and diff.metrics["step_ns"].change is not None
+    return "step_ns" if steps else "time_ns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +122,13 @@ class OpSlowdown:
     """A fraction of the op's time in the first capture where `relative`, else ns."""
     relative: bool
 
-    def increase(self, comparison: Comparison) -> float | None:
+    def increase(self, diff: Diff) -> float | None:
         """Return the largest growth of an op; 0 if none takes longer."""
-        return max((self._size(one) for one in slower_ops(comparison)), default=0.0)
+        return max((self._size(one) for one in slower_ops(diff)), default=0.0)
 
-    def violation(self, comparison: Comparison) -> str | None:
+    def violation(self, diff: Diff) -> str | None:
         """Name the op that is beyond the limit and costs most, and how many there are."""
-        beyond = [one for one in slower_ops(comparison) if self._size(one) > self.value]
+        beyond = [one for one in slower_ops(diff) if self._size(one) > self.value]
         if not beyond:
             return None
         first = max(beyond, key=lambda one: one.delta_ns)
@@ -163,28 +166,33 @@ class SlowerOp:
         return change(self.delta_ns / self.a_ns) + (", other shapes or types" if self.other else "")
 
 
-def slower_ops(comparison: Comparison) -> list[SlowerOp]:
+def slower_ops(diff: Diff) -> list[SlowerOp]:
     """List the ops that take longer in B, beyond noise where that is known.
 
     New and removed entries of an op that differ only in shape or type are taken together. An op
     that is only new counts if it takes more than 1 % of A's time.
     """
     slower = [
-        SlowerOp(_named(entry.key), entry.a_ns, entry.b_ns)
-        for entry in comparison.changes
-        if entry.status == SLOWER
+        SlowerOp(_named(entry.key.values()), *_sum_times([entry]))
+        for entry in diff.changes
+        if entry.status == "slower"
     ]
-    total_ns = sum(entry.a_ns for entry in comparison.changes)
-    for key, changes in comparison.replaced.items():
-        a_ns, b_ns = (sum(getattr(one, side) for one in changes) for side in ("a_ns", "b_ns"))
-        chance_ns = math.hypot(*(one.interval.half for one in changes if one.interval))
+    total_ns, _ = _sum_times(diff.changes)
+    for key, changes in replaced(diff.changes).items():
+        a_ns, b_ns = _sum_times(changes)
+        chance_ns = math.hypot(*(one.half_ns for one in changes if one.half_ns))
         least_ns = SAME_BELOW * (a_ns or total_ns)
         if b_ns and b_ns - a_ns > max(chance_ns, least_ns):
             slower.append(SlowerOp(_named(key), a_ns, b_ns, other=a_ns > 0))
     return slower
 
 
-def _named(key: Key) -> str:
+def _sum_times(changes: Sequence[Change]) -> tuple[float, float]:
+    """Add up what changes take in A, and in B."""
+    return sum(one.a_ns or 0.0 for one in changes), sum(one.b_ns or 0.0 for one in changes)
+
+
+def _named(key: Iterable[str | None]) -> str:
     return " ".join(part for part in key if part) or "what no op names"
 
 
@@ -218,7 +226,8 @@ def parse(text: str) -> Check:
     value = float(match["value"]) * _UNITS[match["unit"]]
     if value and not match["unit"] and match["name"] in _TIMES:
         raise ValueError(f"{text!r}: {match['name']} is a time; write % or a unit: ns, us, ms, s")
-    return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")
+    metric, above = METRICS[match["name"]], match["sign"] == ">"
+    return Limit(text.strip(), metric, above, value, match["unit"] == "%")
 
 
 _SPELLINGS: Mapping[str, Callable[[float], str]] = {
@@ -227,8 +236,14 @@ _SPELLINGS: Mapping[str, Callable[[float], str]] = {
 }
 
 
-def _spelt(metric: Metric) -> str:
-    delta = metric.delta or 0.0
-    spelt = _SPELLINGS.get(metric.unit, number)(delta)
-    relative = "-" if metric.relative is None else change(metric.relative)
-    return f"{'+' if delta > 0 else ''}{spelt} ({relative})"
+def _name(metric: str) -> str:
+    """Return the name of a metric without its unit."""
+    return metric.partition("_")[0]
+
+
+def _changed(metric: str, measure: Measure) -> str:
+    """Say by how much a metric changed."""
+    delta = measure.change or 0.0
+    spelt = _SPELLINGS.get(metric.rpartition("_")[2], number)(delta)
+    relative = "-" if measure.change_share is None else change(measure.change_share)
+    return f"{_name(metric)} changed by {'+' if delta > 0 else ''}{spelt} ({relative})"

@@ -14,7 +14,7 @@ it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,7 @@ _BATCHES = 32
 """Maximum number of batches; more consecutive samples are averaged into this many."""
 _MIN_BATCHES = 8
 FEW = 8
+"""With fewer steps than this, only large changes stand out."""
 _ALIKE_OF_FEW = 0.75
 """The assumed correlation of neighbours for fewer samples, which are too few to estimate it.
 
@@ -57,19 +58,17 @@ _MEDIAN = np.sqrt(np.pi / 2)
 the mean's, so that the ratio is then too large: on the safe side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """How sure a change is."""
+class Interval(NamedTuple):
+    """The interval of a change at `LEVEL`, in its unit; None if noise is unknown."""
 
-    half: float
-    """Half the width of the change's interval at `LEVEL`, in its unit."""
-    p: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
     """Probability of a change at least as large by chance; corrected where many are tested."""
-
-    @property
-    def significant(self) -> bool:
-        """Whether the change is more than chance."""
-        return self.p < 1 - LEVEL
+    significant: bool | None = None
+    """Whether the change is more than chance."""
+    half: float | None = None
+    """Half the width of the interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +84,6 @@ class Estimates:
     """Number of samples of each."""
     freedom: Floats
     """Degrees of freedom of `variance`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """What the intervals of a comparison rest on."""
-
-    unit: Unit | None
-    """STEPS or RANKS; None if noise is unknown."""
-    counts: tuple[int, int] = (0, 0)
-    """Samples of A and of B."""
-    why: str = ""
-    """Why noise is unknown; "" where it is not."""
-    level: float = LEVEL
-    enough: int = FEW
-    """With fewer steps than this, only large changes stand out."""
 
 
 def estimates(
@@ -187,6 +171,12 @@ def welch(a: Estimates, b: Estimates, *, medians: bool = False) -> tuple[Floats,
         t = np.where(error > 0, np.abs(b.value - a.value) / error, np.inf)
     p = np.where((error == 0) & (a.value == b.value), 1.0, student_t.two_sided_p(t, freedom))
     return student_t.quantile(LEVEL, freedom) * error, p
+
+
+def intervals(change: Floats, half: Floats, p: Floats) -> list[Interval]:
+    """Return the interval of each change from its half-width and p-value."""
+    columns = change - half, change + half, p, p < 1 - LEVEL, half
+    return [Interval(*row) for row in zip(*(each.tolist() for each in columns), strict=True)]
 
 
 def corrected(p: Floats, weight: Floats) -> Floats:

@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.analysis.diff.compare import Metric
 from pyprof.analysis.diff.gate import Limit
+from pyprof.answers.diff_answer import Measure
 from pyprof.answers.memory_answer import (
     DeviceMemoryChange,
     HeldChange,
@@ -31,7 +31,7 @@ _KEYS = ("category", "layer", "line", "op", "direction")
 class _Levels(NamedTuple):
     """What a limit asks a comparison for."""
 
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, Measure]
 
 
 def compare(a: Sequence[DeviceMemory], b: Sequence[DeviceMemory]) -> MemoryDiff:
@@ -114,7 +114,8 @@ def parse(text: str) -> Limit:
     value = float(match["value"]) * _UNITS[match["unit"]]
     if value and not match["unit"]:
         raise ValueError(f"{text!r}: write % or a unit of bytes: B, kB, MB, GB")
-    return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")
+    metric, above = f"{match['name']}_bytes", match["sign"] == ">"
+    return Limit(text.strip(), metric, above, value, match["unit"] == "%")
 
 
 def check(limits: Sequence[Limit], answer: MemoryDiff) -> tuple[MemoryDiff, bool]:
@@ -124,7 +125,9 @@ def check(limits: Sequence[Limit], answer: MemoryDiff) -> tuple[MemoryDiff, bool
     for device in answer.devices:
         levels = _Levels(
             {
-                name: Metric(name=name, unit="bytes", a=each.a_bytes, b=each.b_bytes)
+                f"{name}_bytes": Measure(
+                    each.a_bytes, each.b_bytes, each.change_bytes, each.change_share
+                )
                 for name, each in device.metrics.items()
             }
         )

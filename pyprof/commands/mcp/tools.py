@@ -6,6 +6,7 @@ They read the files that the caller names, and nothing else; none writes. The la
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -228,12 +229,12 @@ def diff(
     status `not significant`: may be chance. causes: other kernel, shape, GPU, clock. waterfall:
     from the time of `before` to that of `after`. Rows cannot be chosen: steps are compared whole.
     """
-    from pyprof.analysis.diff import answer  # noqa: PLC0415 - as above
     from pyprof.commands.diff import compare_captures, parse_keys, side_warnings  # noqa: PLC0415 - as above
 
     with captures(before, after) as opened:
-        comparison, sides = compare_captures(opened, parse_keys(by), steps or None)
-    given = answer.diff(comparison, top=check_limit(limit))
+        answer, sides = compare_captures(opened, parse_keys(by), steps or None)
+    shown = answer.changes[: check_limit(limit)]
+    given = replace(answer, changes=shown, changes_left_out=len(answer.changes) - len(shown))
     return bound(given, limit, side_warnings(sides))
 
 

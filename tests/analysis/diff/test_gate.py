@@ -4,16 +4,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyprof.analysis.diff.compare import Metric
 from pyprof.analysis.diff.gate import Limit, OpSlowdown, Slowdown, parse
+from pyprof.answers.diff_answer import Measure
 from tests.known import known
 
-_TIME_LIMIT = Limit("time>+3%", "time", above=True, value=0.03, relative=True)
+_TIME_LIMIT = Limit("time>+3%", "time_ns", above=True, value=0.03, relative=True)
 
 
 def _compared(a: float | None, b: float | None, *, comparable: bool = True) -> SimpleNamespace:
-    metric = Metric(name="time", unit="ns", a=a, b=b, comparable=comparable)
-    return SimpleNamespace(metrics={"time": metric})
+    measure = Measure(a, b)
+    if a is not None and b is not None and comparable:
+        measure = Measure(a, b, b - a, (b - a) / a if a else None)
+    return SimpleNamespace(metrics={"time_ns": measure})
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_devices_are_paired(
 )
 def test_a_limit_is_read_with_its_unit(text: str, value: float) -> None:
     limit = parse(text)
-    assert limit.name == text.partition(">")[0]
+    assert limit.metric == f"{text.partition('>')[0]}_bytes"
     assert limit.value == pytest.approx(value)
     assert limit.relative is text.endswith("%")
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from pyprof.analysis.diff.answer import diff
 from pyprof.analysis.diff.compare import compare
 from pyprof.analysis.diff.side import Side, summarise_side
 from pyprof.answers.diff_answer import Stage
@@ -28,5 +27,5 @@ def test_names_of_stages_are_at_the_left(tmp_path: Path) -> None:
         path.write_text(f'{{"kShortName": "k", "kLongName": "k", "kDuration": {ns}}}')
         return summarise_side(load(str(path)), ("kernel",), None)
 
-    shown = "\n".join(diff_lines(diff(compare(side(5), side(9))), None))
+    shown = "\n".join(diff_lines(compare(side(5), side(9)), None))
     assert "\nA          5 ns\nk   +4 ns  9 ns\nB          9 ns\n" in shown
