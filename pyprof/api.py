@@ -27,7 +27,6 @@ from pyprof.commands.diff import (
     compare_captures,
     compare_snapshots,
     parse_keys,
-    side_warnings,
 )
 from pyprof.commands.memory import analyse
 from pyprof.commands.ranks import compare_ranks, with_memory
@@ -107,8 +106,8 @@ def diff(
             raise ValueError("of memory snapshots the peaks are compared: without by, steps")
         return compare_snapshots(paths)
     with _opened(paths, workers) as captures:
-        answer, sides = compare_captures(captures, keys, steps, override)
-    _warn([*side_warnings(sides), *answer.causes])
+        answer, warned = compare_captures(captures, keys, steps, override)
+    _warn([*warned, *answer.causes])
     return answer
 
 

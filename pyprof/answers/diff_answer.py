@@ -167,6 +167,8 @@ class Diff(Answer):
     """Number of changes left out by --top."""
     failed: tuple[str, ...]
     """Conditions of --fail-if that are exceeded or cannot be checked, each with the reason."""
+    gpus: tuple[tuple[str | None, ...], tuple[str | None, ...]] = not_in_json()
+    """The GPUs of A and of B; None for those without a name."""
     common: tuple[str, ...] = not_in_json()
     """What `causes` finds different for most ops at once: kernel, shape, dtype."""
 

@@ -19,7 +19,6 @@ from pyprof.suggestions import suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyprof.analysis.diff.side import Side
     from pyprof.answers.diff_answer import Diff
     from pyprof.answers.memory_answer import MemoryDiff
     from pyprof.prof.table import Override
@@ -88,8 +87,7 @@ def command(
     keys, checks = parse_keys(by), _limits(limits, gate.parse)
     from pyprof import answers  # noqa: PLC0415 - it loads Arrow
 
-    diff, sides = compare_captures(captures, keys, steps, override(how))
-    warnings = side_warnings(sides)
+    diff, warnings = compare_captures(captures, keys, steps, override(how))
     captures.warn([*warnings, *diff.causes])
     failed = [check for check in checks if check.violation(diff) is not None]
     violations = [check.violation(diff) or "" for check in failed]
@@ -97,7 +95,7 @@ def command(
     if form == "json":
         answers.write(target, diff, warnings)
     else:
-        content = _formatted(diff, form, top, sides, target)
+        content = _formatted(diff, form, top, target)
         with output_file.open_output(target) as out:
             out.write(content)
     _conclude(violations, any(check.increase(diff) is not None for check in failed))
@@ -154,8 +152,8 @@ def compare_snapshots(paths: Sequence[str]) -> MemoryDiff:
 
 def compare_captures(
     captures: Captures, keys: tuple[str, ...], steps: str | None, measured: Override | None = None
-) -> tuple[Diff, Sequence[Side]]:
-    """Compare two captures, or sets of them; return both sides, too."""
+) -> tuple[Diff, list[str]]:
+    """Compare two captures, or sets of them; return the warnings of both, too."""
     from pyprof.analysis.diff.compare import compare  # noqa: PLC0415 - as above
     from pyprof.analysis.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
@@ -167,16 +165,9 @@ def compare_captures(
             for path in captures.paths
         )
         begin("comparing")
-        return compare(a, b), (a, b)
-
-
-def side_warnings(sides: Sequence[Side]) -> list[str]:
-    """Return the warnings of both sides' captures."""
-    return [
-        of_source(name, text)
-        for name, side in zip("AB", sides, strict=True)
-        for text in side.warnings
-    ]
+        answer = compare(a, b)
+    sides = zip("AB", (a, b), strict=True)
+    return answer, [of_source(name, text) for name, side in sides for text in side.warnings]
 
 
 def parse_keys(text: str) -> tuple[str, ...]:
@@ -198,7 +189,7 @@ def _limits(texts: Sequence[str], parse: Callable[[str], _Limit]) -> list[_Limit
         raise click.BadParameter(str(error), param_hint="'--fail-if'") from None
 
 
-def _formatted(diff: Diff, form: str, top: int, sides: Sequence[Side], target: str) -> bytes:
+def _formatted(diff: Diff, form: str, top: int, target: str) -> bytes:
     from pyprof.render.text import diff_text  # noqa: PLC0415 - only now needed
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 
@@ -209,6 +200,5 @@ def _formatted(diff: Diff, form: str, top: int, sides: Sequence[Side], target: s
     if form == "html":
         from pyprof.render.page import diff_page  # noqa: PLC0415 - as above
 
-        names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
-        return diff_page.page_of(diff, names).encode()
+        return diff_page.page_of(diff).encode()
     return text.finish(diff_text.diff_lines(diff, top), coloured=text.colours(target))

@@ -76,6 +76,7 @@ def compare(a: Side, b: Side) -> Diff:
         changes=tuple(changes),
         changes_left_out=0,
         failed=(),
+        gpus=(a.gpus, b.gpus),
         common=(),
     )
     return with_causes(diff, a, b)

@@ -229,13 +229,13 @@ def diff(
     status `not significant`: may be chance. causes: other kernel, shape, GPU, clock. waterfall:
     from the time of `before` to that of `after`. Rows cannot be chosen: steps are compared whole.
     """
-    from pyprof.commands.diff import compare_captures, parse_keys, side_warnings  # noqa: PLC0415 - as above
+    from pyprof.commands.diff import compare_captures, parse_keys  # noqa: PLC0415 - as above
 
     with captures(before, after) as opened:
-        answer, sides = compare_captures(opened, parse_keys(by), steps or None)
+        answer, warnings = compare_captures(opened, parse_keys(by), steps or None)
     shown = answer.changes[: check_limit(limit)]
     given = replace(answer, changes=shown, changes_left_out=len(answer.changes) - len(shown))
-    return bound(given, limit, side_warnings(sides))
+    return bound(given, limit, warnings)
 
 
 @tool

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 _MAX_ROWS = 1000
 
 
-def page_of(diff: Diff, gpus: Sequence[str]) -> str:
+def page_of(diff: Diff) -> str:
     """Make the page, with only the largest changes if there are very many."""
+    gpus = [", ".join(name or "a GPU without a name" for name in names) for names in diff.gpus]
     header = diff_text.header(diff)
     texts = len(diff.matched_by) + 1
     columns = [Heading(title or "status", index < texts) for index, title in enumerate(header)]

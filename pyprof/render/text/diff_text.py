@@ -75,7 +75,7 @@ def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
     for name, metric in diff.metrics.items():
         if metric.a is None and metric.b is None:
             continue
-        unit = name if name in _UNITS else name.rpartition("_")[2]
+        unit = name.rpartition("_")[2]
         a, b, delta = (_spelt(value, unit) for value in (metric.a, metric.b, metric.change))
         yield (
             _LABELS[name].format(diff.processor),
