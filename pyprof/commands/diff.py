@@ -89,16 +89,14 @@ def command(
 
     diff, warnings = compare_captures(captures, keys, steps, override(how))
     captures.warn([*warnings, *diff.causes])
-    failed = [check for check in checks if check.violation(diff) is not None]
-    violations = [check.violation(diff) or "" for check in failed]
-    diff = replace(diff, failed=tuple(violations))
+    diff, exceeded = gate.check(checks, diff)
     if form == "json":
         answers.write(target, diff, warnings)
     else:
         content = _formatted(diff, form, top, target)
         with output_file.open_output(target) as out:
             out.write(content)
-    _conclude(violations, any(check.increase(diff) is not None for check in failed))
+    _conclude(diff.failed, exceeded)
 
 
 def _conclude(violations: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - of one caller each

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from pyprof.analysis.diff.causes import replaced
@@ -228,6 +228,14 @@ def parse(text: str) -> Check:
         raise ValueError(f"{text!r}: {match['name']} is a time; write % or a unit: ns, us, ms, s")
     metric, above = METRICS[match["name"]], match["sign"] == ">"
     return Limit(text.strip(), metric, above, value, match["unit"] == "%")
+
+
+def check(checks: Iterable[Check], diff: Diff) -> tuple[Diff, bool]:
+    """Return the answer with the limits that it exceeds; and whether it surely exceeds any."""
+    results = [(each.violation(diff), each.increase(diff)) for each in checks]
+    failed = tuple(sentence for sentence, _ in results if sentence is not None)
+    exceeded = any(sentence and increase is not None for sentence, increase in results)
+    return replace(diff, failed=failed), exceeded
 
 
 _SPELLINGS: Mapping[str, Callable[[float], str]] = {
