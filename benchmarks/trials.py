@@ -11,16 +11,20 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyprof.analysis.trial.proposals import together
 from pyprof.analysis.trial.timing import timing
-from pyprof.analysis.trial.verdict import Finding, judge
+from pyprof.analysis.trial.verdict import judge
 from pyprof.capture.script import Target
 from pyprof.render.text.formatting import markdown_table
 from pyprof.render.text.try_text import ratio_text
 from pyprof.trial.change import parse
-from pyprof.trial.experiment import Trial, Variant, label
+from pyprof.trial.experiment import Trial, Variant
 from pyprof.trial.ranks import Ranks
+
+if TYPE_CHECKING:
+    from pyprof.answers.try_answer import TriedChange
 
 HEADER = ["script: change", "verdict", "time", "losses differ by"]
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -203,7 +207,7 @@ def measure(
     steps: int,
     *,
     combine: bool = False,
-) -> list[Finding]:
+) -> list[TriedChange]:
     """Try changes on a script, and with `combine` those that helped together; profiles nothing."""
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(
@@ -220,29 +224,29 @@ def measure(
         trial.measure(variants, rounds, undecided)
         if ("compile" in texts) and trial.is_usable((parse("compile"),)):
             trial.perform((parse("compile"),), "losses")
-        joined = together([judge(trial.runs, each) for each in variants]) if combine else None
+        joined = together({each: judge(trial.runs, each) for each in variants}) if combine else None
         if joined is not None:
             variants.append(joined)
             trial.measure([joined], rounds, undecided)
         return [judge(trial.runs, variant) for variant in variants]
 
 
-def row(name: str, found: Finding) -> list[str]:
-    """Return the cells of a finding."""
-    ratio, loss = found.timing and found.timing.ratio, found.loss.largest_relative_difference
+def row(name: str, found: TriedChange) -> list[str]:
+    """Return the cells of a change."""
+    ratio, loss = found.time_ratio, found.loss.largest_relative_difference
     ends = [ratio_text(each) for each in (ratio.mid, ratio.low, ratio.high)] if ratio else []
     times = "{} ({} to {})".format(*ends) if ends else "-"
     return [
-        f"{name}: {re.sub(r'patch=[^ ]*/', 'patch=', label(found.variant))}",
+        f"{name}: {re.sub(r'patch=[^ ]*/', 'patch=', found.change)}",
         _outcome(found),
         times,
         "-" if loss is None else f"{100 * loss:.2g} %",
     ]
 
 
-def cell(found: Finding, notes: dict[str, int]) -> str:
+def cell(found: TriedChange, notes: dict[str, int]) -> str:
     """Return the outcome as one cell of the matrix; reasons are numbered in `notes`."""
-    ratio = found.timing and found.timing.ratio
+    ratio = found.time_ratio
     if found.verdict in ("faster", "slower") and ratio:
         mid, low, high = (ratio_text(each) for each in (ratio.mid, ratio.low, ratio.high))
         return f"{found.verdict}: {mid}, {low} to {high}"
@@ -251,11 +255,11 @@ def cell(found: Finding, notes: dict[str, int]) -> str:
     return f"{found.verdict}: {notes.setdefault(found.why, len(notes) + 1)}"
 
 
-def _outcome(found: Finding) -> str:
-    """Return the verdict, and why; "no difference" and how much runs vary say it in short."""
-    if found.verdict == "no difference" and found.timing is not None:
-        return f"no difference; runs vary by {100 * found.timing.spread:.0f} %"
-    return f"{found.verdict}: {found.why[:90]}" if found.why else found.verdict
+def _outcome(found: TriedChange) -> str:
+    """Return the verdict, and why; of no difference the interval beside it says enough."""
+    if found.verdict == "no difference" or not found.why:
+        return found.verdict
+    return f"{found.verdict}: {found.why[:90]}"
 
 
 def main(arguments: list[str]) -> None:
@@ -283,8 +287,8 @@ def main(arguments: list[str]) -> None:
             slow = measure(str(EXAMPLES / "slow.py"), [], texts, 2, 0, combine=True)
             (fast,) = measure(str(EXAMPLES / "fast.py"), [], ["env=NOTHING=1"], 1, 0)
             print(markdown_table(HEADER, [row("slow.py", found) for found in slow]))
-            print(f"a step: {(slow[-1].step_ns or 0) / 1e6:.1f} ms with the last, "
-                  f"{(fast.step_ns or 0) / 1e6:.1f} ms of fast.py")  # fmt: skip
+            print(f"a step: {(slow[-1].time_ns or 0) / 1e6:.1f} ms with the last, "
+                  f"{(fast.time_ns or 0) / 1e6:.1f} ms of fast.py")  # fmt: skip
             return
         kinds = arguments or KINDS
         notes: dict[str, int] = {}

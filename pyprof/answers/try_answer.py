@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from pyprof.answers import answer
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+Verdict: TypeAlias = Literal["faster", "slower", "no difference", "refused", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +64,13 @@ class LossCheck:
 
     count: int
     """Number of compared losses."""
-    within_noise: bool | None
+    within_noise: bool | None = None
     """Whether they differ by no more than they do without the change; null if that is unknown."""
-    largest_relative_difference: float | None
+    largest_relative_difference: float | None = None
     """Largest difference of a loss; null without losses, or if one is not finite."""
-    last: float | None
+    last: float | None = None
     """The last loss with the change; null without losses, or if not finite."""
-    last_baseline: float | None
+    last_baseline: float | None = None
     """The last loss without it; null if `last` is."""
 
 
@@ -93,7 +94,7 @@ class TriedChange:
 
     change: str
     """The change as --change takes it; several are joined by " + "."""
-    verdict: Literal["faster", "slower", "no difference", "refused", "failed"]
+    verdict: Verdict
     """By time alone; failed: the script raises, or a loss is not finite."""
     why: str
     """Reason for a refusal, a failure or no difference; else empty."""

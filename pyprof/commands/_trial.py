@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.analysis.trial import verdict
@@ -17,13 +17,8 @@ from pyprof.trial.experiment import BASELINE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.answers.diff_answer import Change as OpChange
+    from pyprof.answers.diff_answer import Diff
     from pyprof.trial.experiment import Trial, Variant
-
-_KERNELS = 5
-_MIN_KERNEL_CHANGE = 0.1
-_NOISE_FACTOR = 3 * math.sqrt(2)
-"""Multiple of the runs' spread by which a run with a change may differ by chance."""
 
 
 def perform_trial(
@@ -54,7 +49,7 @@ def _run_all(trial: Trial, variants: list[Variant], rounds: int, *, combine: boo
         variants += _proposed(trial)
     _measure(trial, variants, rounds)
     if proposed or combine:
-        joined = together([verdict.judge(trial.runs, variant) for variant in variants])
+        joined = together({each: verdict.judge(trial.runs, each) for each in variants})
         if joined is not None:
             variants.append(joined)
             _measure(trial, [joined], rounds)
@@ -123,24 +118,16 @@ def _answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -> Try
 
 
 def _tried(trial: Trial, variant: Variant, captures: Mapping[Variant, str]) -> TriedChange:
-    finding = verdict.judge(trial.runs, variant)
-    changed = _kernel_changes(captures.get(BASELINE), captures.get(variant))
-    noise = _MIN_KERNEL_CHANGE
-    if finding.timing is not None:
-        noise = max(noise, _NOISE_FACTOR * finding.timing.spread)
-    return verdict.tried_change(
-        finding,
-        captures=captures,
-        kernels=[each for each in changed if _exceeds(each, noise)][:_KERNELS],
-        predicted=_predicted(captures.get(BASELINE), variant),
+    before, after = captures.get(BASELINE), captures.get(variant)
+    change = verdict.judge(trial.runs, variant)
+    timed = timing(trial.runs, variant) if change.time_ratio else None
+    diff = _compare_ops(before, after)
+    return replace(
+        change,
+        predicted_ratio=_predicted(before, variant),
+        kernels=verdict.kernel_changes(diff, timed.spread if timed else 0.0) if diff else (),
+        capture=after,
     )
-
-
-def _exceeds(change: OpChange, noise: float) -> bool:
-    """Whether an op's time changed by more than the noise, or the op is new or gone."""
-    if not change.a_ns or not change.b_ns:
-        return True
-    return abs(math.log(change.b_ns / change.a_ns)) > noise
 
 
 def _predicted(capture: str | None, variant: Variant) -> float | None:
@@ -159,10 +146,10 @@ def _predicted(capture: str | None, variant: Variant) -> float | None:
     return times[0].expected / times[0].now if times and times[0].now else None
 
 
-def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]:
-    """Return the ops that changed most between two captures; none if one is missing."""
+def _compare_ops(before: str | None, after: str | None) -> Diff | None:
+    """Compare the ops of two captures; None if one is missing, or cannot be used."""
     if before is None or after is None:
-        return ()
+        return None
     from pyprof.cli.capture_options import Captures  # noqa: PLC0415 - it loads Arrow
     from pyprof.commands.diff import compare_captures  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs.executor import open_executor  # noqa: PLC0415 - as above
@@ -170,7 +157,6 @@ def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]
     try:
         with open_executor(strict=True, quiet=True) as executor:
             captures = Captures((before, after), executor, quiet=True)
-            diff, _ = compare_captures(captures, ("op",), None)
+            return compare_captures(captures, ("op",), None)[0]
     except PyprofError:
-        return ()
-    return diff.differing
+        return None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.answers.try_answer import LossCheck
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,14 +23,7 @@ _TINY = 1e-30
 class LossComparison:
     """Losses with a change beside those without it."""
 
-    count: int
-    """How many were compared."""
-    within_noise: bool | None
-    """None without losses, or if a single run without the change shows no noise."""
-    largest_relative_difference: float | None
-    """Largest difference of any loss; None without losses, or if one is not finite."""
-    last: tuple[float, float] | None
-    """The last loss with the change, and without it."""
+    check: LossCheck
     first_not_finite: int | None
     """The number, from 0, of the first loss that is nan or infinite with the change only."""
     noise: float
@@ -41,10 +36,7 @@ def compare_losses(
     """Compare the losses of runs, each in the order of its backward passes."""
     count = min(map(len, (*baselines, *changed)), default=0)
     if not count or not baselines or not changed:
-        return LossComparison(
-            count=0, within_noise=None, largest_relative_difference=None, last=None,
-            first_not_finite=None, noise=0.0,
-        )  # fmt: skip
+        return LossComparison(check=LossCheck(count=0), first_not_finite=None, noise=0.0)
     before = np.array([losses[:count] for losses in baselines], float)
     after = np.array([losses[:count] for losses in changed], float)
     noise = np.maximum.accumulate(_largest_difference(before, before[0]))
@@ -53,10 +45,13 @@ def compare_losses(
     finite = bool(np.isfinite(difference).all())
     within = bool((difference <= _NOISE_FACTOR * noise).all()) if finite else False
     return LossComparison(
-        count=count,
-        within_noise=within if len(before) > 1 else None,
-        largest_relative_difference=float(difference.max()) if finite else None,
-        last=(float(after[0, -1]), float(before[0, -1])),
+        check=LossCheck(
+            count=count,
+            within_noise=within if len(before) > 1 else None,
+            largest_relative_difference=float(difference.max()) if finite else None,
+            last=float(after[0, -1]),
+            last_baseline=float(before[0, -1]),
+        ),
         first_not_finite=int(broken[0]) if len(broken) else None,
         noise=float(noise[-1]) if np.isfinite(noise[-1]) else float("inf"),
     )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pyprof.trial.change import Chosen, changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from pyprof.analysis.trial.verdict import Finding
+    from pyprof.answers.try_answer import TriedChange
     from pyprof.trial.experiment import Variant
 
 _MIN_TOGETHER = 2
@@ -30,19 +30,17 @@ def proposals(rules: Iterable[str]) -> list[Chosen]:
     return list(dict.fromkeys(matching))
 
 
-def together(findings: Sequence[Finding]) -> Variant | None:
+def together(tried: Mapping[Variant, TriedChange]) -> Variant | None:
     """Return the changes that helped as one variant; None if fewer than two did.
 
     Of several values of a change, or of a variable, the fastest is taken.
     """
     best: dict[str, tuple[float, Chosen]] = {}
-    for finding in findings:
-        if not finding.helped or finding.timing is None:
-            continue
-        (chosen,) = finding.variant
-        tried = (finding.timing.ratio.mid, chosen)
-        subject = _subject(chosen)
-        best[subject] = min(tried, best.get(subject, tried))
+    for (chosen,), change in tried.items():
+        if change.verdict == "faster" and change.time_ratio is not None:
+            entry = (change.time_ratio.mid, chosen)
+            subject = _subject(chosen)
+            best[subject] = min(entry, best.get(subject, entry))
     return tuple(chosen for _, chosen in best.values()) if len(best) >= _MIN_TOGETHER else None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from pyprof import student_t
 from pyprof.analysis.diff import noise
+from pyprof.answers.try_answer import TimeRatio
 from pyprof.trial.experiment import BASELINE
 
 if TYPE_CHECKING:
@@ -36,31 +37,18 @@ _PRECISE = 0.05
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """Ratio of times with and without a change."""
-
-    low: float
-    mid: float
-    high: float
-
-    @property
-    def half(self) -> float:
-        """Half the width of the interval, relative."""
-        return math.sqrt(self.high / self.low) - 1
-
-
-@dataclass(frozen=True)
 class Timing:
     """The times with a change, relative to those without it."""
 
-    ratio: Ratio
+    ratio: TimeRatio
     spread: float
     """Standard deviation of runs of the same variant, relative."""
 
     @property
     def undecided(self) -> bool:
         """Whether the comparison is open, and more runs may decide it."""
-        return self.ratio.low <= 1 <= self.ratio.high and self.ratio.half > _PRECISE
+        low, high = self.ratio.low, self.ratio.high
+        return low <= 1 <= high and math.sqrt(high / low) - 1 > _PRECISE
 
 
 def grouped_steps(result: RunResult) -> Floats:
@@ -182,7 +170,7 @@ def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
     around_count = len({index for _, around in blocks for index in around})
     error = math.sqrt(variance * (1 / ours_count + 1 / around_count))
     half = float(student_t.quantile(noise.LEVEL, np.array(freedom))) * error
-    ratio = Ratio(*(math.exp(min(mid + part, 700.0)) for part in (-half, 0.0, half)))
+    ratio = TimeRatio(*(math.exp(min(mid + part, 700.0)) for part in (-half, 0.0, half)))
     return Timing(ratio, math.sqrt(variance))
 
 

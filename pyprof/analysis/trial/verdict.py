@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,46 +17,24 @@ from pyprof.analysis.trial.timing import (
     timing,
     why_incomparable,
 )
-from pyprof.answers.try_answer import (
-    KernelChange,
-    LossCheck,
-    TimeRatio,
-    TrialBaseline,
-    TriedChange,
-)
+from pyprof.answers.try_answer import KernelChange, TrialBaseline, TriedChange
 from pyprof.trial.experiment import BASELINE, label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyprof.answers.diff_answer import Change as OpChange
+    from pyprof.answers.diff_answer import Diff
+    from pyprof.answers.try_answer import Verdict
     from pyprof.trial.experiment import TrialRun, Variant
     from pyprof.trial.run_files import RunResult
 
-Verdict: TypeAlias = Literal["faster", "slower", "no difference", "refused", "failed"]
 _MIN_CHANGE = 0.01
 """A smaller change helps nobody, and machines do not repeat times that well."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """The outcome of a change."""
-
-    variant: Variant
-    verdict: Verdict
-    why: str
-    """The reason for a refusal, a failure, or no difference; "" for other verdicts."""
-    timing: Timing | None
-    peak_memory_ratio: float | None
-    loss: LossComparison
-    notes: tuple[str, ...]
-    step_ns: float | None
-    """Median step with the change, or the whole run where there are no steps."""
-
-    @property
-    def helped(self) -> bool:
-        """Whether the script is faster with it; its losses are finite, but may differ."""
-        return self.verdict == "faster"
+_MAX_KERNELS = 5
+_MIN_KERNEL_CHANGE = 0.1
+_NOISE_FACTOR = 3 * math.sqrt(2)
+"""Multiple of the runs' spread by which a run with a change may differ by chance."""
 
 
 def _peak(results: Sequence[RunResult]) -> float | None:
@@ -84,14 +62,14 @@ def baseline(runs: Sequence[TrialRun], capture: str | None = None) -> TrialBasel
         spread_share=spread,
         busy=spread is not None and spread > BUSY_SPREAD,
         peak_memory_bytes=None if peak is None else int(peak),
-        loss_count=noise.count,
-        loss_noise=noise.noise if several and noise.count else None,
+        loss_count=noise.check.count,
+        loss_noise=noise.noise if several and noise.check.count else None,
         capture=capture,
     )
 
 
-def judge(runs: Sequence[TrialRun], variant: Variant) -> Finding:
-    """Judge a change by all runs of the trial."""
+def judge(runs: Sequence[TrialRun], variant: Variant) -> TriedChange:
+    """Judge a change by all runs of the trial; their captures add the rest."""
     results, baselines = (
         [run.result for run in timed_runs(runs, each)] for each in (variant, BASELINE)
     )
@@ -103,15 +81,19 @@ def judge(runs: Sequence[TrialRun], variant: Variant) -> Finding:
     by_step = has_steps(runs, BASELINE, variant)
     times = [median_ns(result, by_step=by_step) for result in results]
     all_results = [run.result for run in runs if run.variant == variant]
-    return Finding(
-        variant=variant,
+    return TriedChange(
+        change=label(variant),
         verdict=verdict,
         why=why,
-        timing=timed if verdict not in ("refused", "failed") else None,
+        time_ratio=timed.ratio if timed and verdict not in ("refused", "failed") else None,
+        predicted_ratio=None,
+        time_ns=float(np.median(times)) if times else None,
         peak_memory_ratio=peak / before if peak and before else None,
-        loss=loss,
+        loss=loss.check,
         notes=tuple(dict.fromkeys(note for result in all_results for note in result.notes)),
-        step_ns=float(np.median(times)) if times else None,
+        kernels=(),
+        capture=None,
+        code="\n".join(chosen.code for chosen in variant),
     )
 
 
@@ -152,35 +134,18 @@ def _prevented(
     return None if why is None else ("failed", why)
 
 
-def tried_change(
-    finding: Finding,
-    *,
-    captures: Mapping[Variant, str],
-    kernels: Sequence[OpChange],
-    predicted: float | None,
-) -> TriedChange:
-    """Build the part of the answer about a change."""
-    ratio, loss = finding.timing and finding.timing.ratio, finding.loss
-    return TriedChange(
-        change=label(finding.variant),
-        verdict=finding.verdict,
-        why=finding.why,
-        time_ratio=TimeRatio(ratio.low, ratio.mid, ratio.high) if ratio else None,
-        predicted_ratio=predicted,
-        time_ns=finding.step_ns,
-        peak_memory_ratio=finding.peak_memory_ratio,
-        loss=LossCheck(
-            count=loss.count,
-            within_noise=loss.within_noise,
-            largest_relative_difference=loss.largest_relative_difference,
-            last=loss.last[0] if loss.last else None,
-            last_baseline=loss.last[1] if loss.last else None,
-        ),
-        notes=finding.notes,
-        kernels=tuple(
-            KernelChange(change.key["op"], change.status, change.a_ns, change.b_ns)
-            for change in kernels
-        ),
-        capture=captures.get(finding.variant),
-        code="\n".join(chosen.code for chosen in finding.variant),
+def kernel_changes(diff: Diff, spread: float) -> tuple[KernelChange, ...]:
+    """Return the ops that changed most, by more than the spread of runs explains."""
+    noise = max(_MIN_KERNEL_CHANGE, _NOISE_FACTOR * spread)
+    changed = [each for each in diff.differing if _exceeds(each, noise)]
+    return tuple(
+        KernelChange(each.key["op"], each.status, each.a_ns, each.b_ns)
+        for each in changed[:_MAX_KERNELS]
     )
+
+
+def _exceeds(change: OpChange, noise: float) -> bool:
+    """Whether an op's time changed by more than the noise, or the op is new or gone."""
+    if not change.a_ns or not change.b_ns:
+        return True
+    return abs(math.log(change.b_ns / change.a_ns)) > noise

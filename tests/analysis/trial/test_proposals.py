@@ -4,20 +4,21 @@ import pytest
 
 from pyprof.analysis.trial.proposals import proposals, together
 from pyprof.analysis.trial.verdict import judge
+from pyprof.answers.try_answer import TriedChange
 from pyprof.trial.change import parse
-from pyprof.trial.experiment import BASELINE, label
+from pyprof.trial.experiment import BASELINE, Variant, label
 from tests.trial.built import runs
 
 
 def _together(factors: dict[str, float]) -> str | None:
     """Join changes that make steps of 10 ms take so much of it."""
-    findings = []
+    tried: dict[Variant, TriedChange] = {}
     for text, factor in factors.items():
         variant = (parse(text),)
         order = [BASELINE, variant, variant, BASELINE]
         lengths = [(v, [10.0 * (factor if v else 1)] * 9) for v in order]
-        findings.append(judge(runs(*lengths), variant))
-    joined = together(findings)
+        tried[variant] = judge(runs(*lengths), variant)
+    joined = together(tried)
     return None if joined is None else label(joined)
 
 

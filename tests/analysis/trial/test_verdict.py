@@ -1,10 +1,15 @@
 """The verdict on a change."""
 
 import math
+from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.trial.verdict import baseline, judge
+from pyprof.analysis.diff.compare import compare
+from pyprof.analysis.diff.side import Side, summarise_side
+from pyprof.analysis.trial.verdict import baseline, judge, kernel_changes
+from pyprof.answers.try_answer import KernelChange
+from pyprof.inputs.source import load
 from pyprof.trial.experiment import BASELINE, TrialRun
 from pyprof.trial.run_files import RunResult
 from tests.trial.built import CHANGE, in_turn, made, runs
@@ -51,7 +56,7 @@ def test_a_refusal_and_a_failure_have_no_times() -> None:
         (failed, "failed", "RuntimeError: no"),
     ):
         found = judge([*runs((BASELINE, STEPS)), *extra], CHANGE)
-        assert (found.verdict, found.why, found.timing) == (verdict, why, None)
+        assert (found.verdict, found.why, found.time_ratio) == (verdict, why, None)
 
 
 def test_a_change_whose_steps_all_compile_is_not_called_slower() -> None:
@@ -60,13 +65,13 @@ def test_a_change_whose_steps_all_compile_is_not_called_slower() -> None:
         run.result.compiling = [run.variant == CHANGE] * 3
     found = judge(tried, CHANGE)
     why = "each of 3 steps compiled something; let the script do more (--steps)"
-    assert (found.verdict, found.why, found.timing) == ("failed", why, None)
+    assert (found.verdict, found.why, found.time_ratio) == ("failed", why, None)
 
 
 def test_steps_that_end_differently_are_not_compared() -> None:
     """Such as if a GradScaler skips all steps of the optimizer."""
     found = judge(_tried(step_ns=[], steps_of="", compiling=[], wall_ns=1), CHANGE)
-    assert (found.verdict, found.timing) == ("failed", None)
+    assert (found.verdict, found.time_ratio) == ("failed", None)
     assert found.why.startswith("steps end with nothing that was seen")
 
 
@@ -85,7 +90,7 @@ def test_a_faster_change_whose_loss_is_nan_has_failed() -> None:
     for run in tried:
         run.result.losses = [1.0, math.nan if run.variant == CHANGE else 0.9]
     found = judge(tried, CHANGE)
-    assert (found.verdict, found.helped) == ("failed", False)
+    assert found.verdict == "failed"
     assert found.why == "the loss of backward pass 2 is not finite"
 
 
@@ -111,3 +116,15 @@ def test_baseline_says_what_was_timed() -> None:
     assert found.time_ns == pytest.approx(10e6, rel=0.02)
     assert found.spread_share == 0
     assert not found.busy
+
+
+def test_a_changed_op_has_a_name_and_the_times_of_the_runs_that_have_it(tmp_path: Path) -> None:
+    def side(op: str, ns: int) -> Side:
+        path = tmp_path / f"{op}.dict"
+        path.write_text(f"{{'kShortName': '{op}', 'kLongName': '{op}', 'kDuration': {ns}}}")
+        return summarise_side(load(str(path)), ("op",), None)
+
+    assert kernel_changes(compare(side("mm", 7), side("add", 5)), 0.0) == (
+        KernelChange("mm", "gone", 7, None),
+        KernelChange("add", "new", None, 5),
+    )

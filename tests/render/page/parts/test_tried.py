@@ -3,13 +3,13 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyprof.analysis.trial.verdict import baseline, judge, tried_change
+from pyprof.analysis.trial.verdict import baseline, judge
 from pyprof.answers.try_answer import TimeRatio, Try, from_json
 from pyprof.inputs import source
 from pyprof.render.page.content import summarise_page
@@ -24,9 +24,7 @@ def trial(tmp_path: Path) -> Try:
     """Write a trial of a change that halves the time, and two captures of it, into a folder."""
     files = {name: str(capture(tmp_path / f"{name}.sqlite", steps=2)) for name in ("a", "b")}
     runs = in_turn([[10.0] * 9, [10.1] * 9], [[5.0] * 9, [5.0] * 9])
-    changed = tried_change(
-        judge(runs, CHANGE), captures={CHANGE: files["b"]}, kernels=(), predicted=0.6
-    )
+    changed = replace(judge(runs, CHANGE), capture=files["b"], predicted_ratio=0.6)
     answer = Try(
         script="/home/me/train.py", folder="a.try", complete=True,
         baseline=baseline(runs, files["a"]), changes=(changed,),
