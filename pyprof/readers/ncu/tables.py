@@ -27,8 +27,6 @@ _ID, _PROCESS = "ID", "Process ID"
 _AVERAGE, _CALLS = "Average", "Invocations"
 """Columns of `--print-summary`: the mean of each metric, and the number of calls of a kernel."""
 
-PREAMBLE = b"=="
-"""Prefix of the profiler's own lines."""
 _HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?([,;\t])')
 """Its first separator is that of the table: spreadsheets in much of Europe write semicolons."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
