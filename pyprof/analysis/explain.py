@@ -134,9 +134,10 @@ def _prices(row: _Row) -> Iterator[str]:
         yield f"with help of {cost.via}"
     if cost.params:
         yield "from " + ", ".join(f"{name}={value}" for name, value in cost.params.items())
+    source = "by the ops inside it" if row.choice.on_cpu[row.index] else "from the kernels' names"
     for name, hint in row.call_costs.hint.at(row.index)._asdict().items():
         if hint is not None:
-            yield f"from the kernels' names: {name} {hint}"
+            yield f"{source}: {name} {hint}"
     if cost.reason:
         yield f"unknown: {cost.reason}"
 

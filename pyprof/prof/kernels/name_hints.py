@@ -29,7 +29,7 @@ def agreed_value(group: IntArray, value: IntArray) -> IntArray:
 
 
 class NameHints(NamedTuple):
-    """What the names of an op call's kernels agree on; None if unknown.
+    """What the names of an op call's kernels agree on; on a CPU, its inner ops. None if unknown.
 
     emit_nvtx writes sizes, but no types and no flags: many ops would have unknown bytes, and batch
     norm no FLOPs. A marker has the types that operands had before autocast converted them.

@@ -9,6 +9,7 @@ import pyprof
 from pyprof.gpu.kernel_dtypes import data_type, moved_type
 from pyprof.marker import Call, Tensor, encode_op, encode_seq
 from pyprof.prof.kernels.name_hints import agreed_value
+from tests.commands import run
 from tests.prof.kernels_in_ranges import rows_of
 
 
@@ -248,5 +249,8 @@ def test_autocast_on_a_cpu_converts_operands_inside_an_op(tmp_path: Path) -> Non
         torch.nn.functional.linear(rows, weight, bias)
     made.export_chrome_trace(str(tmp_path / "cpu.json"))
     loaded = pyprof.load(tmp_path / "cpu.json")
+    product = int(loaded.idx[loaded.flops > 0].iloc[0])
+    explained = run("prof", "--explain", str(product), tmp_path / "cpu.json").stdout
+    assert "by the ops inside it: dtype bfloat16" in explained
     assert loaded.bytes.dropna().tolist() == [2 * (64 * 32 + 16 * 32 + 16 + 64 * 16)]
     assert set(loaded.params) == {"M=16,N=64,K=32,type=bfloat16,"}
