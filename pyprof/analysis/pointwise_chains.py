@@ -1,4 +1,4 @@
-"""Chains of point-wise kernels on a stream, and their time as one kernel each.
+"""Chains of point-wise kernels on a stream, or ops on a CPU, and their time as one kernel each.
 
 A compiler fuses such a chain into one kernel. Norms, reductions, softmax, copies and fills belong
 to it, too. Between chains is what it does not fuse: products, convolutions, indexing, collectives.
