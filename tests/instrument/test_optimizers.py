@@ -103,6 +103,15 @@ def test_a_class_made_later_is_wrapped_when_it_is_built(listening: Recorder) -> 
     assert [call.mod for call in listening.calls if call.op == "step"] == ["Mine", "SGD"]
 
 
+def test_a_step_under_a_default_device_is_named(listening: Recorder) -> None:
+    """`torch.set_default_device` is a mode that every function could have to do with."""
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
+    listening.clear()
+    with torch.device("cpu"):
+        optimizer.step()
+    assert [call.mod for call in listening.calls if call.op == "step"] == ["SGD"]
+
+
 def test_a_step_that_raises_leaves_no_open_range(listening: Recorder) -> None:
     optimizer: Any = new_class()([nn.Parameter(torch.ones(1))])
     with pytest.raises(RuntimeError, match="as told"):

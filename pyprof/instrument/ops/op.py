@@ -106,7 +106,7 @@ class Op:
         state["_pyprof"] = (home, name)
         state["_pyprof_head"] = op_head(mod, name)
         state["_pyprof_text"] = process_groups.text_of(original, mod, name)
-        state["_pyprof_dispatches"] = overridable and isinstance(original, BuiltinFunctionType)
+        state["_pyprof_overridable"] = overridable
         call = _around_python(self) if type(original) is FunctionType else _around_builtin(self)
         vars(call)["_torchdynamo_inline"] = original  # methods of tensors are made of it
         _CALL.__set__(self, functools.update_wrapper(call, original, updated=()))
@@ -185,7 +185,7 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
     """Return a function that calls a builtin inside its ranges, on behalf of the user's frame."""
     state = op.__dict__
     original, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
-    dispatches = state["_pyprof_dispatches"]
+    dispatches = state["_pyprof_overridable"] and isinstance(original, BuiltinFunctionType)
 
     @keep_uncompiled
     @hide_frames
@@ -230,6 +230,7 @@ def _around_python(op: Op) -> Callable[..., Any]:
     """Return a function that calls a Python function inside its ranges."""
     state = op.__dict__
     function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
+    overridable = state["_pyprof_overridable"]
 
     @hide_frames
     def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
@@ -237,7 +238,11 @@ def _around_python(op: Op) -> Callable[..., Any]:
         if (
             push is None
             or is_disabled()
-            or (_taken_over(args, kwargs) and is_redispatched(overriding_args(args, kwargs)))
+            or (
+                overridable
+                and _taken_over(args, kwargs)
+                and is_redispatched(overriding_args(args, kwargs))
+            )
         ):
             return function(*args, **kwargs)
         here, pop = THREAD.here, EMITTER.pop
