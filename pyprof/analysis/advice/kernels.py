@@ -97,18 +97,20 @@ _ALMOST_ALL = 0.9
 def low_occupancy(context: RuleContext) -> Advice | None:
     """Find kernels with fewer blocks than the GPU has SMs, if they are long enough to matter.
 
-    At best, with every SM at work, their time shrinks to the share of SMs that work now.
+    At best, with every SM at work, their time shrinks to the share of SMs that work now, or to that
+    of the roofline, where few SMs come nearer to it: a few can use most of the bandwidth.
     """
     filled = context.blocks_per_sm
     few = (filled > 0) & (filled < _ALMOST_ALL) & (context.ns >= LAUNCH_NS)
     communicates = activity_classes(context.table.records) == COMMUNICATION
     by_design = communicates | context.persistent
     rows = np.flatnonzero(context.chosen & few & ~by_design)
+    reached = np.fmax(filled, np.minimum(context.table.roofline.share, 1))[rows]
     return context.advice(
         "kernels have fewer thread blocks than the GPU has SMs",
         "use larger batches, batched or grouped ops instead of loops, or parallel streams",
         rows,
-        context.most(rows, context.ns[rows] * (1 - filled[rows])),
+        context.most(rows, context.ns[rows] * (1 - reached)),
     )
 
 

@@ -939,6 +939,7 @@ GAINS = {
         "eager_attention", Story(*told(*attention(64, 1024, 1024, 64), dtype="float32")),
         400 - 4 * 64 * 1024 * 1024 * 64 / 312e6 / 0.17),
     "idle time after a wait": (
+_FEW_BLOCKS = _busy(172, ADD, begin=10, grid=27)
         "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
     "a launch until it returned, not until its kernel began": (
         "launch_bound", _one("late", (603, 610), (105, 115)), 5),
@@ -957,6 +958,9 @@ GAINS = {
         "double_precision", _on(T4, Story([_busy(8000, "volta_dgemm_64x64_tn")])), 8000 * 31 / 32),
     "float64 times a vector, by the kernel's name, on a T4: half of the bytes": (
         "double_precision", _on(T4, Story([_busy(8000, GEMV64)])), 4000),
+    "idle blocks, but the others reach 3/4 of 1555 GB/s": (
+        "low_occupancy", Story([_FEW_BLOCKS], _called("add", _FEW_BLOCKS, *BIG)),
+        172 - 3 * 4 * 4096**2 / 1.5552e6),
     "float32 on a V100, by the kernel's name, at 125 instead of 15.7 TFLOP/s": (
         "mixed_precision", _on(VOLTA, Story([_busy(10_000, "volta_sgemm_128x64_tn")])),
         10_000 * (1 - 15.7 / 125)),
