@@ -140,6 +140,9 @@ def under_roof(context: RuleContext) -> Advice | None:
     gain_ns = context.ns[rows] * (1 - share[rows] / _GOOD)
     if gain_ns[context.family("attention")[rows]].sum() > gain_ns.sum() / 2:
         action = "try attention's other backends (torch.nn.attention.sdpa_kernel, flash-attn)"
+    elif gain_ns[context.reason_startswith("alignment:")[rows]].sum() > gain_ns.sum() / 2:
+        action = "pad the sizes of these products to multiples of 16 bytes (8 numbers in half"
+        action += " precision); the column why names those that are not"
     elif is_compiled(context.table):
         action = "use contiguous inputs, a fused or vendor implementation, or"
         action += " torch.compile(mode='max-autotune')"

@@ -872,6 +872,10 @@ ACTIONS = {
 }  # fmt: skip
 
 
+    "products of odd sizes": (
+        "under_roof", _matmul(TC_GEMM, (_tensor(4096, 1001, dtype="float16"),
+                                        _tensor(1001, 4096, dtype="float16")), 1000),
+        "pad the sizes of these products"),
 @pytest.mark.parametrize(("rule", "story", "words"), ACTIONS.values(), ids=ACTIONS.keys())
 def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
     action = _advice(story)[rule].action
