@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from pyprof import schema
 from pyprof.analysis.advice.loops import INDEXING, MIN_SHARE, find_sites, taken_ns
 from pyprof.analysis.advice.registry import OPS, rule
 from pyprof.arrays import MISSING
@@ -35,6 +36,7 @@ begins with the first site that is not used: others may be of layers in a loop."
     "a backward pass uses them, sooner or later",
     "torch.no_grad() or inference_mode() is on, or nothing needs gradients",
     "the capture ends before the backward pass",
+    "the GPU is busy: its kernels are the same without gradients",
     about="gradients",
     needs=(OPS,),
 )
@@ -60,12 +62,14 @@ def unused_gradients(context: RuleContext) -> Advice | None:
     run = np.cumsum(np.append(False, np.diff(used) != 0))
     evidence = rows[np.isin(run, run[np.isin(rows, unused)]) & ~used]
     ns = taken_ns(context)[evidence]
+    # without gradients a GPU runs the same kernels: only the host has less to do between them
+    of_host = np.where(context.kind(schema.CPU)[evidence], ns, ns - context.ns[evidence])
     return context.advice(
         "a forward pass keeps all that a backward pass needs, and none follows",
         "with torch.inference_mode(): out = model(x) (or torch.no_grad()): less time, and its"
         " memory is free again at once",
         evidence,
-        context.most(evidence, ns * _MAX_OF_FORWARD),
+        context.most(evidence, of_host * _MAX_OF_FORWARD),
         weight=ns,
         min_share=MIN_SHARE * _MAX_OF_FORWARD,
     )

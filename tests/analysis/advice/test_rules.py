@@ -231,6 +231,14 @@ class Called:
     """Lines of a library that its line calls."""
 
 
+def _launched(story: Story) -> Story:
+    """Let each op launch a kernel that is as long, at once."""
+    return replace(story, work=[
+        Work((at + 1, end + 1), (at, at + 1), TC_GEMM)
+        for at, end in (each.at for each in story.work)
+    ])  # fmt: skip
+
+
 def _steps(
     *calls: Called, count: int = 1, text: str = "", numbers: bool = False, pause_ns: int = 50
 ) -> Story:
@@ -649,6 +657,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "the capture ends before the backward pass": [
             _steps(ROWS, replace(ROWS, line=6), replace(ROWS, line=7), numbers=True),
             _steps(ROWS, *[replace(ROWS, line=6), replace(ROWS, line=7)] * 3, numbers=True)],
+        "the GPU is busy: its kernels are the same without gradients": [
+            _launched(_steps(ROWS, replace(ROWS, line=6), count=3, numbers=True))],
     },
     "indexing_backward": {
         "it is a small part of the time": [
@@ -862,6 +872,10 @@ ACTIONS = {
     "attention far below its roof": (
         "under_roof", Story([_FLASH], _called("scaled_dot_product_attention", _FLASH, *_HEADS)),
         "sdpa_kernel"),
+    "products of odd sizes": (
+        "under_roof", _matmul(TC_GEMM, (_tensor(4096, 1001, dtype="float16"),
+                                        _tensor(1001, 4096, dtype="float16")), 1000),
+        "pad the sizes of these products"),
     "attention of separate kernels": (
         "eager_attention", _WRITTEN, "call torch.nn.functional.scaled_dot_product_attention"),
     "attention that is called, but not fused": (
@@ -872,10 +886,6 @@ ACTIONS = {
 }  # fmt: skip
 
 
-    "products of odd sizes": (
-        "under_roof", _matmul(TC_GEMM, (_tensor(4096, 1001, dtype="float16"),
-                                        _tensor(1001, 4096, dtype="float16")), 1000),
-        "pad the sizes of these products"),
 @pytest.mark.parametrize(("rule", "story", "words"), ACTIONS.values(), ids=ACTIONS.keys())
 def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
     action = _advice(story)[rule].action
@@ -929,6 +939,7 @@ def test_evidence_names_the_users_op_and_line(
     assert bool(evidence[0].detail) == bool(reason)
 
 
+_FEW_BLOCKS = _busy(172, ADD, begin=10, grid=27)
 GAINS = {
     "tf32: 2 * 4096^3 FLOPs at 156 instead of 19.5 TFLOP/s": (
         "tf32", _matmul(CUDA_CORES, BIG, 8000), 8000 * (1 - 19.5 / 156)),
@@ -943,11 +954,13 @@ GAINS = {
         "eager_attention", Story(*told(*attention(64, 1024, 1024, 64), dtype="float32")),
         400 - 4 * 64 * 1024 * 1024 * 64 / 312e6 / 0.17),
     "idle time after a wait": (
-_FEW_BLOCKS = _busy(172, ADD, begin=10, grid=27)
         "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
     "a launch until it returned, not until its kernel began": (
         "launch_bound", _one("late", (603, 610), (105, 115)), 5),
     "idle blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),
+    "idle blocks, but the others reach 3/4 of 1555 GB/s": (
+        "low_occupancy", Story([_FEW_BLOCKS], _called("add", _FEW_BLOCKS, *BIG)),
+        172 - 3 * 4 * 4096**2 / 1.5552e6),
     "float16 by the kernel's name alone, at 78 instead of 312 TFLOP/s": (
         "half_precision", Story([_busy(4000, HALF_CUDA_CORES)]), 4000 * (1 - 78 / 312)),
     "a layout kernel without a known op": ("channels_last", Story([_busy(50, LAYOUT)]), 50),
@@ -962,9 +975,6 @@ _FEW_BLOCKS = _busy(172, ADD, begin=10, grid=27)
         "double_precision", _on(T4, Story([_busy(8000, "volta_dgemm_64x64_tn")])), 8000 * 31 / 32),
     "float64 times a vector, by the kernel's name, on a T4: half of the bytes": (
         "double_precision", _on(T4, Story([_busy(8000, GEMV64)])), 4000),
-    "idle blocks, but the others reach 3/4 of 1555 GB/s": (
-        "low_occupancy", Story([_FEW_BLOCKS], _called("add", _FEW_BLOCKS, *BIG)),
-        172 - 3 * 4 * 4096**2 / 1.5552e6),
     "float32 on a V100, by the kernel's name, at 125 instead of 15.7 TFLOP/s": (
         "mixed_precision", _on(VOLTA, Story([_busy(10_000, "volta_sgemm_128x64_tn")])),
         10_000 * (1 - 15.7 / 125)),
