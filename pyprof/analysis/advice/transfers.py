@@ -149,11 +149,12 @@ def _time_within(
     needs=(NODES, TIMES),
 )
 def communication(context: RuleContext) -> Advice | None:
-    """Find communication during which nothing was computed; at best all of it could be hidden."""
+    """Find communication during which nothing was computed; at best other work could hide it."""
     records = context.table.records
     rows = np.flatnonzero(context.chosen & (activity_classes(records) == COMMUNICATION))
-    exposed, most = _time_within(context, rows, lambda device: device.exposed_communication)
+    exposed, _ = _time_within(context, rows, lambda device: device.exposed_communication)
     some = exposed > 0
+    most = max((_hideable(context, each) for each in (*context.devices, *context.cpus)), default=0)
     apart = ", on a stream of their own" if context.devices else ""
     return context.advice(
         "communication is not overlapped with computation",
@@ -165,3 +166,9 @@ def communication(context: RuleContext) -> Advice | None:
         elsewhere="start collectives earlier, on a stream of their own; if ranks differ, this time"
         " is spent waiting for the slowest",
     )
+
+
+def _hideable(context: RuleContext, device: DeviceTime) -> int:
+    """Return how much exposed communication could be hidden: at most the time without any."""
+    exposed, rest = device.exposed_communication, device.span - device.communication
+    return min(context.inside(exposed).total, context.inside(rest).total)

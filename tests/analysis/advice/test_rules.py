@@ -969,6 +969,8 @@ GAINS = {
         8000 * (1 - 19.5 / 156 * tried("--dtype tf32").low)),
     "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
     "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
+    "more communication than the rest of the time could hide": (
+        "communication", Story([_busy(), _busy(300, NCCL, begin=100)]), 100),
     "float64 by the kernel's name, on an A100 at half the rate of float32": (
         "double_precision", Story([_busy(8000, "ampere_dgemm_64x64_tn")]), 4000),
     "float64 by the kernel's name, on a T4 at a 32nd of the rate": (
