@@ -192,13 +192,27 @@ def allocation(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, ALLOC)
     return context.advice(
         "the GPU waits for memory to be allocated or freed",
-        "capture after warm-up; if it persists, keep shapes constant, avoid empty_cache(), and"
-        " set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        f"{'' if _recurs(context, rows) else 'capture after warm-up; if it persists, '}keep shapes"
+        " constant, avoid empty_cache(), and set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         rows,
         wasted_ns=idle_ns,
         elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
         " (cudaMallocAsync)",
     )
+
+
+def _recurs(context: RuleContext, rows: Int64Array) -> bool:
+    """Whether rows lie in most of several steps, and so are no warm-up."""
+    if context.once or context.table.steps is None:
+        return False
+    step = context.table.steps.of_row
+    all_steps, recurring = (
+        len(np.unique(part[part >= 0])) for part in (step[context.chosen], step[rows])
+    )
+    return recurring >= _SEVERAL and recurring > all_steps / 2
+
+
+_SEVERAL = 3
 
 
 @rule(

@@ -893,6 +893,20 @@ def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
     assert words == "graph_breaks" or "graph_breaks" not in action
 
 
+@pytest.mark.parametrize(("allocating", "warm_up"), [(1, True), (4, False)])
+def test_allocations_of_most_steps_are_no_warm_up(allocating: int, warm_up: bool) -> None:  # noqa: FBT001 - a parameter
+    work, ranges, api = [], [], []
+    for step in range(4):
+        begin = 400 * step
+        work += [_busy(begin=begin), _busy(begin=begin + 160)]
+        ranges.append(Range(f"step {step}", ((begin - 1) * US, (begin + 300) * US)))
+        ranges += _called("matmul", work[-1], *HALF)
+        if step < allocating:
+            api.append(Api("cudaMalloc", ((begin + 111) * US, (begin + 155) * US)))
+    action = _advice(Story(work, ranges, api))["allocation"].action
+    assert ("warm-up" in action) == warm_up
+
+
 def test_only_a_pause_in_a_loop_should_move_out_of_it() -> None:
     at = [(2000 * turn, 2000 * turn + 100) for turn in range(4)]
     once, in_loop = (_advice(_cpu(*at[:count]))["python_work"].action for count in (2, 4))
