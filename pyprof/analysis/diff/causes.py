@@ -187,15 +187,23 @@ def _of_all(diff: Diff, a: Side, b: Side) -> Iterator[str]:
 
 
 def _common_factor(diff: Diff, cause: str) -> Iterator[str]:
-    """Report if the time of nearly all ops changed by one factor, with the same kernels."""
+    """Report if the time of nearly all ops changed by one factor, with the same calls and kernels.
+
+    A step, or a capture without steps, that calls each op twice as often takes twice as long, too.
+    """
+    steps = diff.per_step
+    a_steps, b_steps = (steps.a_count, steps.b_count) if steps else (1, 1)
     same = [
         (change.a_ns, change.b_ns)
         for change in diff.changes
         if change.a_ns and change.b_ns and not change.causes
+        if (change.a_calls or 0) * b_steps == (change.b_calls or 0) * a_steps
     ]
     if len(same) < _MIN_OPS:
         return
     before_ns, after_ns = np.array(same).T
+    if before_ns.sum() < _NEARLY_ALL * sum(change.a_ns or 0.0 for change in diff.changes):
+        return
     ratio = after_ns / before_ns
     order = np.argsort(ratio)
     share = np.cumsum(before_ns[order]) / before_ns.sum()

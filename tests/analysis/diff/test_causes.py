@@ -128,6 +128,22 @@ def test_on_the_cpu_other_programs_may_slow_all_ops(tmp_path: Path) -> None:
     )
 
 
+def test_ops_that_are_called_more_often_have_no_common_cause(tmp_path: Path) -> None:
+    """A capture of two iterations, whose steps are unknown, takes twice as long as one of one."""
+    paths = [
+        written(
+            tmp_path / f"{count}.json",
+            [
+                event(f"aten::{name}", 10_000 * turn + 1000 * place, 100)
+                for turn in range(count)
+                for place, name in enumerate(("mm", "relu", "tanh", "add", "mul", "sum"))
+            ],
+        )
+        for count in (1, 2)
+    ]
+    assert ask("diff", *paths)["causes"] == []
+
+
 @pytest.mark.slow
 def test_changes_of_a_few_ops_have_no_common_cause(tmp_path: Path) -> None:
     a = _everywhere(tmp_path / "a.sqlite")
