@@ -52,7 +52,8 @@ def _fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np
     """Find rows in runs of at least two, and what fusing each could save.
 
     A run is consecutive element-wise work of one size on one stream. One kernel that reads and
-    writes once takes about as long as the longest of them: the time of the others is saved.
+    writes once takes about as long as the longest of them: the time of the others is saved. On a
+    CPU, ops that are not in place are saved, too: most of their time goes into new memory.
     """
     pointwise = context.role(Role.ELEMENTWISE, Role.OPTIMIZER)
     if (steps := _steps(context)) and steps <= _FUSED_ON_CPU:
@@ -66,9 +67,17 @@ def _fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np
     rows, run = order[inside], run[inside]
     ns = taken_ns(context)[rows] if context.cpus else context.ns[rows]
     longest = np.zeros(int(run.max(initial=-1)) + 1)
-    np.maximum.at(longest, run, ns)
+    np.maximum.at(longest, run, np.where(_makes_memory(context)[rows], 0, ns))
     total = np.bincount(run, weights=ns)
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
+
+
+def _makes_memory(context: RuleContext) -> Mask:
+    """Mark ops on the CPU that are not in place."""
+    in_place = context.table.records.dictionary("kLongName").matches(
+        lambda name: name.endswith("_")
+    )
+    return context.kind(schema.CPU) & ~in_place
 
 
 def _steps(context: RuleContext) -> set[str]:

@@ -205,6 +205,14 @@ def _optimizer(name: str) -> Story:
     return Story(story.work, [line, step, *inside])
 
 
+def _into_new_memory(story: Story) -> Story:
+    """Let the first op make a new tensor, and the second, in place, take 10 us."""
+    first, second = story.work
+    begin, _ = second.at
+    second = replace(second, at=(begin, begin + 10 * US), call=(begin, begin + 10 * US))
+    return replace(story, work=[replace(first, name="aten::sqrt"), second])
+
+
 def _unrecorded(begin: int, end: int, *rows: Work, name: str = "tensor") -> Story:
     """Let torch.tensor() run between two ops on the CPU, with or without rows of its own."""
     story = _cpu((0, 100), (2000, 2100))
@@ -996,6 +1004,8 @@ GAINS = {
         10_000 * (1 - 15.7 / 125)),
     "float64 on a CPU: half of the bytes": (
         "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
+    "an optimizer on a CPU: the op in place, of 10 us, stays, not that into new memory": (
+        "unfused_optimizer", _into_new_memory(_optimizer("AdamW")), 100),
     "data loaded on a CPU, with ops in the loader: all of it": (
         "data_loading", replace(_cpu((0, 100), (900, 950), (2000, 2100)), ranges=[
             Range("enumerate(DataLoader)#__next__", (100 * US, 2000 * US))]), 1900),
