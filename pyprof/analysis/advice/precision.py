@@ -139,6 +139,9 @@ def _by_name(context: RuleContext, dtypes: Collection[str]) -> Mask:
 _MAX_SMALL = 4096
 """Elements of an input up to which an op takes as long in any type."""
 _NARROWER = 2
+_MAX_SLOWER_ON_CPU = 5
+"""How much longer convolutions and recurrent layers may take in float64, which oneDNN lacks: 1.3 to
+5 times as long as in float32 (torch 2.13, one core)."""
 _BY_VECTOR = re.compile(r"gemv|dot_kernel|axpy", re.IGNORECASE)
 """Kernels that memory limits in any type."""
 
@@ -160,7 +163,9 @@ def double_precision(context: RuleContext) -> Advice | None:
     rows = np.flatnonzero(computes & is_double)
     ns = context.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
     # half the bytes and, on a CPU, twice as many numbers per instruction; a GPU may gain more
-    by_bytes = context.ns[rows] * (1 - 1 / _NARROWER)
+    slow_on_cpu = context.kind(schema.CPU) & context.family("conv", "rnn")
+    factor = np.where(slow_on_cpu, _MAX_SLOWER_ON_CPU, _NARROWER)[rows]
+    by_bytes = context.ns[rows] * (1 - 1 / factor)
     by_peak = context.at_higher_peak(rows, "float32", tensor_core=False)
     unknown = np.where(context.named(_BY_VECTOR)[rows], by_bytes, np.fmax(by_bytes, by_peak))
     return context.advice(

@@ -349,6 +349,7 @@ def _checkpointed(nodes: int) -> Story:
 
 SHORT = [(at, at + 10) for at in range(0, 1000, 50)]
 DOUBLE = (_tensor(512, 512, dtype="float64"), _tensor(512, 512, dtype="float64"))
+DOUBLE_IMAGES = (_tensor(8, 3, 64, 64, dtype="float64"), _tensor(4, 3, 3, 3, dtype="float64"))
 FILLED = Work((101 * US, 1990 * US), (101 * US, 1990 * US), "aten::fill_", schema.CPU, grid=None)
 T4 = {"name": "Tesla T4", "cc_major": 7, "cc_minor": 5, "sm_count": 40}
 VOLTA = {"name": "Tesla V100-SXM2-16GB", "cc_major": 7, "cc_minor": 0, "sm_count": 80}
@@ -1004,6 +1005,9 @@ GAINS = {
         10_000 * (1 - 15.7 / 125)),
     "float64 on a CPU: half of the bytes": (
         "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
+    "a float64 convolution on a CPU: a fifth stays": (
+        "double_precision", _cpu((0, 100), (101, 200), name="conv2d", tensors=DOUBLE_IMAGES),
+        199 * 4 / 5),
     "an optimizer on a CPU: the op in place, of 10 us, stays, not that into new memory": (
         "unfused_optimizer", _into_new_memory(_optimizer("AdamW")), 100),
     "data loaded on a CPU, with ops in the loader: all of it": (
