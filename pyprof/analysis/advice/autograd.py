@@ -131,25 +131,55 @@ def indexing_backward(context: RuleContext) -> Advice | None:
     """Find indexing whose backward pass, which fills a tensor as large as the whole, takes long."""
     sites, backward = find_sites(context), context.is_one("dir", "bprop")
     indexing = context.is_op(INDEXING)
-    takes_all = indexing & ~backward & context.call_matches(_takes_all) & (sites.of_row >= 0)
-    takes_all = np.isin(sites.of_row, sites.of_row[takes_all])
+    forward = indexing & ~backward & (sites.of_row >= 0)
+    takes_all, by_number = (
+        np.isin(sites.of_row, sites.of_row[forward & context.call_matches(test)])
+        for test in (_takes_all, _takes_rows)
+    )
     rows = np.flatnonzero(indexing & backward & ~takes_all)
     ns = taken_ns(context)[rows]
     gain_ns = context.most(rows, ns)
     if gain_ns is None or gain_ns < _MIN_SHARE * context.span_ns:
         return None
-    by_part = np.median(sites.repeats()[rows]) > 1
+
+    def mostly(some: Mask) -> bool:
+        return bool(ns[some[rows]].sum() > ns.sum() / 2)
+
+    if np.median(sites.repeats()[rows]) > 1:
+        action = _AT_ONCE
+    elif mostly(context.is_op(_LOOK_UPS)):
+        action = _SPARSE
+    else:
+        by_rows = by_number | context.is_op({"index"})  # traces lack the types of its indices
+        action = f"{_LOOK_UP}; {_SPARSE}" if mostly(by_rows) else _PART_FIRST
     return context.advice(
         "the backward pass of indexing fills a tensor of the size of the whole for each part",
-        "take all parts at once: rows = table[ids] (not [table[i] for i in ids]), x.unbind(),"
-        " x.split(size) or x.view(..., parts, size) instead of slices in a loop"
-        if by_part
-        else "F.embedding(ids, table) or table.index_select(0, ids) instead of table[ids];"
-        " nn.Embedding(..., sparse=True) with optim.SparseAdam where few rows are used",
+        action,
         rows,
         gain_ns,
         weight=ns,
     )
+
+
+_LOOK_UPS = frozenset({"embedding", "index_select"})
+_AT_ONCE = (
+    "take all parts at once: rows = table[ids] (not [table[i] for i in ids]), x.unbind(),"
+    " x.split(size) or x.view(..., parts, size) instead of slices in a loop"
+)
+_LOOK_UP = "F.embedding(ids, table) or table.index_select(0, ids) instead of table[ids]"
+_SPARSE = (
+    "nn.Embedding(..., sparse=True) with optim.SparseAdam where few rows of a parameter are used"
+)
+_PART_FIRST = (
+    "take the part before ops that treat all parts alike: layer(x[:, i]) instead of layer(x)[:, i]"
+)
+
+
+def _takes_rows(call: Call) -> bool:
+    """Whether an op takes rows by their numbers, as table[ids] does."""
+    numbers = [each for each in call.tensors if not is_floating(each.dtype)]
+    by_row = call.op not in _BY_ELEMENT
+    return by_row and [each.dtype for each in numbers] in (["int64"], ["int32"])
 
 
 _BY_ELEMENT = frozenset({"gather", "take", "take_along_dim"})

@@ -863,6 +863,12 @@ def test_every_rule_has_a_case() -> None:
     assert not missing, "write a story of each of these rules into CASES, above"
 
 
+def _indexed(name: str, *by: str) -> Story:
+    """Take a small part of a tensor, by an index of a type or by a slice."""
+    index = [Tensor((3,), dtype) for dtype in by]
+    return _steps(Called(name, (WIDE, *index), 10, 300, node=True))
+
+
 _COPIED = replace(_gap(4000), work=[_busy(), copy((4010 * US, 4020 * US), (4000 * US, 4005 * US))])
 _FLASH = _busy(20_000, "flash_fwd_kernel", begin=10)
 _HEADS = [_tensor(8, 16, 1024, 64, dtype="float16")] * 3
@@ -890,6 +896,10 @@ ACTIONS = {
     "attention that is called, but not fused": (
         "eager_attention", replace(_WRITTEN, ranges=[_CALLED, *_WRITTEN.ranges]),
         "on a CPU with dropout_p=0"),
+    "rows by their numbers": ("indexing_backward", _indexed("__getitem__", "int64"), "F.embedding"),
+    "rows of an embedding": ("indexing_backward", _indexed("embedding", "int64"), "nn.Embedding"),
+    "a slice": ("indexing_backward", _indexed("__getitem__"), "layer(x[:, i])"),
+    "rows by a mask": ("indexing_backward", _indexed("__getitem__", "bool"), "layer(x[:, i])"),
     "chains": ("unfused_pointwise", _CHAIN, "torch.compile"),
     "chains left by torch.compile": ("unfused_pointwise", _COMPILED, "graph_breaks"),
 }  # fmt: skip
@@ -899,6 +909,7 @@ ACTIONS = {
 def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
     action = _advice(story)[rule].action
     assert words in action
+    assert words == "F.embedding" or "F.embedding" not in action
     assert words == "graph_breaks" or "graph_breaks" not in action
 
 
