@@ -35,6 +35,8 @@ _FEW_ELEMENTS = 4096
 """Up to this many elements, an op takes as long as for one: its call costs more than its work."""
 _FEW_FLOPS = 2e6
 """The same for a product: some 20 us of one core."""
+_CORE_FLOPS_PER_NS = 100
+"""What a core computes at best: a larger batch saves no product this time."""
 
 
 def taken_ns(context: RuleContext) -> Floats:
@@ -138,7 +140,9 @@ def overhead(context: RuleContext) -> Floats:
     sizes = context.measure_calls(_size)
     of_size = np.where(sizes > 0, np.minimum(1, _FEW_ELEMENTS / np.maximum(sizes, 1)), 0.0)
     on_gpu = np.minimum(1, LAUNCH_NS / np.maximum(context.ns, 1))
-    return np.where(context.kind(schema.CPU), of_size, on_gpu)
+    computing_ns = np.maximum(context.table.costs.flops, 0) / _CORE_FLOPS_PER_NS
+    of_work = np.maximum(0, 1 - computing_ns / np.maximum(context.ns, 1))
+    return np.where(context.kind(schema.CPU), np.minimum(of_size, of_work), on_gpu)
 
 
 def _size(call: Call) -> int:

@@ -1029,6 +1029,9 @@ GAINS = {
     "a tensor of a list": ("python_values", _unrecorded(101, 1999), 1898),
     "80 calls of 10 us that could be one": (
         "python_loop", _steps(*[Called("tanh", (SOME,))] * 80), 10 * 79),
+    "80 products of 10 us, of which the core computes 2.5 us at best": (
+        "python_loop", _steps(*[Called("mm", (_tensor(64, 32), _tensor(32, 61)))] * 80),
+        79 * (10 - 2 * 64 * 32 * 61 / 100e3)),
     "what is copied again: 1/2 of the second tensor, 2/3 of the third, ...": (
         "growing_cat", _grown(12, 64), 50 * sum(1 - 1 / (each + 1) for each in range(1, 12))),
     "the same, but not what calls cost": (
