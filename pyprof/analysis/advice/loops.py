@@ -167,6 +167,8 @@ INDEXING = frozenset(
 """Ops that take a part of a tensor: their backward pass fills a tensor of the size of the whole."""
 _CHOICES = frozenset({"multinomial", "argmax"})
 """Ops that choose: a loop around one cannot be a single call."""
+_CELLS = frozenset({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
+"""Ops whose own ops nn.GRU and nn.RNN call in each turn, too, on a CPU: only Python is saved."""
 _FILLS = frozenset(
     {"normal_", "uniform_", "zero_", "fill_", "bernoulli_", "exponential_", "log_normal_"}
 )
@@ -181,6 +183,7 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     "the optimizer, which unfused_optimizer tells; and what a dataset does",
     "the loop grows a tensor, which growing_cat tells",
     "each turn chooses what the next one needs, as a token or an action",
+    "on a CPU, a cell whose ops nn.GRU or nn.RNN calls in each turn, too",
     "each call fills a tensor of its own, as a parameter of a new model",
     "torch.compile made one graph of the line's ops",
     "each call is of another line of a library, which the user's line calls",
@@ -207,6 +210,9 @@ def python_loop(context: RuleContext) -> Advice | None:
     own_ns = context.ns[rows]
     pause_ns = taken_ns(context)[rows] - own_ns
     ns = (pause_ns + own_ns * overhead(context)[rows]) * (1 - 1 / repeats[rows])
+    is_first = np.isin(rows, _distinct(rows, sites.of_row, context.table.named_call))
+    is_cell = (context.is_op(_CELLS) & context.kind(schema.CPU))[rows]
+    ns = np.where(is_cell, pause_ns * is_first, ns)
     rows, ns = rows[ns > 0], ns[ns > 0]
     most = max(repeats[rows], default=0.0)
     return context.advice(

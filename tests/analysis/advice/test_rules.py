@@ -614,6 +614,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
                        inside=(f"/site-packages/cache.py:{line}",)) for line in (1, 2)))])],
         "each turn chooses what the next one needs, as a token or an action": [
             _steps(*[Called("linear", (ROW, WEIGHT)), Called("multinomial", (ROW,))] * 80)],
+        "on a CPU, a cell whose ops nn.GRU or nn.RNN calls in each turn, too": [
+            _steps(*[Called("gru_cell", (SOME, SOME, WEIGHT, WEIGHT))] * 80)],
         "each call fills a tensor of its own, as a parameter of a new model": [
             _steps(*[Called("uniform_", (SOME,))] * 80)],
         "torch.compile made one graph of the line's ops": [
