@@ -132,17 +132,29 @@ def warnings(
             "times: they have those of gpu__time_duration.sum if all were measured, and are "
             "otherwise spread evenly; for real times capture again without it"
         )
-    on_gpu = activities.num_rows and activities["kind"][0].as_py() != schema.CPU
-    lost = None if on_gpu else none_recorded(calls, np.zeros(len(calls), np.int64))
     if not activities.num_rows:
-        yield lost or "this trace has no ops with a duration, and no work on a device's track"
-    elif not on_gpu:
-        if lost:
-            yield lost
-        without = "" if lost or unknown else "no GPU work was captured: "
-        yield f"{without}rows are CPU ops, timed on the CPU"
+        yield (
+            _all_lost(calls)
+            or "this trace has no ops with a duration, and no work on a device's track"
+        )
+    elif activities["kind"][0].as_py() == schema.CPU:
+        without = "" if unknown else "no GPU work was captured: "
+        has_gpu = bool(trace.header.get("deviceProperties"))
+        only_cpu = calls.num_rows == activities.num_rows  # the rows' own: no call of CUDA
+        more = _ALSO_CUDA if has_gpu and only_cpu else ""
+        yield f"{without}rows are CPU ops, timed on the CPU{more}"
     else:
         yield from _orphans(activities, calls)
+
+
+_ALSO_CUDA = (
+    "; if their tensors were on this machine's GPU, that is only the time of launching: record "
+    "with ProfilerActivity.CUDA, too"
+)
+
+
+def _all_lost(calls: pa.Table) -> str | None:
+    return none_recorded(calls, np.zeros(len(calls), np.int64))
 
 
 def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
@@ -326,10 +338,13 @@ class TraceTables:
             kernels = concat(schema.ACTIVITIES, self._measured)
             activities = gpu.with_launches(kernels, calls)
         elif not self._activities:
+            launching = concat(schema.CALLS, self._calls)
+            if _all_lost(launching):  # the ops only took the time to launch what is missing
+                return schema.ACTIVITIES.empty_table(), launching, 0
             names = self._ranges.names
             activities, calls, traced = cpu.activities(ranges, layout, names, self._threads)
             activities = gloo.with_run_times(activities, table, self._threads)
-            return activities, concat(schema.CALLS, [calls, *self._calls]), traced
+            return activities, concat(schema.CALLS, [calls, launching]), traced
         else:
             activities = concat(schema.ACTIVITIES, self._activities)
             calls = concat(schema.CALLS, self._calls)

@@ -234,3 +234,15 @@ def test_values_of_wrong_types_are_unknown(tmp_path: Path) -> None:
     (row,) = read(tmp_path, [work]).activities.to_pylist()
     assert [row[key] for key in ("corr", "regs", "grid_y", "stream")] == [None] * 4
     assert (row["name"], row["smem"], row["grid_x"]) == ("gemm", 2048, 1)
+
+
+A100 = {"id": 0, "name": "NVIDIA A100-SXM4-80GB"}
+
+
+def test_ops_on_a_machine_with_a_gpu_may_have_run_there(tmp_path: Path) -> None:
+    """A trace recorded with ProfilerActivity.CPU alone does not show where its tensors were."""
+    cpu = [op("aten::mm", 1, 5)]
+    both = [*cpu, launch(1, 8, name="cudaDeviceSynchronize")]
+    for events, listed, warned in ((cpu, [], False), (cpu, [A100], True), (both, [A100], False)):
+        capture = read(tmp_path, events, deviceProperties=listed)
+        assert ("ProfilerActivity.CUDA" in " ".join(capture.warnings)) is warned
