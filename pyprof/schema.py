@@ -243,6 +243,11 @@ TRACED = (
     "(FakeTensorMode, meta device)"
 )
 """`Capture.traced_ops` in words."""
+TRUNCATED = (
+    "the trace is truncated before any GPU work (a killed job?); capture again, and let the job "
+    "finish"
+)
+"""The warning of a capture whose missing rest may hold all its GPU work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,9 +70,12 @@ def _some_work(path: Path) -> Capture:
 
 def nothing(capture: Capture) -> str:
     """Say what a capture without GPU work holds, and how to capture some."""
-    from pyprof.parse.steps.profiler_windows import processes  # noqa: PLC0415 - loads Arrow
+    from pyprof import schema  # noqa: PLC0415 - loads Arrow
+    from pyprof.parse.steps.profiler_windows import processes  # noqa: PLC0415 - as above
     from pyprof.readers.kernel_launches import none_recorded  # noqa: PLC0415 - as above
 
+    if schema.TRUNCATED in capture.warnings:
+        return schema.TRUNCATED
     if lost := none_recorded(capture.calls, processes(capture)):
         return lost
     advice = {
@@ -87,8 +90,6 @@ def nothing(capture: Capture) -> str:
     ranges = capture.ranges.num_rows
     content = f"only {ranges:,} ranges" if ranges else "nothing useful"
     if capture.traced_ops:
-        from pyprof import schema  # noqa: PLC0415 - as above
-
         content = f"only {capture.traced_ops:,} {schema.TRACED}"
         advice = "run the model on real tensors while recording"
     return f"no GPU work was captured ({content}); {advice}"

@@ -135,6 +135,8 @@ def test_ops_that_only_launched_lost_kernels_are_no_cpu_work(tmp_path: Path) -> 
     """Their time is that of the launch: rates from it would be absurd."""
     with pytest.raises(CaptureError, match=rf"kernels were launched \({COUNT}\), but none was"):
         parse_file(trace(tmp_path, range(COUNT)))
+    with pytest.raises(CaptureError, match="truncated before any GPU work"):
+        parse_file(trace(tmp_path, range(COUNT), cut=True))
 
 
 def test_a_truncated_trace_has_no_lost_kernels(tmp_path: Path) -> None:

@@ -117,6 +117,9 @@ def warnings(
     `unknown`: tracks that are left out; `replayed`: kernels are those of CUPTI's range profiler.
     """
     yield from map(str, unknown)
+    if trace.cut and not activities.num_rows:
+        yield schema.TRUNCATED
+        return
     if trace.cut:
         yield (
             "the trace is truncated (a killed job?): only complete events are shown; "
@@ -273,6 +276,8 @@ class TraceTables:
         """Build the Capture once all events have been added."""
         ranges, layout, table = self._nested()
         activities, calls, traced = self._work(ranges, layout, table)
+        if trace.cut and trace.header.get("deviceProperties"):
+            activities = _of_gpu(activities)  # work of a GPU is written last
         on_gpu = bool(self._activities or self._measured)
         base = _base_ns(trace)
         ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
@@ -352,6 +357,10 @@ class TraceTables:
                 activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
         pids = gpu.launching_process(activities, calls, self._threads, self._hosts)
         return set_column(activities, "pid", pids), calls, 0
+
+
+def _of_gpu(activities: pa.Table) -> pa.Table:
+    return activities.filter(pc.not_equal(activities["kind"], schema.CPU))
 
 
 def _is_known(category: str) -> bool:

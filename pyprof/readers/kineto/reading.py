@@ -6,6 +6,7 @@ import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyprof import schema
 from pyprof.errors import CaptureError
 from pyprof.readers import refusals
 from pyprof.readers.kineto import gather
@@ -29,6 +30,8 @@ def read(path: Path) -> Capture:
         raise CaptureError(f"{path}: {refusals.JAX}")
     if gathered.empty and gathered.unknown:
         raise CaptureError(f"{path}: {gathered.unknown[0]}; PyProf reads traces of torch.profiler")
+    if gathered.empty and trace.cut:
+        raise CaptureError(f"{path}: {schema.TRUNCATED}")
     if gathered.empty:
         raise CaptureError(
             f"{path}: no GPU work and no ops of torch.profiler in this trace; "

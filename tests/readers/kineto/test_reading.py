@@ -9,7 +9,7 @@ from pyprof import marker, schema
 from pyprof.errors import CaptureError
 from pyprof.readers.kineto.file import stream
 from tests.known import known
-from tests.readers.kineto_json import event, kernel, launch, op, read, read_text, texts
+from tests.readers.kineto_json import event, kernel, launch, op, read, read_text, text, texts
 
 NAMED = {"External_id": 3, "Sequence_number": 5, "Fwd_thread_id": 0, "Input_Dims": [[4, 8], [8, 2]],
          "Input_type": ["c10::Half", "c10::Half"]}  # fmt: skip
@@ -237,6 +237,16 @@ def test_values_of_wrong_types_are_unknown(tmp_path: Path) -> None:
 
 
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-80GB"}
+
+
+def test_ops_of_a_trace_that_may_be_cut_before_its_kernels_are_no_cpu_work(tmp_path: Path) -> None:
+    """torch.profiler writes GPU work last, so most of a truncated trace has none."""
+    ops = [op("aten::mm", 10 * n, 5, External_id=n) for n in range(1, 9)]
+    cut = read_text(tmp_path, text(ops, deviceProperties=[A100])[:-9])
+    assert (cut.activities.num_rows, cut.warnings) == (0, (schema.TRUNCATED,))
+    assert read_text(tmp_path, text(ops, deviceProperties=[])[:-9]).activities.num_rows
+    with pytest.raises(CaptureError, match="truncated before any GPU work"):
+        read_text(tmp_path, '{"schemaVersion": 1, "traceEvents": [')
 
 
 def test_ops_on_a_machine_with_a_gpu_may_have_run_there(tmp_path: Path) -> None:
