@@ -139,12 +139,40 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
             "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
             "call pyprof.init() in the script and capture with nsys profile -t cuda,nvtx"
         )
+    if shared := _shared_gpus(db, activities):
+        yield shared
     if faults := _page_faults(db):
         yield faults
     messages = db.read("DIAGNOSTIC_EVENT", {"text": str}).column("text").to_pylist()
     for text in dict.fromkeys(messages):
         if pc.match_substring_regex(text, _LOSS).as_py():
             yield f"message from nsys: {' '.join(text.split())}"
+
+
+def _shared_gpus(db: Database, activities: pa.Table) -> str | None:
+    """Return a warning about GPUs that several processes may have used; None if there are none.
+
+    Each process numbers the devices that it sees. Only `TARGET_INFO_CUDA_DEVICE` tells which GPU
+    is meant; without it, equal numbers may be one GPU.
+    """
+    used = activities.select(["pid", "device"]).group_by(["pid", "device"]).aggregate([])
+    rows = db.read(_CUDA_DEVICES, {"pid": int, "cudaId": int, "gpuId": int}).drop_null()
+    gpu_of = {(pid, number): gpu for pid, number, gpu in zip(*_lists(rows), strict=True)}
+    processes: dict[tuple[int, int | None], set[int]] = {}
+    for pid, device in zip(*_lists(used.drop_null()), strict=True):
+        processes.setdefault((device, gpu_of.get((pid, device))), set()).add(pid)
+    shared = {device for (device, _), pids in processes.items() if len(pids) > 1}
+    if not shared:
+        return None
+    return (
+        f"several processes used GPU {', '.join(map(str, sorted(shared)))}: busy and idle times "
+        "are those of a process, not of the GPU, unless each saw another GPU under that number "
+        "(CUDA_VISIBLE_DEVICES)"
+    )
+
+
+def _lists(rows: pa.Table) -> list[list[Any]]:
+    return [column.to_pylist() for column in rows.columns]
 
 
 _GPU_FAULTS, _CPU_FAULTS = "CUDA_UM_GPU_PAGE_FAULT_EVENTS", "CUDA_UM_CPU_PAGE_FAULT_EVENTS"

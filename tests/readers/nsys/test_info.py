@@ -123,6 +123,23 @@ def test_each_process_may_number_the_gpus_anew(tmp_path: Path) -> None:
     assert {row["device"]: row["name"] for row in devices}[0] is None
 
 
+def test_processes_that_may_share_a_gpu_are_said_to_unless_the_file_tells_their_gpus(
+    tmp_path: Path,
+) -> None:
+    """Else a GPU that four processes keep busy in turn would be said to idle for 75 %."""
+    two = [Work(pid=1, tid=11), Work(pid=2, tid=22)]
+    mapping: Rows = [{"gpuId": gpu, "cudaId": 0, "pid": pid} for gpu, pid in ((5, 1), (6, 2))]
+    known = replace(LAYOUTS["2024.6"], more={"TARGET_INFO_CUDA_DEVICE": mapping})
+    for works, layout, warned in (
+        (two, LAYOUTS["2024.6"], True),
+        (two, known, False),
+        (two[:1], LAYOUTS["2024.6"], False),
+    ):
+        path = nsys_db(tmp_path / f"{warned}.sqlite", works, (), layout)
+        said = " ".join(readers.read(path).warnings)
+        assert ("several processes used GPU 0" in said) is warned
+
+
 def test_without_a_gpu_table_the_device_is_unknown(tmp_path: Path) -> None:
     """Exports of 2026 may lack it."""
     capture = readers.read(nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS["2026.2"]))
