@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _ROCPD = "rocprofv3 --output-format rocpd"
 _TORCH = "record the PyTorch program with pyprof capture or torch.profiler"
+_TO_SQLITE = "nsys export --type sqlite REPORT.nsys-rep"
+_CHROME = "write its trace with prof.export_chrome_trace('net.json.gz')"
 _DICT_LINES = b'{"kShortName"', b"{'kShortName'"
 
 JAX = (
@@ -59,7 +61,47 @@ class _Kind(NamedTuple):
 _PROTOBUF = (b"\x0a",)
 """The tag of a message's first field, with which profiles in protocol buffers begin."""
 _KINDS = (
-    _Kind("it is output of pyprof parse, which the other commands read", (b"PAR1", *_DICT_LINES)),
+    _Kind("it is output of pyprof parse, which the other commands read", _DICT_LINES),
+    _Kind(
+        "a Parquet file, which other commands read if pyprof parse wrote it; of a report of Nsight "
+        f"Systems, make SQLite: {_TO_SQLITE}",
+        (b"PAR1",),
+    ),
+    _Kind(
+        f"an Arrow or HDF5 file; of a report of Nsight Systems, make SQLite: {_TO_SQLITE}",
+        (b"ARROW1", b"\x89HDF\r\n"),
+    ),
+    _Kind(
+        f"Nsight Systems' JSON, without the tables of its SQLite export: {_TO_SQLITE}",
+        contains=re.compile(rb'^\s*\{"Type":\s*\d+,'),
+    ),
+    _Kind(
+        f"a report of nsys stats; name the .sqlite file that it made, or run {_TO_SQLITE}",
+        contains=re.compile(
+            rb"^(?:Generating SQLite|Processing \[|\W*Time \(%\),Total Time|Start \(ns\),Duration)"
+        ),
+    ),
+    _Kind(
+        "text or CSV of nvprof, without the order of launches; record its database: "
+        "nvprof -o net.sql",
+        contains=re.compile(rb"^==\d+== (?:NVPROF|Profiling)"),
+    ),
+    _Kind(
+        f"an execution trace of PyTorch, without times; record with torch.profiler and {_CHROME}",
+        contains=re.compile(rb'^\s*\{\s*"schema":\s*"[^"]*chakra'),
+    ),
+    _Kind(
+        f"sums of torch.profiler; {_CHROME}",
+        contains=re.compile(rb"^-[- ]+\s+Name\s+Self CPU|^[^\n]*\.py\(\d+\): [^\n]* \d+\r?\n"),
+    ),
+    _Kind(
+        "an archive or a compressed file; unpack it and name what it holds",
+        (b"PK\3\4", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh", b"7z\xbc\xaf"),
+    ),
+    _Kind(
+        "a pointer of Git LFS instead of the file: git lfs pull",
+        (b"version https://git-lfs.github.com/",),
+    ),
     _Kind(
         "a gzip file that is damaged or holds no trace; unzip it (gunzip FILE) and name what it "
         "holds, or capture it again",

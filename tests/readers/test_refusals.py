@@ -60,6 +60,32 @@ FILES = {
     ),
     "qdstrm": ("x.qdstrm", b"\x01\x02\xff\xfe" * 9, ["QdstrmImporter -i"]),
     "Nsight Compute's report": ("x.ncu-rep", b"NVR\0\x01", ["ncu --import FILE --csv --page raw"]),
+    "a table in Parquet": ("x.parquet", b"PAR1" + bytes(99), ["Parquet", "nsys export"]),
+    "a table in Arrow": ("x.arrow", b"ARROW1\0\0" + bytes(99), ["Arrow", "nsys export"]),
+    "Nsight Systems' JSON": ("x.json", b'{"Type":48,"TraceProcessEvent":{}}\n', ["nsys export"]),
+    "nsys stats": ("x.csv", b"Time (%),Total Time (ns),Instances\n", ["nsys stats"]),
+    "nvprof's text": ("x.txt", b"==7== NVPROF is profiling process 7\n", ["nvprof -o net.sql"]),
+    "an execution trace": (
+        "et.json",
+        b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 7, "nodes": [',
+        ["execution trace", "export_chrome_trace"],
+    ),
+    "torch.profiler's table": (
+        "x.txt",
+        b"-----  -----\n  Name    Self CPU %\n",
+        ["sums of torch.profiler", "export_chrome_trace"],
+    ),
+    "torch.profiler's stacks": (
+        "x.txt",
+        b"net.py(3): main;net.py(9): forward;aten::mm 1234\n",
+        ["sums of torch.profiler"],
+    ),
+    "a compressed trace": ("x.json.zst", b"\x28\xb5\x2f\xfd" + bytes(9), ["unpack it"]),
+    "a pointer of Git LFS": (
+        "x.sqlite",
+        b"version https://git-lfs.github.com/spec/v1\n",
+        ["git lfs pull"],
+    ),
     "a packed database": (
         "net.sqlite.gz",
         gzip.compress(b"SQLite format 3\0" + bytes(99)),
