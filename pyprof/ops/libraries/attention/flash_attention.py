@@ -12,7 +12,7 @@ from pyprof.ops.examples import Example, bf16, f32, i32, i64
 from pyprof.ops.libraries.attention.paged_attention import key_heads
 from pyprof.ops.libraries.attention.served_requests import EXAMPLE_STEP, by_requests
 from pyprof.ops.registry import op
-from pyprof.ops.torch.nn.attention import fused
+from pyprof.ops.torch.nn.attention import QKV, WINDOW, fused
 from pyprof.ops.work import Args, Work, has_rank, size
 
 FAMILY = "attention"
@@ -23,21 +23,18 @@ _PACKED_QKV = (_PACKED,) * 3
 
 
 _FA3 = (
-    "Tensor query, Tensor key, Tensor value, Tensor? new_key, Tensor? new_value, Tensor? query_v,"
+    f"{QKV}, Tensor? new_key, Tensor? new_value, Tensor? query_v,"
     "Tensor? out, Tensor? cum_seq_q, Tensor? cum_seq_k, Tensor? cum_new, Tensor? seqused_q,"
     "Tensor? seqused_k, int max_q, int max_k, Tensor? block_table, any batch_idx, any leftpad,"
     "any cosine, any sine, any lengths, any q_scale, any k_scale, any v_scale, float scale,"
-    "bool is_causal, int window_size_left, int window_size_right"
+    f"bool is_causal, {WINDOW}"
 )
 _FA2_VARLEN = (
-    "Tensor query, Tensor key, Tensor value, Tensor? out, Tensor? cum_seq_q, Tensor? cum_seq_k,"
+    f"{QKV}, Tensor? out, Tensor? cum_seq_q, Tensor? cum_seq_k,"
     "Tensor? seqused_k, any leftpad, Tensor? block_table, any alibi, int max_q, int max_k,"
-    "float dropout_p, float scale, any zeros, bool is_causal, int window_size_left,"
-    "int window_size_right"
+    f"float dropout_p, float scale, any zeros, bool is_causal, {WINDOW}"
 )
-_QKV = "Tensor query, Tensor key, Tensor value"
 _VARLEN = "Tensor? cum_seq_q, Tensor? cum_seq_k"
-_WINDOWS = "int window_size_left, int window_size_right"
 
 
 # two sequences of 8, 2 * 4 heads of 8 * 8 scores, half of them, times 2 * (16 + 16); q, k, v and
@@ -66,14 +63,14 @@ _WINDOWS = "int window_size_left, int window_size_right"
 )
 @op(
     *("aiter::mha_fwd", "aiter::fmha_v3_fwd", "flash_attn_2_cuda::fwd"),
-    signature=f"{_QKV}, float dropout_p, float scale, bool is_causal, {_WINDOWS}",
+    signature=f"{QKV}, float dropout_p, float scale, bool is_causal, {WINDOW}",
     example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, True, -1, -1), flops=16384, bytes=8192),
 )
 @op(
     *("aiter::mha_varlen_fwd", "aiter::fmha_v3_varlen_fwd"),
     signature=(
-        f"{_QKV}, {_VARLEN}, int max_q, int max_k, int min_q, float dropout_p, float scale,"
-        f"float cap, bool zeros, bool is_causal, {_WINDOWS}"
+        f"{QKV}, {_VARLEN}, int max_q, int max_k, int min_q, float dropout_p, float scale,"
+        f"float cap, bool zeros, bool is_causal, {WINDOW}"
     ),
     example=Example(
         (*_PACKED_QKV, _STARTS, _STARTS, 8, 8, 0, 0.0, 0.25, 0.0, False, True, -1, -1),
@@ -86,15 +83,15 @@ _WINDOWS = "int window_size_left, int window_size_right"
     "xformers_flash::flash_fwd",
     signature=(
         (
-            f"{_QKV}, {_VARLEN}, Tensor? seqused_k, int max_q, int max_k, float dropout_p,"
-            f"float scale, bool is_causal, {_WINDOWS}, any returned, Tensor? block_table"
+            f"{QKV}, {_VARLEN}, Tensor? seqused_k, int max_q, int max_k, float dropout_p,"
+            f"float scale, bool is_causal, {WINDOW}, any returned, Tensor? block_table"
         ),
         (
-            f"{_QKV}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
+            f"{QKV}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
             "bool is_causal, any returned"
         ),
         (
-            f"{_QKV}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
+            f"{QKV}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
             "bool is_causal, int window_size, any returned"
         ),
     ),
@@ -107,9 +104,9 @@ _WINDOWS = "int window_size_left, int window_size_right"
 @op(
     "xformers_flash3::flash_fwd",
     signature=(
-        f"{_QKV}, {_VARLEN}, Tensor? seqused_k, any leftpad, int max_q, int max_k, float dropout_p,"
+        f"{QKV}, {_VARLEN}, Tensor? seqused_k, any leftpad, int max_q, int max_k, float dropout_p,"
         "float scale, bool is_causal, any q_scale, any k_scale, any v_scale, Tensor? block_table,"
-        f"any splits, {_WINDOWS}"
+        f"any splits, {WINDOW}"
     ),
     example=Example(
         (
@@ -123,8 +120,8 @@ _WINDOWS = "int window_size_left, int window_size_right"
 @op(
     "aiter::mha_batch_prefill",
     signature=(
-        f"{_QKV}, Tensor cum_seq_q, Tensor pages, Tensor block_table, int max_q, int max_k,"
-        f"float dropout_p, float scale, float cap, bool zeros, bool is_causal, {_WINDOWS}"
+        f"{QKV}, Tensor cum_seq_q, Tensor pages, Tensor block_table, int max_q, int max_k,"
+        f"float dropout_p, float scale, float cap, bool zeros, bool is_causal, {WINDOW}"
     ),
     example=Example(
         (_PACKED, _PAGES, _PAGES, _STARTS, _STARTS, _TABLE, 8, 8, 0.0, 0.25, 0.0, False, True),
@@ -154,7 +151,7 @@ _XFORMERS = (
 )
 _XFORMERS_NEW = (
     f"bool shared, {_GRADIENTS}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
-    f"bool is_causal, {_WINDOWS}, any rng"
+    f"bool is_causal, {WINDOW}, any rng"
 )
 _GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, f32(2, 4, 8))
 _GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
@@ -165,7 +162,7 @@ _GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
     "flash_attn_3::_flash_attn_backward",
     signature=(
         f"{_GRADIENTS}, {_VARLEN}, any used_q, any used_k, int max_q, int max_k, Tensor? dq,"
-        f"Tensor? dk, Tensor? dv, float scale, bool is_causal, {_WINDOWS}"
+        f"Tensor? dk, Tensor? dv, float scale, bool is_causal, {WINDOW}"
     ),
     example=Example(
         (*_GO, *(None,) * 6, _FLASH, _FLASH, _FLASH, 0.25, True, -1, -1), flops=40960, bytes=16384
@@ -175,7 +172,7 @@ _GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
     "flash_attn::_flash_attn_varlen_backward",
     signature=(
         f"{_GRADIENTS}, Tensor? dq, Tensor? dk, Tensor? dv, {_VARLEN}, int max_q, int max_k,"
-        f"float dropout_p, float scale, bool is_causal, {_WINDOWS}"
+        f"float dropout_p, float scale, bool is_causal, {WINDOW}"
     ),
     example=Example(
         (*_GO_PACKED, *_PACKED_QKV, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True, -1, -1),
@@ -185,14 +182,14 @@ _GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
 )
 @op(
     *("aiter::mha_bwd", "aiter::fmha_v3_bwd"),
-    signature=f"{_GRADIENTS}, float dropout_p, float scale, bool is_causal, {_WINDOWS}",
+    signature=f"{_GRADIENTS}, float dropout_p, float scale, bool is_causal, {WINDOW}",
     example=Example((*_GO, 0.0, 0.25, True, -1, -1), flops=40960, bytes=16384),
 )
 @op(
     *("aiter::mha_varlen_bwd", "aiter::fmha_v3_varlen_bwd"),
     signature=(
         f"{_GRADIENTS}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale, bool zeros,"
-        f"bool is_causal, {_WINDOWS}"
+        f"bool is_causal, {WINDOW}"
     ),
     example=Example(
         (*_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, False, True, -1, -1),
@@ -204,7 +201,7 @@ _GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
     "aiter::_flash_attn_backward",
     signature=(
         f"{_GRADIENTS}, {_GIVEN_GRADS}, any dbias, float dropout_p, float scale, bool is_causal,"
-        f"{_WINDOWS}"
+        f"{WINDOW}"
     ),
     example=Example(
         (*_GO, _FLASH, _FLASH, _FLASH, None, 0.0, 0.25, True, -1, -1, None, None, False),
@@ -216,7 +213,7 @@ _GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
     "xformers_flash::flash_bwd",
     signature=(
         # older versions were passed the gradients, and the oldest no window
-        f"{_XFORMERS}, {_WINDOWS}, any rng",
+        f"{_XFORMERS}, {WINDOW}, any rng",
         f"{_XFORMERS}, int window_size, any rng",
         f"{_XFORMERS}, any rng",
         _XFORMERS_NEW,
@@ -232,7 +229,7 @@ _GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
     "xformers_flash3::flash_bwd",
     signature=(
         f"bool shared, {_GRADIENTS}, {_VARLEN}, int max_q, int max_k, float scale,"
-        f"bool is_causal, {_WINDOWS}"
+        f"bool is_causal, {WINDOW}"
     ),
     example=Example(
         (False, *_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.25, True, -1, -1), flops=40960, bytes=16384
@@ -248,7 +245,7 @@ def flash_backward(a: Args) -> Work:
 @op(
     "vllm::flash_attn_maxseqlen_wrapper",
     signature=(
-        f"{_QKV}, int batch, bool amd, int version, float scale, Tensor? cum_seq_q,Tensor? max_q"
+        f"{QKV}, int batch, bool amd, int version, float scale, Tensor? cum_seq_q,Tensor? max_q"
     ),
     example=Example(
         (*(bf16(1, 16, 4, 16),) * 3, 1, False, 2, 0.25, i32(2), i32()), flops=65536, bytes=8192
@@ -267,17 +264,17 @@ def of_images(a: Args) -> Work:
     "xformers::efficient_attention_forward_cutlass",
     signature=(
         (
-            f"{_QKV}, Tensor? attn_mask, {_VARLEN}, int max_q, int max_k, float dropout_p,"
+            f"{QKV}, Tensor? attn_mask, {_VARLEN}, int max_q, int max_k, float dropout_p,"
             "int custom_mask_type, bool computes_lse, float scale, Tensor? seqused_k,"
             "int window_size"
         ),
         # older versions, which took one length or none
         (
-            f"{_QKV}, Tensor? attn_mask, {_VARLEN}, int max_q, float dropout_p, bool computes_lse,"
+            f"{QKV}, Tensor? attn_mask, {_VARLEN}, int max_q, float dropout_p, bool computes_lse,"
             "int custom_mask_type, float scale, Tensor? seqused_k, int window_size"
         ),
-        f"{_QKV}, {_VARLEN}, int max_q, bool computes_lse, bool is_causal",
-        f"{_QKV}, bool computes_lse, bool is_causal",
+        f"{QKV}, {_VARLEN}, int max_q, bool computes_lse, bool is_causal",
+        f"{QKV}, bool computes_lse, bool is_causal",
     ),
     example=Example(
         (_FLASH, _FLASH, _FLASH, *(None,) * 5, 0.0, 1, False, None, None, None),
@@ -294,7 +291,7 @@ def cutlass(a: Args) -> Work:
 # of 1024 elements of 2 bytes
 @op(
     "customflash::custom_flash_aligned",
-    signature=f"{_QKV}, Tensor bias",
+    signature=f"{QKV}, Tensor bias",
     example=Example(((_HEADS,) * 4), flops=32768, bytes=10240),
 )
 def with_decomposed_bias(a: Args) -> Work:

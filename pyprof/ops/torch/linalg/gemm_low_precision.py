@@ -28,7 +28,7 @@ def rows_times(x: Tensor, weight: Tensor, n: int, *others: Tensor) -> Work:
 
 # weight of 5 rows of 6 bytes: 2 * 4 * 6 * 5; 24 of 2 bytes, 30 of 1, scales 5 of 2, out 20 of 2
 @op(
-    *("_weight_int8pack_mm",),
+    "_weight_int8pack_mm",
     signature="Tensor input, Tensor mat2, Tensor scales",
     example=Example((bf16(4, 6), i8(5, 6), bf16(5)), flops=240, bytes=128, mod="aten"),
 )

@@ -140,7 +140,11 @@ def _window(a: Args) -> tuple[int | None, int | None]:
 FAMILY = "attention"
 
 _Q = bf16(2, 4, 8, 16)
-_QKV = "Tensor query, Tensor key, Tensor value"
+QKV = "Tensor query, Tensor key, Tensor value"
+WINDOW = "int window_size_left, int window_size_right"
+BACKWARD = f"Tensor grad_out, {QKV}"
+OUT = "Tensor? out, Tensor? logsumexp"
+"""Arguments that signatures share."""
 
 
 def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> Work:
@@ -183,34 +187,34 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
 @op(
     *("scaled_dot_product_attention", "_scaled_dot_product_attention_math"),
     signature=(
-        f"{_QKV}, Tensor? attn_mask, float dropout_p, bool is_causal, float scale, bool enable_gqa"
+        f"{QKV}, Tensor? attn_mask, float dropout_p, bool is_causal, float scale, bool enable_gqa"
     ),
     example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod=NN),
 )
 @op(
-    *("aten::_scaled_dot_product_flash_attention",),
-    signature=f"{_QKV}, float dropout_p, bool is_causal",
+    "aten::_scaled_dot_product_flash_attention",
+    signature=f"{QKV}, float dropout_p, bool is_causal",
     # causal, so half of the scores
     example=Example((_Q, _Q, _Q, 0.0, True), flops=16384, bytes=8192),
 )
 @op(
     "aten::_scaled_dot_product_flash_attention_for_cpu",
-    signature=f"{_QKV}, float dropout_p, bool is_causal, Tensor? attn_mask",
+    signature=f"{QKV}, float dropout_p, bool is_causal, Tensor? attn_mask",
     example=Example((_Q, _Q, _Q, 0.0, False), flops=32768, bytes=8192),
 )
 @op(
     *("aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention"),
-    signature=f"{_QKV}, Tensor? attn_mask, bool compute_lse, float dropout_p, bool is_causal",
+    signature=f"{QKV}, Tensor? attn_mask, bool compute_lse, float dropout_p, bool is_causal",
     example=Example((_Q, _Q, _Q, None, False, 0.0, False), flops=32768, bytes=8192),
 )
 @op(
     "aten::_scaled_dot_product_fused_attention_overrideable",
-    signature=f"{_QKV}, Tensor? attn_mask, float dropout_p, bool is_causal",
+    signature=f"{QKV}, Tensor? attn_mask, float dropout_p, bool is_causal",
     example=Example((_Q, _Q, _Q, None, 0.0, False), flops=32768, bytes=8192),
 )
 @op(
     *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
-    signature=f"{_QKV}, any score_mod, any block_mask",
+    signature=f"{QKV}, any score_mod, any block_mask",
     # without a mask
     example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.attention.flex_attention"),
 )
@@ -219,8 +223,6 @@ def attention(a: Args) -> Work:
     return fused(a, heads_at=-3, backward=False)
 
 
-_BACKWARD = f"Tensor grad_out, {_QKV}"
-_OUT = "Tensor? out, Tensor? logsumexp"
 _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
 
 
@@ -252,9 +254,9 @@ _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
     bytes=16384,
 )
 @op(
-    *("aten::_scaled_dot_product_flash_attention_backward",),
+    "aten::_scaled_dot_product_flash_attention_backward",
     signature=(
-        f"{_BACKWARD}, {_OUT}, Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q, int max_k,"
+        f"{BACKWARD}, {OUT}, Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q, int max_k,"
         "float dropout_p, bool is_causal"
     ),
     # as above
@@ -262,13 +264,13 @@ _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
 )
 @op(
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
-    signature=f"{_BACKWARD}, {_OUT}, float dropout_p, bool is_causal, Tensor? attn_mask",
+    signature=f"{BACKWARD}, {OUT}, float dropout_p, bool is_causal, Tensor? attn_mask",
     example=Example((*_GO, 0.0, False), flops=81920, bytes=16384),
 )
 @op(
     "aten::_scaled_dot_product_efficient_attention_backward",
     signature=(
-        f"{_BACKWARD}, Tensor? attn_mask, {_OUT}, any seed, any offset, float dropout_p, any mask,"
+        f"{BACKWARD}, Tensor? attn_mask, {OUT}, any seed, any offset, float dropout_p, any mask,"
         "bool is_causal"
     ),
     example=Example(
@@ -278,7 +280,7 @@ _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
 @op(
     "aten::_scaled_dot_product_cudnn_attention_backward",
     signature=(
-        f"{_BACKWARD}, {_OUT}, any seed, any offset, Tensor? attn_mask, any starts_q, any starts_k,"
+        f"{BACKWARD}, {OUT}, any seed, any offset, Tensor? attn_mask, any starts_q, any starts_k,"
         "int max_q, int max_k, float dropout_p, bool is_causal"
     ),
     example=Example(

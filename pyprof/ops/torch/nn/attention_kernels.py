@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyprof.ops.examples import Example, bf16, f16, f32, i32
 from pyprof.ops.registry import op
-from pyprof.ops.torch.nn.attention import fused
+from pyprof.ops.torch.nn.attention import BACKWARD, OUT, QKV, WINDOW, fused
 from pyprof.ops.work import Args, Work, like
 
 FAMILY = "attention"
@@ -20,23 +20,18 @@ _STARTS = i32(3)
 
 _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, f32(2, 4, 8))
 
-_QKV = "Tensor query, Tensor key, Tensor value"
-_BACKWARD = f"Tensor grad_out, {_QKV}"
-_OUT = "Tensor? out, Tensor? logsumexp"
-
 _LENGTHS = "Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q, int max_k"
-_WINDOW = "int window_size_left, int window_size_right"
 _CACHE = "Tensor? seqused_k, any alibi_slopes, Tensor? block_table, any num_splits"
 _VARLEN = f"{_LENGTHS}, bool is_causal, float scale, int[] window_size"
 _VARLEN_CACHE = "any enable_gqa, Tensor? seqused_k, Tensor? block_table, any num_splits"
-_FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_debug_mask"
+_FORWARD = f"{QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_debug_mask"
 
 
 @op(
     "aten::_flash_attention_forward",
     signature=(
-        f"{_FORWARD}, float scale, {_WINDOW}, {_CACHE}",
-        f"{_FORWARD}, any q_scale, any k_scale, any v_scale, float scale, {_WINDOW}, {_CACHE}",
+        f"{_FORWARD}, float scale, {WINDOW}, {_CACHE}",
+        f"{_FORWARD}, any q_scale, any k_scale, any v_scale, float scale, {WINDOW}, {_CACHE}",
     ),
     # two sequences of 8, as above
     example=Example(
@@ -46,7 +41,7 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
 @op(
     "aten::_efficient_attention_forward",
     signature=(
-        f"{_QKV}, Tensor? attn_mask, {_LENGTHS}, float dropout_p, int custom_mask_type,"
+        f"{QKV}, Tensor? attn_mask, {_LENGTHS}, float dropout_p, int custom_mask_type,"
         "any compute_log_sumexp, float scale, Tensor? seqused_k, int window_size"
     ),
     # half: mask type 1 is causal
@@ -58,18 +53,18 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
 # times 8 heads of 16 + 16
 @op(
     "flash_attn::_flash_attn_forward",
-    signature=f"{_QKV}, float dropout_p, float softmax_scale, bool is_causal, {_WINDOW}",
+    signature=f"{QKV}, float dropout_p, float softmax_scale, bool is_causal, {WINDOW}",
     example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, True, 3, 0), flops=9984, bytes=8192),
 )
 @op(
     "flash_attn::flash_attn_func",
-    signature=f"{_QKV}, float dropout_p, float softmax_scale, bool is_causal, int[] window_size",
+    signature=f"{QKV}, float dropout_p, float softmax_scale, bool is_causal, int[] window_size",
     example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, False), flops=32768, bytes=8192),
 )
 @op(
     "flash_attn::_flash_attn_varlen_forward",
     signature=(
-        f"{_QKV}, {_LENGTHS}, float dropout_p, float softmax_scale, bool is_causal, {_WINDOW}"
+        f"{QKV}, {_LENGTHS}, float dropout_p, float softmax_scale, bool is_causal, {WINDOW}"
     ),
     example=Example(
         (_TOTAL, _TOTAL, _TOTAL, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True), flops=16384, bytes=8192
@@ -77,13 +72,13 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
 )
 @op(
     "torch_attn::_varlen_attn",
-    signature=f"{_QKV}, {_VARLEN}, {_VARLEN_CACHE}",
+    signature=f"{QKV}, {_VARLEN}, {_VARLEN_CACHE}",
     example=Example((_TOTAL, _TOTAL, _TOTAL, _STARTS, None, 8, 8, True), flops=16384, bytes=8192),
 )
 @op(
     "torch.nn.attention.varlen.varlen_attn",
     signature=(
-        f"{_QKV}, {_LENGTHS}, *, any return_aux, float scale, int[] window_size, {_VARLEN_CACHE}"
+        f"{QKV}, {_LENGTHS}, *, any return_aux, float scale, int[] window_size, {_VARLEN_CACHE}"
     ),
     # causal: half of the scores
     example=Example(
@@ -95,21 +90,21 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
 )
 @op(
     "torch_attn::_varlen_attn_out",
-    signature=f"Tensor out, {_QKV}, {_VARLEN}, {_VARLEN_CACHE}",
+    signature=f"Tensor out, {QKV}, {_VARLEN}, {_VARLEN_CACHE}",
     example=Example((*(_TOTAL,) * 4, _STARTS, _STARTS, 8, 8, False), flops=32768, bytes=8192),
 )
 @op(
     "aten::_flash_attention_backward",
     signature=(
-        f"{_BACKWARD}, {_OUT}, {_LENGTHS}, float dropout_p, bool is_causal, any seed, any offset,"
-        f"float scale, {_WINDOW}"
+        f"{BACKWARD}, {OUT}, {_LENGTHS}, float dropout_p, bool is_causal, any seed, any offset,"
+        f"float scale, {WINDOW}"
     ),
     example=Example((*_FLASH_GO, None, None, 8, 8, 0.0, False), flops=81920, bytes=16384),
 )
 @op(
     "aten::_efficient_attention_backward",
     signature=(
-        f"{_BACKWARD}, Tensor? attn_mask, Tensor? out, {_LENGTHS}, Tensor? logsumexp,"
+        f"{BACKWARD}, Tensor? attn_mask, Tensor? out, {_LENGTHS}, Tensor? logsumexp,"
         "float dropout_p, any seed, any offset, int custom_mask_type, any bias_requires_grad,"
         "float scale, any num_splits, int window_size"
     ),
@@ -122,8 +117,8 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
 @op(
     "flash_attn::_flash_attn_backward",
     signature=(
-        f"{_BACKWARD}, {_OUT}, Tensor? dq, Tensor? dk, Tensor? dv, float dropout_p,"
-        f"float softmax_scale, bool is_causal, {_WINDOW}"
+        f"{BACKWARD}, {OUT}, Tensor? dq, Tensor? dk, Tensor? dv, float dropout_p,"
+        f"float softmax_scale, bool is_causal, {WINDOW}"
     ),
     example=Example(
         (*_FLASH_GO, _FLASH, _FLASH, _FLASH, 0.0, 0.25, False), flops=81920, bytes=16384
@@ -132,7 +127,7 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
 @op(
     "torch_attn::_varlen_attn_backward",
     signature=(
-        f"{_BACKWARD}, {_OUT}, {_LENGTHS}, bool is_causal, any rng_state, float scale,"
+        f"{BACKWARD}, {OUT}, {_LENGTHS}, bool is_causal, any rng_state, float scale,"
         "int[] window_size"
     ),
     example=Example(
@@ -142,7 +137,7 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
 @op(
     "aten::_cudnn_attention_forward",
     signature=(
-        f"{_QKV}, Tensor? attn_mask, {_LENGTHS}, bool compute_log_sumexp, float dropout_p,"
+        f"{QKV}, Tensor? attn_mask, {_LENGTHS}, bool compute_log_sumexp, float dropout_p,"
         "bool is_causal"
     ),
     # as scaled_dot_product_attention
@@ -153,7 +148,7 @@ _FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_deb
 @op(
     "aten::_cudnn_attention_backward",
     signature=(
-        f"{_BACKWARD}, {_OUT}, any seed, any offset, Tensor? attn_mask, {_LENGTHS},"
+        f"{BACKWARD}, {OUT}, any seed, any offset, Tensor? attn_mask, {_LENGTHS},"
         "float dropout_p, bool is_causal"
     ),
     example=Example(

@@ -14,13 +14,13 @@ from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import promoted_dtype
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.tensor_creation import FACTORY
 from pyprof.ops.work import Args, Work, broadcast, fresh, has_rank, like, require, size
 
 FAMILY = "copy"
 
 _X = f16(4, 6)
 _ROW = f16(6)
-_FACTORY = "dtype dtype, any layout, any device, any pin"
 
 
 # 6 read, 6 * 6 written of 2 bytes; a matrix returns its diagonal
@@ -89,7 +89,7 @@ def combinations(a: Args) -> Work:
 # below the diagonal of 3 by 3: 1 + 2 + 3 pairs of 8 bytes
 @op(
     *("tril_indices", "triu_indices"),
-    signature=f"int row, int col, int offset, *, {_FACTORY}",
+    signature=f"int row, int col, int offset, *, {FACTORY}",
     example=Example((3, 3), flops=0, bytes=96),
 )
 def triangle(a: Args) -> Work:
@@ -107,7 +107,7 @@ def triangle(a: Args) -> Work:
 # 8 numbers of a sine and three more, written of 4 bytes
 @op(
     *("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window"),
-    signature=f"int window_length, Value[] rest, *, {_FACTORY}",
+    signature=f"int window_length, Value[] rest, *, {FACTORY}",
     example=Example((8,), flops=184, bytes=32),
 )
 def window(a: Args) -> Work:

@@ -101,7 +101,7 @@ def repeat_backward(a: Args) -> Work:
 @op(
     *_CASTS,
     *("to", "type", "type_as", "_to_copy", "_autocast_to_reduced_precision"),
-    *("_autocast_to_full_precision",),
+    "_autocast_to_full_precision",
     signature=("Tensor input, Tensor! other", "Tensor input, Value[] rest"),
     example=Example((_X,), flops=0, bytes=36, op="float", mod="Tensor"),
 )

@@ -174,7 +174,7 @@ def written(a: Args, reads: tuple[Tensor, ...], place: Tensor, count: int, *, ad
 # 8 written, 8 read of 2 bytes, 8 indices of 8 bytes; the rest of the 24 copied, not in place
 @op(
     *("scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill"),
-    *("index_reduce",),
+    "index_reduce",
     signature=(
         "Tensor input, int dim, Index index, Tensor! src",
         "Tensor input, int dim, Index index, Number value",

@@ -231,7 +231,7 @@ def fused_sgd(a: Args) -> Work:
 # --- apex ---------------------------------------------------------------------------------------
 # 24 * 32; p, m, v and g read, p, m, v written: 7 * 24 of 4 bytes
 @op(
-    *("fused_adam_cuda.adam",),
+    "fused_adam_cuda.adam",
     signature="Value[] operands",
     example=Example((*(f32(4, 6),) * 4, 1e-3, 0.9), flops=768, bytes=672),
 )

@@ -88,7 +88,7 @@ def searchsorted(a: Args) -> Work:
 
 
 # 24 read of 2 bytes, 10 counts of 2 written, 24 additions
-@op(*("histc",), signature="Tensor input, int bins", example=Example((_X, 10), flops=24, bytes=68))
+@op("histc", signature="Tensor input, int bins", example=Example((_X, 10), flops=24, bytes=68))
 def histogram(a: Args) -> Work:
     """One addition for each value."""
     x = a.tensor("input")

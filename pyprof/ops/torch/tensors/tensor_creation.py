@@ -17,7 +17,7 @@ from pyprof.ops.work import Args, Work, fresh
 FAMILY = "fill"
 
 _X = f16(2, 3)
-_FACTORY = "dtype dtype, any layout, any device, any pin"
+FACTORY = "dtype dtype, any layout, any device, any pin"
 
 
 # 6 written of 2 bytes
@@ -79,9 +79,9 @@ def filled(a: Args) -> Work:
 @op(
     "arange",
     signature=(
-        f"Number start, Number end, Number step, *, {_FACTORY}",
-        f"Number start, Number end, *, {_FACTORY}",
-        f"Number start, *, {_FACTORY}",
+        f"Number start, Number end, Number step, *, {FACTORY}",
+        f"Number start, Number end, *, {FACTORY}",
+        f"Number start, *, {FACTORY}",
     ),
     example=Example((10,), flops=10, bytes=80),
 )
@@ -104,8 +104,8 @@ def arange(a: Args) -> Work:
 @op(
     *("linspace", "logspace"),
     signature=(
-        f"Number start, Number end, int steps, *, {_FACTORY}",
-        f"Number start, Number end, int steps, float base, *, {_FACTORY}",
+        f"Number start, Number end, int steps, *, {FACTORY}",
+        f"Number start, Number end, int steps, float base, *, {FACTORY}",
     ),
     example=Example((0.0, 1.0, 5), flops=10, bytes=20),
 )
@@ -118,7 +118,7 @@ def linspace(a: Args) -> Work:
 # 3 * 3 written of 4 bytes
 @op(
     "eye",
-    signature=(f"int n, int m, *, {_FACTORY}", f"int n, *, {_FACTORY}"),
+    signature=(f"int n, int m, *, {FACTORY}", f"int n, *, {FACTORY}"),
     example=Example((3,), flops=0, bytes=36),
 )
 def eye(a: Args) -> Work:
