@@ -1,10 +1,10 @@
 """Reads a profiler's file into a `Capture`; the content of the file shows which profiler wrote it.
 
-A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Capture` and
-`identity(path) -> Identity`; it is found by being here. It knows its tool but no ops.
-`FORMAT` names its files for messages. `DATABASE = True` means that its files are databases of
-SQLite: it is asked about these alone, the other readers about all other files. `TELLS_RANK = False`
-means that no capture of the tool states its rank, so that none is looked for.
+A reader is a module here with `sniff(path, head) -> bool` and `read(path) -> Capture`; it is found
+by being here. It knows its tool but no ops. `FORMAT` names its files for messages.
+`DATABASE = True` means that its files are databases of SQLite: it is asked about these alone, the
+other readers about all other files. `identity(path) -> Identity` reads the rank or the processes
+alone, if captures of the tool state them; with `TELLS_RANK = False` they state no rank.
 """
 
 from __future__ import annotations
@@ -40,9 +40,6 @@ class Reader(Protocol):
 
     def read(self, path: Path) -> Capture:
         """Read the whole capture. Raises CaptureError if it cannot be used."""
-
-    def identity(self, path: Path) -> Identity:
-        """Read only the rank or the processes of the file."""
 
 
 def readers() -> Iterator[Reader]:
@@ -89,7 +86,10 @@ _CHANGED = "the file changed while it was read: numbers may match neither versio
 
 def identity(path: Path) -> Identity:
     """Read the rank or the processes of a capture, but not the rest. Raises CaptureError."""
-    return sensible(path, _reader(path).identity)
+    from pyprof.schema import Identity  # noqa: PLC0415 - loads Arrow
+
+    read_identity = getattr(_reader(path), "identity", None)
+    return sensible(path, read_identity) if read_identity else Identity()
 
 
 def tells_rank(path: Path) -> bool:

@@ -87,14 +87,6 @@ _NO_RANGES = (
     "call pyprof.init() in the script"
 )
 
-TELLS_RANK = False
-
-
-def identity(path: Path) -> schema.Identity:
-    """Return an empty identity: nvprof writes a file per process and does not record its rank."""
-    del path
-    return schema.Identity()
-
 
 def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
     columns = dict.fromkeys(("start", "end", "processId", "threadId", "correlationId", "cbid"), int)

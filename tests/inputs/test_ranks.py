@@ -91,7 +91,7 @@ def test_an_export_says_its_processes(folder: Path) -> None:
     assert identify(str(nvprof_db(folder / "net.sql", work))) == Identity(None, ())
 
 
-@pytest.mark.parametrize("name", ["nsys", "nsys_report", "nvprof", "ncu"])
+@pytest.mark.parametrize("name", ["nsys", "nsys_report"])
 def test_no_file_is_read_for_a_rank_that_it_cannot_tell(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

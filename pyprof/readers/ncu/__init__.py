@@ -93,15 +93,6 @@ def read(path: Path) -> schema.Capture:
     )
 
 
-TELLS_RANK = False
-
-
-def identity(path: Path) -> schema.Identity:
-    """Return an empty identity: the profiler records neither rank nor processes."""
-    del path
-    return schema.Identity()
-
-
 def _in_a_row(duration: pa.Array, device: Int64Array) -> tuple[pa.Array, pa.Array]:
     """Let each kernel start when the one before it on its device ended, only to have an order."""
     if duration.null_count == len(duration):
