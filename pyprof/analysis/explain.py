@@ -14,6 +14,7 @@ import numpy as np
 from pyprof.answers.prof_answer import Explanation, Section
 from pyprof.arrays import MISSING
 from pyprof.errors import PyprofError
+from pyprof.gpu.peaks import GIGA, TERA
 from pyprof.marker import Tensor
 from pyprof.prof import costs
 from pyprof.prof.calls.op_choice import candidates
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _MAX_KERNELS = 20
 """Maximum number of kernels of one op call that are listed."""
 NOTHING = "-"
-_TERA, _GIGA = 1e12, 1e9
 
 
 @dataclass
@@ -161,11 +161,11 @@ def _roofline(row: _Row) -> Iterator[str]:
     judgement, rates, index = row.judgement, row.table.rates, row.index
     yield f"Tensor Cores: {judgement.tc.value} ({judgement.tc.rule or 'no rule for its name'})"
     yield f"computes in {judgement.dtype or 'an unknown type'}"
-    yield f"peak of arithmetic: {_peak(judgement.flops_peak, _TERA, 'TFLOP/s')}"
-    yield f"peak of memory: {_peak(judgement.bandwidth_peak, _GIGA, 'GB/s')}"
+    yield f"peak of arithmetic: {_peak(judgement.flops_peak, TERA, 'TFLOP/s')}"
+    yield f"peak of memory: {_peak(judgement.bandwidth_peak, GIGA, 'GB/s')}"
     yield f"arithmetic intensity: {_rate(rates.intensity[index], 1, 'FLOP/byte')}"
-    yield f"achieved arithmetic: {_rate(rates.flops_per_s[index], _TERA, 'TFLOP/s')}"
-    yield f"achieved bandwidth: {_rate(rates.bytes_per_s[index], _GIGA, 'GB/s')}"
+    yield f"achieved arithmetic: {_rate(rates.flops_per_s[index], TERA, 'TFLOP/s')}"
+    yield f"achieved bandwidth: {_rate(rates.bytes_per_s[index], GIGA, 'GB/s')}"
     share = _rate(row.table.roofline.share[index], 0.01, "%")
     yield f"efficiency: {share}, bound: {_shown(row.value('bound'))}"
     if why := row.value("why"):

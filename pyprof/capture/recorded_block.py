@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 import torch
 
 from pyprof import instrument, sanitize
+from pyprof.capture.kineto import SUFFIX
 from pyprof.errors import PyprofError
 from pyprof.instrument.ranges import capture_range, emit
 from pyprof.process import atomic_files
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from pyprof.capture.kineto.recording import Recording
     from pyprof.instrument.ranges.capture_range import Schedule
 
-_SUFFIX = ".pt.trace.json.gz"
 _Key: TypeAlias = Literal["op", "layer", "line"]
 
 
@@ -202,7 +202,7 @@ def _finished(recording: Recording, name: str) -> _Result | str:
         nonlocal folder
         folder = Path(tempfile.mkdtemp(prefix="pyprof-"))
         stem = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:64].decode(errors="ignore")
-        file_name = (stem or "block") + _SUFFIX
+        file_name = (stem or "block") + SUFFIX
         return folder / file_name
 
     try:

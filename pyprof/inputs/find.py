@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.files import FileSystem
 
 _SUFFIXES = (
-    *(".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz"),
+    *(".sqlite", *overwrite_guard.REPORTS, ".sql", ".nvvp", ".prof", ".json.gz"),
     "_results.db",  # as rocprofv3 names its files
 )
 """Suffixes of captures. In a folder a file counts by its suffix, even if damaged."""
@@ -33,7 +33,6 @@ _PERHAPS = ".json"
 _RECORDS = (".dict", ".jsonl", ".parquet")
 SNAPSHOTS = (".pickle", ".pkl")
 """Suffixes of memory snapshots; only `memory` reads them."""
-_REPORTS = (".nsys-rep", ".qdrep")
 PARTITION = "rank="
 """Prefix of a rank's folder, before its number."""
 
@@ -164,11 +163,13 @@ def _in_folder(files: FileSystem, folder: str) -> list[str]:
     if not is_url(folder) and (baselines := trial_folder.baselines(Path(folder))):
         return [*map(str, baselines)]
     captures = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
-    exported = {_stem(location) for location in captures if not location.endswith(_REPORTS)}
+    exported = {
+        _stem(location) for location in captures if not location.endswith(overwrite_guard.REPORTS)
+    }
     return [
         location
         for location in captures
-        if not location.endswith(_REPORTS)
+        if not location.endswith(overwrite_guard.REPORTS)
         or exported.isdisjoint((_stem(location), _WINDOW.sub("", _stem(location))))
     ]
 

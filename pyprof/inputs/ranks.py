@@ -18,6 +18,7 @@ from pyprof.errors import CaptureError
 from pyprof.inputs.files import is_url, names
 from pyprof.inputs.find import NUMBERS, fetch, find
 from pyprof.readers import read_head
+from pyprof.records import parquet
 from pyprof.records.records import Records
 from pyprof.schema import Identity
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.executor import Executor
 
-_PARQUET = b"PAR1"
-
 
 def _identity_of_records(path: Path) -> Identity:
     """Return the rank that all rows of a Parquet file have, or of the first dict line.
@@ -36,7 +35,7 @@ def _identity_of_records(path: Path) -> Identity:
     If rows of a Parquet file have no rank, their processes, as for the capture that they were
     parsed from. Empty if it is not a file of records. Raises CaptureError if it does not exist.
     """
-    if read_head(path).startswith(_PARQUET):
+    if read_head(path).startswith(parquet.MAGIC):
         return _in_columns(path)
     with path.open("rb") as file:
         line = file.readline(_LONGEST)

@@ -10,7 +10,7 @@ from typing import Any
 from pyprof.errors import CaptureError
 
 RUNS = "runs.jsonl"
-"""The result of every run, one per line."""
+"""The result of every run, one per line; this file also identifies a trial's folder."""
 ANSWER = "try.json"
 _RANK = re.compile(r"\.rank\d+\.")
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING, ints
 from pyprof.parse.ranges.nesting import innermost
-from pyprof.readers.kernel_launches import named
+from pyprof.readers.kernel_launches import GRAPH_LAUNCH, named
 from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ LAUNCH, FORWARD_OP, USER_RANGE = (
 )
 
 _NS_PER_MS = 1e6
-_GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +175,7 @@ def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
 
 def launches_graph(calls: pa.Table) -> Mask:
     """Mask of calls that launch a graph; the last entry is for no call."""
-    return np.append(named(calls, _GRAPH_LAUNCH), [False])
+    return np.append(named(calls, GRAPH_LAUNCH), [False])
 
 
 def _instances(node: Int64Array, replay: Int64Array) -> Int64Array:

@@ -30,7 +30,9 @@ _CAPTURES = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlit
 _KEY = "pyprof.process.overwrite_guard"
 _BESIDE = ("-wal", "-shm", "-journal")
 """Suffixes of SQLite's files beside a database."""
-_ALIKE = (".sqlite", ".nsys-rep", ".qdrep")
+REPORTS = (".nsys-rep", ".qdrep")
+"""Suffixes of reports of nsys, now and before 2021."""
+_ALIKE = (".sqlite", *REPORTS)
 """Suffixes of a report and its export, which count as one file."""
 
 _END = r"(?![\w-]|\.\w)"

@@ -18,7 +18,7 @@ _KERNEL = (
     r"^(?:cuda|cu|hip)(?:Ext)?(?:Module)?Launch(?:Cooperative|Multi)?Kernel"
     r"|^cudaLaunch(?:_v\d+)?$|^cuLaunch(?:Grid(?:Async)?)?$|^hipLaunchByPtr"
 )
-_GRAPH = r"^(?:cuda|cu|hip)GraphLaunch"
+GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 _RUNS_NOTHING = (
     (r"StreamBeginCapture", r"StreamEndCapture"),  # a launch makes a node of a graph
     (r"^cu(?:da)?ProfilerStop", r"^cu(?:da)?ProfilerStart"),  # the profiler is paused
@@ -41,7 +41,7 @@ def kernel_launches(calls: pa.Table, process: IntArray) -> Int64Array:
 
 def none_recorded(calls: pa.Table, process: IntArray) -> str | None:
     """Describe a capture that has launches but no kernel; None if it has no launches."""
-    rows = _running(calls, process, f"{_KERNEL}|{_GRAPH}")
+    rows = _running(calls, process, f"{_KERNEL}|{GRAPH_LAUNCH}")
     count = len(np.unique(outermost(calls, rows)))
     if not count:
         return None

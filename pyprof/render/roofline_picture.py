@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN_BOUND
+from pyprof.gpu.peaks import TERA
 from pyprof.process.extras import require
 from pyprof.render.text.formatting import percent
 from pyprof.render.text.layout.text_width import cut_end
@@ -142,7 +143,6 @@ def _list(side: Axes, chart: Chart) -> None:
     shown.set_in_layout(False)  # or a long line would leave the chart no room
 
 
-TERA = 1e12
 _GAP = 3.0
 """Distance between a roof and its name."""
 _APART = 12.0

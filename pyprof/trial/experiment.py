@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyprof.errors import PyprofError
+from pyprof.inputs.trial_folder import RUNS
 from pyprof.trial import processes
 from pyprof.trial.change import Chosen, Launch, changes
 from pyprof.trial.run_files import Mode, RunRequest, RunResult
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 Variant: TypeAlias = "tuple[Chosen, ...]"
 """The changes of a run; () for the baseline."""
 BASELINE: Variant = ()
-RUNS = "runs.jsonl"
-"""The result of every run, one per line; this file also identifies a trial's folder."""
 _LIMIT_FACTOR, _LIMIT_EXTRA_S = 10, 300
 _PROFILED_STEPS, _PROFILE_WARM_UP = 5, 3
 

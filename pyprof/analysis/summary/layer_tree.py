@@ -64,7 +64,7 @@ def _key(path: Sequence[str]) -> str:
     return _BETWEEN.join(part.replace(_BETWEEN, " ") for part in parts if part)
 
 
-_MODULE = re.compile(r"\w+(\.\w+)*")
+MODULE = re.compile(r"\w+(\.\w+)*")
 """A module's path; any other text is a name that someone gave."""
 
 
@@ -85,7 +85,7 @@ def _added(layers: list[str]) -> list[list[str]]:
             continue
         within = around and layer.startswith(f"{around}.")
         rest = layer[len(around) + 1 :] if within else layer
-        parts = rest.split(".") if _MODULE.fullmatch(rest) else [rest]
+        parts = rest.split(".") if MODULE.fullmatch(rest) else [rest]
         added.append([part for part in parts if part])
         around = layer
     return added if any(added) else []

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.analysis.summary.layer_tree import MODULE
 from pyprof.answers.summary_answer import LineTotal, OpTime
 from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
@@ -272,12 +273,11 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "dir", encode(table.numbered("dir"))
 
 
-_MODULE = re.compile(r"\w+(\.\w+)*")
 _DIGITS = re.compile(r"\d+")
 
 
 def _range_name(text: str) -> str:
-    return text if _MODULE.fullmatch(text) else _DIGITS.sub("N", text)
+    return text if MODULE.fullmatch(text) else _DIGITS.sub("N", text)
 
 
 def _where(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:

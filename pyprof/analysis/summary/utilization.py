@@ -10,6 +10,7 @@ import numpy as np
 from pyprof.analysis.summary.phases import said
 from pyprof.analysis.time.timeline import COMPUTE, activity_classes
 from pyprof.arrays import MISSING, Floats
+from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import is_kernel
 from pyprof.records.merging import merged_by
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 MIN_KNOWN = 0.8
 """Minimum share of GPU time with known FLOPs (for MBU, bytes) for a figure about all of it."""
-_NANO = 1e9
 _DECODE = "decode"
 
 
@@ -134,7 +134,7 @@ class Utilization:
         known = self.decode.bytes_known_ns >= MIN_KNOWN * self.decode.busy_ns > 0
         if not known or self.bandwidth is None or not self.decode_wall_ns:
             return None
-        return self.decode.bytes * _NANO / self.decode_wall_ns / self.bandwidth.value
+        return self.decode.bytes * NS_PER_S / self.decode_wall_ns / self.bandwidth.value
 
     def of_steps(self, duration_ns: Sequence[int]) -> StepShares:
         """Compare each step with the same peaks; a share may be known even if the mean is not."""
@@ -150,7 +150,7 @@ class Utilization:
                 return unknown
             columns = (each.tolist() for each in (amounts, known_ns, all_ns))
             steps = [
-                amount * _NANO / took_ns / work.gpus / peak.value
+                amount * NS_PER_S / took_ns / work.gpus / peak.value
                 if took_ns > 0 and known >= MIN_KNOWN * busy > 0
                 else None
                 for took_ns, amount, known, busy in zip(duration_ns, *columns, strict=False)
@@ -166,7 +166,7 @@ class Utilization:
     def _share(self, flops: int) -> float | None:
         if self.why or self.flops_peak is None:
             return None
-        return flops * _NANO / self.wall_ns / self.flops_peak.value
+        return flops * NS_PER_S / self.wall_ns / self.flops_peak.value
 
 
 def _most_used(amount_by_rate: Mapping[Rate, float]) -> Rate | None:
@@ -182,7 +182,7 @@ def part_mfu(work: Work[int], peak: Rate | None) -> float | None:
     known = work.flops_known_ns >= MIN_KNOWN * work.compute_ns
     if peak is None or not known or not work.busy_ns:
         return None
-    return work.model_flops * _NANO / work.busy_ns / peak.value
+    return work.model_flops * NS_PER_S / work.busy_ns / peak.value
 
 
 def _amounts(table: Table) -> Iterator[tuple[str, Int64Array]]:

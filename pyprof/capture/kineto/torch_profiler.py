@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyprof.capture import script
 from pyprof.capture.child_captures import ChildCaptures
 from pyprof.capture.exit_hooks import on_exit
-from pyprof.capture.kineto import device_monitor
+from pyprof.capture.kineto import SUFFIX, device_monitor
 from pyprof.capture.request import Outcome, check_place, make_room_for_snapshot, ranked, shown
 from pyprof.errors import PyprofError, reason
 from pyprof.process import signals
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyprof.capture.kineto.device_monitor import DeviceMonitor
     from pyprof.capture.kineto.recording import Recording
     from pyprof.capture.request import Request
-
-SUFFIX = ".pt.trace.json.gz"
 
 
 def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done.code) -> Outcome:

@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
     from pyprof.capture.request import Request
 
-
-REPORTS = (".nsys-rep", ".qdrep")
 _EXPORT = ".sqlite"
-_SUFFIXES = (_EXPORT, ".qdstrm", *REPORTS)
+_SUFFIXES = (_EXPORT, ".qdstrm", *overwrite_guard.REPORTS)
 _WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 _GPU_API = "cuda,nvtx,cublas,cudnn"
 _GRAPH_TRACE = "--cuda-graph-trace"
@@ -128,7 +126,7 @@ def _ours(path: Path, database: Path) -> bool:
 
 
 def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Request) -> Outcome:
-    reports = [path for path in new if path.suffix in REPORTS]
+    reports = [path for path in new if path.suffix in overwrite_guard.REPORTS]
     exports = {path for path in new if path.suffix == _EXPORT}
     if not exports and not reports:
         note = _IMPORTER_MISSING

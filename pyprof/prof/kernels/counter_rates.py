@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.gpu.peaks import MEGA, find_card
+from pyprof.gpu.roofline import NS_PER_S
 from pyprof.gpu.tensorcore import SEVERAL_PIPES, USED
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.kernels.counters import ARGS, NCU, ROCPROF, SAMPLES
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.gpu.peaks import Device
     from pyprof.prof.table import Table
-
-
-NS_PER_S = 1e9
 
 
 def seconds(table: Table) -> Floats:

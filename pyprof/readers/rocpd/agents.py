@@ -49,7 +49,7 @@ class Agents:
 def _gpu(row: dict[str, Any], gpus: Sequence[int]) -> dict[str, Any]:
     """Describe a GPU by its number among those of its node, as HIP counts them."""
     device = row["type_index"]
-    stated = _document(row["extdata"])
+    stated = document(row["extdata"])
     clock_mhz = _positive(stated, "max_engine_clk_fcompute")
     return {
         "device": gpus.index(row["id"] or 0) if device is None or device < 0 else device,
@@ -59,7 +59,8 @@ def _gpu(row: dict[str, Any], gpus: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _document(text: str | None) -> dict[str, Any]:
+def document(text: str | None) -> dict[str, Any]:
+    """Parse a JSON object; empty if the text is anything else."""
     try:
         document = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:

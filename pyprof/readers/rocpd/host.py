@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING, ints, numbered, or_null
 from pyprof.marker import templates
+from pyprof.readers.rocpd import agents
 from pyprof.readers.rocpd.recording import Rows
 
 if TYPE_CHECKING:
@@ -198,15 +199,8 @@ def _decoded(documents: list[str]) -> list[str | None]:
     except orjson.JSONDecodeError:
         objects = []
     if len(objects) != len(documents):  # one of them is damaged
-        objects = [_document(text) for text in documents]
+        objects = [agents.document(text) for text in documents]
     return [_message(document) for document in objects]
-
-
-def _document(text: str) -> object:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def _message(document: object) -> str | None:
