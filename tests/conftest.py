@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from pyprof.inputs import processes
 from tests import forks
+from tests.analysis import captured
 
 # A test has one core: others run beside it, and tensors as small as those here gain nothing.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -129,6 +130,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the test's own folder, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Return a capture of four steps on an A100: a copy, elementwise ops, a kernel of nobody."""
+    return captured.capture(tmp_path / "net.sqlite", steps=4)
+
+
+@pytest.fixture
+def nothing_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what `pyprof peaks` measures in an empty folder of the user's settings."""
+    for name in ("XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.setenv(name, str(tmp_path))
 
 
 @pytest.fixture(autouse=True)

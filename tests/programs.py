@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 TOP = Path(__file__).resolve().parents[1]
 
@@ -29,8 +30,9 @@ def python(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProc
     )
 
 
-def generate(path: Path, *options: str) -> dict[str, int]:
-    done = python(str(TOP / "benchmarks" / "generate.py"), str(path), *options)
+def generate(path: Path, *options: str, program: str = "generate.py") -> dict[str, Any]:
+    """Write a capture, or ranks' captures; return what is in it."""
+    done = python(str(TOP / "benchmarks" / program), str(path), *options)
     assert not done.returncode, done.stderr
-    truth: dict[str, int] = json.loads(done.stdout)
+    truth: dict[str, Any] = json.loads(done.stdout)
     return truth

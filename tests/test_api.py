@@ -1,6 +1,5 @@
 """`pyprof.summary`, `.diff`, `.memory`, `.ranks` and `.whatif` return what --json prints."""
 
-import json
 import pydoc
 import warnings
 from pathlib import Path
@@ -17,15 +16,8 @@ from tests.commands import run
 from tests.programs import python
 
 
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    return capture(tmp_path / "net.sqlite", steps=4)
-
-
 def _said(*arguments: str | Path) -> dict[str, Any]:
-    done = run(*arguments)
-    assert done.code == 0
-    content: dict[str, Any] = json.loads(done.stdout)
+    content: dict[str, Any] = run(*arguments).json
     return content
 
 

@@ -76,9 +76,7 @@ def recorded(folder: Path) -> tuple[Path, Path]:
 
 
 def asked(*arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-    done = run("memory", *arguments, "--json")
-    assert done.code == 0, done.stderr
-    (device,) = json.loads(done.stdout)["devices"]
+    (device,) = run("memory", *arguments, "--json").json["devices"]
     return device  # type: ignore[no-any-return]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -9,6 +10,7 @@ from pyprof import schema
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import parse
 from pyprof.prof.table import Table
+from pyprof.records import dict_lines
 from pyprof.records.records import Records
 from tests.texts import apart
 
@@ -135,6 +137,13 @@ def _activities(work: Sequence[Work]) -> dict[str, list[object]]:
 def copy(at: Bounds, call: Bounds | None, size: int = 1 << 20, way: str = "HtoD") -> Work:
     return Work(at, call, f"[CUDA memcpy {way}]", schema.MEMCPY, bytes=size, grid=None,
                 api="cudaMemcpyAsync")  # fmt: skip
+
+
+def write_dict(path: Path, of: schema.Capture | Records) -> Path:
+    """Write the dict lines of a capture, or of its records."""
+    with path.open("wb") as file:
+        dict_lines.write(of if isinstance(of, Records) else parse(of), file)
+    return path
 
 
 def records(of: schema.Capture) -> Records:

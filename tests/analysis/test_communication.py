@@ -13,11 +13,10 @@ from pyprof.inputs.source import Source
 from pyprof.parse import parse, record_file
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.table import Table
-from pyprof.records import dict_lines
 from pyprof.records.records import DictionaryColumn, Records
 from pyprof.render.page.parts import summary as time_part
 from tests.analysis.answered import answered
-from tests.analysis.captures import ADD, NCCL, Range, Work, capture
+from tests.analysis.captures import ADD, NCCL, Range, Work, capture, write_dict
 from tests.commands import run
 from tests.gpu.test_kernel_roles import COMBINE, FUSED, MULTIMEM
 from tests.known import known
@@ -72,9 +71,7 @@ def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
         {**records.columns, "dir": DictionaryColumn(np.zeros(records.rows, np.int64), ["fprop"])},
         records.devices,
     )
-    path = tmp_path / "old.dict"
-    with path.open("wb") as file:
-        dict_lines.write(old, file)
+    path = write_dict(tmp_path / "old.dict", old)
     assert _communicating(record_file.load(str(path))) == set(OURS)
     page = answered(Source(Table(record_file.load(str(path))), None))
     assert ("communication", "12.0 us") in [row[:2] for row in time_part.phases(page)]

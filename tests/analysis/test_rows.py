@@ -1,7 +1,5 @@
 """Sets of captures in every report, on any number of processes."""
 
-import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -34,9 +32,7 @@ def ranks(tmp_path: Path) -> Path:
 
 def rows(*arguments: str | Path) -> list[dict[str, str]]:
     """Run prof --csv and read what it wrote."""
-    done = run("prof", "--csv", *arguments)
-    assert done.code == 0, done.stderr
-    return list(csv.DictReader(io.StringIO(done.stdout)))
+    return run("prof", "--csv", *arguments).rows
 
 
 @pytest.mark.long

@@ -1,7 +1,5 @@
 """Rows with impossible times in every report: shown without a time, and in no sum."""
 
-import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -36,7 +34,7 @@ def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_rows_are_without_a_time_and_say_why(capture: Path) -> None:
     """Empty in CSV, `-` in text, <NA> in the frame; one warning."""
     done = run("prof", "--csv", "-c", "idx,sil,end,tflops,eff,why", capture)
-    rows = [*csv.DictReader(io.StringIO(done.stdout))]
+    rows = done.rows
     assert [row["Sil(ns)"] for row in rows] == [
         "" if place in WRONG else str(end - start)
         for place, (start, end) in enumerate(TRUTH.kernels)
@@ -52,7 +50,7 @@ def test_rows_are_without_a_time_and_say_why(capture: Path) -> None:
 
 def test_groups_count_them_and_add_up_the_others(capture: Path) -> None:
     """Mean and minimum are of known times; a group without any has none."""
-    rows = csv.DictReader(io.StringIO(run("prof", "--csv", "--by", "kernel", capture).stdout))
+    rows = run("prof", "--csv", "--by", "kernel", capture).rows
     found = {row["Kernel"]: row for row in rows}
     assert {name: row["Calls"] for name, row in found.items()} == {
         "kernel_0": "3", "kernel_1": "3", "kernel_2": "3"
@@ -65,8 +63,11 @@ def test_groups_count_them_and_add_up_the_others(capture: Path) -> None:
 
 
 def test_nvprofs_tables_add_up_the_others(capture: Path) -> None:
-    done = run("prof", "--summary", "nvprof", "--csv", capture)
-    rows = [row for row in csv.DictReader(io.StringIO(done.stdout)) if row["Type"] != "API calls"]
+    rows = [
+        row
+        for row in run("prof", "--summary", "nvprof", "--csv", capture).rows
+        if row["Type"] != "API calls"
+    ]
     assert sum(int(row["Time(ns)"] or 0) for row in rows) == TOTAL_NS
     assert {row["Name"]: row["Calls"] for row in rows} == {f"kernel_{n}": "3" for n in range(3)}
     assert "-" in run("prof", "--summary", "nvprof", capture).stdout

@@ -1,8 +1,5 @@
 """The answer of `pyprof peaks`: rows of cards and of measurements."""
 
-import csv
-import io
-
 import pytest
 
 from pyprof.gpu.peaks import by_type
@@ -11,17 +8,11 @@ from pyprof.gpu.peaks.ceilings import Ceilings, save
 from tests.answers.checked import ask
 from tests.commands import refused, run
 
-
-@pytest.fixture(autouse=True)
-def _kept_nowhere(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("XDG_CONFIG_HOME", "APPDATA"):
-        monkeypatch.setenv(name, str(tmp_path))
+pytestmark = pytest.mark.usefixtures("nothing_measured")
 
 
 def _csv(*arguments: str) -> list[dict[str, str]]:
-    done = run("peaks", "--csv", *arguments)
-    assert (done.code, done.stderr) == (0, "")
-    return list(csv.DictReader(io.StringIO(done.stdout)))
+    return run("peaks", "--csv", *arguments).rows
 
 
 def test_every_card_is_listed_with_all_its_figures() -> None:

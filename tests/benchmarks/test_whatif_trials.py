@@ -10,9 +10,7 @@ import pytest
 
 from pyprof.answers.whatif_answer import PredictedChange, PredictedTime
 from pyprof.marker import Tensor
-from pyprof.parse import parse
-from pyprof.records import dict_lines
-from tests.analysis.captures import US, Work, capture, op
+from tests.analysis.captures import US, Work, capture, op, write_dict
 from tests.programs import TOP
 
 _SQUARE = Tensor((4096, 4096), "float32")
@@ -22,8 +20,7 @@ def _record(path: Path, us: int) -> str:
     """Record a product of squares that takes so long, and return a path that has moved since."""
     work = [Work((10 * US, (10 + us) * US), (0, 5 * US), "ampere_sgemm_128x64_tn")]
     ranges = [op("matmul", (-100, 6 * US), _SQUARE, _SQUARE)]
-    with path.open("wb") as file:
-        dict_lines.write(parse(capture(work, (), ranges)), file)
+    write_dict(path, capture(work, (), ranges))
     return f"/elsewhere/{path.name}"
 
 

@@ -5,15 +5,8 @@ from pathlib import Path
 import pytest
 
 from pyprof.cli import former_options
-from tests.analysis.captured import capture
 from tests.commands import misused, run
 from tests.known import known
-
-
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    return capture(tmp_path / "net.sqlite", steps=4)
-
 
 PEAKS = ("prof", "--csv", "-c", "eff,peak")
 CARD = "NVIDIA A100-SXM4-40GB"

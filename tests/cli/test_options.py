@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.captured import capture
 from tests.commands import misused, refused, run
 from tests.conftest import long_except
 
@@ -20,12 +19,6 @@ COMMANDS = {
 
 IDS = re.compile(r"\bp\d+\b|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|<dt>command.*?</dd>")
 """Names that the drawing libraries number anew in each picture, and the page's command."""
-
-
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    """Return a capture of an A100 with elementwise ops."""
-    return capture(tmp_path / "net.sqlite")
 
 
 @pytest.mark.slow

@@ -1,9 +1,13 @@
 """Tests of pyprof.commands, and a runner that returns a command's outputs and exit code."""
 
+import csv
+import io
+import json
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +21,18 @@ class Done:
     code: int
     stdout: str
     stderr: str
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """The CSV that a command wrote, which must have succeeded."""
+        assert self.code == 0, self.stderr
+        return list(csv.DictReader(io.StringIO(self.stdout)))
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - any answer
+        """The JSON that a command wrote, which must have succeeded."""
+        assert self.code == 0, self.stderr
+        return json.loads(self.stdout)
 
 
 def run(*arguments: str | Path, stdin: str | bytes | None = None) -> Done:

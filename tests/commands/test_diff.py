@@ -1,7 +1,5 @@
 """`pyprof diff`: changes, and limits on them."""
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,9 +21,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def changes(*arguments: str | Path) -> dict[str, dict[str, str]]:
-    done = run("diff", *arguments, "--csv", "-q")
-    assert done.code == 0, done.stderr
-    return {row["op"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+    return {row["op"]: row for row in run("diff", *arguments, "--csv", "-q").rows}
 
 
 def test_a_slower_op_is_shown(pair: tuple[Path, Path]) -> None:
@@ -89,7 +85,7 @@ def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
     """With `annotate("step 3")` around steps the loop is the layer: steps are samples of one op."""
     steps = _relu_steps(4, lambda n: encode_layer(f"step {n}"))
     files = [nsys_db(tmp_path / f"{name}.sqlite", *steps) for name in "ab"]
-    rows = list(csv.DictReader(io.StringIO(run("diff", *files, "--csv", "-q").stdout)))
+    rows = run("diff", *files, "--csv", "-q").rows
     assert [(row["op"], row["layer"], row["a_calls"]) for row in rows] == [("relu", "step", "4")]
 
 

@@ -1,7 +1,5 @@
 """The whole output of `pyprof diff` and `pyprof export` to Markdown, and that it adds up."""
 
-import csv
-import io
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -72,8 +70,7 @@ def test_the_whole_diff_is_as_expected(pair: Pair, form: str, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
-    done = run("diff", "-q", "--csv", pair.a, pair.b)
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    rows = run("diff", "-q", "--csv", pair.a, pair.b).rows
     a, b, change = (
         sum(float(row[key] or 0) for row in rows) for key in ("a_ns", "b_ns", "change_ns")
     )
@@ -85,8 +82,10 @@ def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
 @pytest.mark.slow
 def test_two_ranks_of_one_run_differ_by_chance(captures: Path, tmp_path: Path) -> None:
     """The op that waits for the other rank differs most, but its waits vary more."""
-    done = run("diff", "-q", "--csv", *ranks(captures, tmp_path))
-    status = {row["op"]: row["status"] for row in csv.DictReader(io.StringIO(done.stdout))}
+    status = {
+        row["op"]: row["status"]
+        for row in run("diff", "-q", "--csv", *ranks(captures, tmp_path)).rows
+    }
     assert {*status.values()} == {"not significant", "same"}
     assert (next(iter(status)), status["FlashAttnFunc"]) == ("AllToAll4D", "same")
 
@@ -95,7 +94,7 @@ def test_two_ranks_of_one_run_differ_by_chance(captures: Path, tmp_path: Path) -
 @pytest.mark.slow
 def test_a_capture_does_not_differ_from_itself(pair: Pair) -> None:
     done = run("diff", "-q", "--csv", pair.a, pair.a, "--fail-if", "time>0")
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    rows = done.rows
     assert done.code == 0, done.stderr
     assert rows
     assert {(row["status"], row["change_ns"]) for row in rows} == {("same", "0.0")}

@@ -5,10 +5,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.analysis.time.timeline import BLOCKING
-from pyprof.parse import parse
-from pyprof.records import dict_lines
-from pyprof.schema import Capture
-from tests.analysis.captures import Work, capture, trace, training
+from tests.analysis.captures import Work, capture, trace, training, write_dict
 from tests.commands import run
 from tests.golden import beside, check
 
@@ -20,19 +17,13 @@ TRAIN = "".join(
 NET = "import torch\n\n@torch.no_grad()\ndef forward(x, w):\n    y = x @ w\n    return y @ w\n"
 
 
-def _dict(path: Path, of: Capture) -> Path:
-    with path.open("wb") as file:
-        dict_lines.write(parse(of), file)
-    return path
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """Return a folder with the captured sources in `src` and net.dict beside it."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "train.py").write_text(TRAIN)
     (tmp_path / "src" / "net.py").write_text(NET)
-    _dict(tmp_path / "net.dict", training(4))
+    write_dict(tmp_path / "net.dict", training(4))
     return tmp_path
 
 
@@ -91,7 +82,7 @@ def test_a_source_that_does_not_fit_still_has_times(
 @pytest.mark.slow
 def test_blocking_launches_are_warned_of(tmp_path: Path) -> None:
     work = [Work((n * 10 + 2, n * 10 + 6), (n * 10, n * 10 + 8)) for n in range(9)]
-    path = _dict(tmp_path / "net.dict", capture(work, ranges=[trace((0, 99), "/a.py:1")]))
+    path = write_dict(tmp_path / "net.dict", capture(work, ranges=[trace((0, 99), "/a.py:1")]))
     assert BLOCKING in run("lines", path).stderr
     assert run("lines", "-q", path).stderr == ""
     assert BLOCKING in " ".join(run("summary", path).stdout.split())

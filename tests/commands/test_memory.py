@@ -64,7 +64,7 @@ def test_peak_by_full_call_stack(tmp_path: Path) -> None:
     frames = "  main (/home/user/train.py:1)\n  forward (/home/user/net;1.py:5)\n  mul\n"
     assert f"1.5 kB, 86.7 %, 2 blocks\n{frames}" in shown
     assert "30 B, 1.7 %, 1 block\n  (no stack)\n" in shown
-    (found,) = json.loads(run("memory", "--json", path).stdout)["devices"]
+    (found,) = run("memory", "--json", path).json["devices"]
     assert sum(stack["bytes"] for stack in found["stacks"]) == found["peak_bytes"]
     target = tmp_path / "x.collapsed"
     assert run("memory", path, "-o", target).code == 0
@@ -83,7 +83,7 @@ def test_blocks_at_a_chosen_moment(tmp_path: Path) -> None:
     moments_us = [event["time_us"] - device.events[0]["time_us"] for event in device.events]
     forms = (str(3), f"{moments_us[5] / 1000:.2f}ms", f"{moments_us[9]} us")
     for event, at in zip((3, 5, 9), forms, strict=True):
-        (found,) = json.loads(run("memory", "--at", at, "--json", path).stdout)["devices"]
+        (found,) = run("memory", "--at", at, "--json", path).json["devices"]
         held = expected.after[event]
         assert (found["at"]["event_id"], found["at"]["bytes"]) == (event, held)
         for groups in (*found["at"]["by"].values(), found["at"]["stacks"]):
@@ -138,7 +138,7 @@ def test_csv_has_the_blocks_of_the_peak(snapshot: Path, tmp_path: Path) -> None:
     target = tmp_path / "x.csv"
     assert run("memory", snapshot, "-o", target).code == 0
     rows = [*csv.DictReader(target.read_text().splitlines())]
-    (device,) = json.loads(run("memory", snapshot, "--json").stdout)["devices"]
+    (device,) = run("memory", snapshot, "--json").json["devices"]
     assert sum(int(row["bytes"]) for row in rows) == device["peak_bytes"]
     assert {row["category"] for row in rows} >= {"parameters", "optimizer state", ""}
 

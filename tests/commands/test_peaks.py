@@ -7,11 +7,7 @@ import pytest
 from pyprof.gpu.peaks.card_table import CARDS
 from tests.commands import refused, run
 
-
-@pytest.fixture(autouse=True)
-def _kept_nowhere(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("XDG_CONFIG_HOME", "APPDATA"):
-        monkeypatch.setenv(name, str(tmp_path))
+pytestmark = pytest.mark.usefixtures("nothing_measured")
 
 
 def test_the_table_marks_cards_with_caveats() -> None:

@@ -43,9 +43,7 @@ def path(tmp_path: Path) -> Path:
 
 def table(*arguments: str | Path, stdin: str | None = None) -> list[dict[str, str]]:
     """Run prof --csv and read what it wrote."""
-    done = run("prof", "--csv", *arguments, stdin=stdin)
-    assert done.code == 0, done.stderr
-    return list(csv.DictReader(io.StringIO(done.stdout)))
+    return run("prof", "--csv", *arguments, stdin=stdin).rows
 
 
 def column(rows: list[dict[str, str]], header: str) -> list[str]:

@@ -1,8 +1,5 @@
 """`pyprof ranks`: its tables, and wrong usage."""
 
-import csv
-import io
-import json
 from pathlib import Path
 
 import pytest
@@ -33,12 +30,12 @@ def _pair(folder: Path) -> list[str]:
 @pytest.mark.slow
 def test_tables_are_written_for_programs(tmp_path: Path) -> None:
     done = run("ranks", "-q", *_pair(tmp_path), "--csv", "stragglers")
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    rows = done.rows
     assert [(row["rank"], row["last"], row["cost_ns"]) for row in rows] == [
         ("1", "2", "600000"), ("0", "0", "0"),
     ]  # fmt: skip
     done = run("ranks", "-q", *_pair(tmp_path), "--json")
-    tables = json.loads(done.stdout)
+    tables = done.json
     assert [row["exposed_ns"] for row in tables["ranks"]] == [1_800_000, 1_200_000]
     assert [row["transfer_ns"] for row in tables["groups"]] == [600_000]
     assert tables["groups"][0]["bus_bytes_per_s"] is None
@@ -86,7 +83,7 @@ def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
     for path in captures:
         assert run("parse", "-q", path, "-o", f"{path}.parquet").code == 0
     found = [
-        json.loads(run("ranks", "-q", *paths, "--json").stdout)["stragglers"]
+        run("ranks", "-q", *paths, "--json").json["stragglers"]
         for paths in (captures, [f"{path}.parquet" for path in captures])
     ]
     assert found[0] == found[1]

@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.captured import capture
 from tests.commands import run
-
-
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    """Return a capture of an A100 with products and elementwise ops."""
-    return capture(tmp_path / "net.sqlite", steps=4)
 
 
 def test_without_any_peak_there_are_points_and_no_roof(net: Path, tmp_path: Path) -> None:

@@ -10,11 +10,9 @@ from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.analysis.time.idle import CAUSES
 from pyprof.inputs import source
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
-from pyprof.parse import parse
-from pyprof.records import dict_lines
 from pyprof.records.merging import merge_sums
 from tests.analysis.answered import answered
-from tests.analysis.captures import training
+from tests.analysis.captures import training, write_dict
 from tests.builders import Range as NsysRange
 from tests.builders import Work as NsysWork
 from tests.builders import nsys_db
@@ -51,10 +49,7 @@ def net(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["op", "layer", "line"])
 def test_the_whole_summary_of_a_small_capture_is_as_expected(by: str, tmp_path: Path) -> None:
-    path = tmp_path / "net.dict"
-    with path.open("wb") as file:
-        dict_lines.write(parse(training(4)), file)
-    done = run("summary", "--by", by, path)
+    done = run("summary", "--by", by, write_dict(tmp_path / "net.dict", training(4)))
     assert (done.code, done.stderr) == (0, "")
     check(beside(__file__, f"summary-small-{by}"), done.stdout)
 

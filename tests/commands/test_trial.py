@@ -10,15 +10,13 @@ from pyprof.capture.script import Target
 from pyprof.commands import _trial
 from pyprof.errors import PyprofError
 from pyprof.marker import Tensor
-from pyprof.parse import parse as parse_capture
-from pyprof.records import dict_lines
 from pyprof.render.text import try_text
 from pyprof.trial import processes
 from pyprof.trial.change import parse
 from pyprof.trial.experiment import Trial
 from pyprof.trial.ranks import Ranks
 from pyprof.trial.run_files import RunRequest, RunResult
-from tests.analysis.captures import US, Work, capture, op
+from tests.analysis.captures import US, Work, capture, op, write_dict
 
 FACTORS = {"bf16": 0.8, "fused-optimizer": 0.5, "compile": 1.5, "threads=2": 0.7, "threads=4": 0.6}
 Runner = Callable[[RunRequest], RunResult]
@@ -86,13 +84,10 @@ def test_a_single_helpful_change_is_not_combined(perform: Callable[..., Try]) ->
 
 def test_a_prediction_stands_beside_the_measurement(tmp_path: Path) -> None:
     """Kernel time by the rule of whatif; null if it refuses, or without a rule."""
-    net = tmp_path / "net.dict"
     work = [Work((10 * US, 10_010 * US), (0, 5 * US), "ampere_sgemm_128x64_tn")]
     square = Tensor((4096, 4096), "float32")
-    with net.open("wb") as file:
-        dict_lines.write(
-            parse_capture(capture(work, (), [op("matmul", (-100, 6 * US), square, square)])), file
-        )
+    product = op("matmul", (-100, 6 * US), square, square)
+    net = write_dict(tmp_path / "net.dict", capture(work, (), [product]))
     ratios = [_trial._predicted(str(net), (parse(text),)) for text in ("tf32", "compile", "bf16")]
     assert ratios == [pytest.approx(19.5 / 156, rel=1e-3), None, None]
     assert _trial._predicted(None, (parse("tf32"),)) is None

@@ -1,13 +1,10 @@
 """`pyprof whatif`: predictions in the terminal and as JSON."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from pyprof.parse import parse
-from pyprof.records import dict_lines
-from tests.analysis.captures import training
+from tests.analysis.captures import training, write_dict
 from tests.builders import Work, nsys_db
 from tests.commands import run
 
@@ -15,10 +12,7 @@ from tests.commands import run
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
     """Return dict lines of a few steps of training."""
-    path = tmp_path / "net.dict"
-    with path.open("wb") as file:
-        dict_lines.write(parse(training(2)), file)
-    return path
+    return write_dict(tmp_path / "net.dict", training(2))
 
 
 ASKED: dict[str, list[str]] = {
@@ -33,9 +27,7 @@ ASKED: dict[str, list[str]] = {
 def test_each_change_asked_for_is_predicted_or_refused(
     options: str, changes: list[str], net: Path
 ) -> None:
-    done = run("whatif", *options.split(), "--json", net)
-    assert done.code == 0
-    answer = json.loads(done.stdout)
+    answer = run("whatif", *options.split(), "--json", net).json
     answers = (*answer["changes"], *answer["bounds"], *answer["refused"])
     assert sorted(each["change"] for each in answers) == changes
 
@@ -51,7 +43,7 @@ def test_what_a_capture_hides_is_a_warning(tmp_path: Path) -> None:
     """On stderr unless -q, and in JSON, as of the summary."""
     path = nsys_db(tmp_path / "net.sqlite", [Work("ampere_sgemm_32x32_nn", at=(100, 200))])
     done, quiet = (run("whatif", "--json", *q, path) for q in ([], ["-q"]))
-    (warning,) = json.loads(done.stdout)["warnings"]
+    (warning,) = done.json["warnings"]
     assert "no NVTX ranges" in warning
     assert (done.stderr, quiet.stderr) == (f"pyprof: warning: {warning}\n", "")
     assert quiet.stdout == done.stdout

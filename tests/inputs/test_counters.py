@@ -1,6 +1,5 @@
 """Counters of ncu joined to the kernels of a capture: by name, grid, block and order."""
 
-import csv
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -52,8 +51,7 @@ def _joined(
     capture = nsys_db(tmp_path / "net.sqlite", work)
     counters = ncu_csv(tmp_path / "ncu.csv", profiled)
     done = run("prof", "--csv", "-c", "dram,counter,via", "--with", counters, capture)
-    assert done.code == 0
-    rows = [*csv.DictReader(done.stdout.splitlines())]
+    rows = done.rows
     return [row["DRAM(B)"] for row in rows], [row["Counter"] for row in rows], done.stderr
 
 
@@ -271,7 +269,7 @@ def test_the_real_file_joins(spell: Callable[[str], str], captures: Path, tmp_pa
     ]  # fmt: skip
     capture = nsys_db(tmp_path / "net.sqlite", work)
     done = run("prof", "--csv", "-c", "dram,occ,counter", "--with", counters, capture)
-    rows = [*csv.DictReader(done.stdout.splitlines())]
+    rows = done.rows
     told = [json.loads(row["counters"]) for row in profiled]
     assert [float(row["DRAM(B)"]) for row in rows] == [each["dram_bytes"] for each in told] * 2
     assert [float(row["Occ(%)"]) for row in rows] == [each["theoretical_pct"] for each in told] * 2

@@ -1,6 +1,5 @@
 """Launches whose kernels are missing are counted only if records were lost."""
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -152,5 +151,5 @@ def test_graph_launches_count_if_nothing_was_recorded(tmp_path: Path) -> None:
         event("cuda_runtime", "cudaGraphLaunch", 10 * n, 1, correlation=n) for n in range(1, 5)
     ]
     path = trace_file(tmp_path, [op("aten::relu", 0, 50, External_id=1), *replays])
-    (said,) = json.loads(run("doctor", "--json", path).stdout)["pitfalls"][:1]
+    (said,) = run("doctor", "--json", path).json["pitfalls"][:1]
     assert said.startswith("kernels were launched (4), but none was recorded")

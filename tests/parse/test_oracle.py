@@ -114,8 +114,7 @@ def test_the_report_of_the_capture_differs_where_the_original_missed_a_forward_c
 
 def test_the_report_gives_a_row_for_each_of_the_160(theirs: list[dict[str, Any]]) -> None:
     """The original died at row 144, `add_(x, alpha, y)`; that row has its cost."""
-    done = run("prof", "--csv", "-c", "idx,op,flops,bytes,params", FOLDER / "net.dict")
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    rows = run("prof", "--csv", "-c", "idx,op,flops,bytes,params", FOLDER / "net.dict").rows
     assert [int(row["Idx"]) for row in rows] == list(range(1, 161))
     place = next(n for n, row in enumerate(theirs) if _is_scaled_add(row["marker"]))
     assert rows[place]["Op"] == "add_"

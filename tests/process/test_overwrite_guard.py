@@ -336,7 +336,7 @@ def test_warnings_of_json_name_inputs_as_given(here: Path) -> None:
     whole = text([kernel(1, 2), kernel(5, 2)])
     (here / "in" / "net.json").write_text(whole[: whole.rindex("{")])
     capture(here / "in" / "net.sqlite")
-    warnings = json.loads(run("ranks", "--json", "in").stdout)["warnings"]
+    warnings = run("ranks", "--json", "in").json["warnings"]
     assert any(warning.startswith("in/net.json: the trace is truncated") for warning in warnings)
 
 

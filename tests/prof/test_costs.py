@@ -1,7 +1,5 @@
 """Costs are shared among an op call's kernels, and add up to the call's cost."""
 
-import csv
-import io
 from collections import defaultdict
 from pathlib import Path
 
@@ -88,7 +86,7 @@ def test_an_unknown_op_has_no_cost_and_a_reason(tmp_path: Path) -> None:
     call = Call("mylib", "mystery", (Tensor((2, 3), HALF),))
     path = capture(tmp_path, (call, (("mystery_kernel", 9),)), (RELU, ((POINTWISE, 9),)))
     done = run("prof", "--csv", "-c", "flops,bytes,why", path)
-    first, second = csv.DictReader(io.StringIO(done.stdout))
+    first, second = done.rows
     assert (first["FLOPs"], first["Bytes"]) == ("", "")
     assert "unknown op mystery" in first["Why"]
     assert (int(second["FLOPs"]), int(second["Bytes"])) == (64 * 4096, 2 * 2 * 64 * 4096)

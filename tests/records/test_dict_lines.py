@@ -21,6 +21,7 @@ from pyprof.records.records import DictionaryColumn, Records, apart, encode
 from tests import strategies
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
+from tests.parse.record_lines import record_lines
 
 ROWS = st.lists(strategies.RECORD, min_size=1, max_size=4)
 
@@ -42,12 +43,6 @@ def in_order(row: dict[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in schema.RECORD.names if name in row}
 
 
-def written(records: Records) -> list[str]:
-    file = BytesIO()
-    dict_lines.write(records, file)
-    return file.getvalue().decode().split("\n")[:-1]
-
-
 @pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("hold", [plain, dictionary])
@@ -56,7 +51,7 @@ def test_a_line_is_a_literal_and_json_of_the_same_value(
     hold: Callable[[list[dict[str, Any]]], Records], rows: list[dict[str, Any]]
 ) -> None:
     """Whatever the texts: quotes, backslashes, control characters, line separators, emoji."""
-    lines = written(hold(rows))
+    lines = record_lines(hold(rows))
     assert len(lines) == len(rows)
     for line, row in zip(lines, rows, strict=True):
         assert json.loads(line) == row
@@ -67,7 +62,7 @@ def test_a_line_is_a_literal_and_json_of_the_same_value(
 @given(rows=ROWS)
 def test_records_round_trip(rows: list[dict[str, Any]]) -> None:
     expected = plain(rows).table()
-    as_json = "\n".join(written(plain(rows))).encode()
+    as_json = "\n".join(record_lines(plain(rows))).encode()
     as_repr = "\n".join(repr(in_order(row)) for row in rows).encode()
     assert record_file._from_lines("stdin", BytesIO(as_json)).table() == expected
     assert record_file._from_lines("stdin", BytesIO(as_repr)).table() == expected
@@ -106,7 +101,7 @@ def test_columns_of_many_combinations_keep_their_values() -> None:
     index = {name: spread.integers(-1, 900, rows) for name in names}
     index["kShortName"] = np.maximum(index["kShortName"], 0)
     columns = {name: DictionaryColumn(index[name], values[name]) for name in names}
-    lines = written(Records(rows, columns))
+    lines = record_lines(Records(rows, columns))
     assert [json.loads(line) for line in lines] == [
         {name: values[name][place] for name in names if (place := index[name][row]) >= 0}
         for row in range(rows)
@@ -118,13 +113,13 @@ def test_columns_with_one_value_and_nulls() -> None:
         "kShortName": DictionaryColumn(np.zeros(3, np.int32), ["k"]),
         "kind": DictionaryColumn(np.array([0, -1, 0]), ["kernel"]),
     }
-    assert [line.count("kernel") for line in written(Records(3, columns))] == [1, 0, 1]
+    assert [line.count("kernel") for line in record_lines(Records(3, columns))] == [1, 0, 1]
 
 
 def test_texts_kept_without_their_numbers_are_written_whole() -> None:
     texts = [["aten::mm, seq = 3, op_id = 4, sizes = [[2]]", 'a"b\\é'], [], ["", "x"]]
     column = apart(pa.array(texts, pa.list_(pa.string())))
-    lines = written(Records(len(texts), {"seqMarker": column}))
+    lines = record_lines(Records(len(texts), {"seqMarker": column}))
     assert [json.loads(line).get("seqMarker") for line in lines] == texts
 
 
@@ -133,7 +128,7 @@ def test_numbers_missing_at_a_fixed_period(every: int) -> None:
     """Steps of equal length with rows that have no op."""
     rows = np.arange(5000)
     columns = {"kDuration": pa.array(rows), "opId": pa.array(rows, mask=rows % every == 0)}
-    assert [json.loads(line) for line in written(Records(len(rows), columns))] == [
+    assert [json.loads(line) for line in record_lines(Records(len(rows), columns))] == [
         {"kDuration": row} | ({"opId": row} if row % every else {}) for row in rows.tolist()
     ]
 

@@ -24,11 +24,6 @@ from tests.commands import run
 HOSTILE = "<script>alert(1)</script>$x_2$ \N{GREEK SMALL LETTER MU}"
 
 
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    return capture(tmp_path / "net.sqlite", steps=4)
-
-
 def _chart(path: Path, gpu: str | None = None) -> Chart:
     loaded = source.load(str(path), Override(gpu))
     return roofline_points.summarise_roofline(loaded).chart(100)

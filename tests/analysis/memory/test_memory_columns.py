@@ -1,7 +1,5 @@
 """Memory columns in `prof --by`, if it was recorded with the capture."""
 
-import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,7 @@ from tests.render.text.test_memory_brief import trace_of_memory
 
 def _rows(*arguments: str | Path) -> list[dict[str, str]]:
     """Run `prof --csv`; return its rows."""
-    done = run("prof", "--csv", *arguments)
-    assert done.code == 0
-    return [*csv.DictReader(done.stdout.splitlines())]
+    return run("prof", "--csv", *arguments).rows
 
 
 @pytest.mark.parametrize("key", ["op", "line", "layer"])
@@ -25,7 +21,7 @@ def test_groups_have_their_memory(tmp_path: Path, key: str) -> None:
     """Equal to `pyprof memory` by the same key."""
     path = trace_of_memory(tmp_path / "net.json", recorded=True)
     rows = _rows("--by", key, path)
-    devices = json.loads(run("memory", path, "--json").stdout)["devices"]
+    devices = run("memory", path, "--json").json["devices"]
     held = {group["name"]: group for group in devices[0]["by"][key]}
     column = {"op": "Op", "line": "Line", "layer": "Layer"}[key]
     for row in rows:
@@ -71,10 +67,10 @@ def test_columns_of_memory_are_chosen_and_sorted_by(tmp_path: Path) -> None:
     sizes = [int(row["Alloc(B)"]) for row in rows]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == 1500
-    answer = json.loads(run(*asked, "--json").stdout)
+    answer = run(*asked, "--json").json
     assert [column["column"] for column in answer["columns"]] == ["op", "alloc", "peak_share"]
     assert [row["alloc_bytes"] for row in answer["rows"]] == sizes
-    (first,) = json.loads(run(*asked, "--json", "--top", "1").stdout)["rows"]
+    (first,) = run(*asked, "--json", "--top", "1").json["rows"]
     assert first == answer["rows"][0]
 
 
@@ -85,8 +81,7 @@ def test_memory_that_was_not_recorded_is_unknown(tmp_path: Path) -> None:
     """
     net = capture(tmp_path / "net.sqlite")
     done = run("prof", "--by", "op", "-c", "op,alloc", "--csv", net)
-    assert done.code == 0
-    assert {row["Alloc(B)"] for row in csv.DictReader(done.stdout.splitlines())} == {""}
+    assert {row["Alloc(B)"] for row in done.rows} == {""}
     assert "no memory was recorded with the capture" in done.stderr
     assert run("prof", "--by", "op", "--sort", "peak_share", net).code == 0
     assert run("prof", "-c", "alloc", net).code == 2

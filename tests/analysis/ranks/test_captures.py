@@ -1,6 +1,5 @@
 """Real captures: two ranks of one host, and so one clock, in one file; a single rank."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -10,13 +9,9 @@ import numpy as np
 import pytest
 
 from pyprof import marker
-from pyprof.analysis.ranks.findings import compare_ranks
-from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.analysis.time.intervals import union_of
 from pyprof.answers.ranks_answer import Ranks
-from pyprof.inputs.executor import InProcess
-from pyprof.inputs.ranks import ranked_captures
-from pyprof.records.merging import merge_sums
+from tests.analysis.ranks import compare
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
 from tests.readers.kineto_json import kernel, launch, text
@@ -24,14 +19,6 @@ from tests.readers.kineto_json import kernel, launch, text
 H100 = CAPTURES / "nsys2026.2-h100x2-fsdp" / "net.sqlite"
 V100 = CAPTURES / "kineto-v100-resnet-ddp" / "trace.json.gz"
 NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-
-
-def _compared(*paths: Path) -> Ranks:
-    executor = InProcess()
-    handles = executor.map(
-        measure_ranks, ranked_captures([str(path) for path in paths], executor), ""
-    )
-    return compare_ranks(executor.reduce(merge_sums, handles))
 
 
 def _needed(path: Path) -> Path:
@@ -42,7 +29,7 @@ def _needed(path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def h100() -> Ranks:
-    return _compared(_needed(H100))
+    return compare(_needed(H100))
 
 
 def test_all_collectives_of_both_ranks_pair_up(h100: Ranks) -> None:
@@ -68,7 +55,7 @@ def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
         ]
         work.append(Work("long", (5000, 5000 + long_ns), call=(4100, 4110)))
         path = nsys_db(tmp_path / f"net{long_ns}.rank0.sqlite", work)
-        found = _compared(path)
+        found = compare(path)
         said.append((found.step_count, found.step_origins))
     assert said == [(10, ("repetition of 4 kernels (guessed: may be layers of a step)",)), (0, ())]
 
@@ -150,7 +137,7 @@ def test_groups_and_sizes_in_a_capture_give_bus_bandwidth(
     write: Callable[[Path, int], Path], tmp_path: Path
 ) -> None:
     """By hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
-    found = _compared(*(write(tmp_path, rank) for rank in range(4)))
+    found = compare(*(write(tmp_path, rank) for rank in range(4)))
     told = {
         (speed.kind, *map(int, speed.members.split())): speed.bus_bytes_per_s
         for speed in found.groups
@@ -184,7 +171,7 @@ def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
     if form != "sqlite":
         target = f"{parsed[form]}{'/' * (form == 'parts')}"
         assert run("parse", "-q", capture, "-o", target).code == 0
-    found = json.loads(run("ranks", "-q", parsed[form], "--json").stdout)
+    found = run("ranks", "-q", parsed[form], "--json").json
     names = ("clock", "clock_offset_ns", "clock_residual_ns")
     assert [[row[name] for name in names] for row in found["ranks"]] == [[0, 0, 0]] * 2
     costs = [(row["rank"], row["cost_ns"]) for row in found["stragglers"]]
@@ -212,7 +199,7 @@ def test_a_pause_between_windows_changes_nothing(tmp_path: Path) -> None:
             folder = tmp_path / str(pause)
             folder.mkdir(exist_ok=True)
             paths.append(nsys_db(folder / f"net.rank{rank}.sqlite", work, ranges))
-        found = json.loads(run("ranks", "-q", *paths, "--json").stdout)
+        found = run("ranks", "-q", *paths, "--json").json
         for row in found["ranks"]:
             del row["source"]
         tables.append(found)

@@ -1,25 +1,23 @@
 """A run of 32 ranks with planted findings, which every executor finds."""
 
-import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyprof.analysis.ranks.findings import compare_ranks
-from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.answers.ranks_answer import Ranks
-from pyprof.inputs.executor import InProcess
-from pyprof.inputs.ranks import ranked_captures
-from pyprof.records.merging import merge_sums
 from pyprof.render.text import ranks_text
 from tests import commands
-from tests.programs import TOP, python
+from tests.analysis.ranks import compare
+from tests.programs import generate
 
 RANKS = 32
 CORRUPT = 26
 SLOW_PAIR = 20
+
+_generate = partial(generate, program="generate_ranks.py")
 
 
 @dataclass(frozen=True)
@@ -29,26 +27,13 @@ class Run:
     found: Ranks
 
 
-def _generate(folder: Path, *options: str) -> dict[str, Any]:
-    done = python(str(TOP / "benchmarks" / "generate_ranks.py"), str(folder), *options)
-    assert not done.returncode, done.stderr
-    truth: dict[str, Any] = json.loads(done.stdout)
-    return truth
-
-
-def _measured(folder: Path) -> Ranks:
-    executor = InProcess()
-    handles = executor.map(measure_ranks, ranked_captures([str(folder)], executor), "")
-    return compare_ranks(executor.reduce(merge_sums, handles))
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("ranks")
     numbers = {"ranks": RANKS, "kernels": 60, "corrupt": CORRUPT, "slow-pair": SLOW_PAIR}
     options = [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
     truth = _generate(folder, *options)
-    return Run(folder, truth, _measured(folder))
+    return Run(folder, truth, compare(folder))
 
 
 @pytest.mark.slow
@@ -79,7 +64,7 @@ def test_the_slow_link_is_found_and_how_slow_it_is(run: Run) -> None:
 def test_of_two_causes_the_costlier_comes_first(tmp_path: Path) -> None:
     """Many blocks: the slow pair costs more than the straggler, which it hides."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--blocks", "8")
-    found = _measured(tmp_path / "ranks")
+    found = compare(tmp_path / "ranks")
     speed, straggler, *_ = ranks_text.in_words(found)
     assert speed.startswith("The link between ranks 4 and 5 is slow")
     assert straggler.startswith(f"Rank {truth['straggler']} is the straggler")
@@ -105,7 +90,7 @@ def test_a_truncated_file_is_named(run: Run) -> None:
 def test_without_group_names_the_findings_are_the_same(tmp_path: Path) -> None:
     """As in most captures of nsys: groups are found from who leaves together."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--told", "nowhere")
-    found = _measured(tmp_path / "ranks")
+    found = compare(tmp_path / "ranks")
     assert found.slowest_ranks == (truth["straggler"],)
     assert found.slow_groups[0].members == " ".join(map(str, truth["slow_pair"]))
     assert {speed.bus_bytes_per_s for speed in found.groups} == {None}  # of how many ranks?

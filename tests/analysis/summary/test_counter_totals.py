@@ -1,7 +1,5 @@
 """Counters in every report: summary, page, groups, diff, doctor, roofline."""
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +39,7 @@ def test_explain_compares_with_counters(tmp_path: Path) -> None:
 
 def test_groups_have_traffic(tmp_path: Path) -> None:
     counters, capture = product.measured(tmp_path)
-    done = run("prof", "-q", "--csv", "--by", "op", "--with", counters, capture)
-    (row,) = csv.DictReader(done.stdout.splitlines())
+    (row,) = run("prof", "-q", "--csv", "--by", "op", "--with", counters, capture).rows
     assert int(row["DRAM(B)"]) == 2 * product.MIN_BYTES * product.STEPS
     assert "DRAM" not in run("prof", "-q", "--csv", "--by", "op", capture).stdout
 
@@ -66,7 +63,7 @@ def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> 
         events += _launched(number, 100 * number, text)
     path, page = tmp_path / "a.json", tmp_path / "a.html"
     path.write_text(kineto_json.text(events))
-    measured = json.loads(run("summary", "-q", "--json", "--steps", "2:", path).stdout)["measured"]
+    measured = run("summary", "-q", "--json", "--steps", "2:", path).json["measured"]
     assert measured["energy_step_j"] == pytest.approx(0.002)
     assert measured["energy_token_j"] == (a_token and pytest.approx(a_token))
     said = "0.004 J, 0.002 J a step" + (", 0.000125 J a token" if a_token else "\n")
@@ -89,7 +86,7 @@ def test_energy_of_a_token_of_several_ranks(
         info = {"rank": rank, "world_size": 2, "backend": "nccl"}
         paths.append(tmp_path / f"{rank}.json")
         paths[-1].write_text(kineto_json.text(events, distributedInfo=info))
-    measured = json.loads(run("summary", "-q", "--json", *paths).stdout)["measured"]
+    measured = run("summary", "-q", "--json", *paths).json["measured"]
     assert measured["energy_step_j"] == pytest.approx(0.004)
     assert measured["energy_token_j"] == (a_token and pytest.approx(a_token))
 
@@ -105,7 +102,7 @@ def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
     path.write_text(kineto_json.text(events))
     text = " ".join(run("summary", "-q", path).stdout.split())
     assert "while kernels ran, known for 75.0 % of the time: at least 0.006 J" in text
-    measured = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]
+    measured = run("summary", "-q", "--json", path).json["measured"]
     assert (measured["energy_j"], measured["energy_known_share"]) == (0.006, 0.75)
 
 

@@ -1,7 +1,5 @@
 """Power of devices, and why their clocks were low."""
 
-import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -21,10 +19,12 @@ def test_each_step_has_its_energy_and_the_device_its_power(tmp_path: Path) -> No
         events += [kineto_json.launch(step, at + 1), kineto_json.kernel(step, at + 5, 40)]
     path = kineto_json.trace_file(tmp_path, events)
     assert "350 W on average, 400 W at most" in " ".join(run("summary", path).stdout.split())
-    (device,) = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]["power"]
+    (device,) = run("summary", "-q", "--json", path).json["measured"]["power"]
     assert (device["device"], device["mean_w"], device["most_w"]) == (0, pytest.approx(350), 400)
-    done = run("prof", "-q", "--csv", "--by", "step", path)
-    energies = {row["Step"]: row["Energy(mJ)"] for row in csv.DictReader(done.stdout.splitlines())}
+    energies = {
+        row["Step"]: row["Energy(mJ)"]
+        for row in run("prof", "-q", "--csv", "--by", "step", path).rows
+    }
     assert energies == {"0": "14", "1": "14"}
 
 
@@ -39,7 +39,7 @@ def _low_clock(path: Path, clock: list[float], **counters: list[float]) -> str:
         events += kineto_counters(name, (product.TIMES[:100], repeated), key="", pid=0)
     gpu = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}
     path.write_text(kineto_json.text(events, deviceProperties=[gpu]))
-    answer = json.loads(run("summary", "-q", "--json", path).stdout)
+    answer = run("summary", "-q", "--json", path).json
     return str(answer["measured"]["throttled"]).partition("; ")[2]
 
 
@@ -72,7 +72,7 @@ def test_power_of_each_rank_s_own_device(tmp_path: Path) -> None:
         info = {"rank": rank, "world_size": 2, "backend": "nccl"}
         (tmp_path / f"{rank}.json").write_text(kineto_json.text(events, distributedInfo=info))
     paths = [tmp_path / f"{rank}.json" for rank in range(2)]
-    power = json.loads(run("summary", "-q", "--json", *paths).stdout)["measured"]["power"]
+    power = run("summary", "-q", "--json", *paths).json["measured"]["power"]
     assert [(one["rank"], one["device"], one["mean_w"]) for one in power] == [
         (0, 0, pytest.approx(100)), (1, 1, pytest.approx(200))
     ]  # fmt: skip

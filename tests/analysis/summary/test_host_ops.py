@@ -1,7 +1,6 @@
 """Host time in ops: equal to torch.profiler's sums, beside the GPU's."""
 
 import csv
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -269,7 +268,7 @@ def test_a_capture_without_ranges_has_no_host_time(net: Path, tmp_path: Path) ->
     counters = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])
     assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
     for path, ops in ((no_ranges, 1), (counters, 1), (tmp_path / "net.dict", 2)):
-        answer = json.loads(run("summary", "--json", path).stdout)
+        answer = run("summary", "--json", path).json
         assert answer["host_ops"] is None
         assert "only captures with ranges of ops tell it" in answer["host_ops_why"]
         assert "Host time by op is unknown" in run("summary", "--by", "host", path).stdout

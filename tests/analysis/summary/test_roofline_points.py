@@ -13,7 +13,6 @@ from pyprof.prof.table import Override
 from pyprof.render.page import figures
 from pyprof.render.text.formatting import short_line
 from tests.analysis import product
-from tests.analysis.captured import capture
 from tests.commands import run
 
 
@@ -30,12 +29,6 @@ def test_the_measured_point_of_the_roofline(tmp_path: Path) -> None:
     assert "measured" in (tmp_path / "a.svg").read_text()
     assert run("roofline", "-q", target, "-o", tmp_path / "a.html").code == 0
     assert "by measured DRAM traffic" in (tmp_path / "a.html").read_text()
-
-
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    """Return a capture of an A100 with products and elementwise ops."""
-    return capture(tmp_path / "net.sqlite", steps=4)
 
 
 def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Chart:

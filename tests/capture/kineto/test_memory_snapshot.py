@@ -1,6 +1,5 @@
 """`pyprof capture --memory`: memory events in the trace, and torch's snapshot next to it."""
 
-import json
 import os
 import pickle
 from pathlib import Path
@@ -54,9 +53,9 @@ def test_a_run_on_the_cpu_records_memory(
 def test_groups_of_rows_have_the_memory_of_the_same_name(capture: Capture, key: str) -> None:
     outcome = capture(TRAIN, memory=True)
     done = run("prof", "--by", key, "-c", f"{key},alloc,peak_share", "--json", str(outcome.path))
-    (device,) = json.loads(run("memory", str(outcome.path), "--json").stdout)["devices"]
+    (device,) = run("memory", str(outcome.path), "--json").json["devices"]
     by_name = {group["name"]: group for group in device["by"][key]}
-    rows = json.loads(done.stdout)["rows"]
+    rows = done.json["rows"]
     compared = 0
     for row in rows:
         name = row[key].rpartition(":")[2] if key == "layer" and row[key] else row[key]

@@ -1,6 +1,5 @@
 """Kernels with planted loads, which reports have to find in samples."""
 
-import csv
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -52,9 +51,7 @@ def capture(
 
 
 def rows(path: Path, columns: str) -> list[dict[str, str]]:
-    done = run("prof", "-q", "--csv", "-c", columns, path)
-    assert done.code == 0, done.stderr
-    return [*csv.DictReader(done.stdout.splitlines())]
+    return run("prof", "-q", "--csv", "-c", columns, path).rows
 
 
 COLUMNS = "kernel,sil,tensor,tensorerr,dram,dramerr,tcmeas,clock,via,counter"

@@ -1,6 +1,5 @@
 """Sampled metrics become counters of kernels: planted loads, in nsys and Kineto."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -91,8 +90,7 @@ def test_power_and_clock_that_change_are_those_of_their_time(tmp_path: Path) -> 
 def test_energy_of_chosen_steps_is_theirs(tmp_path: Path) -> None:
     path, work = _rising_power(tmp_path / "a.json")
     for steps, watts in (("0:2", 200), ("2:4", 350)):
-        done = run("summary", "-q", "--json", "--steps", steps, path)
-        measured = json.loads(done.stdout)["measured"]
+        measured = run("summary", "-q", "--json", "--steps", steps, path).json["measured"]
         low, high = (int(end) * len(work) // 4 for end in steps.split(":"))
         busy_s = sum(piece.at[1] - piece.at[0] for piece in work[low:high]) / 1e9
         assert measured["energy_j"] == pytest.approx(watts * busy_s, rel=0.02)

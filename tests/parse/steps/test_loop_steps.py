@@ -1,6 +1,5 @@
 """Steps marked by ranges are in the records: parsed files agree with the capture."""
 
-import io
 import json
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import pytest
 from pyprof.analysis.time.steps import find_steps
 from pyprof.inputs.source import load
 from pyprof.parse import parse, record_file
-from pyprof.records import dict_lines
 from pyprof.schema import Capture
-from tests.analysis.captures import US, Api, Range, Work, capture, training
+from tests.analysis.captures import US, Api, Range, Work, capture, training, write_dict
 from tests.commands import run
 
 TEXTS = (
@@ -53,9 +51,7 @@ LOOPS = {
 def test_records_have_the_steps_of_the_capture(of: Capture, tmp_path: Path) -> None:
     records = parse(of)
     expected = find_steps(records, of)
-    path = tmp_path / "net.dict"
-    with path.open("wb") as file:
-        dict_lines.write(records, file)
+    path = write_dict(tmp_path / "net.dict", records)
     found = find_steps(record_file.load(str(path)))
     assert found.of_row.tolist() == expected.of_row.tolist()
     assert found.origin == expected.origin
@@ -88,9 +84,7 @@ def test_parsed_files_group_rows_as_the_capture_does(
 def test_a_mixed_step_stays_mixed_in_parsed_files(tmp_path: Path) -> None:
     """Without the step, its rows would be `forward`."""
     text = "execute_9_context_1(sq8sk8sqsq64sqsk64)_generation_1(sq1sk9sqsq1sqsk9)"
-    path = tmp_path / "net.dict"
-    with path.open("wb") as file:
-        dict_lines.write(parse(_looped(text)), file)
+    path = write_dict(tmp_path / "net.dict", _looped(text))
     shown = run("prof", "-q", "--csv", "-c", "step,phase", path).stdout.split()
     assert shown[1:] == ['"0","mixed"', '"",""']
     assert "1 by ranges" in run("summary", path).stdout
@@ -98,14 +92,12 @@ def test_a_mixed_step_stays_mixed_in_parsed_files(tmp_path: Path) -> None:
 
 def test_files_of_older_versions_are_read(tmp_path: Path) -> None:
     """Without the keys, steps are inferred from rows, as before; old keys are unchanged."""
-    out = io.BytesIO()
-    dict_lines.write(parse(training(4)), out)
-    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    path = write_dict(tmp_path / "old.dict", training(4))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert lines[0]["stepRange"] == "step 0"
     assert [line.pop("step") for line in lines] == [n // 4 for n in range(16)]
     for line in lines:
         del line["stepRange"]
-    path = tmp_path / "old.dict"
     path.write_text("".join(f"{line}\n" for line in lines))
     assert find_steps(load(str(path)).table.records).guessed
     assert run("prof", "-q", "--csv", "-c", "step", path).stdout.split()[1:] == ['""'] * 16

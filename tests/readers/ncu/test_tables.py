@@ -271,8 +271,9 @@ def _told(path: Path) -> list[dict[str, str]]:
 
 
 def test_occupancy_is_that_of_the_profiler(bert: Path) -> None:
-    done = run("prof", "-q", "--gpu", "A100-SXM4-40GB", "--csv", "-c", "occ,waves,occmeas", bert)
-    rows = [*csv.DictReader(done.stdout.splitlines())]
+    rows = run(
+        "prof", "-q", "--gpu", "A100-SXM4-40GB", "--csv", "-c", "occ,waves,occmeas", bert
+    ).rows
     told = _told(bert)
     assert len(rows) == len(told)
     for row, metrics in zip(rows, told, strict=True):
@@ -283,8 +284,7 @@ def test_occupancy_is_that_of_the_profiler(bert: Path) -> None:
 
 def test_tensor_cores_ran_where_names_say(bert: Path) -> None:
     """For every kernel: products use them, others only have FMAs of halves."""
-    done = run("prof", "-q", "--csv", "-c", "kernel,tc,tcmeas", bert)
-    rows = [*csv.DictReader(done.stdout.splitlines())]
+    rows = run("prof", "-q", "--csv", "-c", "kernel,tc,tcmeas", bert).rows
     assert [row["TCm"] for row in rows] == [*"0000010110"]
     assert all(row["TC"] == ("1" if row["TCm"] == "1" else "-") for row in rows)
 
@@ -292,7 +292,7 @@ def test_tensor_cores_ran_where_names_say(bert: Path) -> None:
 def test_counters_are_those_of_the_file(bert: Path) -> None:
     done = run("prof", "-q", "--csv", "-c", "sil,dram,xflops,clock,via", bert)
     op = "sm__sass_thread_inst_executed_op_{}{}_pred_on.sum"
-    for row, m in zip(csv.DictReader(done.stdout.splitlines()), _told(bert), strict=True):
+    for row, m in zip(done.rows, _told(bert), strict=True):
         flops = sum(
             float(m[op.format(kind, name)]) * weight
             for kind in "fhd"

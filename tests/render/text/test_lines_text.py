@@ -4,17 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.parse import parse
-from pyprof.records import dict_lines
-from pyprof.schema import Capture
-from tests.analysis.captures import Work, capture, trace
+from tests.analysis.captures import Work, capture, trace, write_dict
 from tests.commands import run
-
-
-def _dict(path: Path, of: Capture) -> Path:
-    with path.open("wb") as file:
-        dict_lines.write(parse(of), file)
-    return path
 
 
 def test_long_source_and_large_times_fit_a_page_s_width(tmp_path: Path) -> None:
@@ -37,7 +28,7 @@ def _called_through(path: Path) -> Path:
     frames = ("/src/main.py:9", "/src/wrap.py:4", "/src/net.py:5")
     work = [Work((5, 1_000_005), (2, 3)), Work((2_000_000, 2_500_000), (12, 13))]
     ranges = [trace((1, 4), *frames), trace((11, 14), *frames[:2], "/src/net.py:6")]
-    return _dict(path, capture(work, ranges=ranges))
+    return write_dict(path, capture(work, ranges=ranges))
 
 
 @pytest.mark.slow

@@ -3,17 +3,16 @@
 import re
 from pathlib import Path
 
-from pyprof.records import dict_lines
 from tests.analysis.captured import capture
+from tests.analysis.captures import write_dict
 from tests.analysis.test_attention_calls import attention, story
 from tests.commands import run
 
 
 def test_each_change_has_a_bar_or_the_reason_of_its_refusal(tmp_path: Path) -> None:
     """The interval contains the expected time, in % of the time now."""
-    net = tmp_path / "net.dict"
-    with net.open("wb") as file:
-        dict_lines.write(story(*attention(64, 1024, 1024, 64)).table.records, file)
+    records = story(*attention(64, 1024, 1024, 64)).table.records
+    net = write_dict(tmp_path / "net.dict", records)
     page = tmp_path / "net.html"
     assert run("report", "-q", net, "-o", page).code == 0
     section = page.read_text().partition('<section id="whatif"')[2].partition("</section>")[0]
