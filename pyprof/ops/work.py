@@ -283,19 +283,15 @@ class Args:
 
     def integers(self, name: str, count: int, default: int) -> tuple[int, ...]:
         """Return `count` integers; a single number is repeated. Raises Unknown if unknown."""
-        value = self.value(name, default)
-        items = value if isinstance(value, tuple) else (value,)
-        numbers = tuple(item for item in items if isinstance(item, int))
-        if len(numbers) != len(items) or len(numbers) not in (1, count):
+        numbers = _integers(self.value(name, default))
+        if numbers is None or len(numbers) not in (1, count):
             raise Unknown(f"{name} is not {count} integers")
         return numbers * count if len(numbers) == 1 else numbers
 
     def sizes(self, name: str) -> tuple[int, ...]:
         """Return a shape: a list, or one number. Raises Unknown unless it is known in full."""
-        value = self.value(name) if self.known(name) else None
-        items = value if isinstance(value, tuple) else (value,)
-        sizes = tuple(item for item in items if isinstance(item, int))
-        if len(sizes) != len(items):
+        sizes = _integers(self.value(name)) if self.known(name) else None
+        if sizes is None:
             raise Unknown(f"{name} not recorded")
         return sizes
 
@@ -315,13 +311,17 @@ class Args:
         value = self.value(name)
         if value is None or value == ():
             return tuple(range(rank))
-        items = value if isinstance(value, tuple) else (value,)
-        numbers = tuple(item for item in items if isinstance(item, int))
-        if len(numbers) != len(items) or not all(
-            -max(rank, 1) <= dim < max(rank, 1) for dim in numbers
-        ):
+        numbers = _integers(value)
+        if numbers is None or not all(-max(rank, 1) <= dim < max(rank, 1) for dim in numbers):
             raise Unknown(f"{name} is no dimension")
         return tuple(sorted({dim % rank for dim in numbers})) if rank else ()
+
+
+def _integers(value: Value) -> tuple[int, ...] | None:
+    """Return the integers in a list, or one integer; None if there is anything else."""
+    items = value if isinstance(value, tuple) else (value,)
+    numbers = tuple(item for item in items if isinstance(item, int))
+    return numbers if len(numbers) == len(items) else None
 
 
 def with_dtype(value: Value, dtype: str) -> Value:

@@ -157,15 +157,16 @@ def nearest(parent: IntArray, wanted: NDArray[np.bool_]) -> IntArray:
 
 def last(chain: Chains) -> Int64Array:
     """Find each row's innermost member; MISSING if there is none."""
-    innermost_range = np.full(len(chain.offset) - 1, MISSING)
-    some = np.flatnonzero(np.diff(chain.offset))
-    innermost_range[some] = chain.member[chain.offset[1:][some] - 1]
-    return innermost_range
+    return _member_of_each(chain, chain.offset[1:] - 1)
 
 
 def first(chain: Chains) -> Int64Array:
     """Find each row's outermost member; MISSING if there is none."""
-    outermost = np.full(len(chain.offset) - 1, MISSING)
+    return _member_of_each(chain, chain.offset[:-1])
+
+
+def _member_of_each(chain: Chains, index: IntArray) -> Int64Array:
+    members = np.full(len(index), MISSING)
     some = np.flatnonzero(np.diff(chain.offset))
-    outermost[some] = chain.member[chain.offset[:-1][some]]
-    return outermost
+    members[some] = chain.member[index[some]]
+    return members

@@ -7,6 +7,8 @@ formula names its family, that of plain ops of the same meaning.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f16, f32, i32, i64
 from pyprof.ops.registry import backward_of, op
@@ -15,6 +17,11 @@ from pyprof.ops.torch.linalg.gemm import gradients_of, product
 from pyprof.ops.torch.linalg.gemm_low_precision import rows_times
 from pyprof.ops.torch.nn.attention import Band, heads, packed
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, row_count, size, twice_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyprof.ops.torch.nn.attention import Heads
 
 _X, _W = bf16(4, 6), bf16(5, 6)
 _FLASH = bf16(2, 8, 4, 16)
@@ -47,16 +54,19 @@ def _causal(a: Args) -> bool:
 )
 def flash(a: Args) -> Work:
     """Flash attention, [batch, sequence, heads, head], in any of its versions."""
-    q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
+    qkv = a.tensor("query"), a.tensor("key"), a.tensor("value")
+    return _attention(a, qkv, lambda: heads(*qkv, heads_at=-2))
+
+
+def _attention(a: Args, qkv: tuple[Tensor, Tensor, Tensor], lengths: Callable[[], Heads]) -> Work:
+    q, _, v = qkv
     out = like(q, (*q.shape[:-1], size(v, -1)))
     try:
-        h = heads(q, k, v, heads_at=-2)
+        h = lengths()
         band = Band(right=0 if _causal(a) else None, from_end=True)
     except Unknown as unknown:
-        return Work(None, (q, k, v), (out,), no_flops=str(unknown))
-    return Work(
-        h.twice_scores(band) * (h.width + h.value_width), (q, k, v), (out,), h.params(q, band)
-    )
+        return Work(None, qkv, (out,), no_flops=str(unknown))
+    return Work(h.twice_scores(band) * (h.width + h.value_width), qkv, (out,), h.params(q, band))
 
 
 # q, k, v and the result of 1024 of 2 bytes; the mask is a text, which is not recorded
@@ -362,20 +372,12 @@ _PACKED, _STARTS = bf16(16, 4, 16), i32(3)
 )
 def flash_varlen(a: Args) -> Work:
     """Flash attention of sequences laid end to end; their lengths are known if all are equal."""
-    q, k, v = _of_packed(a)
+    qkv = _of_packed(a)
     longest = [value for value in a.listed("rest") if type(value) is int][:2]
     if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
         longest = []  # parts used, or pages of a cache, whose lengths are on the GPU
     stated = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
-    out = like(q, (*q.shape[:-1], size(v, -1)))
-    try:
-        h = packed(a.replaced(**stated), q, k, v, a.tensor("cum_q"))
-        band = Band(right=0 if _causal(a) else None, from_end=True)
-    except Unknown as unknown:
-        return Work(None, (q, k, v), (out,), no_flops=str(unknown))
-    return Work(
-        h.twice_scores(band) * (h.width + h.value_width), (q, k, v), (out,), h.params(q, band)
-    )
+    return _attention(a, qkv, lambda: packed(a.replaced(**stated), *qkv, a.tensor("cum_q")))
 
 
 def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:

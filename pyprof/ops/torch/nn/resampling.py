@@ -99,31 +99,23 @@ _UPSAMPLE_BACKWARD = "Tensor grad_output, any output_size, any input_size"
     # as above
     example=Example((_X, (8, 8), False, 2.0, 2.0), flops=2688, bytes=960, op="upsample_bilinear2d"),
 )
-def upsample(a: Args) -> Work:
-    """Interpolation by ATen's own ops; unrecorded sizes are those of the backward's gradient."""
-    x, out = _resized(a)
-    return Work(_each(_MODES[a.op]) * out.numel, (x,), (out,))
-
-
-def _resized(a: Args) -> tuple[Tensor, Tensor]:
-    x = a.tensor("input")
-    if a.output is not None:
-        return x, fresh(a.output, x.dtype)
-    size = a.value("size") if a.known("size") else None
-    scale = a.value("scale_factor") if a.known("scale_factor") else None
-    return x, fresh(_scaled(x, size, scale), x.dtype)
-
-
-# 96 read, 384 written of 2 bytes
 @op(
     *(f"aten::{name}" for name in _ANTIALIASED),
     signature=_UPSAMPLE,
+    # as above; a weighted sum of all pixels below each output's filter
     example=Example((_X, (8, 8), False, None), flops=None, bytes=960),
 )
-def antialiased(a: Args) -> Work:
-    """A weighted sum of all pixels below each output's filter."""
-    x, out = _resized(a)
-    return Work(None, (x,), (out,), no_flops=_NO_ANTIALIAS)
+def upsample(a: Args) -> Work:
+    """Interpolation by ATen's own ops; unrecorded sizes are those of the backward's gradient."""
+    x, mode, shape = a.tensor("input"), _MODES.get(a.op), a.output
+    if shape is None:
+        size = a.value("size") if a.known("size") else None
+        scale = a.value("scale_factor") if a.known("scale_factor") else None
+        shape = _scaled(x, size, scale)
+    out = fresh(shape, x.dtype)
+    if mode is None:
+        return Work(None, (x,), (out,), no_flops=_NO_ANTIALIAS)
+    return Work(_each(mode) * out.numel, (x,), (out,))
 
 
 # as above, from the incoming gradient of 384 to one of 96
@@ -137,26 +129,16 @@ def antialiased(a: Args) -> Work:
         op="upsample_bilinear2d_backward",
     ),
 )
-def upsample_backward(a: Args) -> Work:
-    """Each incoming gradient is spread over the neighbours."""
-    go = a.tensor("grad_output")
-    flops = (_each(_MODES[a.op.removesuffix("_backward")]) + 1) * go.numel
-    return _resize_gradient(a, flops)
-
-
-# 384 read, 96 written of 2 bytes
 @op(
     *(f"aten::{name}_backward" for name in _ANTIALIASED),
     signature=_UPSAMPLE_BACKWARD,
+    # 384 read, 96 written of 2 bytes
     example=Example((f16(2, 3, 8, 8), (8, 8), (2, 3, 4, 4), False), flops=None, bytes=960),
 )
-def antialiased_backward(a: Args) -> Work:
-    """Each incoming gradient is spread over the pixels below its filter."""
-    return _resize_gradient(a, None)
-
-
-def _resize_gradient(a: Args, flops: int | None) -> Work:
-    go = a.tensor("grad_output")
+def upsample_backward(a: Args) -> Work:
+    """Each incoming gradient is spread over the neighbours, or the pixels below its filter."""
+    go, mode = a.tensor("grad_output"), _MODES.get(a.op.removesuffix("_backward"))
+    flops = None if mode is None else (_each(mode) + 1) * go.numel
     size = a.value("input_size") if a.known("input_size") else None
     if not isinstance(size, tuple):
         return Work(flops, (go,), why="input_size not recorded")
