@@ -18,6 +18,14 @@ def op(name: str, *shape: int, dtype: str = "float32", mod: str = "torch") -> st
 
 STEP_NS = 10_000
 
+TWO_WINDOWS = (
+    Work(at=(1000, 1250), call=(900, 910)),
+    Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
+    Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
+    Work(at=(9100, 9500), call=(9020, 9030)),
+)
+"""A kernel in each of two windows of the profiler, which pauses between them."""
+
 
 def capture(
     path: Path, *, slower: float = 1, hostile: str = HOSTILE, steps: int = 0, clock_ns: int = 0

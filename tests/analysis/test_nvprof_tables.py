@@ -6,21 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Work, nsys_db
+from tests.builders import nsys_db
 from tests.commands import run
+from tests.commands.test_prof import WORK
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return a capture of two products, a multiplication, a copy, and another kernel."""
-    work = [
-        Work("ampere_h16816gemm_128x64", at=(1000, 1300), call=(20, 30)),
-        Work("ampere_h16816gemm_128x64", at=(1400, 1500), call=(120, 130)),
-        Work("void mul_kernel<float>(int)", at=(1600, 1650), call=(220, 230), stream=9),
-        Work(kind="memcpy", at=(1700, 1740), call=(300, 310), bytes=4096),
-        Work("alone", at=(1800, 1810), call=(400, 410)),
-    ]
-    return nsys_db(tmp_path / "net.sqlite", work)
+    return nsys_db(tmp_path / "net.sqlite", WORK)
 
 
 def test_nvprofs_tables_add_up(path: Path) -> None:

@@ -18,6 +18,13 @@ from tests.commands import misused, refused, run
 
 MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
 MUL = encode_op(Call("torch", "mul", (Tensor((64, 64), "float32"), Tensor((64, 64), "float32"))))
+WORK = (
+    Work("ampere_h16816gemm_128x64", at=(1000, 1300), call=(20, 30)),
+    Work("ampere_h16816gemm_128x64", at=(1400, 1500), call=(120, 130)),
+    Work("void mul_kernel<float>(int)", at=(1600, 1650), call=(220, 230), stream=9),
+    Work(kind="memcpy", at=(1700, 1740), call=(300, 310), bytes=4096),
+    Work("alone", at=(1800, 1810), call=(400, 410)),
+)
 RECORD = {"kShortName": "k", "kLongName": "k", "kDuration": 5}
 OLD = "idx seq altseq tid layer trace dir sub mod op kernel params sil tc device stream grid block flops bytes"  # noqa: E501
 
@@ -31,14 +38,7 @@ def path(tmp_path: Path) -> Path:
         *(Range(MM, (start, start + 50)) for start in (10, 110)),
         Range(MUL, (210, 260)),
     ]
-    work = [
-        Work("ampere_h16816gemm_128x64", at=(1000, 1300), call=(20, 30)),
-        Work("ampere_h16816gemm_128x64", at=(1400, 1500), call=(120, 130)),
-        Work("void mul_kernel<float>(int)", at=(1600, 1650), call=(220, 230), stream=9),
-        Work(kind="memcpy", at=(1700, 1740), call=(300, 310), bytes=4096),
-        Work("alone", at=(1800, 1810), call=(400, 410)),
-    ]
-    return nsys_db(tmp_path / "net.sqlite", work, ranges)
+    return nsys_db(tmp_path / "net.sqlite", WORK, ranges)
 
 
 def table(*arguments: str | Path, stdin: str | None = None) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.analysis.time.idle import CAUSES
 from pyprof.inputs import source
-from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
+from pyprof.marker import Call, encode_layer, encode_op, encode_trace
 from pyprof.records.merging import merge_sums
 from tests.analysis.answered import answered
 from tests.analysis.captures import training, write_dict
@@ -17,9 +17,9 @@ from tests.builders import Range as NsysRange
 from tests.builders import Work as NsysWork
 from tests.builders import nsys_db
 from tests.commands import misused, run
+from tests.commands.test_prof import MM
 from tests.golden import beside, check
 
-MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
 REAL = {
     "a100-markers": "nsys2024.2-a100-pyprof-markers/net.sqlite",
     "v100-apex": "nvprof-v100-apex/net.sql",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.marker import encode_layer
-from tests.analysis.captured import HOSTILE, capture
+from tests.analysis.captured import HOSTILE, TWO_WINDOWS, capture
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.export.exported import events, of
@@ -62,13 +62,7 @@ def test_layers_and_ops_stand_above_their_kernels(tmp_path: Path) -> None:
 
 def test_each_window_of_the_profiler_stands_above_its_layers(tmp_path: Path) -> None:
     """On each stream, also from parsed records."""
-    work = [
-        Work(at=(1000, 1250), call=(900, 910)),
-        Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
-        Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
-        Work(at=(9100, 9500), call=(9020, 9030)),
-        Work(at=(9200, 9400), call=(9040, 9050), stream=8),
-    ]
+    work = [*TWO_WINDOWS, Work(at=(9200, 9400), call=(9040, 9050), stream=8)]
     net = nsys_db(tmp_path / "net.sqlite", work, [Range(encode_layer("net"), (0, 9999))])
     assert run("parse", "-q", net, "-o", tmp_path / "net.dict").code == 0
     for source in (net, tmp_path / "net.dict"):

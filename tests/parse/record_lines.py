@@ -5,10 +5,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pyprof.marker import Call, Tensor, encode_op
 from pyprof.parse import parse_file
 from pyprof.records import dict_lines
 from pyprof.records.records import Records
 from tests.builders import Range, Work, nsys_db
+
+MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
+LINEAR = encode_op(Call("torch.nn.functional", "linear", (Tensor((4, 6), "float16"),)))
 
 
 def record_lines(records: Records) -> list[str]:

@@ -15,9 +15,8 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.table import Table
 from pyprof.records.records import Records
 from tests.builders import Range, Work, nsys_db
-from tests.parse.record_lines import record_lines
+from tests.parse.record_lines import MM, record_lines
 
-MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
 MM_FLOPS = 2 * 4 * 6 * 2
 RELU = encode_op(Call("torch", "relu", (Tensor((4, 6), "float16"),)))
 NODE = schema.VIAS.index("graph node")

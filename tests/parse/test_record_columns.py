@@ -4,14 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.marker import Call, Opaque, Tensor, encode_layer, encode_module, encode_op, encode_trace
+from pyprof.marker import Call, Opaque, encode_layer, encode_module, encode_op, encode_trace
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.parse.record_lines import around, parsed
-
-MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
-LINEAR = encode_op(Call("torch.nn.functional", "linear", (Tensor((4, 6), "float16"),)))
-
+from tests.parse.record_lines import LINEAR, MM, around, parsed
 
 LEAK = "{'mod': 'torch', 'op': '__getattr__', 'args': [{'name': '', 'type': 'str', 'value': 'a'}]}"
 TRACE = encode_trace(

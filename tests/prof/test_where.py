@@ -10,9 +10,8 @@ from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.where import Condition, conditions
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.commands.test_prof import column, table
+from tests.commands.test_prof import MM, column, table
 
-MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
 ADD = encode_op(Call("torch", "add", (Tensor((64,), "float16"), Tensor((64,), "float16"))))
 
 

@@ -20,13 +20,14 @@ def _compared(a: float | None, b: float | None, *, comparable: bool = True) -> S
 
 @pytest.mark.parametrize(
     ("text", "value", "relative"),
-    [("time>+3%", 0.03, True), ("step > 5ms", 5e6, False), ("kernels>0", 0.0, False)],
-)
+    [("time>+3%", 0.03, True), ("step > 2ms", 2e6, False), ("busy<-1.5us", -1500, False),
+     ("kernels>0", 0, False), ("kernels>3", 3, False), ("time>0", 0, False)],
+)  # fmt: skip
 def test_a_limit_is_read_with_its_unit(text: str, value: float, *, relative: bool) -> None:
     limit = parse(text)
     assert isinstance(limit, Limit)
     assert limit.value == pytest.approx(value)
-    assert (limit.relative, limit.above) == (relative, True)
+    assert (limit.relative, limit.above) == (relative, ">" in text)
 
 
 def test_noise_and_single_ops_have_limits_of_their_own() -> None:
@@ -37,7 +38,11 @@ def test_noise_and_single_ops_have_limits_of_their_own() -> None:
     assert significant.strict
 
 
-@pytest.mark.parametrize("text", ["time", "nothing>3%", "time>3", "kernels>3ms", "time>>3%"])
+@pytest.mark.parametrize(
+    "text",
+    ["time", "time>", "time=3", "time>>3%", "time>3", "time>3 parsecs", "speed>3%", "step<-2",
+     "kernels>3ms", "slower>5", "slower<5%", "op>-1%", "significantly"],
+)  # fmt: skip
 def test_an_invalid_limit_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"write|is a time"):
         parse(text)

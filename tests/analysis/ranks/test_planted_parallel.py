@@ -5,7 +5,7 @@ four hundred collectives later, one crashes, and clocks go wrong by up to 30 us 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -14,16 +14,11 @@ import pytest
 from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.answers.ranks_answer import Ranks
 from tests.analysis.ranks.literal import Collective, gathered
+from tests.ops.torch.test_collectives import FACTORS
 
 _RANKS = range(8)
 _LATE, _CRASHED = 5, 2
 _LEAVE_NS = 2_000
-_FACTORS: Mapping[str, Callable[[int], float]] = {  # doc/PERFORMANCE.md of nccl-tests
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "all_to_all": lambda n: (n - 1) / n,
-    "send_recv": lambda _: 1,
-}
 _KINDS = {"tensor": "all_reduce", "data": "reduce_scatter", "pipeline": "send_recv",
           "world": "all_to_all"}  # fmt: skip
 _TRANSFERS_NS = {"tensor": 40_000, "data": 90_000, "pipeline": 60_000, "world": 150_000}
@@ -109,7 +104,7 @@ def test_transfers_and_bandwidths_are_those_of_the_bytes_sent(run: Run) -> None:
         mixed = name == "world"
         size = 4500 if mixed else 1 << 16
         assert (speed.kind, speed.mixed) == (_KINDS[name], mixed)
-        factor = _FACTORS[_KINDS[name]](ranks)
+        factor = FACTORS[_KINDS[name]](ranks)
         assert speed.bus_bytes_per_s == pytest.approx(factor * size / transfer * 1e9, rel=0.06)
         assert speed.bus_bytes_per_s == pytest.approx((speed.algorithm_bytes_per_s or 0) * factor)
 

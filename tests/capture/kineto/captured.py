@@ -1,6 +1,11 @@
 """Shared by tests of captures by torch.profiler: a training script, and what a trace holds."""
 
+from itertools import chain, repeat
+
+import pytest
+
 from pyprof import marker
+from pyprof.capture.kineto import memory_guard
 from pyprof.capture.request import Outcome
 from pyprof.readers import kineto
 from tests.known import known
@@ -33,6 +38,16 @@ while torch.autograd.profiler._is_profiler_enabled:
     if time.monotonic() - begun > 60:
         sys.exit("still recording")
 """
+
+
+def grow_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process seem to use up the memory as soon as it is watched."""
+    used = chain([0], repeat(1 << 60))
+    monkeypatch.setattr(
+        memory_guard.MemoryGuard.__init__,
+        "__kwdefaults__",
+        {"measure": lambda: next(used), "interval_s": 0.01},
+    )
 
 
 def texts(outcome: Outcome) -> list[str]:

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 import pyprof
 from pyprof import marker
 from pyprof.analysis.time.timeline import timeline
-from pyprof.capture.kineto import memory_guard, torch_profiler, trace_file
+from pyprof.capture.kineto import torch_profiler, trace_file
 from pyprof.capture.kineto.recorder import ALL_THREADS
 from pyprof.capture.kineto.trace_file import join_trace_windows
 from pyprof.capture.nsight import nsys_capture
@@ -30,7 +30,15 @@ from pyprof.errors import PyprofError
 from pyprof.parse import parse_file
 from pyprof.process import signals
 from tests.capture.conftest import Capture
-from tests.capture.kineto.captured import TRAIN, WAIT_FOR_THE_GUARD, WINDOWS, ran, rows, texts
+from tests.capture.kineto.captured import (
+    TRAIN,
+    WAIT_FOR_THE_GUARD,
+    WINDOWS,
+    grow_at_once,
+    ran,
+    rows,
+    texts,
+)
 from tests.known import known, raising
 
 
@@ -189,12 +197,7 @@ def test_a_range_that_is_only_mentioned_changes_nothing(capture: Capture, text: 
 
 @pytest.mark.slow
 def test_a_range_after_too_much(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    grown = iter([0, *[1 << 60] * 1000])
-    monkeypatch.setattr(
-        memory_guard.MemoryGuard.__init__,
-        "__kwdefaults__",
-        {"measure": lambda: next(grown, 0), "interval_s": 0.01},
-    )
+    grow_at_once(monkeypatch)
     outcome = capture(f"""
 import pyprof
 {WAIT_FOR_THE_GUARD}

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from pyprof.capture.nsight.join_exports import join_nsys_windows
-from pyprof.marker import Call, Tensor, encode_layer, encode_op
+from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
 from pyprof.readers import read
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
 from tests.capture_files.metrics import nsys_metrics
 from tests.capture_files.model import Rows
-from tests.parse.record_lines import record_lines
+from tests.parse.record_lines import MM, record_lines
 
 SESSION = 1_700_000_000_000_000_000
 BEGINS = (0, 5_000_000, 9_000_000)
@@ -177,12 +177,11 @@ def test_real_windows(tmp_path: Path) -> None:
 
 
 def test_graphs_of_one_window_replayed_in_the_next(tmp_path: Path) -> None:
-    marker = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
     launch = Work("gemm", corr=1, api="cudaGraphLaunch_v10000", node=11)
     first = nsys_db(
         tmp_path / "net.1.sqlite",
         [replace(launch, at=(200, 300), call=(100, 110))],
-        [Range(marker, (10, 20))],
+        [Range(MM, (10, 20))],
         nodes=[Node(1, 15), Node(11, 60, of=1)],
     )
     second = nsys_db(

@@ -4,14 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.marker import Call, Tensor, encode_layer, encode_op
+from pyprof.marker import encode_layer
 from pyprof.parse import assemble, parse_file
 from tests.builders import LAYOUTS, Range, Work, nsys_db
-from tests.parse.record_lines import around, parsed
+from tests.parse.record_lines import LINEAR, MM, around, parsed
 from tests.readers.kineto_json import event, kernel, launch, op, text
-
-MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
-LINEAR = encode_op(Call("torch.nn.functional", "linear", (Tensor((4, 6), "float16"),)))
 
 
 def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:

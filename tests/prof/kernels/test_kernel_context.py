@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from pyprof.marker import Call, Tensor, encode_layer, encode_op
+from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
 from pyprof.prof.kernels.kernel_context import KernelContext, distinct_contexts
 from tests.builders import Range, Work, nsys_db
-from tests.parse.record_lines import around
+from tests.parse.record_lines import MM, around
 
-MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
 BACKWARD = "MmBackward0, seq = 9, op_id = 5, sizes = [[4, 2]]"
 
 

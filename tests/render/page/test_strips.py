@@ -12,7 +12,7 @@ from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
 from pyprof.render.page.strips import Strip, _elapsed, strips
 from tests.analysis.answered import answered
-from tests.analysis.captured import STEP_NS, capture
+from tests.analysis.captured import STEP_NS, TWO_WINDOWS, capture
 from tests.builders import Work, nsys_db
 from tests.known import known
 
@@ -70,13 +70,7 @@ def test_bins_have_the_kind_of_their_work(tmp_path: Path) -> None:
 
 def test_a_pause_of_the_profiler_is_not_drawn(tmp_path: Path) -> None:
     """Without steps each window of a capture has a row, from its first start to its last end."""
-    work = [
-        Work(at=(1000, 1250), call=(900, 910)),
-        Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
-        Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
-        Work(at=(9100, 9500), call=(9020, 9030)),
-    ]
-    found = drawn(nsys_db(tmp_path / "net.sqlite", work))
+    found = drawn(nsys_db(tmp_path / "net.sqlite", TWO_WINDOWS))
     assert found.labels == ["window 0", "window 1"]
     assert found.length_ns == [250, 400]
 

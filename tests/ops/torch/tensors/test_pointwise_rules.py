@@ -10,11 +10,12 @@ from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops.examples import c64, f32, f64, i32
 from pyprof.ops.torch.tensors.pointwise_rules import T
 
-_X = f32(5, 8)
-_Z = c64(5, 8)
+X = f32(5, 8)
+Z = c64(5, 8)
 
 
-def _each(call: Call, direction: str = "fprop") -> float | None:
+def flops_per_element(call: Call, direction: str = "fprop") -> float | None:
+    """Return the FLOPs per element of X or Z."""
     flops = ops.cost(call, direction).flops
     return None if flops is None else flops / 40
 
@@ -29,15 +30,15 @@ def _each(call: Call, direction: str = "fprop") -> float | None:
 )
 def test_powers_that_are_products(exponent: float, forward: int, backward: int) -> None:
     for call in (
-        Call("Tensor", "pow", (_X, exponent)),
-        Call("Tensor", "__pow__", (_X, exponent)),
-        Call("aten", "pow", (_X, exponent)),
+        Call("Tensor", "pow", (X, exponent)),
+        Call("Tensor", "__pow__", (X, exponent)),
+        Call("aten", "pow", (X, exponent)),
     ):
-        assert _each(call) == forward
-        assert _each(call, "bprop") == backward
-    assert ops.cost(Call("Tensor", "pow", (_X, exponent))).bytes == 160 * (2 if exponent else 1)
-    assert _each(Call("Tensor", "pow", (_X, _X))) == T
-    assert _each(Call("Tensor", "__rpow__", (_X, exponent))) == T
+        assert flops_per_element(call) == forward
+        assert flops_per_element(call, "bprop") == backward
+    assert ops.cost(Call("Tensor", "pow", (X, exponent))).bytes == 160 * (2 if exponent else 1)
+    assert flops_per_element(Call("Tensor", "pow", (X, X))) == T
+    assert flops_per_element(Call("Tensor", "__rpow__", (X, exponent))) == T
 
 
 @pytest.mark.parametrize(
@@ -51,8 +52,8 @@ def test_powers_that_are_products(exponent: float, forward: int, backward: int) 
 def test_operations_of_written_out_formulas(
     op: str, operands: int, forward: int, backward: int | None
 ) -> None:
-    call = Call("torch", op, (_X, _X)[:operands])
-    assert (_each(call), _each(call, "bprop")) == (forward, backward)
+    call = Call("torch", op, (X, X)[:operands])
+    assert (flops_per_element(call), flops_per_element(call, "bprop")) == (forward, backward)
 
 
 _NOT = Opaque()
@@ -61,38 +62,42 @@ _NOT = Opaque()
 @pytest.mark.parametrize(
     ("call", "each"),
     [
-        (Call("Tensor", "clamp", (_X, 0.0)), 1),
-        (Call("Tensor", "clamp", (_X,), {"min": 0.0}), 1),
-        (Call("Tensor", "clamp", (_X,), {"max": 1}), 1),
-        (Call("Tensor", "clamp_", (_X, None, 1)), 1),
-        (Call("torch", "clip", (_X, 0, 1)), 2),
-        (Call("aten", "clamp", (_X, 0.0, _NOT)), 1),  # a trace writes nothing for None
-        (Call("aten", "clamp", (_X, _NOT, 1)), 1),
-        (Call("aten", "clamp", (_X, 0, 1)), 2),
-        (Call("aten", "clamp", (_X, f32(5, 8), _NOT)), 1),
-        (Call("aten", "clamp", (_X, _NOT, _NOT)), None),  # emit_nvtx: one, or both
+        (Call("Tensor", "clamp", (X, 0.0)), 1),
+        (Call("Tensor", "clamp", (X,), {"min": 0.0}), 1),
+        (Call("Tensor", "clamp", (X,), {"max": 1}), 1),
+        (Call("Tensor", "clamp_", (X, None, 1)), 1),
+        (Call("torch", "clip", (X, 0, 1)), 2),
+        (Call("aten", "clamp", (X, 0.0, _NOT)), 1),  # a trace writes nothing for None
+        (Call("aten", "clamp", (X, _NOT, 1)), 1),
+        (Call("aten", "clamp", (X, 0, 1)), 2),
+        (Call("aten", "clamp", (X, f32(5, 8), _NOT)), 1),
+        (Call("aten", "clamp", (X, _NOT, _NOT)), None),  # emit_nvtx: one, or both
     ],
 )
 def test_a_clamp_compares_with_the_bounds_that_were_given(call: Call, each: int | None) -> None:
     """Forward and backward; if none was recorded, their number is unknown."""
-    assert _each(call) == each
+    assert flops_per_element(call) == each
     if each != 1 or not isinstance(call.args[1] if len(call.args) > 1 else None, Tensor):
-        assert _each(call, "bprop") == each
+        assert flops_per_element(call, "bprop") == each
     elements = sum(isinstance(value, Tensor) for value in call.args) + 1
     assert ops.cost(call).bytes == elements * 160
 
 
 def test_complex_numbers_count_as_two() -> None:
     """A magnitude is the root of two squares; aliases cost the same."""
-    assert _each(Call("torch", "abs", (_Z,))) == 2 + 1 + T
-    assert ops.cost(Call("torch", "abs", (_Z,))).bytes == 40 * 8 + 40 * 4
-    assert _each(Call("aten", "abs", (_Z, f32(5, 8)))) == 3 + T  # out=
-    assert _each(Call("torch", "angle", (_Z,))) == T
-    assert _each(Call("torch", "mul", (_Z, _Z))) == _each(Call("torch", "multiply", (_Z, _Z))) == 6
-    assert _each(Call("torch", "square", (_Z,))) == 6
-    assert _each(Call("torch", "true_divide", (_Z, _Z))) == 9
-    assert _each(Call("torch", "abs", (_X,))) == 1
-    assert ops.cost(Call("torch", "dist", (_Z, _Z))).bytes == 2 * 40 * 8 + 4  # a distance is real
+    assert flops_per_element(Call("torch", "abs", (Z,))) == 2 + 1 + T
+    assert ops.cost(Call("torch", "abs", (Z,))).bytes == 40 * 8 + 40 * 4
+    assert flops_per_element(Call("aten", "abs", (Z, f32(5, 8)))) == 3 + T  # out=
+    assert flops_per_element(Call("torch", "angle", (Z,))) == T
+    assert (
+        flops_per_element(Call("torch", "mul", (Z, Z)))
+        == flops_per_element(Call("torch", "multiply", (Z, Z)))
+        == 6
+    )
+    assert flops_per_element(Call("torch", "square", (Z,))) == 6
+    assert flops_per_element(Call("torch", "true_divide", (Z, Z))) == 9
+    assert flops_per_element(Call("torch", "abs", (X,))) == 1
+    assert ops.cost(Call("torch", "dist", (Z, Z))).bytes == 2 * 40 * 8 + 4  # a distance is real
 
 
 @pytest.mark.parametrize("number", ["int64", "float64", "bool"])
@@ -100,13 +105,13 @@ def test_complex_numbers_count_as_two() -> None:
 def test_a_number_that_torch_wraps_moves_nothing(op: str, number: str) -> None:
     """ATen's operators take it as a tensor without dimensions, but the kernel as an argument."""
     value: Any = {"int64": 2, "float64": 2.5, "bool": True}[number]
-    plain = ops.cost(Call("torch", op, (_X, value)))
+    plain = ops.cost(Call("torch", op, (X, value)))
     wrapped = Tensor((), number)
-    assert ops.cost(Call("aten", op, (_X, wrapped))).bytes == plain.bytes
-    assert ops.cost(Call("aten", op, (wrapped, _X))).bytes == plain.bytes
-    assert ops.cost(Call("aten", f"{op}_", (_X, wrapped))).flops == plain.flops
+    assert ops.cost(Call("aten", op, (X, wrapped))).bytes == plain.bytes
+    assert ops.cost(Call("aten", op, (wrapped, X))).bytes == plain.bytes
+    assert ops.cost(Call("aten", f"{op}_", (X, wrapped))).flops == plain.flops
     single = f32()  # a tensor's own value lies in memory
-    assert ops.cost(Call("aten", op, (_X, single))).bytes == (plain.bytes or 0) + 4
+    assert ops.cost(Call("aten", op, (X, single))).bytes == (plain.bytes or 0) + 4
     alone = ops.cost(Call("aten", op, (wrapped, wrapped))).bytes
     assert alone == ops.cost(Call("torch", op, (wrapped, wrapped))).bytes
 

@@ -13,7 +13,7 @@ from pyprof.render.page import figures
 from pyprof.render.page.cross_filter import row_facts
 from pyprof.render.page.parts import PartInput, timeline
 from pyprof.render.page.parts.timeline import Lanes
-from tests.analysis.captured import STEP_NS, capture
+from tests.analysis.captured import STEP_NS, TWO_WINDOWS, capture
 from tests.builders import Work, nsys_db
 from tests.known import known
 from tests.render.page.parts.conftest import Made
@@ -188,13 +188,7 @@ def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
 
 
 def test_a_pause_of_the_profiler_is_no_idle_time(tmp_path: Path) -> None:
-    work = [
-        Work(at=(1000, 1250), call=(900, 910)),
-        Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
-        Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
-        Work(at=(9100, 9500), call=(9020, 9030)),
-    ]
-    drawn = check(gather(nsys_db(tmp_path / "net.sqlite", work)))
+    drawn = check(gather(nsys_db(tmp_path / "net.sqlite", TWO_WINDOWS)))
     assert [tuple(gap) for gap in drawn.devices[0].gaps] == [(250, 7850, "paused")]
 
 
