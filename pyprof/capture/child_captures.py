@@ -51,7 +51,7 @@ class ChildCaptures:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Have every process started inside the `with` record itself."""
-        with self._folder, replaced_run(self._recorded):
+        with self._folder, replaced_run(self._wrap_run):
             yield
 
     def gather(self) -> tuple[list[Path], list[str]]:
@@ -60,12 +60,12 @@ class ChildCaptures:
             if not process.daemon:
                 process.join()
         folder = Path(self._folder.name)
-        ends = [_ended(folder, number) for number in range(self._count)]
+        ends = [_read_report(folder, number) for number in range(self._count)]
         self._folder.cleanup()
         written = [Path(end) for end in ends if end and end != _LATE]
         return written, list(_child_notes(written, ends.count(None), ends.count(_LATE)))
 
-    def _recorded(self, process: BaseProcess) -> Callable[[], object] | None:
+    def _wrap_run(self, process: BaseProcess) -> Callable[[], object] | None:
         """Return what the process should run instead; None in a forked copy of ourselves."""
         if os.getpid() != self._pid:
             return None
@@ -126,7 +126,7 @@ def _index(process: BaseProcess) -> int | None:
     return args[1] if _target(process) == _SPAWNED and isinstance(args[1], int) else None
 
 
-def _ended(folder: Path, number: int) -> str | None:
+def _read_report(folder: Path, number: int) -> str | None:
     """Return the path of a process's capture; None if the process did not end normally."""
     try:
         return (folder / str(number)).read_text(encoding="utf-8")
@@ -169,7 +169,7 @@ class RecordedProcess:
             try:
                 return self.run()
             finally:
-                self._say(_LATE if "torch" in sys.modules else _NOTHING)
+                self._report(_LATE if "torch" in sys.modules else _NOTHING)
         from pyprof.capture.kineto.recorder import Recorder  # noqa: PLC0415 - it imports torch
         from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415
         from pyprof.capture.kineto.torch_settings import show_compiled_kernels  # noqa: PLC0415
@@ -182,7 +182,7 @@ class RecordedProcess:
 
         @cache
         def finish() -> None:
-            self._say(str(recording.finish(self._place) or _NOTHING))
+            self._report(str(recording.finish(self._place) or _NOTHING))
 
         def left(status: int) -> int:
             finish()
@@ -215,7 +215,7 @@ class RecordedProcess:
             label += f".process{self.number}"
         return Path(f"{self.request.output}.{label}{self.suffix}").absolute()
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         """Report to the script's own process, atomically."""
         try:
             draft = Path(self.folder) / f"{self.number}.draft"

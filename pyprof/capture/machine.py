@@ -141,7 +141,7 @@ def findings() -> Iterator[Finding]:
 
 def _torch() -> Generator[Finding, None, str | None]:
     """Check torch; return the CUDA version that it was built for, or None."""
-    version = _installed("torch")
+    version = _installed_version("torch")
     if version is None:
         yield Finding(State.BAD, "torch is not installed in this Python", "pip install torch")
         return None
@@ -192,7 +192,7 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
             "link host-linux-x64 in the nsight-systems folder of /usr/lib to the folder "
             "nsight-systems beside nsys' own target files",
         )
-    nvtx = _installed("nvtx")
+    nvtx = _installed_version("nvtx")
     if (
         cuda is None
         and nvtx
@@ -237,7 +237,7 @@ def _counters() -> Iterator[Finding]:
         )
 
 
-def _installed(package: str) -> str | None:
+def _installed_version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -106,23 +106,23 @@ class Profile:
         recording, self._recording = self._recording, None
         if recording is not None:
             Profile._running = None
-            self._result = _finished(recording, self.name)
+            self._result = _finish(recording, self.name)
 
     @property
     def frame(self) -> pd.DataFrame:
         """One row per kernel or, without a GPU, per op on the CPU: the columns of `pyprof.load`."""
-        return self._recorded().frame
+        return self._require_result().frame
 
     @property
     def path(self) -> Path:
         """The capture: a trace of torch.profiler. It is gone with this object; `save` keeps it."""
-        return self._recorded().path
+        return self._require_result().path
 
     def summary(self, by: _Key = "op", top: int = 15) -> Text:
         """Return the text of `pyprof summary`; ValueError for an unknown key."""
         if by not in get_args(_Key):
             raise ValueError(f"by is {by!r}; it must be one of {', '.join(get_args(_Key))}")
-        return self._recorded().summary(by, top)
+        return self._require_result().summary(by, top)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Keep the capture, for every command of pyprof: as `path`, by default under its name.
@@ -131,7 +131,7 @@ class Profile:
         """
         from pyprof.capture.request import check_place  # noqa: PLC0415 - only who keeps it
 
-        capture = self._recorded().path
+        capture = self._require_result().path
         target = Path(path) if path is not None else Path(capture.name)
         try:
             check_place(target)
@@ -158,7 +158,7 @@ class Profile:
             return notebook.message(sanitize.message(self.name), self._result)
         return notebook.tables(sanitize.message(self.name), self._result.answer, self._result.notes)
 
-    def _recorded(self) -> _Result:
+    def _require_result(self) -> _Result:
         if isinstance(self._result, str):
             raise PyprofError(self._result)
         return self._result
@@ -194,7 +194,7 @@ def _begin(name: str) -> Recording:
     return Recording(Recorder(stacks=False), Request(Target(name), name), _begin)
 
 
-def _finished(recording: Recording, name: str) -> _Result | str:
+def _finish(recording: Recording, name: str) -> _Result | str:
     """Write the recording and return it, or why there is none. Undoes all replacements."""
     folder: Path | None = None
 
@@ -227,21 +227,18 @@ class _Result:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The rows."""
         from pyprof.frame import load  # noqa: PLC0415 - it loads pandas
 
         return load(self.path)
 
     @cached_property
     def answer(self) -> Summary:
-        """The summary, as data."""
         from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
         from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
 
         return overview.summary(overview.summarise(source.load(str(self.path))))
 
     def summary(self, by: str, top: int) -> Text:
-        """The summary, as text."""
         from pyprof.render.text import first_screen, formatting  # noqa: PLC0415 - it loads Arrow
 
         shown = first_screen.first_screen(self.answer, by, top, None)

@@ -79,16 +79,16 @@ def mentions_range(source: str) -> bool:
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return False
-    homes = dict(pair for node in ast.walk(tree) for pair in _imported(node))
+    homes = dict(pair for node in ast.walk(tree) for pair in _imported_names(node))
     return any(
         name in _RANGES or name.startswith(_TRAINERS) or name.rpartition(".")[2] == _RUNTIME
         for node in ast.walk(tree)
         if isinstance(node, (ast.Name, ast.Attribute))
-        for name in [_dotted(node, homes)]
+        for name in [_full_name(node, homes)]
     )
 
 
-def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+def _imported_names(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names that an import binds, with their full names."""
     if isinstance(node, ast.Import):
         yield from ((each.asname, each.name) for each in node.names if each.asname)
@@ -97,7 +97,7 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
             yield each.asname or each.name, f"{node.module}.{each.name}"
 
 
-def _dotted(node: ast.expr, homes: Mapping[str, str]) -> str:
+def _full_name(node: ast.expr, homes: Mapping[str, str]) -> str:
     """Return the full name of `a.b.c`; only the end if it begins with a call or the like."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):

@@ -193,10 +193,10 @@ def execute(target: Target) -> None:
         main.__dict__.update(
             __file__=path, __builtins__=builtins, __loader__=loader, __cached__=None
         )
-        exec(_compiled(path), main.__dict__)  # noqa: S102 - the user's script is what this is for
+        exec(_compile(path), main.__dict__)  # noqa: S102 - the user's script is what this is for
 
 
-def _compiled(path: str) -> CodeType:
+def _compile(path: str) -> CodeType:
     with io.open_code(path) as file:
         code: CodeType | None = pkgutil.read_code(file)  # that of a .pyc
         if code is not None:

@@ -228,7 +228,7 @@ def wrap_modules(patches: Patches) -> Names:
                     here.trace = text
                 here.frame, here.within = _getframe(), stack
             if name.says_more:
-                for text in _recurrent(self, args, kwargs):
+                for text in _recurrent_markers(self, args, kwargs):
                     ranges.append(self)
                     push(text)
                 if isinstance(self, DistributedDataParallel):
@@ -247,7 +247,9 @@ def wrap_modules(patches: Patches) -> Names:
     return names
 
 
-def _recurrent(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+def _recurrent_markers(
+    module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[str, ...]:
     """Return the markers of a recurrent module's call; () for other modules."""
     if not isinstance(module, _RECURRENT):
         return ()

@@ -38,7 +38,7 @@ def wrap_loaders(patches: Patches) -> None:
     @hide_frames
     def call(self: Any) -> Any:  # noqa: ANN401 - as the iterator
         dataset = getattr(self, "_dataset", None)
-        return _at(_loads_samples(dataset), next_batch, self)
+        return _call_in_trace(_loads_samples(dataset), next_batch, self)
 
     patches.replace(iterator, "__next__", call)
     fetcher: Any = _utils.fetch._BaseDatasetFetcher  # noqa: SLF001 - calls collate_fn
@@ -50,14 +50,14 @@ def wrap_loaders(patches: Patches) -> None:
         collate = self.collate_fn
         if get_worker_info() is None and inspect.isfunction(collate) and _place(collate):
             self.collate_fn = hide_frames(functools.wraps(collate)(
-                lambda samples: _at(collate, collate, samples)
+                lambda samples: _call_in_trace(collate, collate, samples)
             ))  # fmt: skip
 
     patches.replace(fetcher, "__init__", init_fetcher)
 
 
 @hide_frames
-def _at(code: object, function: Callable[..., Any], argument: object) -> Any:  # noqa: ANN401
+def _call_in_trace(code: object, function: Callable[..., Any], argument: object) -> Any:  # noqa: ANN401
     """Call a function inside a trace marker that ends with the first line of the user's code."""
     place = _place(code)
     if not place or EMITTER.push is None or is_disabled():

@@ -65,7 +65,7 @@ class StepOp(BindingOp):
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure) or is_disabled():
             return call_packed(self)(args, kwargs)
-        marked = _marked(closure)
+        marked = _mark_closure(closure)
         if "closure" in kwargs:
             kwargs["closure"] = marked
         else:
@@ -77,7 +77,7 @@ class StepOp(BindingOp):
             close_range(opened)
 
 
-def _marked(closure: Callable[..., Any]) -> Callable[..., Any]:
+def _mark_closure(closure: Callable[..., Any]) -> Callable[..., Any]:
     @hide_frames
     def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the closure
         opened = open_range(CLOSURE)

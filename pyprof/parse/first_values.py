@@ -74,11 +74,11 @@ def rows(
         marked[early[filled]] = True
         if certain.any():
             others = unclear[early] & ~fills[early] & ~makes[early]
-            marked[early[others & _between(filled)]] = True
+            marked[early[others & _mark_between(filled)]] = True
     return marked
 
 
-def _between(filled: Mask) -> Mask:
+def _mark_between(filled: Mask) -> Mask:
     """Mark the rows between two fills that are near each other."""
     indices: Int64Array = np.flatnonzero(filled)
     behind = np.searchsorted(indices, np.arange(len(filled)))

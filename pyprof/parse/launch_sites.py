@@ -84,7 +84,7 @@ def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> LaunchSi
             instance=np.broadcast_to(0, len(launch)),
         )
     captured = [_numbers(nodes, name) for name in ("thread", "time", "time")]
-    node = _on_known_threads(ints(activities.column("graph_node")), captured[0])
+    node = _drop_unknown_threads(ints(activities.column("graph_node")), captured[0])
     in_graph = replay != MISSING
     is_graph = ints(activities.column("kind")) == schema.GRAPH
     row = np.where(in_graph & ~is_graph, MISSING, launch)
@@ -124,7 +124,9 @@ def replays(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64
     launching = launches_graph(capture.calls)
     if not len(nodes) and node_id.null_count == len(node_id) and not launching.any():
         return np.broadcast_to(MISSING, len(launch))
-    node = _on_known_threads(ints(activities.column("graph_node")), ints(nodes.column("thread")))
+    node = _drop_unknown_threads(
+        ints(activities.column("graph_node")), ints(nodes.column("thread"))
+    )
     in_graph = (node != MISSING) | (ints(node_id) != MISSING)
     in_graph |= launching[launch]
     replay = np.full(len(launch), MISSING)
@@ -168,7 +170,7 @@ def doubts(activities: pa.Table, site: LaunchSites) -> Iterator[str]:
         )
 
 
-def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
+def _drop_unknown_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
     """Replace nodes whose thread is unknown by MISSING."""
     return np.where(np.append(thread, MISSING)[node] != MISSING, node, MISSING)
 

@@ -37,7 +37,7 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
     owners = [processes(capture), ints(activities.column("pid"))]
     corr = [ints(table.column("corr")) for table in (calls, activities)]
     ours, theirs = _keys(owners, corr)
-    if windows.begun and _again(ours, windows.at(owners[0], start)):
+    if windows.begun and _recurs(ours, windows.at(owners[0], start)):
         times = start, ints(activities.column("end"))
         parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
         ours, theirs = _keys(parts, corr)
@@ -47,7 +47,7 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
     return np.where((ours[row] == theirs) & (theirs != MISSING), row, MISSING)
 
 
-def _again(keys: Int64Array, window: Int64Array) -> bool:
+def _recurs(keys: Int64Array, window: Int64Array) -> bool:
     """Whether some key of one window recurs in another."""
     order = np.lexsort((window, keys))
     same = (np.diff(keys[order]) == 0) & (np.diff(window[order]) != 0)

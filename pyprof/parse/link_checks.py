@@ -87,13 +87,13 @@ def launches(
     """
     launch = correlate.launches(capture, activities, windows)
     lead = _lead(capture, activities, launch)
-    if wrong := _shifted(capture, activities, windows, launch, lead):
+    if wrong := _warn_shifted(capture, activities, windows, launch, lead):
         return np.full(len(launch), MISSING), (wrong,)
-    lost = _lost(capture, activities, launch)
+    lost = _warn_lost(capture, activities, launch)
     return launch, (*_early(lead), *lost, *_kernels_lost(capture, activities, launch))
 
 
-def _shifted(
+def _warn_shifted(
     capture: Capture,
     activities: pa.Table,
     windows: RecordingWindows,
@@ -102,12 +102,12 @@ def _shifted(
 ) -> str | None:
     """Return the warning that correlation ids are those of other calls; None without evidence."""
     kind = ints(activities.column("kind"))
-    launching = _named(capture, _LAUNCHING)
-    by_other = (_named(capture, _OTHER_CALLS) & ~launching)[launch]
+    launching = _match_names(capture, _LAUNCHING)
+    by_other = (_match_names(capture, _OTHER_CALLS) & ~launching)[launch]
     kernels = int((by_other & (kind == schema.KERNEL)).sum())
     moves = np.isin(kind, (schema.MEMCPY, schema.MEMSET)) & (launch != MISSING)
-    copies = int((_named(capture, _KERNEL_CALLS)[launch] & moves).sum())
-    launches_one = _named(capture, _API_CALLS) & ~_named(capture, _SEVERAL_KERNELS)
+    copies = int((_match_names(capture, _KERNEL_CALLS)[launch] & moves).sum())
+    launches_one = _match_names(capture, _API_CALLS) & ~_match_names(capture, _SEVERAL_KERNELS)
     single = launch[launches_one[launch] & (kind == schema.KERNEL)]
     shared = len(single) - len(np.unique(single))
     if launching.any() and kernels > 1 and kernels >= _MAX_SHIFTED * by_other.sum():
@@ -118,7 +118,7 @@ def _shifted(
         why = f"{shared:,} kernels have the id of a call that launched another"
     elif count := _out_of_order(capture, activities, launch):
         why = f"{count:,} rows began before others of their stream that were launched earlier"
-    elif _explained_by_shift(capture, activities, windows, lead):
+    elif _is_explained_by_shift(capture, activities, windows, lead):
         why = "kernels begin before their launch, but after the call with the next id"
     else:
         return None
@@ -128,7 +128,7 @@ def _shifted(
     )
 
 
-def _named(capture: Capture, pattern: str) -> Mask:
+def _match_names(capture: Capture, pattern: str) -> Mask:
     """Mark the calls whose name matches; one more entry, for MISSING, is False."""
     return np.append(named(capture.calls, pattern), [False])
 
@@ -138,7 +138,7 @@ def _out_of_order(capture: Capture, activities: pa.Table, launch: Int64Array) ->
 
     Work inside a graph has no order, and AMD's queues have several streams.
     """
-    rows = np.flatnonzero(_named(capture, _IN_ORDER)[launch])
+    rows = np.flatnonzero(_match_names(capture, _IN_ORDER)[launch])
     stream = _streams(activities, rows)
     start = ints(activities.column("start"), _NEVER)[rows]
     order = by_start(stream, start)
@@ -150,7 +150,6 @@ def _out_of_order(capture: Capture, activities: pa.Table, launch: Int64Array) ->
 
 
 def _streams(activities: pa.Table, rows: Int64Array) -> IntArray:
-    """Number the streams of some activities."""
     names = ("pid", "device", "stream")
     return number_combinations(*(ints(activities.column(name))[rows] for name in names))
 
@@ -172,7 +171,7 @@ def is_clock_skew(lead: Int64Array) -> bool:
     return early >= _MIN_COUNT and early >= _MAX_EARLY * len(lead)
 
 
-def _explained_by_shift(
+def _is_explained_by_shift(
     capture: Capture, activities: pa.Table, windows: RecordingWindows, lead: Int64Array
 ) -> bool:
     """Whether neighbouring ids, rather than a difference of clocks, explain early kernels.
@@ -204,7 +203,7 @@ def _early(lead: Int64Array) -> Iterator[str]:
         )
 
 
-def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:
+def _warn_lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:
     """Warn of kernels without a call that were launched while calls were recorded.
 
     A stream keeps the order of launches: after a kernel with a call, calls of others must be
@@ -263,7 +262,7 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) ->
     order = np.lexsort((~ran[rows], number))  # of nested launches, first one with its kernel
     first = order[np.flatnonzero(np.diff(number[order], prepend=MISSING))]
     rows = rows[first]
-    begin, end = _recorded_launches(activities, launch, kernel, pid, start)
+    begin, end = _find_recorded_bounds(activities, launch, kernel, pid, start)
     low = np.array([begin.get(process, _INT64_MAX) for process in pid[rows].tolist()], np.int64)
     high = np.array([end.get(process, _NEVER) for process in pid[rows].tolist()], np.int64)
     within = rows[(start[rows] > low) & (start[rows] < high)]
@@ -276,7 +275,7 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) ->
         )
 
 
-def _recorded_launches(
+def _find_recorded_bounds(
     activities: pa.Table, launch: Int64Array, kernel: Mask, pid: Int64Array, start: Int64Array
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Find the bounds, per process, between which the kernel of every launch must be recorded.
@@ -317,7 +316,7 @@ def ranges_of(
     row = np.unique(site.row[launched[:: len(launched) // _LOOKED_AT + 1]])
     thread, start, end = site.thread[row], site.start[row], site.end[row]
     during = ""
-    count = int(_during(nest, thread, start, end).sum())
+    count = int(_mark_during(nest, thread, start, end).sum())
     if count >= _MIN_COUNT and count >= _MAX_DURING * len(row):
         during = (
             f"begin or end during API calls of their own thread ({count:,} of {len(row):,} checked)"
@@ -334,11 +333,11 @@ def ranges_of(
         )
         return np.full(len(site.row), MISSING), (doubt,)
     leaf = site.around(nest)
-    no_op = None if (leaf != MISSING).any() else _unlinked(nest, ops, thread, start)
+    no_op = None if (leaf != MISSING).any() else _warn_unlinked(nest, ops, thread, start)
     return leaf, () if no_op is None else (no_op,)
 
 
-def _during(nest: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Mask:
+def _mark_during(nest: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Mask:
     """Mark the calls during which a range of their thread begins, or the last one begun ends."""
     during = np.zeros(len(thread), bool)
     for number in np.unique(thread).tolist():
@@ -367,20 +366,20 @@ def _bounds_during_long_calls(nest: Nest, site: LaunchSites) -> int:
         first, last = bounds_of(nest.thread, number)
         ranges_of_threads += last - first
         others = np.sort(site.start[site.thread == number])
-        alone = calls[_between(others, site.start[calls], site.end[calls]) <= _MIN_COUNT]
+        alone = calls[_count_between(others, site.start[calls], site.end[calls]) <= _MIN_COUNT]
         inner = site.start[alone] + _ROUNDING_NS, site.end[alone] - _ROUNDING_NS
         for bounds in (nest.start[first:last], np.sort(nest.end[first:last])):
-            within += int(_between(bounds, *inner).sum())
+            within += int(_count_between(bounds, *inner).sum())
     enough = max(_MIN_COUNT, 2 * _BOUNDS_SHARE * ranges_of_threads)
     return within if within >= enough else 0
 
 
-def _between(sorted_times: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
+def _count_between(sorted_times: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
     """Count the times from each start to before its end."""
     return np.searchsorted(sorted_times, end) - np.searchsorted(sorted_times, start)
 
 
-def _unlinked(nest: Nest, ops: Mask, thread: IntArray, start: Int64Array) -> str | None:
+def _warn_unlinked(nest: Nest, ops: Mask, thread: IntArray, start: Int64Array) -> str | None:
     """Say why no launch, on its thread and at its start, is in any range; None if that may be."""
     lasting = nest.end > nest.start
     if min(int(lasting.sum()), len(start)) < _MIN_COUNT:

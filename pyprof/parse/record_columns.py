@@ -83,14 +83,14 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
     # A collective belongs to many parameters, not only to the one that it waited for.
     is_comm = direction.index == _COMM
     place = DictionaryColumn(np.where(is_comm, partner.index, place.index), place.values)
-    layered = _layered(_own(path, place, "layer"), place, user_range)
+    layered = _use_around(_drop_inherited(path, place, "layer"), place, user_range)
     layers = recomputation.full_layers(path.values)
     again = path.matches(attrgetter("again"))
     built: dict[str, Column] = {
         "reprMarkers": path.map(lambda stack: list(stack.modules)),
         "marker": path.map(lambda stack: _texts(stack.markers)),
         "recomputed": pa.array(np.ones(len(path), np.int8), mask=~again),
-        "trace": _own(path, place, "trace").map(lambda stack: list(stack.trace)),
+        "trace": _drop_inherited(path, place, "trace").map(lambda stack: list(stack.trace)),
         "layer": launch_layers.layers(layers, layered.index, free),
         "dir": direction,
         **_forward(layers, partner, place),
@@ -182,7 +182,7 @@ def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:
     }
 
 
-def _own(path: DictionaryColumn, place: DictionaryColumn, what: str) -> DictionaryColumn:
+def _drop_inherited(path: DictionaryColumn, place: DictionaryColumn, what: str) -> DictionaryColumn:
     """Drop a row's path if its `layer` or `trace` is only that of the backward pass's caller.
 
     It is kept if the forward op has none of its own, which would be more specific.
@@ -195,7 +195,7 @@ def _own(path: DictionaryColumn, place: DictionaryColumn, what: str) -> Dictiona
     return DictionaryColumn(np.where(left_out, nowhere, path.index), path.values)
 
 
-def _layered(
+def _use_around(
     path: DictionaryColumn, place: DictionaryColumn, around: DictionaryColumn
 ) -> DictionaryColumn:
     """Use the path `around` if neither the row's own path nor its forward op's has a layer."""
@@ -209,7 +209,7 @@ def _layered(
 def _forward(
     layers: Sequence[Sequence[str]], partner: DictionaryColumn, place: DictionaryColumn
 ) -> dict[str, Column]:
-    partner, of_place = _used(partner), _used(place)  # in inference no row has any
+    partner, of_place = _blank_unused(partner), _blank_unused(place)  # in inference no row has any
     ops = partner.map(range_stacks.forward_ops)
     return {
         "fwdMarker": partner.map(lambda stack: _texts(stack.markers)),
@@ -221,7 +221,7 @@ def _forward(
     }
 
 
-def _used(path: DictionaryColumn) -> DictionaryColumn:
+def _blank_unused(path: DictionaryColumn) -> DictionaryColumn:
     """Blank the paths that no row has, to save formatting them."""
     wanted = np.zeros(len(path.values) + 1, bool)
     wanted[path.index] = True  # null is the last
@@ -284,7 +284,7 @@ def _direction(
     forward = code == _DIRECTIONS.index("fprop")
     passes = np.isin(code, [_DIRECTIONS.index(name) for name in ("fprop", "bprop", "optim")])
     code[first_values.rows(activities, path, forward & ~stated, passes)] = 0
-    code[_within_updates(code, updates & ~optimizer, unnumbered, process)] = 3
+    code[_find_within_updates(code, updates & ~optimizer, unnumbered, process)] = 3
     return DictionaryColumn(code, _DIRECTIONS)
 
 
@@ -292,7 +292,7 @@ _MAX_WITHIN = 16
 """Maximum rows between two ops of an update; more are an evaluation between two updates."""
 
 
-def _within_updates(
+def _find_within_updates(
     direction: IntArray, clips: Mask, unnumbered: Mask, process: Int64Array
 ) -> Int64Array:
     """Find forward rows without gradients between one that clips and the optimizer's next one."""

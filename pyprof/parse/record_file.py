@@ -61,7 +61,7 @@ def load(source: str, *, raw: bool = True) -> Records:
                 "stdin: no dict lines; pipe in the output of pyprof parse, "
                 "or save captures and Parquet to a file and name that"
             )
-        return _checked("stdin", _from_lines("stdin", io.BytesIO(data)))
+        return _check("stdin", _from_lines("stdin", io.BytesIO(data)))
     path = Path(source)
     before, head = readers.stamp(path), readers.read_head(path)
     if head.startswith(parquet.MAGIC):
@@ -77,7 +77,7 @@ def load(source: str, *, raw: bool = True) -> Records:
             f"({refusals.describe(path, head)}); {readers.expected()}, "
             "or output of pyprof parse"
         )
-    records = _checked(source, records)
+    records = _check(source, records)
     return replace(records, warnings=(*records.warnings, *readers.changed(path, before)))
 
 
@@ -89,7 +89,7 @@ def is_records(source: str) -> bool:
     return head.startswith(parquet.MAGIC) or _looks_like_records(utf8(head))
 
 
-def _checked(source: str, records: Records) -> Records:
+def _check(source: str, records: Records) -> Records:
     """Refuse what no version of parse wrote: rows without name or duration, gaps in lists."""
     # Rows with an impossible time are written without it, but with their kind.
     untimed = np.asarray(records.arrow("kDuration").is_null())
@@ -116,7 +116,7 @@ def _checked(source: str, records: Records) -> Records:
     bounds = pc.list_value_length(records.arrow("launch"))
     if pc.any(pc.not_equal(bounds, _PAIR)).as_py():
         raise RecordsError(f"{source}: launch is not a start and an end; parse the capture again")
-    return _with_communication(plausible_records(source, records))
+    return _mark_communication(plausible_records(source, records))
 
 
 _PAIR = 2
@@ -131,7 +131,7 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
     return np.asarray(list_lengths.to_numpy()).astype(np.int64)
 
 
-def _with_communication(records: Records) -> Records:
+def _mark_communication(records: Records) -> Records:
     """Set `dir` to comm for all kernels that communicate; older versions recognized fewer."""
     part = records.dictionary("dir")
     named = records.dictionary("kLongName").matches(communicates)

@@ -33,14 +33,14 @@ def collective_column(
     row, `call` its op call (negative for none), `comm` the rows that communicate.
     """
     column = encode(by_tool.combine_chunks())
-    ddp = _of_ddp(path.values)
-    marked = path.map(lambda stack: _of_path(stack) or _of_reducer(stack, ddp))
+    ddp = _read_ddp(path.values)
+    marked = path.map(lambda stack: _read_path(stack) or _describe_reducer(stack, ddp))
     rows = comm[marked.matches()[comm] & (call[comm] >= 0)]
     _, which, kernels = np.unique(call[rows], return_inverse=True, return_counts=True)
     keys = np.stack([column.index[rows], marked.index[rows], kernels[which] > 1], axis=1)
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
     values = [
-        _both(column.values[tool] if tool >= 0 else "{}", marked.values[at], several=bool(several))
+        _merge(column.values[tool] if tool >= 0 else "{}", marked.values[at], several=bool(several))
         for tool, at, several in distinct.tolist()
     ]
     index_of_row = column.index.copy()
@@ -48,7 +48,7 @@ def collective_column(
     return DictionaryColumn(index_of_row, column.values + values)
 
 
-def _of_path(path: RangeStack) -> CollectiveFields:
+def _read_path(path: RangeStack) -> CollectiveFields:
     """What the innermost enclosing collective records, by name; {} if there is none."""
     for said in reversed(path.markers):
         call = said.call
@@ -60,7 +60,7 @@ def _of_path(path: RangeStack) -> CollectiveFields:
     return {}
 
 
-def _of_ddp(described: Sequence[RangeStack]) -> CollectiveFields:
+def _read_ddp(described: Sequence[RangeStack]) -> CollectiveFields:
     """What DDP records of its process group, if all its records in the capture agree."""
     groups = [
         call.collective
@@ -70,7 +70,7 @@ def _of_ddp(described: Sequence[RangeStack]) -> CollectiveFields:
     return groups[0] if groups and all(each == groups[0] for each in groups) else {}
 
 
-def _of_reducer(path: RangeStack, ddp: CollectiveFields) -> CollectiveFields:
+def _describe_reducer(path: RangeStack, ddp: CollectiveFields) -> CollectiveFields:
     """What is known of DDP's reductions and broadcasts in C++; {} for any other work."""
     for called in reversed(path.seqs if ddp else ()):
         if called.name == _BROADCAST:  # of buffers of any type
@@ -84,7 +84,7 @@ def _of_reducer(path: RangeStack, ddp: CollectiveFields) -> CollectiveFields:
 _REDUCED, _BROADCAST = "c10d::allreduce_", "c10d::broadcast_"
 
 
-def _both(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
+def _merge(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
     """Merge the tool's and the marker's fields; no amounts of the marker for `several` kernels."""
     tool = json.loads(tool_json)
     left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()

@@ -58,7 +58,7 @@ def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> In
     return np.stack([parent[inner], inner], axis=1)
 
 
-def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:
+def _restrided_size(outer: Call, view: Call) -> tuple[int, ...] | None:
     """Size of a view that repeats what is indexed: `aten::as_strided`."""
     source, given = (call.args[0] if call.args else None for call in (outer, view))
     if not isinstance(source, Tensor) or not isinstance(given, Tensor) or len(view.args) < 3:  # noqa: PLR2004 - size, stride
@@ -68,7 +68,7 @@ def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:
     return size if repeats and given.numel == source.numel else None
 
 
-def _resized(outer: Call, inner: Call) -> tuple[int, ...] | None:
+def _found_size(outer: Call, inner: Call) -> tuple[int, ...] | None:
     """Size of the indices found, one row each: their number and the source's dimensions."""
     source = outer.args[0] if outer.args else None
     size = _numbers(inner.args[1]) if len(inner.args) > 1 else None
@@ -91,8 +91,8 @@ _RULES = (
     (
         ("aten::index", "aten::index_put_", "aten::_index_put_impl_"),
         ("aten::as_strided",),
-        _restrided,
+        _restrided_size,
     ),
-    (("aten::nonzero",), ("aten::resize_", "aten::as_strided_"), _resized),
+    (("aten::nonzero",), ("aten::resize_", "aten::as_strided_"), _found_size),
 )
 """Ops, the calls directly inside them, and how those calls' arguments give the op's result."""

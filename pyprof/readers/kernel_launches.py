@@ -70,11 +70,11 @@ def _running(calls: pa.Table, process: IntArray, pattern: str) -> Int64Array:
     launching = named(calls, pattern) & (ints(calls.column("corr")) != MISSING)
     for begin, end in _RUNS_NOTHING:
         if launching.any():
-            launching &= ~_between(calls, process, begin, end)
+            launching &= ~_mark_between(calls, process, begin, end)
     return np.flatnonzero(launching)
 
 
-def _between(calls: pa.Table, process: IntArray, begin: str, end: str) -> Mask:
+def _mark_between(calls: pa.Table, process: IntArray, begin: str, end: str) -> Mask:
     """Mark the calls of a process that lie between two calls; either may be outside the file."""
     begins, ends = named(calls, begin), named(calls, end)
     inside = np.zeros(len(calls), bool)

@@ -31,7 +31,7 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> Capture:
     """Export to a temporary file and read that."""
-    with _exported(path) as exported:
+    with _export(path) as exported:
         return nsys.read(exported)
 
 
@@ -40,12 +40,12 @@ TELLS_RANK = False
 
 def identity(path: Path) -> Identity:
     """Export to a temporary file: the report itself does not show whose work it holds."""
-    with _exported(path) as exported:
+    with _export(path) as exported:
         return nsys.identity(exported)
 
 
 @contextmanager
-def _exported(path: Path) -> Iterator[Path]:
+def _export(path: Path) -> Iterator[Path]:
     tool = shutil.which("nsys")
     if tool is None:
         raise CaptureError(

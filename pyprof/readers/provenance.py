@@ -72,7 +72,7 @@ def with_origins(capture: Capture, path: Path) -> Capture:
     if not files:
         return capture
     origins, failures = _read(files)
-    described, count = _described(capture.ranges, origins)
+    described, count = _describe_kernels(capture.ranges, origins)
     warnings = [*capture.warnings, *failures]
     return replace(capture, ranges=described if count else capture.ranges, warnings=(*warnings,))
 
@@ -143,13 +143,13 @@ def _common(a: Origin, b: Origin) -> Origin:
     return Origin(frames, ops)
 
 
-def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Table, int]:
+def _describe_kernels(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Table, int]:
     """Add frames and ops to the texts of generated kernels; count the texts that changed."""
     count = 0
     chunks = []
     for chunk in ranges.column("text").chunks:
         texts = chunk.dictionary.to_pylist()
-        new = [_with_origin(text, origins) for text in texts]
+        new = [_add_origin(text, origins) for text in texts]
         count += sum(one != other for one, other in zip(texts, new, strict=True))
         encoded = pa.array(new, chunk.dictionary.type).dictionary_encode()
         chunks.append(encoded.take(chunk.indices))  # two texts may be equal now
@@ -157,7 +157,7 @@ def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Tabl
     return set_column(ranges, "text", pa.chunked_array(chunks, kind)), count
 
 
-def _with_origin(text: str | None, origins: Mapping[str, Origin]) -> str | None:
+def _add_origin(text: str | None, origins: Mapping[str, Origin]) -> str | None:
     call = marker.decode_op(text) if text is not None and _FUSED in text else None
     if text is None or call is None:
         return text

@@ -50,7 +50,6 @@ class _Kind(NamedTuple):
     """For formats that their first bytes do not identify."""
 
     def matches(self, path: Path, head: bytes) -> bool:
-        """Whether a file is of this format."""
         if self.suffixes and path.name.endswith(self.suffixes):
             return True
         if self.contains is not None:

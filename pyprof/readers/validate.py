@@ -95,7 +95,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
     """
     if capture.tool in _ISOLATED:
         return replace(capture, activities=in_order(capture.activities))
-    activities, blank = _written(in_order(capture.activities))
+    activities, blank = _drop_empty_rows(in_order(capture.activities))
     doubled = 0
     if not _is_of_several_ranks(capture):
         activities, doubled = drop_duplicates(activities, _ACTIVITY)
@@ -111,7 +111,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
         *duplicate_warnings(doubled_of_host[0], "API calls"),
         *duplicate_warnings(doubled_of_host[1], "ranges"),
         *missing_time_warnings(wrong, activities.num_rows),
-        *_overtaken(capture, activities, spans, gone),
+        *_warn_overtaken(capture, activities, spans, gone),
         *(
             _INSTANTS.format(count, what)
             for count, what in zip(instants, ("API calls", "ranges"), strict=True)
@@ -148,7 +148,7 @@ _NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
 """Names that readers use for work without a name."""
 
 
-def _written(activities: pa.Table) -> tuple[pa.Table, int]:
+def _drop_empty_rows(activities: pa.Table) -> tuple[pa.Table, int]:
     """Leave out empty rows, such as those of blanked pages of a database; count them."""
     if not all(activities.column(name).null_count for name in _SAYING):
         return activities, 0
@@ -188,7 +188,7 @@ def drop_duplicates(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, 
     length are duplicates only if most rows with length are.
     """
     start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
-    repeated = _repeated(table, start, columns)
+    repeated = _mark_repeated(table, start, columns)
     long = start != end
     if 2 * int((repeated & long).sum()) < int(long.sum()) or not long.any():
         repeated &= long
@@ -196,7 +196,7 @@ def drop_duplicates(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, 
     return (table.filter(pa.array(~repeated)) if count else table), count
 
 
-def _repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mask:
+def _mark_repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mask:
     """Mark all but the first of rows with equal values and a known start."""
     is_repeated = np.zeros(len(start), bool)
     order, place = _equal_starts(start)
@@ -237,7 +237,9 @@ def _spans(activities: pa.Table) -> Spans:
     return Spans(start, end, stream, corr, np.isin(kind, STREAMED))
 
 
-def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask) -> Iterator[str]:
+def _warn_overtaken(
+    capture: Capture, activities: pa.Table, spans: Spans, gone: Mask
+) -> Iterator[str]:
     """Warn of work that is too long for the next of its stream.
 
     Only kernels are checked in traces that may be of AMD's GPUs: their copies run outside streams.

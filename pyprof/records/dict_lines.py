@@ -78,7 +78,6 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
 
 
 def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
-    """Assemble the lines of some rows."""
     lines = string_concat.join_element_wise([spell(start, rows) for spell in spellers])
     return memoryview(lines.buffers()[2])[: string_concat.offsets(lines)[-1]]
 
@@ -86,10 +85,10 @@ def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
 def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:
     """Combine a group of adjacent string parts into one speller; return spellers as they are."""
     spellers = [part for part in parts if not isinstance(part, StringPart)]
-    return spellers or [_together([part for part in parts if isinstance(part, StringPart)])]
+    return spellers or [_combine([part for part in parts if isinstance(part, StringPart)])]
 
 
-def _together(parts: Sequence[StringPart]) -> Speller:
+def _combine(parts: Sequence[StringPart]) -> Speller:
     """Combine formatters of adjacent parts, so that each combination is formatted once."""
     first, number = combinations(*(part.index for part in parts))
     if len(first) <= _MAX_DISTINCT:
@@ -113,7 +112,7 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringP
     if isinstance(column, DictionaryColumn):
         texts = [key + orjson.dumps(value).decode() for value in column.values]
         piece = StringPart(pa.array(texts, pa.string()), column.index)
-        yield piece if len(texts) <= _MAX_DISTINCT else _together([piece])
+        yield piece if len(texts) <= _MAX_DISTINCT else _combine([piece])
     elif (numbered := records.numbered(name)) is not None:
         yield from _lists(key, '"', numbered, _texts)
     elif pa.types.is_integer(column.type):

@@ -89,7 +89,7 @@ def _encoding(columns: pa.Schema) -> dict[str, Any]:
 
 def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
     """Yield the rows of each row group; at least one group, without rows if there are none."""
-    cut = {field.name: _sliced(records, field) for field in columns}
+    cut = {field.name: _make_slicer(records, field) for field in columns}
     most = max(1, min(_ROWS, _TEXT_BYTES * records.rows // max(1, records.text_bytes("seqMarker"))))
     start, length = 0, min(_FIRST_ROWS, most, records.rows)
     while True:
@@ -100,18 +100,18 @@ def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
         length = min(2 * length, most, records.rows - start)
 
 
-def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]:
+def _make_slicer(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]:
     """Return a function that slices a column, texts as dictionaries."""
     column = records.columns.get(field.name)
     if column is None:
         return lambda _, length: pa.nulls(length, field.type)
     if isinstance(column, DictionaryColumn):
-        values = _with_dictionary(pa.array(column.values, field.type))
+        values = _dictionary_encode(pa.array(column.values, field.type))
         return lambda start, length: values.take(column.arrow_index(start, length))
     return records.cut(field.name)
 
 
-def _with_dictionary(values: pa.Array) -> pa.Array:
+def _dictionary_encode(values: pa.Array) -> pa.Array:
     """Number the distinct texts of a column of texts or lists of texts."""
     if pa.types.is_string(values.type):
         return values.dictionary_encode()
@@ -209,6 +209,6 @@ def _records(table: pa.Table, devices: bytes | None) -> Records:
 def _column(name: str, values: pa.ChunkedArray) -> Column:
     """Cast a column to its type; repeated texts and lists are dictionary-encoded."""
     field = schema.PARQUET.field(name)
-    if values.type != _with_dictionary(pa.nulls(0, field.type)).type:
+    if values.type != _dictionary_encode(pa.nulls(0, field.type)).type:
         values = values.cast(field.type)
     return encode(values.combine_chunks()) if _repeats(field) else values

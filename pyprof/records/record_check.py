@@ -44,7 +44,7 @@ def plausible_records(source: str, records: Records) -> Records:
         for name in _SEVERAL_TIMES
         if isinstance(records.columns.get(name), pa.ChunkedArray)
     }
-    records, twice = _once(replace(records, columns={**records.columns, **pieces}))
+    records, twice = _drop_duplicates(replace(records, columns={**records.columns, **pieces}))
     ran = _spans(records)
     wrong = _impossible(records, ran)
     gone = validate.any_of(wrong, records.rows)
@@ -69,7 +69,7 @@ def plausible_records(source: str, records: Records) -> Records:
 _SEVERAL_TIMES = ("start", "end", "kDuration", "pid", "device", "stream", "rank", "corrId")
 
 
-def _once(records: Records) -> tuple[Records, int]:
+def _drop_duplicates(records: Records) -> tuple[Records, int]:
     """Keep one of several equal rows; rows without a start are never equal."""
     if "start" not in records.columns:
         return records, 0
@@ -113,7 +113,7 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
         other = known & (end - start != duration)
     calls = records.arrow("launch").flatten().to_numpy(zero_copy_only=False)  # start, end, start
     wrong = spans.invalid_intervals(plain, np.asarray(calls[::2], np.int64))
-    beyond = _written_unknown(records, "start") | _written_unknown(records, "end")
+    beyond = _mark_sentinels(records, "start") | _mark_sentinels(records, "end")
     for why, rows in ((spans.TOO_LARGE, beyond), (_OTHER, other)):
         new = rows & ~validate.any_of(wrong, records.rows)
         if new.any():
@@ -121,7 +121,7 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
     return wrong
 
 
-def _written_unknown(records: Records, name: str) -> Mask:
+def _mark_sentinels(records: Records, name: str) -> Mask:
     """Mark recorded times that equal the sentinel of an unknown time."""
     times = records.arrow(name)
     return np.asarray(pc.fill_null(pc.equal(times, NO_TIME), fill_value=False), bool)

@@ -142,7 +142,7 @@ class Records:
             return self.dictionary("seqTemplate")
         column = self.numbered("seqMarker")
         column = apart(self.arrow("seqMarker")) if column is None else column
-        return encode(_of_texts(column, lambda texts: texts.field("text")))
+        return encode(_map_texts(column, lambda texts: texts.field("text")))
 
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
         """Return an integer column as NumPy, with `absent` for null.
@@ -216,15 +216,15 @@ def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def apart(column: pa.Array) -> pa.Array:
     """Convert lists of texts to `NUMBERED`."""
-    return _of_texts(column, numbered.split)
+    return _map_texts(column, numbered.split)
 
 
 def spelt(column: pa.Array) -> pa.Array:
     """Convert `NUMBERED` to lists of plain texts."""
-    return _of_texts(column, numbered.spell)
+    return _map_texts(column, numbered.spell)
 
 
-def _of_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.Array:
+def _map_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.Array:
     lengths = pc.list_value_length(column).fill_null(0).to_numpy()
     return lists(lengths, function(column.flatten()), column.is_null())
 
@@ -330,7 +330,7 @@ def time_by_value(
 
 def combinations(*columns: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Number the distinct combinations of some columns, as `distinct` does keys."""
-    if (packed := _packed(columns)) is not None:
+    if (packed := _pack(columns)) is not None:
         return distinct(packed)
     first, number = distinct(columns[0])
     for column in columns[1:]:
@@ -344,7 +344,7 @@ def number_combinations(*columns: IntArray) -> NDArray[np.int32]:
     return combinations(*columns)[1]
 
 
-def _packed(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
+def _pack(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
     """Pack the values of each row into one number; None if they do not fit, or without rows."""
     if not len(columns[0]):
         return None

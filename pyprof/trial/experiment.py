@@ -90,16 +90,16 @@ class Trial:
         if not any(run.variant == BASELINE for run in self.runs):
             self.baseline()
         for number in range(rounds):
-            self._round(variants if number % 2 == 0 else variants[::-1])
+            self._run_round(variants if number % 2 == 0 else variants[::-1])
         for _ in range(rounds + 1):
-            self._round([v for v in variants if not self._dropped(v) and undecided(v)])
+            self._run_round([v for v in variants if not self._is_dropped(v) and undecided(v)])
 
-    def _round(self, variants: Sequence[Variant]) -> None:
+    def _run_round(self, variants: Sequence[Variant]) -> None:
         for variant in variants:
-            if self._dropped(variant):
+            if self._is_dropped(variant):
                 continue
             self.perform(variant, "time")
-            if not self._dropped(variant):
+            if not self._is_dropped(variant):
                 self.perform(variant, "time")
                 self.baseline()
 
@@ -116,9 +116,9 @@ class Trial:
 
     def is_usable(self, variant: Variant) -> bool:
         """Whether the script ran with the changes, each time."""
-        return any(run.variant == variant for run in self.runs) and not self._dropped(variant)
+        return any(run.variant == variant for run in self.runs) and not self._is_dropped(variant)
 
-    def _dropped(self, variant: Variant) -> bool:
+    def _is_dropped(self, variant: Variant) -> bool:
         return any(run.variant == variant and not run.usable for run in self.runs)
 
     def perform(self, variant: Variant, mode: Mode) -> TrialRun:

@@ -63,7 +63,7 @@ def perform(
         finally:
             with signals.postponed():
                 _end_session(process)
-    return _result(paths, code, limit_s)
+    return _read_result(paths, code, limit_s)
 
 
 def _end_session(process: subprocess.Popen[bytes]) -> None:
@@ -75,7 +75,7 @@ def _end_session(process: subprocess.Popen[bytes]) -> None:
             process.wait(1)
 
 
-def _result(paths: RunPaths, code: int | None, limit_s: float | None) -> RunResult:
+def _read_result(paths: RunPaths, code: int | None, limit_s: float | None) -> RunResult:
     """Return what a run found; `code` is None if it did not end in time."""
     try:
         result = RunResult.read(paths.result)
@@ -85,7 +85,7 @@ def _result(paths: RunPaths, code: int | None, limit_s: float | None) -> RunResu
         return RunResult(code=_TIMED_OUT, error=f"ended after {limit_s:.0f} s: it takes too long")
     result.code = result.code or code or 0
     if result.code and not result.error:
-        result.error = _last_line(paths.log) or _ending(result.code)
+        result.error = _last_line(paths.log) or _describe_end(result.code)
     return result
 
 
@@ -96,7 +96,7 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else ""
 
 
-def _ending(code: int) -> str:
+def _describe_end(code: int) -> str:
     """Say how a process ended that printed nothing."""
     with suppress(ValueError):
         return f"ended by {signal.Signals(-code).name}"

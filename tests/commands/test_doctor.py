@@ -29,7 +29,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         monkeypatch.setattr(machine, "find_nsys", lambda: nsys)
         monkeypatch.setattr(machine, "nsys_version", lambda _: version)
         monkeypatch.setattr(machine, "output", lambda *_: "CUDA Version: 12.4")
-        monkeypatch.setattr(machine, "_installed", known.get)
+        monkeypatch.setattr(machine, "_installed_version", known.get)
         return "\n".join(str(finding) for finding in machine.findings())
 
     return described

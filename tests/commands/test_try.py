@@ -73,7 +73,7 @@ def torch_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
             "-m", "pyprof.trial.script.child", paths.request, env={**environment(), **env}
         )
         paths.log.write_text(done.stdout + done.stderr)
-        return processes._result(paths, done.returncode, None)
+        return processes._read_result(paths, done.returncode, None)
 
     monkeypatch.setattr(processes, "perform", perform)
 

@@ -216,14 +216,14 @@ def test_a_file_that_changes_while_it_is_read(
     path = tmp_path / f"net.{suffix}"
     assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
     assert not record_file.load(str(path)).warnings
-    checked = record_file._checked
+    checked = record_file._check
 
     def meanwhile(source: str, records: Records) -> Records:
         with path.open("ab") as file:
             file.write(b"more")
         return checked(source, records)
 
-    monkeypatch.setattr(record_file, "_checked", meanwhile)
+    monkeypatch.setattr(record_file, "_check", meanwhile)
     (said,) = record_file.load(str(path)).warnings
     assert "changed while it was read" in said
 

@@ -506,6 +506,5 @@ def _last_ended(context: RuleContext, device: DeviceTime, instant: Int64Array) -
 
 
 def _count_distinct(group: IntArray, value: IntArray, count: int) -> Int64Array:
-    """Count the distinct values of each of `count` groups."""
     pairs = combinations(group, value)[0]
     return np.bincount(group[pairs], minlength=count)

@@ -250,7 +250,6 @@ def _name(metric: str) -> str:
 
 
 def _changed(metric: str, measure: Measure) -> str:
-    """Say by how much a metric changed."""
     delta = measure.change or 0.0
     spelt = _SPELLINGS.get(metric.rpartition("_")[2], number)(delta)
     relative = "-" if measure.change_share is None else change(measure.change_share)

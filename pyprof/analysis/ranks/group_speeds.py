@@ -72,7 +72,6 @@ def _with_rates(speed: _S) -> _S:
 
 
 def _alike(speeds: Iterable[GroupSpeed]) -> Iterable[list[GroupSpeed]]:
-    """Collect the speeds of similar groups."""
     speeds_by_likeness: dict[tuple[object, ...], list[GroupSpeed]] = {}
     for one in speeds:
         size = None if one.mixed else one.bytes

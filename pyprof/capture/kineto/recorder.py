@@ -125,13 +125,13 @@ class Recorder:
             self.lacks_stacks |= self._stacks and not stacks
             self._profiler = _profiler(stacks=stacks, memory=self._memory)
             with quiet_kineto():
-                self._done(self._profiler.prepare_trace)
+                self._try_step(self._profiler.prepare_trace)
 
     def discard(self) -> None:
         """Drop a profiler that was prepared but not started: torch may not support another."""
         if self._profiler is not None and not self.running and self.mine:
-            if self._done(self._profiler.start_trace):
-                self._done(self._profiler.stop_trace)
+            if self._try_step(self._profiler.start_trace):
+                self._try_step(self._profiler.stop_trace)
             self._profiler = None
 
     def start(self, *, provisional: bool = False, replaceable: bool = True) -> None:
@@ -244,7 +244,7 @@ class Recorder:
         self.prepare()
         self.running, self._begun = True, time.monotonic()
         self._thread = threading.get_ident()
-        if self._profiler is None or not self._done(self._profiler.start_trace):
+        if self._profiler is None or not self._try_step(self._profiler.start_trace):
             self.running = False
             return
         if self._monitor is not None:
@@ -273,11 +273,11 @@ class Recorder:
         profiler.add_metadata("pyprof_version", __version__)
         if (rank := self._rank()) is not None:  # Kineto knows it only if the group is there first
             profiler.add_metadata("pyprof_rank", str(rank))
-        if self._done(profiler.stop_trace):
+        if self._try_step(profiler.stop_trace):
             self._recorded.append(profiler)
         self._profiler = None
 
-    def _done(self, step: Callable[[], object]) -> bool:
+    def _try_step(self, step: Callable[[], object]) -> bool:
         """Run a step of torch's profiler; if it fails, drop the profiler: the program goes on."""
         self.busy = True
         try:
@@ -319,11 +319,11 @@ def _profiler(*, stacks: bool, memory: bool) -> torch.profiler.profile:
         record_shapes=True,
         profile_memory=memory,
         with_stack=stacks,
-        experimental_config=None if memory else _of_all_threads(),
+        experimental_config=None if memory else _all_threads_config(),
     )
 
 
-def _of_all_threads() -> _ExperimentalConfig | None:
+def _all_threads_config() -> _ExperimentalConfig | None:
     """Return the option to record all threads; None if this torch records only one."""
     try:
         return _ExperimentalConfig(profile_all_threads=True)
@@ -331,7 +331,7 @@ def _of_all_threads() -> _ExperimentalConfig | None:
         return None
 
 
-ALL_THREADS = _of_all_threads() is not None
+ALL_THREADS = _all_threads_config() is not None
 """Whether this torch records all threads, and can stop a recording on any of them."""
 
 STACKS_FROM_ANYWHERE = torch.__version__ >= "2.7"  # as versions, not as texts

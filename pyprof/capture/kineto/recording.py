@@ -86,7 +86,7 @@ class Recording:
         recorder = self._recorder
         if recorder.windows and not recorder.overflowed:
             windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
-            yield f"recorded {duration(1e9 * recorder.seconds)}{windows}{self._extent()}"
+            yield f"recorded {duration(1e9 * recorder.seconds)}{windows}{self._describe_extent()}"
         yield from self.problems()
 
     def problems(self) -> Iterator[str]:
@@ -99,7 +99,7 @@ class Recording:
                 "free memory; capture a few steps with --steps or pyprof.profile()"
             )
         if self.others.count:
-            yield self._of_others()
+            yield self._describe_script_profilers()
         for failure in recorder.failures:
             yield f"torch.profiler failed, and what it had recorded is lost: {failure}"
         if recorder.windows and recorder.lacks_stacks:
@@ -118,14 +118,14 @@ class Recording:
         if self._nvtx.used and self._nvtx.lacking:
             yield "this torch build has no NVTX; ranges of torch.cuda.nvtx are recorded without it"
 
-    def _extent(self) -> str:
+    def _describe_extent(self) -> str:
         if self._request.steps is not None:
             return ""
         if self._recorder.ranges:
             return ": the range that the script started"
         return ": the whole script" + ("" if self._request.whole else ", which started no range")
 
-    def _of_others(self) -> str:
+    def _describe_script_profilers(self) -> str:
         cause = "the script ran its own torch.profiler, and only one can run at a time"
         adopted = self._recorder.adopted
         if adopted:

@@ -49,7 +49,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
 
     def finish(code: int) -> Outcome:
         with signals.postponed():
-            written, wrong = _written(recording, place)
+            written, wrong = _write_recording(recording, place)
             captured, child_notes = children.gather()
         others = tuple(captured) or (() if written else recording.others.traces()[-1:])
         notes = [*wrong, *recording.notes(), *child_notes]
@@ -91,7 +91,7 @@ def _monitor() -> DeviceMonitor | None:
         return None
 
 
-def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
+def _write_recording(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
     """Write the file where there is room; return its path, and messages if it is elsewhere."""
     try:
         return recording.finish(lambda: path), []

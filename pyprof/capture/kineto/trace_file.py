@@ -57,7 +57,7 @@ def write_trace(
     """
     with atomic_files.temp_directory(path, _roomiest(path.parent)) as folder:
         packed = Path(folder) / path.name
-        windows = _exported(recorded, Path(folder) / "plain.json")
+        windows = _export_windows(recorded, Path(folder) / "plain.json")
         with gzip.open(packed, "wb", _COMPRESSION) as target:
             has_wanted = join_trace_windows(windows, target, wanted or _WORK, events)
         small = wanted is None and packed.stat().st_size <= _SMALL_BYTES
@@ -67,7 +67,7 @@ def write_trace(
     return True
 
 
-def _exported(recorded: Sequence[Recorded], plain: Path) -> Iterator[Path]:
+def _export_windows(recorded: Sequence[Recorded], plain: Path) -> Iterator[Path]:
     """Export the trace of one window after the other, to the same path."""
     for profiler in recorded:
         profiler.export_chrome_trace(str(plain))
@@ -154,7 +154,10 @@ _CUT = "torch.profiler could not write its whole trace; is the disk full?"
 
 def _pause(before: bytes, after: bytes) -> bytes:
     """Return the calls between two windows as events."""
-    calls = ("cudaProfilerStop", _at(_END, before)), ("cudaProfilerStart", _at(_BEGIN, after))
+    calls = (
+        ("cudaProfilerStop", _find_time(_END, before)),
+        ("cudaProfilerStart", _find_time(_BEGIN, after)),
+    )
     thread = f'"pid": {os.getpid()}, "tid": {threading.get_native_id()}, "dur": 0'
     return (
         "".join(
@@ -165,7 +168,7 @@ def _pause(before: bytes, after: bytes) -> bytes:
     )
 
 
-def _at(mark: re.Pattern[bytes], events: bytes) -> str:
+def _find_time(mark: re.Pattern[bytes], events: bytes) -> str:
     """Return an event's time in us as written: a float would round it."""
     *_, match = mark.finditer(events)
     return str(match[1], "ascii")

@@ -56,8 +56,12 @@ def _append(base: sqlite3.Connection) -> None:
     before, after = _tables(base, "main"), _tables(base, "other")
     _, last = _bounds(base, "main", before)
     first, _ = _bounds(base, "other", after)
-    later = max(_session(base, "other") - _session(base, "main"), last + 1 - first)
-    for table in _called(before, "NVTX_EVENTS"):  # a range left open is not known to have gone on
+    later = max(
+        _session_start_ns(base, "other") - _session_start_ns(base, "main"), last + 1 - first
+    )
+    for table in _find_versions(
+        before, "NVTX_EVENTS"
+    ):  # a range left open is not known to have gone on
         base.execute(
             f'UPDATE "{table}" SET end = {last} WHERE end IS NULL AND eventType IN {_RANGES}'  # noqa: S608 - numbers
         )
@@ -78,13 +82,13 @@ def _append(base: sqlite3.Connection) -> None:
     )
     for table, columns in after.items():
         names = ", ".join(f'"{column}"' for column in columns)
-        values = ", ".join(_value(column, later) for column in columns)
+        values = ", ".join(_value_sql(column, later) for column in columns)
         base.execute(f'INSERT INTO "{table}" ({names}) SELECT {values} FROM other."{table}"')  # noqa: S608 - nsys's own names
-    for table in _called({**before, **after}, "CUPTI_ACTIVITY_KIND_RUNTIME"):
-        _joined_nsys_pause(base, table, last, first + later)
+    for table in _find_versions({**before, **after}, "CUPTI_ACTIVITY_KIND_RUNTIME"):
+        _add_pause(base, table, last, first + later)
 
 
-def _called(tables: Tables, name: str) -> list[str]:
+def _find_versions(tables: Tables, name: str) -> list[str]:
     """Return the tables of a name in any version of nsys: `NAME`, `NAME_V2`, ..."""
     return [table for table in tables if table.startswith(name)]
 
@@ -111,7 +115,7 @@ def _bounds(base: sqlite3.Connection, schema: str, tables: Tables) -> tuple[int,
     return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
-def _session(base: sqlite3.Connection, schema: str) -> int:
+def _session_start_ns(base: sqlite3.Connection, schema: str) -> int:
     """Return the start of an export's session, ns since 1970; 0 if not recorded (2021)."""
     try:
         epochs = base.execute(f"SELECT utcEpochNs FROM {schema}.TARGET_INFO_SESSION_START_TIME")  # noqa: S608 - ours
@@ -120,7 +124,7 @@ def _session(base: sqlite3.Connection, schema: str) -> int:
     return next((time for (time,) in epochs if time is not None), 0)
 
 
-def _value(column: str, later: int) -> str:
+def _value_sql(column: str, later: int) -> str:
     """Return the SQL for a column's value in the joined file."""
     if column in _TIMES:
         return f'"{column}" + {later}'
@@ -129,7 +133,7 @@ def _value(column: str, later: int) -> str:
     return f'"{column}"'
 
 
-def _joined_nsys_pause(base: sqlite3.Connection, calls: str, last: int, first: int) -> None:
+def _add_pause(base: sqlite3.Connection, calls: str, last: int, first: int) -> None:
     """Add the calls between two windows, for each process that calls anything."""
     for name, time in (("cudaProfilerStop", last), ("cudaProfilerStart", first)):
         called = {"name": name, "time": time}

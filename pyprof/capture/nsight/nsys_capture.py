@@ -86,9 +86,9 @@ def run(request: Request, nsys: str) -> Outcome:
     """Run the script under nsys and write all windows to NAME.sqlite."""
     name = ranked(request.output)
     check_place(Path(name))
-    before = _written(name)
+    before = _find_written(name)
     for path in before:
-        check_place(path, partial(_ours, database=Path(name + _EXPORT)))
+        check_place(path, partial(_is_ours, database=Path(name + _EXPORT)))
     if request.memory:
         make_room_for_snapshot(Path(name + _EXPORT))
     gpu, began_s = bool(machine.find_gpus()), time.time()
@@ -96,20 +96,20 @@ def run(request: Request, nsys: str) -> Outcome:
         line = command(nsys, request, name, folder, gpu=gpu)
         code = profiler_process.wait(line, Files.within(folder))
         gave_way = (Path(folder) / _GAVE_WAY).exists()
-    new = {path: time for path, time in _written(name).items() if before.get(path) != time}
+    new = {path: time for path, time in _find_written(name).items() if before.get(path) != time}
     with signals.postponed():
-        outcome = _outcome(code, name, _of_ranges(new) if gave_way else new, nsys, request)
+        outcome = _outcome(code, name, _drop_provisional(new) if gave_way else new, nsys, request)
         return outcome.with_old_set_aside(began_s)
 
 
-def _written(name: str) -> dict[Path, int]:
+def _find_written(name: str) -> dict[Path, int]:
     """Return the files that nsys wrote under a name, with or without a window's number."""
     folder, stem = Path(name).parent, re.escape(Path(name).name)
     ours = re.compile(rf"{stem}(?:\.\d+)?(?:{'|'.join(map(re.escape, _SUFFIXES))})")
     return {path: path.stat().st_mtime_ns for path in folder.iterdir() if ours.fullmatch(path.name)}
 
 
-def _of_ranges(new: dict[Path, int]) -> dict[Path, int]:
+def _drop_provisional(new: dict[Path, int]) -> dict[Path, int]:
     """Drop what was recorded before the script's first range, unless nothing would be left."""
     numbers = sorted({_window(path) for path in new})
     if len(numbers) < 2:  # noqa: PLR2004 - the one and another
@@ -120,7 +120,7 @@ def _of_ranges(new: dict[Path, int]) -> dict[Path, int]:
     return {path: time for path, time in new.items() if _window(path) != numbers[0]}
 
 
-def _ours(path: Path, database: Path) -> bool:
+def _is_ours(path: Path, database: Path) -> bool:
     """Whether `pyprof capture` wrote a file; for a report, its export shows it."""
     return any(map(overwrite_guard.recorded, (path, path.with_suffix(_EXPORT), database)))
 

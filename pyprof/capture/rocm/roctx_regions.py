@@ -63,13 +63,11 @@ class _Region:
         self._is_on = False
 
     def start(self) -> None:
-        """Begin the region, unless it has begun."""
         if not self._is_on:
             self._is_on = True
             self._resume(_ALL_THREADS)
 
     def stop(self) -> None:
-        """End the region, if it has begun."""
         if self._is_on:
             self._is_on = False
             if torch.cuda.is_available():  # what was launched belongs to the region

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 def marked_processes() -> AbstractContextManager[None]:
     """Emit markers in processes that the script starts, until the `with` ends."""
-    return replaced_run(_marked)
+    return replaced_run(_mark_process)
 
 
-def _marked(process: BaseProcess) -> Marked | None:
+def _mark_process(process: BaseProcess) -> Marked | None:
     """Return what to run instead; None for forked processes, which nsys does not follow."""
     how = getattr(process, "_start_method", None) or multiprocessing.get_start_method()
     return None if how == "fork" else Marked(process.run)

@@ -58,7 +58,7 @@ def wait(line: Sequence[str], files: Files) -> int:
     def forward(number: int, _frame: object) -> None:
         again = number in noted
         noted.append(number)
-        if again or number != signal.SIGINT or not _in_foreground():
+        if again or number != signal.SIGINT or not _is_in_foreground():
             end_script(files, number)
             if again and not files.pid.exists():
                 process.terminate()
@@ -85,7 +85,7 @@ def end_script(files: Files, number: int) -> None:
             os.kill(int(files.pid.read_text()), number)
 
 
-def _in_foreground() -> bool:
+def _is_in_foreground() -> bool:
     """Whether Ctrl-C on the terminal reaches this process and the others of its job."""
     try:
         with Path("/dev/tty").open("rb") as terminal:

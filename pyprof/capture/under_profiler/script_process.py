@@ -111,7 +111,9 @@ def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
     from pyprof.instrument.ranges.capture_range import RecordingWindows  # noqa: PLC0415 - it imports torch
 
     windows = RecordingWindows(
-        steps.schedule(), _finished(torch.cuda.profiler.start), _finished(torch.cuda.profiler.stop)
+        steps.schedule(),
+        _synchronize_before(torch.cuda.profiler.start),
+        _synchronize_before(torch.cuda.profiler.stop),
     )
     home, nothing = torch.cuda.profiler, lambda: None
     stack.enter_context(replace_attributes((home, "start", nothing), (home, "stop", nothing)))
@@ -143,7 +145,7 @@ def _capture_until_a_range(gave_way: Path) -> None:
     torch.cuda._lazy_call(begin)  # type: ignore[no-untyped-call]  # noqa: SLF001 - called when CUDA is there
 
 
-def _finished(then: Callable[[], object]) -> Callable[[], None]:
+def _synchronize_before(then: Callable[[], object]) -> Callable[[], None]:
     """Wait for the GPU first, so that what a window launched is recorded in it."""
     import torch  # noqa: PLC0415
 

@@ -107,7 +107,7 @@ class Op:
         state["_pyprof_head"] = op_head(mod, name)
         state["_pyprof_text"] = process_groups.text_of(original, mod, name)
         state["_pyprof_overridable"] = overridable
-        call = _around_python(self) if type(original) is FunctionType else _around_builtin(self)
+        call = _wrap_python(self) if type(original) is FunctionType else _wrap_builtin(self)
         vars(call)["_torchdynamo_inline"] = original  # methods of tensors are made of it
         _CALL.__set__(self, functools.update_wrapper(call, original, updated=()))
 
@@ -181,7 +181,7 @@ def call_packed(op: Op) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     return hide_frames(lambda args, kwargs: call(*args, **kwargs))
 
 
-def _around_builtin(op: Op) -> Callable[..., Any]:
+def _wrap_builtin(op: Op) -> Callable[..., Any]:
     """Return a function that calls a builtin inside its ranges, on behalf of the user's frame."""
     state = op.__dict__
     original, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
@@ -194,7 +194,7 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
         if push is None or is_disabled():
             return caller(2)(original, args, kwargs)
         function = original
-        if _taken_over(args, kwargs):
+        if _is_overridden(args, kwargs):
             relevant = overriding_args(args, kwargs)
             if dispatches:
                 function = functools.partial(handle_torch_function, op, relevant)
@@ -226,7 +226,7 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
     return call
 
 
-def _around_python(op: Op) -> Callable[..., Any]:
+def _wrap_python(op: Op) -> Callable[..., Any]:
     """Return a function that calls a Python function inside its ranges."""
     state = op.__dict__
     function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
@@ -240,7 +240,7 @@ def _around_python(op: Op) -> Callable[..., Any]:
             or is_disabled()
             or (
                 overridable
-                and _taken_over(args, kwargs)
+                and _is_overridden(args, kwargs)
                 and is_redispatched(overriding_args(args, kwargs))
             )
         ):
@@ -278,7 +278,7 @@ def _around_python(op: Op) -> Callable[..., Any]:
 
 
 @keep_uncompiled
-def _taken_over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _is_overridden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether arguments or a mode override the call (`__torch_function__`).
 
     They receive the Op as the function, since that is what they find under its name; torch would

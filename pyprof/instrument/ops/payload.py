@@ -41,11 +41,11 @@ def describe_other_tensor(value: torch.Tensor) -> str:
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else its own code would run
         if type(value) in (torch.Tensor, torch.nn.Parameter):
             name = "NestedTensor" if value.is_nested else str(value.layout).removeprefix("torch.")
-            stored = _stored(value)
+            stored = _describe_storage(value)
         elif name == "DTensor":
             value = getattr(value, "_local_tensor", value)
         elif hasattr(type(value), "__tensor_flatten__"):
-            stored = _wrapped(value)
+            stored = _describe_inner_storage(value)
         try:
             return describe_tensor(value.shape, value.dtype, name=name) + stored
         except (RuntimeError, TypeError, NotImplementedError):
@@ -62,7 +62,7 @@ _MEMBERS = {
 """Members of sparse tensors, by layout; the first holds the values."""
 
 
-def _stored(value: torch.Tensor) -> str:
+def _describe_storage(value: torch.Tensor) -> str:
     """Return how much a sparse tensor stores. Its members are dense: the host knows their sizes."""
     names = _MEMBERS.get(value.layout, ())
     try:
@@ -78,7 +78,7 @@ def _stored(value: torch.Tensor) -> str:
     return f", 'nnz': {sizes[0][0]}, 'nbytes': {total}"
 
 
-def _wrapped(value: torch.Tensor) -> str:
+def _describe_inner_storage(value: torch.Tensor) -> str:
     """Return how much the tensors inside a wrapper store: one that is quantized says float32."""
     try:
         names, _ = value.__tensor_flatten__()  # type: ignore[attr-defined]
@@ -159,7 +159,7 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """
     values = (*args, *kwargs.values()) if kwargs else args
     if len(values) > MAX_ARGS:
-        return _written(head, args, kwargs)
+        return _write(head, args, kwargs)
     # nested tuples: a list would have to be converted
     key: Any = (head, len(args), *kwargs) if kwargs else head
     try:  # few calls: this runs at each op
@@ -176,9 +176,9 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
                 key = key, _other_key(kind, value)
         text = _texts.get(key)
     except (RuntimeError, TypeError):  # no strides, or a symbolic shape
-        return _written(head, args, kwargs)
+        return _write(head, args, kwargs)
     if text is None:
-        text = _written(head, args, kwargs)
+        text = _write(head, args, kwargs)
         if len(_texts) >= _MAX_TEXTS:
             _texts.clear()
         _texts[key] = text
@@ -191,7 +191,7 @@ def _other_key(kind: type, value: Any) -> object:  # noqa: ANN401 - any argument
         return kind, value
     if kind in _SEQUENCES and len(value) <= MAX_PLAIN and _INTS.issuperset(map(type, value)):
         return kind, tuple(value)  # sizes, most often
-    return _part(value)
+    return _describe(value)
 
 
 def forget() -> None:
@@ -200,13 +200,13 @@ def forget() -> None:
     _tensors.clear()
 
 
-def _written(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    parts = [f"{{'name': ''{_part(value)}}}" for value in args[:MAX_ARGS]]
-    parts += [f"{{'name': {name!r}{_part(value)}}}" for name, value in kwargs.items()]
+def _write(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    parts = [f"{{'name': ''{_describe(value)}}}" for value in args[:MAX_ARGS]]
+    parts += [f"{{'name': {name!r}{_describe(value)}}}" for name, value in kwargs.items()]
     return f"{head}{', '.join(parts)}]}}"
 
 
-def _part(value: object) -> str:
+def _describe(value: object) -> str:
     """Describe one argument: what follows its name, without the closing brace."""
     describe = _BY_TYPE.get(type(value))
     if describe is None:
@@ -311,7 +311,7 @@ def _mixed_sequence(kind: str, value: Sequence[Any], depth: int) -> str:
 def _item(value: object, depth: int) -> str:
     if type(value) in (list, tuple):
         return _mixed_sequence(type(value).__name__, value, depth)  # type: ignore[arg-type]
-    return _part(value)
+    return _describe(value)
 
 
 def _totals(value: Sequence[Any]) -> str:

@@ -41,12 +41,12 @@ _described: WeakKeyDictionary[Any, DescribedGroup] = WeakKeyDictionary()
 def describe(group_argument: Any) -> DescribedGroup:  # noqa: ANN401 - whatever torch takes
     """Describe the group that an argument stands for. Raises one of REFUSALS."""
     c10d = torch.distributed.distributed_c10d
-    group = _resolved(group_argument)
+    group = _resolve(group_argument)
     known = _described.get(group)
     if known is None:
         ranks = tuple(c10d.get_process_group_ranks(group))
         described = str(getattr(group, "group_desc", ""))  # torch 2.4 and newer
-        text = _written(group.group_name, ranks, "" if described in _UNSAID else described)
+        text = _write_group(group.group_name, ranks, "" if described in _UNSAID else described)
         known = _described[group] = DescribedGroup(group.group_name, ranks, text)
     return known
 
@@ -62,10 +62,10 @@ def call_text(group: DescribedGroup, peers: Sequence[int]) -> str:
     """
     if not peers:
         return group.text
-    return _written(group.name, tuple(sorted({*peers, torch.distributed.get_rank()})))
+    return _write_group(group.name, tuple(sorted({*peers, torch.distributed.get_rank()})))
 
 
-def _resolved(group_argument: Any) -> Any:  # noqa: ANN401 - as above
+def _resolve(group_argument: Any) -> Any:  # noqa: ANN401 - as above
     """Resolve a process group; functional collectives may get its name, or a mesh."""
     if group_argument is None:
         return torch.distributed.distributed_c10d.GroupMember.WORLD
@@ -76,12 +76,12 @@ def _resolved(group_argument: Any) -> Any:  # noqa: ANN401 - as above
     return mesh.get_group(*dimension) if hasattr(mesh, "get_group") else mesh
 
 
-def _written(name: str, ranks: tuple[int, ...], description: str = "") -> str:
+def _write_group(name: str, ranks: tuple[int, ...], description: str = "") -> str:
     described = f", 'description': {description!r}" if description else ""
-    return f"'group': {name!r}{described}, 'ranks': {_spelled(ranks)!r}, 'size': {len(ranks)}"
+    return f"'group': {name!r}{described}, 'ranks': {_spell_ranks(ranks)!r}, 'size': {len(ranks)}"
 
 
-def _spelled(ranks: tuple[int, ...]) -> str:
+def _spell_ranks(ranks: tuple[int, ...]) -> str:
     """Write ranks as torch.profiler does; many evenly spaced ones as Python's range."""
     if len(ranks) <= MAX_RANKS:
         return str([*ranks])
@@ -165,7 +165,7 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
             marker_text = _longer(plain, _collective_text(name, group, rule, tensors, arguments))
         except REFUSALS:
             return plain
-        if name not in _PEER and not any(map(_hides, tensors)):
+        if name not in _PEER and not any(map(_may_hide_tensors, tensors)):
             if len(_texts) >= _MAX_TEXTS:
                 _texts.clear()
             _texts[plain, group.text] = marker_text
@@ -186,7 +186,7 @@ def forget() -> None:
     _modules.clear()
 
 
-def _hides(value: object) -> bool:
+def _may_hide_tensors(value: object) -> bool:
     """Whether an argument may hold other tensors although its text is the same."""
     return type(value) not in _PLAIN and issubclass(type(value), (torch.Tensor, list, tuple))
 
@@ -240,7 +240,7 @@ def coalesced_text(group: object) -> str:
     try:
         described = describe(group)
         world: Any = torch.distributed.distributed_c10d._world  # noqa: SLF001 - no public way
-        waiting = world.pg_coalesce_state[_resolved(group)]
+        waiting = world.pg_coalesce_state[_resolve(group)]
         op = f"{waiting[0].op.__name__}_coalesced"
         inputs = [each.tensor for each in waiting]
         outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]

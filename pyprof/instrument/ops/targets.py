@@ -142,10 +142,10 @@ def find_targets() -> Iterator[PatchTarget]:
             if _is_op(home, name, overridable=overridable):
                 yield PatchTarget(home, name, value, mod, overridable or value in on_device)
     for mod, homes in _distributed_homes():
-        yield from _chosen(process_groups.NAMES[mod], mod, homes)
+        yield from _find_listed(process_groups.NAMES[mod], mod, homes)
     utils = torch.nn.utils
     homes = (utils, utils.clip_grad, utils.convert_parameters)
-    yield from _chosen(_UTILITIES, "torch.nn.utils", homes)
+    yield from _find_listed(_UTILITIES, "torch.nn.utils", homes)
 
 
 def _functions(home: object) -> Iterator[tuple[str, Callable[..., object]]]:
@@ -171,7 +171,7 @@ def _in_place_twin(home: object, name: str) -> bool:
     return plain != name and hasattr(home, plain) and plain not in _NO_WORK
 
 
-def _chosen(
+def _find_listed(
     names: frozenset[str], mod: str, homes: tuple[ModuleType, ...]
 ) -> Iterator[PatchTarget]:
     for home in homes:

@@ -76,14 +76,14 @@ _BOOK = _Book()
 
 def begin(name: str) -> Running:
     """Start timing a range of this name."""
-    event = _recorded_event()
+    event = _record_event()
     return Running(name, time.perf_counter_ns(), event)
 
 
 def end(running: Running) -> None:
     """Stop timing and record the result."""
     elapsed_ns = time.perf_counter_ns() - running.started_ns
-    event = _recorded_event() if running.event is not None else None
+    event = _record_event() if running.event is not None else None
     with _BOOK.lock:
         _BOOK.host.setdefault(running.name, _Times()).add(elapsed_ns)
         if event is not None:
@@ -93,7 +93,7 @@ def end(running: Running) -> None:
                 _collect(wait=len(_BOOK.pending) >= _MAX_PENDING // 2)
 
 
-def _recorded_event() -> Any:  # noqa: ANN401 - a torch.cuda.Event or None
+def _record_event() -> Any:  # noqa: ANN401 - a torch.cuda.Event or None
     """Record an event now; None if CUDA is not in use yet, or captures a graph."""
     cuda: Any = torch.cuda
     if not cuda.is_initialized() or capturing():

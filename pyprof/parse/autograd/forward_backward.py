@@ -66,11 +66,11 @@ def partners(
     engine = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_engine"))
     numbered = node & (sweep.texts.seq >= 0)
     innermost = launches.last(chain.within(numbered | engine))
-    innermost = _numbered_node(sweep, numbered, engine & (sweep.texts.seq < 0), innermost)
-    between = _on_engine(capture, sweep, numbered, caller) & (innermost == MISSING)
-    maker = _maker(sweep, numbered, chain, between)
+    innermost = _replace_engine_range(sweep, numbered, engine & (sweep.texts.seq < 0), innermost)
+    between = _mark_engine_rows(capture, sweep, numbered, caller) & (innermost == MISSING)
+    maker = _find_maker(sweep, numbered, chain, between)
     maker = np.where(innermost == MISSING, maker, innermost)
-    again = _again(sweep, leaf)
+    again = _mark_recomputed(sweep, leaf)
     innermost[again], maker[again] = MISSING, MISSING
     checkpoint = _checkpoints(sweep, numbered)
     nodes = referenced_rows([maker, checkpoint], len(node))
@@ -79,7 +79,7 @@ def partners(
     forward_range = np.full(len(node) + 1, MISSING, np.int32)  # the last entry stands for no node
     forward_range[nodes] = forward
     index = forward_range.take(maker)
-    recomputed = np.where(again, leaf, np.where(_again(sweep, index), index, MISSING))
+    recomputed = np.where(again, leaf, np.where(_mark_recomputed(sweep, index), index, MISSING))
     outer = forward_range.take(np.append(checkpoint, MISSING).take(recomputed))
     forward_range[nodes[~same_name]] = MISSING
     return Partners(forward_range.take(innermost), index, outer, between)
@@ -92,7 +92,7 @@ def precedes(partner: Partners, chain: launches.Chains, count: int) -> NDArray[n
     return np.diff(chain.within(has_node).offset) > 0
 
 
-def _again(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
+def _mark_recomputed(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
     """Mark the ranges of recomputed work; MISSING is not marked."""
     again: NDArray[np.bool_] = np.append(sweep.again.take(sweep.paths.of_range) > 0, [False])
     return again[ranges]
@@ -111,7 +111,7 @@ def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
     return node
 
 
-def _on_engine(
+def _mark_engine_rows(
     capture: Capture, sweep: Sweep, node: NDArray[np.bool_], caller: IntArray
 ) -> NDArray[np.bool_]:
     """Mask of rows launched on threads whose nodes all belong to forward ops of other threads."""
@@ -129,7 +129,7 @@ def _on_engine(
     return on_engine
 
 
-def _maker(
+def _find_maker(
     sweep: Sweep, node: NDArray[np.bool_], chain: launches.Chains, between: NDArray[np.bool_]
 ) -> Int64Array:
     """Find, for each addition to a gradient, the node that made the addend.
@@ -151,7 +151,7 @@ def _maker(
     return maker
 
 
-def _numbered_node(
+def _replace_engine_range(
     sweep: Sweep, node: NDArray[np.bool_], engine: NDArray[np.bool_], innermost: Int64Array
 ) -> Int64Array:
     """Replace an engine's range that has no number by the node that it evaluates.
@@ -183,7 +183,7 @@ def _forward(
     chosen = (sweep.texts.seq >= 0) & ~in_backward
     chosen[nodes] = True
     rows = np.flatnonzero(chosen)
-    pid, device = _apart(capture, device)
+    pid, device = _owners(capture, device)
     thread, start = sweep.nest.thread[rows], sweep.nest.start[rows]
     forward_thread = capture.ranges.column("forward_thread")
     ranges = _SeqRanges(
@@ -272,7 +272,7 @@ def _forward_of(ranges: _SeqRanges, nodes: Int64Array) -> Int64Array:
     return forward
 
 
-def _apart(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array]:
+def _owners(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Each thread's process and device; a recording of graph captures counts as one of its own.
 
     Sequence numbers of different recordings are unrelated, even if the process is the same.

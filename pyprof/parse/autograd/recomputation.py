@@ -48,12 +48,12 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
     is_seq = texts.kinds(read) == Kind.SEQ
     engine = texts.matches(read, Kind.SEQ, attrgetter("is_engine"))
     around = nearest(nest.parent, is_seq)
-    op = np.flatnonzero(is_seq & ~node & ~engine & _at(node, around))
+    op = np.flatnonzero(is_seq & ~node & ~engine & _look_up(node, around))
     owner = around.take(op)
     with_number = numbered.take(op)
     if not with_number.any():
         return None
-    inside = np.flatnonzero((node | engine) & _at(node, around))
+    inside = np.flatnonzero((node | engine) & _look_up(node, around))
     goes_back = _those(around.take(inside), len(node))
     own_work = _those(owner[~with_number], len(node))
     # Choose the numbered ops of each node, and those between them: the model may use no_grad.
@@ -74,7 +74,7 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
     return begin_how
 
 
-def _at(mask: Mask, ranges: IntArray) -> Mask:
+def _look_up(mask: Mask, ranges: IntArray) -> Mask:
     """Look ranges up in a mask; False for MISSING."""
     return np.append(mask, [False])[ranges]
 
@@ -91,7 +91,7 @@ def _spread_to_markers(
     """Extend each beginning to the ranges between op and node: markers, modules, lines."""
     around = nest.parent.take(op)
     while True:
-        left = np.flatnonzero((around != MISSING) & ~_at(is_seq, around))
+        left = np.flatnonzero((around != MISSING) & ~_look_up(is_seq, around))
         if not len(left):
             return
         op, around = op[left], around[left]

@@ -50,9 +50,9 @@ def columns(
     behind = (kind[1:] == Kind.OP) & (kind[:-1] == Kind.SEQ)
     calls = chain
     if old.any():
-        seqs = _pruned(sweep, seqs, old)
+        seqs = _prune(sweep, seqs, old)
     if old.any() or (behind & ~chain.begins[1:]).any():
-        calls = _together(ops, seqs)
+        calls = _concat_lists(ops, seqs)
     op_id = launches.last(ops)
     is_node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
     for other in (launches.last(seqs.within(is_node)), launches.first(chain)):
@@ -139,7 +139,7 @@ def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -
     return np.array(chosen, np.int64)
 
 
-def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _prune(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Choose and order the ranges of rows with old texts as the original did."""
     code = sweep.texts.code[seqs.member]
     affected = np.bincount(seqs.owner[old[code]], minlength=len(seqs.offset) - 1) > 0
@@ -152,7 +152,7 @@ def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     bounds = zip(affected.tolist(), offset[:-1], offset[1:], strict=True)
     for row, (is_old, low, high) in enumerate(bounds):
         if is_old and high - low > 1:
-            key = (tuple(codes[low:high]), _ranks(numbers[low:high]))
+            key = (tuple(codes[low:high]), _rank_numbers(numbers[low:high]))
             if (positions := pruned.get(key)) is None:
                 positions = pruned[key] = _prune_row([names[code] for code in key[0]], key[1])
             lengths[row] = len(positions)
@@ -179,8 +179,7 @@ def _prune_row(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
     return chosen
 
 
-def _ranks(numbers: list[int]) -> tuple[int, ...]:
-    """Each number's rank among the distinct ones."""
+def _rank_numbers(numbers: list[int]) -> tuple[int, ...]:
     index = {number: rank for rank, number in enumerate(sorted(set(numbers)))}
     return tuple(index[number] for number in numbers)
 
@@ -235,8 +234,7 @@ def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Cha
     return numbers.filter(keep)
 
 
-def _together(ops: Chains, seqs: Chains) -> Chains:
-    """Concatenate two list columns row by row."""
+def _concat_lists(ops: Chains, seqs: Chains) -> Chains:
     both = np.empty(len(ops.member) + len(seqs.member), np.int32)
     both[np.arange(len(ops.member)) + seqs.offset[ops.owner]] = ops.member
     both[np.arange(len(seqs.member)) + ops.offset[1:][seqs.owner]] = seqs.member

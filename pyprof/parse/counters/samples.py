@@ -46,7 +46,7 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
         rows = np.flatnonzero((device == number) & (start != MISSING) & (end != MISSING))
         work = _Work(start[rows], end[rows], kind[rows], count)
         own: dict[int, dict[str, float]] = {}
-        taken = _of_device(capture, number)
+        taken = _read_metrics(capture, number)
         for name, samples, estimate in _estimates(taken, work):
             _note(of_kinds, name, estimate)
             _add_long(own, name, samples, work)
@@ -77,7 +77,7 @@ def _kinds(columns: Mapping[str, Column]) -> tuple[Int64Array, int]:
     return kind, int(kind.max(initial=MISSING)) + 1
 
 
-def _of_device(capture: Capture, device: int) -> dict[str, tuple[Int64Array, Floats]]:
+def _read_metrics(capture: Capture, device: int) -> dict[str, tuple[Int64Array, Floats]]:
     """Times and values of each metric, without duplicates; DRAM reads and writes are summed.
 
     Several of a chip's metrics may map to one of ours, such as the clocks of GPC and SM.
@@ -121,7 +121,7 @@ def _estimates(
         if name in STATES:
             yield name, samples, sample_regression.states(samples.value, shared[1])
         else:
-            rounded = _rounded(samples)
+            rounded = _is_rounded(samples)
             yield (
                 name,
                 samples,
@@ -165,15 +165,14 @@ def _states_in_phases(
     ]
 
 
-def _rounded(samples: Samples) -> bool:
-    """Whether values were rounded to whole numbers."""
+def _is_rounded(samples: Samples) -> bool:
     return bool((samples.value == np.rint(samples.value)).all())
 
 
 def _add_long(own: dict[int, dict[str, float]], name: str, samples: Samples, work: _Work) -> None:
     """Add the means of rows long enough to have samples of their own: calls of an op may differ."""
     rows = sample_regression.long_rows(samples, work.start, work.end)
-    rounded = name in _RATES and _rounded(samples)
+    rounded = name in _RATES and _is_rounded(samples)
     estimate = sample_regression.within(
         samples, work.start[rows], work.end[rows], whole_numbers=rounded
     )

@@ -45,7 +45,7 @@ def attributed(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
 
     The ranges of recordings become the capture's own.
     """
-    capture = _joined(capture)
+    capture = _join_ranges(capture)
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, recording_windows(capture))
     replay = launch_sites.replays(capture, activities, launch)
@@ -59,7 +59,7 @@ def attributed(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
     return work.capture(), tuple(work.sentences())
 
 
-def _joined(capture: Capture) -> Capture:
+def _join_ranges(capture: Capture) -> Capture:
     """Append the ranges of recordings to the capture's own; they have threads of their own."""
     captures = capture.graph_captures
     if captures is None or not len(captures.ranges):
@@ -134,7 +134,9 @@ class _Work:
         subjects = self._replays.subjects
         compared = choice.Compared(
             similarity=cache(
-                lambda graph, which: self._alike(rows[graph], subjects[which], named=named[graph])
+                lambda graph, which: self._similarity(
+                    rows[graph], subjects[which], named=named[graph]
+                )
             ),
             launches=rows,
             sizes=[len(subject.rows) for subject in subjects],
@@ -149,11 +151,11 @@ class _Work:
         left = made.ambiguous - made.graph.keys()
         self._ambiguous = sum(len(subjects[which].rows) for which in left)
 
-    def _alike(self, launches: Int64Array, subject: Subject, *, named: bool) -> float:
+    def _similarity(self, launches: Int64Array, subject: Subject, *, named: bool) -> float:
         """Return the share of a graph's launches and a replay's kernels that match."""
         if named:
             return matching.share(*self._both(launches, subject.rows))
-        index = self._by_order(launches, subject)
+        index = self._match_by_order(launches, subject)
         return len(index) / len(launches) if (index != MISSING).any() else 0.0
 
     def _both(
@@ -161,7 +163,7 @@ class _Work:
     ) -> tuple[matching.Kernels, matching.Kernels]:
         return self._replays.of_launches.take(launches), self._replays.of_activities.take(rows)
 
-    def _by_order(self, launches: Int64Array, subject: Subject) -> Int64Array:
+    def _match_by_order(self, launches: Int64Array, subject: Subject) -> Int64Array:
         """Match by order alone; MISSING if order is unknown, or an op does not fit its kernel."""
         rows = subject.rows
         if not subject.ordered and len(np.unique(self._replays.of_activities.stream[rows])) > 1:
@@ -212,7 +214,7 @@ class _Work:
     ) -> Int64Array:
         """Return the index of each kernel's launch; equal replays of a graph are matched once."""
         if not named:
-            return self._by_order(launches, subject)
+            return self._match_by_order(launches, subject)
         theirs, ours = self._both(launches, subject.rows)
         key = graph, np.stack([*ours.levels, ours.stream]).tobytes()
         if key not in self._known_places:
@@ -234,7 +236,7 @@ class _Work:
     def match_eager_runs(self) -> None:
         """Match the remaining kernels with similar ones that ran outside graphs."""
         subjects = [subject for subject in map(self._kernels, self._replays.subjects) if subject]
-        eager = self._eager() if subjects else np.zeros(0, np.int64)
+        eager = self._eager_kernels() if subjects else np.zeros(0, np.int64)
         if not len(eager):
             return
         key = self._replays.of_activities.levels[0]
@@ -250,7 +252,7 @@ class _Work:
             wanted = key[subject.rows]
             text = wanted.tobytes()
             if text not in known:
-                known[text] = self._twin(wanted, key[eager], thread, ops)
+                known[text] = self._find_twin(wanted, key[eager], thread, ops)
             if (twin := known[text]) is not None:
                 rows, index = self._spread(subject, twin)
                 self._thread[rows], self._time[rows] = thread[index], start[index]
@@ -266,7 +268,7 @@ class _Work:
             return None
         return replace(subject, rows=rows)
 
-    def _eager(self) -> Int64Array:
+    def _eager_kernels(self) -> Int64Array:
         """The kernels launched outside of graphs, by thread and launch time."""
         kernel = self._kind == schema.KERNEL
         rows = np.flatnonzero(
@@ -278,7 +280,7 @@ class _Work:
         )
         return np.asarray(rows[np.lexsort((start, thread))])
 
-    def _twin(
+    def _find_twin(
         self, wanted: Int64Array, within: Int64Array, thread: Int64Array, ops: Int64Array
     ) -> Int64Array | None:
         """The last similar sequence, if all similar ones have the same ops; else None."""
@@ -377,11 +379,11 @@ class _Work:
         activities = set_column(self._activities, "graph_node", or_null(node))
         return replace(
             self._capture,
-            activities=self._sized(activities),
+            activities=self._fill_sizes(activities),
             graph_nodes=pa.concat_tables([self._capture.graph_nodes, more]).combine_chunks(),
         )
 
-    def _sized(self, activities: pa.Table) -> pa.Table:
+    def _fill_sizes(self, activities: pa.Table) -> pa.Table:
         """Fill in grid, block and shared memory from the captured launch if the replay has none."""
         if not (self._place != MISSING).any():
             return activities

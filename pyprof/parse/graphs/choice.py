@@ -142,14 +142,14 @@ class _Chooser:
         if is_step or self._lies_whole(group, rows):
             for index, fitting in rows:
                 length = len(fitting[0])
-                if self._agreed(group[index : index + length], fitting):
+                if self._assign_agreed(group[index : index + length], fitting):
                     taken.update(range(index, index + length))
         lost = is_step and all(
             r.batch_size is not None and len(r.graphs) > len(group) for r in allowed
         )
         for index in range(len(group)):
             if index not in taken:
-                self._alone(group[index], allowed, lost=lost)
+                self._choose_unique(group[index], allowed, lost=lost)
 
     def _of_size(self, size: int | None) -> list[_Recording]:
         if size is None:
@@ -165,7 +165,7 @@ class _Chooser:
         ]
         if (best := max(shares)) >= MIN_SIMILARITY:
             pairs = zip(recordings, shares, strict=True)
-            self._agreed(group, [r.graphs for r, mean in pairs if mean == best])
+            self._assign_agreed(group, [r.graphs for r, mean in pairs if mean == best])
 
     def _rows(
         self, group: list[int], allowed: list[_Recording]
@@ -182,7 +182,7 @@ class _Chooser:
                     or all(self._compared.named[graph] for graph in recording.graphs)
                 )
                 and self._all_alike(recording.graphs, group[index:])
-                and self._pinned(recording.graphs, group[index:])
+                and self._is_pinned(recording.graphs, group[index:])
             ]
             longest = max(map(len, fitting), default=0)
             if longest:
@@ -211,7 +211,7 @@ class _Chooser:
             for graphs in behind
         )
 
-    def _pinned(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
+    def _is_pinned(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         """Whether some launch matches only its own graph, which fixes the offset of the sequence.
 
         Recording may have begun in the middle of a step, and graphs of equal kernels cannot be told
@@ -222,7 +222,7 @@ class _Chooser:
             for graph, subject in zip(graphs, subjects, strict=False)
         )
 
-    def _alone(self, subject: int, allowed: list[_Recording], *, lost: bool) -> None:
+    def _choose_unique(self, subject: int, allowed: list[_Recording], *, lost: bool) -> None:
         """Choose the one graph that a launch matches, if it can be no other one.
 
         If it matches none, choose the one that it nearly matches: rows were lost on one side.
@@ -240,7 +240,7 @@ class _Chooser:
             if graphs and (len(near) > 1 or (exact and near)):
                 self.choice.ambiguous.add(subject)
             elif graphs:
-                self._agreed([subject], [(graph,) for graph in graphs])
+                self._assign_agreed([subject], [(graph,) for graph in graphs])
 
     def _fits(self, graph: int, subject: int) -> bool:
         """Whether a replay matches a graph, perhaps with a few rows lost."""
@@ -253,7 +253,7 @@ class _Chooser:
             for graph, subject in zip(graphs, subjects, strict=False)
         )
 
-    def _agreed(self, subjects: list[int], candidates: Sequence[Sequence[int]]) -> bool:
+    def _assign_agreed(self, subjects: list[int], candidates: Sequence[Sequence[int]]) -> bool:
         """Assign the first candidate if all have the same ops; record ambiguous subjects."""
         if all(self._compared.same_ops(graphs) for graphs in zip(*candidates, strict=True)):
             self._assign(subjects, candidates[0])

@@ -84,12 +84,12 @@ def match_launches(launches: Kernels, kernels: Kernels) -> Int64Array:
     fewer, more = sorted((len(launches), len(kernels)))
     if MIN_SIMILARITY * more <= fewer < more:
         for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
-            if (index := _aligned(theirs, ours, kernels.stream)) is not None:
+            if (index := _align(theirs, ours, kernels.stream)) is not None:
                 return index
     return np.full(len(kernels), MISSING)
 
 
-def _aligned(launches: Int64Array, kernels: Int64Array, stream: Int64Array) -> Int64Array | None:
+def _align(launches: Int64Array, kernels: Int64Array, stream: Int64Array) -> Int64Array | None:
     """Align the side that lost some with the complete one; None if they contradict each other."""
     if len(kernels) < len(launches):
         return align(kernels, _rows_of_key(launches), stream, len(launches))
@@ -114,18 +114,18 @@ def align(
     stream, and equal keys, keep their order. A row is certain if the earliest and the latest
     alignment agree on it, else it is MISSING. None if no alignment exists.
     """
-    first = _earliest(part.tolist(), rows_of_key, stream.tolist())
+    first = _find_earliest(part.tolist(), rows_of_key, stream.tolist())
     if first is None:
         return None
     mirrored = {key: [count - 1 - row for row in rows[::-1]] for key, rows in rows_of_key.items()}
-    last = _earliest(part.tolist()[::-1], mirrored, stream.tolist()[::-1])
+    last = _find_earliest(part.tolist()[::-1], mirrored, stream.tolist()[::-1])
     if last is None:
         return None
     earliest, latest = np.array(first, np.int64), count - 1 - np.array(last[::-1], np.int64)
     return np.where(earliest == latest, earliest, MISSING)
 
 
-def _earliest(
+def _find_earliest(
     part: Sequence[int], rows_of_key: Mapping[int, list[int]], stream: Sequence[int]
 ) -> list[int] | None:
     """Put each key on the first row that the keys before it leave; None if there is none."""

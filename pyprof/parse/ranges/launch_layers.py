@@ -92,7 +92,7 @@ def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: LaunchSites
     # the calls come first among the launch sites
     call = launch[rows]
     thread, start, end = site.thread[call], site.start[call], site.end[call]
-    range_of_row[rows] = _around_said(capture, sweep, thread, start, end)
+    range_of_row[rows] = _find_named_backward(capture, sweep, thread, start, end)
     for engine, caller in _callers(capture, sweep).items():
         of_engine = thread == engine
         waiting = np.full(int(of_engine.sum()), caller)
@@ -132,7 +132,7 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
     return callers
 
 
-def _around_said(
+def _find_named_backward(
     capture: Capture, sweep: Sweep, thread: IntArray, start: Int64Array, end: Int64Array
 ) -> Int64Array:
     """Find the range named as backward around each launch on a thread without named ranges."""

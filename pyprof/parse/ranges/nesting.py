@@ -73,10 +73,10 @@ def nest(
 def by_start(thread: IntArray, start: Int64Array) -> Int64Array:
     """Order rows by thread and start."""
     order = np.argsort(start, kind="stable")
-    return order[_by_value(thread[order])]
+    return order[_order_by_value(thread[order])]
 
 
-def _by_value(column: IntArray) -> Int64Array:
+def _order_by_value(column: IntArray) -> Int64Array:
     """Order rows by a number, such as that of their thread; equal ones keep their order."""
     if not len(column) or (low := column.min()) == (high := column.max()):
         return np.arange(len(column))
@@ -91,7 +91,7 @@ _SMALL_BYTES = 2
 
 def _parents(thread: IntArray, end: Int64Array) -> IntArray:
     parent: IntArray = np.arange(-1, len(end) - 1, dtype=np.int32)
-    at_top = _at_top(thread, end)
+    at_top = _mark_top(thread, end)
     parent[np.flatnonzero(at_top)] = MISSING
     active = np.flatnonzero((end[:-1] < end[1:]) & ~at_top[1:]) + 1
     above: IntArray = active - 1
@@ -103,10 +103,10 @@ def _parents(thread: IntArray, end: Int64Array) -> IntArray:
         parent[active] = above
         left = np.flatnonzero(end.take(above) < until)  # `above` exists: see `at_top`
         active, above, until = active.take(left), above.take(left), until.take(left)
-    return _swept(thread, end, np.ones(len(end), bool))
+    return _sweep(thread, end, np.ones(len(end), bool))
 
 
-def _at_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:
+def _mark_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:
     """Mask of ranges that end after all that began before them on their thread."""
     at_top = np.ones(len(end), bool)
     bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), len(end)]
@@ -120,7 +120,7 @@ _STEPS = 256
 """Levels that are climbed for all intervals at once; if there are more, one by one."""
 
 
-def _swept(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> Int64Array:
+def _sweep(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> Int64Array:
     """Find what encloses each of some sorted intervals, with a stack of the open ones.
 
     Some intervals are queries only, and enclose nothing.
@@ -162,17 +162,19 @@ def innermost(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array
         active = active[ranges.end[leaf[active]] < end[active]]
         leaf[active] = ranges.parent[leaf[active]]
         active = active[leaf[active] != MISSING]
-    leaf[active] = _around(ranges, thread[active], start[active], end[active])
+    leaf[active] = _find_innermost(ranges, thread[active], start[active], end[active])
     return leaf
 
 
-def _around(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Int64Array:
+def _find_innermost(
+    ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array
+) -> Int64Array:
     """Find the innermost ranges around intervals, going through both once."""
     count = len(ranges.end)
     both = [np.concatenate(pair) for pair in ((ranges.thread, thread), (ranges.start, start))]
     order = np.lexsort((np.arange(count + len(end)), both[1], both[0]))  # stable: ranges first
     ends = np.concatenate([ranges.end, end])[order]
-    above = _swept(both[0][order], ends, order < count)
+    above = _sweep(both[0][order], ends, order < count)
     enclosing = np.full(len(order), MISSING)
     enclosing[order] = np.where(above == MISSING, MISSING, order[above])
     return enclosing[count:]
@@ -189,7 +191,7 @@ def by_value(column: IntArray) -> Iterator[tuple[int, Int64Array]]:
     """Yield each value, such as a thread, with its rows in order."""
     if not len(column):
         return
-    order = _by_value(column)
+    order = _order_by_value(column)
     ordered = column[order]
     for rows in np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1):
         yield int(column[rows[0]]), rows

@@ -203,7 +203,7 @@ class RangeStacks:
         `again` is the result of the method. All paths that lead to them are walked once, however
         deep: parents that several share are described only if wanted themselves.
         """
-        below = self._below(wanted)
+        below = self._wanted_children(wanted)
         asked = set(wanted.tolist())
         described: dict[int, RangeStack] = {}
         around = _Around(most)
@@ -222,7 +222,7 @@ class RangeStacks:
             left += below.get(path, [])
         return [described[path] for path in wanted.tolist()]
 
-    def _below(self, wanted: Int64Array) -> dict[int, list[int]]:
+    def _wanted_children(self, wanted: Int64Array) -> dict[int, list[int]]:
         """The children of each path that lead to a wanted path."""
         needed = np.zeros(len(self.parent), bool)
         active = np.unique(wanted)

@@ -47,16 +47,16 @@ def iterations(capture: Capture) -> Bounds | None:
     """Find ranges that name iterations; of several loops, an engine's, else the longest in all."""
     ranges = capture.ranges
     is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
-    texts = _chosen(ranges, is_iteration)
+    texts = _choose_ranges(ranges, is_iteration)
     texts = texts.filter(pa.array(of_kinds(texts, (Kind.STEP, Kind.LAYER))))
-    distinct = _spelt(texts.column("text").unique())
+    distinct = _spell(texts.column("text").unique())
     named: dict[str, list[str]] = {}
     for text, loop in zip(distinct, answers(distinct, loop_of), strict=True):
         named.setdefault(loop, []).append(text)
     best = max(
         ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
          for name, spelt in sorted(named.items())
-         for bounds in [_apart(_named(texts, spelt))]),
+         for bounds in [_drop_overlapping(_named(texts, spelt))]),
         key=lambda candidate: candidate[:2],
         default=None,
     )  # fmt: skip
@@ -78,7 +78,7 @@ _ATOM, _ATOM_NAMES = "prefill, decode", ("prefill", "decode", "eager_decode")
 def engine_steps(capture: Capture) -> Bounds | None:
     """Find vLLM's steps: each begins where it prepares or runs the model, and ends at the next."""
     for text, beside in _ENGINE:
-        bounds = _apart(_named(capture.ranges, [text]))
+        bounds = _drop_overlapping(_named(capture.ranges, [text]))
         if len(bounds.start) > 1 and (not beside or len(_named(capture.ranges, [beside]))):
             last = bounds.end[-1:]
             return replace(bounds, origin=f'ranges "{text}"', end=np.append(bounds.start[1:], last))
@@ -96,10 +96,10 @@ _ENGINE = (
 
 
 def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
-    return _chosen(ranges, partial(pc.is_in, value_set=pa.array(texts)))
+    return _choose_ranges(ranges, partial(pc.is_in, value_set=pa.array(texts)))
 
 
-def _chosen(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Table:
+def _choose_ranges(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Table:
     """Times and threads of the ranges with the requested texts."""
     bounds = ranges.select(["start", "end", "thread", "text"])
     if not any(pc.any(question(part.dictionary)).as_py() for part in bounds["text"].chunks):
@@ -107,7 +107,7 @@ def _chosen(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Ta
     return bounds.filter(where(bounds["text"], question))
 
 
-def _apart(ranges: pa.Table) -> Bounds:
+def _drop_overlapping(ranges: pa.Table) -> Bounds:
     """Bounds of ranges that do not overlap: the busiest thread's outermost ones."""
     start, end, thread = (
         np.asarray(pc.fill_null(ranges.column(name), -1)).astype(np.int64)
@@ -121,11 +121,11 @@ def _apart(ranges: pa.Table) -> Bounds:
     rows = rows[np.lexsort((-end[rows], start[rows]))]
     outermost = np.append([True], start[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1])
     rows = rows[outermost]
-    texts = _spelt(ranges.column("text").take(pa.array(rows)))
+    texts = _spell(ranges.column("text").take(pa.array(rows)))
     return Bounds("", start[rows], end[rows], tuple(texts))
 
 
-def _spelt(texts: pa.Array | pa.ChunkedArray) -> list[str]:
+def _spell(texts: pa.Array | pa.ChunkedArray) -> list[str]:
     """A dictionary's texts as Python strings, which are slow to look up one by one."""
     return list(texts.cast(pa.string()).to_pylist())
 
@@ -150,14 +150,14 @@ def optimizer_ranges(capture: Capture) -> Bounds | None:
     A single step has no known beginning: before it the script may have made its model.
     """
     is_step = partial(pc.starts_with, pattern=STEP_OF)
-    texts = _chosen(capture.ranges, is_step)
+    texts = _choose_ranges(capture.ranges, is_step)
     counts = texts.column("text").value_counts().to_pylist()
     counts = [entry for entry in counts if entry["counts"] > 1]
     rarest = min((entry["counts"] for entry in counts), default=0)
     ends = {
         text: end
         for text in sorted(entry["values"] for entry in counts if entry["counts"] == rarest)
-        if len(end := _apart(_named(texts, [text])).end) > 1
+        if len(end := _drop_overlapping(_named(texts, [text])).end) > 1
     }
     if not ends:
         return None

@@ -114,13 +114,15 @@ def serving_step_of_rows(
     for one in np.unique(pid).tolist():
         ours, theirs = np.flatnonzero(pid == one), (process == one) & (launch != MISSING)
         ours = ours[np.argsort(start[ours], kind="stable")]
-        step_of[theirs] = _within(begun[theirs], start[ours], end[ours], code[rows[ours]])
+        step_of[theirs] = _find_enclosing(begun[theirs], start[ours], end[ours], code[rows[ours]])
     used, place = np.unique(step_of, return_inverse=True)
     index = place - int(used[0] == MISSING)
     return DictionaryColumn(index, [names[at] for at in used.tolist() if at != MISSING])
 
 
-def _within(time: Int64Array, start: Int64Array, end: Int64Array, code: Int64Array) -> Int64Array:
+def _find_enclosing(
+    time: Int64Array, start: Int64Array, end: Int64Array, code: Int64Array
+) -> Int64Array:
     """Code of the last range that began before each instant and contains it; else MISSING."""
     last = np.searchsorted(start, time, side="right") - 1
     holds: Mask = (last >= 0) & ((end[last] == MISSING) | (time <= end[last]))

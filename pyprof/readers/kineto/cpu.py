@@ -138,11 +138,11 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask
     real = (ranges.kind == OP) & ~named(map(_is_idle, names))
     parent = nearest(nested.op, real)
     computes = real & ~named(name in MOVES for name in plain)
-    complete = computes & named("::" in name for name in names) & ~_around(computes, parent)
+    complete = computes & named("::" in name for name in names) & ~_mark_ancestors(computes, parent)
     works = named(name in WORKERS for name in plain)
     # Layers of functorch nest an op in itself: the innermost one runs.
-    works &= ~_around(works, parent)
-    doing = (real & ~_around(real, parent)) | complete | works
+    works &= ~_mark_ancestors(works, parent)
+    doing = (real & ~_mark_ancestors(real, parent)) | complete | works
     replaced, shapes = tracing(ranges, nested, names, real)
     around_is_idle = ~np.append(real, True)[nested.op]
     traced = doing & shapes & ~around_is_idle
@@ -156,7 +156,7 @@ def _is_idle(name: str) -> bool:
     return known or _ENGINE.match(name) is not None
 
 
-def _around(rows: Mask, parent: Int64Array) -> Mask:
+def _mark_ancestors(rows: Mask, parent: Int64Array) -> Mask:
     """Mark the rows that contain one of these, at any depth."""
     contains = np.zeros(len(rows), dtype=bool)
     outer = parent[rows]
@@ -237,11 +237,11 @@ def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -
     on tensors without data, and all inside of them.
     """
     mode = ops_named(ranges, [name in _DISPATCH for name in names])
-    replaced = _traced_around(mode, nested.op)
+    replaced = _mark_parents(mode, nested.op)
     fake = mode.copy()  # FakeTensorMode makes a tensor without memory for each result
     for inner in ("aten::empty_strided", "aten::detach"):
         called = ops_named(ranges, [name == inner for name in names]) & ~replaced
-        fake &= _traced_around(called, nested.op)
+        fake &= _mark_parents(called, nested.op)
     shapes = nested.compiling | fake | _meta_ops(ranges, nested, names, real)
     return mode | replaced, shapes | within(shapes, nested.op)
 
@@ -250,7 +250,7 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     """Find ops on the meta device, and the ATen ops around them."""
 
     def around(inner: str) -> Mask:
-        return _traced_around(ops_named(ranges, [name == inner for name in names]), nested.op)
+        return _mark_parents(ops_named(ranges, [name == inner for name in names]), nested.op)
 
     def named(chosen: Container[str]) -> Mask:
         return ops_named(ranges, [name in chosen for name in names])
@@ -261,18 +261,18 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     meta |= named(_UNFILLED) & around("aten::empty")
     # Only reference implementations call it, which only the meta device uses by itself.
     meta |= around("aten::empty_permuted") & of_aten
-    meta &= ~_traced_around(real, nested.op)
+    meta &= ~_mark_parents(real, nested.op)
     # Forward-mode AD makes a tangent of zeros without data; the op beside it has a real primal.
-    dual = _around(named(_ZEROS), nested.op) & ~_traced_around(meta, nested.op)
+    dual = _mark_ancestors(named(_ZEROS), nested.op) & ~_mark_parents(meta, nested.op)
     # A sum with such a tangent copies the other operand, once the meta device has found the shape.
     shape_start = np.full(len(meta) + 1, np.iinfo(np.int64).max)
     shape_start[nested.op[meta]] = ranges.start[meta]
     shape_start[-1] = np.iinfo(np.int64).max  # outside of any op
     copies = named(_COPY) & (shape_start[nested.op] < ranges.start)
     if copies.any():
-        around_copies = np.append(_traced_around(copies, nested.op), [False])
+        around_copies = np.append(_mark_parents(copies, nested.op), [False])
         meta |= of_aten & ~copies & around_copies[nested.op]
-        dual |= _around(copies, nested.op)
+        dual |= _mark_ancestors(copies, nested.op)
     rows = np.flatnonzero(meta)
     while len(rows):  # as often as ops are deep
         outer = nested.op[rows]
@@ -282,7 +282,7 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     return meta
 
 
-def _traced_around(rows: Mask, parent: Int64Array) -> Mask:
+def _mark_parents(rows: Mask, parent: Int64Array) -> Mask:
     around = np.zeros(len(rows), dtype=bool)
     outer = parent[rows]
     around[outer[outer >= 0]] = True

@@ -274,7 +274,7 @@ class TraceTables:
 
     def capture(self, trace: Trace) -> schema.Capture:
         """Build the Capture once all events have been added."""
-        ranges, layout, table = self._nested()
+        ranges, layout, table = self._nest_ranges()
         activities, calls, traced = self._work(ranges, layout, table)
         if trace.cut and trace.header.get("deviceProperties"):
             activities = _of_gpu(activities)  # work of a GPU is written last
@@ -285,9 +285,9 @@ class TraceTables:
         return schema.Capture(
             tool="kineto",
             version=version(trace.header),
-            activities=_shifted(set_column(activities, "rank", ranks), base),
-            calls=_shifted(calls, base),
-            ranges=_shifted(table, base),
+            activities=_shift_times(set_column(activities, "rank", ranks), base),
+            calls=_shift_times(calls, base),
+            ranges=_shift_times(table, base),
             threads=_threads(self._threads),
             devices=devices(trace.header, used, self._tracks.names()),
             samples=self._samples.table(base),
@@ -307,10 +307,10 @@ class TraceTables:
 
     def recording(self, trace: Trace) -> Recording:
         """Build the record of captured graphs once all events have been added."""
-        *_, table = self._nested()
+        *_, table = self._nest_ranges()
         return Recording(
             captured=self.captured(trace),
-            ranges=_shifted(table, _base_ns(trace)),
+            ranges=_shift_times(table, _base_ns(trace)),
             threads=_threads(self._threads),
         )
 
@@ -323,9 +323,9 @@ class TraceTables:
             pa.concat_arrays([pa.array([], pa.int64()), *ran]),
             np.array([pid for pid, _ in self._threads.ids], dtype=np.int64),
         )
-        return graphs._replace(launches=_shifted(graphs.launches, _base_ns(trace), ("time",)))
+        return graphs._replace(launches=_shift_times(graphs.launches, _base_ns(trace), ("time",)))
 
-    def _nested(self) -> tuple[Columns, Nested, pa.Table]:
+    def _nest_ranges(self) -> tuple[Columns, Nested, pa.Table]:
         """Return the ranges, how they are nested, and the table of both."""
         ranges = self._ranges.columns()
         chains = FrameChains()
@@ -376,7 +376,9 @@ def _base_ns(trace: Trace) -> int:
     return instant(trace.header.get("baseTimeNanoseconds"))
 
 
-def _shifted(table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "end")) -> pa.Table:
+def _shift_times(
+    table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "end")
+) -> pa.Table:
     """Move times from the trace's base to 1970."""
     if not base_ns:
         return table

@@ -36,12 +36,14 @@ def with_run_times(activities: pa.Table, ranges: pa.Table, threads: Threads) -> 
     """
     process = np.array([pid for pid, _ in threads.ids or [(0, 0)]], dtype=np.int64)
     begin, end = ints(ranges["start"]), ints(ranges["end"])
-    runs = _by_kind(ranges["text"], _RANGE, process[ints(ranges["thread"])], begin)
+    runs = _group_by_kind(ranges["text"], _RANGE, process[ints(ranges["thread"])], begin)
     if not runs:
         return activities
     columns = {name: ints(activities[name]).copy() for name in ("start", "end", "stream")}
     start = columns["start"]
-    for key, rows in _by_kind(activities["name"], _OP, ints(activities["pid"]), start).items():
+    for key, rows in _group_by_kind(
+        activities["name"], _OP, ints(activities["pid"]), start
+    ).items():
         ran = runs.get(key, rows[:0])
         ran = ran[begin[ran] >= start[rows[0]]]  # others were handed over before the recording
         if len(ran) == len(rows) and (begin[ran] >= start[rows]).all() and (end[ran] >= 0).all():
@@ -52,7 +54,7 @@ def with_run_times(activities: pa.Table, ranges: pa.Table, threads: Threads) -> 
     return activities
 
 
-def _by_kind(
+def _group_by_kind(
     texts: pa.ChunkedArray, prefix: str, process: Int64Array, start: Int64Array
 ) -> dict[tuple[int, str], Int64Array]:
     """Return the rows of each process and kind of collective, in the order of their starts."""

@@ -223,7 +223,7 @@ class Called(NamedTuple):
     sizes: pa.Table
     """See `_launch_sizes`."""
     launched: pa.Table
-    """See `_launched`."""
+    """See `_read_launched`."""
 
 
 def calls(called: Timed, threads: Threads) -> Called:
@@ -240,10 +240,10 @@ def calls(called: Timed, threads: Threads) -> Called:
     }
     in_threads = np.array([name in _IN_THREADS for name in names.values], bool)[names.number]
     table = schema.table(schema.CALLS, columns)
-    return Called(table, _launch_sizes(args, in_threads), _launched(args, in_threads))
+    return Called(table, _launch_sizes(args, in_threads), _read_launched(args, in_threads))
 
 
-def _launched(args: list[CallArgs], in_threads: Mask) -> pa.Table:
+def _read_launched(args: list[CallArgs], in_threads: Mask) -> pa.Table:
     """Return what AMD's calls record about the kernels that they launch, a row per call.
 
     Columns: name, grid, block, smem, all null for calls that record nothing.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def read(path: Path) -> Capture:
     """Read a trace. Raises CaptureError if it has neither GPU work nor ops of torch.profiler."""
-    gathered, trace = _gathered(path)
+    gathered, trace = _gather(path)
     if gathered.is_jax:
         raise CaptureError(f"{path}: {refusals.JAX}")
     if gathered.empty and gathered.unknown:
@@ -42,7 +42,7 @@ def read(path: Path) -> Capture:
     return captures.attached(capture, path, gathered.captured(trace), _recording)
 
 
-def _gathered(path: Path) -> tuple[TraceTables, Trace]:
+def _gather(path: Path) -> tuple[TraceTables, Trace]:
     trace = Trace(path)
     gathered = TraceTables()
     with _no_collection():
@@ -53,7 +53,7 @@ def _gathered(path: Path) -> tuple[TraceTables, Trace]:
 
 
 def _recording(path: Path) -> tuple[Recording, Trace]:
-    gathered, trace = _gathered(path)
+    gathered, trace = _gather(path)
     return gathered.recording(trace), trace
 
 

@@ -63,7 +63,7 @@ def read(path: Path) -> schema.Capture:
     ]
     duration = pa.array([counters.pop("duration_ns", None) for counters in values], pa.float64())
     device = np.array([_device(kernel) for kernel in kernels])
-    start, end = _in_a_row(duration, device)
+    start, end = _line_up(duration, device)
     columns = {
         "kind": np.full(len(kernels), schema.KERNEL, np.int8),
         "start": start,
@@ -93,7 +93,7 @@ def read(path: Path) -> schema.Capture:
     )
 
 
-def _in_a_row(duration: pa.Array, device: Int64Array) -> tuple[pa.Array, pa.Array]:
+def _line_up(duration: pa.Array, device: Int64Array) -> tuple[pa.Array, pa.Array]:
     """Let each kernel start when the one before it on its device ended, only to have an order."""
     if duration.null_count == len(duration):
         nothing = pa.nulls(len(duration), pa.int64())

@@ -145,7 +145,9 @@ def _kernels(lines: Sequence[str], named: Callable[[str], str | None]) -> Profil
             return Profile([])
         is_long = _METRIC in header and (_VALUE in header or _AVERAGE in header)
         lost: list[int] = []
-        kernels = (_long if is_long else _wide)(header, _rows(table, len(header), lost), named)
+        kernels = (_read_long if is_long else _read_wide)(
+            header, _rows(table, len(header), lost), named
+        )
         return Profile(kernels, sum(lost))
     finally:
         csv.field_size_limit(before)
@@ -164,7 +166,7 @@ def _rows(table: _Lines, width: int, lost: list[int]) -> Iterator[list[str]]:
         yield row
 
 
-def _long(
+def _read_long(
     header: list[str], rows: Iterator[list[str]], named: Callable[[str], str | None]
 ) -> list[Kernel]:
     """Read one row per metric; rows of rules have none."""
@@ -200,7 +202,7 @@ _SECTION = "Section Name"
 _TWO_MEANINGS = frozenset({"Memory Throughput"})
 
 
-def _wide(
+def _read_wide(
     header: list[str], rows: Iterator[list[str]], named: Callable[[str], str | None]
 ) -> list[Kernel]:
     """Read one column per metric; the row without a kernel has the units."""

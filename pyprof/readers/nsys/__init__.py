@@ -61,7 +61,7 @@ def sniff(path: Path, head: bytes) -> bool:
     """Recognise an nsys export by its tables."""
     del head
     tables = Database(path).tables()
-    return _STRINGS in tables and any(_versioned(tables, sign) in tables for sign in _SIGNS)
+    return _STRINGS in tables and any(_find_table(tables, sign) in tables for sign in _SIGNS)
 
 
 def read(path: Path) -> schema.Capture:
@@ -108,7 +108,7 @@ def identity(path: Path) -> schema.Identity:
     db = Database(path)
     first_device: dict[int, int] = {}
     for kind in _WORK:
-        table = _versioned(db.tables(), _CUPTI + kind)
+        table = _find_table(db.tables(), _CUPTI + kind)
         if "globalPid" not in db.columns(table):
             continue
         rows = db.read(
@@ -131,7 +131,7 @@ _LAST = 1 << 31
 """Greater than every device: for work whose device is not recorded."""
 
 
-def _versioned(tables: frozenset[str], name: str) -> str:
+def _find_table(tables: frozenset[str], name: str) -> str:
     """Return the table's name in this file: `NAME`, or the highest of `NAME_V2`, ..."""
     later = [table for table in tables if table.startswith(f"{name}_V") and table[-1].isdigit()]
     return max(later, default=name) if name not in tables else name
@@ -140,7 +140,7 @@ def _versioned(tables: frozenset[str], name: str) -> str:
 def _read_runtime(db: Database) -> pa.Table:
     """Read the API calls, each once: with --cudabacktrace there are second rows."""
     columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
-    table = _versioned(db.tables(), _CUPTI + "RUNTIME")
+    table = _find_table(db.tables(), _CUPTI + "RUNTIME")
     db.require(table, "start", "end", "globalTid", "correlationId")
     calls = db.read(table, dict.fromkeys(columns, int))
     if table in db.tables() and calls.column("start").null_count:
@@ -169,7 +169,7 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
 
 def _read_events(db: Database) -> tuple[pa.Table, pa.Table]:
     """Read the NVTX events that are ranges, and those that name a domain."""
-    table = _versioned(db.tables(), "NVTX_EVENTS")
+    table = _find_table(db.tables(), "NVTX_EVENTS")
     columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId", "domainId"), int)
     db.require(table, "start", "end", "globalTid")
     domains: list[pa.Table] = []
@@ -225,7 +225,7 @@ def _ranges(
         schema.RANGES,
         {
             "start": events.column("start"),
-            "end": _closed_ends(events),
+            "end": _close_ranges(events),
             "thread": threads,
             "style": np.where(free, schema.FREE, schema.NESTED).astype(np.int8),
             "domain": domain,
@@ -234,7 +234,7 @@ def _ranges(
     )
 
 
-def _closed_ends(events: pa.Table) -> pa.ChunkedArray:
+def _close_ranges(events: pa.Table) -> pa.ChunkedArray:
     """Return each range's end; null for those still open when profiling stopped.
 
     nsys ends them all at its last instant, exactly.
@@ -264,7 +264,7 @@ def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
 
 
 def _read(db: Database, kind: str, *more: str) -> pa.Table:
-    table = _versioned(db.tables(), _CUPTI + kind)
+    table = _find_table(db.tables(), _CUPTI + kind)
     db.require(table, "start", "end", "correlationId")
     return db.read(table, dict.fromkeys((*_BASE, *more), int))
 
@@ -295,7 +295,7 @@ class _Base:
 def _kernels(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
     rows = _read(db, "KERNEL", "demangledName", *cupti.KERNEL_COLUMNS)
     name = strings.names(ints(rows.column("demangledName"), -1), "unknown kernel")
-    events = _versioned(db.tables(), "NVTX_EVENTS")
+    events = _find_table(db.tables(), "NVTX_EVENTS")
     columns = {**base.columns(rows, schema.KERNEL), **cupti.kernel_columns(rows), "name": name}
     collective = payloads.collectives(db, events, name, rows, runtime, strings)
     return schema.table(schema.ACTIVITIES, {**columns, "collective": collective})

@@ -76,9 +76,9 @@ def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
     keys = _keys(ids, pids(tid), node)
     made = (made_of != _NO_NODE) & (made_of != node)
     above = latest_before(keys, start, _keys(ids, pids(tid), made_of), start)
-    origin = _origins(made, above)
-    copying = runtime.filter(pa.array(_named(runtime, strings, _COPYING)))
-    origin[_inside(copying, tid, start)[origin]] = MISSING
+    origin = _find_origins(made, above)
+    copying = runtime.filter(pa.array(_match_names(runtime, strings, _COPYING)))
+    origin[_mark_inside(copying, tid, start)[origin]] = MISSING
     used = np.unique(origin[origin != MISSING])
     row = np.where(origin == MISSING, MISSING, np.searchsorted(used, origin))
     return Origins(
@@ -103,11 +103,10 @@ def _events(db: Database, strings: Strings) -> pa.Table:
     identified = np.all([ints(events.column(name), _NO_NODE) != _NO_NODE
                    for name in ("globalTid", "graphNodeId")], axis=0)  # fmt: skip
     identified &= np.asarray(events.column("start").is_valid())
-    return events.filter(pa.array(identified & ~_named(events, strings, _DESTRUCTION)))
+    return events.filter(pa.array(identified & ~_match_names(events, strings, _DESTRUCTION)))
 
 
-def _named(rows: pa.Table, strings: Strings, pattern: str) -> Mask:
-    """Mark the rows whose name matches."""
+def _match_names(rows: pa.Table, strings: Strings, pattern: str) -> Mask:
     names = strings.names(ints(rows.column("nameId"), MISSING), "")
     matches = pc.match_substring_regex(names.dictionary, pattern)
     return np.asarray(matches.take(names.indices))
@@ -119,7 +118,7 @@ def _keys(ids: Int64Array, pid: Int64Array, node: Int64Array) -> Int64Array:
     return np.where((index != MISSING) & (pid >= 0), pid * len(ids) + index, MISSING)
 
 
-def _origins(made: Mask, above: Int64Array) -> Int64Array:
+def _find_origins(made: Mask, above: Int64Array) -> Int64Array:
     """Follow each event that cloned a node back to that of a capture; MISSING without one.
 
     Each round goes twice as far as the one before.
@@ -136,7 +135,7 @@ def _origins(made: Mask, above: Int64Array) -> Int64Array:
     return np.where(captured[index[:-1]], index[:-1], MISSING)
 
 
-def _inside(calls: pa.Table, tid: Int64Array, time: Int64Array) -> Mask:
+def _mark_inside(calls: pa.Table, tid: Int64Array, time: Int64Array) -> Mask:
     """Mark the instants that lie inside some of these calls of their thread."""
     inside = np.zeros(len(time) + 1, bool)
     caller, start, end = (

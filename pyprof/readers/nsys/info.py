@@ -73,7 +73,7 @@ def devices(db: Database) -> pa.Table:
     gpus = _gpus(db)
     capable = {gpu["device"] for gpu in gpus if gpu["cc_major"]}
     gpus = [gpu for gpu in gpus if gpu["cc_major"] or gpu["device"] not in capable]
-    mapped = _mapped(db, {gpu["id"]: gpu for gpu in gpus})
+    mapped = _map_devices(db, {gpu["id"]: gpu for gpu in gpus})
     rows = [*mapped.values(), *(gpu for gpu in gpus if gpu["device"] not in mapped)]
     columns = {name: [row[name] for row in rows] for name in schema.DEVICES.names}
     return schema.table(
@@ -103,7 +103,7 @@ def _gpus(db: Database) -> list[dict[str, Any]]:
     return gpus
 
 
-def _mapped(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+def _map_devices(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """Map CUDA's number of a device to its row, if all processes agree on it."""
     mapped: dict[int, dict[str, Any]] = {}
     for gpu, number in _pairs(db, _CUDA_DEVICES, "gpuId", "cudaId"):

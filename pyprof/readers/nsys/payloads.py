@@ -52,11 +52,11 @@ def payloads(db: Database, events: pa.Table, strings: Strings) -> list[Payload]:
         registered = strings.names(ints(ids, -1), "").to_pylist()
         text = [each or other for each, other in zip(text, registered, strict=True)]
     cells = list(zip(text, events.column("binaryData").to_pylist(), strict=True))
-    decoded = {cell: _of_json(cell[0]) or _of_bytes(cell[1], schemas) for cell in {*cells}}
+    decoded = {cell: _read_json(cell[0]) or _read_bytes(cell[1], schemas) for cell in {*cells}}
     return [decoded[cell] for cell in cells]
 
 
-def _of_json(text: str | None) -> Payload:
+def _read_json(text: str | None) -> Payload:
     try:
         fields = json.loads(text or "{}")
     except ValueError:
@@ -65,7 +65,7 @@ def _of_json(text: str | None) -> Payload:
     return {key: value for key, value in items if type(value) in (int, str)}
 
 
-def _of_bytes(data: bytes | None, schemas: Mapping[tuple[int, int], _Fields]) -> Payload:
+def _read_bytes(data: bytes | None, schemas: Mapping[tuple[int, int], _Fields]) -> Payload:
     if not data or len(data) < _HEADER.size:
         return {}
     domain, schema, size, length = _HEADER.unpack_from(data)
@@ -173,7 +173,7 @@ class _Ranges:
         decoded = payloads(db, events, strings)
         ranks = {_id(each): each[_RANKS] for each in decoded if _RANKS in each}
         self._said = [
-            _translated(text, each, ranks) for text, each in zip(texts, decoded, strict=True)
+            _translate(text, each, ranks) for text, each in zip(texts, decoded, strict=True)
         ]
         self._speaking: dict[int, list[int]] = {}
         self._closing: dict[int, list[int]] = {}
@@ -214,7 +214,7 @@ def _id(payload: Payload) -> str:
     return str(payload.get(_COMMUNICATOR, "")).replace(",", "")
 
 
-def _translated(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> str | None:
+def _translate(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> str | None:
     """Convert a payload to the keys of `schema.COLLECTIVE`; None if it moves no message."""
     if _SIZE not in payload:
         return None

@@ -55,7 +55,7 @@ def read(path: Path) -> schema.Capture:
         gpus.append(known)
         several.append(side)
     activities = in_order(cupti.concat([part for part in parts if part.num_rows] or parts[:1]))
-    joined = _joined(several)
+    joined = _join_hosts(several)
     return schema.Capture(
         tool="rocpd",
         version=_version(db),
@@ -90,7 +90,7 @@ _LAST = 1 << 31
 """Greater than every device: for work whose device is not recorded."""
 
 
-def _joined(several: list[Host]) -> dict[str, pa.Table]:
+def _join_hosts(several: list[Host]) -> dict[str, pa.Table]:
     """Concatenate the host's tables of all recordings; their threads are numbered on."""
     offset = 0
     parts: dict[str, list[pa.Table]] = {"calls": [], "ranges": [], "threads": []}

@@ -51,12 +51,12 @@ def of_dispatches(recording: Recording, rows: pa.Table) -> pa.Array | None:
         return None
     start, end = (ints(rows.column(name)) for name in ("start", "end"))
     took_s = np.where((start >= 0) & (end > start), (end - start) / 1e9, np.nan)
-    measured = _in_our_names(values, took_s)
+    measured = _rename(values, took_s)
     texts = [_text(measured, row) for row in range(rows.num_rows)]
     return pa.array(texts, pa.string())
 
 
-def _in_our_names(values: Mapping[str, _Values], took_s: Floats) -> dict[str, Floats]:
+def _rename(values: Mapping[str, _Values], took_s: Floats) -> dict[str, Floats]:
     nothing = _Values(np.full(len(took_s), np.nan), np.full(len(took_s), np.nan))
     each = {name: values.get(name, nothing) for name in _NAMES}
     hits, misses = each["TCC_HIT_sum"].total, each["TCC_MISS_sum"].total

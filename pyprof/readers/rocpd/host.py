@@ -170,7 +170,7 @@ def messages(documents: pa.ChunkedArray) -> pa.StringArray:
     texts, is_plain = _plain(encoded.dictionary)
     others = np.flatnonzero(~is_plain)
     if len(others):
-        decoded = _decoded(encoded.dictionary.take(pa.array(others)).to_pylist())
+        decoded = _decode(encoded.dictionary.take(pa.array(others)).to_pylist())
         texts = pc.replace_with_mask(texts, pa.array(~is_plain), pa.array(decoded, pa.string()))
     return texts.take(encoded.indices)
 
@@ -193,7 +193,7 @@ def _plain(documents: pa.StringArray) -> tuple[pa.StringArray, Mask]:
     return pc.if_else(plain, texts, None).cast(pa.string()), np.asarray(plain)
 
 
-def _decoded(documents: list[str]) -> list[str | None]:
+def _decode(documents: list[str]) -> list[str | None]:
     try:
         objects: list[Any] = orjson.loads("[" + ",".join(documents) + "]")
     except orjson.JSONDecodeError:

@@ -168,11 +168,11 @@ def _leaves(file: _File, root: int) -> Int64Array:
     for _ in range(_DEPTH):
         if file.read(level[:1]).data[0] == _LEAF:
             return level
-        level = _children(file, level)
+        level = _read_children(file, level)
     raise NotPlainError
 
 
-def _children(file: _File, level: Int64Array) -> Int64Array:
+def _read_children(file: _File, level: Int64Array) -> Int64Array:
     """Return the child pages; each may occur only once."""
     parts: list[Int64Array] = []
     for numbers in file.chunks(level):
@@ -220,7 +220,7 @@ class _Rows:
         self._bytes = pages
         if not here.all():
             rows = np.flatnonzero(~here)
-            self._bytes, at[rows] = _joined(file, pages, at[rows], size[rows], ends[rows])
+            self._bytes, at[rows] = _join_overflow(file, pages, at[rows], size[rows], ends[rows])
         self._end = at + size
         head_bytes, self._types_at = self._bytes.varint(at)
         self._head_end = self._values_at = at + head_bytes
@@ -287,7 +287,7 @@ class _Rows:
         return parts.take(pa.array(index)).view(as_type)
 
 
-def _joined(
+def _join_overflow(
     file: _File, pages: _Bytes, at: Int64Array, size: Int64Array, ends: Int64Array
 ) -> tuple[_Bytes, Int64Array]:
     """Append rows that continue on other pages; return all bytes, and where the rows begin."""

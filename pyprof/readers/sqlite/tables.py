@@ -99,7 +99,7 @@ class Database:
                     table = tables.setdefault(str(name), _Table(root, bool(has_key_index), {}))
                     table.columns[column.name] = column
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise self._broken(error) from None
+            raise self._damage_error(error) from None
         self._tables = tables
 
     def tables(self) -> frozenset[str]:
@@ -120,7 +120,7 @@ class Database:
             with closing(_connect(self._file)) as db:
                 first_row = db.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608
         except sqlite3.Error as error:
-            raise self._broken(error) from None
+            raise self._damage_error(error) from None
         if first_row is not None:
             raise CaptureError(
                 f"{self.path}: {table} has no column {missing[0]!r}, which is required; "
@@ -141,17 +141,17 @@ class Database:
         """
         there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
         if not there:
-            return piece(_shaped(None, columns))
+            return piece(_shape(None, columns))
         described = self._tables[table]
         if float in there.values():
-            return _taken(self._converted(table, there), columns, piece)
+            return _shape_batches(self._read_converted(table, there), columns, piece)
         with suppress(NotPlainError):
             chunks = pages.batches(self._file, described.root, described.picks(there))
             batches = (pa.RecordBatch.from_arrays(arrays, [*there]) for arrays in chunks)
-            return _taken(batches, columns, piece)
-        return _taken(self._converted(table, there), columns, piece)
+            return _shape_batches(batches, columns, piece)
+        return _shape_batches(self._read_converted(table, there), columns, piece)
 
-    def _converted(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
+    def _read_converted(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
         """Read any file; SQLite converts each value to the type wanted, or NULL."""
         select = ", ".join(_expression(name, kind) for name, kind in columns.items())
         types = [_ARROW[kind] for kind in columns.values()]
@@ -168,7 +168,7 @@ class Database:
                         [*map(pa.array, zip(*batch, strict=True), types)], [*columns]
                     )
         except sqlite3.Error as error:
-            raise self._broken(error) from None
+            raise self._damage_error(error) from None
 
     @property
     def _most_rows(self) -> int:
@@ -178,7 +178,7 @@ class Database:
             stored_bytes += beside(self._file, WAL).stat().st_size
         return stored_bytes // _ROW_BYTES
 
-    def _broken(self, error: Exception) -> CaptureError:
+    def _damage_error(self, error: Exception) -> CaptureError:
         if "locked" in str(error):
             return CaptureError(f"{self.path}: a program is writing to it; try again when it ends")
         again = "export or capture it again"
@@ -260,26 +260,26 @@ _ARROW = {
 }
 
 
-def _taken(
+def _shape_batches(
     batches: Iterator[pa.RecordBatch],
     columns: Mapping[str, type],
     piece: Callable[[pa.Table], pa.Table],
 ) -> pa.Table:
     """Shape some rows while the next are read: both release the GIL."""
-    tables = [piece(_shaped(None, columns))]
+    tables = [piece(_shape(None, columns))]
     held, most = 0, _HELD_BYTES
     with thread_pool(1) as pool:
         pending: deque[Future[pa.Table]] = deque()
         for batch in chain(batches, [None] * _AHEAD):
             if batch is not None:
-                pending.append(pool.submit(_shaped, batch, columns))
+                pending.append(pool.submit(_shape, batch, columns))
             if pending and (batch is None or len(pending) > _AHEAD):  # so that memory stays bounded
                 tables.append(piece(pending.popleft().result()))
                 held += _text_bytes(tables[-1])
             if held > most:  # pages of long texts have few rows, and repeat texts
-                tables = [_combined(tables)]
+                tables = [_combine(tables)]
                 held, most = 0, max(_HELD_BYTES, _TIMES * _text_bytes(tables[0]))
-    return _combined(tables)
+    return _combine(tables)
 
 
 _HELD_BYTES = 1 << 26
@@ -293,7 +293,7 @@ def _text_bytes(rows: pa.Table) -> int:
     return sum(chunk.dictionary.nbytes for column in coded for chunk in column.chunks)
 
 
-def _combined(tables: list[pa.Table]) -> pa.Table:
+def _combine(tables: list[pa.Table]) -> pa.Table:
     """Concatenate tables, each column into one chunk; the list of tables is emptied."""
     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
     tables.clear()
@@ -304,7 +304,7 @@ def _combined(tables: list[pa.Table]) -> pa.Table:
     return pa.table(combined)
 
 
-def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Table:
+def _shape(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Table:
     """Return all columns wanted; null for those that are missing."""
     rows = batch.num_rows if batch is not None else 0
     there = dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}

@@ -51,12 +51,12 @@ def float32(run: Run) -> WhyNoEffect:
         run.note(f"float64 is asked for by name at {_caller()}")
         changed.append(None)
 
-    _on_unnamed(single)
-    _on_named(asked_for)
+    _convert_unnamed(single)
+    _replace_named(asked_for)
     return lambda: None if changed else "no float64 came from NumPy or a literal"
 
 
-def _on_unnamed(single: Callable[[Any], Any]) -> None:
+def _convert_unnamed(single: Callable[[Any], Any]) -> None:
     """Pass tensors through `single` that are made of arrays and literals without a dtype."""
     import torch  # noqa: PLC0415 - the user's own
 
@@ -74,7 +74,7 @@ def _on_unnamed(single: Callable[[Any], Any]) -> None:
         replace(name)
 
 
-def _on_named(asked_for: Callable[[], object]) -> None:
+def _replace_named(asked_for: Callable[[], object]) -> None:
     """Call `asked_for` where the script asks for float64 by name, and use float32 instead."""
     import torch  # noqa: PLC0415 - the user's own
 

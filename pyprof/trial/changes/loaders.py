@@ -37,7 +37,7 @@ def workers(run: Run) -> WhyNoEffect:
         run.note("workers draw other random numbers: losses of augmented data differ")
         return None
 
-    return _altered(alter)
+    return _alter_loaders(alter)
 
 
 @change("pin-memory", code="DataLoader(..., pin_memory=True)", advised_by=("pageable_copies",))
@@ -55,7 +55,7 @@ def pin_memory(run: Run) -> WhyNoEffect:
         loader["pin_memory"] = True
         return None
 
-    return _altered(alter)
+    return _alter_loaders(alter)
 
 
 @change(
@@ -76,10 +76,10 @@ def prefetch(run: Run) -> WhyNoEffect:
         loader["prefetch_factor"] = int(run.value)
         return None
 
-    return _altered(alter)
+    return _alter_loaders(alter)
 
 
-def _altered(alter: Callable[[dict[str, Any]], str | None]) -> WhyNoEffect:
+def _alter_loaders(alter: Callable[[dict[str, Any]], str | None]) -> WhyNoEffect:
     """Let `alter` change the arguments of each DataLoader; it returns why it does not."""
     from torch.utils.data import DataLoader  # noqa: PLC0415 - the user's own
 

@@ -19,16 +19,16 @@ _KEYS = ("fused", "foreach")
 )
 def fused_optimizer(run: Run) -> WhyNoEffect:
     """Use the fused implementation of the optimizer."""
-    return _with_implementation(run, "fused")
+    return _choose_implementation(run, "fused")
 
 
 @change("foreach", code="optimizer = torch.optim.AdamW(model.parameters(), foreach=True)")
 def foreach(run: Run) -> WhyNoEffect:
     """Use the optimizer's implementation by lists of parameters."""
-    return _with_implementation(run, "foreach")
+    return _choose_implementation(run, "foreach")
 
 
-def _with_implementation(run: Run, key: str) -> WhyNoEffect:
+def _choose_implementation(run: Run, key: str) -> WhyNoEffect:
     import torch  # noqa: PLC0415 - the user's own
 
     changed: list[None] = []

@@ -238,7 +238,7 @@ def test_a_signal_ends_the_script_and_keeps_what_was_recorded(
     run: Run, tmp_path: Path, name: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sent to the command alone, as by a job manager: the script gets it, nsys does not."""
-    monkeypatch.setattr(profiler_process, "_in_foreground", lambda: False)
+    monkeypatch.setattr(profiler_process, "_is_in_foreground", lambda: False)
     text = ENDED.replace("int(sys.argv[-1])", str(os.getpid())).format(name)
     run("--tool", "nsys", text=text, code=code)
     assert (tmp_path / "net.sqlite").exists()

@@ -179,7 +179,7 @@ _CALL = st.tuples(
 def test_a_cached_marker_is_that_of_the_call(calls: list[tuple[list[Any], dict[str, Any]]]) -> None:
     payload.forget()
     for args, kwargs in calls:
-        assert payload.op_text(HEAD, args, kwargs) == payload._written(HEAD, args, kwargs)
+        assert payload.op_text(HEAD, args, kwargs) == payload._write(HEAD, args, kwargs)
 
 
 def test_any_number_of_arguments_is_possible() -> None:

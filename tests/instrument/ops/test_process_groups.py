@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from pyprof import marker, readers
-from pyprof.instrument.ops.process_groups import _spelled
+from pyprof.instrument.ops.process_groups import _spell_ranks
 from pyprof.parse import parse
 from tests.instrument.processes import RANK, run
 
@@ -263,5 +263,5 @@ def test_torch_captures_hold_the_groups(tmp_path: Path) -> None:
     ],
 )
 def test_ranks_are_written_briefly(ranks: Sequence[int], text: str) -> None:
-    assert _spelled(tuple(ranks)) == text
+    assert _spell_ranks(tuple(ranks)) == text
     assert len(text) < 150

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof.trial.changes.doubles import _on_unnamed
+from pyprof.trial.changes.doubles import _convert_unnamed
 from tests.trial.built import run_child, training
 
 LONG = pytest.mark.long
@@ -65,7 +65,7 @@ def test_tensors_of_a_dtype_that_was_asked_for_stay_as_they_are(
 ) -> None:
     for name in ("tensor", "as_tensor", "from_numpy"):
         monkeypatch.setattr(torch, name, getattr(torch, name))
-    _on_unnamed(lambda tensor: tensor.float())
+    _convert_unnamed(lambda tensor: tensor.float())
     ones = np.ones(2)
     assert {torch.from_numpy(ones).dtype, torch.as_tensor(ones).dtype} == {torch.float32}
     assert torch.tensor(ones, dtype=torch.float64).dtype == torch.float64

@@ -100,20 +100,20 @@ class Trace:
 
     def blocks(self) -> Generator[bytes, None, None]:
         """Yield the file's text, unpacked, some megabytes at a time."""
-        with closing(self._unpacked()) as blocks:
+        with closing(self._unpack()) as blocks:
             yield from utf8_blocks(blocks)
 
-    def _unpacked(self) -> Generator[bytes, None, None]:
+    def _unpack(self) -> Generator[bytes, None, None]:
         with self.path.open("rb") as file:
             if file.peek(2)[:2] != b"\x1f\x8b":
                 while block := file.read(BLOCK_BYTES):
                     yield block
                 return
             packed = iter(lambda: file.read(BLOCK_BYTES // 8), b"")
-            with closing(_ahead(self._unzipped(packed))) as blocks:
+            with closing(_read_ahead(self._unzip(packed))) as blocks:
                 yield from blocks
 
-    def _unzipped(self, blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
+    def _unzip(self, blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
         unzip = zlib.decompressobj(wbits=31)
         most = max(_ANY_BYTES, _RATIO * self.path.stat().st_size)
         for block in blocks:
@@ -220,7 +220,7 @@ def _outermost_list(text: bytes) -> int | None:
     return None
 
 
-def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+def _read_ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
     """Unzip the next block while one is parsed: zlib releases the GIL."""
     with closing(blocks), thread_pool(1) as pool:
         future = pool.submit(next, blocks, None)

@@ -89,8 +89,8 @@ def read(path: Path) -> dict[int, Annotation]:
     """Read a file of annotations. Raises CaptureError if it is not one."""
     try:
         with path.open("rb") as file:
-            raw = _unzipped(file, path)
-        decoded = orjson.loads(raw) if raw.lstrip()[:1] == b"{" else _unpickled(raw, path)
+            raw = _unzip(file, path)
+        decoded = orjson.loads(raw) if raw.lstrip()[:1] == b"{" else _unpickle(raw, path)
     except OSError as error:
         raise CaptureError(f"{path}: {error.strerror or error}; check its permissions") from None
     except orjson.JSONDecodeError:
@@ -104,7 +104,7 @@ def read(path: Path) -> dict[int, Annotation]:
 _NOTHING = Annotation((), ())
 
 
-def _unzipped(file: BinaryIO, path: Path) -> bytes:
+def _unzip(file: BinaryIO, path: Path) -> bytes:
     raw = file.read(_MAX_BYTES + 1)
     if raw.startswith(_GZIP):
         try:
@@ -136,7 +136,7 @@ class _PlainUnpickler(pickle._Unpickler):  # noqa: SLF001 - bounded where the C 
         raise pickle.UnpicklingError("it refers to external data")
 
 
-def _unpickled(raw: bytes, path: Path) -> object:
+def _unpickle(raw: bytes, path: Path) -> object:
     import io  # noqa: PLC0415 - rarely needed
 
     try:
@@ -152,12 +152,12 @@ def _annotation(value: object) -> Annotation:
     if isinstance(value, str):
         return Annotation(_frames(value), ())
     entries = value if isinstance(value, list) else [value]
-    marks = [_marked(entry) for entry in entries[:_MAX_MARKS]]
+    marks = [_read_mark(entry) for entry in entries[:_MAX_MARKS]]
     frames = next((entry.frames for entry in reversed(marks) if entry.frames), ())
     return Annotation(frames, tuple(label for entry in marks for label in entry.labels))
 
 
-def _marked(entry: object) -> Annotation:
+def _read_mark(entry: object) -> Annotation:
     """Read one mark: a text, or a dict with a name and perhaps a stack."""
     if isinstance(entry, str):
         return Annotation((), (entry[:_LONGEST],) if entry.strip() else ())

@@ -76,7 +76,7 @@ def attached(
     ranks = pc.unique(capture.activities["rank"]).drop_null()
     rank = ranks[0].as_py() if len(ranks) == 1 else None
     capture_files = traces(path, rank)
-    for file in _needed(capture_files, capture.ranges):
+    for file in _drop_unused(capture_files, capture.ranges):
         _add(built, file, read, capture_files.warnings, rank)
     numbered = capture.activities["node_id"].null_count < len(capture.activities)
     for place in dict.fromkeys(capture_files.annotations if numbered else ()):
@@ -130,7 +130,7 @@ def _look(place: Path, capture_files: CaptureFiles) -> None:
     elif place.is_file() and graph_annotations.is_one(place):
         capture_files.annotations.append(place)
     elif place.is_file():
-        file_of_name = {file.path.name: file for file in _told(place.parent, CaptureFiles())}
+        file_of_name = {file.path.name: file for file in _read_listed(place.parent, CaptureFiles())}
         file = file_of_name.get(place.name, File(place))
         capture_files.files.append(file)
         capture_files.batch_sizes |= {file.batch_size} - {None}  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def _look_into(folder: Path, capture_files: CaptureFiles) -> None:
 
 
 def _take(folder: Path, capture_files: CaptureFiles) -> None:
-    listed = _told(folder, capture_files)
+    listed = _read_listed(folder, capture_files)
     names = {file.path.name for file in listed}
     for file in listed:
         if file.batch_size is not None:
@@ -173,7 +173,7 @@ def _take(folder: Path, capture_files: CaptureFiles) -> None:
     ]
 
 
-def _told(folder: Path, capture_files: CaptureFiles) -> list[File]:
+def _read_listed(folder: Path, capture_files: CaptureFiles) -> list[File]:
     """Return the traces listed in a folder's `DETAILS` file; warn if it is not a list."""
     details = folder / DETAILS
     if not details.is_file():
@@ -200,7 +200,7 @@ def _entry(folder: Path, entry: Any) -> File | None:  # noqa: ANN401 - JSON can 
     )
 
 
-def _needed(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
+def _drop_unused(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
     """Return the traces without those of batch sizes that no step uses."""
     texts = ranges["text"].combine_chunks()
     steps = (serving_step(text) for text in texts.dictionary.to_pylist())
@@ -251,10 +251,10 @@ def _add(
     elif not recording.captured.graphs:
         warnings.append(f"{file.path}: no graph was captured in this trace: not used")
     else:
-        built.add(_described(file, recording.ranges), recording)
+        built.add(_add_batch_size(file, recording.ranges), recording)
 
 
-def _described(file: File, ranges: pa.Table) -> File:
+def _add_batch_size(file: File, ranges: pa.Table) -> File:
     """Fill in the batch size from the range around the capture."""
     if file.batch_size is not None:
         return file
@@ -301,7 +301,9 @@ class _Built:
     def add(self, file: File, recording: Recording) -> None:
         """Add another trace; its threads are others than the trace's own, even if ids are equal."""
         self._add_launches(recording.captured, self._count)
-        self._ranges.append(_moved(recording.ranges, ("thread", "forward_thread"), self._count))
+        self._ranges.append(
+            _offset_index(recording.ranges, ("thread", "forward_thread"), self._count)
+        )
         self._threads.append(recording.threads)
         self._first.append(self._count)
         self._count += len(recording.threads)
@@ -324,8 +326,8 @@ class _Built:
         self.recordings.append(File(path))
 
     def _add_launches(self, captured: Captured, threads: int) -> None:
-        moved = _moved(captured.launches, ("thread",), threads)
-        self._launches.append(_moved(moved, ("graph",), len(self._graphs)))
+        moved = _offset_index(captured.launches, ("thread",), threads)
+        self._launches.append(_offset_index(moved, ("graph",), len(self._graphs)))
         self._graphs += [len(self.recordings)] * captured.graphs
 
     def capture(self, capture_files: CaptureFiles) -> schema.Capture:
@@ -358,8 +360,7 @@ class _Built:
         )
 
 
-def _moved(table: pa.Table, columns: Sequence[str], by: int) -> pa.Table:
-    """Add an offset to indices into a table."""
+def _offset_index(table: pa.Table, columns: Sequence[str], by: int) -> pa.Table:
     for name in columns if by else ():
         table = set_column(table, name, pc.add(table[name], by))
     return table

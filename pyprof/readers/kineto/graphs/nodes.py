@@ -41,8 +41,6 @@ class Captured(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """The capture of one graph."""
-
     begin: int
     end: int
     thread: int
