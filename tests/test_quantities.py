@@ -2,13 +2,14 @@
 
 import pytest
 
-from pyprof.quantities import amount, duration, percent, significant, spans
+from pyprof.quantities import amount, duration, number, percent, significant, spans
 
 
 @pytest.mark.parametrize(
     ("ns", "expected"),
     [
         (0, "0 ns"),
+        (0.25, "0.25 ns"),
         (999.4, "999 ns"),
         (999.6, "1.00 us"),
         (7_560_000, "7.56 ms"),
@@ -22,6 +23,14 @@ def test_a_duration_is_in_the_largest_unit_that_keeps_it_above_one(
     ns: float, expected: str
 ) -> None:
     assert duration(ns) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.0, "0"), (0.01234, "0.0123"), (1.234, "1.23"), (99.94, "99.9"), (1234.5, "1,234")],
+)
+def test_a_rate_has_three_significant_digits(value: float, expected: str) -> None:
+    assert number(value) == expected
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ def _said(path: Path) -> dict[int, tuple[str | None, str | None, str | None]]:
 
 
 def test_each_category_of_training_is_found(tmp_path: Path) -> None:
-    """By the stacks of allocation and free, as torch records them."""
     device = built.training()
     device.alloc(12345, built.WORKSPACE, built.CALL, built.user(10))
     device.alloc(54321, built.user(30))

@@ -48,7 +48,6 @@ def test_an_impossible_request_is_an_out_of_memory(tmp_path: Path, free: int) ->
 
 
 def test_memory_without_ops_is_shown(tmp_path: Path) -> None:
-    """Also from a truncated trace, with a note."""
     path = traces.written(
         tmp_path / "x.json", [traces.op("aten::view", 1, 8), traces.event(2, 100)]
     )

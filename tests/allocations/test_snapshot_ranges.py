@@ -44,7 +44,6 @@ def test_directions_follow_from_ranges_if_stacks_have_none(tmp_path: Path) -> No
 
 
 def test_ranges_of_the_optimizer_end_steps(tmp_path: Path) -> None:
-    """If steps are not marked."""
     device = built.Device()
     for _ in range(5):
         device.alloc(512, built.user(4))

@@ -158,7 +158,6 @@ def test_streamed_events_equal_those_read_at_once(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_sums_cannot_overflow(tmp_path: Path) -> None:
-    """The total size is limited, too."""
     device = built.Device()
     for _ in range(40_000):
         device.alloc(1 << 47)

@@ -73,7 +73,6 @@ def test_an_input_follows_from_its_numbers(small: list[Seed]) -> None:
     ],
 )
 def test_each_rule_finds_what_breaks_it(done: Done, word: str, tmp_path: Path) -> None:
-    """And a sound run breaks none."""
     expected = Truth(2, 12)
     assert not list(broken(SOUND, expected, tmp_path))
     assert outcome(SOUND) == "right"
@@ -124,7 +123,6 @@ def test_a_child_process_that_fails_is_noticed(
 
 @pytest.mark.long
 def test_hundreds_of_damaged_inputs_end_well(small: list[Seed]) -> None:
-    """Of all kinds."""
     tally = Tally(Counter(), Counter(), {})
     assert _batch(small, 0, list(range(60)), 1, tally) == []
     assert tally.failures == {}

@@ -20,7 +20,6 @@ INPUT = call("randn", [[]], call("empty", [[]]), call("normal_", [X, [], [], []]
 
 
 def forward(seq: int) -> Called:
-    """A product that autograd numbers."""
     return call("linear", [X, X], call("mm", [X, X], seq=seq), seq=seq)
 
 

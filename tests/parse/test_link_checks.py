@@ -290,7 +290,6 @@ def test_ranges_without_an_end_are_dropped(tool: str, tmp_path: Path) -> None:
 def test_a_few_ranges_that_a_bound_of_the_capture_cut_off_are_kept(
     span: tuple[int, int | None], tmp_path: Path
 ) -> None:
-    """They are nested."""
     start, end = span
     ranges = [
         Range(OP.replace("relu", f"op{n}"), (start + n * (end is None), end and end - n))

@@ -68,7 +68,6 @@ def test_copies_before_the_loop_are_separate_advice(marked: bool) -> None:  # no
 
 
 def test_copies_in_every_step_are_part_of_the_loop() -> None:
-    """Between the kernels of a step or between steps."""
     work, ranges = _steps(NAMES[:2])
     work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
     entries = _advice(work, ranges)

@@ -76,5 +76,4 @@ def test_the_advice_is_that_of_the_summary() -> None:
 def test_user_lines_leave_out_installed_libraries(
     frames: list[str], expected: list[tuple[str, int]]
 ) -> None:
-    """And anything that is no frame."""
     assert user_lines(frames) == expected

@@ -30,7 +30,6 @@ def _sums(**changed: object) -> UseSums:
 
 
 def test_means_are_over_steps_and_gpus() -> None:
-    """Without steps, over GPUs alone."""
     use = known(step_use(_sums()))
     assert (use.step_count, use.gpu_count, use.span_ns, use.busy_ns) == (4, 2, 100, 25)
     assert use.idle_by_cause_ns == {"launch": 75}

@@ -71,5 +71,4 @@ def test_figures_have_the_tables_keys(key: str, kind: str, cc: tuple[int, int] |
 
 
 def test_amds_matrix_cores_ran_every_product() -> None:
-    """Float32 as well."""
     assert _key("float32", None, is_amd=True) == "float32 tensor"

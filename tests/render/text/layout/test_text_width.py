@@ -35,6 +35,12 @@ def test_a_text_is_truncated_at_one_end(text: str, room: int) -> None:
         assert text.startswith(end.removesuffix(".."))
 
 
+def test_a_truncated_text_shows_it_by_three_dots() -> None:
+    assert cut_start("model/net.py:123", 10) == "....py:123"
+    assert cut_end("abcdefgh", 6) == "abc..."
+    assert cut_start("abcdef", 6) == cut_end("abcdef", 6) == "abcdef"
+
+
 @given(st.text(), st.integers(2, 40))
 def test_a_text_is_truncated_in_its_middle(text: str, room: int) -> None:
     """Both ends stay; a text that fits stays whole."""
