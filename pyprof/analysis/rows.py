@@ -40,12 +40,12 @@ def columns(names: str | None, usual: Sequence[str] = (), by: str | None = None)
 
     `usual` defaults to those of `prof` in a pipe. Raises click.BadParameter for an unknown name.
     """
-    offered = [*COLUMNS] if by is None else _of_groups(by)
+    offered = [*COLUMNS] if by is None else _group_columns(by)
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
     if by is None:
         asked = asked or [*usual] or DEFAULT.split(",")
     if unknown := [name for name in asked if name not in offered]:
-        hint = suggestion(unknown[0], offered) or _by_header(unknown[0])
+        hint = suggestion(unknown[0], offered) or _suggest_by_header(unknown[0])
         raise click.BadParameter(
             f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
             param_hint="'-c'",
@@ -53,7 +53,7 @@ def columns(names: str | None, usual: Sequence[str] = (), by: str | None = None)
     return tuple(asked)
 
 
-def _of_groups(by: str) -> list[str]:
+def _group_columns(by: str) -> list[str]:
     """Name the columns of groups."""
     if by == PARAMS:
         return [*params.NAMES]
@@ -70,7 +70,7 @@ def columns_for_json(names: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(("idx", *columns(names or _USUAL_IN_JSON), "why")))
 
 
-def _by_header(text: str) -> str:
+def _suggest_by_header(text: str) -> str:
     """Suggest the column whose header a text is: `Sil(ns)`, `Direction`; "" if none."""
     headers = {column.header: column.name for column in COLUMNS.values()}
     return f"; did you mean {headers[text]!r}?" if text in headers else ""

@@ -93,7 +93,7 @@ def _recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
     thread and in order of time; used are nodes to which a row of a backward pass belongs.
     """
     records = context.table.records
-    seq = _last(records.arrow("seqId"))
+    seq = _last_numbers(records.arrow("seqId"))
     backward = context.is_one("dir", "bprop")
     rows = np.flatnonzero(context.chosen & (seq >= 0) & ~backward & ~context.is_one("dir", "optim"))
     pid, thread = records.numpy("pid")[rows], records.numpy("tid")[rows]
@@ -110,7 +110,7 @@ def _recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
     return rows[made], np.asarray(used[made])
 
 
-def _last(lists: pa.Array) -> Int64Array:
+def _last_numbers(lists: pa.Array) -> Int64Array:
     """Return the last number of each list; MISSING if it is empty."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     numbers = np.append(np.asarray(lists.flatten()), MISSING)

@@ -82,13 +82,13 @@ def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice
     following, ns = order[index], pauses.end - pauses.start
     details = None
     if cause == HOST:
-        again, recurs = _again(context, order, following, ns)
+        again, recurs = _mark_recurring(context, order, following, ns)
         recurring_ns = ns[again & recurs]
         # one long pause among short ones is no part of the loop
         if recurring_ns.sum() - recurring_ns.max(initial=0) > ns[again].sum() / 2:
             action = _AHEAD + action
         before, ns = order[np.maximum(index[again] - 1, 0)].tolist(), ns[again]
-        following = _with_line(context, order, index[again])
+        following = _prefer_lines(context, order, index[again])
         lines = [calls.line[call] for call in before]
         details = [
             f"after {calls.name[call]} at {line.rpartition('/')[2]}" if line else ""
@@ -110,7 +110,7 @@ _LONG_NS = 50_000_000
 """A shorter pause that rarely recurs may be due to the machine, not to the script."""
 
 
-def _again(
+def _mark_recurring(
     context: RuleContext, order: Int64Array, following: Int64Array, ns: Int64Array
 ) -> tuple[Mask, Mask]:
     """Mark pauses that precede at least half of the calls of one op on one line, or are long.
@@ -134,7 +134,7 @@ _SOME = 2
 _NEXT = 3
 
 
-def _with_line(context: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:
+def _prefer_lines(context: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:
     """Return the calls at these places, or one of the next few if a call has no line."""
     known = np.append([line is not None for line in context.calls.line], False)
     chosen = order[place]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 def unfused_optimizer(context: RuleContext) -> Advice | None:
     """Find element-wise work of the optimizer on one parameter after the other."""
-    rows, won = _fusible(context, context.is_one("dir", "optim") & ~_clips(context))
+    rows, won = _find_fusible(context, context.is_one("dir", "optim") & ~_mark_clipping(context))
     on_cpu = context.kind(schema.CPU).any()
     several = "calls several ops" if on_cpu else "launches several kernels"
     return context.advice(
@@ -48,7 +48,7 @@ def unfused_optimizer(context: RuleContext) -> Advice | None:
 _FUSED_ON_CPU = frozenset({"Adam.step", "AdamW.step", "SGD.step", "Adagrad.step"})
 
 
-def _fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
+def _find_fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
     """Find rows in runs of at least two, and what fusing each could save.
 
     A run is consecutive element-wise work of one size on one stream. One kernel that reads and
@@ -56,9 +56,9 @@ def _fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np
     CPU, ops that are not in place are saved, too: most of their time goes into new memory.
     """
     pointwise = context.role(Role.ELEMENTWISE, Role.OPTIMIZER)
-    if (steps := _steps(context)) and steps <= _FUSED_ON_CPU:
+    if (steps := _step_names(context)) and steps <= _FUSED_ON_CPU:
         pointwise |= context.kind(schema.CPU) & context.family("pointwise")
-    single = wanted & pointwise & ~_many_tensors(context)
+    single = wanted & pointwise & ~_find_multi_tensor(context)
     order, one_stream = context.by_stream
     size, single = context.elements[order], single[order]
     same = one_stream & (size[1:] == size[:-1]) & (size[1:] > 0) & single[1:] & single[:-1]
@@ -67,12 +67,12 @@ def _fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArray[np
     rows, run = order[inside], run[inside]
     ns = taken_ns(context)[rows] if context.cpus else context.ns[rows]
     longest = np.zeros(int(run.max(initial=-1)) + 1)
-    np.maximum.at(longest, run, np.where(_makes_memory(context)[rows], 0, ns))
+    np.maximum.at(longest, run, np.where(_mark_out_of_place(context)[rows], 0, ns))
     total = np.bincount(run, weights=ns)
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
 
 
-def _makes_memory(context: RuleContext) -> Mask:
+def _mark_out_of_place(context: RuleContext) -> Mask:
     """Mark ops on the CPU that are not in place."""
     in_place = context.table.records.dictionary("kLongName").matches(
         lambda name: name.endswith("_")
@@ -80,20 +80,20 @@ def _makes_memory(context: RuleContext) -> Mask:
     return context.kind(schema.CPU) & ~in_place
 
 
-def _steps(context: RuleContext) -> set[str]:
+def _step_names(context: RuleContext) -> set[str]:
     """Return the names of the optimizers' steps."""
     names = (*context.calls.name, *context.op.values)
     return {name for name in names if name.endswith(".step")}
 
 
-def _many_tensors(context: RuleContext) -> Mask:
+def _find_multi_tensor(context: RuleContext) -> Mask:
     """Find kernels that work on many tensors at once, or are fused already."""
     fused = ("multi_tensor", "fused", "foreach", "triton_")
     name = context.table.records.dictionary("kLongName")
     return name.matches(lambda text: any(part in text.lower() for part in fused))
 
 
-def _clips(context: RuleContext) -> Mask:
+def _mark_clipping(context: RuleContext) -> Mask:
     """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin, by their stacks."""
     trace = context.table.records.dictionary("trace")
     return trace.matches(lambda frames: any("clip_grad.py" in each for each in frames or ()))
@@ -113,8 +113,8 @@ _OF_MANY = ("AccumulateGrad", "_foreach_")
 def unfused_pointwise(context: RuleContext) -> Advice | None:
     """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
     of_many = context.op.matches(lambda op: any(part in op for part in _OF_MANY))
-    wanted = context.chosen & ~of_many & ~_many_tensors(context)
-    rows, chain = pointwise_chains(context, wanted, _again(context))
+    wanted = context.chosen & ~of_many & ~_find_multi_tensor(context)
+    rows, chain = pointwise_chains(context, wanted, _mark_repeats(context))
     ns, moved = context.ns[rows], context.table.costs.bytes[rows].astype(float)
     fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, context.bandwidth[rows])
     won = ns * (1 - fused / np.maximum(np.bincount(chain, ns), 1))[chain]
@@ -190,7 +190,7 @@ _FELL_BACK = (
 )
 
 
-def _again(context: RuleContext) -> Mask:
+def _mark_repeats(context: RuleContext) -> Mask:
     """Mark rows that repeat, in a new call, the op and line of the row before.
 
     They may be a loop over tensors. The mask is in the order of `context.by_stream`. Where no op is

@@ -51,7 +51,7 @@ def data_loading(context: RuleContext) -> Advice | None:
     devices = context.devices or context.cpus
     if context.capture is None or not devices:
         return None
-    idle = [(_waiting(device), device.gaps) for device in devices]
+    idle = [(_waiting_time(device), device.gaps) for device in devices]
     evidence, most = [], 0
     for name, (start, end) in context.loading_ranges.items():
         loading = union_of(start, end)
@@ -85,7 +85,7 @@ def data_loading(context: RuleContext) -> Advice | None:
     )
 
 
-def _waiting(device: DeviceTime) -> Intervals:
+def _waiting_time(device: DeviceTime) -> Intervals:
     """Return the time in which a range of data loading would hold the loop up.
 
     On a GPU, that is idle time, except for the causes in `_WITH_OWN_RULE`; on a CPU it is all the
@@ -143,7 +143,7 @@ def host_work(context: RuleContext) -> Advice | None:
     """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
     rows, idle_ns = idle_for(context, HOST)
     first = ahead = ""
-    if _mainly(idle_ns, np.isin(rows, _after_loading(context))):
+    if _mainly(idle_ns, np.isin(rows, _find_after_loading(context))):
         first = ahead = (
             "capture after warm-up, or look at later --steps: code is compiled or loaded"
             " meanwhile; if it goes on, "
@@ -171,7 +171,7 @@ def _mainly(ns: NDArray[np.float64], some: Mask) -> bool:
     return bool(ns[some].sum() > ns.sum() / 2)
 
 
-def _after_loading(context: RuleContext) -> Int64Array:
+def _find_after_loading(context: RuleContext) -> Int64Array:
     """Rows after gaps in which compiled code was loaded."""
     nothing = np.zeros(0, np.int64)
     if context.capture is None:
@@ -246,7 +246,7 @@ def blocking_copies(context: RuleContext) -> Advice | None:
 def launch_bound(context: RuleContext) -> Advice | None:
     """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
     rows, idle_ns = idle_for(context, LAUNCH)
-    eager = ~_replayed(context)[rows]
+    eager = ~_mark_replayed(context)[rows]
     rows, idle_ns = rows[eager], idle_ns[eager]
     return context.advice(
         "the GPU waits for the host to launch short kernels",
@@ -257,7 +257,7 @@ def launch_bound(context: RuleContext) -> Advice | None:
     )
 
 
-def _replayed(context: RuleContext) -> Mask:
+def _mark_replayed(context: RuleContext) -> Mask:
     """Mark work launched by replays of CUDA graphs: one call, often for many kernels."""
     called, _ = launch_bounds(context.table.records)
     number = distinct(called)[1]

@@ -83,7 +83,7 @@ def find_sites(context: RuleContext) -> Sites:
     wanted = (
         context.chosen & (op >= 0) & (line >= 0) & ~context.is_one("dir", "optim", "comm", "copy")
     )
-    wanted &= ~_loading(context)
+    wanted &= ~_mark_loading(context)
     if steps_known := not context.once and bool((step[wanted] >= 0).any()):
         wanted &= step >= 0
     rows = np.flatnonzero(wanted)
@@ -96,11 +96,11 @@ def find_sites(context: RuleContext) -> Sites:
     )
     is_forward = ~context.is_one("dir", "bprop") | (records.numpy("recomputed") == 1)
     forward, count = rows[is_forward[rows]], int(of_row.max()) + 1
-    calls = np.bincount(of_row[_distinct(forward, of_row, table.named_call)], minlength=count)
-    backward = np.bincount(of_row[_distinct(rows, of_row, table.named_call)], minlength=count)
+    calls = np.bincount(of_row[_first_rows(forward, of_row, table.named_call)], minlength=count)
+    backward = np.bincount(of_row[_first_rows(rows, of_row, table.named_call)], minlength=count)
     repeats = np.where(calls > 0, calls, backward).astype(float)  # a view has backward rows only
     if steps_known:
-        steps = np.bincount(of_row[_distinct(rows, of_row, step)], minlength=count)
+        steps = np.bincount(of_row[_first_rows(rows, of_row, step)], minlength=count)
         repeats = np.where(steps >= _IN_STEPS * len(np.unique(step[rows])), repeats / steps, 0.0)
     order = rows[np.argsort(context.starts[rows], kind="stable")]
     begins = context.is_op(_ROOTS)[order[:-1]] & context.is_one("dir", "bprop")[order[1:]]
@@ -120,12 +120,12 @@ _IN_STEPS = 0.5
 """Minimum share of the steps in which a site occurs: a validation loop is in a few only."""
 
 
-def _distinct(rows: Int64Array, site: IntArray, what: IntArray) -> Int64Array:
+def _first_rows(rows: Int64Array, site: IntArray, what: IntArray) -> Int64Array:
     """Return the first row of each combination of `site` and `what`."""
     return rows[combinations(site[rows], what[rows])[0]] if len(rows) else rows
 
 
-def _loading(context: RuleContext) -> Mask:
+def _mark_loading(context: RuleContext) -> Mask:
     """Mark the rows that began while data were loaded."""
     loading = context.loading
     if not len(loading):
@@ -194,16 +194,16 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
 def python_loop(context: RuleContext) -> Advice | None:
     """Find small ops that one line calls many times a step; most of their call cost can go."""
     sites = find_sites(context)
-    repeats = _turns(context, sites)
+    repeats = _count_turns(context, sites)
     turns = max(repeats[context.is_op(_CHOICES)], default=0)
     least = _MANY if sites.steps_known and sites.has_layers else _VERY_MANY
     many = repeats >= least * max(turns, sites.passes)
     told_elsewhere = (context.is_op(INDEXING) & context.is_one("dir", "bprop")) | context.is_op(
         JOINS
     )
-    apart = context.is_op(_FILLS) | _compiled(context)
-    rows = np.flatnonzero(many & _marked(context) & ~told_elsewhere & ~apart)
-    grown, _ = _growing(context)
+    apart = context.is_op(_FILLS) | _mark_compiled(context)
+    rows = np.flatnonzero(many & _mark_instrumented(context) & ~told_elsewhere & ~apart)
+    grown, _ = _find_growing(context)
     line = context.line.index
     if np.isin(line[grown], line[rows]).any():
         return None
@@ -227,7 +227,7 @@ def python_loop(context: RuleContext) -> Advice | None:
     )
 
 
-def _turns(context: RuleContext, sites: Sites) -> Floats:
+def _count_turns(context: RuleContext, sites: Sites) -> Floats:
     """Return how often a step runs the stack of each row: as often as it calls its rarest op."""
     columns = (context.table.own_or_forward(name) for name in ("trace", "layer"))
     stack = number_combinations(*map(_number_lists, columns))
@@ -238,14 +238,14 @@ def _turns(context: RuleContext, sites: Sites) -> Floats:
     return np.where(repeats > 0, rarest[stack], 0.0)
 
 
-def _marked(context: RuleContext) -> Mask:
+def _mark_instrumented(context: RuleContext) -> Mask:
     """Mark rows whose op and line pyprof.init() has marked: it records their modules, too."""
     marked = context.call_matches(_is_marked)
     number = number_combinations(context.op.index, context.line.index)
     return np.asarray(np.isin(number, number[marked]))
 
 
-def _compiled(context: RuleContext) -> Mask:
+def _mark_compiled(context: RuleContext) -> Mask:
     """Mark rows whose line and layer also launch kernels that torch.compile generated."""
     names = context.table.records.dictionary("kLongName")
     generated = names.matches(lambda name: INDUCTOR.search(name or "") is not None)
@@ -272,7 +272,7 @@ _MIN_GROWTH = 8
 )
 def growing_cat(context: RuleContext) -> Advice | None:
     """Find ops that join ever larger tensors: each call copies all earlier parts again."""
-    rows, ns = _growing(context)
+    rows, ns = _find_growing(context)
     return context.advice(
         "a tensor grows by cat, which copies all of it each time",
         "parts.append(new) in the loop and whole = torch.cat(parts) once behind it; or a buffer of"
@@ -283,7 +283,7 @@ def growing_cat(context: RuleContext) -> Advice | None:
     )
 
 
-def _growing(context: RuleContext) -> tuple[Int64Array, Floats]:
+def _find_growing(context: RuleContext) -> tuple[Int64Array, Floats]:
     """Find the calls that join ever larger tensors, and the time each spends on earlier parts.
 
     Not the pause before it: a loop that needs the whole in each turn still has to write the new.
@@ -335,7 +335,7 @@ def repeated_constant(context: RuleContext) -> Advice | None:
     calls = _calls(context)
     by_key: dict[tuple[Call | None, int], list[list[int]]] = {}
     for index in np.flatnonzero(calls.is_maker).tolist():
-        chain = _made_of(calls, index)
+        chain = _constant_calls(calls, index)
         call = calls.call(index)
         if call is not None and (len(chain) > 1 or call.op not in _PLAIN):
             key = call, int(calls.line[index])
@@ -378,7 +378,7 @@ def _calls(context: RuleContext) -> _Calls:
     forward = (
         context.chosen
         & ~context.is_one("dir", "bprop", "optim", "comm", "copy")
-        & ~_loading(context)
+        & ~_mark_loading(context)
     )
     rows = np.flatnonzero(forward)
     rows = rows[np.lexsort((context.starts[rows], table.records.numpy("pid")[rows]))]
@@ -402,7 +402,7 @@ def _calls(context: RuleContext) -> _Calls:
     )
 
 
-def _made_of(calls: _Calls, place: int) -> list[int]:
+def _constant_calls(calls: _Calls, place: int) -> list[int]:
     """Return a constant's call with the calls after it that compute from the constant alone.
 
     Tensors have no names in a capture: they are recognised by their number of elements, which views
@@ -500,7 +500,7 @@ def tiny_batches(context: RuleContext) -> Advice | None:
         return None
     # calls take a step's time: one with a batch of `_TARGET` would take as long
     typical = float(np.median(batch[few]))
-    all_rows = np.flatnonzero(context.chosen & ~_loading(context))
+    all_rows = np.flatnonzero(context.chosen & ~_mark_loading(context))
     ns = busy[all_rows] * (1 - typical / _TARGET)
     return context.advice(
         f"each step works on a batch of {typical:.0f}: calls cost more than their work",

@@ -39,7 +39,7 @@ _NAMED = "by the kernel's name"
 def half_precision(context: RuleContext) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
     missed = context.class_matches(lambda each: each.tc.value == "0" and each.dtype in HALF)
-    named = _by_name(context, HALF) & context.without_op & context.device_has("float16")
+    named = _find_by_name(context, HALF) & context.without_op & context.device_has("float16")
     candidates = np.flatnonzero((context.family(*FAMILIES) & missed) | named)
     texts = [*context.why.values, ""]
     reasons = [
@@ -84,7 +84,7 @@ def tf32(context: RuleContext) -> Advice | None:
             "torch.set_float32_matmul_precision('high')",
             sized=context.sized(rows),
         ),
-        detail=np.where(_by_name(context, {"float32"})[rows], _NAMED, "").tolist(),
+        detail=np.where(_find_by_name(context, {"float32"})[rows], _NAMED, "").tolist(),
         elsewhere="let the library use TF32 (CuPy: CUPY_TF32=1), or float16 or bfloat16",
     )
 
@@ -98,7 +98,7 @@ def tf32(context: RuleContext) -> Advice | None:
 )
 def mixed_precision(context: RuleContext) -> Advice | None:
     """Find float32 products on CUDA cores of GPUs with Tensor Cores but no TF32: Volta, Turing."""
-    named = _by_name(context, {"float32"})
+    named = _find_by_name(context, {"float32"})
     has_half = context.device_has("float16") & ~context.device_has("tf32")
     rows = np.flatnonzero(
         (context.reason_startswith("dtype: float32 needs TF32") | named) & has_half
@@ -114,7 +114,7 @@ def mixed_precision(context: RuleContext) -> Advice | None:
 
 def off_tf32(context: RuleContext) -> Mask:
     """Find float32 products on CUDA cores of a GPU that has TF32."""
-    off = context.reason_startswith("TF32: off") | _by_name(context, {"float32"})
+    off = context.reason_startswith("TF32: off") | _find_by_name(context, {"float32"})
     return off & context.device_has("tf32")
 
 
@@ -125,7 +125,7 @@ def _on_tensor_cores(
     return np.where(np.isnan(ns), context.at_higher_peak(rows, dtype), ns)
 
 
-def _by_name(context: RuleContext, dtypes: Collection[str]) -> Mask:
+def _find_by_name(context: RuleContext, dtypes: Collection[str]) -> Mask:
     """Find kernels that are, by name, products on CUDA cores, of no op or of unknown shapes."""
     is_product = context.class_matches(
         lambda each: (
@@ -170,8 +170,9 @@ def double_precision(context: RuleContext) -> Advice | None:
     unknown = np.where(context.named(_BY_VECTOR)[rows], by_bytes, np.fmax(by_bytes, by_peak))
     return context.advice(
         "computation is in float64",
-        f"if float32 suffices: .float() where data come in{_sources(context, rows)}, for NumPy's"
-        " arrays are float64 and torch.from_numpy keeps that; see also torch.set_default_dtype",
+        f"if float32 suffices: .float() where data come in{_describe_sources(context, rows)}, for"
+        " NumPy's arrays are float64 and torch.from_numpy keeps that; see also"
+        " torch.set_default_dtype",
         rows,
         context.most(rows, np.where(np.isnan(ns), unknown, ns)),
         elsewhere="if float32 suffices: dtype=float32 where arrays are made (float64 is default)",
@@ -181,7 +182,7 @@ def double_precision(context: RuleContext) -> Advice | None:
 _MAX_SOURCES = 3
 
 
-def _sources(context: RuleContext, rows: Int64Array) -> str:
+def _describe_sources(context: RuleContext, rows: Int64Array) -> str:
     """Return the lines from which float64 may come, in brackets; "" if unknown."""
     if not len(rows):
         return ""

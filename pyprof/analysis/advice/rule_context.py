@@ -335,9 +335,9 @@ class RuleContext:
         lane = self.lane[rows]
         own = np.bincount(lane, weights=np.minimum(ns, self.ns[rows]))
         won = np.bincount(lane, weights=ns)
-        return int((won - np.maximum(own - self._ran(rows), 0)).max())
+        return int((won - np.maximum(own - self._busy_ns(rows), 0)).max())
 
-    def _ran(self, rows: Int64Array) -> NDArray[np.float64]:
+    def _busy_ns(self, rows: Int64Array) -> NDArray[np.float64]:
         """Return how long any of some rows ran, by lane, in ns."""
         lane = self.lane[rows]
         ran = np.bincount(lane, weights=self.ns[rows]).astype(float)
@@ -360,7 +360,7 @@ class RuleContext:
             return most
         known = np.isfinite(ns)
         rows, ns = rows[known], ns[known]
-        lane, ran = self.lane[rows], self._ran(rows)
+        lane, ran = self.lane[rows], self._busy_ns(rows)
         summed = np.bincount(lane, weights=self.ns[rows])
         overlapped = np.divide(ran, summed, out=np.ones(len(ran)), where=summed > 0)
         won = np.bincount(lane, weights=np.maximum(ns, 0)) * overlapped
@@ -489,13 +489,13 @@ def idle_for(
         gaps = device.gaps
         ns = context.idle(device, cause).length_within(gaps.start, gaps.end)
         some = ns > 0
-        last = _last_ended(context, device, gaps.start[some]) if before else gaps.row[some]
+        last = _find_last_ended(context, device, gaps.start[some]) if before else gaps.row[some]
         rows.append(last)
         time.append(ns[some].astype(float))
     return np.concatenate(rows), np.concatenate(time)
 
 
-def _last_ended(context: RuleContext, device: DeviceTime, instant: Int64Array) -> Int64Array:
+def _find_last_ended(context: RuleContext, device: DeviceTime, instant: Int64Array) -> Int64Array:
     """Find the last row of a device that had ended by each instant."""
     records = context.table.records
     of_process = records.numpy("pid") == device.pid

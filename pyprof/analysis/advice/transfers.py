@@ -50,7 +50,7 @@ def pageable_copies(context: RuleContext) -> Advice | None:
         if context.once
         else "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
         rows,
-        _alone(context, rows)[1],
+        _time_alone(context, rows)[1],
         elsewhere="make the data on the GPU itself"
         if context.once
         else "copy from pinned memory, asynchronously, on a stream of its own",
@@ -72,7 +72,7 @@ def exposed_copies(context: RuleContext) -> Advice | None:
     called, _ = launch_bounds(records)
     free = (called >= 0) & (_blocked_share(records) <= _MAX_BLOCKED)
     rows = np.flatnonzero(_large_host_copies(context) & free)
-    alone_ns, most = _alone(context, rows)
+    alone_ns, most = _time_alone(context, rows)
     rows, alone_ns = rows[alone_ns > 0], alone_ns[alone_ns > 0]
     return context.advice(
         "asynchronous copies between host and GPU run while nothing is computed",
@@ -95,7 +95,7 @@ def unified_memory(context: RuleContext) -> Advice | None:
     if context.timeline is None or context.timeline.blocking:
         return None
     rows = np.flatnonzero(context.copies(_MIGRATION))
-    waited_ns = context.ns[rows] - _alone(context, rows)[0]
+    waited_ns = context.ns[rows] - _time_alone(context, rows)[0]
     rows, waited_ns = rows[waited_ns > 0], waited_ns[waited_ns > 0]
     return context.advice(
         "pages of unified memory move while kernels run and wait for them",
@@ -122,7 +122,7 @@ def _blocked_share(records: Records) -> NDArray[np.float64]:
     return np.asarray(both / np.maximum(end - start, 1))
 
 
-def _alone(context: RuleContext, rows: Int64Array) -> tuple[NDArray[np.float64], int]:
+def _time_alone(context: RuleContext, rows: Int64Array) -> tuple[NDArray[np.float64], int]:
     """How long each copy ran while its GPU did nothing else, and any on the busiest GPU."""
     return _time_within(context, rows, lambda device: device.exposed_copy)
 

@@ -109,7 +109,7 @@ def _others(diff: Diff) -> Mapping[int, Change]:
         gone, new = (
             [change for change in shaped if change.status == status] for status in ("gone", "new")
         )
-        for one, other in _pairs(gone, new):
+        for one, other in _pair(gone, new):
             counterparts |= {id(one): other, id(other): one}
     return counterparts
 
@@ -124,7 +124,7 @@ def replaced(changes: Iterable[Change]) -> dict[Key, list[Change]]:
     return grouped
 
 
-def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
+def _pair(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
     """Pair those whose shapes and types have most in common, each once.
 
     With too many pairs, as with a shape for each length of a text, none is matched to another.
@@ -238,7 +238,7 @@ def _in_common(name: str, causes: Sequence[tuple[str, float]]) -> str:
     if name == "kernel":
         return ": another library version, setting or GPU (inferred)"
     if name == "dtype":
-        text = _for_nearly_all(causes)
+        text = _find_common_text(causes)
         return f": {text}" if text else ""
     sizes = [
         (f"{x} in A, {y} in B", ns)
@@ -246,14 +246,14 @@ def _in_common(name: str, causes: Sequence[tuple[str, float]]) -> str:
         for x, y in {*zip(*map(_NUMBER.findall, cause.split(" in A, ", 1)), strict=False)}
         if x != y
     ]
-    text = _for_nearly_all(sizes, sum(ns for _, ns in causes))
+    text = _find_common_text(sizes, sum(ns for _, ns in causes))
     return f": {text}, as of another batch size or length (inferred)" if text else ""
 
 
 _NUMBER = re.compile(r"[0-9]+")
 
 
-def _for_nearly_all(texts: Sequence[tuple[str, float]], total_ns: float | None = None) -> str:
+def _find_common_text(texts: Sequence[tuple[str, float]], total_ns: float | None = None) -> str:
     """Return the text that holds for nearly all the time; "" if there is none."""
     ns_by_text: dict[str, float] = defaultdict(float)
     for text, ns in texts:

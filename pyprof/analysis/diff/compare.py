@@ -95,7 +95,7 @@ def _per_step(a: Side, b: Side) -> tuple[StepCounts | None, str]:
     counts = a.step_count, b.step_count
     if not (alike and all(counts)):
         return None, _NO_STEPS
-    held = _held(a), _held(b)
+    held = _held_share(a), _held_share(b)
     if a.steps.guessed and a.chosen is None:
         if min(held) < HELD:
             return None, f"the guessed steps hold only {held_text(*held)}"
@@ -109,7 +109,7 @@ def _per_step(a: Side, b: Side) -> tuple[StepCounts | None, str]:
     return StepCounts(*counts, *held), ""
 
 
-def _held(side: Side) -> float:
+def _held_share(side: Side) -> float:
     """Return the share of the time in the counted steps."""
     inside = side.counted.sums.time_ns if side.counted else 0
     return inside / side.whole.time_ns if side.whole.time_ns else 1.0

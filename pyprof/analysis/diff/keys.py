@@ -79,7 +79,7 @@ def renamed_layers(
     if "layer" not in keys or not {"op", "kernel"} & {*keys}:
         return {}
     at = keys.index("layer")
-    gone, new = _by_rest(a, b, at), _by_rest(b, a, at)
+    gone, new = _group_by_rest(a, b, at), _group_by_rest(b, a, at)
     return {
         x: y
         for rest in gone.keys() & new.keys()
@@ -88,13 +88,17 @@ def renamed_layers(
     }
 
 
-def _by_rest(own: Mapping[Key, float], other: Mapping[Key, float], at: int) -> dict[Key, list[Key]]:
+def _group_by_rest(
+    own: Mapping[Key, float], other: Mapping[Key, float], at: int
+) -> dict[Key, list[Key]]:
     """Group the keys that only one side has by all but the layer, in the order of its name."""
     grouped: dict[Key, list[Key]] = defaultdict(list)
     for key in own:
         if key not in other:
             grouped[key[:at] + key[at + 1 :]].append(key)
-    return {rest: sorted(same, key=lambda key: _natural(key[at])) for rest, same in grouped.items()}
+    return {
+        rest: sorted(same, key=lambda key: _natural_key(key[at])) for rest, same in grouped.items()
+    }
 
 
 def _words(name: str | None) -> list[str]:
@@ -102,7 +106,7 @@ def _words(name: str | None) -> list[str]:
     return words if len(words) <= _MAX_WORDS else words[:_MAX_WORDS]
 
 
-def _natural(name: str | None) -> list[tuple[int, str]]:
+def _natural_key(name: str | None) -> list[tuple[int, str]]:
     """Order `h.2` before `h.10`."""
     words = _words(name)
     return [(int(word), "") if word.isdecimal() else (-1, word) for word in words]

@@ -71,7 +71,9 @@ def samples(
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
     columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
     first, code = _number(table.records.rows, *(columns[name] for name in names))
-    keys = {name: _few(columns[name].take(pa.array(first)).cast(pa.string())) for name in names}
+    keys = {
+        name: _encode_small(columns[name].take(pa.array(first)).cast(pa.string())) for name in names
+    }
     duration = table.duration_ns
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
     pid = table.records.numpy("pid")
@@ -90,7 +92,7 @@ def samples(
     )
 
 
-def _few(texts: pa.Array) -> pa.DictionaryArray:
+def _encode_small(texts: pa.Array) -> pa.DictionaryArray:
     """Encode texts with the smallest index type: indices are repeated for each step."""
     encoded = texts.dictionary_encode()
     kind = pa.from_numpy_dtype(np.min_scalar_type(-len(encoded.dictionary) - 1))

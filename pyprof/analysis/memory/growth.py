@@ -32,12 +32,12 @@ def growth(history: History, marked_by: str, ends: Sequence[int]) -> StepGrowth 
 def _leaks(history: History, states: Int64Array) -> list[LeakingLine]:
     lines = history.labels["line"]
     blocks = history.blocks
-    amounts = _at_ends(history, states, blocks.bytes)
-    counts = _at_ends(history, states, np.ones(len(blocks), np.int64))
+    amounts = _sum_at_ends(history, states, blocks.bytes)
+    counts = _sum_at_ends(history, states, np.ones(len(blocks), np.int64))
     names = (*lines.names, None)
     leaks = [
         LeakingLine(names[row], int(more), rate, int(counts[row, -1] - counts[row, 0]))
-        for row, rate in _leaking(amounts)
+        for row, rate in _find_leaks(amounts)
         for more in [int(amounts[row, -1] - amounts[row, 0])]
     ]
     return sorted(leaks, key=lambda leak: -leak.bytes)
@@ -54,7 +54,7 @@ _GOES_ON = 0.25
 """In its second half a leak grows by at least this share of its whole rate."""
 
 
-def _leaking(held: Int64Array) -> list[tuple[int, float]]:
+def _find_leaks(held: Int64Array) -> list[tuple[int, float]]:
     """List the lines that keep growing, with bytes per step, by what they hold at ends of steps.
 
     Levels vary from step to step, as batches do: a line leaks if it grows by more than chance
@@ -112,7 +112,7 @@ def _two_sided_p(t: Floats, freedom: Floats | int) -> Floats:
     return student_t.two_sided_p(finite, np.asarray(freedom, np.float64))
 
 
-def _at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64Array:
+def _sum_at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64Array:
     """Sum live bytes in each state by line; the last row is of unknown lines."""
     blocks, codes = history.blocks, history.labels["line"].codes
     first = np.searchsorted(states, blocks.allocated, "left")

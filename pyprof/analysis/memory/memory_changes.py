@@ -29,17 +29,19 @@ _MAX_LAYERS = 30
 def possible_changes(history: History) -> tuple[PossibleChange, ...]:
     """List what would lower the peak, most first."""
     category = history.labels["category"]
-    temporaries = _is(category, "temporaries")
-    during_step = temporaries & _is(history.labels["direction"], "optimizer")
-    scaling = _is(category, "activations") | (temporaries & ~during_step)
+    temporaries = _mask(category, "temporaries")
+    during_step = temporaries & _mask(history.labels["direction"], "optimizer")
+    scaling = _mask(category, "activations") | (temporaries & ~during_step)
     reckoned = [
         _change(history, "an optimizer that needs no temporaries (fused=True)", during_step, 1.0,
                 "the fused optimizer updates in place"),
         _change(history, "half the batch", scaling, 0.5,
                 "activations and temporaries are proportional to the batch"),
-        _change(history, "optimizer state of half the width", _is(category, "optimizer state"), 0.5,
+        _change(history, "optimizer state of half the width",
+                _mask(category, "optimizer state"), 0.5,
                 "the state is float32, and the optimizer takes bfloat16"),
-        _change(history, "gradients that are freed before the forward pass", _across(history), 1.0,
+        _change(history, "gradients that are freed before the forward pass",
+                _gradients(history), 1.0,
                 "zero_grad(set_to_none=True) comes before the forward pass"),
     ]  # fmt: skip
     reckoned += bfloat16(history)
@@ -56,7 +58,7 @@ def _moved(history: History, change: PossibleChange) -> int:
     return max(peak - change.low_bytes, change.high_bytes - peak)
 
 
-def _is(labels: Labels, *names: str) -> Mask:
+def _mask(labels: Labels, *names: str) -> Mask:
     """Mask of the blocks that have one of these names."""
     codes = [code for code, name in enumerate(labels.names) if name in names]
     return np.asarray(np.isin(labels.codes, codes))
@@ -91,14 +93,17 @@ def bfloat16(history: History) -> list[PossibleChange]:
         return []
     category = history.labels["category"]
     blocks = history.blocks
-    weights = _is(category, "parameters", "gradients", "optimizer state")
-    activations, workspace = _is(category, "activations"), _is(category, "workspace")
+    weights = _mask(category, "parameters", "gradients", "optimizer state")
+    activations, workspace = (
+        _mask(category, "activations"),
+        _mask(category, "workspace"),
+    )
     older = (blocks.allocated == BEFORE) & (category.codes == MISSING)
     direction = history.labels["direction"]
-    passing = activations | (_is(direction, "forward", "backward") & ~(weights | workspace))
+    passing = activations | (_mask(direction, "forward", "backward") & ~(weights | workspace))
     everything = np.ones(len(blocks), bool)
     changes = []
-    copies = _copies(history, _is(category, "parameters") | older, _is(category, "gradients"))
+    copies = _copies(history, _mask(category, "parameters") | older, _mask(category, "gradients"))
     if copies is not None and passing.any():
         low = _peak(history, [(passing, -0.5)])
         high = _peak(history, [], copies)
@@ -152,16 +157,16 @@ def _copies(history: History, weights: Mask, gradients: Mask) -> Floats | None:
     code = np.full(len(held), MISSING)
     code[allocated[known] + 1] = direction.codes[known]
     latest = np.maximum.accumulate(np.where(code == MISSING, 0, np.arange(len(code))))
-    in_optimizer = _is(Labels(code[latest], direction.names), "optimizer")
+    in_optimizer = _mask(Labels(code[latest], direction.names), "optimizer")
     copies: Floats = np.where(in_optimizer, 0.0, held / 2)
     return copies
 
 
-def _across(history: History) -> Mask:
+def _gradients(history: History) -> Mask:
     """Find the gradients that are live at the peak, if the peak is in a forward pass."""
     category, direction = history.labels["category"], history.labels["direction"]
-    gradients = _is(category, "gradients")
-    forward = history.blocks.allocated[_is(direction, "forward")]
+    gradients = _mask(category, "gradients")
+    forward = history.blocks.allocated[_mask(direction, "forward")]
     if history.peak not in forward:  # the peak is in another part of the step
         return np.zeros(len(gradients), bool)
     return gradients & history.blocks.live(history.peak)
@@ -173,7 +178,7 @@ def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedL
     That is each layer, all blocks of a list at once, such as `h.0` to `h.11`, and all lists.
     """
     layer, category = history.labels["layer"], history.labels["category"]
-    activations = _is(category, "activations")
+    activations = _mask(category, "activations")
     live = history.blocks.live(history.peak)
     held = np.zeros(len(layer.names) + 1, np.int64)
     np.add.at(held, layer.codes[activations & live], history.blocks.bytes[activations & live])
@@ -207,12 +212,12 @@ def _largest(names: Sequence[str], held: Int64Array) -> list[str]:
     """The paths inside which most is held, those of containers included."""
     sums: dict[str, int] = {}
     for name, size in zip(names, held.tolist(), strict=False):
-        for path in _outer(name) if size else ():
+        for path in _prefixes(name) if size else ():
             sums[path] = sums.get(path, 0) + size
     return sorted(sums, key=lambda path: (-sums[path], path))[:_MAX_LAYERS]
 
 
-def _outer(name: str) -> Iterator[str]:
+def _prefixes(name: str) -> Iterator[str]:
     """Yield a path and all its prefixes."""
     parts = name.split(".")
     yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
@@ -232,7 +237,7 @@ def _checkpoint(
     held = int(blocks.bytes[freed & blocks.live(history.peak)].sum())
     level = history.level - np.cumsum(change)[:-1]
     peak = max(int(level.max(initial=0)), history.start)
-    flops, time_ns = _again(paths, work)
+    flops, time_ns = _sum_forward(paths, work)
     return CheckpointedLayer(
         layer=name,
         block_count=len(paths),
@@ -249,7 +254,7 @@ def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[
     layer, allocated = history.labels["layer"], history.blocks.allocated
     number = {path: index for index, path in enumerate(paths)}
     of_name = [
-        next((number[path] for path in _outer(name) if path in number), MISSING)
+        next((number[path] for path in _prefixes(name) if path in number), MISSING)
         for name in layer.names
     ]
     of_block = np.array([*of_name, MISSING], np.int64)[layer.codes]
@@ -280,7 +285,7 @@ def _between_passes(history: History, rows: Int64Array) -> tuple[Int64Array, Int
     return rows[~last], change
 
 
-def _again(paths: Sequence[str], work: LayerWork | None) -> tuple[float | None, float | None]:
+def _sum_forward(paths: Sequence[str], work: LayerWork | None) -> tuple[float | None, float | None]:
     """Sum what the forward passes of layers do in a step; None for what is unknown for any."""
     if work is None:
         return None, None

@@ -100,7 +100,7 @@ def clocks(
             _join(ends, places_of, number, clock_of)
     shared = {rank for one in ends for rank in one.ranks}
     shared |= {rank for ranks in ranks_of.values() if len(ranks) > 1 for rank in ranks}
-    return _with_residuals(ends, {rank: clock_of[numbers[rank]] for rank in sorted(shared)})
+    return _add_residuals(ends, {rank: clock_of[numbers[rank]] for rank in sorted(shared)})
 
 
 def _join(
@@ -196,7 +196,7 @@ def _clock(own: IntArray, reference: IntArray, clock: Clock) -> Clock:
     return sloped if left[1] < left[0] / 2 and abs(drift) < _DRIFT_MAX else level
 
 
-def _with_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mapping[int, Clock]:
+def _add_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mapping[int, Clock]:
     """Add residuals: how far each rank's ends lie from the medians of groups of several clocks."""
     left: dict[int, list[IntArray]] = {}
     for one in ends:

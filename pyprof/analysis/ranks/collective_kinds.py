@@ -132,7 +132,7 @@ def collectives(
     ]
     described["total_ns"] = [each.total for each in when]
     described["exposed_ns"] = [(each - computing).total for each in when]
-    described["received_bytes"] = _received(fields, numbers, len(number_of_signature))
+    described["received_bytes"] = _received_bytes(fields, numbers, len(number_of_signature))
     stages = [each for each, is_stage in zip(when, in_pipeline(described), strict=True) if is_stage]
     return (
         tables.table(tables.SIGNATURES, rank, len(number_of_signature), **described),
@@ -141,7 +141,7 @@ def collectives(
             rank,
             len(rows),
             signature=numbers,
-            start_ns=_times(records, _one_at_a_time(records, rows, start, end)),
+            start_ns=_times(records, _serialize(records, rows, start, end)),
             end_ns=_times(records, end),
             step=[number if number >= 0 else None for number in of_step[rows].tolist()],
         ),
@@ -153,7 +153,7 @@ _KEYS = ("stream", "kind", "algorithm", "group", "members", "size", "bytes", "de
 """What collectives of one kind have in common; the other columns are sums over them."""
 
 
-def _received(
+def _received_bytes(
     tool_fields: Sequence[Mapping[str, Any]], numbers: list[int], count: int
 ) -> list[int | None]:
     """Bytes that the calls of each kind received; None if unknown for any."""
@@ -176,7 +176,7 @@ def returns_at_once(records: Records) -> Mask:
     return np.asarray(records.of_kind(schema.CPU) & own_thread)
 
 
-def _one_at_a_time(
+def _serialize(
     records: Records, rows: Int64Array, start: Int64Array, end: Int64Array
 ) -> Int64Array:
     """Return starts on the CPU not before the end of the previous collective.

@@ -45,7 +45,7 @@ def realign(
         return placed
     others = sorted({0, *candidate_shifts(columns, reference, rows)}, key=abs)
     for start in dict.fromkeys([*at_once, *others]):
-        at = _realigned(pair, start, np.full(len(rows), _LEFT_OUT))
+        at = _realign(pair, start, np.full(len(rows), _LEFT_OUT))
         if at is None:
             continue
         matched = at != _LEFT_OUT
@@ -57,7 +57,7 @@ def realign(
     return placed
 
 
-def _realigned(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
+def _realign(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
     """Fill in the other's row that matches each row; None if that is uncertain."""
     one, other = _sides(start)
     at[:other] = np.arange(start, start + other)
@@ -97,7 +97,7 @@ class _Pair:
         """Count the pairs from there on that seem to be the same, up to where most are not."""
         if not (count := self.common(one, other)):
             return 0
-        apart, wrong = self._apart(one, other, count)
+        apart, wrong = self._distances(one, other, count)
         wrong[1:] |= np.abs(np.diff(apart)) > _APART_NS
         ahead = np.convolve(wrong, np.ones(_AHEAD, int))[_AHEAD - 1 :]  # wrong ones in each window
         left = np.minimum(np.arange(count, 0, -1), _AHEAD)
@@ -106,18 +106,18 @@ class _Pair:
 
     def find_skip(self, one: int, other: int) -> tuple[int, int] | None:
         """Return how many to leave out of either, so that the rest fits as before; else None."""
-        before, _ = self._apart(one - _MIN_RUN, other - _MIN_RUN, _MIN_RUN)
+        before, _ = self._distances(one - _MIN_RUN, other - _MIN_RUN, _MIN_RUN)
         for number in range(1, _FURTHEST + 1):
             for pair in ((number, 0), (0, number)):
                 first = one + pair[0], other + pair[1]
                 count = min(self.common(*first), _AHEAD)
-                apart, wrong = self._apart(*first, count)
+                apart, wrong = self._distances(*first, count)
                 fits = ~wrong & (np.abs(apart - np.median(before)) <= _APART_NS)
                 if count >= _MIN_RUN and fits.all():
                     return pair
         return None
 
-    def _apart(self, one: int, other: int, count: int) -> tuple[IntArray, Mask]:
+    def _distances(self, one: int, other: int, count: int) -> tuple[IntArray, Mask]:
         """The distances of the ends, and the mask of those whose kinds differ."""
         indices = slice(one, one + count), slice(other, other + count)
         ends, same = (

@@ -52,14 +52,14 @@ def measure_groups(columns: Collectives, waits: Sequence[Waits]) -> list[GroupSp
                 named=one.group.named,
                 members=members,
             )
-            speeds.append(_with_rates(speed))
-    return _compared(speeds)
+            speeds.append(_add_rates(speed))
+    return _compare(speeds)
 
 
 _S = TypeVar("_S", bound=CollectiveSpeed)
 
 
-def _with_rates(speed: _S) -> _S:
+def _add_rates(speed: _S) -> _S:
     """Add the bandwidths, as far as bytes, transfer, kind and ranks are known."""
     if speed.mixed:
         rate = per_second(speed.total_bytes, speed.transfer_total_ns)
@@ -71,7 +71,7 @@ def _with_rates(speed: _S) -> _S:
     return replace(speed, algorithm_bytes_per_s=rate, bus_bytes_per_s=rate * factor)
 
 
-def _alike(speeds: Iterable[GroupSpeed]) -> Iterable[list[GroupSpeed]]:
+def _collect_similar(speeds: Iterable[GroupSpeed]) -> Iterable[list[GroupSpeed]]:
     speeds_by_likeness: dict[tuple[object, ...], list[GroupSpeed]] = {}
     for one in speeds:
         size = None if one.mixed else one.bytes
@@ -83,7 +83,7 @@ def _alike(speeds: Iterable[GroupSpeed]) -> Iterable[list[GroupSpeed]]:
 def join_alike(speeds: Iterable[GroupSpeed]) -> list[CollectiveSpeed]:
     """Join the speeds of similar groups, those with most transfer and waiting first."""
     return sorted(
-        map(_joined, _alike(speeds)),
+        map(_joined, _collect_similar(speeds)),
         key=lambda one: (
             -((one.transfer_total_ns or 0) + one.wait_ns * one.calls),
             one.kind or "",
@@ -114,13 +114,13 @@ def _joined(same: Sequence[GroupSpeed]) -> CollectiveSpeed:
         captured_ranks=first.captured_ranks,
         total_bytes=sum_if_known(sizes) if sizes else None,
     )
-    return _with_rates(joined)
+    return _add_rates(joined)
 
 
-def _compared(speeds: Sequence[GroupSpeed]) -> list[GroupSpeed]:
+def _compare(speeds: Sequence[GroupSpeed]) -> list[GroupSpeed]:
     """State what groups lose that are slower than similar ones."""
     slower = {}
-    for same in _alike(
+    for same in _collect_similar(
         one for one in speeds if not (one.transfer_ns is None or one.kind is None or one.mixed)
     ):
         times = np.array([one.transfer_ns for one in same], float)

@@ -94,7 +94,7 @@ def match(columns: Collectives) -> Matched:
     bundles = group_by_end_times(columns, unnamed)
     for group in named.values():
         ordered = _all_take_part(columns.signatures, columns.of_row(group[0][0]), len(group))
-        bundles += (_in_order if ordered else group_by_end_times)(columns, group)
+        bundles += (_align_streams if ordered else group_by_end_times)(columns, group)
     matrices = [_collective_matrix(columns, bundle) for bundle in bundles if len(bundle) > 1]
     alone = [
         UnmatchedCount(columns.rank_of(one.rows), columns.name_of(one.rows), len(one.rows),
@@ -114,12 +114,12 @@ def match(columns: Collectives) -> Matched:
     return Matched(
         tuple(largest_first),
         (*alone, *lost, *_edges(matrices)),
-        _absent(columns),
-        _waiting_for_absent(columns, matrices, [one.rows for one, *peers in bundles if not peers]),
+        _find_absent(columns),
+        _find_waiting(columns, matrices, [one.rows for one, *peers in bundles if not peers]),
     )
 
 
-def _absent(columns: Collectives) -> tuple[int, ...]:
+def _find_absent(columns: Collectives) -> tuple[int, ...]:
     """Return the ranks that have no capture, by the members of groups, their sizes, and gaps."""
     what = columns.signatures
     present = {*what.rank.tolist()}
@@ -130,7 +130,7 @@ def _absent(columns: Collectives) -> tuple[int, ...]:
     return tuple(sorted(({*range(min(count, _MAX_RANKS))} | named) - present))
 
 
-def _waiting_for_absent(
+def _find_waiting(
     columns: Collectives, matrices: list[CollectiveMatrix], alone: list[IntArray]
 ) -> tuple[int, ...]:
     """Return the ranks of groups that have members without a capture.
@@ -197,7 +197,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_RANKS = 1 << 20
 
 
-def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Alignment]]:
+def _align_streams(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Alignment]]:
     """Align the streams of one group; those that fit no other begin a bundle of their own."""
     bundles: list[list[Alignment]] = []
     for rows in sorted(streams, key=len, reverse=True):  # a complete stream is the reference

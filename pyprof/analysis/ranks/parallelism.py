@@ -78,7 +78,7 @@ def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[Axi
     # only collectives that tensor and data parallelism use
     reduces = columns.signatures.kind.is_in(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
     if not any(role.name for role in roles) and all(reduces[used].all() for used in entries):
-        roles = _by_layout([matrix.group for matrix in matrices]) or roles
+        roles = _infer_by_layout([matrix.group for matrix in matrices]) or roles
     alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for index, (role, matrix) in enumerate(zip(roles, matrices, strict=True)):
         alike[role.name, role.evidence, len(matrix.group.ranks)].append(index)
@@ -132,7 +132,7 @@ def _imbalance(columns: Collectives, entries: IntArray) -> tuple[int | None, flo
     return int(ranks[most]), float(total[most] / total.mean())
 
 
-def _by_layout(groups: Sequence[Group]) -> list[Role]:
+def _infer_by_layout(groups: Sequence[Group]) -> list[Role]:
     """Infer roles of groups that cross: neighbours are tensor parallel, others data parallel.
 
     All launchers place ranks like that, since neighbours have the fastest links. Empty unless there

@@ -57,7 +57,7 @@ def stragglers(
         ):
             of[rank] += int(there)
             waited[rank] += int(ns)
-        for rank, count, ns in _blamed(one.last, one.others_ns):
+        for rank, count, ns in _find_blamed(one.last, one.others_ns):
             last[rank] += count
             cost[rank] += ns
     costs = [
@@ -97,7 +97,7 @@ def _over_others(own: Floats) -> list[float | None]:
     return over
 
 
-def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
+def _find_blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
     """The ranks that came last, how often, and how long the others waited."""
     alone = last != MISSING
     ranks, index = np.unique(last[alone], return_inverse=True)
@@ -113,7 +113,7 @@ def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[LateCost
         for one in waits
         for costs, members in [(one.others_ns, one.group.members)]
         for key, chosen in group_by_key(columns, one)
-        for rank, last, cost in _blamed(one.last[chosen], costs[chosen])
+        for rank, last, cost in _find_blamed(one.last[chosen], costs[chosen])
     ]  # fmt: skip
     return sorted(late, key=lambda one: (-one.cost_ns, one.rank))
 

@@ -31,7 +31,9 @@ def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[li
     of_length: dict[int, list[IntArray]] = {}
     for rows in streams:
         of_length.setdefault(len(rows), []).append(rows)
-    bundles = [bundle for same in of_length.values() for bundle in _of_as_many(columns, same)]
+    bundles = [
+        bundle for same in of_length.values() for bundle in _bundle_equal_lengths(columns, same)
+    ]
     # Merge a stream left alone into a bundle of similar length: its capture may have fewer
     # collectives, or more.
     length = np.array([len(bundle[0].rows) for bundle in bundles])
@@ -42,7 +44,7 @@ def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[li
         tried = [
             bundles[number] for number in near.tolist() if number != place_ and bundles[number]
         ]
-        fits = [(_near(columns, bundle, rows), bundle) for bundle in tried[:_TRIED]]
+        fits = [(_align(columns, bundle, rows), bundle) for bundle in tried[:_TRIED]]
         best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(UNALIGNED, []))
         if best.spread_ns <= TOGETHER_NS:
             bundle.append(best)
@@ -51,7 +53,7 @@ def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[li
     return [bundle for bundle in ranks if bundle]
 
 
-def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Alignment]]:
+def _bundle_equal_lengths(columns: Collectives, streams: list[IntArray]) -> list[list[Alignment]]:
     """Bundle streams of equal length: those that fit begin with the same collective."""
     few = np.linspace(0, len(streams[0]) - 1, _LOOKED_AT).astype(np.int64)
     looks = np.stack([columns.end_ns[rows[few]] for rows in streams])
@@ -60,7 +62,7 @@ def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Alig
     for number, rows in enumerate(streams):
         fits = [
             (fit(columns, bundles[place_][0].rows, rows), bundles[place_])
-            for place_ in _likely(looks[firsts] - looks[number])
+            for place_ in _choose_likely(looks[firsts] - looks[number])
             if columns.rank_of(bundles[place_][-1].rows) != columns.rank_of(rows)  # the last added
         ]
         best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(UNALIGNED, []))
@@ -72,7 +74,7 @@ def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Alig
     return bundles
 
 
-def _likely(apart: IntArray) -> list[int]:
+def _choose_likely(apart: IntArray) -> list[int]:
     """Choose the bundles that are worth a closer look, by how far a few ends are apart."""
     if not len(apart):
         return []
@@ -88,7 +90,7 @@ def _medians(ends: IntArray) -> IntArray:
     return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
 
 
-def _near(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alignment:
+def _align(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alignment:
     """Align rows with a bundle; UNALIGNED if their rank is in it, or collectives are too few."""
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
         return UNALIGNED

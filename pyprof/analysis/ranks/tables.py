@@ -149,7 +149,7 @@ class Collectives:
             start_ns=_ints(table.column("start_ns")),
             end_ns=_ints(table.column("end_ns")),
             step=_ints(table.column("step")),
-            signature=_numbered_on(rank, _ints(table.column("signature")), signatures.rank),
+            signature=_renumber(rank, _ints(table.column("signature")), signatures.rank),
             signatures=signatures,
             same=number_combinations(signatures.kind.index, signatures.algorithm.index, even),
         )
@@ -169,7 +169,7 @@ class Collectives:
         return f"stream {self.signatures.stream[one]}" if name is None else str(name)
 
 
-def _numbered_on(rank: IntArray, signature: IntArray, owners: IntArray) -> IntArray:
+def _renumber(rank: IntArray, signature: IntArray, owners: IntArray) -> IntArray:
     """Number signatures over all ranks; in `signature`, each rank counts its own."""
     order = np.argsort(owners, kind="stable")
     first = np.searchsorted(owners[order], np.arange(int(owners.max(initial=-1)) + 1))

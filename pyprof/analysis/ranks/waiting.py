@@ -73,7 +73,7 @@ def waits(
 def _waits(
     columns: Collectives, matrix: CollectiveMatrix, clocks: Mapping[int, Clock]
 ) -> Waits | None:
-    aligned = _on_one_clock(matrix.group, clocks)
+    aligned = _choose_one_clock(matrix.group, clocks)
     there = matrix.rows[aligned] != MISSING
     chosen = np.flatnonzero(there.sum(axis=0) > 1)
     if not len(chosen):
@@ -91,7 +91,7 @@ def _waits(
     )
 
 
-def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
+def _choose_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
     """Choose the rows of the largest set of ranks that are aligned with each other."""
     rows_of: dict[int, list[int]] = {}
     for row, rank in enumerate(group.ranks.tolist()):

@@ -79,7 +79,9 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     ranges = op_ranges(source.capture)
     if not ranges.names:
         return None
-    return _totals(ranges, _launches(ranges.nest, source.table.records, source.capture), within)
+    return _totals(
+        ranges, _count_launches(ranges.nest, source.table.records, source.capture), within
+    )
 
 
 def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None) -> pa.Table:
@@ -89,7 +91,7 @@ def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None)
         number = np.where(inside, number, np.int32(MISSING))
     first, cell = combinations(number, ranges.line)
     cell = np.where(number == MISSING, MISSING, cell)
-    once = np.where(_again(ranges), MISSING, cell)
+    once = np.where(_mark_repeats(ranges), MISSING, cell)
     length = nest.end - nest.start
     count = len(first) + 1  # the last is MISSING
     own = np.append(length, 0)  # the last is the parent, -1, of those at the top
@@ -159,7 +161,7 @@ def op_ranges(capture: Capture) -> _Ranges:
     around = nesting.nest(
         thread.take(stacks), start.take(stacks), end.take(stacks), lambda: np.arange(len(stacks))
     )
-    line_of_template, lines = _numbered(
+    line_of_template, lines = _number_names(
         statements,
         referenced_rows([code.take(stacks)], len(statements)),
         lambda said: user_line(user_trace(said.frames)),
@@ -171,11 +173,11 @@ def op_ranges(capture: Capture) -> _Ranges:
     kind, code = kind.take(rows), code.take(rows)
     used = referenced_rows([code], len(statements))
     used = used[np.isin(read.kind[used], _OPS)]
-    number_of_template, names = _numbered(statements, used, _name)
+    number_of_template, names = _number_names(statements, used, _name)
     return _Ranges(nest, kind, number_of_template.take(code), names, line, lines)
 
 
-def _numbered(
+def _number_names(
     statements: list[Statement], used: Int64Array, name_of: Callable[[Statement], str | None]
 ) -> tuple[IntArray, list[str]]:
     """Number the names of the statements that are used; MISSING for one without a name."""
@@ -205,7 +207,7 @@ def _name(said: Statement) -> str | None:
     return op_name(said.call.mod, said.call.op) if said.call and said.names_op else None
 
 
-def _again(ranges: _Ranges) -> Mask:
+def _mark_repeats(ranges: _Ranges) -> Mask:
     """Mask of the ranges that are the same call as the range around them."""
     parent = ranges.nest.parent
     inside = parent != MISSING
@@ -215,7 +217,7 @@ def _again(ranges: _Ranges) -> Mask:
     return np.asarray(inside & same & (alone | marked), bool)
 
 
-def _launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
+def _count_launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
     """Count the rows that were launched in each range, at any depth."""
     begin, end = launch_bounds(records)
     thread = _threads(records, capture)

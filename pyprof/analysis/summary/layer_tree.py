@@ -42,7 +42,7 @@ def layer_sums(
     sums: dict[str, list[float]] = {"": [0, 0, 1, 0.0]}
     for place in np.flatnonzero(count).tolist():
         path: tuple[str, ...] = ()
-        for added in _added(layer.values[place - 1] if place else []) or [[NO_LAYER]]:
+        for added in _split_names(layer.values[place - 1] if place else []) or [[NO_LAYER]]:
             path = (*path, *added)
             sums.setdefault(_key(path), [0, 0, 0, 0.0])[2] = 1
         own = sums[_key(path)]
@@ -73,10 +73,10 @@ def layer_path(layers: list[str]) -> tuple[str, ...]:
 
     A layer that extends the one around it (`decoder`, then `decoder.layers.0`) adds the rest.
     """
-    return tuple(part for added in _added(layers) for part in added)
+    return tuple(part for added in _split_names(layers) for part in added)
 
 
-def _added(layers: list[str]) -> list[list[str]]:
+def _split_names(layers: list[str]) -> list[list[str]]:
     """The names that each layer adds to those of the one around it; [] if there are none."""
     added: list[list[str]] = []
     around = ""

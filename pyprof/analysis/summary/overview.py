@@ -82,13 +82,13 @@ def overview(
     steps = find_steps(source.table.records, source.capture)
     source.table.steps = of_rows(steps)
     picked = chosen_bounds(steps, chosen)
-    rows, kept = _filtered(source.table, steps.rows(picked), asked)
+    rows, kept = _filter(source.table, steps.rows(picked), asked)
     # Time between rows is idle only if none are left out.
     timed = None if kept else timeline(source.table.records, source.capture, rows)
     return Overview(rows, picked, steps, timed, kept)
 
 
-def _filtered(
+def _filter(
     table: Table, rows: Mask | None, asked: Sequence[Condition]
 ) -> tuple[Mask | None, ChosenRows | None]:
     """Filter rows (None: all) by all conditions; also return how much is left."""
@@ -211,7 +211,7 @@ def _device_sums(times: Timeline) -> DeviceSums:
     )
 
 
-def _outermost(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
+def _span(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
     """Span the chosen steps of two captures: `3:` names more of them in the longer capture."""
     return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
 
@@ -222,7 +222,7 @@ class LoopSums:
 
     steps: Steps = merged_by(merge_steps)
     """The steps, without rows."""
-    chosen: tuple[int, int] | None = merged_by(_outermost)
+    chosen: tuple[int, int] | None = merged_by(_span)
     """The chosen steps: the first, and the one after the last."""
     utilization: Utilization
     use: UseSums | None
@@ -348,7 +348,7 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
 
 
 def _without_verdict(sums: SummarySums, memory: MemoryPeak | None) -> Summary:
-    loop, use = _surest(sums.loops)
+    loop, use = _choose_surest(sums.loops)
     ops, devices, host = op_times(sums.ops, loop.op_steps), sums.devices, sums.host
     peaks = sorted(sums.peaks, key=lambda label: (-sums.peaks[label], label))
     families = sorted(sums.families.items(), key=lambda entry: (-entry[1], entry[0]))
@@ -398,7 +398,7 @@ def _without_verdict(sums: SummarySums, memory: MemoryPeak | None) -> Summary:
     )
 
 
-def _surest(loops: Mapping[tuple[bool, int], LoopSums]) -> tuple[LoopSums, Utilization]:
+def _choose_surest(loops: Mapping[tuple[bool, int], LoopSums]) -> tuple[LoopSums, Utilization]:
     """The most reliable steps, and the utilization that goes with them."""
     surest = loops[max(loops)]
     counted = [loop.utilization for loop in loops.values()]

@@ -65,9 +65,9 @@ def use_sums(
         if steps.guessed and not _is_main(within, timeline):
             averaged = within = None
     count = averaged[1] - averaged[0] if averaged else 0
-    recorded = _recorded(timeline)
+    recorded = _recorded_time(timeline)
     used = [
-        _use_of(device, recorded[device.pid], within, count, timeline)
+        _measure_use(device, recorded[device.pid], within, count, timeline)
         for device in timeline.devices
         if _inside(device.span, within)
     ]
@@ -96,7 +96,7 @@ def _is_main(within: Intervals | None, timeline: Timeline) -> bool:
     return inside_ns >= _MAIN * span_ns
 
 
-def _recorded(timeline: Timeline) -> Mapping[int, Intervals]:
+def _recorded_time(timeline: Timeline) -> Mapping[int, Intervals]:
     """The time of each process's GPUs: a step takes as long for one that ends early."""
     of_process: dict[int, Intervals] = {}
     for device in timeline.devices:
@@ -104,7 +104,7 @@ def _recorded(timeline: Timeline) -> Mapping[int, Intervals]:
     return of_process
 
 
-def _use_of(
+def _measure_use(
     device: DeviceTime,
     recorded: Intervals,
     within: Intervals | None,

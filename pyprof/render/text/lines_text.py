@@ -34,7 +34,7 @@ def slowest_lines(answer: Lines, sources: Sources | None, limit: int) -> Iterato
         ]  # fmt: skip
         source = "Source" if any(row[-1] for row in rows) else ""
         header = ["Own ms", "%", f"{answer.processor} ms", "Calls", "Slowest lines", source]
-        yield from text.headed(text.table(_fitted(rows, header), header, (4, 5)))
+        yield from text.headed(text.table(_fit(rows, header), header, (4, 5)))
     if rest := slowest[limit:]:
         share = percent(sum(line.own_ns for line in rest) / total_ns)
         time = f"{share} % of {answer.processor} time"
@@ -60,7 +60,7 @@ def slowest_lines(answer: Lines, sources: Sources | None, limit: int) -> Iterato
         yield f"(source of {count} not found; name its folder with --source)"
 
 
-def _fitted(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[str]]:
+def _fit(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[str]]:
     """Cut names of lines at their beginning, and source at its end, to fit."""
     wide = text.widths(rows, header)
     room = text.width() - sum(wide[:4]) - 2 * (len(wide) - 1)

@@ -49,7 +49,7 @@ def report(answer: Memory, by: Sequence[str], top: int) -> Iterator[str]:
     return formatting.separated(
         [
             _overview(first),
-            *_held_then(first, by, top),
+            *_describe_held(first, by, top),
             *timed,
             _changes(first),
             _checkpoints(first, top),
@@ -96,7 +96,7 @@ def _overview(device: DeviceMemory) -> Iterator[str]:
     yield f"After the last: {size(device.end_bytes)}{more}{kept}"
 
 
-def _held_then(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[Iterable[str]]:
+def _describe_held(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[Iterable[str]]:
     """Yield the sections on what is held at the peak, or at the chosen moment."""
     held = device if device.at is None else device.at
     total = device.peak_bytes if device.at is None else device.at.bytes

@@ -61,7 +61,7 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     # Who takes longest, but comes last less often than any rank would by chance, delays no other,
     # unless they wait for it in those few collectives.
     is_last = not first.of or first.last * job.rank_count >= first.of
-    waited_ns = _wait_of_each(job, first)
+    waited_ns = _format_waits(job, first)
     waited_for = waited_ns > 0 and waited_ns >= (first.excess_ns or 0) / 2
     role = (
         "is the straggler"
@@ -95,14 +95,14 @@ def _peers(job: Ranks) -> int:
     return max(job.rank_count - 1, 1)
 
 
-def _wait_of_each(job: Ranks, one: StragglerCost) -> float:
+def _format_waits(job: Ranks, one: StragglerCost) -> float:
     """How long each other rank waits for one, per step if there are steps."""
     return one.cost_ns / (job.step_count or 1) / _peers(job)
 
 
 def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
-    each = _wait_of_each(job, one)
+    each = _format_waits(job, one)
     if one.of:
         yield f"it arrived last at {count(one.last)} of {count(one.of)} collectives"
     pair = _peers(job) == 1
@@ -209,20 +209,20 @@ def ranks(job: Ranks, top: int) -> Iterator[str]:
     ]  # fmt: skip
     waited = {one.rank: one for one in job.stragglers}
     header = ("Rank", "GPU", "Span ms", "Step ms", "Busy%", "Compute%", "Comm%", "Exposed%",
-              *(["Bubble%"] if _staged(job) else []), "Idle%", "Own ms/step", "Waited ms",
+              *(["Bubble%"] if _is_staged(job) else []), "Idle%", "Own ms/step", "Waited ms",
               "Clock us", "Residual us")  # fmt: skip
     yield from _table([_rank(job, one, waited[one.rank]) for one in shown], header, ())
     if rest := len(job.ranks) - len(shown):
         yield f"... and {rest} more (--top {len(job.ranks)})"
 
 
-def _staged(job: Ranks) -> bool:
+def _is_staged(job: Ranks) -> bool:
     """Whether any rank is a stage of a pipeline."""
     return any(one.bubble_ns is not None for one in job.ranks)
 
 
 def _rank(job: Ranks, one: RankUse, waited: StragglerCost) -> list[str]:
-    bubble = [one.bubble_ns] if _staged(job) else []
+    bubble = [one.bubble_ns] if _is_staged(job) else []
     shares = [one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, *bubble,
               one.idle_ns]  # fmt: skip
     return [
@@ -245,7 +245,7 @@ def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
         return
     top = min(top, sum(one.cost_ns >= _NEWS * costly[0].cost_ns for one in costly))
     steps = job.step_count or 1
-    worst, mostly = _worst_steps(job), _mostly_at(job)
+    worst, mostly = _worst_steps(job), _name_costliest(job)
     header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
               "Own over others' ms/step", "Worst step", "Mostly at")  # fmt: skip
     rows = [
@@ -255,7 +255,7 @@ def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
             count(one.of),
             milliseconds(one.cost_ns),
             milliseconds(one.cost_ns / steps),
-            milliseconds(_wait_of_each(job, one)),
+            milliseconds(_format_waits(job, one)),
             milliseconds(one.excess_ns),
             worst.get(one.rank, DASH),
             mostly.get(one.rank, DASH),
@@ -280,7 +280,7 @@ def _worst_steps(job: Ranks) -> dict[int, str]:
     return {rank: f"{-step}: {milliseconds(ns)} ms" for rank, (ns, step) in most.items()}
 
 
-def _mostly_at(job: Ranks) -> dict[int, str]:
+def _name_costliest(job: Ranks) -> dict[int, str]:
     """Name the kind of collective at which each rank cost most, the most expensive first."""
     named: dict[int, str] = {}
     for one in job.late:

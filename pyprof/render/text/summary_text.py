@@ -322,9 +322,9 @@ def below_ops(answer: Summary, limit: int) -> Iterator[str]:
     """The line below a table of the first ops: what it leaves out, and its total."""
     if rest := answer.ops[limit:]:
         share = sum(op.share for op in rest)
-        yield _more(answer, len(rest), share, f"--top {len(answer.ops)}")
+        yield _describe_rest(answer, len(rest), share, f"--top {len(answer.ops)}")
     yield from _above_peak(answer.ops[:limit])
-    yield from _of_all(answer)
+    yield from _describe_scope(answer)
 
 
 def _above_peak(ops: Sequence[OpTime]) -> Iterator[str]:
@@ -339,7 +339,7 @@ def _above_peak(ops: Sequence[OpTime]) -> Iterator[str]:
         yield from formatting.wrapped(f"Above the peak: {listed}: {reason}.", "")
 
 
-def _more(answer: Summary, left_out: int, share: float, option: str) -> str:
+def _describe_rest(answer: Summary, left_out: int, share: float, option: str) -> str:
     """What a table leaves out, and the option that shows it."""
     time = f"{percent(share)} % of {answer.processor} time"
     return f"... and {left_out} more, {time} ({option})"
@@ -368,7 +368,7 @@ def _is_per_step(answer: Summary) -> bool:
     return bool(answer.steps.averaged_count) and judged
 
 
-def _of_all(answer: Summary) -> Iterator[str]:
+def _describe_scope(answer: Summary) -> Iterator[str]:
     """What times refer to: which GPUs, and that shares include work outside steps."""
     steps = answer.steps.averaged_count if _is_per_step(answer) else None
     inside = sum(op.step_ns or 0.0 for op in answer.ops) * (steps or 0)
@@ -402,7 +402,7 @@ def layers(answer: Summary, depth: int | None) -> Iterator[str]:
     shown = formatting.fit_first_column(rows, header, cut_end)
     yield from formatting.headed(formatting.table(shown, header, (0,)))
     yield "Own: without the layers inside."
-    yield from _of_all(answer)
+    yield from _describe_scope(answer)
 
 
 _ALL_INSIDE = 0.999
@@ -519,6 +519,6 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
     if rest := lines[limit:]:
         share = sum(line.time_ns for line in rest) / total_ns
         more = f"--top {len(lines)}" if title == "Line" else "--by line"
-        yield _more(answer, len(rest), share, more)
+        yield _describe_rest(answer, len(rest), share, more)
     if title == "Line":
-        yield from _of_all(answer)
+        yield from _describe_scope(answer)

@@ -9,7 +9,7 @@ from pyprof.allocations import read
 from pyprof.analysis.memory.held_memory import Moment
 from pyprof.analysis.memory.peaks import highest_first
 from pyprof.answers.memory_answer import TimedMemory
-from pyprof.render.text.memory_text import _beside_time, _held_then, sentences, signed, size
+from pyprof.render.text.memory_text import _beside_time, _describe_held, sentences, signed, size
 from tests.allocations import built
 from tests.analysis.memory.test_peaks import analysed
 
@@ -42,7 +42,7 @@ def test_what_was_held_at_a_moment_is_shown_instead_of_the_peak(tmp_path: Path) 
     device.alloc(1000, built.user(2))
     recorded = [read.read(built.write(tmp_path / "x.pickle", device))]
     (found,) = highest_first(recorded, at=Moment(None, 3))
-    shown = "\n".join(chain.from_iterable(_held_then(found, ["line"], 9)))
+    shown = "\n".join(chain.from_iterable(_describe_held(found, ["line"], 9)))
     assert "train.py:2" in shown
     assert "train.py:1" not in shown
 

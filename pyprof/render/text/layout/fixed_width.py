@@ -125,7 +125,7 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
         for widths, with_prefixes in _tries(widths_needed[:count]):
             if (left := width - sum(widths) - count + 1) >= 0:
                 dropped = tuple(column.header for column in columns[count:])
-                grown = _grown(widths_needed[:count], widths, left)
+                grown = _share_left(widths_needed[:count], widths, left)
                 return Layout(tuple(columns[:count]), tuple(grown), with_prefixes, dropped)
     least = min(widths[0] for widths, _ in _tries(widths_needed[:1]))
     raise PyprofError(f"the first of these columns needs a width of at least {least}; increase -w")
@@ -149,7 +149,9 @@ def _with_prefix(needed: ColumnWidth) -> int:
     return max(needed.header, needed.least)
 
 
-def _grown(widths_needed: Sequence[ColumnWidth], widths: Sequence[int], left: int) -> Iterator[int]:
+def _share_left(
+    widths_needed: Sequence[ColumnWidth], widths: Sequence[int], left: int
+) -> Iterator[int]:
     """Share what is left: shortened texts get their usual width, those without one the rest."""
     flexible = sum(not one.column.width for one in widths_needed)
     grown = []
@@ -216,14 +218,14 @@ def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
             texts = pc.fill_null(scaled(values, column.unit), DASH) if scales else spelt(values)
             yield pc.utf8_lpad(texts, size)
         else:
-            yield pc.utf8_rpad(_shortened(column, spelt(values), size), size)
+            yield pc.utf8_rpad(_shorten(column, spelt(values), size), size)
 
 
 _PATHS = ("layer", "trace", "line", "module")
 """Texts whose end matters more than their beginning."""
 
 
-def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
+def _shorten(column: Column, texts: pa.Array, size: int) -> pa.Array:
     """Shorten texts to a width, with a mark; lists of numbers are cut between two numbers."""
     if column.name in ("trace", "line"):
         texts = without_folders(texts)

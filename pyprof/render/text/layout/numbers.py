@@ -78,7 +78,7 @@ def scaled(values: Numbers, unit: str) -> pa.Array:
     group = np.minimum(power // 3, len(prefixes) - 1)
     point = power - 3 * group + 1
     digits = np.maximum(DIGITS, point)  # beyond the last prefix all digits before the point stay
-    texts = _pointed(_spelt_whole(size / 10.0 ** (power + 1 - digits)), point)
+    texts = _insert_point(_spelt_whole(size / 10.0 ** (power + 1 - digits)), point)
     small = (size == 0) | ((power < 3) & pa.types.is_integer(values.type))  # noqa: PLR2004 - no prefix
     texts = pc.if_else(pa.array(small), _spelt_whole(np.where(small, size, 0)), texts)
     sign = pc.if_else(pa.array(numbers < 0), "-", "")
@@ -90,7 +90,7 @@ def _spelt_whole(numbers: Floats) -> pa.Array:
     return pa.array(np.rint(numbers).astype(np.int64)).cast(pa.string())
 
 
-def _pointed(digits: pa.Array, point: Int64Array) -> pa.Array:
+def _insert_point(digits: pa.Array, point: Int64Array) -> pa.Array:
     """Put a decimal point after the first `point` of the four digits of each text."""
     digits = pc.utf8_lpad(digits, DIGITS, "0")
     for index in range(1, DIGITS):
