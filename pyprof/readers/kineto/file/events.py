@@ -225,14 +225,8 @@ _PLAIN = tuple(name for name in Event.__struct_fields__ if name != "args")
 def loads(raw: bytes | Raw) -> Any:  # noqa: ANN401 - JSON can be anything
     """Parse JSON, repaired if need be; None if it cannot be parsed."""
     text = bytes(raw)
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return orjson.loads(repaired(text))
-    except orjson.JSONDecodeError:
-        return None
+    value = loads_if_valid(text)
+    return loads_if_valid(repaired(text)) if value is None else value
 
 
 def loads_if_valid(text: bytes) -> Any:  # noqa: ANN401 - as above
