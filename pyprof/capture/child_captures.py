@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing.process import BaseProcess
@@ -20,6 +20,7 @@ from pyprof.capture import request as window
 from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import memory_guard
 from pyprof.capture.replacement import replace_attributes
+from pyprof.process import atomic_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -216,10 +217,6 @@ class RecordedProcess:
         return Path(f"{self.request.output}.{label}{self.suffix}").absolute()
 
     def _report(self, text: str) -> None:
-        """Report to the script's own process, atomically."""
-        try:
-            draft = Path(self.folder) / f"{self.number}.draft"
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(Path(self.folder) / str(self.number))
-        except OSError:  # the script's own process has ended
-            return
+        """Report to the script's own process."""
+        with suppress(OSError):  # the script's own process has ended
+            atomic_files.replace_text(Path(self.folder) / str(self.number), text)

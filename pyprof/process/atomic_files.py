@@ -64,6 +64,13 @@ def temp_directory(path: Path, inside: Path | None = None) -> Iterator[str]:
                 os.close(handle)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a small file of which another process sees all or nothing. Raises OSError."""
+    draft = path.with_name(f"{path.name}.draft")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
 def remove_stale(path: Path) -> None:
     """Remove abandoned temporary files of an output."""
     begin = prefix(path)

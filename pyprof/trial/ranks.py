@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.capture.request import rank as own_rank
 from pyprof.errors import PyprofError
+from pyprof.process import atomic_files
 from pyprof.trial.run_files import RunResult
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ class Ranks:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
                 free_port = probe.getsockname()[1]
-            draft = file.with_suffix(".draft")
-            draft.write_text(str(free_port))
-            draft.replace(file)
+            atomic_files.replace_text(file, str(free_port))
         _wait_for(file)
         return {"MASTER_PORT": file.read_text(), "TORCHELASTIC_USE_AGENT_STORE": "False"}
 

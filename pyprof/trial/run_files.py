@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pyprof.process import atomic_files
 from pyprof.trial.change import Chosen
 
 if TYPE_CHECKING:
@@ -81,9 +82,7 @@ class RunResult:
 
     def write(self, path: Path) -> None:
         """Write it as JSON, so that it is there whole or not at all."""
-        draft = path.with_name(f"{path.name}.draft")
-        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        draft.replace(path)
+        atomic_files.replace_text(path, json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, path: Path) -> RunResult:
