@@ -1,7 +1,7 @@
 """Captures as `schema.Capture`, written as the activity of host and GPU."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -132,6 +132,12 @@ def _activities(work: Sequence[Work]) -> dict[str, list[object]]:
         **{f"grid_{axis}": [g[place] for g in grids] for place, axis in enumerate("xyz")},
         **{f"block_{axis}": [b[place] for b in blocks] for place, axis in enumerate("xyz")},
     }
+
+
+def moved(work: Work, by: int, pid: int = 1) -> Work:
+    """Move work and its call to a later time."""
+    call = work.call and (work.call[0] + by, work.call[1] + by)
+    return replace(work, at=(work.at[0] + by, work.at[1] + by), call=call, pid=pid)
 
 
 def copy(at: Bounds, call: Bounds | None, size: int = 1 << 20, way: str = "HtoD") -> Work:

@@ -28,6 +28,7 @@ from tests.analysis.captures import (  # fmt: skip
     Work,
     capture,
     copy,
+    moved,
     one_step,
     records,
     training,
@@ -98,21 +99,12 @@ def test_a_step_does_not_reach_over_a_pause() -> None:
     assert found.duration_ns.tolist() == [95, 95]
 
 
-def _moved(work: Work, by: int, pid: int = 1) -> Work:
-    return replace(
-        work,
-        at=(work.at[0] + by, work.at[1] + by),
-        call=work.call and (work.call[0] + by, work.call[1] + by),
-        pid=pid,
-    )
-
-
 @pytest.mark.parametrize("other", [[], _loop(9)], ids=["alone", "beside a process without pause"])
 def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
     """The profiler pauses in the third of seven iterations, after two of its kernels."""
     work = _loop(7)
-    work = [*work[:12], *(_moved(late, 9_000 * US) for late in work[12:])]
-    beside = [_moved(more, 20_000 * US, pid=2) for more in other]
+    work = [*work[:12], *(moved(late, 9_000 * US) for late in work[12:])]
+    beside = [moved(more, 20_000 * US, pid=2) for more in other]
     net = capture([*work, *beside], _paused(219, 9_205), pids=2)
     found = find_steps(records(net))
     assert found.of_row[:35].tolist() == [n for n in (0, 1, MISSING, 2, 3, 4, 5) for _ in range(5)]
@@ -204,7 +196,7 @@ def test_kernels_that_repeat_are_steps(periods: int) -> None:
 
 def test_initialisation_is_in_no_step() -> None:
     before = [Work((n * US, n * US + 500), (n * US, n * US + 100), f"init_{n}") for n in range(7)]
-    found = find_steps(records(capture([*before, *(_moved(w, 20 * US) for w in _loop(6))])))
+    found = find_steps(records(capture([*before, *(moved(w, 20 * US) for w in _loop(6))])))
     assert found.of_row.tolist() == [MISSING] * 7 + [n for n in range(6) for _ in range(5)]
 
 
@@ -214,7 +206,7 @@ def _beside_much_else(length: int) -> list[Work]:
         Work((n * length * US, (n + 1) * length * US), (n * US, n * US + 100), f"other_{n}")
         for n in range(3)
     ]
-    return [*before, *(_moved(work, 3 * length * US) for work in _loop(6))]
+    return [*before, *(moved(work, 3 * length * US) for work in _loop(6))]
 
 
 def test_guessed_steps_with_little_of_the_time_give_no_means() -> None:
@@ -251,7 +243,7 @@ def test_a_graph_launched_once_a_step_is_part_of_it() -> None:
         at = step * 1000 * US
         graph = Work((at, at + 900 * US), (at, at + 2 * US), "[CUDA graph 4]", schema.GRAPH)
         queued = [replace(w, call=(at + 3 * US, at + 4 * US)) for w in _loop(1, kernels=3)]
-        work += [graph, *(replace(w, at=_moved(w, at + 900 * US).at) for w in queued)]
+        work += [graph, *(replace(w, at=moved(w, at + 900 * US).at) for w in queued)]
     found = find_steps(records(capture(work)))
     assert len(found) == 5
     assert np.bincount(found.of_row).tolist() == [4] * 5

@@ -38,7 +38,7 @@ from pyprof.records.records import Records
 from pyprof.render.page.strips import strips
 from pyprof.schema import CPU
 from tests.analysis.answered import answered
-from tests.analysis.captures import ADD, GEMM, NCCL, Api, Work, capture, copy, records
+from tests.analysis.captures import ADD, GEMM, NCCL, Api, Work, capture, copy, moved, records
 from tests.builders import Range, nsys_db
 from tests.builders import Work as Launched
 from tests.commands import run
@@ -116,7 +116,7 @@ def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
 @given(st.lists(_WORK, min_size=2, max_size=3))
 def test_the_pause_between_two_windows_is_no_idle_time(parts: list[list[Work]]) -> None:
     """A window lasts from its first instant of work to its last."""
-    windows = [[_moved(w, 1000 * place) for w in part] for place, part in enumerate(parts)]
+    windows = [[moved(w, 1000 * place) for w in part] for place, part in enumerate(parts)]
     stops = [Api("cudaProfilerStop", (at + 78, at + 80)) for at in range(0, 2000, 1000)]
     again = [Api("cudaProfilerStart_v4000", (at - 10, at - 8)) for at in range(1000, 3000, 1000)]
     both = capture([work for part in windows for work in part], [*stops, *again])
@@ -133,11 +133,6 @@ def test_the_pause_between_two_windows_is_no_idle_time(parts: list[list[Work]]) 
         assert (device.windows, len(device.paused)) == (len(parts), len(parts) - 1)
     gaps = idle_before(found)
     assert (sum(gaps.drop_null().to_pylist()), gaps.null_count) == (device.idle_ns, len(parts))
-
-
-def _moved(work: Work, by: int) -> Work:
-    begin, end = work.call or (0, 0)
-    return replace(work, at=(work.at[0] + by, work.at[1] + by), call=(begin + by, end + by))
 
 
 def test_work_that_ran_on_leaves_no_pause() -> None:
