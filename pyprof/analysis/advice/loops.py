@@ -210,7 +210,7 @@ def python_loop(context: RuleContext) -> Advice | None:
     own_ns = context.ns[rows]
     pause_ns = taken_ns(context)[rows] - own_ns
     ns = (pause_ns + own_ns * overhead(context)[rows]) * (1 - 1 / repeats[rows])
-    is_first = np.isin(rows, _distinct(rows, sites.of_row, context.table.named_call))
+    is_first = np.isin(rows, _first_rows(rows, sites.of_row, context.table.named_call))
     is_cell = (context.is_op(_CELLS) & context.kind(schema.CPU))[rows]
     ns = np.where(is_cell, pause_ns * is_first, ns)
     rows, ns = rows[ns > 0], ns[ns > 0]
