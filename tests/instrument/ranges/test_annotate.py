@@ -32,6 +32,7 @@ def test_blocks_nest_and_can_be_used_again(listening: Recorder) -> None:
 def test_a_decorated_function_keeps_name_signature_and_result(listening: Recorder) -> None:
     @pyprof.annotate()
     def double(x: int) -> int:
+        """Double it."""
         return 2 * x
 
     assert double(3) == 6
