@@ -95,7 +95,7 @@ def _check(words: list[str], path: Path, *arguments: str | Path) -> None:
 )
 def test_parse_recognises_its_own_records(data: bytes, tmp_path: Path) -> None:
     path = _bytes(data)(tmp_path)
-    _check(["output of pyprof parse", "the other commands read"], path, "parse", path)
+    _check(["pyprof parse", "other commands read"], path, "parse", path)
 
 
 COMMANDS = ["parse", "parse -o out.dict", "parse -o out.parquet", "prof", "prof --csv -o out.csv",

@@ -155,7 +155,8 @@ def _shared_gpus(db: Database, activities: pa.Table) -> str | None:
     Each process numbers the devices that it sees. Only `TARGET_INFO_CUDA_DEVICE` tells which GPU
     is meant; without it, equal numbers may be one GPU.
     """
-    used = activities.select(["pid", "device"]).group_by(["pid", "device"]).aggregate([])
+    users = activities.select(["pid", "device"])
+    used = users.group_by(users.column_names, use_threads=False).aggregate([])
     rows = db.read(_CUDA_DEVICES, {"pid": int, "cudaId": int, "gpuId": int}).drop_null()
     gpu_of = {(pid, number): gpu for pid, number, gpu in zip(*_lists(rows), strict=True)}
     processes: dict[tuple[int, int | None], set[int]] = {}
