@@ -246,8 +246,8 @@ def test_an_unwritable_output_is_an_error_before_the_work(
 
 MAY_WRITE = {
     "pyprof/process/output_file.py": "the one way of all commands",
+    "pyprof/process/atomic_files.py": "short texts between processes, in a folder of ours",
     "pyprof/capture/under_profiler/script_process.py": "an exit code, in a folder of ours",
-    "pyprof/capture/child_captures.py": "what a process of the script tells, in a folder of ours",
     "pyprof/capture/kineto/trace_file.py": "a capture, behind `check_place`",
     "pyprof/gpu/peaks/ceilings.py": "its own file in the user's settings",
     "pyprof/export/write.py": "parts, in a folder of ours",
@@ -255,7 +255,6 @@ MAY_WRITE = {
     "pyprof/process/stdio.py": "the device that takes all",
     "pyprof/trial/experiment.py": "into the folder of a trial",
     "pyprof/trial/processes.py": "a run's log, in the folder of a trial",
-    "pyprof/trial/ranks.py": "a port, in the folder of a trial",
     "pyprof/trial/run_files.py": "a run's result, in the folder of a trial",
 }
 
