@@ -144,7 +144,10 @@ def warnings(
         without = "" if unknown else "no GPU work was captured: "
         has_gpu = bool(trace.header.get("deviceProperties"))
         only_cpu = calls.num_rows == activities.num_rows  # the rows' own: no call of CUDA
-        more = _ALSO_CUDA if has_gpu and only_cpu else ""
+        if trace.cut:
+            more = _MAYBE_LAUNCHING
+        else:
+            more = _ALSO_CUDA if has_gpu and only_cpu else ""
         yield f"{without}rows are CPU ops, timed on the CPU{more}"
     else:
         yield from _orphans(activities, calls)
@@ -153,6 +156,10 @@ def warnings(
 _ALSO_CUDA = (
     "; if their tensors were on this machine's GPU, that is only the time of launching: record "
     "with ProfilerActivity.CUDA, too"
+)
+_MAYBE_LAUNCHING = (
+    "; if their tensors were on a GPU, its work is among what is missing, and that is only the "
+    "time of launching"
 )
 
 

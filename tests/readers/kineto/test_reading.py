@@ -244,7 +244,9 @@ def test_ops_of_a_trace_that_may_be_cut_before_its_kernels_are_no_cpu_work(tmp_p
     ops = [op("aten::mm", 10 * n, 5, External_id=n) for n in range(1, 9)]
     cut = read_text(tmp_path, text(ops, deviceProperties=[A100])[:-9])
     assert (cut.activities.num_rows, cut.warnings) == (0, (schema.TRUNCATED,))
-    assert read_text(tmp_path, text(ops, deviceProperties=[])[:-9]).activities.num_rows
+    unlisted = read_text(tmp_path, text(ops, deviceProperties=[])[:-9])
+    assert unlisted.activities.num_rows
+    assert "if their tensors were on a GPU" in unlisted.warnings[-1]
     with pytest.raises(CaptureError, match="truncated before any GPU work"):
         read_text(tmp_path, '{"schemaVersion": 1, "traceEvents": [')
 
