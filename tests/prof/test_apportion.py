@@ -1,11 +1,12 @@
 """Dividing an integer by weights: integer shares that add up, 0 without weight."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.arrays import MISSING
-from pyprof.prof.apportion import apportion
+from pyprof.prof.apportion import apportion, parts
 
 CALLS = st.lists(
     st.tuples(
@@ -42,3 +43,22 @@ def test_shares_are_in_proportion(weights: list[int]) -> None:
     found = apportion(np.full(count, 10**6), np.array(weights), np.zeros(count, np.int64))
     for share, weight in zip(found.tolist(), weights, strict=True):
         assert abs(share - 10**6 * weight / sum(weights)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("own", "total", "weights"),
+    [
+        ((10, MISSING, MISSING), 40, [10, 15, 15]),
+        ((10, 20), 90, [10, 20]),
+        ((50, MISSING), 40, [50, 1]),  # nothing is left: it still took part
+        ((0, MISSING), 7, [1, 7]),
+    ],
+)
+def test_rows_of_unknown_cost_share_what_the_others_leave(
+    own: tuple[int, ...], total: int, weights: list[int]
+) -> None:
+    """Rows that take no part weigh nothing."""
+    call = np.zeros(len(own) + 1, np.int64)
+    takes_part = np.arange(len(own) + 1) < len(own)
+    found = parts(np.array([*own, MISSING]), np.full(len(call), total), call, takes_part)
+    assert found.tolist() == [*weights, 0]

@@ -20,3 +20,9 @@ def test_norms_by_singular_values_take_an_unknown_number_of_steps(order: str | i
 def test_norms_by_sums_have_no_root(order: float) -> None:
     """18 absolute values, 18 additions, one comparison."""
     assert ops.cost(Call("torch.linalg", "matrix_norm", (f32(6, 3), order))).flops == 2 * 18 + 1
+
+
+def test_the_gradient_of_an_inverse_is_two_products() -> None:
+    """-A^-T go A^-T: each of 2 n^3."""
+    call = Call("torch.linalg", "inv", (f32(6, 6),))
+    assert ops.cost(call, "bprop").flops == 2 * 2 * 6**3

@@ -21,6 +21,8 @@ def test_frames_are_those_of_torch(hop: int | None) -> None:
     )
     assert one is not None
     assert several == [result.shape[-1] * one]
+    padded = ops.cost(Call("torch", "stft", (f32(200), 64, hop), {"window": f32(64)}))
+    assert padded.flops == several[0]
 
 
 def test_dimensions_counted_from_the_end_are_the_same() -> None:

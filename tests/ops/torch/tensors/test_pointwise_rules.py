@@ -46,13 +46,17 @@ def test_powers_that_are_products(exponent: float, forward: int, backward: int) 
     [
         ("mish", 1, 3 * T + 1, 4 * T + 6),  # x t, t = tanh(log1p(exp(x))); t + x s (1 - t t)
         ("div", 2, 1, 1 + 3),  # go / y, and -go z / y of z = x / y
+        ("hardsigmoid", 1, 4, 3),  # (x + 3) / 6 between 0 and 1; go / 6 where x is between them
+        ("lgamma", 1, T, T + 1),  # go digamma(x)
+        ("lerp", 3, 3, 2 + 1 + 2),  # x + w (y - x): go - go w, go w, go (y - x)
+        ("clamp_min", 2, 1, 1 + 1),  # go where x, and where the bound is the larger
         ("eq", 2, 1, None),
     ],
 )
 def test_operations_of_written_out_formulas(
     op: str, operands: int, forward: int, backward: int | None
 ) -> None:
-    call = Call("torch", op, (X, X)[:operands])
+    call = Call("torch", op, (X,) * operands)
     assert (flops_per_element(call), flops_per_element(call, "bprop")) == (forward, backward)
 
 
