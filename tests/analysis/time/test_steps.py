@@ -161,11 +161,17 @@ def test_of_optimizers_that_step_as_often_the_last_ends_the_step(names: tuple[st
     assert _steps_of(work, ranges).of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
 
 
+def _without_numbers(records: Records) -> Records:
+    """Drop what parse found, as records of NVIDIA's PyProf lack it."""
+    columns = {name: column for name, column in records.columns.items() if name != "step"}
+    return Records(records.rows, columns)
+
+
 def test_optimizer_rows_end_steps_in_records() -> None:
     """Each run of the optimizer's kernels ends one."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 20)) for at in (100, 200, 300)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (50, 110, 115, 150, 215, 250, 315)]
-    found = find_steps(parse(capture(work, ranges=ranges)))
+    found = find_steps(_without_numbers(parse(capture(work, ranges=ranges))))
     assert found.origin == "Optimizer.step"
     assert found.of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
 
@@ -182,8 +188,10 @@ def test_updates_without_a_backward_pass_between_them_are_of_one_step() -> None:
         ]
         launches = [at + 2, at + 12, at + 22, at + 32]
         work += [Work((start + 2, start + 3), (start, start + 1)) for start in launches]
-    found = find_steps(parse(capture(work, ranges=ranges)))
-    assert (found.origin, found.of_row.tolist()) == ("Optimizer.step", [0] * 4 + [1] * 4 + [2] * 4)
+    records = parse(capture(work, ranges=ranges))
+    for found in map(find_steps, (records, _without_numbers(records))):
+        assert found.origin == "Optimizer.step"
+        assert found.of_row.tolist() == [0] * 4 + [1] * 4 + [2] * 4
 
 
 @pytest.mark.parametrize("periods", [4, 7])
