@@ -26,7 +26,6 @@ import torch.distributed
 import torch.nn.functional
 import torch.nn.utils
 from torch.overrides import get_overridable_functions
-from torch.utils._device import _device_constructors
 
 from pyprof.instrument.ops import process_groups
 
@@ -135,12 +134,13 @@ _UTILITIES = _words("""
 def find_targets() -> Iterator[PatchTarget]:
     """Yield every attribute of torch to be wrapped, in the order of naming."""
     listed = {id(f) for functions in get_overridable_functions().values() for f in functions}
-    on_device = _device_constructors()
     for home, mod in _NAMESPACES:
         for name, value in _functions(home):
             overridable = id(value) in listed
             if _is_op(home, name, overridable=overridable):
-                yield PatchTarget(home, name, value, mod, overridable or value in on_device)
+                # torch's list leaves out most in-place and hidden builtins, which dispatch, too
+                dispatches = isinstance(value, BuiltinFunctionType) and name != "from_numpy"
+                yield PatchTarget(home, name, value, mod, overridable or dispatches)
     for mod, homes in _distributed_homes():
         yield from _find_listed(process_groups.NAMES[mod], mod, homes)
     utils = torch.nn.utils

@@ -131,3 +131,14 @@ def test_operators_return_not_implemented_as_before(listening: Recorder) -> None
     with pytest.raises(TypeError):
         torch.ones(1) + object()  # type: ignore[operator]
     assert listening.depth == 0
+
+
+def test_builtins_that_torch_does_not_list_are_named_under_a_default_device(
+    listening: Recorder,
+) -> None:
+    x = torch.ones(2)
+    with torch.device("cpu"):  # a mode, as of torch.set_default_device
+        torch.relu_(x)
+        torch.randn_like(x)
+        torch._foreach_add_([x], 1)
+    assert [call.op for call in listening.calls] == ["ones", "relu_", "randn_like", "_foreach_add_"]
