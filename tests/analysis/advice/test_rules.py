@@ -902,6 +902,10 @@ ACTIONS = {
     "rows of an embedding": ("indexing_backward", _indexed("embedding", "int64"), "nn.Embedding"),
     "a slice": ("indexing_backward", _indexed("__getitem__"), "layer(x[:, i])"),
     "rows by a mask": ("indexing_backward", _indexed("__getitem__", "bool"), "layer(x[:, i])"),
+    "a wait": (
+        "synchronisation", replace(
+            _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))),
+            ranges=_called("nonzero", _busy(), *HALF)), "boolean masks"),
     "chains": ("unfused_pointwise", _CHAIN, "torch.compile"),
     "chains left by torch.compile": ("unfused_pointwise", _COMPILED, "graph_breaks"),
 }  # fmt: skip
