@@ -304,7 +304,10 @@ def kernel_loading(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, LOAD)
     return context.advice(
         "single launches take over 1 ms: kernel loading, or the profiler writing",
-        "capture after warm-up, or look at later --steps: loading happens once",
+        "these recur, as loading does not: record less (shapes, stacks), and see with perf or"
+        " py-spy what else takes the host's time"
+        if _recurs(context, rows)
+        else "capture after warm-up, or look at later --steps: loading happens once",
         rows,
         wasted_ns=idle_ns,
     )

@@ -933,6 +933,19 @@ def test_allocations_of_most_steps_are_no_warm_up(allocating: int, warm_up: bool
     assert ("warm-up" in action) == warm_up
 
 
+@pytest.mark.parametrize(("slow", "loads"), [(1, True), (4, False)])
+def test_slow_launches_of_most_steps_are_no_loading(slow: int, loads: bool) -> None:  # noqa: FBT001 - a parameter
+    work, ranges = [], []
+    for step in range(4):
+        begin = 4000 * step
+        called = (begin + 120, begin + (2900 if step < slow else 125))
+        work += [_busy(begin=begin), Work(((begin + 3000) * US, (begin + 3010) * US),
+                                          (called[0] * US, called[1] * US))]  # fmt: skip
+        ranges.append(Range(f"step {step}", ((begin - 1) * US, (begin + 3500) * US)))
+    action = _advice(Story(work, ranges))["kernel_loading"].action
+    assert ("happens once" in action) == loads
+
+
 def test_only_a_pause_in_a_loop_should_move_out_of_it() -> None:
     at = [(2000 * turn, 2000 * turn + 100) for turn in range(4)]
     once, in_loop = (_advice(_cpu(*at[:count]))["python_work"].action for count in (2, 4))
