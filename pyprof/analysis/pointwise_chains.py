@@ -13,7 +13,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.gpu.role_rules import Role
-from pyprof.gpu.roofline import NS_PER_S
+from pyprof.gpu.roofline import NS_PER_S, SHORTEST_NS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,8 +34,6 @@ _NOT_FUSED = re.compile(
 """Of these roles, what compilers leave to libraries; scans on a CPU only."""
 _BANDWIDTH_SHARE = 0.75
 """Share of the peak bandwidth that generated kernels reach."""
-_SHORTEST_NS = 2500
-"""Time of the shortest kernel, however little it does."""
 
 
 def pointwise_chains(
@@ -74,4 +72,4 @@ def chain_ns(
     # it. It is at most half of what either of the two moves.
     kept = np.where(np.diff(chain) == 0, np.minimum(moving[1:], moving[:-1]), 0.0)
     fused = np.bincount(chain, moving - np.r_[0.0, kept])
-    return np.asarray(np.maximum(fused, _SHORTEST_NS))
+    return np.asarray(np.maximum(fused, SHORTEST_NS))

@@ -27,6 +27,8 @@ def per_second(amount: float | None, time_ns: float | None) -> float | None:
 
 LAUNCH_NS = 5_000
 """Approximate time to start and drain a kernel: a shorter one measures that, not the device."""
+SHORTEST_NS = 2_500
+"""Time of the shortest kernel, however little it does."""
 
 NEAR_ROOF = 0.5
 """From this share of the roofline on, the roof explains the time, however short it is."""

@@ -31,7 +31,7 @@ from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.peaks.formula import is_cuda
-from pyprof.gpu.roofline import NS_PER_S
+from pyprof.gpu.roofline import NS_PER_S, SHORTEST_NS
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.calls.attributed_call import family
 from pyprof.prof.columns.standard import COLUMNS
@@ -402,8 +402,8 @@ class RuleContext:
     ) -> NDArray[np.float64]:
         """Return the time that rows would save in `dtype`, ns, by default on Tensor Cores.
 
-        They are assumed to reach the same share of the roofline as now; NaN if unknown. `narrower`:
-        the factor by which bytes shrink.
+        They are assumed to reach the same share of the roofline as now, and to take no less than
+        the shortest kernel; NaN if unknown. `narrower`: the factor by which bytes shrink.
         """
         costs = self.table.costs
         flops, moved = (
@@ -412,7 +412,7 @@ class RuleContext:
         computing = flops / self.peak_flops(dtype, tensor_core=tensor_core)[rows]
         least = np.maximum(computing, moved / narrower / self.bandwidth[rows]) * NS_PER_S
         share = np.minimum(self.table.roofline.share[rows], 1)
-        return np.asarray(self.ns[rows] - least / share)
+        return np.asarray(self.ns[rows] - np.maximum(least / share, SHORTEST_NS))
 
     def at_higher_peak(
         self, rows: Int64Array, dtype: str, *, tensor_core: bool = True
@@ -425,7 +425,7 @@ class RuleContext:
             lambda each: each.flops_peak.value if each.flops_peak else np.nan, np.nan
         )[rows]
         top = self.peak_flops(dtype, tensor_core=tensor_core)[rows]
-        return np.asarray(self.ns[rows] * (1 - now / top))
+        return np.asarray(self.ns[rows] - np.maximum(self.ns[rows] * now / top, SHORTEST_NS))
 
     # --- evidence --------------------------------------------------------------------------------
 

@@ -996,6 +996,10 @@ _FEW_BLOCKS = _busy(172, ADD, begin=10, grid=27)
 GAINS = {
     "tf32: 2 * 4096^3 FLOPs at 156 instead of 19.5 TFLOP/s": (
         "tf32", _matmul(CUDA_CORES, BIG, 8000), 8000 * (1 - 19.5 / 156)),
+    "tf32 of a short product: down to the shortest kernel": (
+        "tf32", _matmul(CUDA_CORES, (_tensor(256, 256),) * 2, 7), 7 - 2.5),
+    "tf32 of a short kernel without a known op: the same, as far as it was tried": (
+        "tf32", Story([_busy(7, CUDA_CORES)]), 7 - 2.5 * tried("--dtype tf32").low),
     "a layout kernel: all of it": (
         "channels_last", CASES["layouts changed around convolutions"][1], 50),
     "three kernels but the bytes of one, at 0.75 of 1555 GB/s": (
