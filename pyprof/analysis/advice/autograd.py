@@ -124,6 +124,7 @@ _MIN_SHARE = 0.1
     "it is a small part of the time",
     "the forward pass takes the time",
     "as many rows or elements are taken as there are, which all have a gradient to add",
+    "the gradient is sparse already",
     about="gradients",
     needs=(OPS,),
 )
@@ -132,11 +133,11 @@ def indexing_backward(context: RuleContext) -> Advice | None:
     sites, backward = find_sites(context), context.is_one("dir", "bprop")
     indexing = context.is_op(INDEXING)
     forward = indexing & ~backward & (sites.of_row >= 0)
-    takes_all, by_number = (
+    takes_all, is_sparse, by_number = (
         np.isin(sites.of_row, sites.of_row[forward & context.call_matches(test)])
-        for test in (_takes_all, _takes_rows)
+        for test in (_takes_all, _asks_for_sparse, _takes_rows)
     )
-    rows = np.flatnonzero(indexing & backward & ~takes_all)
+    rows = np.flatnonzero(indexing & backward & ~takes_all & ~is_sparse)
     ns = taken_ns(context)[rows]
     gain_ns = context.most(rows, ns)
     if gain_ns is None or gain_ns < _MIN_SHARE * context.span_ns:
@@ -161,14 +162,15 @@ def indexing_backward(context: RuleContext) -> Advice | None:
     )
 
 
-_LOOK_UPS = frozenset({"embedding", "index_select"})
+_LOOK_UPS = frozenset({"embedding", "embedding_bag", "index_select"})
 _AT_ONCE = (
     "take all parts at once: rows = table[ids] (not [table[i] for i in ids]), x.unbind(),"
     " x.split(size) or x.view(..., parts, size) instead of slices in a loop"
 )
 _LOOK_UP = "F.embedding(ids, table) or table.index_select(0, ids) instead of table[ids]"
 _SPARSE = (
-    "nn.Embedding(..., sparse=True) with optim.SparseAdam where few rows of a parameter are used"
+    "sparse=True in nn.Embedding or nn.EmbeddingBag, with optim.SparseAdam, where few rows of a"
+    " parameter are used"
 )
 _PART_FIRST = (
     "take the part before ops that treat all parts alike: layer(x[:, i]) instead of layer(x)[:, i]"
@@ -183,6 +185,12 @@ def _takes_rows(call: Call) -> bool:
 
 
 _BY_ELEMENT = frozenset({"gather", "take", "take_along_dim"})
+
+
+def _asks_for_sparse(call: Call) -> bool:
+    """Whether a look-up has `sparse=True`, which is its second flag where flags have no names."""
+    flags = [each for each in call.args if isinstance(each, bool)]
+    return call.op in _LOOK_UPS and call.kwargs.get("sparse", flags[1:2] == [True]) is True
 
 
 def _takes_all(call: Call) -> bool:

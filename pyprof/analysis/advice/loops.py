@@ -162,7 +162,7 @@ _VERY_MANY = 64
 """Replaces `_MANY` where steps or layers are unknown: fewer calls may be the loop over steps."""
 INDEXING = frozenset(
     {"__getitem__", "index", "select", "index_select", "gather", "take", "narrow", "slice",
-     "take_along_dim", "embedding"}
+     "take_along_dim", "embedding", "embedding_bag"}
 )  # fmt: skip
 """Ops that take a part of a tensor: their backward pass fills a tensor of the size of the whole."""
 _CHOICES = frozenset({"multinomial", "argmax"})

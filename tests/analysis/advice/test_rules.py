@@ -679,6 +679,9 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "as many rows or elements are taken as there are, which all have a gradient to add": [
             _steps(Called(name, (WIDE, Tensor((rows,), "int64")), 10, 300, node=True))
             for name, rows in (("index_select", 4096), ("embedding", 9000), ("gather", 1 << 20))],
+        "the gradient is sparse already": [
+            _steps(Called(name, (WIDE, Tensor((3,), "int64")), 10, 300, node=True,
+                          args=(False, True))) for name in ("embedding", "embedding_bag")],
     },
     "contiguous_copies": {
         "nothing is copied: the tensor is contiguous already, or only viewed": [
@@ -900,6 +903,7 @@ ACTIONS = {
         "on a CPU with dropout_p=0"),
     "rows by their numbers": ("indexing_backward", _indexed("__getitem__", "int64"), "F.embedding"),
     "rows of an embedding": ("indexing_backward", _indexed("embedding", "int64"), "nn.Embedding"),
+    "sums of rows": ("indexing_backward", _indexed("embedding_bag", "int64"), "nn.EmbeddingBag"),
     "a slice": ("indexing_backward", _indexed("__getitem__"), "layer(x[:, i])"),
     "rows by a mask": ("indexing_backward", _indexed("__getitem__", "bool"), "layer(x[:, i])"),
     "a wait": (
