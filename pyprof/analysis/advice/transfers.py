@@ -11,6 +11,7 @@ from pyprof.analysis.advice.registry import GPU, NODES, TIMES, rule
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.parse.launches import launch_bounds
+from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,14 +152,18 @@ def _time_within(
 def communication(context: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best other work could hide it."""
     records = context.table.records
-    rows = np.flatnonzero(context.chosen & (activity_classes(records) == COMMUNICATION))
+    communicates = activity_classes(records) == COMMUNICATION
+    rows = np.flatnonzero(context.chosen & communicates)
     exposed, _ = _time_within(context, rows, lambda device: device.exposed_communication)
     some = exposed > 0
     most = max((_hideable(context, each) for each in (*context.devices, *context.cpus)), default=0)
-    apart = ", on a stream of their own" if context.devices else ""
+    stream = number_combinations(*(records.numpy(each) for each in ("pid", "device", "stream")))
+    shared = np.isin(stream[rows[some]], stream[~communicates]).any()
+    apart = ", on a stream of their own" if context.devices and shared else ""
     return context.advice(
         "communication is not overlapped with computation",
-        f"start collectives earlier (DDP bucket_cap_mb, FSDP prefetch){apart};"
+        "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch, more micro-batches of a"
+        f" pipeline){apart};"
         " if ranks differ, this time is spent waiting for the slowest",
         rows[some],
         most,

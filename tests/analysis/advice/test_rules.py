@@ -937,6 +937,18 @@ def test_allocations_of_most_steps_are_no_warm_up(allocating: int, warm_up: bool
     assert ("warm-up" in action) == warm_up
 
 
+@pytest.mark.parametrize(("stream", "apart"), [(7, False), (20, True)])
+def test_collectives_on_a_stream_of_their_own_are_not_told_to_move(
+    stream: int,
+    apart: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    product = replace(_busy(), stream=7)
+    collective = replace(_busy(name=NCCL, begin=200), stream=stream)
+    story = Story([product, collective], _called("matmul", product, *HALF))
+    action = _advice(story)["communication"].action
+    assert ("on a stream of their own" in action) != apart
+
+
 @pytest.mark.parametrize(("slow", "loads"), [(1, True), (4, False)])
 def test_slow_launches_of_most_steps_are_no_loading(slow: int, loads: bool) -> None:  # noqa: FBT001 - a parameter
     work, ranges = [], []
