@@ -144,10 +144,8 @@ def warnings(
         without = "" if unknown else "no GPU work was captured: "
         has_gpu = bool(trace.header.get("deviceProperties"))
         only_cpu = calls.num_rows == activities.num_rows  # the rows' own: no call of CUDA
-        if trace.cut:
-            more = _MAYBE_LAUNCHING
-        else:
-            more = _ALSO_CUDA if has_gpu and only_cpu else ""
+        also = _ALSO_CUDA if has_gpu and only_cpu else ""
+        more = _MAYBE_LAUNCHING if trace.cut else also
         yield f"{without}rows are CPU ops, timed on the CPU{more}"
     else:
         yield from _orphans(activities, calls)
