@@ -40,7 +40,9 @@ def collective_column(
     keys = np.stack([column.index[rows], marked.index[rows], kernels[which] > 1], axis=1)
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
     values = [
-        _merge(column.values[tool] if tool >= 0 else "{}", marked.values[at], several=bool(several))
+        _add_marked(
+            column.values[tool] if tool >= 0 else "{}", marked.values[at], several=bool(several)
+        )
         for tool, at, several in distinct.tolist()
     ]
     index_of_row = column.index.copy()
@@ -84,8 +86,8 @@ def _describe_reducer(path: RangeStack, ddp: CollectiveFields) -> CollectiveFiel
 _REDUCED, _BROADCAST = "c10d::allreduce_", "c10d::broadcast_"
 
 
-def _merge(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
-    """Merge the tool's and the marker's fields; no amounts of the marker for `several` kernels."""
+def _add_marked(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
+    """Add the marker's fields to the tool's; no amounts of the marker for `several` kernels."""
     tool = json.loads(tool_json)
     left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()
     return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)
