@@ -55,6 +55,23 @@ def test_what_is_there_and_what_is_missing_is_listed(
 
 
 @pytest.mark.parametrize(
+    ("cuda", "said"),
+    [
+        (None, ["bad   torch cannot use the GPU: it is a build without CUDA"]),
+        ("13.0", ["bad   the driver supports CUDA 12.4, torch needs CUDA 13.0"]),
+        ("12.1", []),
+    ],
+)
+def test_a_torch_that_cannot_use_the_gpu_is_bad(
+    cuda: str | None, said: list[str], place: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    found = place(gpus=("NVIDIA H100",), packages={"torch": "2.13.0"}).splitlines()
+    assert [text for text in found if text.startswith("bad") and "CUDA" in text] == said
+
+
+@pytest.mark.parametrize(
     ("version", "nvtx", "lost"),
     [
         ((2022, 4, 2), "0.2.12", True),
