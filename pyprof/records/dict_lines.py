@@ -60,7 +60,7 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
             [*group] for _, group in groupby(parts, key=lambda part: isinstance(part, StringPart))
         ]
         spellers = [*chain.from_iterable(pool.map(_group, grouped))]
-        pending: deque[tuple[int, Future[memoryview]]] = deque()
+        pending: deque[tuple[int, Future[list[memoryview]]]] = deque()
         start, rows = 0, _FIRST_ROWS
         while start < records.rows or pending:
             if start < records.rows:
@@ -69,17 +69,24 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
                 start += rows
             if len(pending) > _WORKERS or start == records.rows:  # so that memory stays bounded
                 written, future = pending.popleft()
-                text = future.result()
-                file.write(text)
+                texts = future.result()
+                file.writelines(texts)
                 # choose how many rows to write next, by the bytes of these
-                rows = max(1, min(_ROWS, _BYTES * written // max(1, text.nbytes)))
+                size = sum(text.nbytes for text in texts)
+                rows = max(1, min(_ROWS, _BYTES * written // max(1, size)))
                 if progress:
                     progress(written)
 
 
-def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
-    lines = string_concat.join_element_wise([spell(start, rows) for spell in spellers])
-    return memoryview(lines.buffers()[2])[: string_concat.offsets(lines)[-1]]
+def _lines(spellers: Sequence[Speller], start: int, rows: int) -> list[memoryview]:
+    try:
+        lines = string_concat.join_element_wise([spell(start, rows) for spell in spellers])
+    except pa.ArrowException:  # an array holds at most 2 GiB: long texts begin in these rows
+        if rows == 1:
+            raise
+        half = rows // 2
+        return [*_lines(spellers, start, half), *_lines(spellers, start + half, rows - half)]
+    return [memoryview(lines.buffers()[2])[: string_concat.offsets(lines)[-1]]]
 
 
 def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyprof import schema
+from pyprof import schema, string_concat
 from pyprof.parse import record_file
 from pyprof.records import dict_lines, parquet
 from pyprof.records.records import DictionaryColumn, Records, apart, encode
+from pyprof.string_concat import StringPart
 from tests import strategies
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
@@ -143,6 +144,25 @@ def test_more_rows_than_a_batch_come_out_in_order() -> None:
     lines = file.getvalue().splitlines()
     assert [json.loads(line)["kDuration"] for line in lines] == list(range(rows))
     assert sum(seen) == rows
+
+
+def test_rows_whose_texts_exceed_an_array_are_written_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Arrow refuses to join more than 2 GiB: here, more than three rows."""
+    join = string_concat.join_element_wise
+
+    def joined(pieces: list[StringPart]) -> pa.StringArray:
+        if len(pieces[0].index) > 3:
+            raise pa.ArrowInvalid("Take operation overflowed binary array capacity")
+        return join(pieces)
+
+    records = Records(50, {"kDuration": pa.array(range(50))})
+    whole, parts = BytesIO(), BytesIO()
+    dict_lines.write(records, whole)
+    monkeypatch.setattr(string_concat, "join_element_wise", joined)
+    dict_lines.write(records, parts)
+    assert parts.getvalue() == whole.getvalue() != b""
 
 
 WORK = [Work(f"k{n}", at=(1000 + n, 1001 + n), call=(10 * n, 10 * n + 2)) for n in range(5)]
