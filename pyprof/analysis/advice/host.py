@@ -213,6 +213,7 @@ def _recurs(context: RuleContext, rows: Int64Array) -> bool:
 
 
 _SEVERAL = 3
+"""Steps of a capture that are no longer all warm-up."""
 
 
 @rule(

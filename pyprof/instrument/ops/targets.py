@@ -138,7 +138,8 @@ def find_targets() -> Iterator[PatchTarget]:
         for name, value in _functions(home):
             overridable = id(value) in listed
             if _is_op(home, name, overridable=overridable):
-                # torch's list leaves out most in-place and hidden builtins, which dispatch, too
+                # torch's list lacks most in-place and hidden builtins, which dispatch, too;
+                # from_numpy does not
                 dispatches = isinstance(value, BuiltinFunctionType) and name != "from_numpy"
                 yield PatchTarget(home, name, value, mod, overridable or dispatches)
     for mod, homes in _distributed_homes():
