@@ -13,17 +13,19 @@ import pyarrow as pa
 from pyprof.marker import templates
 from pyprof.records import dict_lines, parquet
 from pyprof.parse import parse_file
-from pyprof.readers.sqlite import pages, tables
+from pyprof.readers.sqlite import tables
 from pyprof.inputs import source
 from pyprof.export import write
 from pyprof.export import as_parquet
 
-class Nowhere(io.BytesIO):
+class Nowhere(io.RawIOBase):  # whose writelines() calls write()
+    def writable(self):
+        return True
     def write(self, data):
         return memoryview(data).nbytes
 
 # What is in work at once is as small against the capture as it is against a large one.
-pages._CHUNK_BYTES, tables._HELD_BYTES, templates._AT_ONCE = 1 << 14, 1 << 16, 128
+tables._BATCH_ROWS, tables._HELD_BYTES, templates._AT_ONCE = 16, 1 << 16, 128
 parquet._TEXT_BYTES = dict_lines._BYTES = write._TEXT_BYTES = 1 << 18
 dict_lines._FIRST_ROWS, dict_lines._WORKERS = 16, 1  # else what is in work depends on the time
 tracemalloc.start()

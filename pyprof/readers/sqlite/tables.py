@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections import deque
+from collections import defaultdict, deque
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import adbc_driver_sqlite
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from adbc_driver_manager import AdbcConnection, AdbcStatement
+from adbc_driver_manager import Error as AdbcError
 
 from pyprof.arrays import ints, texts_by_index
 from pyprof.errors import CaptureError, reason
 from pyprof.marker import templates
 from pyprof.process.threads import thread_pool
-from pyprof.readers.sqlite import pages
-from pyprof.readers.sqlite.pages import NotPlainError, Pick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
     from pyprof.arrays import Int64Array
 
-_BATCH_ROWS = 1 << 14
+_BATCH_ROWS = 1 << 15
 """Rows fetched at once."""
+_ROWS_AT_ONCE = "adbc.sqlite.query.batch_rows"
 _AHEAD = 1
 """Batches that reading may be ahead of shaping."""
 
@@ -41,41 +43,6 @@ class Numbered:
     """The type of a column of texts that are split into templates as they are read."""
 
 
-class _Column(NamedTuple):
-    """A column as the schema declares it."""
-
-    name: str
-    position: int
-    hidden: int
-    """Not 0 if it is computed, or of a virtual table."""
-    key: int
-    """Its position in the primary key, from 1; 0 if it is not part of it."""
-    type: str
-
-
-class _Table(NamedTuple):
-    """Where a table begins in the file, and its columns by name."""
-
-    root: int
-    has_key_index: bool
-    """The primary key has an index of its own, so no column of it is the row id."""
-    columns: dict[str, _Column]
-
-    def picks(self, columns: Mapping[str, type]) -> list[Pick]:
-        """Return how pages store some columns. Raises NotPlainError if they do not store all."""
-        if any(column.hidden for column in self.columns.values()):
-            raise NotPlainError
-        key_columns = sum(column.key > 0 for column in self.columns.values())
-        may_be_row_id = key_columns == 1 and not self.has_key_index
-        return [
-            Pick(
-                position, _ARROW[kind], may_be_row_id and key > 0 and declared.upper() == "INTEGER"
-            )
-            for name, kind in columns.items()
-            for _, position, _, key, declared in [self.columns[name]]
-        ]
-
-
 class Database:
     """One SQLite file, opened read-only. Raises CaptureError if anything is wrong with it."""
 
@@ -85,43 +52,27 @@ class Database:
         # Only what is stored: a view, a virtual table or a generated column is a program, which may
         # never end.
         query = (
-            "SELECT m.name, CAST(m.rootpage AS INTEGER), "
-            "EXISTS (SELECT 1 FROM pragma_index_list(m.name) i WHERE i.origin = 'pk'), "
-            "c.name, c.cid, c.hidden, c.pk, c.type "
-            "FROM sqlite_master m, pragma_table_xinfo(m.name) c "
+            "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c "
             "WHERE m.type = 'table' AND m.rootpage > 0"
         )
-        tables: dict[str, _Table] = {}
-        try:
-            with closing(_connect(self._file)) as db:
-                for name, root, has_key_index, *described in db.execute(query):
-                    column = _Column(*described)
-                    table = tables.setdefault(str(name), _Table(root, bool(has_key_index), {}))
-                    table.columns[column.name] = column
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise self._damage_error(error) from None
-        self._tables = tables
+        self._columns: dict[str, set[str]] = defaultdict(set)
+        for table, column in self._probe(query):
+            self._columns[table].add(column)
 
     def tables(self) -> frozenset[str]:
         """Return the names of tables; tools omit those without rows."""
-        return frozenset(self._tables)
+        return frozenset(self._columns)
 
     def columns(self, table: str) -> frozenset[str]:
         """Return the columns of a table; () if it does not exist."""
-        there = self._tables[table].columns if table in self._tables else {}
-        return frozenset(name for name, column in there.items() if not column.hidden)
+        return frozenset(self._columns.get(table, ()))
 
     def require(self, table: str, *columns: str) -> None:
         """Raise CaptureError if a table has rows but lacks some of these columns."""
         missing = [name for name in columns if name not in self.columns(table)]
         if not missing or table not in self.tables():
             return
-        try:
-            with closing(_connect(self._file)) as db:
-                first_row = db.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608
-        except sqlite3.Error as error:
-            raise self._damage_error(error) from None
-        if first_row is not None:
+        if self._probe(f'SELECT 1 FROM "{table}" LIMIT 1'):  # noqa: S608 - as probed
             raise CaptureError(
                 f"{self.path}: {table} has no column {missing[0]!r}, which is required; "
                 "the file was changed: export it again"
@@ -142,33 +93,34 @@ class Database:
         there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
         if not there:
             return piece(_shape(None, columns))
-        described = self._tables[table]
-        if float in there.values():
-            return _shape_batches(self._read_converted(table, there), columns, piece)
-        with suppress(NotPlainError):
-            chunks = pages.batches(self._file, described.root, described.picks(there))
-            batches = (pa.RecordBatch.from_arrays(arrays, [*there]) for arrays in chunks)
-            return _shape_batches(batches, columns, piece)
-        return _shape_batches(self._read_converted(table, there), columns, piece)
+        return _shape_batches(self._batches(table, there), columns, piece)
 
-    def _read_converted(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
-        """Read any file; SQLite converts each value to the type wanted, or NULL."""
+    def _probe(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the few rows of a query. Raises CaptureError for a file that SQLite refuses."""
+        uri, before = _connection(self._file)
+        try:
+            with closing(sqlite3.connect(uri, uri=True)) as db:
+                for statement in before:
+                    db.execute(statement)
+                return db.execute(query).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._damage_error(error) from None
+
+    def _batches(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
+        """Read a table; SQLite converts each value to the type wanted, or NULL."""
         select = ", ".join(_expression(name, kind) for name, kind in columns.items())
-        types = [_ARROW[kind] for kind in columns.values()]
         rows = 0
         try:
-            with closing(_connect(self._file)) as db:
-                db.text_factory = lambda text: text.decode(errors="replace")
-                cursor = db.execute(f'SELECT {select} FROM "{table}"')  # noqa: S608 - as probed
-                while batch := cursor.fetchmany(_BATCH_ROWS):
-                    rows += len(batch)
-                    if rows > self._most_rows:  # if pages contain each other
-                        raise sqlite3.DatabaseError("more rows than the file has room for")
-                    yield pa.RecordBatch.from_arrays(
-                        [*map(pa.array, zip(*batch, strict=True), types)], [*columns]
-                    )
-        except sqlite3.Error as error:
+            for batch in _query(self._file, f'SELECT {select} FROM "{table}"'):  # noqa: S608 - as probed
+                rows += batch.num_rows
+                if rows > self._most_rows:  # if pages contain each other
+                    break
+                yield _typed(batch, columns)
+            else:
+                return
+        except (AdbcError, OSError) as error:
             raise self._damage_error(error) from None
+        raise self._damage_error(OSError("more rows than the file has room for"))
 
     @property
     def _most_rows(self) -> int:
@@ -192,8 +144,8 @@ class Database:
         )
 
 
-def _connect(file: Path) -> sqlite3.Connection:
-    """Open a database; write neither to it nor next to it."""
+def _connection(file: Path) -> tuple[str, Sequence[str]]:
+    """Return how to open a database without a write to it or next to it: a URI, and statements."""
     # as_uri percent-encodes "?", "#", "%". SQLite with mode=ro leaves a database with a log alone,
     # but creates files next to it, and fails in read-only folders; immutable=1 avoids both.
     uri = f"{file.as_uri()}?mode=ro"
@@ -202,16 +154,32 @@ def _connect(file: Path) -> sqlite3.Connection:
         header = stream.read(_VERSIONS.stop)
     has_log = header[_VERSIONS] == _WRITE_AHEAD
     if not has_log or beside(file, INDEX).exists():  # SQLite writes nothing, or wrote it
-        return sqlite3.connect(uri, uri=True)
+        return uri, ()
     if not beside(file, WAL).exists():  # safe: no program is writing
-        return sqlite3.connect(f"{uri}&immutable=1", uri=True)
+        return f"{uri}&immutable=1", ()
     if os.name != "posix":
-        return sqlite3.connect(uri, uri=True)
+        return uri, ()
     # SQLite creates the index of a log next to it, and leaves it there, unless it has an exclusive
     # lock: then the index is in memory. A lock needs a writable file, or the VFS without locks.
-    base = sqlite3.connect(f"{uri}&vfs=unix-none", uri=True)
-    base.execute("PRAGMA locking_mode = exclusive")
-    return base
+    return f"{uri}&vfs=unix-none", ("PRAGMA locking_mode = exclusive",)
+
+
+def _query(file: Path, query: str) -> Iterator[pa.RecordBatch]:
+    """Run a query; yield its rows as they are read."""
+    uri, before = _connection(file)
+    with (
+        adbc_driver_sqlite.connect(uri) as database,
+        AdbcConnection(database) as connection,
+        AdbcStatement(connection) as statement,
+    ):
+        for each in before:
+            statement.set_sql_query(each)
+            statement.execute_update()
+        statement.set_options(**{_ROWS_AT_ONCE: str(_BATCH_ROWS)})
+        statement.set_sql_query(query)
+        stream, _ = statement.execute_query()
+        with pa.RecordBatchReader.from_stream(stream) as reader:
+            yield from reader
 
 
 WAL, INDEX, JOURNAL = "-wal", "-shm", "-journal"
@@ -235,7 +203,7 @@ def _expression(name: str, kind: type) -> str:
     if kind is int:
         return f'CAST("{name}" AS INTEGER)'
     if kind is float:
-        return f'CAST("{name}" AS REAL)'
+        return f'coalesce(CAST("{name}" AS REAL), {_NO_FLOAT})'
     if kind is bytes:
         return f"CAST(coalesce(\"{name}\", x'') AS BLOB)"
     return f"CAST(coalesce(\"{name}\", '') AS TEXT)"
@@ -258,6 +226,21 @@ _ARROW = {
     bytes: pa.binary(),
     Numbered: pa.string(),
 }
+
+
+_NO_FLOAT = "9e999"
+"""Infinity, for NULL: the type of a column whose first values are NULL would be int64."""
+
+
+def _typed(batch: pa.RecordBatch, columns: Mapping[str, type]) -> pa.RecordBatch:
+    """Return a batch with the names and types that were asked for."""
+    arrays = [
+        pc.replace_with_mask(column, pc.is_inf(column), pa.scalar(None, column.type))
+        if kind is float
+        else column
+        for column, kind in zip(batch.columns, columns.values(), strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, [*columns])
 
 
 def _shape_batches(

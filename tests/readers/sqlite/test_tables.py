@@ -14,7 +14,7 @@ from pyprof import readers
 from pyprof.capture.under_profiler.database import filled
 from pyprof.errors import CaptureError
 from pyprof.readers import nsys
-from pyprof.readers.sqlite import pages, tables
+from pyprof.readers.sqlite import tables
 from tests.builders import Range, Work, nsys_db, write_tables
 from tests.commands import refused, run
 from tests.damage import sql
@@ -49,13 +49,20 @@ def test_a_value_of_another_type_after_the_first_rows_is_converted(
     assert rows.column("missing").to_pylist() == [None] * 7
 
 
-@pytest.mark.parametrize("text", ["a" * 3000, 5], ids=["plain", "converted"])
-def test_each_chunk_is_yielded_once_and_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: object
+def test_floats_after_a_batch_of_nulls_keep_their_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(pages, "_CHUNK_BYTES", 4096)
-    db = _database(tmp_path / "t.sqlite", [(number, text) for number in range(5)])
+    db = _database(tmp_path / "t.sqlite", [(None, ""), (None, ""), (0.5, ""), (3, "")])
+    rows = db.read("t", {"start": float})
+    assert rows.column("start").to_pylist() == [None, None, 0.5, 3.0]
+
+
+def test_each_batch_is_yielded_once_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
+    db = _database(tmp_path / "t.sqlite", [(number, "a") for number in range(5)])
     seen: list[int] = []
 
     def odd(piece: pa.Table) -> pa.Table:
