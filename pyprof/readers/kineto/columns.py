@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Raw
 
 from pyprof.arrays import ints as integers
 from pyprof.readers.kineto.file.events import all_loads
@@ -71,9 +70,7 @@ class Timed(NamedTuple):
 
 def timed(events: list[Event]) -> Timed:
     """Read the start times of events."""
-    values = [event.ts for event in events]
-    if values and isinstance(values[0], Raw):
-        values = all_loads(values)
+    values = all_loads([event.ts for event in events])
     exact, kinds = None, {*map(type, values)}
     if kinds - {int, float}:
         exact = _exact(values) if kinds == {str} else None  # torch_npu's

@@ -32,8 +32,7 @@ from pyprof.readers.kineto.tracks import Tracks, kind_of, may_be_work
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.readers.kineto.file.decoding import Groups
-    from pyprof.readers.kineto.file.events import Event
+    from pyprof.readers.kineto.file.events import Event, Groups
     from pyprof.readers.kineto.file.stream import Trace
     from pyprof.readers.kineto.tracks import Unknown
 

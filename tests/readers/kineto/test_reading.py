@@ -79,9 +79,8 @@ def test_ops_end_even_before_the_base_of_the_trace(tmp_path: Path) -> None:
 def test_clocks_that_are_years_apart(
     are_late: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Traces merged from several ranks; times of 16 digits are decoded in another way."""
+    """Traces merged from several ranks: some have times of 16 digits."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", 1 << 17)
-    monkeypatch.setattr(stream, "_PIECE_BYTES", 1 << 14)
     starts_ns = [
         (1752825289650539500 if is_late else 500) + 1000 * number
         for is_late in are_late

@@ -1,4 +1,4 @@
-"""SQLite tables as columns: the usual types are read directly, all others converted."""
+"""SQLite tables as columns: each value is converted to the type wanted."""
 
 import shutil
 import sqlite3

@@ -8,6 +8,7 @@ has been seen before.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,7 +17,6 @@ import numpy as np
 import orjson
 import pyarrow as pa
 from msgspec import UNSET, Raw, field
-from msgspec.structs import astuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,16 +46,11 @@ class Event(msgspec.Struct, gc=False):
     name: Any = ""
     pid: Any = None
     tid: Any = None
-    ts: Any = None
+    ts: Raw = NULL
+    """Numbers of many digits are parsed faster all at once."""
     dur: Any = None
     id: Any = None
     args: Raw = NOTHING
-
-
-class LongTimed(Event, gc=False):
-    """An event whose time stays JSON: numbers of many digits are parsed faster all at once."""
-
-    ts: Raw = NULL
 
 
 class OpArgs(msgspec.Struct, gc=False):
@@ -143,27 +138,10 @@ class Args(Generic[T]):
 
     def read(self, events: Sequence[Event], text: bytes | None = None) -> list[T]:
         """Return the arguments of each event; `text` is `joined(events)`."""
-        said: list[Any] = [event.args for event in events]
-        kinds = {*map(type, said)}
-        if kinds == {Raw}:
-            return self._read_raw(said, text)
-        if kinds == {self._kind}:
-            return said
-        raws = iter(self._read_raw([args for args in said if isinstance(args, Raw)]))
-        return [
-            next(raws)
-            if isinstance(args, Raw)
-            else args
-            if isinstance(args, self._kind)
-            else self._kind()
-            for args in said
-        ]
-
-    def _read_raw(self, said: Sequence[Raw], text: bytes | None = None) -> list[T]:
         try:
-            return self._all.decode(b"[%b]" % b",".join(said) if text is None else text)
+            return self._all.decode(joined(events) if text is None else text)
         except FAILURES:
-            return [self._read_one(raw) for raw in said]
+            return [self._read_one(event.args) for event in events]
 
     def _read_one(self, raw: Raw) -> T:
         try:
@@ -175,26 +153,32 @@ class Args(Generic[T]):
 
 OPS, WORK, CALLS = Args(OpArgs), Args(WorkArgs), Args(CallArgs)
 
-EVENTS = msgspec.json.Decoder(list[Event])
-LONG_TIMED: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[LongTimed])
-_LONG_TIME = re.compile(rb'"ts"\s?:\s?\d{16}\.\d')
-"""Microseconds since 1970 with a fraction, as some versions of torch write them."""
-_PEEK_BYTES = 1 << 12
+_EVENTS = msgspec.json.Decoder(list[Event])
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def decode(text: bytes | Raw) -> list[Event] | None:
     """Parse a JSON list of events; None if it is not one, or contains anything else."""
-    decoder = LONG_TIMED if is_long_timed(text) else EVENTS
     try:
-        return decoder.decode(text)
+        return _EVENTS.decode(text)
     except FAILURES:
         return None
 
 
-def is_long_timed(text: bytes | Raw) -> bool:
-    """Whether the first events have times of many digits."""
-    return _LONG_TIME.search(text, 0, _PEEK_BYTES) is not None
+Groups = dict[tuple[Any, Any], list[Event]]
+"""Events by phase and category."""
+
+
+def by_kind(events: Iterable[Event]) -> Groups:
+    """Group events by phase and category."""
+    groups: Groups = defaultdict(list)
+    for event in events:
+        key = event.ph, event.cat
+        try:
+            groups[key].append(event)
+        except TypeError:  # lists are not hashable
+            groups[str(event.ph), str(event.cat)].append(event)
+    return groups
 
 
 def fields(text: bytes) -> dict[str, Raw] | None:
@@ -211,15 +195,15 @@ def from_values(values: Iterable[object]) -> list[Event]:
 
 
 def _event(value: dict[str, Any]) -> Event:
-    said = value.get("args")
+    fields = {name: value[name] for name in Event.__struct_fields__ if name in value}
+    return Event(**fields | {name: _raw(fields[name]) for name in ("ts", "args") if name in fields})
+
+
+def _raw(value: object) -> Raw:
     try:
-        args = Raw(orjson.dumps(said)) if isinstance(said, dict) else NOTHING
+        return Raw(orjson.dumps(value))
     except orjson.JSONEncodeError:  # nested too deep
-        args = NOTHING
-    return Event(**{name: value[name] for name in _PLAIN if name in value}, args=args)
-
-
-_PLAIN = tuple(name for name in Event.__struct_fields__ if name != "args")
+        return NULL
 
 
 def loads(raw: bytes | Raw) -> Any:  # noqa: ANN401 - JSON can be anything
@@ -247,18 +231,8 @@ def all_loads(raws: Sequence[Raw]) -> list[Any]:
 
 def all_args(event: Event) -> dict[str, Any]:
     """Return all arguments of an event as plain values."""
-    args: Any = event.args
-    if isinstance(args, OpArgs):
-        return {
-            name: loads(value) if isinstance(value, Raw) else value
-            for (name, absent), value in zip(_OP_FIELDS, astuple(args), strict=True)
-            if value is not absent
-        }
-    values = None if args is None else loads(args)
+    values = loads(event.args)
     return values if isinstance(values, dict) else {}
-
-
-_OP_FIELDS = [(field.encode_name, field.default) for field in msgspec.structs.fields(OpArgs)]
 
 
 def numbered(raws: list[Raw]) -> tuple[Int64Array, list[bytes]]:

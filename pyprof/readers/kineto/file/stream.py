@@ -17,22 +17,16 @@ from pyprof.errors import CaptureError
 from pyprof.process.threads import thread_pool
 from pyprof.readers.encodings import utf8_blocks
 from pyprof.readers.kineto.file import events as decoding
-from pyprof.readers.kineto.file.decoding import EventDecoder
-from pyprof.readers.kineto.file.decoding import groups as grouped
-from pyprof.readers.kineto.file.events import loads_if_valid, repaired
+from pyprof.readers.kineto.file.events import by_kind, loads_if_valid, repaired
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-    from pyprof.readers.kineto.file.decoding import Groups
-    from pyprof.readers.kineto.file.events import Event
+    from pyprof.readers.kineto.file.events import Event, Groups
 
 BLOCK_BYTES = 4 << 20
 """Bytes read at a time. Their parsed events take about six times as much memory."""
-
-_PIECE_BYTES = 1 << 18
-"""Bytes decoded at a time: smaller pieces more often have only known categories."""
 
 _HEADER_BYTES = 64 << 20  # no trace has more than this before its events
 _EVENT_BYTES = 16 << 20  # nor this between where one event ends and the next begins
@@ -68,7 +62,6 @@ class Trace:
         blocks = self.blocks()
         rest = self._open(blocks)
         failures = 0
-        decoder = EventDecoder()
         for block in blocks:
             index = _last_boundary(block)
             if index is None:  # it may begin in what was read before
@@ -82,16 +75,15 @@ class Trace:
                     self.cut = True
                     break
                 continue
-            groups = _read(decoder, rest, text, index.start() + 1)
-            if groups is None and failures < _PATIENCE:
+            piece = rest + text[: index.start() + 1]
+            events = _read(piece)
+            if events is None and failures < _PATIENCE:
                 failures += 1
                 rest += text
                 continue
-            if groups is None:
-                groups = grouped([self._salvage(rest + text[: index.start() + 1])])
-            yield groups
+            yield by_kind(self._salvage(piece) if events is None else events)
             rest, failures = text[index.end() :], 0
-        yield grouped([self._close(rest.rstrip())])
+        yield by_kind(self._close(rest.rstrip()))
 
     def open(self) -> None:
         """Read only the header. Raises CaptureError if no events follow it."""
@@ -229,28 +221,14 @@ def _read_ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, 
             yield block
 
 
-def _read(decoder: EventDecoder, rest: bytes, text: bytes, end: int) -> Groups | None:
-    """Read the events in `rest` and before `end` in the text; None if they are not valid JSON."""
-    long_timed = decoding.is_long_timed(text)
-    groups = decoder.decode(_lists(rest, text, end), long_timed=long_timed)
-    if groups is not None:
-        return groups
-    listed = b"[%b%b]" % (rest, text[:end])
+def _read(piece: bytes) -> list[Event] | None:
+    """Read events between commas; None if they are not valid JSON."""
+    listed = b"[%b]" % piece
     events = decoding.decode(listed)
     if events is None:
         values = decoding.loads(listed)
         events = decoding.from_values(values) if isinstance(values, list) else None
-    return None if events is None else grouped([events])
-
-
-def _lists(rest: bytes, text: bytes, end: int) -> Iterator[bytes]:
-    """Split text between events into JSON lists of events; the first begins with `rest`."""
-    view = memoryview(text)
-    begin = 0
-    while begin < end:
-        cut = _BOUNDARY.search(text, begin + _PIECE_BYTES, end)
-        yield b"".join((b"[", rest, view[begin : cut.start() + 1 if cut else end], b"]"))
-        rest, begin = b"", cut.end() if cut else end
+    return events
 
 
 def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:

@@ -1,4 +1,4 @@
-"""Events are the same on every decoding path."""
+"""Events are the same whether their JSON is valid or was repaired."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ _LONG = 1712195495519689.25
         -3,
         0.125,
         1e300,
-        10**30,
+        1e30,
         str(_LONG),
         "soon",
         "",
@@ -36,7 +36,6 @@ _LONG = 1712195495519689.25
 def test_times_with_many_digits_are_exact(ts: Any) -> None:  # noqa: ANN401
     listed: list[dict[str, Any]] = [{"ph": "X", "ts": _LONG}, {"ph": "X", "ts": ts}, {"ph": "M"}]
     decoded = known(events.decode(json.dumps(listed).encode()))
-    assert {*map(type, decoded)} == {events.LongTimed}
     expected = timed(events.from_values(listed)).us
     assert np.array_equal(timed(decoded).us, expected, equal_nan=True)
     assert expected[0] == _LONG
