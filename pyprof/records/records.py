@@ -266,31 +266,9 @@ def distinct(keys: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """
     if not len(keys):
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
-    low, high = int(keys.min()), int(keys.max())
-    if low == high:
-        return np.zeros(1, np.int64), np.zeros(len(keys), np.int32)
-    if low + _DENSE * len(keys) > high:
-        indices = keys if low == 0 else np.subtract(keys, low, dtype=np.int64)
-        return _distinct_of_few(indices.astype(np.int64, copy=False))  # fastest as an index
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
     number = encoded.indices.to_numpy()
     return first_rows(number), number
-
-
-_DENSE = 4
-"""Maximum range of values per key for which a table with an entry for each value is fast."""
-
-
-def _distinct_of_few(keys: Int64Array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Do the same for keys from 0 on: without hashing, by the first row of each value."""
-    rows = np.arange(len(keys), dtype=np.int32)
-    first = np.empty(int(keys.max(initial=-1)) + 1, np.int32)
-    first[keys[::-1]] = rows[::-1]  # the last assignment stays
-    first_of_row = first[keys]
-    firsts = np.flatnonzero(first_of_row == rows)
-    number = np.empty(len(first), np.int32)
-    number[keys[firsts]] = rows[: len(firsts)]
-    return firsts, number[keys]
 
 
 def totals(number: IntArray, values: IntArray, count: int) -> NDArray[np.int64]:
