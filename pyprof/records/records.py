@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pyarrow import csv
 from pyprof import sanitize
 from pyprof.errors import PyprofError
 from pyprof.prof.columns.standard import FLOAT, INT, NUMBERS, Column
-from pyprof.render.text.layout.numbers import rounded, rounded_width, scaled
+from pyprof.render.text.layout.numbers import rounded, scaled
 from pyprof.render.text.layout.text_width import MARK
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _measure(column: Column, values: pa.Array | pa.ChunkedArray) -> tuple[int, i
     if column.kind not in (INT, FLOAT):
         return 0, 0, 0
     if column.kind == FLOAT:
-        full_width = rounded_width(values)
+        full_width = _most(pc.utf8_length(rounded(values)))
     else:
         full_width = max(len(str(end or 0)) for end in pc.min_max(values).as_py().values())
     with_prefix = _scaled_width(column, values, full_width) if scalable(column) else full_width

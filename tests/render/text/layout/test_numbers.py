@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyprof.render.text.layout.numbers import rounded, rounded_width, scaled
+from pyprof.render.text.layout.numbers import rounded, scaled
 from tests.prof.shown_numbers import within_shown
 
 _INTS = st.integers(-(2**62), 2**62) | st.integers(-2000, 2000)
@@ -52,14 +52,13 @@ def test_a_scaled_number_can_be_read_back(numbers: list[int | None], unit: str) 
 @example([999_950_000_000.0])
 @example([999.96, 9999.6])
 def test_a_rounded_number_can_be_read_back(numbers: list[float | None]) -> None:
-    """Within half of its last digit, with at least one digit; its width is predicted."""
+    """Within half of its last digit, with at least one digit."""
     values = pa.array(numbers, pa.float64())
     texts = rounded(values).to_pylist()
     for number, text in zip(numbers, texts, strict=True):
         assert (text is None) == (number is None)
         assert number is None or within_shown(text, number)
         assert not number or float(text) != 0
-    assert rounded_width(values) == max((len(text) for text in texts if text), default=0)
 
 
 def test_four_digits_stay_four_when_rounding_carries() -> None:
