@@ -54,8 +54,7 @@ def resolve(typed: str, names: Collection[str]) -> str | None:
 def suggestion(wrong: str, names: Iterable[str]) -> str:
     """Return `; did you mean 'sil'?` for a mistyped name; "" if none of the names is similar.
 
-    Ignores case. A synonym goes before similar spelling. Among similar names, the one with the
-    fewest typing slips is chosen, then one of the same letters: `via`, not `ai`, for `vai`.
+    Ignores case. A synonym goes before a name of the same letters, that before a similar one.
     """
     from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
 
@@ -64,21 +63,5 @@ def suggestion(wrong: str, names: Iterable[str]) -> str:
     if (named := resolve(typed, by_lower)) is not None:
         return f"; did you mean {by_lower[named]!r}?"
     swapped = [name for name in by_lower if sorted(name) == sorted(typed)]
-    alike = [*get_close_matches(typed, by_lower, n=len(by_lower) or 1), *swapped]
-    nearest = min(alike, key=lambda name: (_slips(typed, name), name not in swapped), default=None)
+    nearest = next(iter([*swapped, *get_close_matches(typed, by_lower, n=1)]), None)
     return f"; did you mean {by_lower[nearest]!r}?" if nearest is not None else ""
-
-
-def _slips(typed: str, name: str) -> int:
-    """Return the edit distance: letters lost, added, wrong or swapped."""
-    above: list[int] = []
-    row: list[int] = [*range(len(name) + 1)]
-    for index, letter in enumerate(typed, 1):
-        before: list[int] = above
-        above, row = row, [index]
-        for other, char in enumerate(name, 1):
-            cost = min(above[other] + 1, row[-1] + 1, above[other - 1] + (letter != char))
-            if typed[index - 2 : index] == char + name[other - 2 : other - 1] and other > 1 < index:
-                cost = min(cost, before[other - 2] + 1)
-            row.append(cost)
-    return row[-1]

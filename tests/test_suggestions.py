@@ -6,7 +6,6 @@ from pyprof import suggestions
 from pyprof.__main__ import names
 from pyprof.prof import group
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.suggestions import suggestion
 from tests.commands import misused
 
 
@@ -44,24 +43,3 @@ MISSPELT = {
 @pytest.mark.parametrize(("arguments", "hint"), MISSPELT.values(), ids=MISSPELT.keys())
 def test_a_misspelt_name_is_suggested(arguments: list[str], hint: str) -> None:
     assert hint in misused(*arguments)
-
-
-@pytest.mark.parametrize("name", [*COLUMNS])
-def test_two_swapped_letters_are_one_mistake(name: str) -> None:
-    """Nothing is nearer than the word itself, unless it is one more letter away by a slip, too."""
-    for place in range(len(name) - 1):
-        typed = name[:place] + name[place + 1] + name[place] + name[place + 2 :]
-        if typed not in COLUMNS and typed != name:
-            others = {other for other in COLUMNS if other != name and _one_slip(typed, other)}
-            assert any(f"mean {one!r}" in suggestion(typed, COLUMNS) for one in {name, *others})
-
-
-def _one_slip(typed: str, name: str) -> bool:
-    """Try every letter lost, added, wrong or swapped."""
-    letters = set(name + typed)
-    cuts = [(typed[:place], typed[place:]) for place in range(len(typed) + 1)]
-    lost = {a + letter + b for a, b in cuts for letter in letters}
-    added = {a + b[1:] for a, b in cuts if b}
-    wrong = {a + letter + b[1:] for a, b in cuts if b for letter in letters}
-    swapped = {a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1}
-    return name in lost | added | wrong | swapped
