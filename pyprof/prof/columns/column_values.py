@@ -78,9 +78,6 @@ def outermost_module(names: Sequence[str]) -> str | None:
     return names[0] if names and names[0] != "na" else None
 
 
-_BIAS_FAMILIES = {"pointwise", "reduction"}
-
-
 def ops(table: Table) -> pa.Array:
     """Name the op that was called; `bias` for the bias of a linear."""
     mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
@@ -88,8 +85,11 @@ def ops(table: Table) -> pa.Array:
     pairs = ((mods.at(row), ops.at(row)) for row in first.tolist())
     names = [op_name(mod[0] if mod else None, op[0]) if op else None for mod, op in pairs]
     linear = np.array([name == "linear" for name in names], bool)[index]
-    # rows that run a pointwise op or a reduction inside the op that was called
-    bias = table.costs.work.matches(lambda work: family(work) in _BIAS_FAMILIES)
+    # a bias is added element by element, and its gradient is a sum; additions in the backward pass
+    # join the gradients of an input that several ops take
+    inner = table.costs.work.map(family)
+    backward = table.records.dictionary("dir").is_in("bprop")
+    bias = np.where(backward, inner.is_in("reduction"), inner.is_in("pointwise"))
     index = np.where(linear & bias, len(names), index)
     return DictionaryColumn(index, [*names, "bias"]).numbered()
 

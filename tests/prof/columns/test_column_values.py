@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import pyprof
 from pyprof.arrays import MISSING, or_null
 from pyprof.marker import Call, encode_op, encode_seq
 from pyprof.ops.examples import f32
 from pyprof.prof.columns import column_values as values
 from pyprof.records.records import DictionaryColumn
+from tests.builders import Range, Work, nsys_db
 from tests.prof.kernels_in_ranges import rows_of
 
 
@@ -61,3 +63,24 @@ def test_a_pointwise_op_inside_a_linear_is_its_bias(inner: str, op: str, tmp_pat
     linear = encode_op(Call("torch.nn.functional", "linear", (x, x, f32(4))))
     added = encode_seq(inner, seq=1, op_id=1, sizes=[[4, 4], [4, 4]])
     assert rows_of(tmp_path, [linear, added], "kernel").op.tolist() == [op]
+
+
+@pytest.mark.parametrize(("inner", "op"), [("aten::add", "linear"), ("aten::sum", "bias")])
+def test_an_addition_in_the_backward_pass_of_a_linear_is_not_its_bias(
+    inner: str, op: str, tmp_path: Path
+) -> None:
+    """It adds up the gradients of an input that other ops take, too."""
+    x, sizes = f32(4, 4), [[4, 4], [4, 4]]
+    linear = encode_op(Call("torch.nn.functional", "linear", (x, x)))
+    ranges = [
+        Range(linear, (0, 100)),
+        Range(encode_seq("aten::view", seq=5, sizes=sizes[:1]), (1, 90)),
+        Range(encode_seq("ViewBackward0", seq=5), (200, 300)),
+        Range(encode_seq(inner, op_id=3, sizes=sizes), (201, 290)),
+    ]
+    work = [
+        Work("gemm", (1000, 1100), (10, 20)),
+        Work("vectorized_elementwise_kernel", (1200, 1300), (210, 220)),
+    ]
+    rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, ranges))
+    assert rows.op.tolist() == ["linear", op]
