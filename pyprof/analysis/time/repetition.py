@@ -38,11 +38,11 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     size = np.diff(begins, append=len(rows))
     of_graph = (replay >= 0) | records.of_kind(schema.GRAPH)[rows]
     mostly_graphs = 2 * int(of_graph.sum()) > len(rows)
-    period = _period(code, least=1 if mostly_graphs else 2)
+    period = _period(code, size, least=1 if mostly_graphs else 2)
     if period is None:
         return None
     rows = rows[begins]
-    first, count = _longest_run(code, period)
+    first, count = _longest_run(code, size, period)
     if count < _TIMES * period:
         return None
     moment = launched[rows]
@@ -83,9 +83,9 @@ _BASE = 0x9E3779B97F4A7C15
 """Odd, so that multiplying by its powers in 64 bits keeps different numbers different."""
 
 
-def _period(code: Int64Array, least: int = 2) -> int | None:
+def _period(code: Int64Array, size: Int64Array, least: int = 2) -> int | None:
     """Find the period that fits best; if several fit about as well, the shortest."""
-    fits = {period: _alike(code, period) for period in _candidates(code, least)}
+    fits = {period: _alike(code, size, period) for period in _candidates(code, least)}
     best = max(fits.values(), default=0.0)
     if best < _ALIKE:
         return None
@@ -106,18 +106,18 @@ def _candidates(code: Int64Array, least: int) -> list[int]:
     return sorted(period for period in periods if least <= period <= len(code) // _TIMES)
 
 
-def _alike(code: Int64Array, period: int) -> float:
+def _alike(code: Int64Array, size: Int64Array, period: int) -> float:
     """The share of kernels that equal the kernel a period before.
 
-    What runs before the loop does not count: the first half may differ.
+    What runs before the loop does not count: the first half of the kernels may differ.
     """
-    same = code[period:] == code[:-period]
-    tail = same[len(same) // 2 :]
-    return float(tail.mean()) if len(tail) else 0.0
+    same, kernels = code[period:] == code[:-period], size[period:]
+    tail = 2 * np.cumsum(kernels) > kernels.sum()
+    return float(np.average(same[tail], weights=kernels[tail])) if len(same) else 0.0
 
 
-def _longest_run(code: Int64Array, period: int) -> tuple[int, int]:
-    """Find the longest stretch of whole periods that resemble the one before."""
+def _longest_run(code: Int64Array, size: Int64Array, period: int) -> tuple[int, int]:
+    """Find the stretch of whole periods, resembling the one before, that has most kernels."""
     same = (code[period:] == code[:-period]).astype(np.int64)
     window = np.cumsum(np.concatenate([[0], same]))
     alike = window[period:] - window[:-period] >= _ALIKE * period
@@ -125,5 +125,6 @@ def _longest_run(code: Int64Array, period: int) -> tuple[int, int]:
     if not len(edges):
         return 0, 0
     start, end = edges[::2], edges[1::2]
-    index = int((end - start).argmax())
+    kernels = np.append(0, np.cumsum(size))
+    index = int((kernels[end] - kernels[start]).argmax())
     return int(start[index]), int(end[index] - start[index]) - 1 + 2 * period

@@ -30,6 +30,8 @@ from pyprof.parse.steps.loop_steps import (
 from pyprof.parse.steps.step_bounds import Bounds, placed, whole_steps
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from pyprof.arrays import Int64Array, Mask
@@ -231,15 +233,36 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
 
 
 def _of_process(records: Records, capture: Capture | None, launch_ns: Int64Array) -> Steps:
-    if capture is not None and (steps := marked(capture, records, launch_ns)) is not None:
-        return _measured(records, *steps)
-    if (parsed := of_records(records, launch_ns)) is not None:
-        return _measured(records, *parsed)
-    if (boundaries := optimizer_rows(records, launch_ns)) is not None:
-        return _steps(records, boundaries, launch_ns)
+    for bounds, of_row in _marked_steps(records, capture, launch_ns):
+        if not _warm_up_graph(records, bounds, of_row):
+            return _measured(records, bounds, of_row)
     if (repeated := repetition(records, launch_ns)) is not None:
-        return _steps(records, Bounds(*repeated), launch_ns)
+        return _measured(records, *_place(records, Bounds(*repeated), launch_ns))
     return _none(records.rows)
+
+
+def _marked_steps(
+    records: Records, capture: Capture | None, launch_ns: Int64Array
+) -> Iterator[tuple[Bounds, Int64Array]]:
+    """Yield steps and the step of each row, by what marks them, the surest first."""
+    if capture is not None and (steps := marked(capture, records, launch_ns)) is not None:
+        yield steps
+    if (parsed := of_records(records, launch_ns)) is not None:
+        yield parsed
+    if (boundaries := optimizer_rows(records, launch_ns)) is not None:
+        yield _place(records, boundaries, launch_ns)
+
+
+def _warm_up_graph(records: Records, bounds: Bounds, of_row: Int64Array) -> bool:
+    """Whether an optimizer's steps only precede replays of a CUDA graph, which take most time.
+
+    Such replays are whole steps, in which Python calls no optimizer.
+    """
+    if not bounds.origin.startswith("Optimizer."):
+        return False
+    ns = records.numpy("end") - records.numpy("start")
+    replayed = (records.numpy("replay") >= 0) | records.of_kind(schema.GRAPH)
+    return bool(2 * ns[replayed & (of_row == MISSING)].sum() > ns.sum())
 
 
 def merge_steps(a: Steps, b: Steps) -> Steps:
@@ -286,9 +309,9 @@ def _none(rows: int) -> Steps:
     )
 
 
-def _steps(records: Records, bounds: Bounds, launch_ns: Int64Array) -> Steps:
+def _place(records: Records, bounds: Bounds, launch_ns: Int64Array) -> tuple[Bounds, Int64Array]:
     of_row, start = placed(bounds, launch_ns, records.numpy("window", 0))
-    return _measured(records, replace(bounds, start=start), of_row)
+    return replace(bounds, start=start), of_row
 
 
 def _measured(records: Records, bounds: Bounds, of_row: Int64Array) -> Steps:

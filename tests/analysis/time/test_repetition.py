@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import string
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from pyprof.analysis.time.repetition import repetition
 from pyprof.parse.steps.loop_steps import launched
+from pyprof.records.records import Records
 from tests.analysis.captures import Work, capture, records
 from tests.known import known
-
-if TYPE_CHECKING:
-    from pyprof.records.records import Records
 
 
 def _run(names: str, pause_after: str) -> Records:
@@ -31,6 +31,16 @@ def test_a_period_that_repeats_is_the_step(count: int) -> None:
     assert origin == "repetition of 4 kernels"
     assert (end > start).all()
     assert len(start) >= count - 1
+
+
+def test_replays_are_the_step_however_many_launches_precede_them() -> None:
+    """A replay is a single launch, but of many kernels."""
+    run = _run(string.ascii_letters + string.ascii_lowercase * 8, "")
+    replay = np.maximum(np.arange(run.rows) - 52, -26) // 26
+    columns = {**run.columns, "replay": pa.array(replay, mask=replay < 0)}
+    graphs = Records(run.rows, columns)
+    origin, start, _ = known(repetition(graphs, launched(graphs)))
+    assert (origin, len(start)) == ("repetition of 26 kernels", 8)
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,26 @@ def test_guessed_steps_with_most_of_the_time_give_means() -> None:
     assert steps.described_origin.endswith("(guessed: may be layers of a step)")
 
 
+def _replays(count: int, begin: int) -> list[Work]:
+    """Launch a graph of five kernels every 100 us."""
+    at = [begin + n * 100 * US for n in range(count)]
+    graph = [
+        [replace(moved(w, t), call=(t, t + US), api="cudaGraphLaunch") for w in _loop(1)]
+        for t in at
+    ]
+    return [work for replay in graph for work in replay]
+
+
+@pytest.mark.parametrize(("replays", "kind"), [(8, "repetition"), (2, "Optimizer.step")])
+def test_optimizer_steps_that_warm_up_a_graph_are_no_steps(replays: int, kind: str) -> None:
+    """A replay is a whole step, in which Python calls no optimizer."""
+    work = [*_loop(3), *_replays(replays, 300 * US)]
+    ends = [
+        Range("Optimizer.step#SGD.step", (at, at + US)) for at in range(60 * US, 300 * US, 100 * US)
+    ]
+    assert _steps_of(work, ends).kind == kind
+
+
 def test_a_graph_launched_once_a_step_is_part_of_it() -> None:
     """As one row it may be nearly all of a step: the last step has one, too."""
     work = []
