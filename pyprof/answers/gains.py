@@ -53,5 +53,5 @@ def _interval(low: str, high: str) -> str:
 
 
 def likely_ns(entry: Suggestion) -> int:
-    """The expected gain; the upper bound if none was predicted; 0 if unknown."""
-    return entry.predicted.expected_ns if entry.predicted else entry.gain_ns or 0
+    """The middle of a predicted gain; the upper bound if none was predicted; 0 if unknown."""
+    return entry.predicted.middle_ns if entry.predicted else entry.gain_ns or 0

@@ -41,7 +41,7 @@ def test_gains_are_formatted_with_their_unit(entry: Suggestion, words: str) -> N
     assert gain_of(entry).words == words
 
 
-def test_the_likely_gain_is_what_is_expected() -> None:
+def test_the_likely_gain_is_the_middle_of_the_prediction() -> None:
     """Else the bound; None if it is unknown."""
     assert likely_ns(_suggestion(40, (20, 40))) == 30
     assert likely_ns(_suggestion(40)) == 40

@@ -52,8 +52,8 @@ class Advice:
 
     @property
     def likely_ns(self) -> int:
-        """The expected gain; without one, the upper bound; 0 if unknown."""
-        return self.predicted.expected_ns if self.predicted else self.gain_ns or 0
+        """The middle of the predicted gain; without one, the upper bound; 0 if unknown."""
+        return self.predicted.middle_ns if self.predicted else self.gain_ns or 0
 
 
 def group_findings(

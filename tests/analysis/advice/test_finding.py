@@ -7,14 +7,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.advice.finding import Advice, AdviceSums
+from pyprof.analysis.advice.finding import Advice, AdviceSums, in_order
 from pyprof.answers.parts import PredictedGain
 
 _ROWS = np.zeros(0, np.int64)
 
 
-def _predicted(expected_ns: int) -> PredictedGain:
-    return PredictedGain(low_ns=0, expected_ns=expected_ns, high_ns=9, validation="", code="")
+def _predicted(low_ns: int, high_ns: int, expected_ns: int) -> PredictedGain:
+    return PredictedGain(
+        low_ns=low_ns, expected_ns=expected_ns, high_ns=high_ns, validation="", code=""
+    )
 
 
 _ADVICE = st.builds(
@@ -25,7 +27,7 @@ _ADVICE = st.builds(
     gain_ns=st.none() | st.integers(0, 3),
     evidence=st.just(()),
     rows=st.just(_ROWS),
-    predicted=st.none() | st.builds(_predicted, st.integers(0, 3)),
+    predicted=st.none() | st.builds(_predicted, st.integers(0, 3), st.just(9), st.integers(3, 6)),
     of_ns=st.integers(3, 5),
     steps=st.none() | st.integers(1, 2),
 )
@@ -39,3 +41,14 @@ def test_advice_is_the_same_in_every_order_and_grouping(entries: list[Advice]) -
         for one, other, last in [order]
     ]
     assert len({repr(each) for pair in found for each in pair}) == 1
+
+
+def test_a_surer_gain_comes_before_one_that_may_be_nothing() -> None:
+    vague, sure = (
+        Advice(
+            rule=rule, title="", action="", gain_ns=high_ns, evidence=(), rows=_ROWS,
+            predicted=_predicted(low_ns, high_ns, expected_ns),
+        )
+        for rule, low_ns, high_ns, expected_ns in (("a", 0, 150, 98), ("b", 86, 95, 91))
+    )  # fmt: skip
+    assert in_order([vague, sure]) == [sure, vague]
