@@ -35,6 +35,7 @@ def test_a_reason_is_split_into_cause_and_remedy(reason: str) -> None:
     why, remedy = explained(reason)
     assert f"{why}: {remedy}" == reason
     assert remedy.startswith(("call pyprof", "give --with", "capture "))
+    assert ":" not in remedy, "the first lines of a summary end at one"
 
 
 def test_a_short_remedy_is_kept_in_full() -> None:

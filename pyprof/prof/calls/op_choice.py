@@ -88,7 +88,7 @@ def choose(context: KernelContext) -> AttributedCall:
 
 UNSEEN = (
     "in a CUDA graph, and no marker of its capture was recorded: call pyprof.init() and start "
-    "profiling before the graph is captured (nsys: with --cuda-graph-trace=node)"
+    "profiling before the graph is captured (in nsys with --cuda-graph-trace=node)"
 )
 """Why nothing is known of what a graph replays."""
 
