@@ -47,12 +47,9 @@ def pitfall(function: Pitfall) -> Pitfall:
 
 
 def find_pitfalls(capture: schema.Capture) -> list[str]:
-    """Return the warnings of the reader, the parser and every pitfall for a capture."""
-    return [
-        *capture.warnings,
-        *doubts(capture),
-        *(text for each in PITFALLS for text in each(capture)),
-    ]
+    """Return the warnings of the reader, the parser and every pitfall for a capture, each once."""
+    pitfalls = (text for each in PITFALLS for text in each(capture))
+    return [*dict.fromkeys((*capture.warnings, *doubts(capture), *pitfalls))]
 
 
 @pitfall
@@ -60,9 +57,8 @@ def empty(capture: schema.Capture) -> Iterator[str]:
     """A capture without GPU work, which every other command refuses."""
     if capture.activities.num_rows:
         return
-    lacking = nothing(capture)
-    if not any("no GPU" in text or text == lacking for text in capture.warnings):
-        yield lacking
+    if not any("no GPU" in text for text in capture.warnings):
+        yield nothing(capture)
 
 
 @pitfall
@@ -115,10 +111,13 @@ def unlinked(capture: schema.Capture) -> Iterator[str]:
 
 @pitfall
 def crossing(capture: schema.Capture) -> Iterator[str]:
-    """Start/end ranges do not nest, so nothing is attributed to them."""
+    """Start/end ranges do not nest, so only the thread tells what is inside them."""
     count = int(pc.sum(pc.equal(capture.ranges["style"], schema.FREE)).as_py() or 0)
     if count:
-        yield f"{count} ranges do not nest (start/end ranges): kernels are not attributed to them"
+        yield (
+            f"{count} ranges do not nest (start/end ranges): they tell no op, and layers only of "
+            "what their own thread launches"
+        )
 
 
 @pitfall

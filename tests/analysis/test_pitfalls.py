@@ -61,6 +61,7 @@ TWO_PROCESSES = [*kernels(1), replace(kernels(2)[1], pid=2)]
 SIDE_BY_SIDE = [*kernels(3), *(replace(each, pid=2, call=None) for each in kernels(3))]
 OTHER_STREAM = [*kernels(3), *(replace(each, stream=8, call=None) for each in kernels(3))]
 EMULATED = [replace(each, name="oz2_int8_dgemm_kernel") for each in kernels(2)]
+LOST = replace(capture(kernels(4)), activities=schema.ACTIVITIES.empty_table())
 ALLOCATIONS = [Api("cudaMalloc", (at, at + 5)) for at in range(12)]
 
 
@@ -74,11 +75,12 @@ ALLOCATIONS = [Api("cudaMalloc", (at, at + 5)) for at in range(12)]
         (capture(kernels(2), texts=("aten::mm, seq = 4",)), "no shapes"),
         (capture(kernels(2), texts=("aten::mm, seq = 4", COLLECTIVE)), "no shapes"),
         (capture([]), "no GPU work was captured (only 1 range"),
+        (LOST, "kernels were launched (4), but none was recorded"),
         (
             capture([*kernels(2), replace(kernels(1)[0], device=1)], device=False),
             "devices 0, 1 are",
         ),
-        (unnested(), "1 ranges do not nest"),
+        (unnested(), "they tell no op, and layers only of what their own thread launches"),
         (capture(TWO_PROCESSES), "2 processes used a GPU"),
         (capture(SIDE_BY_SIDE), "2 processes used a GPU"),  # and no stream overlaps another
         (capture(kernels(2), api=ALLOCATIONS), "12 allocations by the driver"),
