@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyprof.allocations import trace_events, trace_history
 from pyprof.errors import CaptureError
-from pyprof.readers import SQLITE, kineto, read_head, sensible
+from pyprof.readers import SQLITE, kineto, nsys_report, read_head, sensible
 from pyprof.readers.refusals import describe
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ def read(path: Path, capture: Capture | None = None) -> Recorded:
     A capture of the same run adds context to the events of a snapshot.
     """
     head = read_head(path)
+    if nsys_report.sniff(path, head) and not head.startswith(SQLITE):
+        with nsys_report.export(path) as exported:
+            return replace(read(exported), path=path, rank=_rank(path))
     if head[:1] == _PICKLE and len(head) > 1 and head[1] in _PROTOCOLS:
         recorded = Recorded(path, _module("snapshot_device").devices(path, capture), _rank(path))
     elif kineto.sniff(path, head):

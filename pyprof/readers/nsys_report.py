@@ -31,7 +31,7 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> Capture:
     """Export to a temporary file and read that."""
-    with _export(path) as exported:
+    with export(path) as exported:
         return nsys.read(exported)
 
 
@@ -40,12 +40,13 @@ TELLS_RANK = False
 
 def identity(path: Path) -> Identity:
     """Export to a temporary file: the report itself does not show whose work it holds."""
-    with _export(path) as exported:
+    with export(path) as exported:
         return nsys.identity(exported)
 
 
 @contextmanager
-def _export(path: Path) -> Iterator[Path]:
+def export(path: Path) -> Iterator[Path]:
+    """Export to a temporary database. Errors in reading it name the report instead."""
     tool = shutil.which("nsys")
     if tool is None:
         raise CaptureError(
@@ -71,7 +72,10 @@ def _export(path: Path) -> Iterator[Path]:
                 f"{path}: nsys could not export this report ({why}); "
                 "export it with the nsys version that wrote it, or a later one"
             )
-        yield exported
+        try:
+            yield exported
+        except CaptureError as error:
+            raise CaptureError(str(error).replace(str(exported), str(path))) from None
 
 
 _FULL = "database or disk is full"

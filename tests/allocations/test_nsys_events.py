@@ -1,11 +1,15 @@
 """cudaMalloc and cudaFree as recorded by nsys: levels by device and process, tied to ops."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pyprof.allocations import read
 from pyprof.analysis.memory import peaks
+from pyprof.readers import nsys_report
 from tests.analysis.captured import op
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.model import global_id
@@ -61,6 +65,16 @@ def test_invalid_rows_are_dropped(tmp_path: Path) -> None:
     (recorded,) = read.read(_capture(tmp_path / "x.sqlite", [*odd, _row(77, 12, 8)])).devices
     assert recorded.history.level.tolist() == [8]
     assert recorded.history.labels["op"].at(recorded.history.blocks.allocated) == [None]
+
+
+def test_a_report_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export = _capture(tmp_path / "x.sqlite", [_row(1, 12, 1000)])
+    monkeypatch.setattr(nsys_report, "export", lambda _: nullcontext(export))
+    report = tmp_path / "rank3.nsys-rep"
+    report.write_bytes(b"\n\x0breport")
+    recorded = read.read(report)
+    assert (recorded.path, recorded.rank) == (report, 3)
+    assert recorded.devices[0].history.level.tolist() == [1000]
 
 
 def test_a_note_says_that_these_are_segments(tmp_path: Path) -> None:

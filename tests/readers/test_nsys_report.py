@@ -111,6 +111,15 @@ def test_a_full_disk_during_the_export_is_an_error(
         readers.read(report)
 
 
+def test_an_export_that_cannot_be_read_is_an_error_of_the_report(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_nsys(tmp_path / "bin", 'echo SQLite > "$7"', monkeypatch)
+    with pytest.raises(CaptureError, match=r"file is not a database") as raised:
+        readers.read(report)
+    assert str(raised.value).startswith(f"{report}: ")
+
+
 def test_a_missing_temporary_folder_is_an_error(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
