@@ -230,10 +230,11 @@ def _forward_of(ranges: _SeqRanges, nodes: Int64Array) -> Int64Array:
 
     Of the forward ops with the node's name and number, the last to start before it, which is the
     one of this iteration. Where several threads have such an op: that of the thread that the tool
-    names, else of the node's own thread, else of a thread that works on the same device. Last, an
-    op of another name with that number, in the same window: the last op of a window may show the
-    number of one that ran after it, unrecorded. That match gives a position, not an op: it may be
-    an op that made no node, before one without a number.
+    names, else of the node's own thread, else of a thread that works on the same device; none if
+    several such threads had theirs since the last node with this number. Last, an op of another
+    name with that number, in the same window: the last op of a window may show the number of one
+    that ran after it, unrecorded. That match gives a position, not an op: it may be an op that made
+    no node, before one without a number.
     """
     usable = (
         (ranges.name != MISSING) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
@@ -262,14 +263,22 @@ def _forward_of(ranges: _SeqRanges, nodes: Int64Array) -> Int64Array:
             np.concatenate([ranges.seq[candidates], ranges.seq[node]]),
         )
         ours, theirs = keys[: len(candidates)], keys[len(candidates) :]
-        hit = latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
-        if one_thread:
-            thread = ranges.thread[candidates]
-            first, number = distinct(ours)
-            on_several = np.unique(ours[thread != thread[first[number]]])
-            hit[np.isin(theirs, on_several)] = MISSING
+        began, ran = ranges.start[candidates], ranges.start[node]
+        hit = latest_before(ours, began, theirs, ran)
+        thread = ranges.thread[candidates]
+        doubtful = np.isin(theirs, _on_several_threads(ours, thread))
+        if not one_thread and doubtful.any():
+            waiting = number_combinations(ours, latest_before(theirs, ran, ours, began))
+            doubtful &= np.isin(waiting, _on_several_threads(waiting, thread))[hit]
+        hit[doubtful] = MISSING
         forward[left] = np.where(hit == MISSING, MISSING, candidates[hit])
     return forward
+
+
+def _on_several_threads(keys: IntArray, thread: IntArray) -> IntArray:
+    """Return the keys that occur on several threads."""
+    first, number = distinct(keys)
+    return np.unique(keys[thread != thread[first[number]]])
 
 
 def _owners(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array]:

@@ -266,6 +266,20 @@ PLACES: dict[str, tuple[list[Range], list[Work], list[str | None]]] = {
          kernel_at(1000, tid=91, device=0), kernel_at(1100, tid=92, device=1)],
         ["layer1", "layer2"],
     ),
+    # nothing tells which thread's call is meant
+    "threads that share a device": (
+        [*called(1, 100, tid=21), *called(2, 120, tid=22),
+         *node(1000, tid=91), *node(1100, tid=91)],
+        [kernel_at(100, tid=21), kernel_at(120, tid=22),
+         kernel_at(1000, tid=91), kernel_at(1100, tid=91)],
+        [None, None],
+    ),
+    # as in DataParallel
+    "a new thread in each iteration": (
+        [*called(1, 100, tid=21), *node(1000), *called(2, 2000, tid=22), *node(3000)],
+        [kernel_at(100, tid=21), kernel_at(1000), kernel_at(2000, tid=22), kernel_at(3000)],
+        ["layer1", "layer2"],
+    ),
     "equal numbers of processes": (
         [*called(1, 100, pid=1), *called(2, 110, pid=2),
          *node(1000, pid=1), *node(1100, pid=2), *node(1200, pid=3)],
