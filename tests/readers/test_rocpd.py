@@ -55,6 +55,13 @@ def test_read_returns_every_row_of_both_schemas(version: int, tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize("version", [3, 4])
+def test_processes_are_listed_by_the_first_device_of_each(version: int, tmp_path: Path) -> None:
+    work = [Work(pid=1, device=1), Work(pid=2, kind="memcpy", device=2), Work(pid=3, device=0)]
+    path = rocpd_db(tmp_path / "net.db", work, version=version)
+    assert readers.identity(path).pids == (3, 1, 2)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_file(), reason="the shared captures are not here")
 def test_launches_of_a_real_file_are_those_of_its_views() -> None:

@@ -106,7 +106,8 @@ class Recording:
         there = self.columns(name)
         theirs = {ours: _TIMES[ours] if _TIMES[ours] in there else ours for ours in _TIMES}
         wanted = (*theirs.values(), "event_id", "track_id", *_PLACES, *_OLD_NAMES.values())
-        self.db.require(self.table(name), *theirs.values(), *columns[:1])
+        needed = set(columns[:1]).difference(_PLACES)  # which may be in the table of tracks
+        self.db.require(self.table(name), *theirs.values(), *needed)
         kinds: dict[str, type] = dict.fromkeys((*wanted, *columns), int)
         rows = self.read(name, {**kinds, **dict.fromkeys(texts, str)})
         taken = {column: rows.column(column) for column in ("event_id", *columns, *texts)}
