@@ -104,14 +104,20 @@ def _gpus(db: Database) -> list[dict[str, Any]]:
 
 
 def _map_devices(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Map CUDA's number of a device to its row, if all processes agree on it."""
+    """Map CUDA's number of a device to its row; what processes disagree on is null.
+
+    A process may see only some of a GPU's SMs (MIG, MPS): recent exports state how many.
+    """
     mapped: dict[int, dict[str, Any]] = {}
-    for gpu, number in _pairs(db, _CUDA_DEVICES, "gpuId", "cudaId"):
-        if gpu not in gpus:
+    rows = db.read(_CUDA_DEVICES, {"gpuId": int, "cudaId": int, "numMultiprocessors": int})
+    for gpu, number, sm_count in zip(*_lists(rows), strict=True):
+        if gpu not in gpus or number is None:
             continue
         device = {**gpus[gpu], "device": number, "id": None}
-        if mapped.setdefault(number, device) != device:  # processes disagree about this number
-            mapped[number] = {**dict.fromkeys(device), "device": number}
+        if sm_count is not None and sm_count > 0:
+            device["sm_count"] = sm_count
+        other = mapped.get(number, device)
+        mapped[number] = {key: device[key] if device[key] == other[key] else None for key in device}
     return mapped
 
 

@@ -87,7 +87,7 @@ _LAPTOP: Rows = [
 """A laptop's GPUs; all have CUDA's number 0."""
 
 
-def _gpus_read(path: Path, gpus: Rows, *mapped: tuple[int, int]) -> schema.Capture:
+def _gpus_read(path: Path, gpus: Rows, *mapped: tuple[int, ...]) -> schema.Capture:
     columns = ("id", "name", "smCount", "cuDevice", "computeMajor", "computeMinor")
     rows = [{"cuDevice": 0, "computeMinor": 0, **gpu} for gpu in gpus]
     more: dict[str, Rows] = {
@@ -95,8 +95,8 @@ def _gpus_read(path: Path, gpus: Rows, *mapped: tuple[int, int]) -> schema.Captu
     }
     if mapped:
         more["TARGET_INFO_CUDA_DEVICE"] = [
-            {"gpuId": gpu, "cudaId": number, "pid": 100 + place}
-            for place, (gpu, number) in enumerate(mapped)
+            dict(zip(("pid", "gpuId", "cudaId", "numMultiprocessors"), row, strict=False))
+            for row in ((100 + place, *given) for place, given in enumerate(mapped))
         ]
     layout = replace(LAYOUTS["2024.6"], gpus=None, more=more)
     return readers.read(nsys_db(path / "a.sqlite", [Work()], (), layout))
@@ -121,6 +121,16 @@ def test_each_process_may_number_the_gpus_anew(tmp_path: Path) -> None:
     assert {row["device"]: row["name"] for row in devices}[0] == "NVIDIA H100"
     devices = _gpus_read(tmp_path, both, (1, 0), (2, 0)).devices.to_pylist()
     assert {row["device"]: row["name"] for row in devices}[0] is None
+
+
+def test_a_process_may_see_only_some_of_a_gpus_sms(tmp_path: Path) -> None:
+    """With MIG, or with MPS and a share of the threads."""
+    gpus: Rows = [{"id": 7, "name": "NVIDIA H100", "smCount": 132, "computeMajor": 9}]
+    for counts, seen in (((16,), 16), ((16, 16), 16), ((16, 66), None), ((0,), 132)):
+        (device,) = _gpus_read(
+            tmp_path, gpus, *((7, 0, count) for count in counts)
+        ).devices.to_pylist()
+        assert (device["name"], device["sm_count"]) == ("NVIDIA H100", seen)
 
 
 def test_processes_that_may_share_a_gpu_are_said_to_unless_the_file_tells_their_gpus(
