@@ -353,8 +353,8 @@ class RuleContext:
     ) -> PredictedGain | int | None:
         """Return the result of `most` as an interval, from the errors of a change that was tried.
 
-        It was tried on NVIDIA GPUs, and on kernels whose bytes are known: if any row ran elsewhere
-        or on an unknown GPU, or if they are not `sized`, only the upper end is returned.
+        It was tried on NVIDIA GPUs of known bandwidth, and on kernels whose bytes are known: if any
+        row ran elsewhere, or if they are not `sized`, only the upper end is returned.
         """
         if not (most := self.most(rows, ns)):
             return most
@@ -369,7 +369,9 @@ class RuleContext:
         high_ns = round(now - (now - expected) * outcomes.low)
         peaks = self.table.devices
         used = [peaks.values[index] for index in distinct_values(peaks.index[rows])]
-        if not sized or any(each is None or not is_cuda(each.name) for each in used):
+        if not sized or any(
+            each is None or each.bandwidth is None or not is_cuda(each.name) for each in used
+        ):
             return high_ns
         return PredictedGain(
             low_ns=max(0, round(now - (now - expected) * outcomes.high)),

@@ -18,7 +18,7 @@ from pyprof.analysis.attention_calls import (
 )
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
-from pyprof.analysis.whatif.kernels import Prediction
+from pyprof.analysis.whatif.kernels import NO_BANDWIDTH, Prediction
 from pyprof.gpu.kernel_dtypes import HALF
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def predict_pointwise(kernels: Kernels) -> Prediction | str:
     """Predict the time of chains whose outer inputs and outputs are moved once."""
     context = kernels.context
     if np.isnan(context.bandwidth).all():  # nor are a CPU's ops known as point-wise kernels
-        return "the GPU's bandwidth is unknown"
+        return NO_BANDWIDTH
     rows, chain = pointwise_chains(context, ~kernels.attention)
     if not len(rows):
         return "no two point-wise kernels follow one another on a stream"
@@ -81,7 +81,7 @@ def predict_pointwise(kernels: Kernels) -> Prediction | str:
         return "the bytes of too many point-wise kernels are unknown"
     bandwidth = context.bandwidth[rows]
     if np.isnan(bandwidth).any():
-        return "the GPU's bandwidth is unknown"
+        return NO_BANDWIDTH
     fused = chain_ns(ns, moved, chain, bandwidth)
     now = np.bincount(chain, ns)
     share = np.minimum(fused / np.maximum(now, 1), 1)

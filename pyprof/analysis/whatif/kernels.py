@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
 
 
+NO_BANDWIDTH = "the GPU's bandwidth is unknown"
+"""Why nothing is predicted by roofs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
     """All rows after the changes made so far."""

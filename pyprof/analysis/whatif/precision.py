@@ -11,7 +11,7 @@ from pyprof.analysis.advice.precision import off_tf32
 from pyprof.analysis.advice.rule_context import MIN_KNOWN
 from pyprof.analysis.attention_calls import ROOF_SHARE
 from pyprof.analysis.back_test import tried
-from pyprof.analysis.whatif.kernels import Prediction
+from pyprof.analysis.whatif.kernels import NO_BANDWIDTH, Prediction
 from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import NS_PER_S
 
@@ -44,6 +44,8 @@ def predict_tf32(kernels: Kernels) -> Prediction | str:
     rows = np.flatnonzero(off_tf32(context))
     if not len(rows):
         return "no float32 products without Tensor Cores on a GPU that has TF32"
+    if np.isnan(context.bandwidth).all():
+        return NO_BANDWIDTH
     gains = context.faster(rows, "tf32")
     known = np.isfinite(gains)
     if not known.any():
@@ -67,6 +69,8 @@ def predict_half(kernels: Kernels, short: str) -> Prediction | str:
     wanted = is_float & context.device_has(dtype) & ~context.is_one("dir", "optim", "comm")
     if not wanted.any():
         return f"no float32 kernels on a GPU with Tensor Cores for {dtype}"
+    if np.isnan(context.bandwidth).all():
+        return NO_BANDWIDTH
     tensor_core = context.class_matches(lambda entry: entry.dtype == "tf32")
     conv = wanted & context.role(Role.CONV) & tensor_core
     products = np.flatnonzero(wanted & context.role(Role.GEMM, Role.CONV) & ~conv)

@@ -1128,6 +1128,8 @@ UNTRIED = {
     "products of unknown shapes": _matmul(CUDA_CORES, (), 8000),
     "a CPU": replace(_CHAIN, work=[_ON_CPU(each, at=each.call) for each in _CHAIN.work]),
     "an unknown GPU": _on(dict.fromkeys(("name", "cc_major", "cc_minor")), _CHAIN),
+    "a slice of a GPU, of unknown bandwidth": _on(
+        {"sm_count": 14}, _matmul(CUDA_CORES, BIG, 80_000)),
 }  # fmt: skip
 
 

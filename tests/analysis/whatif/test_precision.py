@@ -1,10 +1,14 @@
 """float32 in TF32 or a half type: products by their roofs, others by measured shares."""
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
 from pyprof.analysis.advice.rule_context import RuleContext
-from pyprof.analysis.whatif.kernels import Prediction, unchanged
+from pyprof.analysis.whatif.kernels import NO_BANDWIDTH, Kernels, Prediction, unchanged
 from pyprof.analysis.whatif.precision import HALF_TYPES, predict_half, predict_tf32
+from pyprof.arrays import set_column
 from pyprof.marker import Tensor
 from tests.analysis.captures import ADD, SGEMM_A100, US, Work, capture, op, table
 from tests.analysis.test_attention_calls import Step, story
@@ -74,10 +78,15 @@ def test_what_gains_nothing_that_is_known_is_refused(case: RuleContext) -> None:
 _OPERAND = Tensor((4096, 4096), "float32")
 
 
-def _in_tf32(kernel: str, *operands: Tensor) -> Prediction | str:
+def _product(kernel: str, *operands: Tensor, sm_count: int = 108) -> Kernels:
     work = [Work((10 * US, 10_010 * US), (0, 5 * US), kernel)]
-    ranges = [op("matmul", (-100, 6 * US), *operands)]
-    return predict_tf32(unchanged(RuleContext(table(capture(work, (), ranges)))))
+    net = capture(work, (), [op("matmul", (-100, 6 * US), *operands)])
+    devices = set_column(net.devices, "sm_count", pa.array([sm_count], pa.int32()))
+    return unchanged(RuleContext(table(replace(net, devices=devices))))
+
+
+def _in_tf32(kernel: str, *operands: Tensor) -> Prediction | str:
+    return predict_tf32(_product(kernel, *operands))
 
 
 def test_a_product_limited_by_compute_gains_the_ratio_of_peaks() -> None:
@@ -92,6 +101,12 @@ def test_a_product_limited_by_compute_gains_the_ratio_of_peaks() -> None:
 def test_a_float32_product_of_unknown_size_is_refused_for_its_size() -> None:
     """`summary` finds it by the kernel's name; that there were none would be untrue."""
     assert _in_tf32("ampere_sgemm_128x64_tn") == "FLOPs or bytes of the products are unknown"
+
+
+def test_a_slice_of_a_gpu_is_refused_for_its_bandwidth() -> None:
+    """The driver states that of the whole card."""
+    given = _product("ampere_sgemm_128x64_tn", _OPERAND, _OPERAND, sm_count=14)
+    assert predict_tf32(given) == predict_half(given, "bf16") == NO_BANDWIDTH
 
 
 def test_a_product_in_tf32_already_is_refused() -> None:
