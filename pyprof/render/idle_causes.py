@@ -13,6 +13,7 @@ CAUSES = MappingProxyType(
         "load": "a launch took over 1 ms: kernel loading, or the profiler",
         "host": "the host did something else: data loading, Python",
         "queue": "work was queued, but began late: start-up, other streams",
+        "peer": "work was queued, but another GPU of the process was at work",
         "graph": "between two kernels of one CUDA graph replay",
         "unknown": "the launch is not in the capture",
     }

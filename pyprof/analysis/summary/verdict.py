@@ -48,6 +48,7 @@ _WHY_IDLE = {
     "load": "launches take over 1 ms, as of kernels that are loaded or a profiler that writes",
     "host": "the host does something other than launching",
     "queue": "queued work begins late, as behind work that was not recorded",
+    "peer": "queued work waits while another GPU of the process works",
     "graph": "between kernels of a CUDA graph's replay",
     "unknown": "launches are not in the capture",
     "loading": "the next batch is not ready",

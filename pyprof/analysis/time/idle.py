@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, IntArray, Mask
 
 
-HOST, QUEUE, GRAPH, UNKNOWN = "host", "queue", "graph", "unknown"
+HOST, QUEUE, PEER, GRAPH, UNKNOWN = "host", "queue", "peer", "graph", "unknown"
 
-CAUSES = (LAUNCH, SYNC, COPY, ALLOC, LOAD, HOST, QUEUE, GRAPH, UNKNOWN)
+CAUSES = (LAUNCH, SYNC, COPY, ALLOC, LOAD, HOST, QUEUE, PEER, GRAPH, UNKNOWN)
 """Causes of idle time; `pyprof.render.idle_causes` explains each."""
 
 LOADING, OPS, DISPATCH = "loading", "ops", "dispatch"
@@ -51,13 +51,14 @@ class Gaps:
     """Whether the gap is inside one replay of a graph, in which the host has no part."""
 
 
-def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
+def causes(gaps: Gaps, host: Host, others: Intervals) -> dict[str, Intervals]:
     """Split idle time by cause; the sets are disjoint and together are the gaps.
 
     Until the call that launched the row which ended a gap, the cause is what the host did: inside a
     call, that call; between calls, dispatching an op (short) or something else (long); after a
     synchronisation, the host catching up. Then it is the call itself, until it returns, and from
-    then on the GPU's own delay. Within a replay of a graph, the cause is the graph.
+    then on the GPU's own delay, or `others`, the work of the process's other GPUs. Within a replay
+    of a graph, the cause is the graph.
     """
     known, (begin, end) = gaps.launch_start >= 0, (gaps.launch_start, gaps.launch_end)
     inside = gaps.in_replay
@@ -66,10 +67,12 @@ def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
     called, returned = (np.clip(time, gaps.start, gaps.end) for time in (begin, end))
     late = known & ~queued
     delayed = np.where(queued, gaps.start, returned)
+    delay = union_of(delayed[known], gaps.end[known])
     idle_by_cause = {
         GRAPH: union_of(gaps.start[inside], gaps.end[inside]),
         UNKNOWN: union_of(gaps.start[unknown], gaps.end[unknown]),
-        QUEUE: union_of(delayed[known], gaps.end[known]),
+        QUEUE: delay - others,
+        PEER: delay & others,
     }
     idle_by_cause |= _host(union_of(gaps.start[late], called[late]), host)
     for cause in (COPY, LOAD, LAUNCH):

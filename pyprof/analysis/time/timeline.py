@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.analysis.time import cpu_idle, host_api, idle
-from pyprof.analysis.time.intervals import EMPTY, Intervals, complement, union_of
+from pyprof.analysis.time.intervals import EMPTY, Intervals, complement, union, union_of
 from pyprof.arrays import MISSING, distinct_values
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.nesting import by_value
@@ -225,10 +225,19 @@ def timeline(
     busiest = sorted(
         sorted(used, key=lambda lane: -len(lane[1]))[:_MAX_GPUS], key=lambda lane: lane[0]
     )
+    ran = {key: union_of(columns.start[rows], columns.end[rows]) for key, rows in busiest}
     device_times = tuple(
-        columns.device(key, rows, hosts.get(key[0], host_api.SILENT)) for key, rows in busiest
+        columns.device(key, rows, hosts.get(key[0], host_api.SILENT), _others(ran, key))
+        for key, rows in busiest
     )
     return Timeline(device_times, called.complete, _blocking(columns), len(lanes) - len(busiest))
+
+
+def _others(ran: Mapping[tuple[int, int], Intervals], key: tuple[int, int]) -> Intervals:
+    """Return when other GPUs of a process ran something, given all by process and device."""
+    pid, device = key
+    others = {number: busy for (owner, number), busy in ran.items() if owner == pid}
+    return union(busy for number, busy in others.items() if number not in (device, MISSING))
 
 
 class _Columns:
@@ -245,9 +254,13 @@ class _Columns:
         self.replay = records.numpy("replay")
 
     def device(
-        self, key: tuple[int, int], on_device: Int64Array, host: host_api.Host
+        self,
+        key: tuple[int, int],
+        on_device: Int64Array,
+        host: host_api.Host,
+        others: Intervals,
     ) -> DeviceTime:
-        """Analyse one device of one process, given all its rows."""
+        """Analyse one device of one process, given all its rows, and when its others worked."""
         chosen = self.chosen[on_device]
         first, last, paused, windows = recorded(
             chosen, *(column[on_device] for column in (self.window, self.start, self.end))
@@ -268,7 +281,7 @@ class _Columns:
             of_cpu = cpu_idle.causes(union_of(gaps.start, gaps.end), self.capture)
             causes = {**dict.fromkeys(idle.CAUSES, EMPTY), **of_cpu}
         else:
-            causes = idle.causes(gaps, host)
+            causes = idle.causes(gaps, host, others)
         return DeviceTime(
             *key,
             gpu,

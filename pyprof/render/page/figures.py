@@ -31,8 +31,8 @@ PAUSED = "paused"
 """Cause of a gap while the profiler was paused: what ran then is unknown."""
 IDLE = {
     "host": "#c2514a", "launch": "#e0913a", "sync": "#c9a227", "copy": "#8e6bbf",
-    "alloc": "#c8649b", "load": "#7d8794", "queue": "#3f9fb0", "graph": "#7fa650",
-    "unknown": "#b9bfc6", PAUSED: "#dfe3e7",
+    "alloc": "#c8649b", "load": "#7d8794", "queue": "#3f9fb0", "peer": "#5a78c8",
+    "graph": "#7fa650", "unknown": "#b9bfc6", PAUSED: "#dfe3e7",
     "loading": "#5b8f87", "ops": "#a97c50", "dispatch": "#e0913a",
 }  # fmt: skip
 """Colours of the causes of idle time."""

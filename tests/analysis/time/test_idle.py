@@ -87,3 +87,13 @@ def test_records_give_the_same_causes_for_launching_calls(
 ) -> None:
     """Without the capture only calls that launched work are known."""
     assert _idle(late, with_capture=False) == expected
+
+
+@pytest.mark.parametrize(("pid", "expected"), [(1, {"queue": 40, "peer": 60}), (2, {"queue": 100})])
+def test_a_delay_while_another_gpu_of_the_process_works(pid: int, expected: dict[str, int]) -> None:
+    other = Work((100 * US, 160 * US), (6 * US, 9 * US), device=1, pid=pid)
+    net = capture([BEFORE, other, _launched(200, 210, 50, 60)], pids=2)
+    device, _ = known(timeline(records(net), net)).devices
+    assert {
+        cause: held.total // US for cause, held in device.idle.items() if held.total
+    } == expected
