@@ -15,7 +15,7 @@ from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.time.cpu_idle import longest_line
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
-from pyprof.analysis.time.idle import HOST, QUEUE
+from pyprof.analysis.time.idle import HOST, PEER, QUEUE
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.answers.parts import Finding
 from pyprof.arrays import ints
@@ -335,4 +335,33 @@ def late_start(context: RuleContext) -> Advice | None:
         " launched before the recording, another process's, or start-up",
         rows,
         wasted_ns=idle_ns,
+    )
+
+
+_TURN_NS = 20_000
+"""A stream, an event or a launch delays work by less, whatever other GPUs do."""
+
+
+@rule(
+    "the GPUs are busy at the same time",
+    "the host launched it only then",
+    about="idle time",
+    needs=(GPU, TIMES),
+)
+def gpus_in_turn(context: RuleContext) -> Advice | None:
+    """Find queued work of the busiest GPU that waits while another GPU of the process works.
+
+    The others idle longer, but no step can be shorter than the work of the busiest one.
+    """
+    busiest = {each.pid: each for each in sorted(context.devices, key=lambda one: one.busy_ns)}
+    rows, idle_ns = idle_for(context, PEER, [*busiest.values()])
+    waited = idle_ns >= _TURN_NS
+    rows, idle_ns = rows[waited], idle_ns[waited]
+    return context.advice(
+        "the GPUs of the process work in turn: queued work waits while another one works",
+        "split the batch into micro-batches that follow each other through the GPUs (pipeline"
+        " parallelism), or each layer over all GPUs (tensor parallelism)",
+        rows,
+        wasted_ns=idle_ns,
+        elsewhere="split the work so that each GPU has some at any time",
     )

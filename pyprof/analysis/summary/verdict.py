@@ -62,6 +62,7 @@ _RULE_OF = {
     "alloc": ("allocation",),
     "load": ("kernel_loading",),
     "queue": ("late_start",),
+    "peer": ("gpus_in_turn",),
     "host": ("host_work", "python_work"),
     "loading": ("data_loading",),
     "ops": ("python_values",),

@@ -118,6 +118,15 @@ def _gap(begin: int, *api: Api, text: str | None = None) -> Story:
     return Story([_busy(), _busy(begin=begin)], ranges, list(api))
 
 
+def _two_gpus(begin: int, called: int) -> Story:
+    """Let GPU 0 work, then GPU 1 from 110 to 310 us, and GPU 0 again from `begin` us on."""
+    return Story([
+        _busy(),
+        Work((110 * US, 310 * US), (5 * US, 9 * US), TC_GEMM, device=1),
+        Work((begin * US, (begin + 200) * US), (called * US, (called + 4) * US), TC_GEMM),
+    ])  # fmt: skip
+
+
 def _conv(*names: str) -> Story:
     x, w = _tensor(32, 64, 56, 56, dtype="float16"), _tensor(64, 64, 3, 3, dtype="float16")
     work = [
@@ -369,6 +378,7 @@ CASES: dict[str, tuple[str, Story]] = {
     "float32 off Tensor Cores": ("tf32", _matmul(CUDA_CORES, BIG, 8000)),
     "float32 on a GPU whose Tensor Cores take float16": (
         "mixed_precision", _on(VOLTA, _matmul("volta_sgemm_128x64_tn", BIG, 8000))),
+    "GPUs that work in turn": ("gpus_in_turn", _two_gpus(begin=310, called=10)),
     "queued, but late": ("late_start", _one("late", (2000, 2010), (20, 25))),
     "float16 off Tensor Cores": ("half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000)),
     "layouts changed around convolutions": (
@@ -534,6 +544,10 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "a delay below 1 ms: of a stream, an event, a graph's start": [
             _one("late", (1000, 1010), (20, 25))],
         "the host launched it only then": [_gap(5000)],
+    },
+    "gpus_in_turn": {
+        "the GPUs are busy at the same time": [_two_gpus(begin=111, called=10)],
+        "the host launched it only then": [_two_gpus(begin=310, called=305)],
     },
     "mixed_precision": {
         "the GPU has TF32: Ampere and later, of which tf32 tells": [
