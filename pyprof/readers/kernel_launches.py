@@ -19,9 +19,12 @@ _KERNEL = (
     r"|^cudaLaunch(?:_v\d+)?$|^cuLaunch(?:Grid(?:Async)?)?$|^hipLaunchByPtr"
 )
 GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
+PAUSE = r"^cu(?:da)?ProfilerStop|^roctxProfilerPause"
+RESUME = r"^cu(?:da)?ProfilerStart|^roctxProfilerResume"
+"""Calls by which a program pauses its profiler."""
 _RUNS_NOTHING = (
     (r"StreamBeginCapture", r"StreamEndCapture"),  # a launch makes a node of a graph
-    (r"^cu(?:da)?ProfilerStop", r"^cu(?:da)?ProfilerStart"),  # the profiler is paused
+    (PAUSE, RESUME),
 )
 """Calls between which a launch has no kernel of its own, or none that is recorded."""
 

@@ -1,7 +1,8 @@
 """The recording window and the serving framework's step that each activity belongs to.
 
 A window is what was recorded without a pause of the profiler. A pause shows as a call of
-cudaProfilerStop and a later one of cudaProfilerStart. A process counts its windows from 0.
+cudaProfilerStop and a later one of cudaProfilerStart, or of ROCTx's equivalents. A process counts
+its windows from 0.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 from pyprof.arrays import MISSING, ints
 from pyprof.marker.serving_steps import states_requests
 from pyprof.parse.ranges.texts import answers
-from pyprof.readers.kernel_launches import named
+from pyprof.readers.kernel_launches import PAUSE, RESUME, named
 from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
-
-
-_START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ def recording_windows(capture: Capture) -> RecordingWindows:
     A pause in which a call was recorded does not count: the tool went on recording in spite of the
     calls to stop.
     """
-    started, stopped = (named(capture.calls, pattern) for pattern in (_START, _STOP))
+    started, stopped = (named(capture.calls, pattern) for pattern in (RESUME, PAUSE))
     if not started.any() or not stopped.any():
         return RecordingWindows({})
     pid = processes(capture)

@@ -70,6 +70,12 @@ def test_time_with_recorded_work_is_no_pause(api: list[tuple[str, int]]) -> None
     assert "window" not in found.columns
 
 
+def test_roctx_pauses_a_profiler_too() -> None:
+    work = [Work((10, 20), (5, 8)), Work((210, 220), (203, 205))]
+    pause = [Api("roctxProfilerPause", (98, 99)), Api("roctxProfilerResume", (200, 201))]
+    assert windows(work, pause) == [0, 1]
+
+
 def test_each_process_counts_its_own_windows() -> None:
     work = [Work((at, at + 5), (at - 4, at - 2), pid=pid) for at in (10, 450) for pid in (1, 2)]
     assert windows(work, TWO_PAUSES, pids=2) == [0, 0, 2, 0]
