@@ -121,6 +121,11 @@ def test_groups_add_up(path: Path) -> None:
     assert sum(float(row["Share(%)"]) for row in rows) == pytest.approx(100)
 
 
+def test_numbers_of_groups_leave_room_for_names(path: Path) -> None:
+    shown = run("prof", "--by", "kernel", "-w", "110", path).stdout
+    assert "ampere_h16816gemm_128x64 " in shown
+
+
 @pytest.mark.few(6)
 @pytest.mark.parametrize(
     "key",

@@ -73,4 +73,5 @@ def measure(name: str, header: str, kind: str, unit: str, text: str = "") -> Col
     def values(table: Table) -> pa.Array:
         raise TypeError(f"{name} belongs to groups of rows, not to each of {table.records.rows}")
 
-    return Column(name, header, kind, 12, text, values, unit)
+    # no wider than needed, so that names of kernels have the room
+    return Column(name, header, kind, len(header), text, values, unit)
