@@ -103,7 +103,8 @@ def _condition(text: str) -> Condition:
 
 
 def _check(name: str, operator: str, value: str) -> None:
-    numeric = COLUMNS[name].kind in (INT, FLOAT)
+    column = COLUMNS[name]
+    numeric = column.kind in (INT, FLOAT)
     allowed = tuple(_COMPARE) if numeric else _OF_TEXTS
     if operator not in allowed:
         held = "numbers" if numeric else "texts"
@@ -111,8 +112,10 @@ def _check(name: str, operator: str, value: str) -> None:
             f"{name} contains {held}: compare it with {' '.join(allowed)}, not {operator}"
         )
     if numeric and not (_number(value) or (not value and operator in ("=", "!="))):
-        unit = f" (unit: {COLUMNS[name].unit})" if COLUMNS[name].unit else ""
+        unit = f" (unit: {column.unit})" if column.unit else ""
         raise ValueError(f"{name} contains numbers{unit}, but {value!r} is not a number")
+    if operator in ("=", "!=") and value and column.choices and value not in column.choices:
+        raise ValueError(f"{name} is one of {', '.join(column.choices)}, not {value!r}")
     if operator.endswith("~"):
         try:
             pc.match_substring_regex(pa.scalar(""), value)

@@ -55,6 +55,8 @@ class Column:
     """"" for texts, and for numbers that count or name something."""
     exact: bool = False
     """Its last digits distinguish rows, so it is never shown with fewer."""
+    choices: tuple[str, ...] = ()
+    """All values that it can have, if they are few; a condition on another is a mistake."""
 
     def values(self, table: Table) -> pa.Array:
         """One Arrow value per row, texts written out."""
