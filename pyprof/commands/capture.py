@@ -203,8 +203,8 @@ def _rocprofv3(tool: str) -> str | None:
     return path
 
 
-def print_outcome(outcome: Outcome, *, kept: bool = True) -> None:
-    """Print what was captured, where it is, and what to do with it."""
+def print_outcome(outcome: Outcome, *, following: str = "summary", kept: bool = True) -> None:
+    """Print what was captured, where it is, and the command that comes next."""
     for note in outcome.notes:
         say(note)
     if not kept:
@@ -215,6 +215,6 @@ def print_outcome(outcome: Outcome, *, kept: bool = True) -> None:
             say(f"{path} ({amount(path.stat().st_size, 'B')})")
     if outcome.captures:
         names = shlex.join(map(str, outcome.captures))
-        say(f"next: python -m pyprof.prof {names}")
+        say(f"next: pyprof {following} {names}")
     if outcome.recordings:
         say(f"next: pyprof memory {shlex.join(map(str, outcome.recordings))}")

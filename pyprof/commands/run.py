@@ -39,7 +39,7 @@ def command(context: click.Context, /, *, output: str | None, **options: Any) ->
         output_guard.check_not_capture(f"{output}.dict")
 
     def conclude(outcome: Outcome) -> int:
-        print_outcome(outcome, kept=not elsewhere)
+        print_outcome(outcome, following="report", kept=not elsewhere)
         captures = [str(path) for path in outcome.captures]
         if not captures:
             return outcome.exit_code()

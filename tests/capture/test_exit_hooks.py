@@ -89,4 +89,4 @@ def test_a_capture_is_kept(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (5, "said\n"), done.stderr
     assert (tmp_path / "train.pt.trace.json.gz").exists()
-    assert "next: python -m pyprof.prof train.pt.trace.json.gz" in done.stderr
+    assert "next: pyprof summary train.pt.trace.json.gz" in done.stderr

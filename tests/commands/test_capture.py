@@ -22,7 +22,7 @@ def test_files_have_their_size(
     print_outcome(Outcome(code=0, path=path))
     first, following = capsys.readouterr().err.splitlines()
     assert first == f"pyprof: {path} ({shown})"
-    assert following == f"pyprof: next: python -m pyprof.prof '{path}'"
+    assert following == f"pyprof: next: pyprof summary '{path}'"
 
 
 def test_a_folder_is_no_name_for_captures(tmp_path: Path) -> None:

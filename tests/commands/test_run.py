@@ -52,7 +52,7 @@ def test_it_ends_with_the_summary(script: Path) -> None:
     }  # fmt: skip
     kept = "train.pt.trace.json.gz"
     assert {path.name for path in script.parent.iterdir()} == {"train.py", kept}
-    assert f"next: python -m pyprof.prof {kept}" in result.stderr
+    assert f"next: pyprof report {kept}" in result.stderr
 
 
 def test_a_folder_that_takes_no_capture(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,4 +160,4 @@ def test_a_script_that_closes_its_output_and_replaces_builtins_gets_its_report(
     done = subprocess.run(command, cwd=script.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
     assert "2 by Optimizer.step" in done.stdout
-    assert "next: python -m pyprof.prof" in done.stderr
+    assert "next: pyprof report" in done.stderr
