@@ -56,7 +56,7 @@ def _gpu(context: click.Context, option: click.Parameter, value: str | None) -> 
     "--fuse",
     metavar="LIST",
     callback=_names,
-    help="Fuse attention, pointwise (chains of kernels), or both, by a comma.",
+    help="Fuse attention, pointwise (chains of kernels), or both, separated by a comma.",
 )
 @click.option(
     "--batch",
@@ -68,15 +68,15 @@ def _gpu(context: click.Context, option: click.Parameter, value: str | None) -> 
     "--gpu",
     metavar="NAME",
     callback=_gpu,
-    help="Run on this GPU instead; whose efficiencies were measured, the refusal of others lists."
-    " (In other commands --gpu says which peaks to use.)",
+    help="Run on this GPU instead, if its efficiencies were measured; the refusal of another lists"
+    " those that were. (In other commands --gpu says which peaks to use.)",
 )
 @click.option(
     "--graphs",
     "bounds",
     flag_value="--graphs",
     multiple=True,
-    help="Replay CUDA graphs. Of this and the next two, the most that is possible is said.",
+    help="Replay CUDA graphs. Like the next two, it has an upper bound, not a prediction.",
 )
 @click.option("--overlap", "bounds", flag_value="--overlap", multiple=True,
               help="Communicate while something is computed.")  # fmt: skip

@@ -8,7 +8,7 @@ from pyprof.render.text import formatting as text
 from pyprof.render.text.formatting import duration, milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyprof.answers.whatif_answer import PredictedChange, UpperBound, WhatIf
 
@@ -16,32 +16,41 @@ _HEADER = ["Kernel time after", "Now ms", "Low ms", "Expected ms", "High ms"]
 
 
 def predicted_changes(answer: WhatIf) -> Iterator[str]:
-    """Show a table of changes, what each rests on, and the refusals."""
+    """Show a table of changes, what each rests on, and the refusals, with blank lines between."""
+    for number, block in enumerate(_blocks(answer)):
+        if number:
+            yield ""
+        yield from block
+
+
+def _blocks(answer: WhatIf) -> Iterator[Iterable[str]]:
     rows = []
     for each in answer.changes:
         time = each.kernels_ns
         figures = (time.now, time.low, time.expected, time.high)
         rows.append([each.change, *map(milliseconds, figures)])
     if rows:
-        yield from text.headed(text.table(rows, _HEADER, (0,)))
+        yield text.headed(text.table(rows, _HEADER, (0,)))
     reasons = {each.step_why for each in answer.changes if each.step_why is not None}
     for each in answer.changes:
-        yield ""
-        yield from text.wrapped(f"{each.change}: {each.code}")
-        yield from text.wrapped(f"{each.rows} rows; {each.formula}. Assumed: {each.assumption}.")
-        yield from text.wrapped(f"Tried on {each.validation}.")
+        sentences = [
+            f"{each.change}: {each.code}",
+            f"{each.rows} rows; {each.formula}. Assumed: {each.assumption}.",
+            f"Tried on {each.validation}.",
+        ]
         if len(reasons) > 1 or each.step_ns is not None:
-            yield from text.wrapped(step_sentence(each, answer.steps))
+            sentences.append(step_sentence(each, answer.steps))
+        yield _wrapped(*sentences)
     if len(reasons) == 1:
-        yield ""
-        yield from text.wrapped(f"The time of a step is not predicted: {reasons.pop()}.")
+        yield _wrapped(f"The time of a step is not predicted: {reasons.pop()}.")
     for bound in answer.bounds:
-        yield ""
-        yield from text.wrapped(f"{bound.change}: {bound.code}")
-        yield from text.wrapped(bound_sentence(bound))
+        yield _wrapped(f"{bound.change}: {bound.code}", bound_sentence(bound))
     for refusal in answer.refused:
-        yield ""
-        yield from text.wrapped(f"{refusal.change} is not predicted: {refusal.why}.")
+        yield _wrapped(f"{refusal.change} is not predicted: {refusal.why}.")
+
+
+def _wrapped(*sentences: str) -> list[str]:
+    return [line for sentence in sentences for line in text.wrapped(sentence)]
 
 
 def step_sentence(change: PredictedChange, steps: int | None) -> str:

@@ -26,3 +26,9 @@ def test_a_change_has_its_interval_and_a_refusal_its_reason() -> None:
              "A step: 40.0 ms now, 20.0 ms expected")  # fmt: skip
     assert all(part in shown for part in parts)
     assert "--y is not predicted: no peaks." in shown
+
+
+def test_blank_lines_stand_between_parts_only() -> None:
+    refused = (RefusedChange(change="--y", why="no peaks"), RefusedChange(change="--z", why="none"))
+    shown = [*predicted_changes(WhatIf(steps=2, changes=(), bounds=(), refused=refused))]
+    assert shown == ["--y is not predicted: no peaks.", "", "--z is not predicted: none."]
