@@ -62,7 +62,7 @@ def command(
     as_csv |= form == "csv"
     as_json |= form == "json"
     if as_csv and as_json:
-        raise click.UsageError("--csv and --json exclude each other")
+        raise click.UsageError("--csv and --json exclude each other; -o FILE.json is --json")
     from pyprof.render.text import formatting, peaks_text  # noqa: PLC0415 - only to do the work
 
     rows = _measure(device) if device is not None else known(name)

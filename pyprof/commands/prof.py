@@ -187,7 +187,7 @@ def command(
 def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
     """Raise click's errors for options that exclude each other; parse the conditions."""
     if [how["as_csv"], bool(how["width"]), as_json].count(True) > 1:
-        raise click.UsageError("--csv, -w and --json exclude each other")
+        raise click.UsageError("--csv, -w and --json exclude each other; -o FILE.json is --json")
     if how["full"] and (how["as_csv"] or how["width"] or as_json):
         raise click.UsageError("--full does not take --csv, -w or --json")
     check_raw(how["raw"], "csv" if how["as_csv"] else "")

@@ -385,7 +385,7 @@ def _without_verdict(sums: SummarySums, memory: MemoryPeak | None) -> Summary:
         layers=layer_times(sums.layers, loop.layer_steps),
         host_ops=None if host is None else host_ops.host_op_times(host),
         host_ops_left_out=0,
-        host_ops_why=f"{host_ops.WHY_UNKNOWN}, and without --where" if host is None else None,
+        host_ops_why=f"{host_ops.WHY_UNKNOWN}, and only without --where" if host is None else None,
         measured=None
         if sums.counters is None
         else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
