@@ -165,7 +165,7 @@ def op(
     op's example. `context` is what that cost needs besides arguments: if it has a batch, each call
     gets the requests of its serving step. `unrecorded` is why no capture records what the cost
     depends on: the family is known, and the formula raises Unknown with that reason.
-    `family` is one of `families.FAMILIES`, by default the `FAMILY` of the formula's module, else
+    `family` is one of `FAMILIES`, by default the `FAMILY` of the formula's module, else
     "other". Raises ValueError for an unknown family, and for a name that has a formula already
     unless it `replaces` that.
     """
@@ -194,7 +194,11 @@ def op(
         for name in names:
             key = (name.replace("::", "."), direction)
             if key in _MODELS and not replaces:
-                raise ValueError(f"op {name!r} ({direction}) has a formula already")
+                other = _MODELS[key].formula
+                raise ValueError(
+                    f"op {name!r} ({direction}) has a formula already:"
+                    f" {other.__module__}.{other.__qualname__}"
+                )
             _MODELS[key] = model
             _namespaces.update(name.split("::")[:-1])
         return formula
