@@ -49,6 +49,11 @@ class Answer:
             tables.setdefault(name, pd.DataFrame(columns=columns))
         return tables
 
+    def __repr__(self) -> str:
+        """Name the tables; all values would fill screens."""
+        names = ", ".join(f"{name}[{len(rows)}]" for name, rows in _rows(self) if "[" not in name)
+        return f"<pyprof {kind_of(self)}: {names or 'no tables'}; to_dict() has everything>"
+
     def _repr_html_(self) -> str:
         if view := HTML_VIEWS.get(type(self)):
             return view(self)

@@ -136,7 +136,7 @@ def held_text(a_share: float, b_share: float) -> str:
 
 
 @answer("diff")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Diff(Answer):
     """Captures A and B compared."""
 

@@ -291,7 +291,7 @@ class DeviceMemory:
 
 
 @answer("memory")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Memory(Answer):
     """What filled the memory: peaks and their contents, growth, and out-of-memory errors."""
 
@@ -374,7 +374,7 @@ class DeviceMemoryChange:
 
 
 @answer("memory_diff")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MemoryDiff(Answer):
     """Memory snapshots A and B compared."""
 

@@ -249,7 +249,7 @@ class UnmatchedCount:
 
 
 @answer("ranks")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Ranks(Answer):
     """Who waits for whom, and which links are slow. docs/ranks.md explains the tables."""
 

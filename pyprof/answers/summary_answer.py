@@ -419,7 +419,7 @@ def describe_origin(origin: str, covered_share: float, *, guessed: bool) -> str:
 
 
 @answer("summary")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Summary(Answer):
     """Where the GPU time goes, how busy the GPU is, and potential gains."""
 

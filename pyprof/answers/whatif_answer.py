@@ -80,7 +80,7 @@ class RefusedChange:
 
 
 @answer("whatif")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class WhatIf(Answer):
     """What changes to a program would gain."""
 

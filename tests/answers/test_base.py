@@ -34,6 +34,12 @@ def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
     assert "warnings" not in tables
 
 
+def test_a_prompt_shows_the_names_of_tables_only(tmp_path: Path) -> None:
+    shown = repr(api.summary(capture(tmp_path / "net.sqlite", steps=4)))
+    assert shown.startswith("<pyprof summary: verdict[")
+    assert len(shown) < 300
+
+
 def test_a_notebook_shows_each_answer_with_its_texts_escaped(tmp_path: Path) -> None:
     """The summary has its own view, others their tables."""
     net = capture(tmp_path / "net.sqlite", steps=4)
