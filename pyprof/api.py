@@ -55,10 +55,10 @@ def summary(
     path: Paths,
     override: Override | None = None,
     *,
-    steps: str | None = None,
+    steps: str | int | None = None,
     where: str | Iterable[str] = (),
     workers: int = 1,
-    graph_captures: Iterable[str | os.PathLike[str]] = (),
+    graph_captures: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     counters: str | os.PathLike[str] | None = None,
 ) -> Summary:
     """Return where the time goes, how busy the device is, and potential gains.
@@ -70,7 +70,7 @@ def summary(
     for steps that do not exist.
     """
     texts = [where] if isinstance(where, str) else [*where]
-    chosen = partial(overview.summarise, chosen=steps, asked=conditions(texts))
+    chosen = partial(overview.summarise, chosen=_text(steps), asked=conditions(texts))
     with _opened(
         paths_of(path, "summary", override), workers, graph_captures, counters
     ) as captures:
@@ -84,7 +84,7 @@ def diff(
     override: Override | None = None,
     *,
     by: str = DEFAULT_KEYS,
-    steps: str | None = None,
+    steps: str | int | None = None,
     workers: int = 1,
 ) -> Diff | MemoryDiff:
     """Compare two captures, or the peaks of two memory snapshots.
@@ -106,7 +106,7 @@ def diff(
             raise ValueError("of memory snapshots the peaks are compared: without by, steps")
         return compare_snapshots(paths)
     with _opened(paths, workers) as captures:
-        answer, warned = compare_captures(captures, keys, steps, override)
+        answer, warned = compare_captures(captures, keys, _text(steps), override)
     _warn([*warned, *answer.causes])
     return answer
 
@@ -171,7 +171,7 @@ def whatif(
 def _opened(
     paths: Sequence[str],
     workers: int,
-    graph_captures: Iterable[str | os.PathLike[str]] = (),
+    graph_captures: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     counters: str | os.PathLike[str] | None = None,
 ) -> Iterator[Captures]:
     with (
@@ -182,6 +182,11 @@ def _opened(
             yield Captures(tuple(paths), executor, quiet=True)
         except click.BadParameter as error:
             raise ValueError(error.message) from None
+
+
+def _text(steps: str | int | None) -> str | None:
+    """Return steps as the command takes them; a number is that step."""
+    return None if steps is None else str(steps)
 
 
 def _warn(texts: Iterable[str]) -> None:

@@ -51,7 +51,7 @@ def load(
     override: Override | None = None,
     *,
     workers: int = 1,
-    graph_captures: Iterable[_Path] = (),
+    graph_captures: _Path | Iterable[_Path] = (),
     counters: _Path | None = None,
 ) -> pd.DataFrame:
     """Load a capture, dict lines or Parquet: one row per activity, in the order of GPU starts.
@@ -87,6 +87,8 @@ def paths_of(given: Paths, function: str, override: object = None) -> list[str]:
     """
     if isinstance(override, (str, os.PathLike)):
         raise TypeError(f"pyprof.{function}() takes several captures as one list")
+    if hasattr(given, "columns"):
+        raise TypeError(f"pyprof.{function}() takes the path of a capture, not a frame")
     several = [given] if isinstance(given, (str, os.PathLike)) else given
     try:
         paths = [os.fspath(each) for each in several]

@@ -91,6 +91,15 @@ def test_steps_that_do_not_exist_are_a_value_error(net: Path) -> None:
         api.diff(net, net, steps="last")
 
 
+def test_a_number_is_one_step(net: Path) -> None:
+    assert api.summary(net, steps=2) == api.summary(net, steps="2")
+
+
+def test_a_frame_is_no_path(net: Path) -> None:
+    with pytest.raises(TypeError, match=r"pyprof\.summary\(\) takes the path of a capture, not a"):
+        api.summary(pyprof.load(net))  # type: ignore[arg-type]
+
+
 def test_a_comparison_of_snapshots_takes_no_keys_and_steps(tmp_path: Path) -> None:
     snapshot = built.write(tmp_path / "net.pickle", built.training())
     with pytest.raises(ValueError, match="without by, steps"):

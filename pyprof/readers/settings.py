@@ -58,9 +58,11 @@ def using(graph_captures: Sequence[str], counters: str | None = None) -> Iterato
 
 
 def using_files(
-    graph_captures: Iterable[_Path] = (), counters: _Path | None = None
+    graph_captures: _Path | Iterable[_Path] = (), counters: _Path | None = None
 ) -> AbstractContextManager[None]:
     """As `using`, but for paths from the user, made absolute for other processes."""
+    if isinstance(graph_captures, (str, os.PathLike)):
+        graph_captures = (graph_captures,)
     absolute = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
     measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
     return using(absolute, measured)

@@ -20,6 +20,12 @@ def test_settings_end_with_their_block_even_after_an_error() -> None:
     assert settings.counters() is None
 
 
+def test_one_path_is_a_list_of_one(tmp_path: Path) -> None:
+    for given in (tmp_path / "traces", [tmp_path / "traces"], str(tmp_path / "traces")):
+        with settings.using_files(given):
+            assert settings.graph_captures() == (str(tmp_path / "traces"),)
+
+
 def _with_captures(number: int) -> tuple[int, tuple[str, ...]]:
     return number, settings.graph_captures()
 

@@ -152,4 +152,5 @@ def print_timings(file: TextIO | None = None) -> None:
     shown = shown.rename(columns={column: column.removesuffix("_ns") + "_ms" for column in times})
     shown = shown.dropna(axis="columns", how="all")
     table = tabulate(shown.to_records(), headers=["name", *shown.columns], floatfmt=".3f")
-    (file or sys.stdout).write(table + "\n")
+    nothing = "nothing was timed: call pyprof.init(timers=True) before pyprof.annotate(...)"
+    (file or sys.stdout).write((nothing if frame.empty else table) + "\n")

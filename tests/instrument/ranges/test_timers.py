@@ -96,6 +96,11 @@ def test_print_timings(clock: list[int], capsys: pytest.CaptureFixture[str]) -> 
     assert "total_ms" in out
 
 
+def test_without_timings_the_remedy_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    pyprof.print_timings()
+    assert "init(timers=True)" in capsys.readouterr().out
+
+
 class Event:
     """A CUDA event that knows its time, and is past only once it was waited for."""
 
