@@ -90,7 +90,9 @@ _WORKERS = (
     "linalg_lu_solve linalg_qr linalg_vector_norm masked_select mkldnn_rnn_layer "
     "mkldnn_rnn_layer_backward mse_loss multilabel_margin_loss_backward "
     "multilabel_margin_loss_forward multinomial segment_reduce slow_conv_transpose2d "
-    "slow_conv_transpose3d smooth_l1_loss std std_mean unique_dim var var_mean"
+    "slow_conv_transpose3d smooth_l1_loss std std_mean unique_dim var var_mean "
+    "GeneratedBackwardFor_torchvision_deform_conv2d_default torchvision::_deform_conv2d_backward "
+    "torchvision::deform_conv2d torchvision::nms"
 )
 WORKERS = frozenset(_WORKERS.split())
 """Ops whose own kernel does most, though they call other computing ops before or after it."""
@@ -119,6 +121,8 @@ _ENGINE = re.compile(
     r"(?:torch::)?autograd::|\w*Backward\d+$|torch(?:::|\.)distributed[\w:.]*\breducer::"
 )
 """Names of what autograd and DDP's reducer put around the ops that they call."""
+_DERIVED = "GeneratedBackwardFor_"
+"""What torch.library calls an operator inside itself if its derivative is written in Python."""
 
 
 def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask, Mask]:
@@ -138,7 +142,8 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask
     real = (ranges.kind == OP) & ~named(map(_is_idle, names))
     parent = nearest(nested.op, real)
     computes = real & ~named(name in MOVES for name in plain)
-    complete = computes & named("::" in name for name in names) & ~_mark_ancestors(computes, parent)
+    operators = named("::" in name or name.startswith(_DERIVED) for name in names)
+    complete = computes & operators & ~_mark_ancestors(computes, parent)
     works = named(name in WORKERS for name in plain)
     # Layers of functorch nest an op in itself: the innermost one runs.
     works &= ~_mark_ancestors(works, parent)

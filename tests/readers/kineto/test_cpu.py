@@ -67,6 +67,10 @@ ROWS = {
         f"{name}, with work in training": ([call(name, [X]), call(name, [X], MUL)], "mul")
         for name in ("dropout", "feature_dropout_", "type_as")
     },
+    "a library's op with its derivative in Python": (
+        [Called("vision::roi", [X], (
+            call("GeneratedBackwardFor_vision_roi_default", [X], call("zero_", [X]), seq=4),))],
+        "GeneratedBackwardFor_vision_roi_default"),
     "a user's function around an op": ([Called("MyFunction", [X], (MUL,), seq=4)], "mul"),
     "a user's function alone": ([Called("CompiledFunction", [X], seq=5)], "CompiledFunction"),
 }  # fmt: skip
