@@ -427,6 +427,7 @@ return [document.documentElement.scrollWidth - document.documentElement.clientWi
 
 
 LONG = """
+for (const text of document.querySelectorAll('summary, li')) text.append('kernel_'.repeat(20));
 for (const table of document.querySelectorAll('table')) {
   const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
   for (const cell of table.querySelectorAll('td.text')) {
