@@ -388,6 +388,24 @@ def test_labels_of_a_roofline_do_not_collide(
     assert any("TFLOP/s" in text for text in texts)
 
 
+def test_on_a_telephone_each_roof_is_named_beside_its_own_line(
+    captures: Path, tmp_path: Path, sized: WebDriver
+) -> None:
+    page(captures / "kineto-h100-vit-inference/trace.json.gz", tmp_path / "net.html")
+    _screen(sized, 390, 844, mobile=True)
+    drawn(sized, tmp_path / "net.html")
+    script = """
+    const {item, view} = document.getElementById('figure-roofline').plot;
+    const heights = item.roofs.map((roof) => view.up(Math.log10(roof.flops)));
+    return item.roofs.map((roof) => {
+      const begin = roof.label.slice(0, 20);
+      const {top, bottom} = view.labels.find(({text}) => text.startsWith(begin));
+      const away = heights.map((height) => Math.abs(height - (top + bottom) / 2));
+      return away.indexOf(Math.min(...away));
+    })"""
+    assert sized.execute_script(script) == [0, 1]
+
+
 def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
     for zoom in (1, 0.1):
         boxes = opened.execute_script(

@@ -163,21 +163,27 @@
     },
     roofLabels(pen, view, item, taken) {
       const slopes = new Map(item.roofs.map((roof) => [roof.bytes, roof]));
-      for (const roof of item.roofs) {
-        const width = pen.measureText(roof.label).width;
-        const y = view.up(Math.log10(roof.flops));
+      const heights = item.roofs.map((roof) => view.up(Math.log10(roof.flops)));
+      for (const [index, roof] of item.roofs.entries()) {
+        const text = cut(pen, roof.label, view.right - view.left - 6);
+        const width = pen.measureText(text).width;
+        const y = heights[index];
+        const others = heights.filter((height) => Math.abs(height - y) > 1);
+        // A name stays nearer to its own line than to another.
+        const reach = Math.min(60, ...others.map((height) => Math.abs(height - y) / 2));
         const places = [];
-        for (let off = 9; off < 60; off += 7) {
+        for (let off = 9; off === 9 || off < reach; off += 7) {
           for (let right = view.right - 3; right - width > view.left; right -= 24) {
             places.push(boxAt(right - width, y - off, width), boxAt(right - width, y + off, width));
           }
         }
-        this.label(pen, view, taken, roof.label, places, view.colours.quiet);
+        this.label(pen, view, taken, text, places, view.colours.quiet);
       }
       for (const roof of slopes.values()) {
         const width = pen.measureText(roof.slope).width;
         const places = [];
-        for (let x = view.left + 4; x < view.right - width; x += 16) {
+        const ridge = view.at(Math.log10(roof.flops / roof.bytes));
+        for (let x = view.left + 8; x < Math.min(ridge, view.right - width); x += 8) {
           places.push(boxAt(x, view.up(Math.log10(roofAt(roof, 10 ** view.value(x)))) + 12, width));
         }
         this.label(pen, view, taken, roof.slope, places, view.colours.quiet);
