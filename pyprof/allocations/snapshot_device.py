@@ -84,7 +84,7 @@ def _call_stack(frames: Sequence[Frame]) -> str | None:
 
 
 def _steps(
-    read: Snapshot, number: int, history: History, capture: Capture | None
+    read: Snapshot, number: int, history: History, clues: Int64Array, capture: Capture | None
 ) -> tuple[str, tuple[int, ...]]:
     marked_by, moments = ranges.step_bounds(read, number)
     if not len(moments) and capture is not None:
@@ -95,25 +95,41 @@ def _steps(
             np.searchsorted(np.maximum.accumulate(history.time_ns), moments, "right") - 1
         )
         return marked_by, tuple(states[states >= 0].tolist())
-    return "the optimizer's stacks", tuple(_ends_by_direction(history).tolist())
+    by_optimizer, by_zero_grad = _ends_by_stacks(history, clues)
+    if len(by_optimizer) < len(by_zero_grad):  # a fused optimizer, and SGD, allocate nothing
+        return "zero_grad's stacks", tuple(by_zero_grad.tolist())
+    return "the optimizer's stacks", tuple(by_optimizer.tolist())
 
 
-_OPTIMIZER = "optimizer"
+def _ends_by_stacks(history: History, clues: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The states before allocations that follow the optimizer's, and those that follow zero_grad.
+
+    The last step ends with the last free of both, as the model may go before the recording ends.
+    """
+    allocated, direction = history.blocks.allocated, history.labels["direction"]
+    within = allocated >= 0
+    known = within & (direction.codes != MISSING)
+    by_optimizer = direction.codes == categories.DIRECTIONS.index("optimizer")
+
+    def events_of(blocks: Mask) -> Mask:
+        return np.bincount(allocated[blocks], minlength=len(clues)) > 0
+
+    allocates = events_of(within)
+    zero_grad = ((clues & stacks.FrameHint.ZERO_GRAD) != 0) & ~allocates
+    optimizer = ((clues & stacks.FrameHint.OPTIMIZER) != 0) & ~allocates
+    last = max(np.flatnonzero(zero_grad | optimizer).tolist(), default=len(clues) - 1)
+    return (
+        _ends(events_of(known & by_optimizer), events_of(known & ~by_optimizer), last),
+        _ends(zero_grad, allocates, last),
+    )
 
 
-def _ends_by_direction(history: History) -> Int64Array:
-    """The states in which steps end: the next allocation is not the optimizer's."""
-    direction = history.labels["direction"]
-    if _OPTIMIZER not in direction.names:
-        return np.zeros(0, np.int64)
-    order = np.argsort(history.blocks.allocated, kind="stable")
-    order = order[(history.blocks.allocated[order] >= 0) & (direction.codes[order] != MISSING)]
-    is_optimizer = direction.codes[order] == direction.names.index(_OPTIMIZER)
-    last = is_optimizer & ~np.append(is_optimizer[1:], True)
-    ends: Int64Array = history.blocks.allocated[order[np.flatnonzero(last) + 1]] - 1
-    if is_optimizer[-1:].any():
-        ends = np.append(ends, len(history.time_ns) - 1)
-    return ends
+def _ends(marks: Mask, others: Mask, last: int) -> Int64Array:
+    """The states before the other event that follows each run of marked ones, or else `last`."""
+    events = np.flatnonzero(marks | others)
+    ends_run = marks[events] & ~np.append(marks[events], False)[1:]
+    before_next = np.append(events, last + 1)[1:] - 1
+    return np.asarray(before_next[ends_run])
 
 
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
@@ -169,7 +185,7 @@ def recorded_device(
         history = replace(history, reserved_change=None)
     return SnapshotDevice(
         history,
-        _steps(snapshot, device, history, capture),
+        _steps(snapshot, device, history, _event_clues(events, described)[:-1], capture),
         tuple(np.flatnonzero(events.action == _OOM).tolist()),
         int(snapshot.segments.allocated_bytes[segments].sum()),
         notes,

@@ -108,6 +108,33 @@ def test_steps_end_with_the_optimizers(tmp_path: Path) -> None:
     assert [leak.line for leak in found.leaks] == ["/home/user/train.py:11"]
 
 
+def test_steps_of_an_optimizer_that_allocates_nothing_end_with_zero_grad(tmp_path: Path) -> None:
+    """As SGD does, and every fused optimizer after its first step."""
+    device = built.Device()
+    for _ in range(6):
+        saved = device.alloc(5000, built.CALL, built.user(10, "forward"))
+        device.alloc(1000, built.user(11))
+        gradient = device.alloc(3000, built.ACCUMULATE, built.ENGINE)
+        device.free(saved, built.NODE, built.ENGINE)
+        device.free(gradient, built.ZERO_GRAD, built.user(21))
+    found = known(_growth(built.write(tmp_path / "x.pickle", device)))
+    assert found.marked_by == "zero_grad's stacks"
+    assert found.held_bytes == (1000, 2000, 3000, 4000, 5000, 6000)
+    assert [leak.line for leak in found.leaks] == ["/home/user/train.py:11"]
+
+
+def test_a_leak_is_found_though_all_is_freed_before_the_recording_ends(tmp_path: Path) -> None:
+    """A function that trains, and returns before the snapshot is taken, frees its model."""
+    device = built.training(6, leak=1000)
+    device.annotations.clear()
+    for block in [*device.segment()["blocks"]]:
+        if block["state"] == "active_allocated":
+            device.free(block["address"], built.user(30))
+    found = known(_growth(built.write(tmp_path / "x.pickle", device)))
+    assert found.held_bytes[-1] > found.held_bytes[1]
+    assert [leak.line for leak in found.leaks] == ["/home/user/train.py:11"]
+
+
 def test_too_few_steps_show_no_leak(tmp_path: Path) -> None:
     """Three ends leave one comparison besides the first step."""
     assert _growth(built.write(tmp_path / "x.pickle", built.training(2, leak=9))) is None
