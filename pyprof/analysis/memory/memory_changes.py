@@ -35,8 +35,7 @@ def possible_changes(history: History) -> tuple[PossibleChange, ...]:
     reckoned = [
         _change(history, "an optimizer that needs no temporaries (fused=True)", during_step, 1.0,
                 "the fused optimizer updates in place"),
-        _change(history, "half the batch", scaling, 0.5,
-                "activations and temporaries are proportional to the batch"),
+        _half_batch(history, scaling),
         _change(history, "optimizer state of half the width",
                 _mask(category, "optimizer state"), 0.5,
                 "the state is float32, and the optimizer takes bfloat16"),
@@ -78,6 +77,22 @@ def _change(
     )
 
 
+def _half_batch(history: History, scaling: Mask) -> PossibleChange:
+    """Predict the peak of half the batch; what has no category may be part of it, as inputs are."""
+    name, assumes = "half the batch", "activations and temporaries scale with the batch"
+    low = _peak(history, [(scaling | _unknown(history), -0.5)])
+    high = _peak(history, [(scaling, -0.5)])
+    if not low < high < history.held(history.peak):
+        return _change(history, name, scaling, 0.5, assumes)
+    return _interval(history, name, low, high, f"{assumes}, the unknown perhaps")
+
+
+def _unknown(history: History) -> Mask:
+    """Mask of the blocks of no category that were allocated while events were recorded."""
+    known = history.labels["category"].codes != MISSING
+    return np.asarray(~known & (history.blocks.allocated != BEFORE))
+
+
 _KEPT_FLOAT32 = 0.25
 """The most of a bfloat16 model's activations that stays float32: norms and softmax."""
 
@@ -105,7 +120,7 @@ def bfloat16(history: History) -> list[PossibleChange]:
     changes = []
     copies = _copies(history, _mask(category, "parameters") | older, _mask(category, "gradients"))
     if copies is not None and passing.any():
-        low = _peak(history, [(passing, -0.5)])
+        low = _peak(history, [(passing | _unknown(history), -0.5)])
         high = _peak(history, [], copies)
         changes.append(
             _interval(history, "autocast to bfloat16", low, high,

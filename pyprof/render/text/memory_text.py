@@ -317,7 +317,7 @@ def change_cells(device: DeviceMemory, change: PossibleChange) -> tuple[str, str
         return size(change.peak_bytes), signed(-change.saved_bytes)
     ends = (change.low_bytes, change.high_bytes)
     peak, difference = (
-        " to ".join(map(form, values))
+        " to ".join(dict.fromkeys(map(form, values)))
         for form, values in (
             (size, ends),
             (signed, [end - device.peak_bytes for end in ends]),

@@ -51,6 +51,19 @@ def test_half_the_batch_has_half_the_activations(tmp_path: Path) -> None:
     assert set(changes) == {"half the batch", _AUTOCAST, _BFLOAT16}
 
 
+def test_of_half_the_batch_and_autocast_the_unknown_may_be_half_as_large(tmp_path: Path) -> None:
+    """As inputs, and what is made outside of a module: nothing tells what they are for."""
+    device = built.Device()
+    device.alloc(2 * MB, built.APPLY, built.user(3))
+    device.alloc(6 * MB, built.user(9))
+    saved = device.alloc(4 * MB, built.CALL, built.user(10))
+    device.free(saved, built.NODE, built.ENGINE)
+    changes = {each.change: each for each in _analysed(tmp_path, device).changes}
+    half = changes["half the batch"]
+    assert (half.low_bytes, half.high_bytes) == (7 * MB, 10 * MB)
+    assert changes[_AUTOCAST].low_bytes == 7 * MB
+
+
 # --- bfloat16 -------------------------------------------------------------------------------------
 
 _AUTOCAST, _BFLOAT16 = "autocast to bfloat16", "the model in bfloat16"
