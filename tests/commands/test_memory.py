@@ -33,6 +33,12 @@ def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
     assert "1.07 GB were asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
 
 
+def test_what_went_wrong_comes_before_what_is_held(snapshot: Path) -> None:
+    shown = run("memory", snapshot).stdout
+    places = [shown.index(head) for head in ("Out of memory", "From step to", "At the peak by")]
+    assert places == sorted(places)
+
+
 def test_other_maxima_are_shown_beside_the_peak(tmp_path: Path) -> None:
     """Blocks that wait for a stream, and reserved memory, may have theirs elsewhere."""
     device = built.Device(segment_bytes=1 << 20)

@@ -105,6 +105,17 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     return [f"{indent if index else first}{line}" for index, line in enumerate(lines or [""])]
 
 
+_LABEL = 10
+"""Width of the column of labels."""
+
+
+def labelled(label: str, value: str) -> Iterator[str]:
+    """Break a sentence as `wrapped` does, beside a label."""
+    first, *rest = wrapped(value, " " * _LABEL)
+    yield f"{heading(label.ljust(_LABEL - 1))} {first[_LABEL:]}"
+    yield from rest
+
+
 def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
     """Return the width of each column, in cells of a terminal."""
     return [max(map(cells, column)) for column in zip(header, *rows, strict=True)]

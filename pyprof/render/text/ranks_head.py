@@ -23,22 +23,18 @@ _RANKS = 16
 def head(job: Ranks) -> Iterator[str]:
     """Say which ranks there are, how steps were found, and how well clocks agree."""
     names = sorted({one.gpu or "GPU not named by the capture" for one in job.ranks})
-    yield _labelled("Ranks", f"{job.rank_count}; {'; '.join(names)}")
+    yield from formatting.labelled("Ranks", f"{job.rank_count}; {'; '.join(names)}")
     for number, source in enumerate(job.left_out):
-        yield _labelled("" if number else "Left out", source)
+        yield from formatting.labelled("" if number else "Left out", source)
     if job.missing_ranks:
-        yield _labelled("Missing", f"{spans(job.missing_ranks)}: no capture")
+        yield from formatting.labelled("Missing", f"{spans(job.missing_ranks)}: no capture")
     origins = "; ".join(job.step_origins)
     steps = f"{job.step_count} by {origins}" if origins else _NO_STEPS
-    yield _labelled("Steps", steps)
+    yield from formatting.labelled("Steps", steps)
     for number, sentence in enumerate(_clocks(job)):
-        yield _labelled("" if number else "Clocks", sentence)
+        yield from formatting.labelled("" if number else "Clocks", sentence)
     for number, sentence in enumerate(_groups(job)):
-        yield _labelled("" if number else "Groups", sentence)
-
-
-def _labelled(label: str, value: str) -> str:
-    return f"{formatting.heading(label.ljust(9))} {value}"
+        yield from formatting.labelled("" if number else "Groups", sentence)
 
 
 def _clocks(job: Ranks) -> Iterator[str]:

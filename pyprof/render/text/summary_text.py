@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _MAX_ROWS = 5
 """Maximum rows of the tables besides the requested one."""
 _NAME_WIDTH = 40
-_LABEL = 10
 USUAL_METHODS = ("launch", "forward op")
 """How ops are found outside of graphs; methods are listed only if there are others."""
 
@@ -55,28 +54,30 @@ def head(answer: Summary) -> Iterator[str]:
     """What was captured, which peaks are used, and which steps there are."""
     names = [name or "not named by the capture" for name in answer.gpus if name != "cpu"]
     label = answer.processor if names else "GPU"
-    yield from _labelled(label, "; ".join(names) or "none: these are ops timed on the CPU")
+    yield from formatting.labelled(
+        label, "; ".join(names) or "none: these are ops timed on the CPU"
+    )
     unknown = ("unknown: --gpu takes the device's name, or its peaks",) if names else ()
     for index, peak in enumerate(answer.peaks or unknown):
-        yield from _labelled("" if index else "Peaks", peak)
-    yield from _labelled("Modelled", known_cost_text.sentence(answer.known_cost))
+        yield from formatting.labelled("" if index else "Peaks", peak)
+    yield from formatting.labelled("Modelled", known_cost_text.sentence(answer.known_cost))
     if set(answer.found_by_ns) - {*USUAL_METHODS, ""}:
         total_ns = sum(answer.found_by_ns.values()) or 1
         methods = (
             f"{name or 'not found'} {percent(ns / total_ns)} %"
             for name, ns in answer.found_by_ns.items()
         )
-        yield from _labelled("Ops by", ", ".join(methods))
-    yield from _labelled("Steps", _steps(answer.steps, around_each_step(answer.library)))
+        yield from formatting.labelled("Ops by", ", ".join(methods))
+    yield from formatting.labelled("Steps", _steps(answer.steps, around_each_step(answer.library)))
     devices = answer.devices or ()
     windows = max((device.windows for device in devices), default=1)
     if windows > 1:
         paused = duration(max(device.paused_ns for device in devices))
-        yield from _labelled("Windows", f"{windows}; {paused} between them left out")
+        yield from formatting.labelled("Windows", f"{windows}; {paused} between them left out")
     if answer.chosen is None:
         yield from _utilization(answer.utilization)
     for fact in answer.facts:
-        yield from _labelled(fact.label, f"{fact_value(fact)}: {fact.meaning}")
+        yield from formatting.labelled(fact.label, f"{fact_value(fact)}: {fact.meaning}")
 
 
 def fact_value(fact: Fact) -> str:
@@ -96,13 +97,9 @@ def chosen_rows(chosen: ChosenRows | None, processor: str) -> Iterator[str]:
         share = percent(chosen.time_ns / all_ns if all_ns else None)
         size = f"{chosen.row_count:,} of {chosen.all_row_count:,} rows"
         part = f"{size}, {share} % of {processor} time"
-        yield from _labelled("Where", f"{chosen.where}: {part}; what follows is of these alone")
-
-
-def _labelled(label: str, value: str) -> Iterator[str]:
-    first, *rest = formatting.wrapped(value, " " * _LABEL)
-    yield f"{formatting.heading(label.ljust(_LABEL - 1))} {first[_LABEL:]}"
-    yield from rest
+        yield from formatting.labelled(
+            "Where", f"{chosen.where}: {part}; what follows is of these alone"
+        )
 
 
 def _steps(steps: StepTimes, ranges: str) -> str:
@@ -137,11 +134,13 @@ def _trend(steps: StepTimes) -> Iterator[str]:
     most = [int(part.max()) for part in parts]
     top = max(most) or 1
     line = "".join(_LEVELS[round(ns / top * (len(_LEVELS) - 1))] for ns in most)
-    yield from _labelled("Trend", f"{line} {duration(int(took.min()))} to {duration(top)}")
+    yield from formatting.labelled(
+        "Trend", f"{line} {duration(int(took.min()))} to {duration(top)}"
+    )
     order = np.argsort(-took, kind="stable")[:_SLOWEST]
     slow = [steps.shown.start + int(index) for index in order]
     named = (f"{index} ({', '.join(_about_step(steps, index))})" for index in slow)
-    yield from _labelled("Slowest", f"step{'s' * (len(slow) > 1)} {', '.join(named)}")
+    yield from formatting.labelled("Slowest", f"step{'s' * (len(slow) > 1)} {', '.join(named)}")
 
 
 def _about_step(steps: StepTimes, place: int) -> Iterator[str]:
@@ -181,7 +180,7 @@ def serving(answer: Summary) -> Iterator[str]:
 def _utilization(use: PeakUse) -> Iterator[str]:
     """How near the model's work came to the peaks, or why that is not known."""
     if use.why:
-        yield from _labelled("MFU", f"unknown: {use.why}")
+        yield from formatting.labelled("MFU", f"unknown: {use.why}")
     else:
         both = f"{percent(use.mfu)} %, HFU {percent(use.hfu)} %"
         again = use.hardware_flops - use.model_flops
@@ -189,10 +188,10 @@ def _utilization(use: PeakUse) -> Iterator[str]:
         share = percent(use.known_share)
         part = "" if use.known_share == 1 else f"; FLOPs of {share} % of compute time known"
         peak = f"{number((use.peak_flops_per_s or 0) / 1e12)} TFLOP/s, {use.peak_flops_label}"
-        yield from _labelled("MFU", f"{both} of {peak}{hardware}{part}")
+        yield from formatting.labelled("MFU", f"{both} of {peak}{hardware}{part}")
     if use.mbu is not None:
         peak = f"{number((use.peak_bytes_per_s or 0) / 1e9)} GB/s, {use.peak_bytes_label}"
-        yield from _labelled("MBU", f"{percent(use.mbu)} % of {peak}, in decode steps")
+        yield from formatting.labelled("MBU", f"{percent(use.mbu)} % of {peak}, in decode steps")
 
 
 _Row = tuple[str, "Callable[[DeviceUse], int]"]
