@@ -13,9 +13,8 @@ from pyprof.marker import Tensor, Value
 from pyprof.ops import dtypes
 from pyprof.ops.examples import NN, Example, b8, f16
 from pyprof.ops.registry import backward_of, op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, size
 
 FAMILY = "random"
 
@@ -145,9 +144,7 @@ def randint(a: Args) -> Work:
 @op("randperm", signature="int n, *, dtype dtype", example=Example((10,), flops=0, bytes=80))
 def randperm(a: Args) -> Work:
     """A permutation: sorted random keys, no arithmetic counted."""
-    if not a.given("n"):
-        raise Unknown("n not recorded")
-    return Work(0, (), (fresh((a.integer("n", 0),), a.dtype() or "int64"),))
+    return Work(0, (), (fresh(a.sizes("n"), a.dtype() or "int64"),))
 
 
 # compare with p, times the mask, times the scale: 6 * 3; 6 read and 6 written of 2 bytes, the
@@ -194,9 +191,8 @@ _CHANNELS = ("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_
 def multinomial(a: Args) -> Work:
     """Categories drawn from each row; the search in the running sum is not counted."""
     x = a.tensor("input")
-    if not a.known("num_samples") or not x.shape:
-        raise Unknown("num_samples not recorded")
-    return Work(2 * x.numel, (x,), (fresh((*x.shape[:-1], a.integer("num_samples", 0)), "int64"),))
+    require(x.shape)
+    return Work(2 * x.numel, (x,), (fresh((*x.shape[:-1], *a.sizes("num_samples")), "int64"),))
 
 
 # 24 read, 24 written of 2 bytes
