@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -140,7 +141,6 @@ def _refuse_inside(run: Run, inside: Sequence[None]) -> None:
 
 
 def _device(call: Any) -> str:  # noqa: ANN401 - the call of a module
-    parameter = next(call.module.parameters(), None)
-    tensors = [parameter] if parameter is not None else []
-    tensors += [value for value in call.args if hasattr(value, "device")]
-    return str(tensors[0].device.type) if tensors else "cpu"
+    placed = (value for value in call.args if hasattr(value, "device"))
+    tensor = next(chain(call.module.parameters(), placed), None)
+    return "cpu" if tensor is None else str(tensor.device.type)
