@@ -21,6 +21,7 @@ def test_the_page_draws_every_stage(tmp_path: Path) -> None:
     assert shown.count("<svg aria-hidden") == shown.count("<rect") == shown.count("</tr>") - 1
     assert re.findall('<rect class="(\\w+)"', shown) == ["total", "slower", "total"]
     assert '<td data-value="3.0">' in page, "relu takes four times as long"
+    assert "status" in re.findall("<th[^>]*><button[^>]*>([^<]+)", page)
     same = run("diff", "-q", a, a, "-o", tmp_path / "same.html")
     assert same.code == 0
     assert "<svg" not in (tmp_path / "same.html").read_text("utf-8")

@@ -164,6 +164,7 @@ def test_each_frame_is_below_its_caller(tmp_path: Path) -> None:
     figure = known(memory_page.picture(found).flame)
     boxes = [*zip(figure["depth"], figure["start"], figure["length"], strict=True)]
     assert boxes[0] == (0, 0, found.peak_bytes)
+    assert figure["times"][0].endswith(", 6 blocks")
     for depth, start, length in boxes[1:]:
         assert any(
             above == depth - 1 and first <= start and start + length <= first + size

@@ -26,3 +26,14 @@ def test_the_gradient_of_an_inverse_is_two_products() -> None:
     """-A^-T go A^-T: each of 2 n^3."""
     call = Call("torch.linalg", "inv", (f32(6, 6),))
     assert ops.cost(call, "bprop").flops == 2 * 2 * 6**3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "vectors"), [((), 16 + 36), ((True,), 16 + 36), ((False,), 16 + 24)]
+)
+def test_singular_vectors_are_square_unless_the_caller_wants_fewer(
+    arguments: tuple[bool, ...], vectors: int
+) -> None:
+    """U is 4 x 4, V 6 x 6 or 4 x 6; the matrix is read, 4 values written, of 4 bytes."""
+    call = Call("torch.linalg", "svd", (f32(4, 6), *arguments))
+    assert ops.cost(call).bytes == 4 * (24 + vectors + 4)
