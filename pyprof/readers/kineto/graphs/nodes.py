@@ -131,13 +131,13 @@ def _graphs(
     Autograd's thread launches work that another thread captures; if several threads capture at the
     same time, each captures its own work.
     """
-    graph = np.full(len(start), MISSING)
+    graph, own = np.full((2, len(start)), MISSING)
     several = np.zeros(len(start), bool)
     for number, span in enumerate(spans):
         low, high = np.searchsorted(start, [span.begin, span.end])
         inside = low + np.flatnonzero(process[thread[low:high]] == process[span.thread])
-        own = thread[inside] == span.thread
-        several[inside] |= (graph[inside] != MISSING) & ~own
-        graph[inside[own | (graph[inside] == MISSING)]] = number
-        several[inside[own]] = False
-    return np.where(several, MISSING, graph)
+        several[inside] |= graph[inside] != MISSING
+        graph[inside] = number
+        own[inside[thread[inside] == span.thread]] = number
+    graph[several] = MISSING
+    return np.where(own != MISSING, own, graph)
