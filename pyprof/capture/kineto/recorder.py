@@ -57,8 +57,8 @@ class Recorder:
     ) -> None:
         self.seconds = 0.0
         """Time recorded."""
-        self.ranges = 0
-        """Ranges that the script started."""
+        self.in_ranges = False
+        """Whether the script started a range."""
         self.dropped = False
         """Whether the recording before the first range was dropped."""
         self.overflowed = False
@@ -146,8 +146,7 @@ class Recorder:
         if self._paused and self._wanted is _Wanted.ALL:  # the script's own profiler's range
             return
         if not provisional:
-            if self._wanted is not _Wanted.RANGE:
-                self.ranges += 1
+            self.in_ranges = True
             if self._wanted is _Wanted.ALL:
                 self._drop()
         self._wanted = _Wanted.ALL if provisional else _Wanted.RANGE

@@ -121,7 +121,7 @@ class Recording:
     def _describe_extent(self) -> str:
         if self._request.steps is not None:
             return ""
-        if self._recorder.ranges:
+        if self._recorder.in_ranges:
             return ": the range that the script started"
         return ": the whole script" + ("" if self._request.whole else ", which started no range")
 
