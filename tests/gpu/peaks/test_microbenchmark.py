@@ -3,6 +3,7 @@
 import pytest
 
 from pyprof.errors import PyprofError
+from pyprof.gpu.peaks import microbenchmark
 from pyprof.gpu.peaks.microbenchmark import _key, measure
 
 torch = pytest.importorskip("torch")
@@ -16,6 +17,15 @@ def test_cpu_has_a_figure_for_each_type() -> None:
     assert min(found.flops.values()) > 0
     assert found.bandwidth > 0
     assert torch.get_float32_matmul_precision() == before
+
+
+def test_products_have_2_n3_flops_and_copies_move_each_byte_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(microbenchmark, "_cpu_clock", lambda _: 2.0)
+    found = measure("cpu", side=32, copy_bytes=1 << 12, budget_s=0)
+    assert {*found.flops.values()} == {2 * 32**3 / 2.0}
+    assert found.bandwidth == 2 * (1 << 12) / 2.0
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
