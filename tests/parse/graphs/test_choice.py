@@ -46,11 +46,14 @@ def test_a_batch_size_that_was_not_written(tmp_path: Path) -> None:
 
 
 def test_a_padded_batch_has_the_next_larger_graph(tmp_path: Path) -> None:
-    """Nothing was captured for 8: the graph of 16 was replayed."""
-    files = {name: captured([PLAIN]) for name in ("s4.json", "s16.json", "s32.json")}
-    main = replayed([(STEP, [Replay(PLAIN)])])
+    """Nothing was captured for 8 and 3: the graphs of 16 and 4 were replayed."""
+    files = {
+        f"s{size}.json": captured([[Node(f"{node.op}{size}", node.kernel) for node in PLAIN]])
+        for size in (4, 16, 32)
+    }
+    main = replayed([(STEP, [Replay(PLAIN)]), ("step[DECODE bs=3]", [Replay(PLAIN)])])
     path = write(tmp_path, main, files, kineto_graphs.details(s4=4, s16=16, s32=32))
-    assert kineto_graphs.ops(path) == ["a", "b", "c"]
+    assert kineto_graphs.ops(path) == ["a16", "b16", "c16", "a4", "b4", "c4"]
     assert "s16.json" in " ".join(kineto_graphs.records(path).warnings)
 
 
