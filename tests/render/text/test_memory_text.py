@@ -1,5 +1,6 @@
 """Bytes and differences of memory as text."""
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -8,8 +9,15 @@ import pytest
 from pyprof.allocations import read
 from pyprof.analysis.memory.held_memory import Moment
 from pyprof.analysis.memory.peaks import highest_first
-from pyprof.answers.memory_answer import TimedMemory
-from pyprof.render.text.memory_text import _beside_time, _describe_held, sentences, signed, size
+from pyprof.answers.memory_answer import PossibleChange, TimedMemory
+from pyprof.render.text.memory_text import (
+    _beside_time,
+    _describe_held,
+    change_cells,
+    sentences,
+    signed,
+    size,
+)
 from tests.allocations import built
 from tests.analysis.memory.test_peaks import analysed
 
@@ -45,6 +53,17 @@ def test_what_was_held_at_a_moment_is_shown_instead_of_the_peak(tmp_path: Path) 
     shown = "\n".join(chain.from_iterable(_describe_held(found, ["line"], 9)))
     assert "train.py:2" in shown
     assert "train.py:1" not in shown
+
+
+def test_a_peak_known_as_an_interval_differs_by_an_interval(tmp_path: Path) -> None:
+    """From a peak of 1024 bytes."""
+    device = built.Device()
+    device.alloc(1024)
+    (found,) = highest_first([read.read(built.write(tmp_path / "x.pickle", device))])
+    known = PossibleChange(change="", peak_bytes=700, saved_bytes=324, assumes="")
+    assert change_cells(found, known) == ("700 B", "-324 B")
+    interval = replace(known, low_bytes=500, high_bytes=1100)
+    assert change_cells(found, interval) == ("500 B to 1.1 kB", "-524 B to +76 B")
 
 
 def test_bytes_times_time_are_unknown_without_times() -> None:

@@ -42,3 +42,12 @@ def test_apexs_kernels_by_hand(
 def test_fused_optimizers_by_hand(name: str, lists: int, each: int) -> None:
     cost = ops.cost(Call("aten", name, (PARTS,) * lists))
     assert cost.flops == 30 * each
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_chunks_are_filled_up_as_torch_does(chunks: int) -> None:
+    """Also on a single rank, which has one; 30 elements are read."""
+    torch = pytest.importorskip("torch")
+    result = torch._chunk_cat([torch.ones(tensor.shape) for tensor in PARTS], 0, chunks)
+    cost = ops.cost(Call("aten", "_chunk_cat", (PARTS, 0, chunks)))
+    assert cost.bytes == 4 * (30 + result.numel())
