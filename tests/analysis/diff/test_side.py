@@ -10,7 +10,9 @@ import pytest
 from pyprof.analysis.diff.side import Side, Sums, merge_sides, summarise_side
 from pyprof.inputs import source
 from tests.analysis.captured import capture
+from tests.analysis.captures import training, write_dict
 from tests.analysis.together import together
+from tests.known import known
 
 REAL = (
     "kineto-h100-vit-inference/trace.json.gz",
@@ -98,3 +100,12 @@ def test_steps_of_another_kind_do_not_count(tmp_path: Path) -> None:
     assert merged.steps.kind == found.steps.kind
     assert merged.counted is found.counted
     assert merged.whole.rows == 2 * found.whole.rows
+
+
+def test_steps_that_one_rank_alone_has_are_left_out(tmp_path: Path) -> None:
+    """One was stopped after 3 steps; of each step, both have the rows."""
+    files = [write_dict(tmp_path / f"{count}.dict", training(count)) for count in (5, 3)]
+    sides = [summarise_side(source.load(str(file)), ("op",)) for file in files]
+    counted = known(merge_sides(*sides).counted)
+    kept = counted.in_all_captures(counted.samples.steps)
+    assert kept.select(["step", "rows"]).to_pydict() == {"step": [0, 1, 2], "rows": [8.0] * 3}

@@ -114,6 +114,7 @@ def test_parts_and_rows_select_what_shares_their_names(tmp_path: Path) -> None:
     assert of_name["second"].startswith("layer=")
     assert "elsewhere" in page
     assert of_name.get("elsewhere", "") == ""
+    assert "table-memory-peaks" not in page, "there is one device"
 
 
 def test_the_rank_with_the_highest_peak_is_drawn(tmp_path: Path) -> None:
