@@ -129,9 +129,10 @@ class Measured:
         total = self.sums.counters.total if self.sums.counters else None
         if total is None:
             return None
-        if name in ("dram", "energy"):
-            amount = total.dram_bytes if name == "dram" else total.energy_j
-            return None if amount is None else amount / (self.steps.count if self.steps else 1)
+        if name == "dram":
+            return self.steps.dram_step_bytes if self.steps else total.dram_bytes
+        if name == "energy":
+            return self.steps.energy_step_j if self.steps else total.energy_j
         return total.clock_hz if name == "clock" else total.means[name]
 
     def metric_estimate(self, name: str) -> Estimates | None:

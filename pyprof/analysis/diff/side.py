@@ -135,6 +135,9 @@ class CountedSteps:
     busy_step_ns: float | None = merged_by(merging.known_in_both)
     """Busy time of these rows, per step. So is `idle_step_ns`."""
     idle_step_ns: float | None = merged_by(merging.known_in_both)
+    dram_step_bytes: float | None
+    """What counters measured of these rows, per step, where they did. So is `energy_step_j`."""
+    energy_step_j: float | None
     samples: StepSamples
 
     @property
@@ -193,11 +196,14 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     counted = None
     if bounds is not None:
         count = bounds[1] - bounds[0]
+        measured = summed.counters.total if summed.counters else None
         counted = CountedSteps(
             bounds=bounds,
             sums=summed,
-            busy_step_ns=None if summed.busy_ns is None else summed.busy_ns / count,
-            idle_step_ns=None if summed.idle_ns is None else summed.idle_ns / count,
+            busy_step_ns=_per_step(summed.busy_ns, count),
+            idle_step_ns=_per_step(summed.idle_ns, count),
+            dram_step_bytes=_per_step(measured.dram_bytes if measured else None, count),
+            energy_step_j=_per_step(measured.energy_j if measured else None, count),
             samples=taken_by_step,
         )
     return Side(
@@ -211,6 +217,10 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
         clocks=_clocks(source),
         warnings=source.table.source.warnings,
     )
+
+
+def _per_step(amount: float | None, count: int) -> float | None:
+    return None if amount is None else amount / count
 
 
 def _clocks(source: Source) -> tuple[tuple[str, float], ...]:

@@ -1,8 +1,12 @@
 """Metrics of two sides are compared if both know them to the same extent."""
 
+import json
 from pathlib import Path
 
+import orjson
+
 from tests.analysis import product
+from tests.analysis.captures import training, write_dict
 from tests.answers.checked import ask
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.ncu import Profiled, ncu_csv
@@ -46,6 +50,20 @@ def test_metrics_are_compared_if_both_know_them_for_the_same_share(tmp_path: Pat
     assert done.code == 1
     assert "cannot be checked" in done.stderr
     assert "dram is known for different shares of the rows" in done.stderr
+
+
+def test_traffic_per_step_is_of_as_many_steps_as_each_rank_has(tmp_path: Path) -> None:
+    """One rank of A has two more; in each step, each rank's four rows move 1 MB each."""
+    sides = []
+    for name, steps in (("a", (6, 4)), ("b", (4, 4))):
+        sides.append(tmp_path / name)
+        sides[-1].mkdir()
+        for rank, count in enumerate(steps):
+            net = write_dict(sides[-1] / f"rank{rank}.dict", training(count))
+            counters = orjson.dumps(json.dumps({"dram_bytes": 10**6, "source": "ncu"})).decode()
+            net.write_text(net.read_text().replace('"kind"', f'"counters": {counters}, "kind"'))
+    found = ask("diff", "-q", *(side / "*.dict" for side in sides))["metrics"]["dram_bytes"]
+    assert (found["a"], found["b"]) == (8e6, 8e6)
 
 
 ROUND_NS = (100_000, 200_000, 300_000)
