@@ -23,6 +23,12 @@ if args == ["profile", "--help"]:
 if args[0] == "profile" and args[-1].endswith("=help"):
     print(os.environ.get("METRICS", ""))
     raise SystemExit
+if args[0] == "export":
+    if "exported" in os.environ["WRITES"].split():
+        (target,) = (arg.split("=", 1)[1] for arg in args if arg.startswith("--output="))
+        base = sqlite3.connect(target)
+        base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL AS SELECT 1 AS start")
+    raise SystemExit
 with open(os.environ["SEEN"], "w") as file:
     json.dump(args, file)
 name = next(arg.split("=", 1)[1] for arg in args if arg.startswith("--output="))

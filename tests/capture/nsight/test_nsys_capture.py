@@ -170,6 +170,11 @@ def test_no_database(run: Run, tmp_path: Path, writes: str, said: str, *, earlie
     assert said in result.stderr
 
 
+def test_a_report_without_a_database_is_exported(run: Run, tmp_path: Path) -> None:
+    run("--tool", "nsys", writes=".nsys-rep exported", code=0)
+    assert {path.name for path in tmp_path.glob("net*")} == {"net.nsys-rep", "net.sqlite"}
+
+
 def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("pass")
     monkeypatch.setattr(machine, "find_nsys", lambda: None)
