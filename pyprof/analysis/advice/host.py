@@ -163,6 +163,7 @@ def host_work(context: RuleContext) -> Advice | None:
 
 
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice")
+_TO_HOST = re.compile(r"DtoH|DeviceToHost")
 _LOADS_CODE = "(?:Module|Library)Load"
 """Within the names of calls that load compiled code: cuModuleLoadDataEx, hipModuleLoad."""
 
@@ -249,9 +250,12 @@ def launch_bound(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, LAUNCH)
     eager = ~_mark_replayed(context)[rows]
     rows, idle_ns = rows[eager], idle_ns[eager]
+    reads = _recurs(context, np.flatnonzero(context.copies(_TO_HOST)))
+    outside = "; .item(), nonzero() and boolean masks must stay outside a graph" if reads else ""
     return context.advice(
         "the GPU waits for the host to launch short kernels",
-        "use CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops",
+        "use CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops"
+        f"{outside}",
         rows,
         wasted_ns=idle_ns,
         elsewhere="use CUDA graphs, larger batches or fused kernels",

@@ -1201,3 +1201,12 @@ def test_a_quiet_capture_needs_no_advice() -> None:
     (work,) = story.work
     later = replace(work, at=(work.at[0] + 600 * US, work.at[1] + 600 * US))
     assert _advice(replace(story, work=[work, later])) == {}
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_loop_that_reads_numbers_is_told_what_a_graph_cannot_hold(reads: bool) -> None:  # noqa: FBT001
+    steps = [one_step(number * 400 * US, f"step {number}") for number in range(4)]
+    work = [row for part, _, _ in steps for row in part if reads or row.kind != schema.MEMCPY]
+    ranges = [each for _, _, of_step in steps for each in of_step]
+    action = _advice(Story(work, ranges))["launch_bound"].action
+    assert ("must stay outside a graph" in action) == reads
