@@ -169,6 +169,11 @@ def _of_all(diff: Diff, a: Side, b: Side) -> Iterator[str]:
     on_a, on_b = (", ".join(sorted(names)) for names in (diff.a_gpus, diff.b_gpus))
     if on_a and on_b and on_a != on_b:
         yield f"different GPUs: A ran on {on_a}, B on {on_b}"
+    if "op" in diff.matched_by and a.names_ops != b.names_ops:
+        yield (
+            f"ops are known in {'A' if a.names_ops else 'B'} only, so that new and gone ones may "
+            "be the same work; --by kernel compares kernels"
+        )
     clocks = dict(a.clocks), dict(b.clocks)
     for name in sorted(clocks[0].keys() & clocks[1].keys()):
         before, after = clocks[0][name], clocks[1][name]

@@ -160,6 +160,8 @@ class Side:
     gpus: tuple[str | None, ...] = merged_by(merge_unique)
     keys: tuple[str, ...] = merged_by(first)
     """What rows are matched by, as far as both sides know it."""
+    names_ops: bool = merged_by(operator.or_)
+    """Whether any row has an op; without one, rows are named by their kernels."""
     steps: Steps = merged_by(merge_steps)
     """The steps, without rows."""
     chosen: tuple[int, int] | None = merged_by(first)
@@ -209,6 +211,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     return Side(
         gpus=gpus(source),
         keys=keys,
+        names_ops=table.numbered("op").null_count < records.rows,
         steps=steps.without_rows(loop_steps),
         chosen=picked,
         whole=in_total,

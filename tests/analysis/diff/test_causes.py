@@ -159,6 +159,17 @@ def test_another_gpu_or_clock_is_a_cause(captures: Path) -> None:
     assert causes[0].startswith("different GPUs: A ran on Tesla T4, B on NVIDIA H100")
 
 
+def test_a_capture_without_ops_is_compared_by_kernels(tmp_path: Path) -> None:
+    """Its rows are named by kernel, which match none that are named by op."""
+    work = Work("gemm", call=(500, 600))
+    a = nsys_db(tmp_path / "a.sqlite", [work], [Range(op("matmul", 8, 8), (400, 700))])
+    b = nsys_db(tmp_path / "b.sqlite", [work], [Range("step", (400, 700))])
+    for pair, which in (((a, b), "A"), ((b, a), "B")):
+        (cause,) = ask("diff", *pair)["causes"]
+        assert cause.startswith(f"ops are known in {which} only")
+        assert ask("diff", *pair, "--by", "kernel")["causes"] == []
+
+
 def test_autotuning_in_one_capture_is_a_cause(tmp_path: Path) -> None:
     """Kernels that a convolution only tried."""
     files = []
