@@ -9,7 +9,9 @@ NO_REMEDY = "none: "
 
 _MODEL_CONFIG = "give --with config.json, the model's configuration"
 _RULES = (
-    (r"^no marker", "begin the capture earlier, or call pyprof.init() before the model is built"),
+    (r"^no marker",
+     ("begin the capture earlier, call pyprof.init() before the model is built, or, for backward"
+      " passes, use pyprof capture")),
     (r"^only ranges", "call pyprof.init() in the script: the ranges around it name no op"),
     (r"^unknown op|^no formula", "write a formula for it (docs/instrument.md), or report it"),
     (r"^unknown dtype", "capture with pyprof capture, which records dtypes"),

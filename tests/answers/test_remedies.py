@@ -46,3 +46,8 @@ def test_a_short_remedy_is_kept_in_full() -> None:
 @pytest.mark.parametrize("reason", ["no marker", "only ranges, no op"])
 def test_work_without_an_op_needs_the_instrumentation(reason: str) -> None:
     assert "pyprof.init()" in explained(reason)[1]
+
+
+def test_a_backward_pass_without_markers_needs_a_capture_with_them() -> None:
+    """pyprof.init() marks what the script calls, not what the engine runs."""
+    assert "for backward passes, use pyprof capture" in explained("no marker")[1]
