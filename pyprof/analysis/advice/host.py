@@ -289,8 +289,8 @@ def synchronisation(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, SYNC, before=True)
     return context.advice(
         "the host waits for the GPU, which then runs out of work",
-        "keep .item(), .cpu(), print, nonzero(), boolean masks and comparisons of tensors out of"
-        " the step; below is the work that was waited for",
+        "keep .item(), .cpu(), print, nonzero(), boolean masks, comparisons of tensors and"
+        " torch.cuda.synchronize() out of the step; below is the work that was waited for",
         rows,
         wasted_ns=idle_ns,
         elsewhere="keep waits for the GPU, and small copies from it, out of the loop; below is the"

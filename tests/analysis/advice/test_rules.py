@@ -925,6 +925,10 @@ ACTIONS = {
         "synchronisation", replace(
             _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))),
             ranges=_called("nonzero", _busy(), *HALF)), "boolean masks"),
+    "a wait for all streams": (
+        "synchronisation", replace(
+            _gap(160, Api("cudaDeviceSynchronize", (20 * US, 130 * US))),
+            ranges=_called("matmul", _busy(), *HALF)), "torch.cuda.synchronize()"),
     "chains": ("unfused_pointwise", _CHAIN, "torch.compile"),
     "chains left by torch.compile": ("unfused_pointwise", _COMPILED, "graph_breaks"),
 }  # fmt: skip
