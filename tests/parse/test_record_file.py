@@ -176,7 +176,8 @@ def test_ids_are_those_of_the_texts(keys: dict[str, object], tmp_path: Path) -> 
 @pytest.mark.parametrize("nulls", [{}, {"marker": None}, {"seqMarker": None, "marker": None}])
 def test_a_null_marker_is_a_missing_one(nulls: dict[str, None], tmp_path: Path) -> None:
     row = {key: x for key, x in NEW.items() if key not in ("marker", "seqMarker", "callIds")}
-    done = run("prof", "--csv", "-c", "kernel,why", _written(tmp_path, json.dumps(row | nulls)))
+    row |= {"launch": [1, 2], **nulls}
+    done = run("prof", "--csv", "-c", "kernel,why", _written(tmp_path, json.dumps(row)))
     assert (done.code, done.stdout.splitlines()[1]) == (0, '"gemm","no marker"')
 
 

@@ -13,6 +13,7 @@ from pyprof.analysis.library import PYTORCH
 from pyprof.answers.gains import gain_of, likely_ns
 from pyprof.answers.parts import Finding, Statement
 from pyprof.answers.remedies import NO_REMEDY, around_each_step, explained
+from pyprof.prof.calls.op_choice import UNLAUNCHED
 from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, percent
 
@@ -320,8 +321,8 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
             " for efficiencies and more advice."
         )
         yield "gpu", text, _finding("rows without a known peak", rows, known.total_ns, first)
-    if known.unknown and known.unknown[0].time_ns >= _MUCH_UNKNOWN * known.total_ns:
-        most = known.unknown[0]
+    most = known.unknown[0] if known.unknown else None
+    if most is not None and most.time_ns >= _MUCH_UNKNOWN * known.total_ns:
         reason, remedy = explained(most.reason)
         share = percent(most.time_ns / known.total_ns)
         text = f"Costs unknown for {share} of {on} time ({reason}): {remedy.partition(':')[0]}."
@@ -332,7 +333,8 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
         if not remedy.startswith(NO_REMEDY):
             ids = next((op.row_ids for op in answer.ops if op.why == most.reason), ())
             yield "costs", text, _finding(most.reason, most.rows, most.time_ns, ids)
-    if answer.steps.averaged_count is None and answer.chosen is None:
+    unlaunched = most is not None and most.reason == UNLAUNCHED  # nor is its step known
+    if answer.steps.averaged_count is None and answer.chosen is None and not unlaunched:
         state = "Steps are only guessed" if answer.steps.count else "No steps found"
         around = around_each_step(answer.library)
         text = f"{state}: {around} gives times per step."

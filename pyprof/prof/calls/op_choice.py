@@ -73,19 +73,25 @@ def choose(context: KernelContext) -> AttributedCall:
                     position=work.position,
                     reason=f"unknown op {work.call.op}",
                 )
-        unmarked = "only ranges, no op" if context.in_range else "no marker"
         return AttributedCall(
-            call=None,
-            direction=FPROP,
-            dtype=None,
-            position=OWN,
-            reason=UNSEEN if context.replayed else unmarked,
+            call=None, direction=FPROP, dtype=None, position=OWN, reason=_unmarked(context)
         )
     if costed[-1].usable:
         return costed[-1].work
     return replace(costed[0].work, reason=costed[0].reason, output=None)
 
 
+def _unmarked(context: KernelContext) -> str:
+    """Return why nothing states an op."""
+    if context.replayed:
+        return UNSEEN
+    if context.in_range:
+        return "only ranges, no op"
+    return UNLAUNCHED if context.unlaunched else "no marker"
+
+
+UNLAUNCHED = "launch unknown"
+"""Why no range is around a kernel: where it was launched was not recorded."""
 UNSEEN = (
     "in a CUDA graph, and no marker of its capture was recorded: call pyprof.init() and start "
     "profiling before the graph is captured (in nsys with --cuda-graph-trace=node)"

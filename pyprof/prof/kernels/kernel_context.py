@@ -37,6 +37,8 @@ class KernelContext:
     """No op is around it, but a named range."""
     replayed: bool = False
     """A CUDA graph launched it."""
+    unlaunched: bool = False
+    """The call that launched it is unknown, though the tool records when things ran."""
     result: tuple[int, ...] | None = None
     """Size of the innermost call's result, if recorded."""
     call_context: CallContext = EMPTY_CONTEXT
@@ -56,8 +58,10 @@ def distinct_contexts(records: Records) -> DictionaryColumn:
     on_cpu = records.of_kind(schema.CPU)
     in_range = records.dictionary("layer").matches() & ~own.matches() & ~seqs.matches()
     replayed = records.numpy("replay") >= 0
+    unlaunched = ~(on_cpu | replayed | np.asarray(records.arrow("launch").is_valid()))
+    unlaunched &= "start" in records.columns
     texts = (column.index for column in (own, seqs, forward, forward_seqs, result))
-    flags = (mask.astype(np.int8) for mask in (backward, on_cpu, in_range, replayed))
+    flags = (mask.astype(np.int8) for mask in (backward, on_cpu, in_range, replayed, unlaunched))
     first, number = combinations(*texts, *flags)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
     contexts = [
@@ -72,6 +76,7 @@ def distinct_contexts(records: Records) -> DictionaryColumn:
             on_cpu=bool(on_cpu[row]),
             in_range=bool(in_range[row]),
             replayed=bool(replayed[row]),
+            unlaunched=bool(unlaunched[row]),
             result=None if (size := result.at(row)) is None else tuple(size),
         )
         for row, ids in zip(first.tolist(), order, strict=True)

@@ -18,6 +18,7 @@ from pyprof.answers.parts import (
 )
 from pyprof.answers.summary_answer import OpTime, Summary
 from pyprof.inputs.source import load
+from pyprof.prof.calls.op_choice import UNLAUNCHED
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 from tests.builders import Range, Work, nsys_db
@@ -269,6 +270,14 @@ def test_costs_unknown_for_much_of_the_time_have_a_remedy(answer: Summary) -> No
         " or with record_shapes=True."
     )
     assert (found.share, found.evidence[0].count) == (0.8, 3)
+
+
+def test_without_launches_no_range_around_steps_is_proposed(answer: Summary) -> None:
+    """There may be some: which step a kernel is of, only its launch tells."""
+    unknown = (UnknownCost(UNLAUNCHED, 80, 3),)
+    found = replace(answer, known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown))
+    found = replace(found, steps=replace(answer.steps, first=None))
+    assert "steps" not in about("missing", found).text.lower()
 
 
 def test_for_other_libraries_no_call_of_pyprof_is_proposed(answer: Summary) -> None:

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from pyprof.answers.remedies import explained
 from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
+from pyprof.prof.calls.op_choice import UNLAUNCHED, choose
 from pyprof.prof.kernels.kernel_context import KernelContext, distinct_contexts
 from tests.builders import Range, Work, nsys_db
 from tests.parse.record_lines import MM, around
@@ -32,6 +34,17 @@ def test_kernels_inside_equal_ranges_share_a_context(tmp_path: Path) -> None:
     assert first.order == (0, 1)
     assert (first.in_range, layer.in_range, outside.in_range) == (False, True, False)
     assert layer.statements == outside.statements == ()
+
+
+def test_a_kernel_without_a_launch_has_another_reason_than_one_without_a_marker(
+    tmp_path: Path,
+) -> None:
+    """Other ranges, or pyprof.init(), would not help: nothing tells what was around it."""
+    path = nsys_db(tmp_path / "net.sqlite", [Work(), Work(at=(2000, 2100), call=(1500, 1600))])
+    contexts = distinct_contexts(parse_file(path))
+    reasons = [choose(contexts.at(row)).reason for row in range(2)]
+    assert reasons == [UNLAUNCHED, "no marker"]
+    assert explained(UNLAUNCHED)[1].startswith("begin the capture earlier, or record API calls")
 
 
 def test_positions_of_markers_and_ranges_are_outermost_first(tmp_path: Path) -> None:
