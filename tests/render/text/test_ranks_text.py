@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import click
 import pyarrow as pa
 import pytest
 
@@ -133,6 +134,12 @@ def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
     assert "collectives of rank 3 in 2 unmatched: no capture of rank 2" in said
     assert "is the straggler" not in said
     assert "Rank 3 may come last only because of waiting for rank 2" in said
+
+
+def test_no_line_of_the_head_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = [*ranks_head.head(compare_ranks(gathered(_three_of_four({3: 300}))))]
+    assert max(map(len, map(click.unstyle, lines))) <= 60
 
 
 @pytest.mark.parametrize(("count", "more"), [(4, 0), (6, 2)])
