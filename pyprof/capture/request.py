@@ -51,10 +51,10 @@ class StepsToRecord:
         """Parse `WAIT,WARMUP,ACTIVE[,REPEAT]`. Raises PyprofError."""
         parts = text.split(",")
         if len(parts) not in {3, 4} or not all(part.strip().isdecimal() for part in parts):
-            raise PyprofError(f"--steps {text}: expected three counts, such as 5,2,3, or four")
+            raise PyprofError(f"{text!r}: expected three counts, such as 5,2,3, or four")
         steps = cls(*(int(part) for part in parts))
         if steps.active < 1:
-            raise PyprofError(f"--steps {text}: the third count has to be 1 or more")
+            raise PyprofError(f"{text!r}: the third count has to be 1 or more")
         return steps
 
     def __str__(self) -> str:

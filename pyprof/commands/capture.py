@@ -17,11 +17,23 @@ from pyprof.quantities import amount
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.capture.request import Outcome
+    from pyprof.capture.request import Outcome, StepsToRecord
 
 SETTINGS: dict[str, Any] = {
     "allow_interspersed_args": False,  # arguments after the script are the script's
 }
+
+
+def _steps(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> StepsToRecord | None:
+    """Parse counts of steps; raises BadParameter."""
+    from pyprof.capture.request import StepsToRecord  # noqa: PLC0415 - --help needs none of it
+
+    try:
+        return StepsToRecord.parse(value) if value else None
+    except PyprofError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
 
 def script_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -44,6 +56,7 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--steps",
             metavar="WAIT,WARMUP,ACTIVE[,REPEAT]",
+            callback=_steps,
             help="Skip WAIT steps, warm up for WARMUP, capture ACTIVE, and do so REPEAT times"
             " (default 1; 0: until the script ends). The optimizer or pyprof.step() counts steps.",
         ),
@@ -118,7 +131,7 @@ def perform(
     output: str | None = None,
     *,
     whole: bool = False,
-    steps: str | None = None,
+    steps: StepsToRecord | None = None,
     no_init: bool = False,
     graph_nodes: bool = True,
     memory: bool = False,
@@ -131,12 +144,12 @@ def perform(
     If the script ends this process itself, `conclude` is called and returns the exit code.
     """
     from pyprof.capture import script  # noqa: PLC0415 - --help needs none of it
-    from pyprof.capture.request import Request, StepsToRecord  # noqa: PLC0415 - as above
+    from pyprof.capture.request import Request  # noqa: PLC0415 - as above
 
     target = script.Target(command[0], tuple(command[1:]), module=module)
     script.check(target)
     if whole and steps:
-        raise PyprofError("--all and --steps exclude each other")
+        raise click.UsageError("--all and --steps exclude each other")
     name = output or target.label()
     if name.endswith(("/", os.sep)):  # its files would be hidden ones
         raise PyprofError(f"-o {name}: names a folder; add a name: -o {name}{target.label()}")
@@ -145,7 +158,7 @@ def perform(
         target,
         name,
         whole=whole,
-        steps=StepsToRecord.parse(steps) if steps else None,
+        steps=steps,
         instrument=not no_init,
         graph_nodes=graph_nodes,
         memory=memory,

@@ -21,7 +21,7 @@ def test_three_or_four_counts_of_steps_are_parsed() -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "1,2", "1,2,3,4,5", "a,b,c", "1,1,-1", "1,1,0"])
 def test_other_counts_of_steps_are_an_error_with_an_example(text: str) -> None:
-    with pytest.raises(PyprofError, match="--steps"):
+    with pytest.raises(PyprofError, match="count"):
         StepsToRecord.parse(text)
 
 

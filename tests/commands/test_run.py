@@ -134,9 +134,13 @@ def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_usage_ends_in_one_line() -> None:
     for arguments in ([], ["--tool", "vtune", "x.py"]):
         assert CliRunner().invoke(capture, arguments).exit_code == 2
-    result = CliRunner().invoke(capture, ["--all", "--steps", "1,1,1", __file__])
-    assert result.exit_code == 1
-    assert "exclude each other" in result.stderr
+    for options, said in (
+        (["--all", "--steps", "1,1,1"], "exclude each other"),
+        (["--steps", "1,1"], "'1,1': expected three counts"),
+    ):
+        result = CliRunner().invoke(capture, [*options, __file__])
+        assert result.exit_code == 2
+        assert said in result.stderr
 
 
 def test_without_stdout_the_capture_is_kept(
