@@ -70,7 +70,7 @@ def command(
       pyprof diff before.pickle after.pickle --fail-if 'peak>+5%' --json
     """
     if as_csv and as_json:
-        raise click.UsageError("--csv and --json exclude each other; -o FILE.json is --json")
+        raise click.UsageError("--csv and --json exclude each other")
     asked = "csv" * as_csv + "json" * as_json
     form = output_file.output_format(target, "csv", "json", "md", "html", option=asked)
     if captures.paths == (overwrite_guard.STDIN,) * 2:

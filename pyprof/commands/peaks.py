@@ -58,11 +58,11 @@ def command(
         raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint=hint)
     if device is not None and name is not None:
         raise click.UsageError("--measure takes no NAME, only cpu, cuda or cuda:N")
-    form = output_file.optional_format(target, "csv", "json")
-    as_csv |= form == "csv"
-    as_json |= form == "json"
     if as_csv and as_json:
-        raise click.UsageError("--csv and --json exclude each other; -o FILE.json is --json")
+        raise click.UsageError("--csv and --json exclude each other")
+    asked = "csv" * as_csv + "json" * as_json
+    form = output_file.optional_format(target, "csv", "json", option=asked)
+    as_csv, as_json = form == "csv", form == "json"
     from pyprof.render.text import formatting, peaks_text  # noqa: PLC0415 - only to do the work
 
     rows = _measure(device) if device is not None else known(name)

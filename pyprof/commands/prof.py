@@ -135,7 +135,8 @@ def command(
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
       pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite
     """
-    form = output_file.optional_format(target, "csv", "json")
+    asked_form = "json" if as_json else "csv" * how["as_csv"]
+    form = output_file.optional_format(target, "csv", "json", option=asked_form)
     how["as_csv"] |= form == "csv"
     as_json |= form == "json"
     asked_rows = _check(how, as_json=as_json)
@@ -187,7 +188,9 @@ def command(
 def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
     """Raise click's errors for options that exclude each other; parse the conditions."""
     if [how["as_csv"], bool(how["width"]), as_json].count(True) > 1:
-        raise click.UsageError("--csv, -w and --json exclude each other; -o FILE.json is --json")
+        raise click.UsageError(
+            "--csv, -w and --json exclude each other, as do -o FILE.csv and FILE.json"
+        )
     if how["full"] and (how["as_csv"] or how["width"] or as_json):
         raise click.UsageError("--full does not take --csv, -w or --json")
     check_raw(how["raw"], "csv" if how["as_csv"] else "")

@@ -63,7 +63,7 @@ def command(
       pyprof ranks ranks/ --csv steps -o steps.csv
     """
     if table and as_json:
-        raise click.UsageError("--csv and --json exclude each other; -o FILE.json is --json")
+        raise click.UsageError("--csv and --json exclude each other")
     asked = "csv" * bool(table) + "json" * as_json
     form = output_file.output_format(target, "csv", "json", option=asked)
     job = compare_ranks(captures)
