@@ -82,7 +82,7 @@ def _mark_out_of_place(context: RuleContext) -> Mask:
 
 def _step_names(context: RuleContext) -> set[str]:
     """Return the names of the optimizers' steps."""
-    names = (*context.calls.name, *context.op.values)
+    names = (*context.calls.around, *context.op.values)
     return {name for name in names if name.endswith(".step")}
 
 

@@ -8,6 +8,7 @@ a marker of the same name.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -66,6 +67,8 @@ class _Ranges(NamedTuple):
     line: IntArray
     """Index in `lines` of the line that called it; MISSING if unknown."""
     lines: list[str]
+    in_python: Mask
+    """Whether it runs Python code: an optimizer's step, or an autograd function."""
 
 
 def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table | None:
@@ -174,7 +177,10 @@ def op_ranges(capture: Capture) -> _Ranges:
     used = referenced_rows([code], len(statements))
     used = used[np.isin(read.kind[used], _OPS)]
     number_of_template, names = _number_names(statements, used, _name)
-    return _Ranges(nest, kind, number_of_template.take(code), names, line, lines)
+    in_python = np.zeros(len(statements) + 1, bool)
+    in_python[used] = [_runs_python(statements[index]) for index in used.tolist()]
+    name = number_of_template.take(code)
+    return _Ranges(nest, kind, name, names, line, lines, in_python.take(code))
 
 
 def _number_names(
@@ -205,6 +211,15 @@ def _name(said: Statement) -> str | None:
     if said.kind == Kind.OPTIMIZER:
         return said.optimizer or None
     return op_name(said.call.mod, said.call.op) if said.call and said.names_op else None
+
+
+_FUNCTION = re.compile(r"_*[A-Z]\w*(?<!\d)")
+"""A user's torch.autograd.Function, or its backward pass; nodes in C++ end in a digit."""
+
+
+def _runs_python(said: Statement) -> bool:
+    function = said.kind == Kind.SEQ and _FUNCTION.fullmatch(said.node) is not None
+    return function or said.kind == Kind.OPTIMIZER
 
 
 def _mark_repeats(ranges: _Ranges) -> Mask:

@@ -39,6 +39,8 @@ class OpCalls:
     name: list[str]
     line: list[str | None]
     """The user's source line of each; None if the capture has no stack of it."""
+    around: list[str]
+    """Names of what runs Python code, which may do anything, and so is no call of an op."""
 
     def without_work(self, free: Intervals) -> Mask:
         """Mask of the calls during which no op worked, such as views and `.item()`."""
@@ -47,13 +49,14 @@ class OpCalls:
 
 
 _NOTHING = np.zeros(0, np.int64)
-NO_CALLS = OpCalls(_NOTHING, _NOTHING, [], [])
+NO_CALLS = OpCalls(_NOTHING, _NOTHING, [], [], [])
 
 
 def outermost_calls(capture: Capture) -> OpCalls:
     """Find the outermost ranges of ops."""
     ranges = op_ranges(capture)
     nest, named = ranges.nest, ranges.name != MISSING
+    python, named = named & ranges.in_python, named & ~ranges.in_python
     inside = np.zeros(len(named), bool)
     for _, rows in [*nesting.by_value(nest.depth)][1:]:  # each level from the one above it
         inside[rows] = inside[nest.parent[rows]] | named[nest.parent[rows]]
@@ -61,7 +64,8 @@ def outermost_calls(capture: Capture) -> OpCalls:
     names = [ranges.names[number] for number in ranges.name[rows].tolist()]
     lines = [*ranges.lines, None]  # MISSING is the last
     line = [lines[number] for number in ranges.line[rows].tolist()]
-    return OpCalls(nest.start[rows], nest.end[rows], names, line)
+    around = [ranges.names[number] for number in np.unique(ranges.name[python]).tolist()]
+    return OpCalls(nest.start[rows], nest.end[rows], names, line, around)
 
 
 def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:

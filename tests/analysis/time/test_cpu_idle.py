@@ -8,6 +8,7 @@ from pyprof import schema
 from pyprof.analysis.time.cpu_idle import loading_ranges, outermost_calls
 from pyprof.analysis.time.idle import CAUSES, CPU_CAUSES
 from pyprof.analysis.time.timeline import DeviceTime, timeline
+from pyprof.marker import encode_seq
 from pyprof.parse import parse
 from pyprof.readers import read
 from tests.analysis.captures import US, Range, Work, capture, op, trace
@@ -16,6 +17,7 @@ from tests.capture_files.model import Range as NsysRange
 from tests.capture_files.model import Work as NsysWork
 from tests.known import known
 
+NODE = "autograd::engine::evaluate_function: MineBackward"
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
@@ -43,6 +45,12 @@ STORIES = {
         {"loading": 880, "dispatch": 20}),
     "an op in an op": (
         [op("stack", _at(110, 990)), op("view", _at(500, 510))], {"ops": 880, "dispatch": 20}),
+    "a node in C++": ([Range(encode_seq("MulBackward0", seq=1), _at(110, 990))],
+        {"ops": 880, "dispatch": 20}),
+    "a function's backward pass": (
+        [Range(encode_seq(name, seq=1), _at(110, 990)) for name in (NODE, "MineBackward")],
+        {"host": 900}),
+    "an optimizer's step": ([Range("Optimizer.step#Mine.step", _at(110, 990))], {"host": 900}),
     "ops one after the other": (
         [op("view", _at(begin, begin + 10)) for begin in range(110, 1000, 20)],
         {"ops": 450, "dispatch": 450}),
