@@ -53,7 +53,8 @@ def cards(answer: Summary) -> Iterator[tuple[str, str, str]]:
             f"{percent(busy / span if span else None)} %",
             f"{duration(busy)} of {duration(span)}",
         )
-        yield f"{on} idle", duration(span - busy), "no stream had work"
+        idle = "no op ran" if on == CPU else "no stream had work"
+        yield f"{on} idle", duration(span - busy), idle
         if any(device.communication_ns for device in devices):
             yield "communication exposed", duration(exposed), "while nothing was computed"
     steps = answer.steps
@@ -61,7 +62,7 @@ def cards(answer: Summary) -> Iterator[tuple[str, str, str]]:
         warm = steps.warm_up_count
         several = f"mean of {steps.averaged_count:,} of {steps.count:,} steps"
         note = several if steps.count > 1 else "the only one"
-        note += f", {warm} are warm-up" if warm and not steps.are_chosen else ""
+        note += f", without {warm} of warm-up" if warm and not steps.are_chosen else ""
         yield "a step", duration(steps.mean_ns), f"{note}; from {steps.described_origin}"
     use = answer.utilization
     if use.why:

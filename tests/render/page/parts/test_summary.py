@@ -39,6 +39,22 @@ def test_causes_are_of_all_gpus_and_a_step_of_all_steps(tmp_path: Path) -> None:
     assert notes["a step"].startswith("mean of 4 of 4 steps;")
 
 
+def test_idle_time_of_a_cpu_is_without_an_op(tmp_path: Path) -> None:
+    """It has no streams."""
+    one = answered(source.load(str(capture(tmp_path / "net.sqlite"))))
+    for processor, note in (("GPU", "no stream had work"), ("CPU", "no op ran")):
+        shown = replace(one, known_cost=replace(one.known_cost, processor=processor))
+        notes = {title: note for title, _, note in cards(shown)}
+        assert notes[f"{processor} idle"] == note
+
+
+def test_the_card_of_steps_counts_those_of_warm_up(tmp_path: Path) -> None:
+    one = answered(source.load(str(capture(tmp_path / "net.sqlite", steps=4))))
+    steps = replace(one.steps, warm_up_count=1, first=1)
+    notes = {title: note for title, _, note in cards(replace(one, steps=steps))}
+    assert notes["a step"].startswith("mean of 3 of 4 steps, without 1 of warm-up;")
+
+
 @pytest.mark.slow
 def test_each_gpu_adds_up_to_the_headline(captures: Path) -> None:
     """Busy and idle time of the cards are the sums over GPUs, and of the causes."""
