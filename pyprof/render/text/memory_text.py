@@ -42,19 +42,22 @@ _TITLES = {
 
 
 def report(answer: Memory, by: Sequence[str], top: int) -> Iterator[str]:
-    """Show the memory of devices, the one that peaks highest first; for others only the peak."""
+    """Show the memory of devices, the one that peaks highest first; for others only the peak.
+
+    What went wrong comes before what is held.
+    """
     first, *more = answer.devices
     others = peaks(answer.devices, len(answer.devices)) if more else ()
     timed = (_beside_time(key, rows, top) for key, rows in (first.beside_time or {}).items())
     return formatting.separated(
         [
             _overview(first),
+            *map(_lack, first.out_of_memory),
+            _growth(first.growth),
             *_describe_held(first, by, top),
             *timed,
             _changes(first),
             _checkpoints(first, top),
-            _growth(first.growth),
-            *map(_lack, first.out_of_memory),
             *(formatting.wrapped(f"Note: {note}.") for note in first.notes),
             others,
         ]
