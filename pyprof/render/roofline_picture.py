@@ -6,6 +6,7 @@ The names of the roofs are placed where they cover no point, if there is room.
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,7 +48,12 @@ def picture(chart: Chart, kind: str) -> bytes:
     from matplotlib import rc_context  # noqa: PLC0415 - extra
     from matplotlib.figure import Figure  # noqa: PLC0415 - extra
 
-    with rc_context({"svg.hashsalt": "pyprof", "svg.fonttype": "none"}):
+    with (
+        rc_context({"svg.hashsalt": "pyprof", "svg.fonttype": "none"}),
+        warnings.catch_warnings(),
+    ):
+        # a font lacks some letters of a name: they are drawn as boxes
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure = Figure(figsize=(_WIDTH_IN, _HEIGHT_IN), layout="constrained")
         axes, side = figure.subplots(1, 2, width_ratios=(3, 1.25))
         on = frame(chart.points, chart.roofs, 1, 1)

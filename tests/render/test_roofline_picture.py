@@ -3,6 +3,7 @@
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import dist
 from pathlib import Path
@@ -61,6 +62,13 @@ def test_the_svg_names_device_roofs_and_ops(net: Path, tmp_path: Path) -> None:
         assert chart.title in text
         assert all(roof.label in text for roof in chart.roofs)
         assert all(point.name[:30] in text for point in chart.points[:14])
+
+
+def test_a_letter_that_the_font_lacks_is_no_warning(net: Path) -> None:
+    pytest.importorskip("matplotlib")
+    chart = _chart(net)
+    first = replace(chart.points[0], op="kernel_\N{GRINNING FACE}")
+    assert roofline_picture.picture(replace(chart, points=[first]), "png")
 
 
 def test_a_missing_package_for_pictures_is_named(
