@@ -5,6 +5,7 @@ Each change applies to the whole recording, not to the peak alone: the new peak 
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _MIN_SHARE = 0.01
 """Changes that move the peak by less are not worth a line."""
 _MAX_LAYERS = 30
+_NUMBERED_CLASS = re.compile(r"[A-Z]\w*_\d+")
+"""A module as torch.profiler names it, `Block_0`: the name does not tell which are inside it."""
 
 
 def possible_changes(history: History) -> tuple[PossibleChange, ...]:
@@ -229,7 +232,8 @@ def _largest(names: Sequence[str], held: Int64Array) -> list[str]:
     for name, size in zip(names, held.tolist(), strict=False):
         for path in _prefixes(name) if size else ():
             sums[path] = sums.get(path, 0) + size
-    return sorted(sums, key=lambda path: (-sums[path], path))[:_MAX_LAYERS]
+    paths = [path for path in sums if not _NUMBERED_CLASS.fullmatch(path)]
+    return sorted(paths, key=lambda path: (-sums[path], path))[:_MAX_LAYERS]
 
 
 def _prefixes(name: str) -> Iterator[str]:

@@ -238,6 +238,19 @@ def test_all_blocks_checkpointed_at_once(tmp_path: Path, layers: int, inside: in
     assert f"net.* (all {layers})" in shown
 
 
+def test_nothing_is_said_of_checkpointing_modules_that_torch_numbered(tmp_path: Path) -> None:
+    """By name alone `Linear_0` is not known to be inside `Block_0`, whose memory it is."""
+    device = built.Device()
+    saved = []
+    for path in ("net.0", "Block_0", "Linear_0"):
+        device.range(f"layer:{path}", begins=True)
+        saved += [device.alloc(size * MB, built.CALL, built.user(10)) for size in (5, 2)]
+        device.range(f"layer:{path}", begins=False)
+    for block in reversed(saved):
+        device.free(block, built.NODE, built.ENGINE)
+    assert {each.layer for each in _analysed(tmp_path, device).checkpoints} == {"net", "net.0"}
+
+
 def test_lists_of_blocks_are_checkpointed_together(tmp_path: Path) -> None:
     """An encoder's and a decoder's, each alone and both; one layer is no list."""
     device = built.Device()
