@@ -81,6 +81,8 @@ def test_uses_that_disagree_keep_what_they_share(tmp_path: Path) -> None:
     both = {f"{_POINTWISE}:1": [_stack(3, 7)], f"{_POINTWISE}:4": [_stack(3, 8)]}
     _write(tmp_path, "file", both)
     assert _traces(parse_file(path)) == [("/net/block.py:3",)]
+    _write(tmp_path, "log", {f"{_POINTWISE}:1": ["add"]})
+    assert _traces(parse_file(path)) == [("/net/block.py:3",)], "this one states none"
     _write(tmp_path, "log", {f"{_POINTWISE}:1": [_stack(40)]})
     assert _traces(parse_file(path)) == [()]
 

@@ -802,6 +802,10 @@ def test_a_refuted_rule_does_not_apply(rule: str, story: Story) -> None:
     assert rule not in _advice(story)
 
 
+def test_kernels_of_unknown_grid_are_not_short_of_thread_blocks() -> None:
+    assert "low_occupancy" not in _advice(Story([replace(_busy(), grid=None)]))
+
+
 def test_what_happens_outside_the_steps_has_no_batch() -> None:
     context = _context(CASES["batches of two"][1])
     assert tiny_batches(context)

@@ -1,8 +1,11 @@
-"""How evenly layers lie on the ranks."""
+"""What a rank is compared with, and how evenly layers lie on the ranks."""
 
+import numpy as np
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyprof.analysis.ranks.stragglers import layer_spreads
+from pyprof.analysis.ranks.stragglers import layer_spreads, of_others
 from pyprof.analysis.ranks.tables import LAYERS
 
 
@@ -33,3 +36,9 @@ def test_without_layers_there_are_no_loads() -> None:
 def test_the_imbalance_of_a_layer_without_time_is_unknown() -> None:
     (load,) = layer_spreads(_layers((0, "idle", 0), (1, "idle", 0)))
     assert load.imbalance is None
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=7))
+def test_a_rank_is_compared_with_the_median_of_all_others(values: list[int]) -> None:
+    expected = [np.median(np.delete(values, place)) for place in range(len(values))]
+    assert of_others(np.array(values, float)).tolist() == expected

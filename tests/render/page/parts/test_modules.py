@@ -68,6 +68,9 @@ def test_boxes_are_as_long_as_all_that_is_in_them(made: Made) -> None:
         (1, "step", 1000, 500),
         (2, "first", 600, 400),
     ]
+    keys = zip(figure["name"], figure["key"], strict=True)
+    layers = {name: {*(key or "").removeprefix("layer=").split(",")} for name, key in keys}
+    assert layers["net"] >= layers["first"] | layers["second"], "a box selects what is in it"
 
 
 def test_a_capture_without_layers_shows_its_ops(tmp_path: Path) -> None:
