@@ -72,9 +72,8 @@ def with_origins(capture: Capture, path: Path) -> Capture:
     if not files:
         return capture
     origins, failures = _read(files)
-    described, count = _describe_kernels(capture.ranges, origins)
-    warnings = [*capture.warnings, *failures]
-    return replace(capture, ranges=described if count else capture.ranges, warnings=(*warnings,))
+    ranges = _describe_kernels(capture.ranges, origins)
+    return replace(capture, ranges=ranges, warnings=(*capture.warnings, *failures))
 
 
 def _read(files: Iterable[Path]) -> tuple[dict[str, Origin], list[str]]:
@@ -143,18 +142,15 @@ def _common(a: Origin, b: Origin) -> Origin:
     return Origin(frames, ops)
 
 
-def _describe_kernels(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Table, int]:
-    """Add frames and ops to the texts of generated kernels; count the texts that changed."""
-    count = 0
+def _describe_kernels(ranges: pa.Table, origins: Mapping[str, Origin]) -> pa.Table:
+    """Add frames and ops to the texts of generated kernels."""
     chunks = []
     for chunk in ranges.column("text").chunks:
-        texts = chunk.dictionary.to_pylist()
-        new = [_add_origin(text, origins) for text in texts]
-        count += sum(one != other for one, other in zip(texts, new, strict=True))
-        encoded = pa.array(new, chunk.dictionary.type).dictionary_encode()
+        texts = [_add_origin(text, origins) for text in chunk.dictionary.to_pylist()]
+        encoded = pa.array(texts, chunk.dictionary.type).dictionary_encode()
         chunks.append(encoded.take(chunk.indices))  # two texts may be equal now
     kind = ranges.schema.field("text").type
-    return set_column(ranges, "text", pa.chunked_array(chunks, kind)), count
+    return set_column(ranges, "text", pa.chunked_array(chunks, kind))
 
 
 def _add_origin(text: str | None, origins: Mapping[str, Origin]) -> str | None:
