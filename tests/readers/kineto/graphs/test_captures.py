@@ -52,11 +52,13 @@ def test_an_invalid_list_of_graph_captures_is_ignored(tmp_path: Path, details: o
 
 
 def test_a_capture_takes_its_batch_size_from_the_range_around_it(tmp_path: Path) -> None:
-    """Without a list: `capture_16_FULL` is not for a step of 32."""
+    """Without a list: `capture_16_FULL` is for a step of 9, not for one of 32."""
     around = event("user_annotation", "capture_16_FULL", 0, 1000)
     files = {"one.json": [around, *captured([PLAIN])]}
     path = write(tmp_path, replayed([("step[DECODE bs=32]", [Replay(PLAIN)])]), files)
     kineto_graphs.unattributed(path, "one.json")
+    path = write(tmp_path, replayed([("step[DECODE bs=9]", [Replay(PLAIN)])]), files)
+    assert kineto_graphs.ops(path) == ["a", "b", "c"]
 
 
 def test_graph_captures_may_lie_anywhere(tmp_path: Path) -> None:
