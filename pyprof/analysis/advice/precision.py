@@ -112,6 +112,29 @@ def mixed_precision(context: RuleContext) -> Advice | None:
     )
 
 
+@rule(
+    "the GPU is NVIDIA's, of which tf32 and mixed_precision tell",
+    "the product is in half precision already",
+    about="Tensor Cores",
+    needs=(GPU, NODES, PEAKS),
+)
+def bfloat16(context: RuleContext) -> Advice | None:
+    """Find float32 products on matrix cores, which take bfloat16 at several times the rate.
+
+    They are AMD's: Tensor Cores take no plain float32.
+    """
+    by_type = context.class_matches(lambda each: each.dtype == "float32" and each.tc.value == "1")
+    has_both = context.device_has("float32") & context.device_has("bfloat16")
+    rows = np.flatnonzero(context.family(*FAMILIES) & by_type & has_both)
+    return context.advice(
+        "matrix products and convolutions are in float32",
+        "with torch.autocast('cuda', torch.bfloat16), if its precision suffices",
+        rows,
+        context.most(rows, _on_tensor_cores(context, rows, "bfloat16", narrower=_NARROWER)),
+        elsewhere="use bfloat16, if its precision suffices",
+    )
+
+
 def off_tf32(context: RuleContext) -> Mask:
     """Find float32 products on CUDA cores of a GPU that has TF32."""
     off = context.reason_startswith("TF32: off") | _find_by_name(context, {"float32"})

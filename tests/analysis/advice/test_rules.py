@@ -18,7 +18,19 @@ from pyprof.analysis.time.timeline import timeline
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_seq, encode_trace
 from pyprof.parse import parse
 from pyprof.prof.table import Override, Table
-from tests.analysis.captures import ADD, NCCL, US, Api, Range, Work, capture, copy, op, trace
+from tests.analysis.captures import (
+    ADD,
+    NCCL,
+    US,
+    Api,
+    Range,
+    Work,
+    capture,
+    copy,
+    one_step,
+    op,
+    trace,
+)
 from tests.analysis.test_attention_calls import attention, told
 from tests.known import known
 
@@ -363,6 +375,9 @@ FILLED = Work((101 * US, 1990 * US), (101 * US, 1990 * US), "aten::fill_", schem
 T4 = {"name": "Tesla T4", "cc_major": 7, "cc_minor": 5, "sm_count": 40}
 VOLTA = {"name": "Tesla V100-SXM2-16GB", "cc_major": 7, "cc_minor": 0, "sm_count": 80}
 
+MI300X = {"name": "AMD Instinct MI300X", "cc_major": 9, "cc_minor": 4, "sm_count": 304}
+MFMA = "Cijk_Alik_Bljk_{}_MT128x128x16_MI32x32x2x1_SN_1LDSB0_WS64_WG64_4_1"
+
 
 def _on(gpu: dict[str, object], story: Story, override: Override | None = None) -> Story:
     return replace(story, gpu=gpu, override=override or Override())
@@ -379,6 +394,8 @@ CASES: dict[str, tuple[str, Story]] = {
     "float32 on a GPU whose Tensor Cores take float16": (
         "mixed_precision", _on(VOLTA, _matmul("volta_sgemm_128x64_tn", BIG, 8000))),
     "GPUs that work in turn": ("gpus_in_turn", _two_gpus(begin=310, called=10)),
+    "float32 on a GPU whose matrix cores take bfloat16": (
+        "bfloat16 low_occupancy", _on(MI300X, _matmul(MFMA.format("SB"), BIG, 8000))),
     "queued, but late": ("late_start", _one("late", (2000, 2010), (20, 25))),
     "float16 off Tensor Cores": ("half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000)),
     "layouts changed around convolutions": (
@@ -499,6 +516,12 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "allocation": {
         "the GPU had work meanwhile": [
             _while_busy(_gap(160, Api("cudaMalloc", (111 * US, 155 * US))))],
+    },
+    "bfloat16": {
+        "the GPU is NVIDIA's, of which tf32 and mixed_precision tell": [
+            _matmul(CUDA_CORES, BIG, 8000)],
+        "the product is in half precision already": [
+            _on(MI300X, _matmul(MFMA.format("BBH"), HALF, 8000))],
     },
     "channels_last": {
         "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters": [
