@@ -165,8 +165,8 @@ INDEXING = frozenset(
      "take_along_dim", "embedding", "embedding_bag"}
 )  # fmt: skip
 """Ops that take a part of a tensor: their backward pass fills a tensor of the size of the whole."""
-_CHOICES = frozenset({"multinomial", "argmax"})
-"""Ops that choose: a loop around one cannot be a single call."""
+_CHOICES = frozenset({"multinomial", "argmax", "topk"})
+"""Ops that choose, as a beam search does: a loop around one cannot be a single call."""
 _CELLS = frozenset({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
 """Ops whose own ops nn.GRU and nn.RNN call in each turn, too, on a CPU: only Python is saved."""
 _FILLS = frozenset(

@@ -650,7 +650,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
                 Called("cat", (_tensor(64 + 64 * place, 256), _tensor(64, 256)), 50,
                        inside=(f"/site-packages/cache.py:{line}",)) for line in (1, 2)))])],
         "each turn chooses what the next one needs, as a token or an action": [
-            _steps(*[Called("linear", (ROW, WEIGHT)), Called("multinomial", (ROW,))] * 80)],
+            _steps(*[Called("linear", (ROW, WEIGHT)), Called(choice, (ROW,))] * 80)
+            for choice in ("multinomial", "topk")],
         "on a CPU, a cell whose ops nn.GRU or nn.RNN calls in each turn, too": [
             _steps(*[Called("gru_cell", (SOME, SOME, WEIGHT, WEIGHT))] * 80)],
         "each call fills a tensor of its own, as a parameter of a new model": [
