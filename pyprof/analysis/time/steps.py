@@ -256,13 +256,17 @@ def _marked_steps(
 def _warm_up_graph(records: Records, bounds: Bounds, of_row: Int64Array) -> bool:
     """Whether an optimizer's steps only precede replays of a CUDA graph, which take most time.
 
-    Such replays are whole steps, in which Python calls no optimizer.
+    Such replays are whole steps, in which Python calls no optimizer; unlike those of an evaluation,
+    they have its kernels.
     """
     if not bounds.origin.startswith("Optimizer."):
         return False
     ns = records.numpy("end") - records.numpy("start")
-    replayed = (records.numpy("replay") >= 0) | records.of_kind(schema.GRAPH)
-    return bool(2 * ns[replayed & (of_row == MISSING)].sum() > ns.sum())
+    is_graph = records.of_kind(schema.GRAPH)
+    later = (is_graph | (records.numpy("replay") >= 0)) & (of_row == MISSING)
+    kernel = records.dictionary("kLongName").index
+    updates = np.isin(kernel, kernel[records.dictionary("dir").is_in("optim") & ~later])
+    return bool(2 * ns[later].sum() > ns.sum() and (later & (is_graph | updates)).any())
 
 
 def merge_steps(a: Steps, b: Steps) -> Steps:

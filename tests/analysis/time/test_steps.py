@@ -244,24 +244,29 @@ def test_guessed_steps_with_most_of_the_time_give_means() -> None:
     assert steps.described_origin.endswith("(guessed: may be layers of a step)")
 
 
-def _replays(count: int, begin: int) -> list[Work]:
-    """Launch a graph of five kernels every 100 us."""
+def _replays(count: int, begin: int, kernels: int) -> list[Work]:
+    """Launch a graph every 100 us."""
     at = [begin + n * 100 * US for n in range(count)]
     graph = [
-        [replace(moved(w, t), call=(t, t + US), api="cudaGraphLaunch") for w in _loop(1)]
+        [replace(moved(w, t), call=(t, t + US), api="cudaGraphLaunch") for w in _loop(1, kernels)]
         for t in at
     ]
     return [work for replay in graph for work in replay]
 
 
-@pytest.mark.parametrize(("replays", "kind"), [(8, "repetition"), (2, "Optimizer.step")])
-def test_optimizer_steps_that_warm_up_a_graph_are_no_steps(replays: int, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("replays", "kernels", "kind"),
+    [(8, 5, "repetition"), (2, 5, "Optimizer.step"), (20, 4, "Optimizer.step")],
+    ids=["whole steps", "few replays", "an evaluation, without the optimizer's kernel"],
+)
+def test_optimizer_steps_that_warm_up_a_graph_are_no_steps(
+    replays: int, kernels: int, kind: str
+) -> None:
     """A replay is a whole step, in which Python calls no optimizer."""
-    work = [*_loop(3), *_replays(replays, 300 * US)]
-    ends = [
-        Range("Optimizer.step#SGD.step", (at, at + US)) for at in range(60 * US, 300 * US, 100 * US)
-    ]
-    assert _steps_of(work, ends).kind == kind
+    work = [*_loop(3), *_replays(replays, 300 * US, kernels)]
+    begins = range(39 * US, 300 * US, 100 * US)
+    steps = [Range("Optimizer.step#SGD.step", (at, at + 5 * US)) for at in begins]
+    assert _steps_of(work, steps).kind == kind
 
 
 def test_a_graph_launched_once_a_step_is_part_of_it() -> None:
