@@ -13,6 +13,7 @@ from pyprof import schema
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
+from pyprof.analysis.advice.transfers import TO_HOST
 from pyprof.analysis.time.cpu_idle import longest_line
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.idle import HOST, PEER, QUEUE
@@ -163,7 +164,6 @@ def host_work(context: RuleContext) -> Advice | None:
 
 
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice")
-_TO_HOST = re.compile(r"DtoH|DeviceToHost")
 _LOADS_CODE = "(?:Module|Library)Load"
 """Within the names of calls that load compiled code: cuModuleLoadDataEx, hipModuleLoad."""
 
@@ -250,7 +250,7 @@ def launch_bound(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, LAUNCH)
     eager = ~_mark_replayed(context)[rows]
     rows, idle_ns = rows[eager], idle_ns[eager]
-    reads = _recurs(context, np.flatnonzero(context.copies(_TO_HOST)))
+    reads = _recurs(context, np.flatnonzero(context.copies(TO_HOST)))
     outside = "; .item(), nonzero() and boolean masks must stay outside a graph" if reads else ""
     return context.advice(
         "the GPU waits for the host to launch short kernels",

@@ -45,16 +45,20 @@ def pageable_copies(context: RuleContext) -> Advice | None:
         return None
     records = context.table.records
     rows = np.flatnonzero(_large_host_copies(context) & (_blocked_share(records) > _MAX_BLOCKED))
+    elsewhere = "copy from or to pinned memory, asynchronously, on a stream of its own"
+    if _mainly_to_host(context, rows):
+        action = _KEEP_RESULTS
+    elif context.once:
+        action = "create or load the weights on the GPU itself: with torch.device('cuda'):"
+        elsewhere = "make the data on the GPU itself"
+    else:
+        action = "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)"
     return context.advice(
         "copies between host and GPU block the host: pageable memory, or blocking calls",
-        "create or load the weights on the GPU itself: with torch.device('cuda'):"
-        if context.once
-        else "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
+        action,
         rows,
         _time_alone(context, rows)[1],
-        elsewhere="make the data on the GPU itself"
-        if context.once
-        else "copy from pinned memory, asynchronously, on a stream of its own",
+        elsewhere=elsewhere,
     )
 
 
@@ -77,12 +81,26 @@ def exposed_copies(context: RuleContext) -> Advice | None:
     rows, alone_ns = rows[alone_ns > 0], alone_ns[alone_ns > 0]
     return context.advice(
         "asynchronous copies between host and GPU run while nothing is computed",
-        "copy the next batch on a stream of its own while this one is computed (prefetch), and keep"
-        " on the GPU what is used again; copy smaller types (uint8, float16)",
+        _KEEP_RESULTS
+        if _mainly_to_host(context, rows)
+        else "copy the next batch on a stream of its own while this one is computed (prefetch), and"
+        " keep on the GPU what is used again; copy smaller types (uint8, float16)",
         rows,
         most,
         weight=alone_ns,
     )
+
+
+_KEEP_RESULTS = (
+    "keep results on the GPU, or make them small there (argmax, sum) before .cpu(); or copy them to"
+    " pinned memory, on a stream of its own while the next batch is computed"
+)
+
+
+def _mainly_to_host(context: RuleContext, rows: Int64Array) -> bool:
+    """Whether most of the time of copies goes into those from the GPU, as of `.cpu()`."""
+    ns, to_host = context.ns[rows], context.copies(TO_HOST)[rows]
+    return bool(2 * ns[to_host].sum() > ns.sum())
 
 
 @rule(
@@ -107,6 +125,7 @@ def unified_memory(context: RuleContext) -> Advice | None:
 
 
 _MIGRATION = re.compile("Unified Memory")
+TO_HOST = re.compile(r"DtoH|DeviceToHost")
 _HOST_AND_GPU = re.compile(r"HtoD|DtoH|Pageable|HostToDevice|DeviceToHost")
 
 

@@ -156,8 +156,8 @@ def _backward(name: str, *inner: Range) -> Story:
     return Story([work], [Range(node, (US, 90 * US)), Range(inside, (2 * US, 80 * US)), *inner])
 
 
-def _copied(call_us: int) -> Story:
-    held = copy((20 * US, 120 * US), (10 * US, (10 + call_us) * US))
+def _copied(call_us: int, way: str = "HtoD") -> Story:
+    held = copy((20 * US, 120 * US), (10 * US, (10 + call_us) * US), way=way)
     return Story([_busy(5), held])
 
 
@@ -924,7 +924,14 @@ _WRITTEN = Story(*told(*attention(), dtype="float32"))
 _CALLED = op("scaled_dot_product_attention", (-1 * US, 1000 * US))
 _CHAIN = _chain(1 << 20, 1 << 20, 1 << 20)
 _COMPILED = replace(_CHAIN, work=[*_CHAIN.work, _busy(1, "triton_poi_fused_add_0", begin=500)])
+_TO = op("to", (9 * US, 101 * US))
 ACTIONS = {
+    "a copy to the GPU": (
+        "pageable_copies", replace(_copied(90), ranges=[_TO]), "pin_memory=True"),
+    "a copy to the host": (
+        "pageable_copies", replace(_copied(90, "DtoH"), ranges=[_TO]), "before .cpu()"),
+    "a copy to the host that nothing hides": (
+        "exposed_copies", _copied(5, "DtoH"), "before .cpu()"),
     "host work before a copy": ("host_work", _COPIED, "prepare ahead what is copied to the GPU"),
     "host work before a kernel": ("host_work", _gap(4000), "a CPU profiler"),
     "modules loaded in a gap": (
