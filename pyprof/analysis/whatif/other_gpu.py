@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.analysis.advice.rule_context import MIN_KNOWN
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.time.timeline import COMPUTE, activity_classes
 from pyprof.analysis.whatif.kernels import Prediction
@@ -39,7 +40,6 @@ LIMITED, STAND_IN = "--gpu of 70 W", "--gpu by its chip"
 _PRODUCTS = ("gemm", "bmm")
 DTYPE = "float32"
 """The only type that is calibrated."""
-_MIN_KNOWN = 0.8
 _MEMORY = (
     *(Role.ELEMENTWISE, Role.RANDOM, Role.REDUCE, Role.LOSS, Role.OPTIMIZER),
     *(Role.COPY, Role.LAYOUT, Role.FILL, Role.MEMSET, Role.MEMCPY),
@@ -86,11 +86,11 @@ def predict(kernels: Kernels, name: str) -> Prediction | str:
     ratio = np.where(computed, _ratios(kernels, boards, target), np.nan)
     known, ns = np.isfinite(ratio), kernels.ns
     share = ns[known].sum() / max(ns[computed].sum(), 1)
-    if share < _MIN_KNOWN:
+    if share < MIN_KNOWN:
         return (
             f"only {percent(share)} of the time is of products, norms, softmax and"
             f" point-wise kernels in {DTYPE} whose cost is known;"
-            f" at least {percent(_MIN_KNOWN)} must be"
+            f" at least {percent(MIN_KNOWN)} must be"
         )
     mean = float((ns[known] * ratio[known]).sum() / ns[known].sum())
     rows = np.flatnonzero(computed)
