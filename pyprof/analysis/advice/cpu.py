@@ -106,6 +106,7 @@ def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice
 
 
 _MIN_CALL_SHARE = 0.5
+"""Minimum share of an op's calls from one line that follow a pause, for the pause to recur."""
 _LONG_NS = 50_000_000
 """A shorter pause that rarely recurs may be due to the machine, not to the script."""
 
@@ -131,7 +132,9 @@ def _mark_recurring(
 
 
 _SOME = 2
+"""With so few calls, the first is no exception, and none recurs."""
 _NEXT = 3
+"""An op without a line is named by the first of so many, itself included, that has one."""
 
 
 def _prefer_lines(context: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:

@@ -114,9 +114,9 @@ def low_occupancy(context: RuleContext) -> Advice | None:
     )
 
 
-_FAR = 0.3
-_GOOD = 0.6
-"""A share of the roofline that well-written kernels reach."""
+_FAR, _GOOD = 0.3, 0.6
+"""Shares of the roofline: below the first a kernel is far from it; well-written ones reach the
+second, which the gain is reckoned by."""
 
 
 @rule(
@@ -161,6 +161,7 @@ def under_roof(context: RuleContext) -> Advice | None:
 _MAX_WAVES = 4.0
 """With more waves than this, the last one hardly matters."""
 _FILLED = 0.75
+"""Waves that fill at least this share of the GPU, on average, have no tail worth a word."""
 _MEMORY = LIMITS.index("memory")
 
 
@@ -191,6 +192,7 @@ def tail(context: RuleContext) -> Advice | None:
 
 
 _EXCESS = 1.5
+"""From this ratio of measured to needed bytes on, a kernel moves too many."""
 
 
 @rule(

@@ -157,7 +157,9 @@ _PRODUCTS = frozenset(
 """Ops whose other operand is usually a weight, which a larger batch shares."""
 
 _MANY = 8
+"""With so many calls from one line in each pass over it, they are a loop."""
 _MIN_LOOP = 0.01
+"""Minimum share of the time that the advice saves."""
 _VERY_MANY = 64
 """Replaces `_MANY` where steps or layers are unknown: fewer calls may be the loop over steps."""
 INDEXING = frozenset(
@@ -468,9 +470,10 @@ def _batch(call: Call) -> int:
     return first.numel // max(first.shape[-1], 1) if call.op in _PRODUCTS else 0
 
 
-_SMALL_BATCH = 8
-_MAJORITY = 0.8
+_SMALL_BATCH, _MAJORITY = 8, 0.8
+"""At least this share of the products, by number and by time, has at most this batch."""
 _TARGET = 64
+"""The batch that is advised, and that the gain is of."""
 
 
 @rule(

@@ -27,9 +27,9 @@ _NAMED = 2
 """Maximum number of kernels, shapes, types or layers that are named; the rest is counted."""
 _MAJORITY, _NEARLY_ALL = 0.5, 0.8
 """Shares of the time."""
-_SPREAD, _SPREAD_OF_CHANGE = 0.02, 0.5
-_MIN_OPS = 5
-"""At least this many ops, whose factors differ by less than the spread, have one cause."""
+_MIN_OPS, _SPREAD, _SPREAD_OF_CHANGE = 5, 0.02, 0.5
+"""At least this many ops have one cause if their factors lie together: 80 % of the time within 2 %,
+or within half of the change that they have in common."""
 
 _Traits = dict[str, dict[str | None, float]]
 """Time in ns, by trait and its value."""

@@ -30,10 +30,10 @@ STEPS: Literal["steps"] = "steps"
 RANKS: Literal["ranks"] = "ranks"
 """What the samples are."""
 
-_MAX_APART = 64
-_BATCHES = 32
-"""Maximum number of batches; more consecutive samples are averaged into this many."""
+_MAX_APART, _BATCHES = 64, 32
+"""More samples than the first are averaged into batches of consecutive ones, at most the second."""
 _MIN_BATCHES = 8
+"""Batches are joined in pairs as long as at least this many are left."""
 FEW = 8
 """With fewer steps than this, only large changes stand out."""
 _ALIKE_OF_FEW = 0.75
@@ -49,10 +49,9 @@ Of runs of 8 to 15 steps 1 to 4 % differ if neighbours correlate by 0.8 (6 to 8 
 by 3 to 6 standard deviations are found. From 16 on it is estimated: changes by 2 standard
 deviations are found.
 """
-_MAX_ALIKE = 0.99
-_MIN_EFFECTIVE = 1.3
-_MIN_FREEDOM = 1.0
-"""Samples that all resemble their neighbours leave a change in doubt, whatever its size."""
+_MAX_ALIKE, _MIN_EFFECTIVE, _MIN_FREEDOM = 0.99, 1.3, 1.0
+"""Bounds that keep the variance finite where all samples resemble their neighbours: a change is
+then in doubt, whatever its size."""
 _MEDIAN = np.sqrt(np.pi / 2)
 """Ratio of a median's standard error to that of the mean, for normal noise. Outliers raise
 the mean's, so that the ratio is then too large: on the safe side."""

@@ -50,6 +50,7 @@ _SIGNIFICANT = 0.001
 _LITTLE = 0.02
 """A share of the variance: a line fitted to a random walk nearly always leaves more."""
 _DRIFT = 0.01
+"""With a mean change per step less likely than this by chance, the growth is no random walk."""
 _GOES_ON = 0.25
 """In its second half a leak grows by at least this share of its whole rate."""
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 _MIN_SAMPLES = 3
-_NEAR_MAX = 0.98
+_NEAR_MAX, _CAPPED = 0.98, 0.5
+"""With at least half of the busy samples within 2 % of the highest, power looks capped."""
 _IDLE = 0.5
+"""Below this share of the highest power the device counts as idle."""
 _HOT_C = 85.0
-_CAPPED = 0.5
+"""From here on a low clock looks like throttling, if the driver's reasons were not recorded."""
 
 _REASONS: Mapping[str, int] = MappingProxyType(
     {
@@ -36,7 +38,9 @@ _REASONS: Mapping[str, int] = MappingProxyType(
 )
 """Bits of the driver's reasons (NVML) for a clock below the highest."""
 _NOT_BUSY = 0x01
+"""The bit for a low clock because the GPU has nothing to do."""
 _SELDOM = 0.05
+"""A reason in no more than this share of the samples is not named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
