@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING, numbered, or_null
+from pyprof.arrays import MISSING, latest_before, numbered, or_null
 from pyprof.marker import (
     STEP_END,
     STEP_OF,
@@ -30,7 +30,7 @@ from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.texts import answers, of_kinds, where
 from pyprof.parse.steps import step_bounds
 from pyprof.parse.steps.step_bounds import Bounds, placed
-from pyprof.records.records import DictionaryColumn, Records
+from pyprof.records.records import DictionaryColumn, Records, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -204,7 +204,8 @@ def launched(records: Records) -> Int64Array:
     """When the host launched each row, if known.
 
     Otherwise at the latest possible time: its start on the GPU, or the next known launch on its
-    stream, which keeps the order of launches.
+    stream, which keeps the order of launches. On a stream without launches pages of unified memory
+    move, for the kernel that runs then: it counts with that.
     """
     begin, _ = launch_bounds(records)
     known = begin >= 0
@@ -218,6 +219,13 @@ def launched(records: Records) -> Int64Array:
     same = np.all([each[after] == each[order] for each in streams], axis=0) & known[after]
     latest = start.copy()
     latest[order] = np.where(same, np.minimum(start[order], begin[after]), start[order])
+    stream = number_combinations(*streams)
+    alone = ~np.isin(stream, stream[known])
+    if alone.any():
+        device = number_combinations(*streams[1:])
+        running = latest_before(device[known], start[known], device[alone], start[alone])
+        called = np.append(begin[known], MISSING)[running]
+        latest[alone] = np.where(called == MISSING, latest[alone], called)
     return np.where(known, begin, latest)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pyprof import schema
 from pyprof.analysis.time.steps import find_steps
 from pyprof.inputs.source import load
 from pyprof.parse import parse, record_file
@@ -121,6 +122,14 @@ def test_work_queued_before_the_capture_began_is_in_no_step_though_it_runs_durin
     other = Work((120, 130), stream=8)
     of = capture([*queued, other], ranges=[Range("step 1", (100, 200))])
     assert find_steps(parse(of)).of_row.tolist() == [-1, 0, -1, 0]
+
+
+def test_pages_of_unified_memory_are_of_the_step_of_the_kernel_that_runs() -> None:
+    """No call moves them; the host may be steps ahead by then."""
+    kernels = [Work((1000, 2000), (10, 12)), Work((2100, 3000), (110, 112))]
+    pages = [Work((at, at + 9), stream=0, kind=schema.MEMCPY) for at in (1500, 2500)]
+    of = capture([*kernels, *pages], ranges=[Range("step 0", (0, 99)), Range("step 1", (100, 199))])
+    assert find_steps(parse(of)).of_row.tolist() == [0, 0, 1, 1]
 
 
 def test_ranges_mark_no_steps_of_work_whose_launches_are_all_unknown() -> None:
