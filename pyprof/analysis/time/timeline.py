@@ -237,6 +237,8 @@ def _others(ran: Mapping[tuple[int, int], Intervals], key: tuple[int, int]) -> I
     """Return when other GPUs of a process ran something, given all by process and device."""
     pid, device = key
     others = {number: busy for (owner, number), busy in ran.items() if owner == pid}
+    if device == MISSING:  # it may be any of them
+        return EMPTY
     return union(busy for number, busy in others.items() if number not in (device, MISSING))
 
 

@@ -1,11 +1,13 @@
 """Causes of idle time on the GPU."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pyprof import schema
 from pyprof.analysis.time.timeline import timeline
+from pyprof.arrays import MISSING
 from tests.analysis.captures import US, Api, Work, capture, records
 from tests.known import known
 
@@ -89,10 +91,15 @@ def test_records_give_the_same_causes_for_launching_calls(
     assert _idle(late, with_capture=False) == expected
 
 
-@pytest.mark.parametrize(("pid", "expected"), [(1, {"queue": 40, "peer": 60}), (2, {"queue": 100})])
-def test_a_delay_while_another_gpu_of_the_process_works(pid: int, expected: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("pid", "late_on", "expected"),
+    [(1, 0, {"queue": 40, "peer": 60}), (2, 0, {"queue": 100}), (1, MISSING, {"queue": 100})],
+    ids=["of the process", "of another process", "maybe the same GPU"],
+)
+def test_a_delay_while_another_gpu_works(pid: int, late_on: int, expected: dict[str, int]) -> None:
     other = Work((100 * US, 160 * US), (6 * US, 9 * US), device=1, pid=pid)
-    net = capture([BEFORE, other, _launched(200, 210, 50, 60)], pids=2)
+    late = _launched(200, 210, 50, 60, device=late_on)
+    net = capture([replace(BEFORE, device=late_on), other, late], pids=2)
     device, _ = known(timeline(records(net), net)).devices
     assert {
         cause: held.total // US for cause, held in device.idle.items() if held.total
