@@ -123,6 +123,13 @@ def test_a_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
     assert "/home/user" not in page
 
 
+def test_what_a_change_assumes_is_prose_and_wraps(tmp_path: Path) -> None:
+    """In a column of words as narrow as one, each word took a line on a telephone."""
+    target = tmp_path / "x.html"
+    run("memory", built.write(tmp_path / "x.pickle", built.training()), "-o", target)
+    assert '<td class="prose">activations and temporaries scale with' in target.read_text()
+
+
 def test_a_device_without_events_is_drawn(tmp_path: Path) -> None:
     """Only its end is known: a treemap without a curve."""
     device = built.training()
