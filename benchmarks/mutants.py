@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 IMPORTED = ("numpy", "pandas", "pyarrow.parquet", "hypothesis", "click.testing", "torch")
 NOT_COPIED = (".git", ".venv", ".hypothesis", ".*_cache", "site", "demo")
-SKIPPED_KEYWORDS = ("strict", "frozen", "slots", "example", "examples")
+SKIPPED_KEYWORDS = ("strict", "frozen", "slots", "kw_only", "example", "examples")
 """Of checks that never fail, such as `zip(strict=True)`, and of what only tests read."""
 _PAIRS = (
     "Lt LtE, LtE Lt, Gt GtE, GtE Gt, Eq NotEq, NotEq Eq, Is IsNot, IsNot Is, In NotIn, NotIn In, "

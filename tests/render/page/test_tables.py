@@ -1,8 +1,8 @@
-"""Names on pages."""
+"""Names on pages, and rows that are left out."""
 
 import pytest
 
-from pyprof.render.page.tables import without_folders
+from pyprof.render.page.tables import amount, of_numbers, sortable, without_folders
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,8 @@ from pyprof.render.page.tables import without_folders
 def test_folders_are_left_out(sentence: str, expected: str) -> None:
     """A path keeps its file's name; a slash between words is no path."""
     assert without_folders(sentence) == expected
+
+
+def test_rows_that_are_left_out_are_counted_with_their_time() -> None:
+    made = sortable([30, 20, 10], [(of_numbers("ns"), amount)], 1, time_ns=lambda ns: ns)
+    assert (len(made.rows), made.left_out, made.left_out_ns) == (1, 2, 30)
