@@ -15,7 +15,7 @@ from pyprof.records.merging import merge_sums
 from pyprof.render.text.summary_text import scope_sentences
 from pyprof.schema import Capture
 from tests.analysis.answered import answered
-from tests.analysis.captures import US, Range, Work, capture, op, training
+from tests.analysis.captures import US, Range, Work, capture, copy, op, training
 
 
 def _scope(net: Capture, *, timed: bool = True) -> Scope:
@@ -37,10 +37,11 @@ def test_everything_is_checked_if_everything_is_known() -> None:
 
 
 def test_kernels_without_ops_are_not_judged_by_them() -> None:
-    """It says for how much of the time the op is unknown; idle time is still checked."""
+    """It says for how much of their time, not that of copies; idle time is still checked."""
     work = [
         Work((0, 300 * US), (0, US), "kernel_of_mine"),
         Work((300 * US, 400 * US), (US, 2 * US)),
+        copy((400 * US, 900 * US), (2 * US, 3 * US)),
     ]
     net = capture(work, ranges=[op("matmul", (US, 2 * US))])
     ((reason, missing),) = _scope(net).missing.items()

@@ -179,7 +179,11 @@ def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
     (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", [Work(), graph], ranges)).warnings
     assert "1 CUDA graph launches contain 0.00 ms" in warning
     assert "--cuda-graph-trace=node" in warning
-    long = [Work(kind="graph", at=(0, 2_500_000)), Work(at=(5, 1_000_005), stream=8), Work()]
+    long = [
+        Work(kind="graph", at=(9_000_000, 11_500_000)),
+        Work(at=(5, 1_000_005), stream=8),
+        Work(),
+    ]
     (warning,) = readers.read(nsys_db(tmp_path / "b.sqlite", long, ranges)).warnings
     assert "2.50 ms" in warning
     assert "1.00 ms is outside" in warning
