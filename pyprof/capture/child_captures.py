@@ -137,20 +137,22 @@ def _read_report(folder: Path, number: int) -> str | None:
 
 def _child_notes(written: list[Path], ended: int, late: int) -> Iterator[str]:
     if written:
-        processes = "process that the script started has its" if len(written) == 1 else (
-            "processes that the script started have their"
-        )  # fmt: skip
-        yield f"{len(written)} {processes} own capture"
+        owns = "has its" if len(written) == 1 else "have their"
+        yield f"{_started(len(written))} {owns} own capture"
     if ended:
         yield (
-            f"{ended} processes that the script started left no capture: they were ended from "
-            "outside, or are still running; let them return, and join() them"
+            f"{_started(ended)} left no capture: ended from outside, or still running; let each "
+            "return, and join() it"
         )
     if late:
         yield (
-            f"{late} processes that the script started imported torch too late to be captured; "
-            "import it at the top of the script"
+            f"{_started(late)} imported torch too late to be captured; import it at the top of the "
+            "script"
         )
+
+
+def _started(count: int) -> str:
+    return f"{count} process{'es' * (count != 1)} that the script started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

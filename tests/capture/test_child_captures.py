@@ -125,7 +125,7 @@ process.join()
 torch.ones(3).exp()
 """)
     assert outcome.path is not None
-    assert any("1 processes that the script started left no capture" in n for n in outcome.notes)
+    assert any("1 process that the script started left no capture" in n for n in outcome.notes)
 
 
 @pytest.mark.parametrize(

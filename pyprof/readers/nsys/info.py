@@ -209,7 +209,7 @@ def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
     hidden_ms = int(lasted[graphs].sum()) / _NS_PER_MS
     shown_ms = int(lasted[~graphs].sum()) / _NS_PER_MS
     return (
-        f"{int(graphs.sum())} CUDA graph launches contain {hidden_ms:,.2f} ms of GPU time "
+        f"CUDA graph launches ({int(graphs.sum())}) contain {hidden_ms:,.2f} ms of GPU time "
         f"whose kernels are not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "
         "capture again with nsys profile --cuda-graph-trace=node"
     )

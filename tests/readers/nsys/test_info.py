@@ -177,7 +177,7 @@ def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
     ranges = [Range("step", (5, 100))]
     graph = Work(kind="graph", at=(1600, 1900), call=(90, 95))
     (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", [Work(), graph], ranges)).warnings
-    assert "1 CUDA graph launches contain 0.00 ms" in warning
+    assert "CUDA graph launches (1) contain 0.00 ms" in warning
     assert "--cuda-graph-trace=node" in warning
     long = [
         Work(kind="graph", at=(9_000_000, 11_500_000)),
