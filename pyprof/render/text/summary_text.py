@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.answers.gains import likely_ns
 from pyprof.answers.remedies import around_each_step
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.idle_causes import CPU_CAUSES, MEANINGS
@@ -435,7 +434,8 @@ def advice(entries: Sequence[Suggestion]) -> Iterator[str]:
         return
     yield formatting.heading("Potential gains (as predicted, or upper bounds; they overlap)")
     for entry in entries:
-        gain = duration(likely_ns(entry)) if entry.gain_ns is not None else "unknown"
+        expected = entry.predicted.expected_ns if entry.predicted else entry.gain_ns
+        gain = "unknown" if expected is None else duration(expected)
         yield from formatting.wrapped(entry.title, f"{gain:>10}  ")
         yield from formatting.wrapped(entry.action, _UNDER)
         for finding in entry.evidence[:_SHOWN]:
