@@ -162,6 +162,9 @@ STOPPED = ", stopped = True"
 EVALUATE = "autograd::engine::evaluate_function: "
 """The engine's prefix to the name of the node that it evaluates."""
 
+DERIVED = "GeneratedBackwardFor_"
+"""What torch.library calls an operator inside itself if its derivative is written in Python."""
+
 
 NODE = r"[A-Z]\w*Backward\d+(?:_copy)?"
 """PyTorch's names of generated nodes: only these are known by their name alone."""

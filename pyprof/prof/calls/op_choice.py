@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyprof import ops
 from pyprof.gpu.kernel_dtypes import FLOATS
 from pyprof.marker import Kind, Tensor
+from pyprof.marker.model import DERIVED
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
 
@@ -65,7 +66,7 @@ def choose(context: KernelContext) -> AttributedCall:
     costed = [each for each in candidates(context) if each.has_formula]
     if not costed:
         for work in _candidates(context):
-            if work.call is not None and work.call.op:
+            if work.call is not None and work.call.op and not work.call.op.startswith(DERIVED):
                 return AttributedCall(
                     call=None,
                     direction=work.direction,

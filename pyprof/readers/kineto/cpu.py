@@ -21,6 +21,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.arrays import texts_by_index
+from pyprof.marker.model import DERIVED
 from pyprof.readers.kineto.nest import nearest, ops_named, within
 from pyprof.readers.kineto.op_texts import OP
 from pyprof.readers.kineto.ranges import OPEN
@@ -121,8 +122,6 @@ _ENGINE = re.compile(
     r"(?:torch::)?autograd::|\w*Backward\d+$|torch(?:::|\.)distributed[\w:.]*\breducer::"
 )
 """Names of what autograd and DDP's reducer put around the ops that they call."""
-_DERIVED = "GeneratedBackwardFor_"
-"""What torch.library calls an operator inside itself if its derivative is written in Python."""
 
 
 def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask, Mask]:
@@ -142,7 +141,7 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask
     real = (ranges.kind == OP) & ~named(map(_is_idle, names))
     parent = nearest(nested.op, real)
     computes = real & ~named(name in MOVES for name in plain)
-    operators = named("::" in name or name.startswith(_DERIVED) for name in names)
+    operators = named("::" in name or name.startswith(DERIVED) for name in names)
     complete = computes & operators & ~_mark_ancestors(computes, parent)
     works = named(name in WORKERS for name in plain)
     # Layers of functorch nest an op in itself: the innermost one runs.

@@ -246,6 +246,13 @@ def test_sizes_alone_take_the_type_that_the_call_around_has(other: str, moved: i
     assert choose(KernelContext(markers=(layer,), seqs=(sizes,))).cost().bytes == moved
 
 
+def test_an_operator_without_a_formula_is_named_as_its_library_does() -> None:
+    """Not as the range that torch.library puts inside, if its derivative is written in Python."""
+    names = ("mylib::scale", "GeneratedBackwardFor_mylib_scale_default")
+    seqs = tuple(statement(encode_seq(name, sizes=[[8, 8]])) for name in names)
+    assert choose(KernelContext(markers=(), seqs=seqs)).reason == "unknown op scale"
+
+
 HIDDEN, SHOWN = Tensor((32,), "float32"), Tensor((10, 32), "float32")
 
 
