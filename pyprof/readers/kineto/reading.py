@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyprof import schema
@@ -16,7 +14,6 @@ from pyprof.readers.kineto.graphs import captures
 from pyprof.schema import Identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyprof.readers.kineto.gather import Recording
@@ -45,10 +42,9 @@ def read(path: Path) -> Capture:
 def _gather(path: Path) -> tuple[TraceTables, Trace]:
     trace = Trace(path)
     gathered = TraceTables()
-    with _no_collection():
-        for groups in trace.events():
-            gathered.add(groups)
-        gathered.finish()
+    for groups in trace.events():
+        gathered.add(groups)
+    gathered.finish()
     return gathered, trace
 
 
@@ -62,15 +58,3 @@ def identity(path: Path) -> Identity:
     trace = Trace(path)
     trace.open()
     return Identity(rank=gather.rank(trace.header))
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector from walking millions of parsed values, which have no cycles."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
