@@ -1,12 +1,9 @@
 """Memory events in traces of torch.profiler."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pyprof.allocations import trace_events
 from tests.allocations.traces import event, op, written
@@ -65,40 +62,3 @@ def test_invalid_events_are_dropped(tmp_path: Path) -> None:
     good = event(1, "7", "16")  # type: ignore[arg-type]
     path = written(tmp_path / "x.json", [op("aten::add", 1, 8), *odd, good])
     assert trace_events.read(path).bytes.tolist() == [7]
-
-
-def _tried(text: bytes) -> list[bytes]:
-    """Find events as a grammar says it, trying everything."""
-    flat, nested = rb"[^{}]{0,4096}", rb"\{[^{}]{0,4096}\}"
-    named = flat + rb'"\[memory\]"' + flat
-    return re.findall(
-        rb"\{" + named + nested + flat + rb"\}|\{" + flat + nested + named + rb"\}", text
-    )
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                b'{"name":"[memory]","args":{"Bytes":1,"Addr":2}}',
-                b'{"args":{"x":"[memory]"},"name":"[memory]"}',
-                b'{"args":{"Bytes":1},"name":"[memory]","ts":1}',
-                b'{"name":"x","args":{"Dims":[[1]]}}',
-                b'{"name":"[memory]"', b'{"a":1,', b"}", b",",
-            ]
-        ),
-        max_size=12,
-    )
-)  # fmt: skip
-def test_events_equal_those_found_by_brute_force(parts: list[bytes]) -> None:
-    text = b"".join(parts)
-    assert [text[slice(*span)] for span in trace_events._spans(text)] == _tried(text)
-
-
-@pytest.mark.slow
-def test_repeated_names_take_no_extra_time() -> None:
-    """Brute force takes 10 s for them."""
-    name = b'"[memory]"'
-    assert not [*trace_events._spans((b"{" + name * 400) * 1000)]
-    assert not [*trace_events._spans((b"{" + name * 200 + b"{" + b"x" * 4000) * 1000)]
-    assert not [*trace_events._spans((b"{" + name) * 50_000)]
