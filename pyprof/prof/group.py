@@ -9,17 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING
 from pyprof.prof.columns.column import measure
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
 from pyprof.records.merging import add_up, merge_sums
-from pyprof.records.records import combinations, encode, totals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.prof.step_rows import StepRows
     from pyprof.prof.table import Table
 
@@ -177,56 +175,11 @@ def add_up_rows(
     numbers: Iterable[tuple[str, Int64Array | Floats]],
     rows: Mask | None = None,
 ) -> pa.Table:
-    """Add up numbers by text keys: integers exactly, floats in the order of rows.
-
-    `rows` selects rows; None, all. The result equals that of `add_up` on a table of them, at less
-    cost; groups are in the order of their first rows. Numbers are taken one column at a time to
-    save memory.
-    """
-    grouped = groups(keys, rows)
-    sums = {
-        name: _summed(grouped.of_row, values[grouped.chosen], grouped.count)
-        for name, values in numbers
-    }
-    return pa.table({**grouped.texts, **sums})
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Rows that have the same texts, in the order of their first rows."""
-
-    texts: dict[str, pa.Array]
-    """The texts of each group."""
-    count: int
-    chosen: slice | Int64Array
-    """Selects the chosen rows from a column."""
-    of_row: IntArray
-    """The group of each chosen row."""
-
-
-def groups(keys: Mapping[str, pa.DictionaryArray], rows: Mask | None = None) -> Groups:
-    """Group all rows, or those chosen, by some texts."""
-    chosen = slice(None) if rows is None or rows.all() else np.flatnonzero(rows)
-    first, of_row = combinations(*(encode(key).index[chosen] for key in keys.values()))
-    row = pa.array(first if isinstance(chosen, slice) else chosen[first])
-    texts = {name: key.take(row).cast(pa.string()) for name, key in keys.items()}
-    return Groups(texts, len(first), chosen, of_row)
-
-
-def _summed(group: IntArray, values: Int64Array | Floats, count: int) -> Int64Array | Floats:
-    if np.issubdtype(values.dtype, np.integer):
-        return totals(group, values.astype(np.int64, copy=False), count)
-    return np.bincount(group, values, count).astype(np.float64)  # without any it returns integers
-
-
-def distinct_calls(group: IntArray, call: IntArray, count: int) -> Int64Array:
-    """Count the op calls of each group; most calls are in only one."""
-    group_of_call = np.full(int(call.max(initial=-1)) + 1, MISSING)
-    group_of_call[call] = group
-    if (group_of_call[call] == group).all():
-        return np.bincount(group_of_call[group_of_call != MISSING], minlength=count)
-    first, _ = combinations(group, call)
-    return np.bincount(group[first], minlength=count)
+    """Add up numbers of all rows, or those chosen, by text keys: integers exactly."""
+    values = dict(numbers)
+    table = pa.table({**keys, **values})
+    table = table if rows is None else table.filter(pa.array(rows))
+    return add_up(table, [*keys], dict.fromkeys(values, "sum"))
 
 
 def measured(

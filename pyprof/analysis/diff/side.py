@@ -19,10 +19,8 @@ from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time import steps
 from pyprof.analysis.time.steps import merge_steps
 from pyprof.analysis.time.timeline import timeline
-from pyprof.prof.group import distinct_calls, groups
 from pyprof.records import merging
 from pyprof.records.merging import add_up, first, merge_sums, merge_unique, merged_by
-from pyprof.records.records import totals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,15 +81,14 @@ class Sums:
         summed = np.ones(table.records.rows, bool) if rows is None else rows
         costs = {name: getattr(table.costs, name)[summed] for name in _COSTS}
         columns = {name: KEYS[name](table) for name in keys}
-        grouped = groups(columns, rows)
-        number, chosen, count = grouped.of_row, grouped.chosen, grouped.count
-        by_key = {
-            "calls": distinct_calls(number, table.named_call[chosen], count),
-            "rows": np.bincount(number, minlength=count),
-            "ns": totals(number, table.duration_ns[chosen], count),
+        amounts = {
+            "calls": table.named_call,
+            "rows": np.ones(table.records.rows, np.int64),
+            "ns": table.duration_ns,
         }
+        chosen = pa.table({**columns, **amounts}).filter(pa.array(summed))
         return Sums(
-            by_key=pa.table({**grouped.texts, **by_key}),
+            by_key=add_up(chosen, keys, {**_SUMS, "calls": "count_distinct"}),
             filled=frozenset(
                 name for name, column in columns.items() if column.null_count < len(column)
             ),

@@ -16,17 +16,14 @@ from pyprof.answers.summary_answer import LineTotal, OpTime
 from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.prof.columns.explained_columns import ABOVE, above_peak
-from pyprof.prof.group import add_up_rows, distinct_calls
+from pyprof.prof.group import add_up_rows
 from pyprof.records.merging import add_up
-from pyprof.records.records import DictionaryColumn, combinations, encode
-from pyprof.records.records import totals as exact_totals
+from pyprof.records.records import DictionaryColumn, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.prof.table import Table
 
 
@@ -125,39 +122,24 @@ def op_sums(
     `per_step` is what each row adds to the time in the mean step. With it, the second table has
     that time, `step_ns`, of each group; it is None without.
     """
-    chosen = slice(None) if rows is None else np.flatnonzero(rows)
-    texts = {
-        name: DictionaryColumn(text.index[chosen], text.values) for name, text in _texts(table)
+    every = np.ones(table.records.rows, bool) if rows is None else rows
+    texts = {name: text.numbered() for name, text in _texts(table)}
+    amounts = {
+        "calls": table.named_call,
+        "kernels": np.ones(table.records.rows, np.int64),
+        "ns": table.duration_ns,
+        **dict(_amounts(table)),
     }
-    ns = table.duration_ns[chosen]
-    names = [name for name in (*_KEYS, *_LARGEST) if name != "unnamed"]  # given by op, kernel
-    first, cell = combinations(*(texts[name].index for name in names))
-    cells = {name: text.take(first) for name, text in texts.items()}
-    first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
-    group, count = group_of_cell[cell], len(first)
-    amounts: dict[str, Any] = {
-        "calls": distinct_calls(group, table.named_call[chosen], count),
-        "kernels": np.bincount(group, minlength=count).astype(np.int64),
-        "ns": exact_totals(group, ns, count),
-    }
-    for name, amount in _amounts(table):
-        amounts[name] = np.bincount(group, amount[chosen], count).astype(np.float64)
-    keys = {name: cells[name].take(first).to_arrow(pa.string()) for name in _KEYS}
-    values = {name: cells[name].to_arrow(pa.string()) for name in (*_KEYS, *_LARGEST)}
-    cell_ns = exact_totals(cell, ns, len(group_of_cell))
-    longest = longest_rows(
-        group,
-        ns,
-        [*zip(*(keys[name].to_pylist() for name in _KEYS), strict=True)],
-        amounts["ns"],
-        None if rows is None else np.flatnonzero(rows),
-        len(table.duration_ns),
-    )
-    sums = OpSums(pa.table({**keys, **amounts}), pa.table({**values, "ns": cell_ns}), longest)
+    chosen = pa.table({**texts, **amounts}).filter(pa.array(every))
+    groups = add_up(chosen, _KEYS, {**dict.fromkeys(amounts, "sum"), "calls": "count_distinct"})
+    times = add_up(chosen, [*_KEYS, *_LARGEST], {"ns": "sum"})
+    idx = pa.array(np.flatnonzero(every) + 1)
+    longest = longest_rows(chosen.select([*_KEYS, "ns"]).append_column("idx", idx), groups)
+    sums = OpSums(groups, times, LongestRows(longest, len(every)))
     if per_step is None:
         return sums, None
-    step_ns = np.bincount(group, per_step[chosen], count).astype(np.float64)
-    return sums, pa.table({**keys, "step_ns": step_ns})
+    in_step = chosen.select(_KEYS).append_column("step_ns", pa.array(per_step[every]))
+    return sums, add_up(in_step, _KEYS, {"step_ns": "sum"})
 
 
 def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
@@ -339,24 +321,22 @@ def _first(rows: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(rows, key=lambda row: (-row[0], row[1]))[:MAX_ROWS])
 
 
-def longest_rows(
-    group: IntArray,
-    ns: Int64Array,
-    keys: Sequence[Key],
-    group_ns: Int64Array,
-    rows: NDArray[np.int64] | None,
-    row_count: int,
-) -> LongestRows:
-    """Find the longest rows of each group that takes much time.
+def longest_rows(rows: pa.Table, groups: pa.Table) -> dict[Key, tuple[tuple[int, int], ...]]:
+    """Find the time and `idx` of the longest rows of each group that takes much time.
 
-    `group` and `ns` are of the chosen `rows` (None: all of the capture's `row_count`); a group is
-    an index into `keys`, and takes `group_ns`.
+    Both tables have `_KEYS` and `ns`.
     """
-    rows_by_key = {}
-    for number in np.argsort(-group_ns, kind="stable")[:_MAX_GROUPS].tolist():
-        inside = np.flatnonzero(group == number)
-        count = min(MAX_ROWS, len(inside))
-        longest = inside[np.argpartition(-ns[inside], count - 1)[:count]]
-        idx = (longest if rows is None else rows[longest]) + 1
-        rows_by_key[keys[number]] = _first(zip(ns[longest].tolist(), idx.tolist(), strict=True))
-    return LongestRows(rows_by_key, row_count)
+    most = groups.sort_by([("ns", "descending")]).slice(0, _MAX_GROUPS)
+    ordered = rows.sort_by([("ns", "descending"), ("idx", "ascending")])
+    grouped = ordered.group_by(_KEYS, use_threads=False).aggregate(
+        [("ns", "list"), ("idx", "list")]
+    )
+    firsts = (
+        pc.list_slice(grouped.column(name), 0, MAX_ROWS).to_pylist()
+        for name in ("ns_list", "idx_list")
+    )
+    longest = {
+        key: tuple(zip(*row, strict=True))
+        for key, *row in zip(_key_rows(grouped), *firsts, strict=True)
+    }
+    return {key: longest[key] for key in _key_rows(most)}

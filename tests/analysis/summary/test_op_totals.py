@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.summary.op_totals import LongestRows, longest_rows, op_sums, op_times
+from pyprof.analysis.summary.op_totals import LongestRows, op_sums, op_times
 from pyprof.answers.summary_answer import OpTime
 from pyprof.arrays import Mask
 from pyprof.inputs import source
@@ -132,17 +132,13 @@ def test_chosen_rows_alone_are_totalled() -> None:
     assert (found.dir, found.share) == ("copy", 1.0)
 
 
-KEYS = [("mm",), ("relu",)]
-
-
-def test_the_longest_rows_of_each_group_are_kept() -> None:
-    group = np.array([0, 1, 0, 0, 0])
-    ns = np.array([5, 9, 7, 7, 6])
-    found = longest_rows(group, ns, KEYS, np.array([25, 9]), None, 5)
-    assert (found.row_ids(("mm",)), found.row_ids(("relu",))) == ((3, 4, 5), (2,))
-    chosen = np.array([10, 20])
-    found = longest_rows(np.array([0, 0]), np.array([1, 2]), KEYS, np.array([3, 0]), chosen, 30)
-    assert found.row_ids(("mm",)) == (21, 11)
+def test_the_longest_chosen_rows_of_each_op_are_kept() -> None:
+    work = [Work((start, start + ns)) for start, ns in ((0, 5), (10, 9), (20, 7), (30, 7), (40, 6))]
+    whole = table(capture(work))
+    (found,) = top_ops(whole)
+    assert found.row_ids == (2, 3, 4)
+    (found,) = top_ops(whole, np.array([True, False, False, True, True]))
+    assert found.row_ids == (4, 5, 1)
 
 
 def test_row_numbers_continue_in_a_second_capture() -> None:
