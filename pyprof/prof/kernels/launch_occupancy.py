@@ -7,7 +7,6 @@ compute capability; registers are allocated to warps, and shared memory to block
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,12 +14,11 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.arrays import MISSING
-from pyprof.records.records import first_rows, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyprof.arrays import Floats, Int64Array, IntArray
+    from pyprof.arrays import Floats, Int64Array
     from pyprof.gpu.peaks import Device
     from pyprof.records.records import DictionaryColumn, Records
 
@@ -125,52 +123,34 @@ def wave_counts(grid: Int64Array, blocks: Int64Array, sm_count: int | None) -> F
     return np.where((blocks > 0) & (grid > 0), grid / places, np.nan)
 
 
-@dataclass(frozen=True, slots=True)
-class Occupancy:
+class Occupancy(NamedTuple):
     """By row; NaN where the launch or the device is not known."""
 
-    occupancies: Floats
-    """For each distinct launch: warps that fit on an SM, as a share of its maximum."""
-    all_waves: Floats
-    """For each distinct launch: how often the grid fills the device."""
-    of_row: IntArray
-    """The distinct launch of each row."""
-
-    @property
-    def occupancy(self) -> Floats:
-        """Warps that fit on an SM, as a share of its maximum."""
-        return self.occupancies.take(self.of_row)
-
-    @property
-    def waves(self) -> Floats:
-        """How often the grid fills the device."""
-        return self.all_waves.take(self.of_row)
+    occupancy: Floats
+    """Warps that fit on an SM, as a share of its maximum."""
+    waves: Floats
+    """How often the grid fills the device."""
 
 
 def occupancy_of(records: Records, device_of: Callable[[str | None], Device]) -> Occupancy:
-    """Compute the theoretical occupancy and the waves of each kernel, once per distinct launch."""
-    kernels = records.of_kind(schema.KERNEL, None)
-    launch = [records.dictionary(name).index for name in ("grid", "block", "gpu")]
-    number = number_combinations(
-        *launch, *(records.numpy(name) for name in ("regs", "smem")), kernels.astype(int)
-    )
-    of_rows = first_rows(number)
-    grid, threads = (_product(records.dictionary(name))[of_rows] for name in ("grid", "block"))
-    regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
-    is_known = (threads != MISSING) & (regs != MISSING) & (smem != MISSING) & kernels[of_rows]
+    """Compute the theoretical occupancy and the waves of each kernel."""
+    grid, threads = (_product(records.dictionary(name)) for name in ("grid", "block"))
+    regs, smem = (records.numpy(name) for name in ("regs", "smem"))
+    is_known = (threads != MISSING) & (regs != MISSING) & (smem != MISSING)
+    is_known &= records.of_kind(schema.KERNEL, None)
     gpu = records.dictionary("gpu")
-    share, waves = (np.full(len(of_rows), math.nan) for _ in range(2))
+    share, waves = np.full((2, records.rows), math.nan)
     for index, name in enumerate((*gpu.values, None)):
         device = device_of(name)
         limits = LIMITS.get(device.cuda_cc or (0, 0))
         here = index if name is not None else MISSING
-        rows = np.flatnonzero(is_known & (gpu.index[of_rows] == here))
+        rows = np.flatnonzero(is_known & (gpu.index == here))
         if limits is None or not len(rows):
             continue
         blocks = blocks_per_sm(limits, threads[rows], regs[rows], smem[rows])
         share[rows] = warp_share(limits, threads[rows], blocks)
         waves[rows] = wave_counts(grid[rows], blocks, device.sm_count)
-    return Occupancy(share, waves, number)
+    return Occupancy(share, waves)
 
 
 def _product(sizes: DictionaryColumn) -> Int64Array:
