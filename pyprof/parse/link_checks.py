@@ -51,6 +51,7 @@ _MAX_LOST = 0.02
 _MAX_DURING = 0.02
 """The share of calls during which a range begins, above which clocks differ."""
 _LONG_CALL_NS = 10_000
+"""Bounds of ranges are looked for within calls longer than this."""
 _BOUNDS_SHARE = 0.001
 """The share of begins and ends of ranges during long calls, above which clocks differ.
 
@@ -65,7 +66,6 @@ _MAX_SHIFTED = 0.1
 """The share of work with a call of the wrong kind that shows that ids are shifted."""
 _MAX_DISORDERED = 0.01
 """The share of rows out of launch order from which on it cannot be chance."""
-_LAUNCHING = "Launch"
 _OTHER_CALLS = (
     r"^cu(?:da)?(?:Memcpy|Memset|Malloc|MemAlloc|MemFree|Free|Stream|Event|Device|Ctx|Module|Get)"
 )
@@ -102,7 +102,7 @@ def _warn_shifted(
 ) -> str | None:
     """Return the warning that correlation ids are those of other calls; None without evidence."""
     kind = ints(activities.column("kind"))
-    launching = _match_names(capture, _LAUNCHING)
+    launching = _match_names(capture, "Launch")
     by_other = (_match_names(capture, _OTHER_CALLS) & ~launching)[launch]
     kernels = int((by_other & (kind == schema.KERNEL)).sum())
     moves = np.isin(kind, (schema.MEMCPY, schema.MEMSET)) & (launch != MISSING)
@@ -187,6 +187,7 @@ def _is_explained_by_shift(
         others = set_column(activities, "corr", pc.add(activities.column("corr"), by))
         neighbour = _lead(capture, others, correlate.launches(capture, others, windows))
         early_count = (neighbour > _EARLY_NS).sum()
+        # the first or the last id has no neighbour
         if len(neighbour) >= len(lead) - 1 and early_count <= _REPAIRED * len(neighbour):
             return True
     return False

@@ -231,7 +231,7 @@ def _blank_unused(path: DictionaryColumn) -> DictionaryColumn:
 
 
 _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
-_COMM = _DIRECTIONS.index("comm")
+_NONE, _FPROP, _BPROP, _OPTIM, _COMM, _COPY = range(len(_DIRECTIONS))
 
 
 def _direction(
@@ -265,26 +265,26 @@ def _direction(
         each.numpy(lambda stack: _DIRECTIONS.index(stack.direction_hint), 0)
         for each in (path, user_range)
     )
-    code = np.where(own > 0, own, around).astype(np.int32)
-    code[precedes] = _DIRECTIONS.index("fprop")
+    code = np.where(own != _NONE, own, around).astype(np.int32)
+    code[precedes] = _FPROP
     kind = np.asarray(activities.column("kind"))
-    stated = code > 0
+    stated = code != _NONE
     name, names = _name_columns(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
     for holds, direction in (  # the last one that holds wins
-        (some_op & (code <= 1), 1),
-        (initialises, 0),
-        (optimizer | updates, 3),
-        (backward | (on_engine & some_op & ~called), 2),
+        (some_op & (code <= _FPROP), _FPROP),
+        (initialises, _NONE),
+        (optimizer | updates, _OPTIM),
+        (backward | (on_engine & some_op & ~called), _BPROP),
         (comm, _COMM),
-        ((kind == schema.MEMCPY) | (kind == schema.MEMSET), 5),
+        ((kind == schema.MEMCPY) | (kind == schema.MEMSET), _COPY),
     ):
         np.copyto(code, direction, where=holds)
     process = ints(activities.column("pid"))
-    forward = code == _DIRECTIONS.index("fprop")
-    passes = np.isin(code, [_DIRECTIONS.index(name) for name in ("fprop", "bprop", "optim")])
-    code[first_values.rows(activities, path, forward & ~stated, passes)] = 0
-    code[_find_within_updates(code, updates & ~optimizer, unnumbered, process)] = 3
+    forward = code == _FPROP
+    passes = np.isin(code, [_FPROP, _BPROP, _OPTIM])
+    code[first_values.rows(activities, path, forward & ~stated, passes)] = _NONE
+    code[_find_within_updates(code, updates & ~optimizer, unnumbered, process)] = _OPTIM
     return DictionaryColumn(code, _DIRECTIONS)
 
 
@@ -298,9 +298,9 @@ def _find_within_updates(
     """Find forward rows without gradients between one that clips and the optimizer's next one."""
     order = np.argsort(process, kind="stable")
     direction, process = direction[order], process[order]
-    copies = direction == _DIRECTIONS.index("copy")
-    unclear = (direction == _DIRECTIONS.index("fprop")) & unnumbered[order]
-    optimizer = direction == _DIRECTIONS.index("optim")
+    copies = direction == _COPY
+    unclear = (direction == _FPROP) & unnumbered[order]
+    optimizer = direction == _OPTIM
     known = np.flatnonzero(~unclear & ~copies)
     rows = np.flatnonzero(unclear)
     behind = np.searchsorted(known, rows)

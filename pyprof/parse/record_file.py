@@ -95,7 +95,7 @@ def _check(source: str, records: Records) -> Records:
     untimed = np.asarray(records.arrow("kDuration").is_null())
     if (untimed & (records.dictionary("kind").index < 0)).any():
         raise RecordsError(f"{source}: rows without kDuration; parse the capture again")
-    for name in _NEVER_NULL:
+    for name in ("kShortName", "kLongName"):
         if (records.dictionary(name).index < 0).any():
             raise RecordsError(f"{source}: rows without {name}; parse the capture again")
     lists = [name for name in records.columns if pa.types.is_list(schema.PARQUET.field(name).type)]
@@ -114,12 +114,9 @@ def _check(source: str, records: Records) -> Records:
             f"{source}: callIds do not match marker and seqMarker; parse the capture again"
         )
     bounds = pc.list_value_length(records.arrow("launch"))
-    if pc.any(pc.not_equal(bounds, _PAIR)).as_py():
+    if pc.any(pc.not_equal(bounds, 2)).as_py():
         raise RecordsError(f"{source}: launch is not a start and an end; parse the capture again")
     return _mark_communication(plausible_records(source, records))
-
-
-_PAIR = 2
 
 
 def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
@@ -135,17 +132,12 @@ def _mark_communication(records: Records) -> Records:
     """Set `dir` to comm for all kernels that communicate; older versions recognized fewer."""
     part = records.dictionary("dir")
     named = records.dictionary("kLongName").matches(communicates)
-    is_comm = part.is_in(*_DIRECTIONS_OF_COMM)
+    is_comm = part.is_in("comm", "copy")  # copy takes precedence over comm
     if (is_comm | ~named).all():
         return records
     index = np.where(named & ~is_comm, len(part.values), part.index)
     columns = {**records.columns, "dir": DictionaryColumn(index, [*part.values, "comm"])}
     return replace(records, columns=columns)
-
-
-_DIRECTIONS_OF_COMM = ("comm", "copy")
-
-_NEVER_NULL = ("kShortName", "kLongName")
 
 
 def _has_gaps(lists: pa.Array | pa.ChunkedArray) -> bool:
@@ -235,6 +227,7 @@ def _joined(batches: list[dict[str, Column]]) -> Records:
 
 
 _LINES = 1 << 14
+"""Maximum number of lines that are held as Python objects."""
 
 
 def _literals(source: str, lines: Iterable[bytes]) -> Records:

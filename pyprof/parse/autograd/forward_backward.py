@@ -290,11 +290,13 @@ def _owners(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Arra
     if capture.graph_captures is not None:
         first = capture.graph_captures.recordings.column("first_thread").drop_null()
         recording = np.searchsorted(ints(first), np.arange(len(recording)), side="right") - 1
+    # below MISSING (-1), where no process and no device is
     pid = np.where(recording == MISSING, ints(capture.threads.column("pid")), -2 - recording)
     return pid, np.where(recording == MISSING, device, -2 - recording)
 
 
 _NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
+"""The suffix that torchgen adds to an op's name; `_copy`, of the op itself, stays behind it."""
 
 
 def base_name(name: str) -> str:

@@ -32,8 +32,13 @@ _AT_ONCE = 1 << 21
 _PAIR = 100
 """Cost of a pair of shares, in multiplications of a matrix product."""
 _TOLERANCE = 1e-9
+"""Relative: a share or an eigenvalue that is so close to its bound differs by rounding only."""
 _ESTIMABLE = 1e-3
+"""With a larger part in directions that samples do not show, a column depends on others."""
 _MAX_LEVERAGE = 0.99
+"""Keeps errors finite: a sample that alone determines a column has a leverage of 1."""
+_ROUNDING_ERROR = math.sqrt(1 / 12)
+"""Standard deviation of the error of rounding to whole numbers."""
 
 
 class Estimate(NamedTuple):
@@ -140,6 +145,7 @@ _MEDIAN_OFF = 0.6745
 _MIN_CHANGE = 0.02
 """Minimum relative change of level."""
 _MAX_PHASES = 64
+"""Maximum number of phases; later changes of level are not looked for."""
 
 
 def phases(values: Floats) -> Int64Array:
@@ -167,6 +173,7 @@ def _level_change(values: Floats) -> int | None:
     low, high = sums[before - 1] / before, (sums[-1] - sums[before - 1]) / (count - before)
     explained = before * (count - before) / count * (high - low) ** 2
     best = int(explained.argmax())
+    # differences of neighbours have twice the variance of the values
     off = float(np.median(np.abs(np.diff(values)))) / _MEDIAN_OFF
     is_sure = explained[best] > _SURE * off**2 / 2
     is_worth = abs(high[best] - low[best]) > _MIN_CHANGE * max(low[best], high[best])
@@ -201,7 +208,7 @@ def within(taken: Samples, start: Int64Array, end: Int64Array, *, whole_numbers:
         spread = np.maximum((squares[last] - squares[first]) / number - mean**2, 0.0)
         error = np.sqrt(spread / (number - 1))
     if whole_numbers:
-        error = np.hypot(error, math.sqrt(1 / 12))
+        error = np.hypot(error, _ROUNDING_ERROR)
     enough = number >= MIN_SAMPLES
     value, error = (np.where(enough, part, math.nan) for part in (mean + taken.value.mean(), error))
     return Estimate(value, error, number)
@@ -215,7 +222,7 @@ def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimat
     system = of_samples.system
     solution, error = system.solve(values)
     if whole_numbers:
-        error = np.hypot(error, math.sqrt(1 / 12))
+        error = np.hypot(error, _ROUNDING_ERROR)
     kinds = system.of_kinds
     value, errors = (np.full(of_samples.count, math.nan) for _ in range(2))
     value[kinds], errors[kinds] = solution, error

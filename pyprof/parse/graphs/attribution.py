@@ -454,16 +454,17 @@ class _Work:
     def _sizes(self, lacking: Mask) -> str:
         sizes = np.unique(self._replays.batch_size[self._replays.replay[lacking]])
         listed = [str(size) for size in sizes.tolist() if size != MISSING]
-        return f" (batch size {', '.join(listed[:_LISTED])})" if listed else ""
+        return f" (batch size {', '.join(listed[:_MAX_LISTED])})" if listed else ""
 
     def _files(self, recordings: Sequence[int] | set[int]) -> str:
         names = self._captures.recordings.column("file").to_pylist()
         listed = sorted({Path(names[number]).name for number in recordings})
-        more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-        return f" ({', '.join(listed[:_LISTED])}{more})"
+        more = f" and {len(listed) - _MAX_LISTED} more" if len(listed) > _MAX_LISTED else ""
+        return f" ({', '.join(listed[:_MAX_LISTED])}{more})"
 
 
-_LISTED = 3
+_MAX_LISTED = 3
+"""Maximum number of files or batch sizes that a message lists."""
 
 
 def _pairs(one: Int64Array, other: Int64Array) -> list[tuple[int, int]]:

@@ -78,7 +78,7 @@ def match_launches(launches: Kernels, kernels: Kernels) -> Int64Array:
                 rows = np.flatnonzero((kernels.stream == number) & (launch_of_kernel != MISSING))
                 at = launch_of_kernel[rows]
                 before = np.maximum.accumulate(np.concatenate([[MISSING], at]))[:-1]
-                behind = np.minimum.accumulate(np.concatenate([[_FAR], at[::-1]]))[:-1][::-1]
+                behind = np.minimum.accumulate(np.concatenate([[len(theirs)], at[::-1]]))[:-1][::-1]
                 in_order[rows[(before > at) | (behind < at)]] = MISSING
             return in_order
     fewer, more = sorted((len(launches), len(kernels)))
@@ -157,9 +157,6 @@ def _equal(one: Int64Array, other: Int64Array) -> bool:
     return bool((np.sort(one) == np.sort(other)).all())
 
 
-_FAR = np.iinfo(np.int64).max
-
-
 def match_by_order(
     launches: Sequence[Hashable], kernels: Sequence[Hashable], fits: Callable[[Any, Any], bool]
 ) -> Int64Array:
@@ -213,6 +210,7 @@ _OPS = (
     (_PRODUCT, {Role.GEMM, Role.CONV, Role.RNN}),
     (r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send|recv|c10d", {Role.COMM}),
 )
+"""Names of PyTorch's ops, and which dominant work they may launch."""
 _PLAIN = re.compile(r"^aten::|^[a-z_0-9]+$")
 """PyTorch's ops, whose name implies what they do. A library's op may do anything."""
 
@@ -220,6 +218,7 @@ _LIGHT = re.compile(
     r"^(?:aten::)?_?(?:add|sub|mul|div|neg|exp|log|sqrt|rsqrt|relu|gelu|silu|sigmoid|tanh|clamp|where|"
     r"copy|clone|to|_to_copy|contiguous|fill|zero|zeros|ones|full|cat|stack|masked_fill)_?$"
 )
+"""Light ops: like products, they launch none of `_OTHER_WORK`."""
 _OTHER_WORK = frozenset({Role.NORM, Role.SOFTMAX, Role.LOSS, Role.POOL, Role.OPTIMIZER})
 
 

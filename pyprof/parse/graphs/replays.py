@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _AXES = tuple(f"{name}_{axis}" for name in ("grid", "block") for axis in "xyz")
 _LOW_BITS = (1 << 32) - 1
+"""Of a node's id: its number in its graph, by creation; the higher bits are the graph's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,7 @@ def _names(table: pa.Table) -> tuple[Int64Array, Int64Array]:
 
 
 _COPY, _FILL = "[copy]", "[fill]"
+"""Keys of all copies and of all fills, whatever the tool calls them."""
 
 
 def _plain(name: str) -> tuple[str, str]:

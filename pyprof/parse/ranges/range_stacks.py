@@ -43,6 +43,7 @@ _FRAMEWORK = re.compile(
 _ALGORITHM = re.compile(
     rf"(?:{_INSTALLED}|^)torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"
 )
+"""Parts of PyTorch whose frames are shown, as if they were the user's."""
 _CALLERS = (
     r"(?:asyncio|concurrent|importlib|multiprocessing|unittest)[/\\]"
     r"|(?:contextlib|functools|runpy|threading)\.py:"
@@ -54,6 +55,7 @@ _LIBRARY = re.compile(
     # code that PyTorch Geometric wrote for a layer: a temporary file named after its module
     r"|[/\\]torch_geometric\.[\w.]+_\w{8}\.py:"
 )
+"""Frames that are never the line to change: of installed packages, Python and generated code."""
 
 
 _TRACES = 1 << 18
@@ -396,7 +398,9 @@ _HOLDERS = re.compile(
 """What torch.compile and TorchScript make of a whole graph, and what is checkpointed: they hold the
 ops called in it."""
 _TENSORLESS = frozenset({"device", "layout", "memory_format", "Generator"})
+"""Types of arguments that are recorded without a value, and hold no tensor."""
 _DECORATION = re.compile(r"torch|autograd|_backward|::|jit")
+"""What the original cut out of the names of backward nodes."""
 
 
 def ops(named: Sequence[tuple[str, str]], seqs: Sequence[Statement]) -> list[tuple[str, str]]:

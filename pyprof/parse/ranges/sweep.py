@@ -62,7 +62,8 @@ def sweep_ranges(capture: Capture) -> Sweep:
     nested = np.asarray(pc.fill_null(ranges.column("style"), MISSING)) == schema.NESTED
     leaked = nesting.leaked(thread, start, kind, still_open)
     endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
-    from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)
+    first_ns = start.min(initial=np.iinfo(np.int64).max)
+    from_first = nested & (start == first_ns) & (end > start)
     startless = nesting.too_many(thread, kind, from_first)
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted).astype(np.int32)
@@ -83,9 +84,6 @@ def sweep_ranges(capture: Capture) -> Sweep:
         row=row,
         doubts=doubts,
     )
-
-
-_NEVER = np.iinfo(np.int64).max
 
 
 _OUTSIDE_IN = (

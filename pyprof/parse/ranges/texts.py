@@ -91,6 +91,7 @@ def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> 
 
 
 LAYERS = (Kind.LAYER, Kind.USER)
+"""Kinds of ranges that name a layer."""
 
 
 def of_library(ranges: pa.Table) -> Mask:

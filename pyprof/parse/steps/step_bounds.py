@@ -60,6 +60,7 @@ def placed(
 
 
 _MAX_OPTIMIZERS = 16
+"""Maximum number of optimizer steps in one step of the loop."""
 _ALIKE = 0.9
 """Share of the steps whose optimizer must be the one that stepped a round before."""
 _WHAT = ("kLongName", "grid", "sizes", "trace")
@@ -79,7 +80,7 @@ def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Boun
         code = number_combinations(*(_values(records.dictionary(name), rows) for name in _WHAT))
         hashed = (code.astype(np.uint64) + np.uint64(1)) * np.uint64(_BASE)
         hashed ^= hashed >> np.uint64(29)
-        np.add.at(digest, of_row[rows], hashed * hashed)
+        np.add.at(digest, of_row[rows], hashed * hashed)  # a sum has no order
     optimizers = digest.astype(np.int64)
     longest = min(_MAX_OPTIMIZERS, len(optimizers) // 2)
     round_length = next((n for n in range(1, longest + 1) if _repeats(optimizers, n)), 1)
