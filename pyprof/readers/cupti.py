@@ -97,6 +97,7 @@ KERNEL_COLUMNS = (
     *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
     *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
 )
+"""Names in both tools' tables of what only kernels have."""
 
 
 def concat(tables: Sequence[pa.Table]) -> pa.Table:

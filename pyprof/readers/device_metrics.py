@@ -66,6 +66,7 @@ def meaning(name: str) -> Meaning | None:
 _MAX: dict[str, float] = {"clock_hz": 1e11, "power_w": 1e5, "temperature_c": 1e3,
                            "clock_reasons": 1 << 31}  # fmt: skip
 _MAX_PCT = 1000.0
+"""Higher values are left out; metrics without a limit of their own are shares."""
 _IN_HZ = 1e12
 """Clocks that would be this high in MHz are in Hz."""
 

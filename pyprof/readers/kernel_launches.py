@@ -18,6 +18,7 @@ _KERNEL = (
     r"^(?:cuda|cu|hip)(?:Ext)?(?:Module)?Launch(?:Cooperative|Multi)?Kernel"
     r"|^cudaLaunch(?:_v\d+)?$|^cuLaunch(?:Grid(?:Async)?)?$|^hipLaunchByPtr"
 )
+"""Calls that launch a kernel; those without "Kernel" are from old versions of CUDA, and HIP's."""
 GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 PAUSE = r"^cu(?:da)?ProfilerStop|^roctxProfilerPause"
 RESUME = r"^cu(?:da)?ProfilerStart|^roctxProfilerResume"
@@ -32,6 +33,7 @@ CAUSES = (
     "another profiler was attached (nsys, ncu, torch.profiler and DCGM exclude one another), the "
     "profiler's buffers overflowed, the launches failed, or the file was filtered"
 )
+"""Why launches may have no kernel in a capture; ends a sentence."""
 
 
 def kernel_launches(calls: pa.Table, process: IntArray) -> Int64Array:

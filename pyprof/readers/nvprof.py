@@ -113,6 +113,7 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
 
 
 _MAX_CALLS = 1 << 20
+"""Greater than every number of a call (`cbid`)."""
 
 
 def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[np.int64]]:

@@ -40,8 +40,11 @@ _FRAME = re.compile(r'File "([^"\n]+)", line ([1-9]\d{0,6}), in ')
 _GRAPH = re.compile(r"^graph_\d+_")
 """Precedes the names of CPU kernels in traces, not in these files."""
 _FUSED = "_fused_"
+"""In the names of Inductor's kernels."""
 _USE = re.compile(r":\d+$")
+"""The number of a use, which follows a kernel's name in these files."""
 _NUMBER = re.compile(r"_\d+$")
+"""What makes the name of a node unique: `add_1` is an `add`."""
 _MAX_BYTES, _MAX_LOG_BYTES = 1 << 26, 1 << 28
 """Maximum size of JSON and of a log; larger files contain something else."""
 _MAX_FRAMES = 512

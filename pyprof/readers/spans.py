@@ -31,6 +31,7 @@ NOT_TIMED = "start and end at 0"
 TOO_LONG = "take more than a day"
 FAR_TOO_LONG = "take far longer than everything else recorded"
 NEGATIVE = "began before the clock of the capture"
+"""Reasons why a time is impossible, in the words of warnings."""
 
 START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, NEGATIVE)
 """Reasons that make not only the end but also the start unreliable."""

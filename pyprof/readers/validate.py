@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import ints, set_column
+from pyprof.arrays import MISSING, ints, set_column
 from pyprof.errors import CaptureError
 from pyprof.readers import spans as times
 from pyprof.readers.spans import LATEST_NS, LONGEST_NS, NO_TIME, Spans
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-_KEYS = ("start", "end", "device", "stream", "corr")
+_SORT_KEYS = ("start", "end", "device", "stream", "corr")
 
 
 def in_order(activities: pa.Table) -> pa.Table:
@@ -39,7 +39,7 @@ def in_order(activities: pa.Table) -> pa.Table:
     order, place = _equal_starts(start)
     rows = place if order is None else order[place]
     index = pa.array(rows)
-    by = np.lexsort([_key(activities.column(name).take(index)) for name in reversed(_KEYS)])
+    by = np.lexsort([_key(activities.column(name).take(index)) for name in reversed(_SORT_KEYS)])
     if order is None:
         if (by[1:] > by[:-1]).all():
             return activities
@@ -144,6 +144,7 @@ def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], t
 
 
 _SAYING = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
+"""A row is empty if all of these are null, and its name."""
 _NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
 """Names that readers use for work without a name."""
 
@@ -154,14 +155,11 @@ def _drop_empty_rows(activities: pa.Table) -> tuple[pa.Table, int]:
         return activities, 0
     names = activities.column("name").combine_chunks()
     nameless = np.flatnonzero(pc.is_in(names.dictionary, pa.array(_NO_NAMES)))
-    blank = np.isin(ints(names.indices, _NO_CODE), [*nameless, _NO_CODE])
+    blank = np.isin(ints(names.indices), [*nameless, MISSING])
     for name in _SAYING:
         blank &= np.asarray(activities.column(name).is_null())
     count = int(blank.sum())
     return (activities.filter(pa.array(~blank)) if count else activities), count
-
-
-_NO_CODE = -1
 
 
 _ACTIVITY = (
@@ -169,6 +167,7 @@ _ACTIVITY = (
 )
 _CALL = ("end", "thread", "corr", "name")
 _RANGE = ("end", "thread", "style", "text", "seq", "op_id")
+"""Columns in which duplicates agree, beside the start."""
 _TWICE = 0.25
 """From this share of duplicate ranges on, a table was written twice; fewer are chance."""
 

@@ -23,6 +23,7 @@ _SIGNS = (
     b'"ph"',
     b'"displayTimeUnit"',
 )
+"""One of these keys is near the beginning of every trace."""
 
 
 def sniff(path: Path, head: bytes) -> bool:

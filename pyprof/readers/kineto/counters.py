@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _GPU = re.compile(r"GPU (\d{1,4})\b")
 _MAX_DEVICES = 1 << 12
+"""Greater than every number of a GPU."""
 
 
 class Samples:

@@ -231,9 +231,6 @@ _ZEROS = frozenset({"aten::_efficientzerotensor"})
 """The op by which forward-mode AD makes a tensor of zeros without memory."""
 
 
-_COPY = frozenset({"aten::_to_copy"})
-
-
 def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> tuple[Mask, Mask]:
     """Find the ops that do no work; `real` are those that may, by their names.
 
@@ -272,7 +269,7 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     shape_start = np.full(len(meta) + 1, np.iinfo(np.int64).max)
     shape_start[nested.op[meta]] = ranges.start[meta]
     shape_start[-1] = np.iinfo(np.int64).max  # outside of any op
-    copies = named(_COPY) & (shape_start[nested.op] < ranges.start)
+    copies = named({"aten::_to_copy"}) & (shape_start[nested.op] < ranges.start)
     if copies.any():
         around_copies = np.append(_mark_parents(copies, nested.op), [False])
         meta |= of_aten & ~copies & around_copies[nested.op]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.columns import Threads
 
 _OP, _RANGE = "c10d::", "gloo:"
+"""Prefixes of torch.distributed's ops, and of gloo's ranges."""
 _KINDS = {
     **{kind: kind for kind in ("allgather", "alltoall", "barrier", "broadcast", "gather")},
     **{kind: kind for kind in ("allreduce", "reduce", "scatter", "send", "recv")},

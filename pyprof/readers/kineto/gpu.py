@@ -58,12 +58,13 @@ It spreads them evenly over its window: names, order and counters are real, time
 _WHOLE_WINDOW = "__profile__"
 """The range profiler's name for a window measured as a whole, not kernel by kernel."""
 _DURATION = "gpu__time_duration.sum"
+"""The counter that is a kernel's own time, ns."""
 _LAUNCHES = r"^(?:cuda|cu|hip)\w*LaunchKernel"
 
 _IN_THREADS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
 """Calls that take their grid in threads (`globalWorkSizeX`, hip_ext.h), unlike all others."""
 
-_SHORT = re.compile(r"\b([HDPA])to([HDPA])\b")
+_SHORT = re.compile(r"\b([HDPA])to([HDPA])\b")  # NVIDIA; P is a peer, A an array
 _LONG = re.compile(r"(Host|Device|Peer|Array)\w{0,40}?To(Host|Device|Peer|Array)")  # AMD
 _INTEL = re.compile(r"\b([MHD])2([MHD])\b")
 """XPU: M is host memory that the driver did not allocate. S, shared memory, may be either."""

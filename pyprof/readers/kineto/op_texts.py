@@ -97,7 +97,7 @@ class OpTexts:
         parts: list[tuple[Int64Array, Sequence[object]]] = [
             *pieces,
             (names.number, names.values),
-            (flags, _FLAGS),
+            (flags, range(16)),
             other,
         ]
         first, form_of = _distinct([part[0] for part in parts], [len(part[1]) for part in parts])
@@ -167,7 +167,6 @@ class OpTexts:
 
 
 _SHAPES = tuple(map(attrgetter, ("dims", "old_dims", "types", "strides", "inputs")))
-_FLAGS = range(16)
 
 
 class Names(NamedTuple):

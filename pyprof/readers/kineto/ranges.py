@@ -267,6 +267,7 @@ _DEFAULTS: dict[str, Int64Array | int] = {
     "layers": -1,
     "name": -1,
 }
+"""Values of the columns that a kind of range does not have."""
 
 
 def _joined(parts: list[Columns]) -> Columns:

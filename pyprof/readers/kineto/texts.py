@@ -80,6 +80,7 @@ _KERNEL_ATTRIBUTES = (
     "num_stages",
     "grid",
 )
+"""Arguments of generated kernels that markers keep, under the same name."""
 _COLLECTIVE_ATTRIBUTES = {
     "Out msg nelems": "out_numel",
     "Group size": "group_size",
@@ -89,11 +90,14 @@ _COLLECTIVE_ATTRIBUTES = {
     "Src Rank": "src",
     "Dst Rank": "dst",
 }
+"""Arguments of collectives, and their names in markers."""
 _OF_OPS = frozenset({"Sequence number", "Collective name", "kernel_backend"})
+"""Arguments that only ops have."""
 _OWN_NAME = re.compile(OWN_NAMES)
 _GENERATED = re.compile(r"(?:^|_)(?:cpp_fused_|triton_)\w{1,400}$")
 """Names of kernels that Inductor made; those for the CPU come without any arguments."""
 _CALL_STACK_FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
+"""`file(line): function`."""
 
 
 def dtype(name: object) -> str:

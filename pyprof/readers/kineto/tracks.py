@@ -30,7 +30,9 @@ _NO_WORK = re.compile(
 )
 """Categories of events that may lie on a device's track but are not work."""
 _HOST_LABEL, _HOST_NAMES = "CPU", ("CANN", "Python", "MindSpore")
+"""The label, and names, of processes that are no device's."""
 _DEVICE = re.compile(r"\b(GPU|NPU|XPU|HPU|MTIA|TPU|MLU|GCU|IPU|PrivateUse1)\b:?\s*(\d{1,4})?")
+"""In the label or name of a device's process: its kind, and its number if stated."""
 _NO_STREAM = re.compile(r"Step Trace")
 """Threads of a device's process that repeat the work of its streams."""
 _MOVES = ((re.compile(r"\W*memcpy", re.IGNORECASE), schema.MEMCPY),

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 FORMAT = "the CSV of Nsight Compute"
 
 _HEAD_BYTES = 16 << 20
+"""The header is looked for in so many, behind messages of the profiler and of the program."""
 _HEADER = re.compile(
     rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?[,;\t]', re.MULTILINE
 )
 """The line above the kernels, which names the columns."""
 _SIGNS = (b"==PROF==", b"==WARNING==", b"==ERROR==")
+"""How the profiler's own messages begin."""
 
 
 def sniff(path: Path, head: bytes) -> bool:
@@ -108,6 +110,7 @@ def _line_up(duration: pa.Array, device: Int64Array) -> tuple[pa.Array, pa.Array
 
 _DIGITS = re.compile(r"\d+")
 _MAX_SIZE = 1 << 31
+"""Greater than every side of a grid or block."""
 
 
 def _three(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
@@ -136,10 +139,11 @@ def _int(value: float | None, limit: int) -> int | None:
 
 def _device(kernel: Kernel) -> int:
     number = _whole(kernel.described.get("Device"))
-    return number if number is not None and number < _DEVICES else 0
+    return number if number is not None and number < _MAX_DEVICES else 0
 
 
-_DEVICES = 1 << 16
+_MAX_DEVICES = 1 << 16
+"""Greater than every number of a device."""
 
 
 def _devices(kernels: Sequence[Kernel], values: list[dict[str, float]]) -> pa.Table:

@@ -68,6 +68,7 @@ _TENSOR_PARTS = tuple(
     re.compile(rf"sm(?:sp)?__inst_executed_pipe_tensor_{part}_[a-z0-9]+\.sum")
     for part in ("op", "subpipe")
 )
+"""The same instructions by operation and by subpipe: either way they add up to all."""
 _TENSOR_PCT, _TENSOR_PART_PCT, _TENSOR_MEMORY_PCT = (
     re.compile(
         rf"sm(?:sp)?__(?:pipe_{pipe}_cycles_active(?:_v2)?|inst_executed_pipe_{pipe})"
@@ -75,6 +76,7 @@ _TENSOR_PCT, _TENSOR_PART_PCT, _TENSOR_MEMORY_PCT = (
     )
     for pipe in ("tensor", r"tensor(?:_(?:op|subpipe)_[a-z0-9]+)+", "tc")
 )
+"""Use of the Tensor Cores' pipe, of its parts, and of a B200's second pipe."""
 _ARITHMETIC = re.compile(
     r"sm(?:sp)?__sass_thread_inst_executed_op_([fhd])(add|mul|fma)_pred_on\.sum"
 )
@@ -149,6 +151,7 @@ def _first(names: tuple[str, ...], read: Read) -> float | None:
 
 
 _LONGEST_S = 86400.0
+"""A day; longer times are damage."""
 
 
 def _total(names: tuple[str, ...], read: Read) -> float | None:

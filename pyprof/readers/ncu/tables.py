@@ -37,7 +37,9 @@ _REFUSED = (
 _NO_KERNEL = "no kernel in this output of ncu; profile again with --csv --page raw"
 _MAX_BYTES = 2 << 30
 _FIELD_BYTES = 1 << 24
+"""Maximum size of a cell; the csv module's own is 128 KiB."""
 _MAX_CALLS = 1_000_000
+"""Maximum number of calls in a summary, each of which becomes a row."""
 
 
 class _Lines(Protocol):
@@ -200,6 +202,7 @@ _SECTION = "Section Name"
 
 
 _TWO_MEANINGS = frozenset({"Memory Throughput"})
+"""Titles of a rate in bytes per second and of a share in %."""
 
 
 def _read_wide(
@@ -236,6 +239,7 @@ _NUMBER = re.compile(rf"[-+]?\d[\d.,{_SEPARATORS}]*(?:[eE][-+]?\d+)?")
 _GROUPS = re.compile(rf"[{_SEPARATORS}]")
 _COMMA = re.compile(r"\d,\d{1,2}$|\d,\d{4,}$|\.\d{3},\d|^0,\d")
 _POINT = re.compile(r"\d\.\d{1,2}$|\d\.\d{4,}$|,\d{3}\.\d|^0\.\d")
+"""Numbers that show which is the decimal point, the comma or the point: `1,5` and `1.234,5`."""
 
 
 class Numbers:

@@ -40,6 +40,7 @@ _SIGNS = (
     "META_DATA_EXPORT",
     "EXPORT_META_DATA",
 )
+"""Every nsys export has one of these tables."""
 
 FORMAT = "an nsys export (.sqlite)"
 DATABASE = True
@@ -54,7 +55,6 @@ _DUPLICATE = 67
 
 _BASE = (*cupti.BASE_COLUMNS, "globalPid", "graphNodeId")
 _NO_CORR = -1
-_LATEST = (1 << 63) - 1
 
 
 def sniff(path: Path, head: bytes) -> bool:
@@ -149,6 +149,7 @@ def _read_runtime(db: Database) -> pa.Table:
     if not second.any():
         return calls
     pids = graphs.pids(ints(calls.column("globalTid"), 0))
+    # of 33 bits: ids have 32, and none is _NO_CORR
     key = (pids << 33) | (ints(calls.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
     return calls.filter(pa.array(~(second & np.isin(key, key[~second]))))
 
@@ -287,7 +288,8 @@ class _Base:
         pid = np.where(number == MISSING, absent, graphs.pids(number))
         columns["pid"] = or_null(pid)
         if (node := rows.column("graphNodeId")).null_count < rows.num_rows:
-            start = ints(rows.column("start"), _LATEST)
+            # without a start, its node is the last one of this id
+            start = ints(rows.column("start"), (1 << 63) - 1)
             columns["graph_node"] = self.origins.of_nodes(pid, ints(node, 0), start)
         return columns
 

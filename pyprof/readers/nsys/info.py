@@ -41,6 +41,7 @@ _LOSS = (
     r"(?i)\b(?:lost|dropped|overflow\w*|discarded|exceeded|incomplete)\b"
     r"|not all (?:CUDA|NVTX) .*(?:collected|recorded)"
 )
+"""What nsys's messages about lost data have in common."""
 _NS_PER_MS = 1e6
 
 
@@ -133,6 +134,7 @@ def _pairs(db: Database, table: str, one: str, other: str) -> list[tuple[int, in
 
 
 _MAY_BE_ZERO = ("device", "cc_minor")
+"""Columns in which 0 is a value; elsewhere it stands for unknown."""
 
 
 def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[str]:

@@ -130,6 +130,7 @@ def collectives(
 
 
 _HOLDERS = ("jsonText", "jsonTextId", "binaryData")
+"""Columns that may hold payloads."""
 
 
 def _launches(kernels: pa.Table, runtime: pa.Table) -> list[tuple[int, int] | None]:

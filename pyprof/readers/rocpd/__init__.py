@@ -135,6 +135,7 @@ _COMMAND = "rocprofv3 --kernel-trace --memory-copy-trace --hip-runtime-trace --m
 _SIZES = tuple(f"{what}_size_{axis}" for what in ("workgroup", "grid") for axis in "xyz")
 _REGISTERS = ("arch_vgpr_count", "accum_vgpr_count")
 _LARGEST = (1 << 31) - 1
+"""Larger sizes are damage, and fit no int32."""
 _DIRECTIONS = {
     "HOST_TO_DEVICE": "HtoD",
     "DEVICE_TO_HOST": "DtoH",
@@ -252,7 +253,7 @@ def _copy_names(
 
 _BY_ENDS = ("HtoH", "HtoD", "DtoH", "DtoD", "")
 """By whether a GPU is the origin (2), and whether one is the target (1); last, if unknown."""
-_UNKNOWN_ENDS = 4
+_UNKNOWN_ENDS = len(_BY_ENDS) - 1
 
 
 def _direction(name: str) -> str | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array
     from pyprof.readers.rocpd.recording import Recording
 
-_KIB = 1024
+_KIB = 1024  # the unit of FETCH_SIZE and WRITE_SIZE
 _MAX_HZ = 1e10
 """A higher clock comes from cycles that were added up over parts of the chip."""
 _NAMES = (

@@ -37,6 +37,7 @@ _TIMES = {"start": "start_id", "end": "end_id"}
 _PLACES = ("nid", "pid", "tid", "agent_id", "queue_id", "stream_id")
 """Schema 4 has these in its table of tracks."""
 _OLD_NAMES = {"nid": "node_id"}
+"""Names of such a column in schemas without tracks."""
 
 
 def suffixes(tables: frozenset[str]) -> list[str]:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 15
 """Rows fetched at once."""
-_ROWS_AT_ONCE = "adbc.sqlite.query.batch_rows"
 _AHEAD = 1
 """Batches that reading may be ahead of shaping."""
 
@@ -175,7 +174,7 @@ def _query(file: Path, query: str) -> Iterator[pa.RecordBatch]:
         for each in before:
             statement.set_sql_query(each)
             statement.execute_update()
-        statement.set_options(**{_ROWS_AT_ONCE: str(_BATCH_ROWS)})
+        statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_BATCH_ROWS)})
         statement.set_sql_query(query)
         stream, _ = statement.execute_query()
         with pa.RecordBatchReader.from_stream(stream) as reader:
@@ -218,6 +217,7 @@ _WHOLE = (
     """ELSE iif(CAST(CAST("{name}" AS INTEGER) AS TEXT) = CAST("{name}" AS TEXT), """
     """CAST("{name}" AS INTEGER), NULL) END"""
 )
+"""As CAST, but NULL for what is no whole number of 64 bits."""
 
 _ARROW = {
     int: pa.int64(),

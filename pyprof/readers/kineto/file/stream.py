@@ -38,6 +38,7 @@ _NESTED_BYTES = 16 << 20
 """Bytes read in search of the outermost events, once others have been seen."""
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+"""Strings and brackets: brackets inside a string do not nest."""
 # Its two unescaped quotes keep the pattern from matching inside a string. It
 # looks no further than writers indent: it is tried behind every brace.
 _BOUNDARY = re.compile(rb'\}\s{0,99},\s{0,99}(?=\{\s{0,99}"\w{1,99}"\s{0,99}:)')

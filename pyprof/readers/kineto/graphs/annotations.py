@@ -34,12 +34,15 @@ _LONGEST = 4096
 """Everything in a pickle is bounded: a few bytes can refer to the same text many times."""
 _GZIP = b"\x1f\x8b"
 _LOW_BITS = (1 << 32) - 1
+"""Of a node's id: its number in its graph; the higher bits are the graph's."""
 _STEP_NS = 4
+"""From node to node on their made-up thread: ranges last 2 ns, with the node in the middle."""
 _VIA = schema.VIAS.index("graph node")
 
 _LABELS = ("annotation", "name", "label", "scope", "str")
 """Keys of a marked node's label; the first one present counts."""
 _STACKS = ("stack", "stack_trace", "trace", "frames")
+"""Keys of its stack; the first one present counts."""
 _NO_LABELS = frozenset({*_STACKS, "stream"})  # the stream is torch's own number
 
 

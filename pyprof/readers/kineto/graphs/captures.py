@@ -34,7 +34,6 @@ DETAILS = "execution_details.json"
 _TRACES = (".json", ".json.gz")
 _MAX_BYTES = 16 << 20
 """No list of files is longer."""
-_LAUNCH = "GraphLaunch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def attached(
 def replays(capture: schema.Capture) -> bool:
     """Whether a graph launched some work of a capture."""
     names = capture.calls["name"].combine_chunks()
-    some = pc.any(pc.match_substring(names.dictionary, _LAUNCH)) if len(names) else None
+    some = pc.any(pc.match_substring(names.dictionary, "GraphLaunch")) if len(names) else None
     nodes = capture.activities["node_id"]
     return bool(some is not None and some.as_py()) or nodes.null_count < len(nodes)
 
