@@ -51,13 +51,14 @@ _XMMA = re.compile(
 )
 _CUTLASS3 = re.compile(r"tensorop_[a-z]?\d+x\d+x\d+gemm_(?:block_scaled_)?([a-z0-9]+)_([a-z0-9]+)_")
 _CUTLASS3_SIMT = re.compile(rf"simt_[sdcz]gemm_({_TYPE})_")
-_MMA_SIZE = r"(?:8{2}4|168{2}|16816|16832|16864|8816|161616)"
+MMA_SHAPE = r"(?:884|1688|16816|16832|16864|8816|161616)"
+"""M, N and K of an instruction of Tensor Cores, as names have them."""
 _CUTLASS = re.compile(
-    rf"(?:tensorop|wmma)_(?:({_TYPE})_)?([a-z])({_MMA_SIZE})[a-z]+(?:_optimized|_analytic)?"
+    rf"(?:tensorop|wmma)_(?:({_TYPE})_)?([a-z])({MMA_SHAPE})[a-z]+(?:_optimized|_analytic)?"
     rf"(?:_(?:relu|grouped))*(?:_({_TYPE})(?=_))?"
 )
 _CUBLAS = re.compile(
-    rf"(?<![a-z0-9])(?:(fp16|bf16|int8)_)?([sdhciz]|gc)({_MMA_SIZE})?(?:gemm|cudnn)"
+    rf"(?<![a-z0-9])(?:(fp16|bf16|int8)_)?([sdhciz]|gc)({MMA_SHAPE})?(?:gemm|cudnn)"
     r"(?:_(fp16|bf16|int8)(?=_))?"
 )
 _TENSILE = re.compile(r"^Cijk_[A-Za-z]+_[A-Za-z]+_(F8|B8|I8|4xi8|[BHSDCZ])([A-Z]?)([A-Z]?)")
@@ -74,6 +75,7 @@ _CXX = re.compile(
     r"|(?<![\w])(float)(?![\w])|(?<![\w])(double)(?![\w])"
 )
 _CXX_TYPES = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float32", "float64")
+"""By group of `_CXX`."""
 
 
 def _nvjet(name: str) -> Types | None:

@@ -35,6 +35,7 @@ _CUTE_DSL = re.compile(
 A method's first argument is its object, and its own name is often `kernel`:
 `kernel_cutlass_kernel_flashinfernormkernelsrmsnormRMSNormKernel_object_at__tensorptrbf16...`."""
 _TYPE = re.compile(r"(?!true\b|false\b)[A-Za-z_]")
+"""Begins a type; template arguments may be numbers and truth values, too."""
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
@@ -186,6 +187,7 @@ def demangle(name: str) -> str:
 
 
 _ENCODED = ("_Z", "kernel_cutlass_")
+"""Beginnings of names that `split` decodes although they have no brackets."""
 
 
 @lru_cache(maxsize=_CACHE)

@@ -106,6 +106,7 @@ def communicates(name: str) -> bool:
 
 
 _WITHIN = re.compile(r"\b[DA]to[DA]\b|DeviceToDevice", re.IGNORECASE)
+"""Copies within one device."""
 
 
 def crosses_link(name: str) -> bool:

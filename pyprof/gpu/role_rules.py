@@ -164,6 +164,7 @@ FUNCTOR_RULES: tuple[tuple[Role, str], ...] = (
 """Searched in the first template arguments of a kernel that applies a functor to elements."""
 
 APPLIES_FUNCTOR = (Role.ELEMENTWISE, Role.OPTIMIZER)
+"""Roles whose kernels apply a functor, which may give them another."""
 
 GENERIC_PATH = r"(cutlass|cute|xmma|cask|cudnn|gemm).*::(device_)?kernel2?$|^(device_)?kernel2?$"
 """A path without meaning, such as `cutlass::Kernel2`: the template arguments count."""

@@ -11,7 +11,14 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from pyprof.gpu.kernel_dtypes import FIRST_TENSOR_CORES, HALF, NARROW, name_types, tensor_core_takes
+from pyprof.gpu.kernel_dtypes import (
+    FIRST_TENSOR_CORES,
+    HALF,
+    MMA_SHAPE,
+    NARROW,
+    name_types,
+    tensor_core_takes,
+)
 from pyprof.gpu.kernel_names import by_name, split
 from pyprof.gpu.kernel_roles import HELPERS, MATRIX_ROLES, role
 
@@ -36,7 +43,6 @@ class Rule(NamedTuple):
 
 
 _GENERATION = r"(?:kepler|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)"
-_SHAPES = r"(?:884|1688|16816|16832|16864|8816|161616)"
 
 YES, NO, OPEN, IF_NARROW = Verdict
 
@@ -60,7 +66,7 @@ RULES: tuple[Rule, ...] = (
         "mma-digits",
         YES,
         # the letter of the sum before and the family after it: a hash may well end in 884
-        rf"(?<![a-z0-9])[hsdicz]{_SHAPES}(?=gemm|cudnn|fprop|dgrad|wgrad|conv|_|$)",
+        rf"(?<![a-z0-9])[hsdicz]{MMA_SHAPE}(?=gemm|cudnn|fprop|dgrad|wgrad|conv|_|$)",
         "884, 1688, 16816, ...: the matrix instruction's shape",
     ),
     Rule("cutlass3", YES, r"MainloopSm(?:90|1[0-9]{2})|cutlass_3x_gemm",
@@ -201,6 +207,7 @@ _RULES = tuple((rule, re.compile(rule.pattern, re.IGNORECASE)) for rule in RULES
 _YES = tuple((rule, pattern) for rule, pattern in _RULES if rule.verdict is Verdict.YES)
 _INDUCTOR_LOOPS = re.compile(r"^triton_(?:poi|red|per|for|split_scan|spl)_")
 _AMD = re.compile(r"^Cijk_|mfma|(?<![a-z])xdl|ck_tile|_gtcx\d?_", re.IGNORECASE)
+"""Kernels of AMD's GPUs: CUDA's compute capability does not apply."""
 
 
 @by_name

@@ -56,6 +56,7 @@ _GRAPH = (
 _NO_SIZE = "the number of bytes copied or set is not recorded"
 _FIRST_REASONS = (_KNOWN, _GRAPH, _NO_SIZE)
 _INSIDE = "inside it: "
+"""Precedes the reason if the unknown cost is that of an op called inside the row's."""
 IMPOSSIBLE = (
     f"above the device's peak if all keys are seen, so fewer are (a window?): {LAYER_TYPES}"
 )

@@ -25,6 +25,7 @@ _CLASS = re.compile(r"_?[A-Z](?=\w*[a-z])\w*")
 
 
 _NO_CLASS = frozenset({"na", "Tensor", "torch", "aten"})
+"""Never written before an op's name, though a class may be."""
 
 
 def op_name(mod: str | None, op: str) -> str:

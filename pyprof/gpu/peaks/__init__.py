@@ -25,8 +25,10 @@ _WHOLE_CARD = 0.9
 """Above this share of the card's bandwidth, the driver's figure is that of the whole card."""
 
 _VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct", "gpu", "graphics"})
+"""Words of names that tell no cards apart."""
 _WORD = re.compile(r"[a-z0-9.]+")
 _MIG = re.compile(r"\smig\b.*", re.IGNORECASE | re.DOTALL)
+"""What follows a card's name in that of a slice: `MIG 1g.5gb`."""
 
 _VECTOR = {
     "float64": "float64",
@@ -37,11 +39,13 @@ _VECTOR = {
     # an upper bound: there are as many integer units, or fewer
     **dict.fromkeys(("int8", "uint8", "int16", "int32", "int64", "bool"), "float32"),
 }
+"""By type: the type whose rate outside of Tensor Cores applies."""
 _TENSOR = {
     "float64": "float64", "float32": "tf32", "complex64": "tf32", "tf32": "tf32",
     "float16": "half", "bfloat16": "half", "float8_e4m3fn": "float8",
     "float8_e5m2": "float8", "float4_e2m1fn": "float4", "int8": "int8", "uint8": "int8",
 }  # fmt: skip
+"""By type: the key of its rate on Tensor Cores in `card_table`, without "tensor"."""
 _SHORT = {
     "float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
     "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float4_e2m1fn": "fp4",

@@ -47,10 +47,8 @@ def _ampere(tf32: int, half: int, fp8: int | None = None) -> dict[str, float]:
     return rates
 
 
-_PASCAL = {"float64": 64.0, "float32": 128.0, "float16": 256.0}
-
 FULL: Mapping[tuple[int, int], Generation] = {
-    (6, 0): Generation(_PASCAL),
+    (6, 0): Generation({"float64": 64, "float32": 128, "float16": 256}),
     (6, 1): Generation({"float64": 8, "float32": 256, "float16": 4}),
     (7, 0): Generation({"float64": 64, "float32": 128, "float16": 256,
                         "float16 tensor": 1024, "int8": 512}),

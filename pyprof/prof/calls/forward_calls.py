@@ -19,6 +19,7 @@ _FILLED = {
     "fwdLayer": "layer",
     "fwdTrace": "trace",
 }
+"""By column: the one that the forward call's own row has it in."""
 
 
 def with_forward(records: Records) -> Records:

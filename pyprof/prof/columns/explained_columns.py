@@ -135,6 +135,7 @@ _ABOVE = (
     f"{ABOVE}its FLOPs, its type or the clock is not what it seems",
     f"{ABOVE}faster than DRAM: its data was in cache, or its cost is too high",
 )
+"""In the order of the conditions in `above_peak`; the last if none holds."""
 
 
 def _verdict(judgement: KernelClass) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.gpu.peaks import MEGA, find_card
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.gpu.tensorcore import SEVERAL_PIPES, USED
+from pyprof.gpu.tensorcore import NOT_APPLICABLE, NOT_USED, SEVERAL_PIPES, USED
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.kernels.counters import ARGS, NCU, ROCPROF, SAMPLES
 
@@ -105,12 +105,13 @@ def tensor_cores(table: Table) -> Floats:
 
 def tensor_core_disagreements(table: Table) -> Mask:
     """Mask of the rows whose counters contradict the Tensor Core use that their name implies."""
-    says = table.classified.numpy(lambda entry: _SAID.get(entry.tc.value, math.nan), math.nan)
+    says = table.classified.numpy(lambda entry: _RAN.get(entry.tc.value, math.nan), math.nan)
     ran = tensor_cores(table)
     return np.asarray(np.isfinite(says) & np.isfinite(ran) & (says != ran))
 
 
-_SAID = {USED: 1.0, "0": 0.0, "-": 0.0}
+_RAN = {USED: 1.0, NOT_USED: 0.0, NOT_APPLICABLE: 0.0}
+"""Whether Tensor Cores ran, by what a kernel's name implies."""
 
 
 def shared_ns(table: Table) -> Floats:

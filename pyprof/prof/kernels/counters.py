@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 SAMPLES, NCU, ARGS, ROCPROF = "samples", "ncu", "args", "rocprofv3"
 """Sources whose clock is that of the capture: an isolated run joined to one is not."""
 
-_TEXT = "source"
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -41,7 +39,7 @@ class Measured:
     @cached_property
     def source(self) -> DictionaryColumn:
         """The source of each row's counters; None if it is not stated."""
-        sources = self._entries.map(lambda entry: entry.get(_TEXT))
+        sources = self._entries.map(lambda entry: entry.get("source"))
         return sources.map(lambda text: text if isinstance(text, str) else None)
 
     def values(self, name: str) -> Floats:
@@ -80,6 +78,7 @@ def _number(value: object) -> float:
 
 
 _MAX_VALUE = 1e18
+"""Larger values are damage."""
 
 
 def rounded(values: Floats) -> Int64Array:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 WARP = 32
 _KIB = 1024
 _REGISTERS, _REGISTER_UNIT = 65536, 256
+"""Registers of an SM, and how many a warp's are rounded up to."""
 _MAX_THREADS, _MAX_REGISTERS = 1024, 255
+"""CUDA's limits: threads of a block, registers of a thread."""
 _MAX_SMEM_BYTES = 1 << 30
 """Far beyond any device: a larger size was damaged."""
 
@@ -46,7 +48,7 @@ class Limits(NamedTuple):
 
 
 def _before_ampere(warps: int, blocks: int, smem_kib: int, parts: int = 4) -> Limits:
-    return Limits(warps, blocks, smem_kib * _KIB, parts, 256, 0)
+    return Limits(warps, blocks, smem_kib * _KIB, parts, smem_unit_bytes=256, reserved_bytes=0)
 
 
 def _since_ampere(warps: int, blocks: int, smem_kib: int) -> Limits:
