@@ -57,13 +57,6 @@ def lists(lengths: Int64Array, values: pa.Array, mask: pa.Array | None = None) -
     return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 
-def distinct_values(values: IntArray) -> Int64Array:
-    """Return the distinct values, ascending; by hashing, without sorting all of them."""
-    if len(values) and (low := values.min()) == values.max():
-        return np.array([low], np.int64)
-    return np.sort(np.asarray(pc.unique(pa.array(values))).astype(np.int64, copy=False))
-
-
 def first_index(values: Int64Array, wanted: Int64Array) -> Int64Array:
     """Return the index in `values` of each wanted value; MISSING if it is not there."""
     if not len(values):
@@ -71,27 +64,6 @@ def first_index(values: Int64Array, wanted: Int64Array) -> Int64Array:
     order = np.argsort(values, kind="stable")
     index = order[np.minimum(np.searchsorted(values, wanted, sorter=order), len(values) - 1)]
     return np.where(values[index] == wanted, index, MISSING)
-
-
-def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the distinct values, ascending, and the index of each value among them."""
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if high - low < _DENSE * len(values):  # a lookup table
-        table = np.zeros(high - low + 1, np.int64)
-        table[values - low] = 1
-        distinct = np.flatnonzero(table)
-        table[distinct] = np.arange(len(distinct))
-        return distinct + low, table[values - low]
-    encoded = pa.array(values).dictionary_encode()
-    unsorted = encoded.dictionary.to_numpy()
-    order = np.argsort(unsorted)
-    index = np.empty(len(order), np.int64)
-    index[order] = np.arange(len(order))
-    return unsorted[order], index[encoded.indices.to_numpy()]
-
-
-_DENSE = 4
-"""Range of values per value up to which a lookup table is used."""
 
 
 def referenced_rows(rows: Sequence[IntArray], count: int) -> Int64Array:
@@ -114,8 +86,6 @@ def latest_before(
     """Return, per wanted key, its last entry that starts at or before `before`; else MISSING."""
     if not len(keys):
         return np.full(len(wanted), MISSING)
-    if (only := _only_entry(keys, wanted)) is not None:
-        return np.where(starts[only] <= before, only, MISSING)
     merged = np.lexsort(
         (
             np.concatenate([np.zeros(len(keys), np.int8), np.ones(len(wanted), np.int8)]),
@@ -131,18 +101,3 @@ def latest_before(
     latest[merged[~entry] - len(keys)] = row
     same = (latest != MISSING) & (keys[latest] == wanted)
     return np.where(same, latest, MISSING)
-
-
-def _only_entry(keys: IntArray, wanted: IntArray) -> Int64Array | None:
-    """Return the only entry of each wanted key, MISSING if none; None if a key has several.
-
-    Without sorting; gives up if keys are far apart.
-    """
-    low, high = int(keys.min()), int(keys.max())
-    if high - low >= _DENSE * len(keys):
-        return None
-    entry = np.full(high - low + 2, MISSING)  # the last is for keys that no entry has
-    entry[keys - low] = rows = np.arange(len(keys))
-    if (entry[keys - low] != rows).any():
-        return None
-    return entry[np.where((wanted >= low) & (wanted <= high), wanted - low, MISSING)]

@@ -6,15 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.arrays import (
-    MISSING,
-    distinct_values,
-    ints,
-    latest_before,
-    numbered,
-    referenced_rows,
-    sum_if_known,
-)
+from pyprof.arrays import MISSING, ints, latest_before, referenced_rows, sum_if_known
 
 _INT64_MIN = -(2**63)
 
@@ -40,15 +32,6 @@ def test_a_sum_with_an_unknown_part_is_unknown() -> None:
     assert sum_if_known([1, 2]) == 3
     assert sum_if_known([1, None]) is None
     assert sum_if_known([]) == 0
-
-
-@given(st.lists(st.integers(_INT64_MIN, 2**63 - 1)) | st.lists(st.integers(-3, 9)))
-def test_distinct_values_are_sorted_and_inverted(values: list[int]) -> None:
-    column = np.array(values, np.int64)
-    rising, place = numbered(column)
-
-    assert rising.tolist() == distinct_values(column).tolist() == sorted(set(values))
-    assert rising[place].tolist() == values
 
 
 @given(st.lists(st.lists(st.integers(MISSING, 9)), max_size=3))

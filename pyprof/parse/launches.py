@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING, distinct_values, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.parse.steps.profiler_windows import processes
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _recurs(keys: Int64Array, window: Int64Array) -> bool:
 
 def _keys(owners: Sequence[Int64Array], corr: Sequence[Int64Array]) -> list[Int64Array]:
     """Make one number of (owner, correlation id); MISSING if either is not known."""
-    distinct_owners = distinct_values(np.concatenate([distinct_values(each) for each in owners]))
+    distinct_owners = np.unique(np.concatenate([np.unique(each) for each in owners]))
     keys = []
     for owner, number in zip(owners, corr, strict=True):
         index = np.searchsorted(distinct_owners, owner) << 40

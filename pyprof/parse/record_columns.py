@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, distinct_values, first_index, ints, lists
+from pyprof.arrays import MISSING, first_index, ints, lists
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.marker import unnumbered
@@ -145,7 +145,7 @@ def _name_columns(
 def _gpu(capture: Capture, activities: pa.Table) -> DictionaryColumn:
     """The name of each row's device."""
     device = ints(activities.column("device"))
-    used = set(distinct_values(device).tolist())
+    used = set(np.unique(device).tolist())
     rows = capture.devices.select(["device", "name"]).to_pylist()
     names = {row["device"]: row["name"] for row in rows if row["name"] and row["device"] in used}
     numbers = sorted(names)

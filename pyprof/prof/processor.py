@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pyprof import schema
-from pyprof.arrays import distinct_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +47,7 @@ def processor(devices: Iterable[str | None]) -> str:
 def processor_of(records: Records) -> str:
     """Name what did the work of some records."""
     name = records.dictionary("gpu")
-    used = distinct_values(name.index).tolist()
+    used = np.unique(name.index).tolist()
     return processor([*name.values, None][index] for index in used)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import MISSING, Int64Array, IntArray, distinct_values
+from pyprof.arrays import MISSING, Int64Array, IntArray
 from pyprof.errors import NOTE, PyprofError
 from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, ceilings, completed, peaks
@@ -156,7 +156,7 @@ class Table:
         Raises PyprofError if an override names a device without known or measured peaks.
         """
         name = self.records.dictionary("gpu")
-        used = {*distinct_values(name.index).tolist()}
+        used = {*np.unique(name.index).tolist()}
         values = [
             self._peaks(self.device_of(value)) if index in used else None
             for index, value in enumerate(name.values)
@@ -171,7 +171,7 @@ class Table:
     @property
     def doubts(self) -> tuple[str, ...]:
         """Sentences about what does not agree: sources of peaks, a model and what was recorded."""
-        used = distinct_values(self.devices.index).tolist()
+        used = np.unique(self.devices.index).tolist()
         peaks_used = [self.devices.values[index] for index in used]
         peaks = (f"{NOTE}{doubt}" for peak in peaks_used if peak for doubt in peak.doubts)
         return tuple(dict.fromkeys((*peaks, *self.contradictions)))
@@ -182,7 +182,7 @@ class Table:
         if self.override.model is None:
             return ()
         reason = self.costs.reason
-        reasons = (reason.values[index] for index in distinct_values(reason.index).tolist())
+        reasons = (reason.values[index] for index in np.unique(reason.index).tolist())
         return tuple(reason for reason in reasons if reason.startswith(CONTRADICTS))
 
     @cached_property

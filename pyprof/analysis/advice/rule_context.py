@@ -25,7 +25,6 @@ from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.answers.parts import PredictedGain
-from pyprof.arrays import distinct_values, numbered
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role
@@ -143,7 +142,7 @@ class RuleContext:
         records = self.table.records
         device = records.numpy("device") + 1  # 0: not known
         keys = records.numpy("pid") * (int(device.max(initial=0)) + 1) + device
-        return numbered(keys)[1]
+        return np.asarray(np.unique(keys, return_inverse=True)[1])
 
     @cached_property
     def starts(self) -> Int64Array:
@@ -368,7 +367,7 @@ class RuleContext:
         outcomes = tried(change)
         high_ns = round(now - (now - expected) * outcomes.low)
         peaks = self.table.devices
-        used = [peaks.values[index] for index in distinct_values(peaks.index[rows])]
+        used = [peaks.values[index] for index in np.unique(peaks.index[rows])]
         if not sized or any(
             each is None or each.bandwidth is None or not is_cuda(each.name) for each in used
         ):

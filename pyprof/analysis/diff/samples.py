@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.analysis.diff.keys import KEYS
-from pyprof.arrays import distinct_values, ints
+from pyprof.arrays import ints
 from pyprof.records.merging import add_up, merged_by, texts_of
 from pyprof.records.records import combinations, distinct
 
@@ -80,7 +80,7 @@ def samples(
     ranks = [
         texts_of(_sums(keys, code, {}, (chosen | inside) & (pid == number),
                        ns=duration * chosen, step_ns=step_ns))
-        for number in distinct_values(pid)
+        for number in np.unique(pid)
     ]  # fmt: skip
     return Samples(
         ranks=tuple(ranks),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING, distinct_values, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.parse.counters import sample_regression
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _ranks(records: Records) -> dict[int, int | None]:
     """The rank that used each device."""
     device, rank = records.numpy("device"), records.dictionary("rank")
     values = [*rank.values, None]
-    numbers = distinct_values(device).tolist()
+    numbers = np.unique(device).tolist()
     return {number: values[rank.index[int(np.argmax(device == number))]] for number in numbers}
 
 

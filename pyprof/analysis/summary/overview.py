@@ -31,7 +31,6 @@ from pyprof.answers.summary_answer import (
     StepTimes,
     Summary,
 )
-from pyprof.arrays import distinct_values
 from pyprof.prof import step_rows, where
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
@@ -124,7 +123,7 @@ def gpus(source: Source) -> tuple[str | None, ...]:
     """Name the GPUs that the rows ran on, each once."""
     name = source.table.records.dictionary("gpu")
     values = [*name.values, None]
-    return tuple(dict.fromkeys(values[index] for index in distinct_values(name.index).tolist()))
+    return tuple(dict.fromkeys(values[index] for index in np.unique(name.index).tolist()))
 
 
 MAX_PEAKS = 4

@@ -17,7 +17,7 @@ from pyprof import schema
 from pyprof.analysis.time.repetition import repetition
 from pyprof.analysis.time.timeline import recorded
 from pyprof.answers.summary_answer import MIN_COVERED
-from pyprof.arrays import MISSING, numbered
+from pyprof.arrays import MISSING
 from pyprof.parse.steps.loop_steps import (
     MAX_PROCESSES,
     launched,
@@ -214,7 +214,7 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
         return _none(records.rows)
     launch_ns = launched(records)
     pid = processes(records)
-    numbers, index = numbered(pid)
+    numbers, index = np.unique(pid, return_inverse=True)
     count = np.bincount(index)
     if len(numbers) == 1:
         return _of_process(records, capture, launch_ns)

@@ -10,7 +10,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.analysis.time import cpu_idle, host_api, idle
 from pyprof.analysis.time.intervals import EMPTY, Intervals, complement, union, union_of
-from pyprof.arrays import MISSING, distinct_values
+from pyprof.arrays import MISSING
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.processor import GPU, word
@@ -63,7 +63,7 @@ def streams(records: Records) -> list[Stream]:
         return []
     first, number = combinations(*keys)
     rows_of = dict(by_value(number))
-    several = len(distinct_values(keys[0])) > 1
+    several = len(np.unique(keys[0])) > 1
     cpu = records.of_kind(schema.CPU)
     gpu = records.dictionary("gpu")
     words = [word(name) for name in (*gpu.values, None)]

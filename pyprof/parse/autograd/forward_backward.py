@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING, ints, latest_before, numbered, referenced_rows
+from pyprof.arrays import MISSING, ints, latest_before, referenced_rows
 from pyprof.marker import Kind
 from pyprof.parse import launches
 from pyprof.parse.autograd.recomputation import HERE
@@ -323,8 +323,8 @@ def _main_device(capture: Capture, caller: IntArray, activities: pa.Table) -> In
     main = np.full(len(capture.threads), MISSING)
     launched = np.flatnonzero(caller != MISSING)
     thread = caller[launched].astype(np.int64)
-    devices, index = numbered(ints(activities.column("device"))[launched])
-    pairs, which = numbered(thread * len(devices) + index)
+    devices, index = np.unique(ints(activities.column("device"))[launched], return_inverse=True)
+    pairs, which = np.unique(thread * len(devices) + index, return_inverse=True)
     thread, device = pairs // max(1, len(devices)), devices[pairs % max(1, len(devices))]
     rising = np.lexsort((-device, np.bincount(which), thread))  # on a tie, the lowest device wins
     main[thread[rising]] = device[rising]

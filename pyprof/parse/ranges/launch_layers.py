@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
-from pyprof.arrays import MISSING, distinct_values, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind
 from pyprof.parse import launches
 from pyprof.parse.ranges import texts
@@ -118,14 +118,14 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
     if not engine.any():
         return {}
     outermost = (kind == Kind.SEQ) & (launches.nearest(parent, kind == Kind.SEQ) == MISSING)
-    others = distinct_values(thread[outermost & ~engine])
-    engines = np.setdiff1d(distinct_values(thread[outermost & engine]), others)
+    others = np.unique(thread[outermost & ~engine])
+    engines = np.setdiff1d(np.unique(thread[outermost & engine]), others)
     forward = ints(capture.ranges.column("forward_thread"))[sweep.row]
     pid = ints(capture.threads.column("pid"))
-    named = np.setdiff1d(distinct_values(thread[np.isin(kind, [*NAMED])]), engines)
+    named = np.setdiff1d(np.unique(thread[np.isin(kind, [*NAMED])]), engines)
     callers = {}
     for each in engines.tolist():
-        ahead = distinct_values(forward[(thread == each) & (forward != MISSING)])
+        ahead = np.unique(forward[(thread == each) & (forward != MISSING)])
         possible = ahead if len(ahead) else named[pid[named] == pid[each]]
         if len(possible) == 1 and possible[0] != each:
             callers[each] = int(possible[0])

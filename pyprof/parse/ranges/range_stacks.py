@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import MISSING, Int64Array, IntArray, numbered
+from pyprof.arrays import MISSING, Int64Array, IntArray
 from pyprof.marker import Kind, Tensor
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
 from pyprof.parse.launches import nearest
@@ -256,7 +256,7 @@ def intern(
     most = int(code.max(initial=0)) + 1
     for _, level in by_value(depth):
         above = of_range.take(parent.take(level), mode="wrap").astype(np.int64)
-        pair, number = numbered((above + 1) * most + code.take(level))
+        pair, number = np.unique((above + 1) * most + code.take(level), return_inverse=True)
         of_range[level] = number + count
         parents.append(pair // most - 1)
         templates.append(pair % most)
@@ -440,7 +440,9 @@ def arguments(path: DictionaryColumn, partner: DictionaryColumn) -> dict[str, Co
     """
     tensors_of = [*map(_tensors, path.values), None]
     width = len(tensors_of)  # a null is the last one
-    pairs, index = numbered(path.index.astype(np.int64) * width + partner.index % width)
+    pairs, index = np.unique(
+        path.index.astype(np.int64) * width + partner.index % width, return_inverse=True
+    )
     chosen = []
     for own, forward in (divmod(pair, width) for pair in pairs.tolist()):
         # a marker without a field does not inherit its forward op's

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING, latest_before, numbered, or_null
+from pyprof.arrays import MISSING, latest_before, or_null
 from pyprof.marker import (
     STEP_END,
     STEP_OF,
@@ -255,7 +255,7 @@ def processes(records: Records) -> Int64Array:
     known_pids = pid[is_known]
     if not len(known_pids):
         return np.zeros_like(pid)
-    numbers, index = numbered(known_pids)
+    numbers, index = np.unique(known_pids, return_inverse=True)
     return np.where(is_known, pid, numbers[np.bincount(index).argmax()])
 
 
@@ -304,7 +304,7 @@ def _busiest(pid: Int64Array) -> Iterator[tuple[int | None, Int64Array]]:
     if pid.min() == pid.max():
         yield None, np.arange(len(pid))
         return
-    numbers, index = numbered(pid)
+    numbers, index = np.unique(pid, return_inverse=True)
     for process in np.argsort(-np.bincount(index), kind="stable")[:MAX_PROCESSES].tolist():
         yield int(numbers[process]), np.flatnonzero(index == process)
 

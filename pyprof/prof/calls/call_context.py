@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.arrays import numbered
 from pyprof.marker import Call, Kind, Tensor, serving_steps
 from pyprof.ops import dtypes, registry
 from pyprof.ops.registry import FPROP
@@ -156,10 +155,12 @@ def with_outputs(
     number_of_row[alone] = column.values.to_numpy()[offsets[:-1][alone]]
     sequence = number_combinations(records.numpy("pid"), number_of_row)
     shape = agreed_value(sequence, np.where(alone, shape_of_row, 0))
-    thread = numbered(records.numpy("tid"))[1] + 1
+    thread = np.unique(records.numpy("tid"), return_inverse=True)[1] + 1
     one_thread = agreed_value(sequence, np.where(alone & lacks, thread, 0)) > 0
     chosen = np.where(lacks & alone & one_thread, shape, 0)
-    pairs, number = numbered(works.index.astype(np.int64) * len(shapes) + chosen)
+    pairs, number = np.unique(
+        works.index.astype(np.int64) * len(shapes) + chosen, return_inverse=True
+    )
     work_and_shape = [divmod(pair, len(shapes)) for pair in pairs.tolist()]
     return DictionaryColumn(
         number, [_with_output(works.values[work], shapes[index]) for work, index in work_and_shape]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import numbered
 from pyprof.gpu.kernel_dtypes import data_type, moved_type, weight_type
 from pyprof.gpu.kernel_roles import sparse_product, training
 from pyprof.records.records import DictionaryColumn
@@ -66,7 +65,9 @@ def by_name(
     stored, sparse = _agreed_hint(name.map(sparse_product), call, kernel)
     packed, weights = _agreed_hint(name.map(weight_type), call, kernel)
     shape = (len(dtypes), len(trains), len(sparse), len(weights))
-    combined, number = numbered(np.ravel_multi_index((types, flags, stored, packed), shape))
+    combined, number = np.unique(
+        np.ravel_multi_index((types, flags, stored, packed), shape), return_inverse=True
+    )
     codes = zip(*(indices.tolist() for indices in np.unravel_index(combined, shape)), strict=True)
     hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
              for at, flag, few, bits in codes]  # fmt: skip

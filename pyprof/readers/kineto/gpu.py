@@ -16,7 +16,6 @@ from msgspec import UNSET
 from pyprof import schema
 from pyprof.arrays import first_index, or_null, set_column, texts_by_index
 from pyprof.arrays import ints as integers
-from pyprof.arrays import numbered as distinct
 from pyprof.readers.kernel_launches import named as named_calls
 from pyprof.readers.kineto import counters
 from pyprof.readers.kineto.columns import Threads, Timed, ints, timed, times
@@ -169,7 +168,7 @@ _MAX_NS = 10**15
 
 def _work_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
     """Return the names of GPU work; copies and fills are named as other profilers do."""
-    pairs, number = distinct(kind * len(names.values) + names.number)
+    pairs, number = np.unique(kind * len(names.values) + names.number, return_inverse=True)
     spelt = [
         names.values[name] if kind == schema.KERNEL else transfer_name(kind, names.values[name])
         for kind, name in (divmod(pair, len(names.values)) for pair in pairs.tolist())
@@ -179,7 +178,7 @@ def _work_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
 
 def _original_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
     transfers = kind != schema.KERNEL
-    used, number = distinct(names.number[transfers])
+    used, number = np.unique(names.number[transfers], return_inverse=True)
     index = np.zeros(len(kind), np.int32)
     index[transfers] = number
     values = [names.values[place] for place in used.tolist()]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, distinct_values, ints, or_null
+from pyprof.arrays import MISSING, ints, or_null
 from pyprof.marker import templates
 from pyprof.process.threads import thread_pool
 from pyprof.readers import cupti
@@ -72,7 +72,7 @@ def read(path: Path) -> schema.Capture:
         reading = pool.submit(_read_events, db)
         strings = _sqlite.read(db, _STRINGS, "id", "value")
         runtime = _read_runtime(db)
-        pids = distinct_values(graphs.pids(ints(runtime.column("globalTid"), 0)))
+        pids = np.unique(graphs.pids(ints(runtime.column("globalTid"), 0)))
         origins = graphs.read(db, runtime, strings)
         base = _Base(origins, int(pids[0]) if len(pids) == 1 else None)
         # Sorted here, where it costs no time: reading the texts takes longer.

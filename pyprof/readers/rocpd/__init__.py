@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, ints, numbered, or_null, set_column
+from pyprof.arrays import MISSING, ints, or_null, set_column
 from pyprof.readers import cupti
 from pyprof.readers.rocpd import agents, counters, host
 from pyprof.readers.rocpd.recording import Processes, Rows, recordings, suffixes
@@ -243,7 +243,7 @@ def _copy_names(
     code = original.indices.to_numpy() * len(_BY_ENDS) + np.where(
         ends_known, by_ends, _UNKNOWN_ENDS
     )
-    distinct, index = numbered(code.astype(np.int64))
+    distinct, index = np.unique(code.astype(np.int64), return_inverse=True)
     names = []
     for each in distinct.tolist():
         direction = stated[each // len(_BY_ENDS)] or _BY_ENDS[each % len(_BY_ENDS)]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, ints, numbered, or_null
+from pyprof.arrays import MISSING, ints, or_null
 from pyprof.marker import templates
 from pyprof.readers.rocpd import agents
 from pyprof.readers.rocpd.recording import Rows
@@ -80,7 +80,7 @@ class Events:
         if self._category is None:  # nearly always
             return np.zeros(len(self.of_regions), bool)
         rows = self._index.rows(self.of_regions)
-        used, index = numbered(np.append(self._category, MISSING)[rows])
+        used, index = np.unique(np.append(self._category, MISSING)[rows], return_inverse=True)
         names = _categories(self._recording, used)
         return np.asarray(np.array([name in _OF_RANGES for name in names], bool)[index])
 
@@ -287,7 +287,7 @@ def _threads(
 ) -> tuple[Int64Array, pa.Table]:
     """Number the threads of regions; return them as the schema's table, too."""
     ids, process = ints(regions.column("tid")), ints(regions.column("pid"))
-    distinct, thread = numbered(ids)
+    distinct, thread = np.unique(ids, return_inverse=True)
     own_process = np.full(len(distinct), MISSING)
     own_process[thread] = process
     tid, number = thread_numbers(recording, distinct), pid(own_process)

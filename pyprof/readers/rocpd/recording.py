@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING, ints, numbered, or_null
+from pyprof.arrays import MISSING, ints, or_null
 from pyprof.readers.sqlite import tables as _sqlite
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Rows:
     """The row of each id of a table; if several rows have the same id, the last counts."""
 
     def __init__(self, ids: Int64Array) -> None:
-        self._distinct, index = numbered(ids)
+        self._distinct, index = np.unique(ids, return_inverse=True)
         self._row = np.empty(len(self._distinct), np.int64)
         self._row[index] = np.arange(len(ids))
 
