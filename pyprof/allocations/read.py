@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.allocations import trace_events, trace_history
 from pyprof.errors import CaptureError
-from pyprof.readers import SQLITE, kineto, nsys_report, read_head, sensible
+from pyprof.readers import kineto, read_head, reader_of, sensible
 from pyprof.readers.refusals import describe
 
 if TYPE_CHECKING:
@@ -41,28 +41,28 @@ def read(path: Path, capture: Capture | None = None) -> Recorded:
     A capture of the same run adds context to the events of a snapshot.
     """
     head = read_head(path)
-    if nsys_report.sniff(path, head) and not head.startswith(SQLITE):
-        with nsys_report.export(path) as exported:
-            return replace(read(exported), path=path, rank=_rank(path))
     if head[:1] == _PICKLE and len(head) > 1 and head[1] in _PROTOCOLS:
         recorded = Recorded(path, _module("snapshot_device").devices(path, capture), _rank(path))
     elif kineto.sniff(path, head):
         recorded = sensible(path, _trace)
     else:
-        for name, tool in (("nsys", "nsys"), ("rocpd", "rocprofv3")):
-            reader = import_module(f"pyprof.readers.{name}")
-            if head.startswith(SQLITE) and reader.sniff(path, head):
-                usage = _module(f"{name}_events")
-                recorded = sensible(path, partial(_segments, tool=tool, usage=usage))
-                break
-        else:
+        reader = reader_of(path, head)
+        name = reader.__name__.rpartition(".")[2] if reader else ""
+        if name == "nsys_report":
+            with import_module(f"pyprof.readers.{name}").export(path) as exported:
+                return replace(read(exported), path=path, rank=_rank(path))
+        if name not in _TOOLS:
             what = describe(path, head)
             raise CaptureError(f"{path}: no memory was recorded ({what}); {EXPECTED}")
+        usage = _module(f"{name}_events")
+        recorded = sensible(path, partial(_segments, tool=_TOOLS[name], usage=usage))
     if not recorded.devices:
         raise CaptureError(f"{path}: no device holds or allocates memory in it; {EXPECTED}")
     return recorded
 
 
+_TOOLS = {"nsys": "nsys", "rocpd": "rocprofv3"}
+"""The tools that record what is taken from a device, by the reader of their files."""
 _PICKLE = b"\x80"
 _PROTOCOLS = range(2, 6)
 """Pickle protocols with a header."""

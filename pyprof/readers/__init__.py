@@ -32,6 +32,7 @@ SQLITE = b"SQLite format 3\0"
 class Reader(Protocol):
     """What a module of this package provides."""
 
+    __name__: str
     FORMAT: str
     """Its files, with an article: `an nsys export (.sqlite)`."""
 
