@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema, string_concat
-from pyprof.arrays import lists
 from pyprof.marker import templates
 from pyprof.records.records import DictionaryColumn, Records, combinations, distinct, one_chunk
 from pyprof.string_concat import StringPart
@@ -45,8 +44,6 @@ _MAX_DISTINCT = 1 << 10
 _NARROW = np.int16
 """An integer type that holds that many: arrays are as long as the records."""
 _GOLDEN = (5**0.5 - 1) / 2
-_ESCAPED = '["\\\\\x00-\x1f]'
-"""Characters that JSON must escape in a text."""
 
 
 def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
@@ -115,23 +112,18 @@ def _joined(parts: Sequence[StringPart], rows: IntArray) -> pa.StringArray:
 
 def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringPart]:
     """Yield what formats a column: its key, then its values."""
-    column = records.columns[name]
-    if isinstance(column, DictionaryColumn):
+    column, kind = records.columns[name], schema.RECORD.field(name).type
+    if (numbered := records.numbered(name)) is not None:
+        yield from _lists(key, '"', numbered, _texts)
+    elif isinstance(column, DictionaryColumn) or kind not in (pa.int64(), pa.list_(pa.int64())):
+        column = records.dictionary(name)
         texts = [key + orjson.dumps(value).decode() for value in column.values]
         piece = StringPart(pa.array(texts, pa.string()), column.index)
         yield piece if len(texts) <= _MAX_DISTINCT else _combine([piece])
-    elif (numbered := records.numbered(name)) is not None:
-        yield from _lists(key, '"', numbered, _texts)
-    elif pa.types.is_integer(column.type):
+    elif kind == pa.int64():
         yield from _integers(key, one_chunk(column))
     else:
-        values = records.arrow(name)
-        if values.type.equals(pa.list_(pa.int64())):
-            yield from _lists(key, "", values, _numbers)
-        else:
-            yield lambda start, rows: string_concat.per_row(
-                pc.binary_join_element_wise(key, _spell(values.slice(start, rows)), "")
-            )
+        yield from _lists(key, "", records.arrow(name), _numbers)
 
 
 def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
@@ -177,25 +169,3 @@ def _numbers(values: pa.Array) -> list[StringPart]:
 
 def _texts(texts: pa.StructArray) -> list[StringPart]:
     return templates.pieces_of(texts, lambda text: orjson.dumps(text)[1:-1].decode())
-
-
-def _spell(values: pa.Array) -> pa.Array:
-    """Spell numbers, texts and lists of them; null stays null."""
-    if pa.types.is_list(values.type):
-        flat = _spell(values.flatten())
-        lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-        rows = lists(lengths, flat, values.is_null())
-        return pc.binary_join_element_wise("[", pc.binary_join(rows, ", "), "]", "")
-    if pa.types.is_string(values.type):
-        return _spell_texts(values)
-    return values.cast(pa.string())
-
-
-def _spell_texts(values: pa.Array) -> pa.Array:
-    difficult = pc.match_substring_regex(values, _ESCAPED)
-    spelt = pc.binary_join_element_wise('"', values, '"', "")
-    if not pc.any(difficult).as_py():
-        return spelt
-    rows = np.flatnonzero(difficult.fill_null(False).to_numpy(zero_copy_only=False))  # noqa: FBT003
-    texts = [orjson.dumps(text).decode() for text in values.take(pa.array(rows)).to_pylist()]
-    return pc.replace_with_mask(spelt, difficult.fill_null(False), pa.array(texts, pa.string()))  # noqa: FBT003
