@@ -168,11 +168,7 @@ class Rows:
         """Return the row of each id; MISSING for an unknown one."""
         if not len(self._distinct):
             return np.full(len(ids), MISSING)
-        low, high = int(self._distinct[0]), int(self._distinct[-1])
-        if high - low == len(self._distinct) - 1:  # nearly always: they count up, without gaps
-            index = np.clip(ids, low, high) - low
-        else:
-            index = np.searchsorted(self._distinct, ids).clip(max=len(self._distinct) - 1)
+        index = np.searchsorted(self._distinct, ids).clip(max=len(self._distinct) - 1)
         known = (self._distinct[index] == ids) & (ids != MISSING)
         return np.where(known, self._row[index], MISSING)
 

@@ -330,10 +330,7 @@ class Strings:
         unknown = self.texts.num_rows - 1
         if not len(self._ids):
             return np.full(len(ids), unknown)
-        index = ids - self._ids[0]  # nearly always they count up, without gaps
-        if self._ids[-1] - self._ids[0] != len(self._ids) - 1:
-            index = np.searchsorted(self._ids, ids)
-        index = np.clip(index, 0, len(self._ids) - 1)
+        index = np.searchsorted(self._ids, ids).clip(max=len(self._ids) - 1)
         return np.asarray(np.where(self._ids[index] == ids, self._row[index], unknown))
 
     def starting(self, prefix: str) -> Int64Array:
