@@ -153,16 +153,7 @@ def whole_number(value: object) -> int | None:
 
 def whole_numbers(values: list[Any], absent: int) -> Int64Array:
     """Return an array of whole numbers; `absent` for anything else."""
-    kinds = set(map(type, values))
-    if kinds == {type(None)}:
-        return np.full(len(values), absent)
-    if kinds == {int}:
-        try:
-            return np.array(values, np.int64)
-        except OverflowError:
-            pass
-    numbers = map(whole_number, values) if kinds - {int, type(None)} else values
-    return integers(ints([*numbers]), absent)
+    return integers(ints(values), absent)
 
 
 def concat(kind: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
