@@ -4,15 +4,10 @@ Inspecting thirty frames costs more than the rest of a marker. So the walk ends 
 wrapped op or module that is still running: the frames outside it do not change meanwhile. And most
 calls have the same stack as the last one from the same instruction: a stack is compared with that
 one first, and looked up among all only if it differs.
-
-Nor does anything change outwards of a frame while it runs. So what was found there is noted on the
-frame itself, with the stacks that begin there, and not inspected again while it runs. A note is
-kept in the frame's `f_trace`, which only a debugger uses, and which is left alone if one does.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 import runpy
 import sys
@@ -27,11 +22,8 @@ from pyprof.marker import encode_trace
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import TypeAlias
 
     from pyprof.instrument.ops.caller import Run
-
-    _Way: TypeAlias = "tuple[tuple[CodeType, int, Note | None], ...]"
 
 MAX_WALK = 192
 """Frames inspected, from the innermost outwards: a bound for deep recursion."""
@@ -50,26 +42,10 @@ _FOREIGN = (
 )
 
 
-class Note:
-    """A note on a frame: what lies outwards of it. As a trace function, it traces nothing."""
-
-    __slots__ = ("code", "outer", "stacks")
-
-    def __init__(self, code: CodeType, outer: Note | Stack) -> None:
-        self.code = code
-        """The frame's code, kept so that its id stays unique."""
-        self.outer = outer
-        self.stacks: dict[int, Stack] = {}
-        """Stacks that begin at such a frame, by last instruction."""
-
-    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
-        """Trace nothing, if a debugger starts after the note was written."""
-
-
 class Stack:
     """Frames with their instructions, up to where another stack continues, and their text."""
 
-    __slots__ = ("beyond", "inside", "places", "run", "text", "way")
+    __slots__ = ("beyond", "inside", "places", "run", "steps", "text")
 
     def __init__(
         self,
@@ -79,13 +55,8 @@ class Stack:
         text: str,
         run: Run = run_anywhere,
     ) -> None:
-        self.way = _way(steps, beyond)
-        """Code and last instruction of each frame, innermost first, and its note; None if the
-        caller may change."""
-        if self.way:
-            _, at, note = self.way[0]
-            if note is not None:
-                note.stacks[at] = self
+        self.steps = steps
+        """Code and last instruction of each frame, innermost first."""
         self.beyond = beyond
         self.places = places
         """`file:line` and function of the user's frames, outermost first, `beyond` included."""
@@ -96,30 +67,6 @@ class Stack:
         self.inside: dict[int, Stack] = {}
         """Stacks last seen that continue from this one, by a hash of their innermost frame.
         Hashes may collide: an entry is only a guess."""
-
-
-_notes: dict[tuple[int, int, int], Note] = {}
-"""Notes by the ids of a frame's code and of what lies outwards, and the instruction there; one
-object for all equal ones. They keep alive what the ids refer to."""
-
-_MOVES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-"""Code whose frames can be resumed from elsewhere: what lies outwards of them changes."""
-
-
-def _way(steps: tuple[tuple[CodeType, int], ...], beyond: Stack | None) -> _Way:
-    """Add its note to each step, if what lies outwards of it cannot change."""
-    if beyond is None or len(steps) >= MAX_WALK:  # the end depends on where the walk began
-        return tuple((code, at, None) for code, at in steps)
-    way: list[tuple[CodeType, int, Note | None]] = []
-    outer: Note | Stack = beyond
-    outer_at = 0
-    for code, at in reversed(steps):
-        note = _notes.get(key := (id(code), id(outer), outer_at))
-        if note is None:
-            note = _notes[key] = Note(code, outer)
-        way.append((code, at, None if code.co_flags & _MOVES else note))
-        outer, outer_at = note, at
-    return tuple(reversed(way))
 
 
 NO_FRAMES = Stack((), None, (), "")
@@ -144,39 +91,17 @@ def find(depth: int, end: FrameType | None = None, beyond: Stack = NO_FRAMES) ->
         frame = _getframe(depth)
     except ValueError:  # a thread that calls nothing but this
         return NO_FRAMES
-    note = frame.f_trace
-    if type(note) is Note:
-        stack = note.stacks.get(frame.f_lasti)
-        if stack is not None:
-            return stack
     guess = beyond.inside.get(id(frame.f_code) + frame.f_lasti)
     if guess is None:
         return _look_up(frame, end, beyond)
     here: FrameType | None = frame
-    for code, instruction, note in guess.way:
+    for code, instruction in guess.steps:
         if here is None or here.f_code is not code or here.f_lasti != instruction:
             return _look_up(frame, end, beyond)
-        if note is not None and here.f_trace is note:
-            break
         here = here.f_back
-    else:
-        if here is not end and len(guess.way) != MAX_WALK:
-            return _look_up(frame, end, beyond)
-    if here is not frame.f_back:  # else its caller's note ends the next comparison
-        _note(frame, guess.way)
+    if here is not end and len(guess.steps) != MAX_WALK:
+        return _look_up(frame, end, beyond)
     return guess
-
-
-def _note(frame: FrameType | None, way: _Way) -> None:
-    """Note on each frame what lies outwards of it, up to one that already has the note."""
-    if sys.gettrace() is not None:
-        return
-    for _, _, note in way:
-        if frame is None or (note is not None and frame.f_trace is note):
-            return
-        if note is not None and (frame.f_trace is None or type(frame.f_trace) is Note):
-            frame.f_trace = note
-        frame = frame.f_back
 
 
 def begin_at(code: CodeType) -> None:
@@ -187,9 +112,6 @@ def begin_at(code: CodeType) -> None:
 def forget() -> None:
     """Clear the caches."""
     _stacks.clear()
-    for note in _notes.values():  # may still be on frames
-        note.stacks.clear()
-    _notes.clear()
     NO_FRAMES.inside.clear()
     _texts.clear()
 

@@ -239,29 +239,7 @@ def test_cached_stacks_equal_walked_ones() -> None:
         call(3)
 
 
-def test_stacks_are_noted_on_every_frame_but_one_called_by_a_noted_frame() -> None:
-    def inner() -> list[object]:
-        for _ in range(2):
-            texts.add(stack.find(1, end, beyond).text)
-        texts.add(stack.find(1, end, beyond).text)
-        caller = here().f_back
-        return [here().f_trace, caller and caller.f_trace]
-
-    def outer() -> list[list[object]]:
-        return [inner() for _ in range(2)]
-
-    end, beyond = here(), stack.find(1)
-    texts: set[str] = set()
-    for _ in range(3):
-        (note, callers), (again, _) = outer()
-    assert type(note) is type(callers) is stack.Note
-    assert again is None
-    assert {known.text for known in note.stacks.values()} == texts
-    assert len(texts) == 2
-
-
 def test_stacks_cached_before_stop_are_walked_again() -> None:
-    """Frames that outlive `stop` keep stale notes."""
     texts: list[str] = []
     for _ in range(4):
         for _ in range(3):
@@ -271,22 +249,3 @@ def test_stacks_cached_before_stop_are_walked_again() -> None:
         assert any(known is found for known in stack._stacks.values())
         stack.forget()
     assert len({*texts}) == 1
-
-
-def test_a_debuggers_frames_are_left_alone() -> None:
-    def outer() -> list[object]:
-        for _ in range(3):
-            stack.find(1)
-        return [here().f_trace]
-
-    seen: list[str] = []
-    before = sys.gettrace()
-    sys.settrace(lambda frame, event, _: seen.append(f"{event} {frame.f_code.co_name}"))
-    try:
-        notes = outer()
-        stack.find(1)
-    finally:
-        sys.settrace(before)
-    assert notes == [None]
-    assert "call outer" in seen
-    assert stack.Note(here().f_code, stack.NO_FRAMES)(here(), "line", None) is None  # type: ignore[func-returns-value]
