@@ -6,6 +6,7 @@ repeats the same ones.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -131,8 +132,6 @@ _FIRST_FEW = 4
 _MAX_INT = 2**64
 _MAX_TEXTS = 4096
 """Cached markers; the cache is cleared when full."""
-_MAX_SHAPES = 8192
-"""Cached descriptions of tensors, likewise."""
 
 _PLAIN = frozenset({int, bool, float, str, type(None)})
 _NUMBERS = frozenset({int, bool, float, type(None)})
@@ -142,7 +141,7 @@ _INTS = frozenset({int})
 _PLAIN_TENSORS = frozenset({Tensor, Parameter})
 
 _texts: dict[tuple[Any, ...], str] = {}
-_tensors: dict[tuple[Any, ...], str] = {}
+_describe_once = functools.lru_cache(maxsize=8192)(describe_tensor)
 
 
 def op_head(mod: str, op: str) -> str:
@@ -197,7 +196,7 @@ def _other_key(kind: type, value: Any) -> object:  # noqa: ANN401 - any argument
 def forget() -> None:
     """Clear the caches."""
     _texts.clear()
-    _tensors.clear()
+    _describe_once.cache_clear()
 
 
 def _write(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
@@ -222,13 +221,7 @@ def _describe(value: object) -> str:
 
 def _tensor(value: Any) -> str:  # noqa: ANN401 - a torch.Tensor, whose methods mypy does not see
     key = (value.shape, value.dtype) if value.is_contiguous() else _strided_key(value)
-    text = _tensors.get(key)
-    if text is None:
-        text = describe_tensor(*key)
-        if len(_tensors) >= _MAX_SHAPES:
-            _tensors.clear()
-        _tensors[key] = text
-    return text
+    return _describe_once(*key)
 
 
 def _strided_key(value: torch.Tensor) -> tuple[Any, ...]:
@@ -276,12 +269,6 @@ def _named_type(value: object) -> str:
 
 def _sequence(value: Any) -> str:  # noqa: ANN401 - a tuple or list
     kind = "list" if type(value) is list else "tuple"
-    if len(value) <= MAX_PLAIN:
-        for item in value:
-            if type(item) is not int or not -_MAX_INT < item < _MAX_INT:
-                break
-        else:  # sizes, most often
-            return f", 'type': {kind!r}, 'value': {tuple(value) if kind == 'tuple' else value}"
     if len(value) <= MAX_PLAIN and all(map(_writes_itself, value)):
         return f", 'type': {kind!r}, 'value': {tuple(value) if kind == 'tuple' else value}"
     return _mixed_sequence(kind, value, MAX_DEPTH)
