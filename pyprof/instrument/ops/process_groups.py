@@ -158,37 +158,18 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
         plain = op_text(head, args, kwargs)
         try:
             group = describe(args[index] if len(args) > index else kwargs.get("group"))
-            if (cached := _texts.get((plain, group.text))) is not None:
-                return cached
             arguments = {**dict(zip(names, args, strict=False)), **kwargs}
             tensors = [arguments.get(name) for name in names[:2]] if rule else []
-            marker_text = _longer(plain, _collective_text(name, group, rule, tensors, arguments))
+            return _longer(plain, _collective_text(name, group, rule, tensors, arguments))
         except REFUSALS:
             return plain
-        if name not in _PEER and not any(map(_may_hide_tensors, tensors)):
-            if len(_texts) >= _MAX_TEXTS:
-                _texts.clear()
-            _texts[plain, group.text] = marker_text
-        return marker_text
 
     return text
 
 
-_texts: dict[tuple[str, str], str] = {}
-_MAX_TEXTS = 1024
-"""Cached markers; the cache is cleared when full."""
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
-
-
 def forget() -> None:
-    """Clear the caches."""
-    _texts.clear()
+    """Clear the cache."""
     _modules.clear()
-
-
-def _may_hide_tensors(value: object) -> bool:
-    """Whether an argument may hold other tensors although its text is the same."""
-    return type(value) not in _PLAIN and issubclass(type(value), (torch.Tensor, list, tuple))
 
 
 def _longer(plain: str, collective_text: str) -> str:
