@@ -7,7 +7,7 @@ then on data moves (transfer). What is below the residuals of two ranks is not r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.match import CollectiveMatrix, Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.arrays import IntArray
-
-
-_CELLS = 1 << 20
-"""Ranks times collectives processed at a time, so that memory does not grow with the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +77,7 @@ def _waits(
     ranks, rows = matrix.group.ranks[aligned], matrix.rows[aligned][:, chosen]
     clock = [clocks[rank] for rank in ranks.tolist()]
     complete = matrix.group.complete and len(ranks) == len(matrix.group.ranks)
-    width = max(_CELLS // len(ranks), 1)
-    parts = [
-        _part(columns, clock, ranks, rows[:, first : first + width], complete)
-        for first in range(0, len(chosen), width)
-    ]
-    return Waits(
-        matrix.group, ranks, *(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
-    )
+    return Waits(matrix.group, ranks, *_part(columns, clock, ranks, rows, complete))
 
 
 def _choose_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
@@ -102,7 +91,7 @@ def _choose_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
 
 def _part(
     columns: Collectives, clock: Sequence[Clock], ranks: IntArray, rows: IntArray, complete: bool,  # noqa: FBT001 - one of few
-) -> tuple[IntArray, ...]:  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     """Analyse some collectives of a group; returns the fields of `Waits` after the ranks."""
     there = rows != MISSING
     start, end = (
