@@ -159,11 +159,6 @@ def replayed(
     return start, end
 
 
-_AT_ONCE = 1 << 16
-"""Rows converted to Python numbers at a time; all at once would take hundreds of MB."""
-
-
 def _rows(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of columns of one length, as Python numbers."""
-    for first in range(0, len(columns[0]), _AT_ONCE):
-        yield from zip(*(each[first : first + _AT_ONCE].tolist() for each in columns), strict=True)
+    return zip(*(each.tolist() for each in columns), strict=True)
