@@ -24,7 +24,7 @@ from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges.range_stacks import mod_and_op, user_line, user_trace
 from pyprof.prof.op_names import op_name
 from pyprof.records.merging import add_up
-from pyprof.records.records import combinations, number_combinations, totals
+from pyprof.records.records import DictionaryColumn, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,28 +92,21 @@ def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None)
     if within is not None:
         inside = (nest.start >= within[0]) & (nest.start < within[1])
         number = np.where(inside, number, np.int32(MISSING))
-    first, cell = combinations(number, ranges.line)
-    cell = np.where(number == MISSING, MISSING, cell)
-    once = np.where(_mark_repeats(ranges), MISSING, cell)
+    once = ~_mark_repeats(ranges)
     length = nest.end - nest.start
-    count = len(first) + 1  # the last is MISSING
     own = np.append(length, 0)  # the last is the parent, -1, of those at the top
     np.subtract.at(own, nest.parent, length)
-    own = own[:-1]
-    sums = (
-        np.bincount(once + 1, minlength=count)[1:],
-        totals(cell, own, count),
-        totals(once, length, count),
-        totals(cell, launches, count),
+    calls = pa.table(
+        {
+            "op": DictionaryColumn(number, ranges.names).numbered(),
+            "line": DictionaryColumn(ranges.line, ranges.lines).numbered(),
+            "cpu_calls": once.astype(np.int64),
+            "cpu_self": own[:-1],
+            "cpu_total": length * once,
+            "launches": launches.astype(np.int64),
+        }
     )
-    shown = np.flatnonzero(number[first] != MISSING)  # in the order of their first calls
-    op, line = number[first[shown]], ranges.line[first[shown]]
-    keys = (
-        pa.array(ranges.names, pa.string()).take(pa.array(op)),
-        pa.array([*ranges.lines, None], pa.string()).take(pa.array(line % (len(ranges.lines) + 1))),
-    )
-    columns = {name: pa.array(each[shown]) for name, each in zip(SUMS, sums, strict=True)}
-    return pa.table({**dict(zip(_KEYS, keys, strict=True)), **columns})
+    return add_up(calls.filter(pa.array(number != MISSING)), _KEYS, SUMS)
 
 
 def by_op(host: pa.Table) -> pa.Table:
