@@ -6,11 +6,11 @@ Exact without CUDA_LAUNCH_BLOCKING: the capture ties each kernel to the stack th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof.analysis import advice
 from pyprof.analysis.summary.overview import overview
@@ -84,15 +84,9 @@ def _calls_by_line(
 ) -> list[int]:
     """Count the calls of each line; a call with rows of several stacks counts once."""
     first, _ = combinations(trace, call)
-    lengths = np.array([len(lines) for lines in of_trace])
-    begins = np.cumsum(lengths) - lengths
-    trace, call = trace[first], call[first]
-    times = lengths[trace]
-    within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-    line = np.fromiter(chain.from_iterable(of_trace), np.int64)[
-        np.repeat(begins[trace], times) + within
-    ]
-    first, _ = combinations(line, np.repeat(call, times))
+    lines = pa.array(of_trace, pa.list_(pa.int64())).take(pa.array(trace[first]))
+    line, call = lines.flatten().to_numpy(), call[first][pc.list_parent_indices(lines)]
+    first, _ = combinations(line, call)
     counts: list[int] = np.bincount(line[first], minlength=count).tolist()
     return counts
 
