@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.allocations.history import ALLOC, FREE_COMPLETED, replay
+from pyprof.allocations.snapshot import ADDS, TAKES
 from pyprof.allocations.unpickle import ACTIONS
 from pyprof.arrays import MISSING
 
@@ -24,9 +25,7 @@ segments.
 """
 _MAX_PAIRS = 32
 """Maximum number of neighbours per block; only damaged files have more."""
-_ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
 _SEGMENT_FREE = ACTIONS.index("segment_free")
-_TAKES = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
 
 
 class FreeSpace(NamedTuple):
@@ -46,7 +45,7 @@ def free_space(snapshot: Snapshot, device: int, blocks: Blocks, state: int) -> F
     segments, events = snapshot.segments, snapshot.of_device(device)
     own = segments.device == device
     later = np.arange(len(events)) > state
-    came, went = (later & np.isin(events.action, kinds) for kinds in (_ADDS, _TAKES))
+    came, went = (later & np.isin(events.action, kinds) for kinds in (ADDS, TAKES))
     occupied = np.flatnonzero(blocks.occupied(state))
     spans = [
         (segments.address[own], segments.bytes[own], 1),
@@ -100,8 +99,8 @@ def _bounds(snapshot: Snapshot, device: int, blocks: Blocks) -> _Bounds:
     """List the beginnings of blocks, and the ends of segments."""
     segments, events = snapshot.segments, snapshot.of_device(device)
     kind = np.full(len(events), MISSING)
-    kind[np.isin(events.action, _ADDS)] = ALLOC
-    kind[np.isin(events.action, _TAKES)] = FREE_COMPLETED
+    kind[np.isin(events.action, ADDS)] = ALLOC
+    kind[np.isin(events.action, TAKES)] = FREE_COMPLETED
     recorded = replay(kind, events.address, events.bytes).blocks
     own = (segments.device == device) & ~np.isin(segments.address, recorded.address)
     throughout = segments.address[own] + segments.bytes[own]

@@ -27,8 +27,11 @@ _KINDS = {0: "pageable", 1: "pinned", 2: "cuda", 3: "cuda arrays", 4: "managed",
           6: "managed static"}  # fmt: skip
 """Names of CUDA's kinds of memory."""
 _DEVICE = 2
+"""The kind of a device's own memory."""
 _ALLOCATES, _FREES = 0, 1
+"""Values of `memoryOperationType`."""
 _MAX_BYTES = 1 << 48
+"""More than any device or host has."""
 _COLUMNS = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType",
             "correlationId")  # fmt: skip
 

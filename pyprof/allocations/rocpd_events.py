@@ -55,6 +55,7 @@ _ALLOCATES, _FREES = "ALLOC", "FREE"
 """Values of `type`; other rows are for scratch memory, which the driver takes for kernels."""
 _SCRATCH = "SCRATCH"
 _MAX_BYTES = 1 << 48
+"""More than any device or host has."""
 _FREED = MISSING
 """In place of the bytes of a free, until they are known."""
 

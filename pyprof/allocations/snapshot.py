@@ -29,7 +29,11 @@ _MAX_ADDRESS = 1 << 62
 _MAX_REQUEST = (1 << 63) - 1
 """A program can ask for anything, which ends as out of memory."""
 _OOM = unpickle.ACTIONS.index("oom")
+ADDS = [unpickle.ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
+TAKES = [unpickle.ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
+"""Actions that add to the segments of a device, and that take from them."""
 _MAX_US = 1 << 53
+"""In ns, such a time still fits 64 bits."""
 _NS_PER_US = 1000
 
 

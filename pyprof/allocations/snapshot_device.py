@@ -20,6 +20,7 @@ from pyprof.allocations.history import (
     or_else,
     replay,
 )
+from pyprof.allocations.snapshot import ADDS, TAKES
 from pyprof.allocations.stacks import is_python
 from pyprof.allocations.unpickle import ACTIONS, STATES
 from pyprof.arrays import MISSING
@@ -132,8 +133,6 @@ def _ends(marks: Mask, others: Mask, last: int) -> Int64Array:
     return np.asarray(before_next[ends_run])
 
 
-_ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
-_TAKES = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
 _FREES = [ACTIONS.index(name) for name in ("free_requested", "free_completed")]
 _ALLOCATED, _PENDING = (STATES.index(name) for name in ("active_allocated", "active_pending_free"))
 
@@ -167,7 +166,7 @@ def recorded_device(
     sites = None
     if capture is not None and len(events):
         sites = trace_history.sites_at(capture, events.time_ns)
-    sign = np.isin(events.action, _ADDS).astype(np.int64) - np.isin(events.action, _TAKES)
+    sign = np.isin(events.action, ADDS).astype(np.int64) - np.isin(events.action, TAKES)
     segments = snapshot.segments.device == device
     history = History(
         device=f"cuda:{device}",

@@ -50,9 +50,10 @@ class FrameHint(IntFlag):
     """No frame, in a recording of Python frames: autograd's threads run no Python."""
 
 
-_TORCH = r"(?:^|[/\\])torch[/\\]"
+_PYTHON, _TORCH = r"\.py$|^<.*>$", r"(?:^|[/\\])torch[/\\]"
+"""Files of Python code, written or generated, and of torch."""
 _CLUES: tuple[tuple[FrameHint, str, str], ...] = (
-    (FrameHint.PYTHON, r"", r"\.py$|^<.*>$"),
+    (FrameHint.PYTHON, r"", _PYTHON),
     (FrameHint.BACKWARD, r"autograd::(?:python::Python)?Engine::", r""),
     (FrameHint.BACKWARD, r"^(?:_engine_run_backward)$", _TORCH + r"autograd[/\\]"),
     (FrameHint.BACKWARD, r"^backward$", r"\.py$"),
@@ -116,12 +117,9 @@ def describe(snapshot: Snapshot) -> Described:
     return Described(lines, ops, np.append(of_stack, 0), only_python)
 
 
-_PYTHON = re.compile(r"\.py$|^<.*>$")
-
-
 def is_python(frame: Frame) -> bool:
     """Whether a frame is one of Python."""
-    return _PYTHON.search(frame.file) is not None
+    return re.search(_PYTHON, frame.file) is not None
 
 
 def _line(frame: Frame) -> str | None:

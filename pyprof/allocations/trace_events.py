@@ -58,6 +58,7 @@ def read(path: Path) -> MemoryEvents:
 
 
 _FIRST_MADE_UP = -10
+"""Made-up addresses count down from here, clear of MISSING (-1)."""
 
 
 def is_synthetic(address: Int64Array) -> Mask:

@@ -54,7 +54,9 @@ _MAX_CHARACTERS = 1000
 MAX_DEVICES = 1 << 8
 """torch numbers them in one byte."""
 _BYTES, _BYTES_PER_BYTE = 1 << 30, 16
+"""Memory of the process: the first, and the second for each byte of the file."""
 _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
+"""Its time: the first, and a second for as many bytes of the file."""
 
 
 class _RefusedError(Exception):
@@ -209,6 +211,7 @@ class _Source:
 
 
 _AT_ONCE, _MIN_EVENTS = 4 << 20, 1000
+"""Bytes that are read before events are taken out, and the number that makes it worth while."""
 
 
 def _is_trace(values: list[Any]) -> bool:
@@ -232,6 +235,7 @@ _EVENT_KEYS = (
     ("time_us", "time_us", -1),
     ("device_free", "free_bytes", -1),
 )
+"""Keys of an event: the column of each, and its value without the key."""
 
 
 def _values(rows: list[dict[str, Any]], key: str, absent: object) -> list[Any]:

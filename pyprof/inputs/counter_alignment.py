@@ -139,6 +139,7 @@ def _skipped(
 _ANCHOR, _MIN_ANCHOR = 32, 8
 """Length of the sequences of launches that are searched on the other side."""
 _MAX_SHIFTS = 64
+"""Maximum number of places at which a sequence is found."""
 
 
 def _shift(ours: Int64Array, theirs: Int64Array) -> int:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
 
 _JOINED, _REPEATED = "joined", "repeated"
+"""Sources of counters: the profiled run of this launch, and that of one alike."""
 _SHOWN = 3
 """Names that a message lists."""
 

@@ -219,3 +219,4 @@ def room_for_copy(location: str) -> Iterator[Path]:
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors that mean a full disk."""

@@ -31,6 +31,7 @@ _PERHAPS = ".json"
 """A suffix of many other files, too: the content decides, if the file exists."""
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
+"""Suffixes of files that `pyprof parse` writes."""
 SNAPSHOTS = (".pickle", ".pkl")
 """Suffixes of memory snapshots; only `memory` reads them."""
 PARTITION = "rank="

@@ -31,6 +31,7 @@ class Function(NamedTuple):
 
 
 _SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__"}
+"""Folders that hold no code of the project's own."""
 _DEVICES = tuple(map(Path, ("/dev", "/proc", "/sys")))
 
 _ALIKE = 2
