@@ -33,10 +33,11 @@ _SHARE = memory_guard.SHARE / 8
 """Share of the free memory for each process: there may be one per GPU."""
 _LEFT_ALONE = ("torch.utils.data.", "multiprocessing.")
 """Modules whose functions serve the script's own process: loaders, managers, pools' queues."""
-_COMPILER = "torch._inductor"
 _POOL = "multiprocessing.pool"
+"""Of the modules left alone, the one whose processes run the script's functions."""
 _SPAWNED = "torch.multiprocessing.spawn"
 _LATE, _NOTHING = "late", ""
+"""Reports of processes without a capture: torch was imported too late; nothing was recorded."""
 
 
 class ChildCaptures:
@@ -115,7 +116,7 @@ def called_by_inductor() -> bool:
     """Whether Inductor calls: it starts processes to compile in, and profilers to benchmark."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the cheap way
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(_COMPILER):
+        if str(frame.f_globals.get("__name__")).startswith("torch._inductor"):
             return True
         frame = frame.f_back
     return False

@@ -30,7 +30,9 @@ _PLACES = (
     "/usr/local/cuda*/bin/nsys",
     "/usr/local/bin/nsys",
 )
+"""Where nsys may be installed without being on PATH."""
 _TIMEOUT_S = 30
+"""Time limit of a program that only reports on itself or the machine."""
 
 
 def find_nsys() -> str | None:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from pyprof.instrument.ranges.capture_range import Schedule
 
 _RANGES = ("torch.cuda.profiler.start", "torch.cuda.profiler.profile", "pyprof.profile")
+"""Functions that start the range to capture."""
 _TRAINERS = "pyprof.trainers."
 """Prefix of callbacks that mark a range for the script."""
 _RUNTIME = "cudaProfilerStart"
+"""CUDA's own function for that, from whatever binding."""
 _RANKS = {
     "RANK": "WORLD_SIZE",
     "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",

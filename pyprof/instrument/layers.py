@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _MAX_SEARCHES = 8
 """Searches of the whole heap for the parents of modules that are called directly."""
 _MAX_DEPTH = 64
+"""Maximum number of names in a path: modules may hold one another."""
 _RECURRENT = (RNNBase, RNNCellBase)
 _MAX_KNOWN = 16384
 """Modules cached under one caller; the cache is cleared when full."""

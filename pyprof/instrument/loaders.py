@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _METHODS = ("__getitems__", "__getitem__", "__iter__")
 """Methods that load samples, in the order in which a DataLoader looks for them."""
 _MAX_DEPTH = 8
+"""Maximum number of datasets inside one another that are searched."""
 
 
 def wrap_loaders(patches: Patches) -> None:

@@ -24,7 +24,9 @@ Variant: TypeAlias = "tuple[Chosen, ...]"
 """The changes of a run; () for the baseline."""
 BASELINE: Variant = ()
 _LIMIT_FACTOR, _LIMIT_EXTRA_S = 10, 300
+"""A run may take this multiple of the longest so far, and this much more."""
 _PROFILED_STEPS, _PROFILE_WARM_UP = 5, 3
+"""Steps that are profiled, and those before them; in one between, the profiler warms up."""
 
 
 def label(variant: Variant) -> str:

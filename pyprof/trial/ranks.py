@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.02
 _LIMIT_S = 600.0
+"""Time limit for the file of another rank."""
 
 
 @dataclass(frozen=True)

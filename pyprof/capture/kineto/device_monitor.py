@@ -21,7 +21,7 @@ _LIBRARIES = ("libnvidia-ml.so.1", "nvml.dll")
 _INTERVAL_S = 0.02
 """NVML itself averages power over tens of milliseconds."""
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
-_SM_CLOCK, _ON_CHIP = 1, 0
+_SM_CLOCK, _ON_CHIP = 1, 0  # NVML_CLOCK_SM, NVML_TEMPERATURE_GPU
 _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
 """The name since driver 535, and the one before."""
 

@@ -36,12 +36,15 @@ _WORK = re.compile(rb'"cat": "(?:cpu_op|kernel|gpu_mem\w+)"')
 _SMALL_BYTES = 1 << 18
 """Traces up to this size are checked for rows; larger ones have some."""
 _BLOCK = 1 << 20
+"""Bytes that are copied at once."""
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _AFTER = b'"traceName"'
+"""The key that torch writes after the list of events."""
 _MARKS = 4096
 """Bytes at the end of a trace that contain the bounds of its window."""
 _BEGIN = re.compile(rb'"Iteration Start: PyTorch Profiler".*?"ts": ([\d.]+)', re.DOTALL)
 _END = re.compile(rb'"Record Window End".*?"ts": ([\d.]+)', re.DOTALL)
+"""Marks at the bounds of a window, with their times in µs."""
 
 
 def write_trace(

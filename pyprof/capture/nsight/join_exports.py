@@ -25,6 +25,7 @@ _JOINED_NSYS_EVENTS = (
 )
 """Prefixes of event tables; other tables describe the machine and the programs."""
 _TIMES = ("start", "end", "timestamp", "rawTimestamp")
+"""Columns of times, which count from the start of the session."""
 _TEXTS = ("demangledName", "shortName", "mangledName", "nameId", "textId", "jsonTextId")
 """Columns that refer to StringIds."""
 _RANGES = "(59, 60, 70, 71)"

@@ -240,7 +240,9 @@ def _count(path: Path, query: str) -> int:
 _OPTIONS = ("--gpu-metrics-devices", "--gpu-metrics-device")
 """The name since 2024.2, and the one before."""
 _VISIBLE, _ALL = "cuda-visible", "all"
+"""What nsys may offer in place of a number; the first that it does is taken."""
 _REFUSED = ("ERR_NVGPUCTRPERM", "privilege")
+"""In nsys's answer if the driver lets it read no counters."""
 
 
 def _metrics_options(nsys: str) -> list[str]:

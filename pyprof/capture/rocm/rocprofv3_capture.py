@@ -32,7 +32,6 @@ _TRACES = (
     *("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace", "--marker-trace"),
     "--rccl-trace",
 )
-_MEMORY = "--memory-allocation-trace"
 _REGIONS = "--selected-regions"
 _WORK = ("kernel_dispatch", "memory_copy")
 
@@ -46,7 +45,7 @@ def command(rocprofv3: str, request: Request, results: Path, folder: Path) -> li
     options = [*_TRACES, "--output-format", "rocpd", "--output-directory", str(results)]
     inside = []
     if request.memory:
-        options.append(_MEMORY)
+        options.append("--memory-allocation-trace")
         snapshot = overwrite_guard.snapshot_beside(Path(ranked(request.output) + DATABASE))
         inside.append(f"--memory={snapshot.absolute()}")
     if profiler_process.is_ranged(request):

@@ -149,6 +149,7 @@ class Op:
 
 
 _CALL: Any = vars(Op)["__call__"]
+"""The slot itself: what is set on an Op by name is set on its original."""
 
 
 class BindingOp(Op):

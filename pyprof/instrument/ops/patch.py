@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pyprof.instrument.ops.targets import PatchTarget
 
 _PLACE = "what to run"
+"""The constant in `_template` that the function to run replaces."""
 _ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
+"""Attributes of functions that were wrapped, by us or by others."""
 
 
 def can_swap(function: FunctionType) -> bool:

@@ -128,6 +128,7 @@ MAX_PLAIN = 64
 MAX_ARGS = 64
 MAX_DEPTH = 4
 MAX_STRING = 200
+"""Limits of a marker: arguments, lists inside one another, characters of a text."""
 _FIRST_FEW = 4
 _MAX_INT = 2**64
 _MAX_TEXTS = 4096

@@ -91,12 +91,14 @@ _ADDED = {
     torch.nn.functional: _FUNCTIONAL,
     torch.sparse: _SPARSE,
 }
+"""By home: ops that torch's list lacks."""
 
 _HIDDEN = re.compile(
     r"_foreach_\w+|_fused_(?:adam|adamw|adagrad|sgd|rms_norm|dropout)\w*|_amp_\w+|_scaled_mm\w*"
     r"|_scaled_grouped_mm\w*|_grouped_mm|_int_mm|_weight_int\dpack_mm\w*|_mixed_dtypes_linear"
     r"|_addmm_activation|_weight_norm|_native_multi_head_attention|_transformer_encoder_layer_fwd"
 )
+"""Names of ops that torch does not publish."""
 
 _OPERATORS = re.compile(
     r"__(?:[ri]?(?:add|sub|mul|truediv|div|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)"
@@ -129,6 +131,7 @@ _UTILITIES = _words("""
     clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm
     parameters_to_vector vector_to_parameters
     """)
+"""Functions of torch.nn.utils on all parameters or gradients."""
 
 
 def find_targets() -> Iterator[PatchTarget]:

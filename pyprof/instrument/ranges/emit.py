@@ -32,7 +32,7 @@ _TABLE_CALLBACKS, _TABLE_VERSION = 1, 3  # NVTX_ETID_*
 _MODULE_CORE, _MODULE_CORE2 = 1, 5  # NVTX_CB_MODULE_*: a tool wants both or none
 _RANGE_PUSH, _RANGE_POP = 9, 11  # NVTX_CBID_CORE_RangePushA, RangePop
 _SLOTS = 16  # NVTX_CBID_CORE_SIZE, NVTX_CBID_CORE2_SIZE
-_VERSION = 3
+_VERSION = 3  # of NVTX
 
 _Slot = ctypes.POINTER(ctypes.c_void_p)
 _Slots = ctypes.c_void_p * _SLOTS

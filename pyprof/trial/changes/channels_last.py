@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _IMAGES, _VOLUMES = 4, 5
+"""Numbers of dimensions."""
 
 
 @change(

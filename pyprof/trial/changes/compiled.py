@@ -10,7 +10,7 @@ from pyprof.trial.change import RefusedError, WhyNoEffect, change
 from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 from pyprof.trial.script.steps import compiled_frames
 
-_MAX_TOLD = 3
+_MAX_LISTED = 3
 _PYPROF = str(Path(__file__).parents[2])
 
 
@@ -107,7 +107,7 @@ def _notes() -> list[str]:
     ]
     return [
         f"{len(places)} {noun}{'s' if len(places) > 1 else ''}: "
-        + "; ".join(list(dict.fromkeys(places))[:_MAX_TOLD])
+        + "; ".join(list(dict.fromkeys(places))[:_MAX_LISTED])
         for noun, places in (("graph break", breaks), ("recompilation", again))
         if places
     ]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _WORKERS = str(max(1, min(4, os.cpu_count() or 1)))
 _SHARDED = "get_worker_info"
+"""What a dataset calls to give each worker its part."""
 
 
 @change(

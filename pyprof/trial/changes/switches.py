@@ -9,6 +9,7 @@ from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 
 _AMPERE = (8, 0)
 _PRECISION = ("allow_tf32", "fp32_precision")
+"""Attributes that set the precision of float32 products."""
 
 
 @change(

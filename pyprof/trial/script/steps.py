@@ -17,6 +17,7 @@ PYPROF_STEP = "pyprof.step()"
 _MIN_SHARE = 1 / 8
 """An optimizer that steps more rarely than this, relative to the others, does not end steps."""
 _MIN_ENDS = 3
+"""Fewer ends bound no more than one step."""
 
 
 class End(NamedTuple):
