@@ -296,7 +296,7 @@ def without_times(table: pa.Table, wrong: Mapping[str, Mask]) -> pa.Table:
     return in_order(table)
 
 
-def spelt(wrong: Mapping[str, Mask]) -> str:
+def format_reasons(wrong: Mapping[str, Mask]) -> str:
     """Format the number of rows for each reason."""
     return ", ".join(f"{int(rows.sum()):,} {why}" for why, rows in wrong.items())
 
@@ -304,8 +304,8 @@ def spelt(wrong: Mapping[str, Mask]) -> str:
 def no_valid_time_message(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
     """Format the error that no row's time is known."""
     return (
-        f"{path}: none of its {rows:,} rows of GPU work has a possible time ({spelt(wrong)}); "
-        "the file is damaged: export or capture it again"
+        f"{path}: none of its {rows:,} rows of GPU work has a possible time "
+        f"({format_reasons(wrong)}); the file is damaged: export or capture it again"
     )
 
 
@@ -314,8 +314,9 @@ def missing_time_warnings(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]
     if wrong:
         count = int(any_of(wrong, rows).sum())
         yield (
-            f"{count:,} of {rows:,} rows of GPU work have impossible times ({spelt(wrong)}): "
-            "they are listed without a time and left out of sums; export or capture again"
+            f"{count:,} of {rows:,} rows of GPU work have impossible times "
+            f"({format_reasons(wrong)}): they are listed without a time and left out of sums; "
+            "export or capture again"
         )
 
 

@@ -22,7 +22,7 @@ from pyprof.answers.parts import Finding
 from pyprof.arrays import ints
 from pyprof.marker import plain_layer, unnumbered
 from pyprof.parse.launches import launch_bounds
-from pyprof.parse.ranges.texts import where
+from pyprof.parse.ranges.texts import map_texts
 from pyprof.records.records import distinct
 
 if TYPE_CHECKING:
@@ -276,7 +276,9 @@ def _mark_replayed(context: RuleContext) -> Mask:
 def _starts_of_calls(capture: Capture, pattern: str) -> Int64Array:
     """Return when the API calls whose names match a pattern began."""
     matches = partial(pc.match_substring_regex, pattern=pattern)
-    return ints(capture.calls.filter(where(capture.calls.column("name"), matches)).column("start"))
+    return ints(
+        capture.calls.filter(map_texts(capture.calls.column("name"), matches)).column("start")
+    )
 
 
 @rule(

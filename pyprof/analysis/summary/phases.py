@@ -13,7 +13,7 @@ from pyprof.answers.summary_answer import ServingPhase
 from pyprof.arrays import MISSING, sum_if_known
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.marker import ServingStep, serving_step
-from pyprof.parse.ranges.texts import answers
+from pyprof.parse.ranges.texts import map_templates
 from pyprof.prof.step_rows import StepRows
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def said(loop_steps: Steps) -> tuple[ServingStep, ...]:
 
 @lru_cache(maxsize=4)
 def _stated(texts: tuple[str, ...]) -> tuple[ServingStep, ...]:
-    if not any(answers(texts, _is_stated)):
+    if not any(map_templates(texts, _is_stated)):
         return ()
     every = [serving_step(text) for text in texts]
     return tuple(step or _UNKNOWN for step in every) if any(every) else ()

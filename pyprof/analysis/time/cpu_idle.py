@@ -20,7 +20,7 @@ from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind
 from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges.range_stacks import user_line
-from pyprof.parse.ranges.texts import of_kinds, where
+from pyprof.parse.ranges.texts import map_texts, of_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +97,7 @@ _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|bat
 
 def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]:
     """Return starts and ends, by name, of the ranges whose names suggest data loading."""
-    ranges = capture.ranges.filter(where(capture.ranges.column("text"), _names_loading))
+    ranges = capture.ranges.filter(map_texts(capture.ranges.column("text"), _names_loading))
     # not a stack or an op in a file of such a name
     ranges = ranges.filter(pa.array(of_kinds(ranges, _NAMES)))
     text = ranges.column("text").unify_dictionaries().combine_chunks()
@@ -120,7 +120,7 @@ _COMPILING = r"\(dynamo_timed\)$|_data: .*\bcompile_id="
 def compiling_ranges(capture: Capture) -> tuple[Int64Array, Int64Array]:
     """Return starts and ends of the ranges of torch.compile's work, one inside another."""
     is_named = partial(pc.match_substring_regex, pattern=_COMPILING)
-    ranges = capture.ranges.filter(where(capture.ranges.column("text"), is_named))
+    ranges = capture.ranges.filter(map_texts(capture.ranges.column("text"), is_named))
     return ints(ranges.column("start")), ints(ranges.column("end"))
 
 

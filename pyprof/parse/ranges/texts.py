@@ -45,7 +45,7 @@ def read_texts(ranges: pa.Table) -> Texts:
     """Read the statements of a table of ranges."""
     text = ranges.column("text").unify_dictionaries()
     templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
-    kind = answers([*map(marker.without_sizes, templates)], marker.classify)
+    kind = map_templates([*map(marker.without_sizes, templates)], marker.classify)
     code = np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)])
     return Texts(
         code,
@@ -55,7 +55,7 @@ def read_texts(ranges: pa.Table) -> Texts:
     )
 
 
-def answers(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
+def map_templates(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
     """Apply `question` to each text; its result must not depend on the numbers in the text.
 
     It is called once for all texts that differ only in numbers, as the names of steps do.
@@ -66,10 +66,10 @@ def answers(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
     return [answer[index] for index in number.tolist()]
 
 
-def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
+def map_texts(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
     """Apply a predicate to each text of a table of ranges, by evaluating it once per template."""
-    answers = [question(part.dictionary).take(part.indices) for part in text.chunks]
-    return pa.chunked_array(answers, pa.bool_())
+    mapped = [question(part.dictionary).take(part.indices) for part in text.chunks]
+    return pa.chunked_array(mapped, pa.bool_())
 
 
 def kinds(texts: Texts) -> NDArray[np.int8]:
@@ -112,8 +112,8 @@ def of_kinds(ranges: pa.Table, chosen: Collection[Kind]) -> Mask:
     """
     text = ranges.column("text").combine_chunks()
     used, index = np.unique(ints(text.indices), return_inverse=True)
-    spelt = text.dictionary.take(pa.array(used)).to_pylist()
-    kind = answers(spelt, marker.classify)
+    used_texts = text.dictionary.take(pa.array(used)).to_pylist()
+    kind = map_templates(used_texts, marker.classify)
     return np.array([each in chosen for each in kind], bool)[index]
 
 

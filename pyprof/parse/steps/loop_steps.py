@@ -27,7 +27,7 @@ from pyprof.marker import (
     unnumbered,
 )
 from pyprof.parse.launches import launch_bounds
-from pyprof.parse.ranges.texts import answers, of_kinds, where
+from pyprof.parse.ranges.texts import map_templates, map_texts, of_kinds
 from pyprof.parse.steps import step_bounds
 from pyprof.parse.steps.step_bounds import Bounds, placed
 from pyprof.records.records import DictionaryColumn, Records, number_combinations
@@ -49,14 +49,14 @@ def iterations(capture: Capture) -> Bounds | None:
     is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
     texts = _choose_ranges(ranges, is_iteration)
     texts = texts.filter(pa.array(of_kinds(texts, (Kind.STEP, Kind.LAYER))))
-    distinct = _spell(texts.column("text").unique())
+    distinct = _to_strings(texts.column("text").unique())
     named: dict[str, list[str]] = {}
-    for text, loop in zip(distinct, answers(distinct, loop_of), strict=True):
+    for text, loop in zip(distinct, map_templates(distinct, loop_of), strict=True):
         named.setdefault(loop, []).append(text)
     best = max(
-        ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
-         for name, spelt in sorted(named.items())
-         for bounds in [_drop_overlapping(_named(texts, spelt))]),
+        ((bool(serving_step(listed[0])), bounds.total_ns, name, bounds)
+         for name, listed in sorted(named.items())
+         for bounds in [_drop_overlapping(_named(texts, listed))]),
         key=lambda candidate: candidate[:2],
         default=None,
     )  # fmt: skip
@@ -104,7 +104,7 @@ def _choose_ranges(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -
     bounds = ranges.select(["start", "end", "thread", "text"])
     if not any(pc.any(question(part.dictionary)).as_py() for part in bounds["text"].chunks):
         return bounds.slice(0, 0)  # the usual case
-    return bounds.filter(where(bounds["text"], question))
+    return bounds.filter(map_texts(bounds["text"], question))
 
 
 def _drop_overlapping(ranges: pa.Table) -> Bounds:
@@ -121,11 +121,11 @@ def _drop_overlapping(ranges: pa.Table) -> Bounds:
     rows = rows[np.lexsort((-end[rows], start[rows]))]
     outermost = np.append([True], start[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1])
     rows = rows[outermost]
-    texts = _spell(ranges.column("text").take(pa.array(rows)))
+    texts = _to_strings(ranges.column("text").take(pa.array(rows)))
     return Bounds("", start[rows], end[rows], tuple(texts))
 
 
-def _spell(texts: pa.Array | pa.ChunkedArray) -> list[str]:
+def _to_strings(texts: pa.Array | pa.ChunkedArray) -> list[str]:
     """A dictionary's texts as Python strings, which are slow to look up one by one."""
     return list(texts.cast(pa.string()).to_pylist())
 

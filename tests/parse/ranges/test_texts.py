@@ -11,7 +11,7 @@ from pyprof import marker
 from pyprof.marker import Kind, encode_layer
 from pyprof.marker.serving_steps import states_requests
 from pyprof.parse.ranges import texts
-from pyprof.parse.ranges.texts import answers
+from pyprof.parse.ranges.texts import map_templates
 from pyprof.parse.steps.loop_steps import loop_of
 from tests.strategies import TEXT
 
@@ -55,7 +55,7 @@ def test_answers_are_those_of_each_text(
     digits = st.text("0123456789", min_size=1, max_size=18)
     others = [re.sub("[0-9]+", lambda _: data.draw(digits), text) for text in texts]
     mixed = data.draw(st.permutations([*texts, *others]))
-    assert answers(mixed, question) == [question(text) for text in mixed]
+    assert map_templates(mixed, question) == [question(text) for text in mixed]
 
 
 def test_texts_that_differ_in_numbers_are_checked_once() -> None:
@@ -65,7 +65,7 @@ def test_texts_that_differ_in_numbers_are_checked_once() -> None:
         asked.append(text)
         return len(asked)
 
-    assert answers(["step 1", "b", "step 20", "step", "b"], question) == [1, 2, 1, 3, 2]
+    assert map_templates(["step 1", "b", "step 20", "step", "b"], question) == [1, 2, 1, 3, 2]
     assert asked == ["step 1", "b", "step"]
 
 
