@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _MAX_BYTES = 1 << 48
 """No device has as much."""
 _MAX_ADDRESS = 1 << 62
+"""Greater than every address, and every sum of sizes."""
 _MAX_REQUEST = (1 << 63) - 1
 """A program can ask for anything, which ends as out of memory."""
 _OOM = unpickle.ACTIONS.index("oom")

@@ -211,7 +211,7 @@ class _Source:
 
 
 _AT_ONCE, _MIN_EVENTS = 4 << 20, 1000
-"""Bytes that are read before events are taken out, and the number that makes it worth while."""
+"""Bytes that are read before events are taken out, and how many events make that worth while."""
 
 
 def _is_trace(values: list[Any]) -> bool:

@@ -33,7 +33,7 @@ CAUSES = (
     "another profiler was attached (nsys, ncu, torch.profiler and DCGM exclude one another), the "
     "profiler's buffers overflowed, the launches failed, or the file was filtered"
 )
-"""Why launches may have no kernel in a capture; ends a sentence."""
+"""Why launches may have no kernel in a capture, as part of a sentence."""
 
 
 def kernel_launches(calls: pa.Table, process: IntArray) -> Int64Array:

@@ -120,6 +120,7 @@ OPS = frozenset({"cpu_op", "Operator"})
 
 NOTES = frozenset({"user_annotation"})
 PYTHON = "python_function"
+"""Categories of annotations, and of calls of Python functions."""
 
 _MODULE = "nn.Module: "
 OPEN = 2**63 - 1

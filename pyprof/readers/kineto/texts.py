@@ -92,7 +92,7 @@ _COLLECTIVE_ATTRIBUTES = {
 }
 """Arguments of collectives, and their names in markers."""
 _OF_OPS = frozenset({"Sequence number", "Collective name", "kernel_backend"})
-"""Arguments that only ops have."""
+"""Arguments that ops have, and annotations do not."""
 _OWN_NAME = re.compile(OWN_NAMES)
 _GENERATED = re.compile(r"(?:^|_)(?:cpp_fused_|triton_)\w{1,400}$")
 """Names of kernels that Inductor made; those for the CPU come without any arguments."""
