@@ -100,7 +100,7 @@ def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice
         title=title,
         action=action,
         gain_ns=int(ns.sum()),
-        evidence=_of_calls(context, following, ns, details),
+        evidence=of_calls(context, following, ns, details),
         rows=np.zeros(0, np.int64),
     )
 
@@ -153,8 +153,8 @@ def _of_process(context: RuleContext, cause: str) -> Intervals:
     return max(times, key=lambda each: each.total, default=EMPTY)
 
 
-_MAKES_TENSORS = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor"})
-_MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__", "numpy"})
+MAKES_TENSORS = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor"})
+MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__", "numpy"})
 
 
 @rule(
@@ -171,15 +171,15 @@ def python_values(context: RuleContext) -> Advice | None:
     if waited.total < _MIN_SHARE * context.span_ns:
         return None
     calls = context.calls
-    names = _MAKES_TENSORS if context.devices else _MAKES_TENSORS | _MAKES_VALUES
+    names = MAKES_TENSORS if context.devices else MAKES_TENSORS | MAKES_VALUES
     values = np.array([name in names for name in calls.name], bool)
     chosen = np.flatnonzero(values & (context.devices != () or calls.without_work(waited)))
     ns = waited.length_within(calls.start[chosen], calls.end[chosen])
     chosen, ns = chosen[ns > 0], ns[ns > 0]
     if not len(ns) or ns.sum() < _MIN_SHARE * context.span_ns:
         return None
-    evidence = _of_calls(context, chosen, ns)
-    made = evidence[0].what in _MAKES_TENSORS
+    evidence = of_calls(context, chosen, ns)
+    made = evidence[0].what in MAKES_TENSORS
     return Advice(
         title="tensors are made of Python lists, number by number"
         if made
@@ -205,7 +205,7 @@ def _of_values(context: RuleContext) -> Intervals:
     return max(times, key=lambda each: each.total, default=EMPTY)
 
 
-def _of_calls(
+def of_calls(
     context: RuleContext, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
 ) -> tuple[Finding, ...]:
     """Group calls by op and line and add up their times; the largest group comes first."""

@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.analysis.advice.cpu import MAKES_TENSORS, MAKES_VALUES, of_calls
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.transfers import TO_HOST
 from pyprof.analysis.time.cpu_idle import longest_line
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
-from pyprof.analysis.time.idle import HOST, PEER, QUEUE
-from pyprof.analysis.time.intervals import union, union_of
+from pyprof.analysis.time.idle import DISPATCH_NS, HOST, PEER, QUEUE
+from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.answers.parts import Finding
 from pyprof.arrays import ints
 from pyprof.marker import plain_layer, unnumbered
@@ -136,13 +137,15 @@ def compilation(context: RuleContext) -> Advice | None:
 @rule(
     "the host was loading data, which data_loading tells",
     "torch.compile was at work, which compilation tells",
+    "an op was at work on the CPU, which ops_on_cpu tells",
     "the host was launching",
     about="idle time",
     needs=(GPU, TIMES),
 )
 def host_work(context: RuleContext) -> Advice | None:
     """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
-    rows, idle_ns = idle_for(context, HOST)
+    calls, some = context.calls, _mark_on_cpu(context)
+    rows, idle_ns = idle_for(context, HOST, without=union_of(calls.start[some], calls.end[some]))
     first = ahead = ""
     if _mainly(idle_ns, np.isin(rows, _find_after_loading(context))):
         first = ahead = (
@@ -161,6 +164,45 @@ def host_work(context: RuleContext) -> Advice | None:
         elsewhere=f"{ahead}a CPU profiler (perf, or py-spy for Python) shows what the host does"
         " while the GPU waits; the work below came late",
     )
+
+
+@rule(
+    "the op calls the GPU's API, and so works on the GPU or waits for it",
+    "the op makes tensors of numbers, or numbers of tensors, which python_values tells",
+    "the op is short, as a view or an empty tensor",
+    "the GPU had work meanwhile",
+    about="idle time",
+    needs=(GPU, TIMES, CAPTURE),
+)
+def ops_on_cpu(context: RuleContext) -> Advice | None:
+    """Find gaps in which ops worked on the CPU, as those of an optimizer whose state is there."""
+    calls, chosen = context.calls, np.flatnonzero(_mark_on_cpu(context))
+    start, end = calls.start[chosen], calls.end[chosen]
+    idle = [context.idle(device, HOST) & union_of(start, end) for device in context.devices]
+    longest = max(idle, key=lambda each: each.total, default=EMPTY)
+    ns = longest.length_within(start, end)
+    if not ns.any():
+        return None
+    return Advice(
+        title="the GPU waits while ops compute on the CPU",
+        action="keep their tensors on the GPU (device='cuda', optimizer states, too), or run them"
+        " while the GPU has work",
+        gain_ns=longest.total,
+        evidence=of_calls(context, chosen[ns > 0], ns[ns > 0]),
+        rows=np.zeros(0, np.int64),
+    )
+
+
+def _mark_on_cpu(context: RuleContext) -> Mask:
+    """Mark calls of ops that are longer than dispatch, and during which no API is called."""
+    calls = context.calls
+    if context.capture is None or not len(context.capture.calls):
+        return np.zeros(len(calls.name), bool)
+    began = np.sort(ints(context.capture.calls.column("start")))
+    called = np.searchsorted(began, calls.end) > np.searchsorted(began, calls.start)
+    of_numbers = [name in MAKES_TENSORS | MAKES_VALUES for name in calls.name]
+    long = calls.end - calls.start > DISPATCH_NS
+    return np.asarray(long & ~called & ~np.array(of_numbers, bool))
 
 
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice")

@@ -480,15 +480,16 @@ def idle_for(
     devices: Sequence[DeviceTime] | None = None,
     *,
     before: bool = False,
+    without: Intervals = EMPTY,
 ) -> tuple[Int64Array, NDArray[np.float64]]:
     """Return the row after each gap of a cause, or that before it, and its time for that cause.
 
-    On all GPUs unless `devices` are given.
+    On all GPUs unless `devices` are given; the time `without` does not count.
     """
     rows, time = [np.zeros(0, np.int64)], [np.zeros(0)]
     for device in context.devices if devices is None else devices:
         gaps = device.gaps
-        ns = context.idle(device, cause).length_within(gaps.start, gaps.end)
+        ns = (context.idle(device, cause) - without).length_within(gaps.start, gaps.end)
         some = ns > 0
         last = _find_last_ended(context, device, gaps.start[some]) if before else gaps.row[some]
         rows.append(last)

@@ -130,6 +130,10 @@ def _gap(begin: int, *api: Api, text: str | None = None) -> Story:
     return Story([_busy(), _busy(begin=begin)], ranges, list(api))
 
 
+def _on_cpu(name: str = "adamw") -> Story:
+    return replace(_gap(2000), ranges=[op(name, (111 * US, 1999 * US))])
+
+
 def _two_gpus(begin: int, called: int) -> Story:
     """Let GPU 0 work, then GPU 1 from 110 to 310 us, and GPU 0 again from `begin` us on."""
     return Story([
@@ -419,6 +423,7 @@ CASES: dict[str, tuple[str, Story]] = {
         "kernel_loading launch_bound tf32",
         Story([_busy(), Work((3000 * US, 3010 * US), (120 * US, 2900 * US))])),
     "the host elsewhere": ("host_work launch_bound", _gap(2000)),
+    "an op on the CPU beside a GPU": ("ops_on_cpu launch_bound", _on_cpu()),
     "copies that hold up the host": ("pageable_copies blocking_copies", _copied(90)),
     "waiting for data": (
         "data_loading launch_bound", _gap(2000, text="enumerate(DataLoader)#_Iter.__next__")),
@@ -551,6 +556,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "host_work": {
         "the host was loading data, which data_loading tells": [_gap(2000, text=LOADING)],
         "torch.compile was at work, which compilation tells": [_gap(2000, text=COMPILING)],
+        "an op was at work on the CPU, which ops_on_cpu tells": [_on_cpu()],
         "the host was launching": [_gap(150)],
     },
     "kernel_loading": {
@@ -611,6 +617,15 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     },
     "blocking_copies": {
         "the GPU had work meanwhile": [_gap(160, Api("cudaMemcpy", (10 * US, 90 * US)))],
+    },
+    "ops_on_cpu": {
+        "the op calls the GPU's API, and so works on the GPU or waits for it": [
+            replace(_on_cpu(), api=[Api("cudaEventQuery", (1000 * US, 1001 * US))])],
+        "the op makes tensors of numbers, or numbers of tensors, which python_values tells": [
+            _on_cpu("tensor"), _on_cpu("tolist")],
+        "the op is short, as a view or an empty tensor": [
+            replace(_gap(2000), ranges=[op("empty", (300 * US, 390 * US))])],
+        "the GPU had work meanwhile": [_while_busy(_on_cpu())],
     },
     "unified_memory": {
         "copies that a call asked for": [_while_busy(_copied(5))],
