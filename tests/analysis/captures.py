@@ -53,6 +53,8 @@ class Work:
     """Bytes of a block."""
     counters: str | None = None
     """As `schema.COUNTERS`, JSON."""
+    collective: str | None = None
+    """As `schema.COLLECTIVE`, JSON."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,10 @@ def _activities(work: Sequence[Work]) -> dict[str, list[object]]:
         "corr": [row if w.call is not None else None for row, w in enumerate(work)],
         "name": [w.name for w in work],
         "bytes": [w.bytes for w in work],
-        **{name: [getattr(w, name) for w in work] for name in ("regs", "smem", "counters")},
+        **{
+            name: [getattr(w, name) for w in work]
+            for name in ("regs", "smem", "counters", "collective")
+        },
         **{f"grid_{axis}": [g[place] for g in grids] for place, axis in enumerate("xyz")},
         **{f"block_{axis}": [b[place] for b in blocks] for place, axis in enumerate("xyz")},
     }

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.analysis.advice.registry import GPU, NODES, TIMES, rule
+from pyprof.analysis.ranks.collective_kinds import kinds_and_groups
+from pyprof.analysis.ranks.parallelism import CONTEXT, TENSOR, group_role
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
+from pyprof.ops.torch.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, SEND_RECV
 from pyprof.parse.launches import launch_bounds
 from pyprof.records.records import number_combinations
 
@@ -179,10 +183,11 @@ def communication(context: RuleContext) -> Advice | None:
     stream = number_combinations(*(records.numpy(each) for each in ("pid", "device", "stream")))
     shared = np.isin(stream[rows[some]], stream[~communicates]).any()
     apart = ", on a stream of their own" if context.devices and shared else ""
+    ways = _name_ways(context, rows[some], exposed[some])
+    earlier = f" ({ways}){apart}" if ways else f"{apart}, or compute more of the batch meanwhile"
     return context.advice(
         "communication is not overlapped with computation",
-        "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch, more micro-batches of a"
-        f" pipeline){apart};"
+        f"start collectives earlier{earlier};"
         " if ranks differ, this time is spent waiting for the slowest",
         rows[some],
         most,
@@ -190,6 +195,33 @@ def communication(context: RuleContext) -> Advice | None:
         elsewhere="start collectives earlier, on a stream of their own; if ranks differ, this time"
         " is spent waiting for the slowest",
     )
+
+
+_WAYS = {
+    ALL_REDUCE: "DDP bucket_cap_mb",
+    ALL_GATHER: "FSDP prefetch",
+    REDUCE_SCATTER: "FSDP prefetch",
+    SEND_RECV: "more micro-batches of a pipeline",
+}
+"""What starts a kind of collective earlier, unless a layer needs its result at once: with tensor or
+context parallelism, or in a program that only infers, where no gradients are reduced."""
+_MIN_OF_WAYS = 0.1
+"""The least share of exposed communication that is worth a word on how to start it earlier."""
+
+
+def _name_ways(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.float64]) -> str:
+    """Name what starts these collectives earlier; all ways if no kind is known, "" without any."""
+    infers = context.is_one("dir", "fprop").any() and not context.is_one("dir", "bprop").any()
+    ns_by_way: dict[str, float] = defaultdict(float)
+    collectives = kinds_and_groups(context.table.records.take(rows))
+    for (kind, group), ns in zip(collectives, exposed_ns.tolist(), strict=True):
+        in_layers = group_role(group, None, {kind}).name in (TENSOR, CONTEXT)
+        in_layers |= bool(kind == ALL_REDUCE and infers)
+        known = () if in_layers or kind not in _WAYS else (_WAYS[kind],)
+        for way in {*_WAYS.values()} if kind is None else known:
+            ns_by_way[way] += ns
+    least = _MIN_OF_WAYS * exposed_ns.sum()
+    return ", ".join(way for way in dict.fromkeys(_WAYS.values()) if ns_by_way[way] > least)
 
 
 def _hideable(context: RuleContext, device: DeviceTime) -> int:

@@ -217,6 +217,13 @@ def _signatures(
         )  # fmt: skip
 
 
+def kinds_and_groups(records: Records) -> Iterator[tuple[Any, Any]]:
+    """Yield the kind of each row's collective and its group's description; None if unknown."""
+    kind, group = _KEYS.index("kind"), _KEYS.index("description")
+    for each in _signatures(records, _tool_fields(records)):
+        yield each[kind], each[group]
+
+
 def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     """What the tool recorded for each row; {} if nothing."""
     column = records.dictionary("collective")

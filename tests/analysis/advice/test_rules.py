@@ -1,5 +1,6 @@
 """Each rule applies if there is evidence, with a gain, and not otherwise."""
 
+import json
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -1016,6 +1017,33 @@ def test_collectives_on_a_stream_of_their_own_are_not_told_to_move(
     story = Story([product, collective], _called("matmul", product, *HALF))
     action = _advice(story)["communication"].action
     assert ("on a stream of their own" in action) != apart
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "way"),
+    [
+        ("allreduce", "default_pg", "earlier (DDP bucket_cap_mb)"),
+        ("_allgather_base", "default_pg", "earlier (FSDP prefetch)"),
+        ("send", "default_pg", "earlier (more micro-batches of a pipeline)"),
+        ("alltoallv", "default_pg", "or compute more of the batch"),
+        ("allreduce", "TP", "or compute more of the batch"),
+    ],
+)
+def test_collectives_start_earlier_by_what_starts_their_kind(
+    kind: str, group: str, way: str
+) -> None:
+    said = json.dumps({"name": kind, "description": group})
+    late = replace(_busy(name=NCCL, begin=200), collective=said)
+    trained = _backward("MmBackward0")
+    story = replace(trained, work=[*trained.work, late])
+    assert way in _advice(story)["communication"].action
+
+
+def test_all_reduces_of_inference_are_not_told_of_gradients() -> None:
+    product = _busy()
+    late = _busy(name=NCCL, begin=200)
+    story = Story([product, late], _called("matmul", product, *HALF))
+    assert "DDP" not in _advice(story)["communication"].action
 
 
 @pytest.mark.parametrize(("slow", "loads"), [(1, True), (4, False)])
