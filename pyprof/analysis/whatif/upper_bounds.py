@@ -21,7 +21,8 @@ class _Bound(NamedTuple):
     """The advice whose gain it is."""
     absent: str
     """Why there is none."""
-    code: str
+    code: str | None
+    """The change in the program; None: the advice's own words, which depend on the program."""
 
 
 BOUNDS: Mapping[str, _Bound] = {
@@ -33,7 +34,7 @@ BOUNDS: Mapping[str, _Bound] = {
     "--overlap": _Bound(
         "communication",
         "no communication runs while nothing is computed",
-        "DistributedDataParallel(model, bucket_cap_mb=...)",
+        None,
     ),
     "--fused-optimizer": _Bound(
         "unfused_optimizer",
@@ -64,5 +65,5 @@ def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | 
             gain_step_ns=entry.gain_ns / entry.steps if entry.steps else None,
             rows=len(entry.rows),
             title=entry.title,
-            code=code,
+            code=code or entry.action.partition(";")[0],
         )

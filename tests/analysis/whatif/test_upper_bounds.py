@@ -1,5 +1,7 @@
 """Changes that only have an upper bound take it from the advice of the same name."""
 
+from dataclasses import replace
+
 import pytest
 
 from pyprof import schema
@@ -21,6 +23,12 @@ def test_a_bound_is_that_of_the_advice(change: str, work: list[Work], gain_us: i
     answer = summarise_whatif(source_of(work), [change])
     assert answer.changes == ()
     assert [(each.change, each.gain_ns) for each in answer.bounds] == [(change, gain_us * US)]
+
+
+def test_overlap_is_changed_as_the_kind_of_collective_is() -> None:
+    gathers = [replace(each, name=each.name.replace("AllReduce", "AllGather")) for each in ALONE]
+    (bound,) = summarise_whatif(source_of(gathers), ["--overlap"]).bounds
+    assert "DistributedDataParallel" not in bound.code
 
 
 @pytest.mark.parametrize("change", BOUNDS)
