@@ -21,7 +21,10 @@ from pyprof.analysis.time.idle import DISPATCH_NS, HOST, PEER, QUEUE
 from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.answers.parts import Finding
 from pyprof.arrays import ints
+from pyprof.gpu.kernel_roles import communicates
 from pyprof.marker import plain_layer, unnumbered
+from pyprof.ops.torch.collectives import BARRIER, SEND_RECV
+from pyprof.ops.torch.collectives import kind as collective_kind
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.texts import map_texts
 from pyprof.records.records import distinct
@@ -170,6 +173,7 @@ def host_work(context: RuleContext) -> Advice | None:
     "the op calls the GPU's API, and so works on the GPU or waits for it",
     "the op makes tensors of numbers, or numbers of tensors, which python_values tells",
     "the op is short, as a view or an empty tensor",
+    "the op waits for other ranks, as a collective on the CPU",
     "the GPU had work meanwhile",
     about="idle time",
     needs=(GPU, TIMES, CAPTURE),
@@ -200,9 +204,16 @@ def _mark_on_cpu(context: RuleContext) -> Mask:
         return np.zeros(len(calls.name), bool)
     began = np.sort(ints(context.capture.calls.column("start")))
     called = np.searchsorted(began, calls.end) > np.searchsorted(began, calls.start)
-    of_numbers = [name in MAKES_TENSORS | MAKES_VALUES for name in calls.name]
-    long = calls.end - calls.start > DISPATCH_NS
-    return np.asarray(long & ~called & ~np.array(of_numbers, bool))
+    some = (calls.end - calls.start > DISPATCH_NS) & ~called
+    for call in np.flatnonzero(some).tolist():
+        some[call] = not _makes_or_waits(calls.name[call])
+    return np.asarray(some)
+
+
+def _makes_or_waits(op: str) -> bool:
+    """Whether an op makes tensors of numbers, or numbers of them, or waits for other ranks."""
+    waits = communicates(op) or collective_kind(op) in (BARRIER, SEND_RECV)
+    return waits or op in MAKES_TENSORS | MAKES_VALUES
 
 
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice")

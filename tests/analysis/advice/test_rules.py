@@ -626,6 +626,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _on_cpu("tensor"), _on_cpu("tolist")],
         "the op is short, as a view or an empty tensor": [
             replace(_gap(2000), ranges=[op("empty", (300 * US, 390 * US))])],
+        "the op waits for other ranks, as a collective on the CPU": [
+            _on_cpu("allreduce_"), _on_cpu("barrier"), _on_cpu("recv_")],
         "the GPU had work meanwhile": [_while_busy(_on_cpu())],
     },
     "unified_memory": {
