@@ -10,6 +10,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.__main__ import main
+from pyprof.cli import former_options
 from tests.programs import TOP
 
 FORMATS = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -76,6 +77,13 @@ def test_commands_that_are_shown_have_their_options(page: Path) -> None:
         named = re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.split(r"\b\w+\.py\b", rest)[0])
         known = {"--help", *(flag for each in command.params for flag in each.opts)}
         assert {*named} <= known, f"pyprof {name}"
+
+
+@pytest.mark.parametrize("page", PAGES[:-1], ids=lambda page: page.stem)
+def test_pages_name_no_former_option(page: Path) -> None:
+    shown = re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text("utf-8"))
+    former = [name for name in shown if former_options.rewritten("pyprof", name, [name, "1"])]
+    assert former == []
 
 
 def test_the_map_has_every_package_and_module() -> None:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from pyprof.cli import former_options
 from pyprof.cli.option_types import complete_files
 from pyprof.errors import PyprofError, refused
 from pyprof.process import output_file, overwrite_guard, signals, stdio
@@ -36,8 +37,22 @@ class Main(click.Command):
             say(f"stdout: {error.strerror or error}")
             raise click.exceptions.Exit(1) from None
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; a former option works as the one that replaced it, with a note."""
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.NoSuchOption as error:
+            now = former_options.rewritten(self.name, error.option_name, args)
+            if now is None:
+                raise
+            arguments, text = now
+            say(text)
+            return self.parse_args(ctx, arguments)
+
     def _instead(self, error: click.NoSuchOption) -> click.UsageError:
-        """Say what to write for an option that is named like a column."""
+        """Say what to write for an option that is gone, or is named like a column."""
+        if (advice := former_options.advice(error.option_name)) is not None:
+            return click.UsageError(f"{error.option_name} is gone: {advice}", error.ctx)
         name = error.option_name.lstrip("-")
         if not any("--where" in param.opts for param in self.params):
             return error
