@@ -8,6 +8,7 @@ a Python step per range, and right for ranges that overlap too.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -95,12 +96,14 @@ def _parents(thread: IntArray, end: Int64Array) -> IntArray:
     active = np.flatnonzero((end[:-1] < end[1:]) & ~at_top[1:]) + 1
     above: IntArray = active - 1
     until = end.take(active)
-    while len(active):
+    for _ in range(_STEPS):
+        if not len(active):
+            return parent
         above = parent.take(above)
         parent[active] = above
         left = np.flatnonzero(end.take(above) < until)  # `above` exists: see `at_top`
         active, above, until = active.take(left), above.take(left), until.take(left)
-    return parent
+    return _sweep(thread, end, np.ones(len(end), bool))
 
 
 def _mark_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:
@@ -111,6 +114,33 @@ def _mark_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:
         ends = end[first:last]
         np.greater(ends[1:], np.maximum.accumulate(ends)[:-1], out=at_top[first + 1 : last])
     return at_top
+
+
+_STEPS = 256
+"""Levels that are climbed for all intervals at once; if there are more, one by one."""
+
+
+def _sweep(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> Int64Array:
+    """Find what encloses each of some sorted intervals, with a stack of the open ones.
+
+    Some intervals are queries only, and enclose nothing.
+    """
+    around = np.full(len(end), MISSING)
+    indices: list[int] = []
+    until: list[int] = []  # the negative end of each, rising from the outside in
+    last = MISSING
+    rows = zip(thread.tolist(), (-end).tolist(), encloses.tolist(), strict=True)
+    for index, (on, ends, opens) in enumerate(rows):
+        if on != last:
+            last = on
+            indices.clear()
+            until.clear()
+        depth = bisect_right(until, ends)
+        if depth:
+            around[index] = indices[depth - 1]
+        if opens:  # those that end sooner enclose nothing later that this one does not
+            indices[depth:], until[depth:] = [index], [ends]
+    return around
 
 
 def innermost(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Int64Array:
@@ -126,11 +156,28 @@ def innermost(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array
         last_range[rows] = np.where(index >= 0, index + first, MISSING)
     leaf = last_range
     active = np.flatnonzero(leaf != MISSING)
-    while len(active):
+    for _ in range(_STEPS):
+        if not len(active):
+            return leaf
         active = active[ranges.end[leaf[active]] < end[active]]
         leaf[active] = ranges.parent[leaf[active]]
         active = active[leaf[active] != MISSING]
+    leaf[active] = _find_innermost(ranges, thread[active], start[active], end[active])
     return leaf
+
+
+def _find_innermost(
+    ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array
+) -> Int64Array:
+    """Find the innermost ranges around intervals, going through both once."""
+    count = len(ranges.end)
+    both = [np.concatenate(pair) for pair in ((ranges.thread, thread), (ranges.start, start))]
+    order = np.lexsort((np.arange(count + len(end)), both[1], both[0]))  # stable: ranges first
+    ends = np.concatenate([ranges.end, end])[order]
+    above = _sweep(both[0][order], ends, order < count)
+    enclosing = np.full(len(order), MISSING)
+    enclosing[order] = np.where(above == MISSING, MISSING, order[above])
+    return enclosing[count:]
 
 
 def bounds_of(column: IntArray, value: int) -> tuple[int, int]:

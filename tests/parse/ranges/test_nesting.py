@@ -1,11 +1,16 @@
 """The sweep equals the definition of nesting, for any ranges."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.arrays import MISSING
+from pyprof.parse.ranges import nesting
 from pyprof.parse.ranges.nesting import innermost, nest
+
+ways = pytest.mark.parametrize("steps", [0, 1, nesting._STEPS])
+"""Levels to climb side by side; what is deeper is gone through one by one."""
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 12)).map(
@@ -25,11 +30,16 @@ def _encloses(outer: tuple[int, int, int], inner: tuple[int, int, int]) -> bool:
     return outer[0] == inner[0] and outer[1] <= inner[1] and outer[2] >= inner[2]
 
 
+@ways
 @given(spans=SPANS)
-def test_each_range_has_its_nearest_enclosing_range(spans: list[tuple[int, int, int]]) -> None:
+def test_each_range_has_its_nearest_enclosing_range(
+    spans: list[tuple[int, int, int]], steps: int
+) -> None:
     """The enclosing range that comes last in (start, -end, tiebreak) order."""
     tie = np.arange(len(spans))
-    found = nest(*_columns(spans), lambda: tie)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nesting, "_STEPS", steps)
+        found = nest(*_columns(spans), lambda: tie)
     assert sorted(found.order.tolist()) == list(range(len(spans)))
     place = {row: position for position, row in enumerate(found.order.tolist())}
     for row, span in enumerate(spans):
@@ -43,13 +53,16 @@ def test_each_range_has_its_nearest_enclosing_range(spans: list[tuple[int, int, 
         assert found.parent[place[row]] == expected
 
 
+@ways
 @given(spans=SPANS, launches=SPANS)
 def test_each_launch_has_its_innermost_range(
-    spans: list[tuple[int, int, int]], launches: list[tuple[int, int, int]]
+    spans: list[tuple[int, int, int]], launches: list[tuple[int, int, int]], steps: int
 ) -> None:
     """The last to start of those that contain it, then the first to end."""
     ranges = nest(*_columns(spans), lambda: np.arange(len(spans)))
-    found = innermost(ranges, *_columns(launches)).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nesting, "_STEPS", steps)
+        found = innermost(ranges, *_columns(launches)).tolist()
     for launch, position in zip(launches, found, strict=True):
         around = [span for span in spans if _encloses(span, launch)]
         if not around:
