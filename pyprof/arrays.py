@@ -101,3 +101,14 @@ def latest_before(
     latest[merged[~entry] - len(keys)] = row
     same = (latest != MISSING) & (keys[latest] == wanted)
     return np.where(same, latest, MISSING)
+
+
+def nearest(parent: IntArray, wanted: Mask) -> IntArray:
+    """Return the nearest wanted ancestor of each row, by the rows of parents; MISSING if none."""
+    above = parent.copy()
+    active = np.flatnonzero(above != MISSING)
+    while len(active):
+        active = active.take(np.flatnonzero(~wanted.take(above.take(active))))
+        above[active] = above.take(above.take(active))
+        active = active.take(np.flatnonzero(above.take(active) != MISSING))
+    return above

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.arrays import MISSING, ints, latest_before, referenced_rows, sum_if_known
+from pyprof.arrays import MISSING, ints, latest_before, nearest, referenced_rows, sum_if_known
 
 _INT64_MIN = -(2**63)
 
@@ -59,3 +59,18 @@ def test_the_latest_entry_of_a_key_is_found(
         for one, at in wanted
     ]
     assert latest_before(keys, starts, key, before).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(MISSING, 24), st.booleans()), min_size=1, max_size=25))
+def test_the_nearest_wanted_ancestor_is_found(tree: list[tuple[int, bool]]) -> None:
+    parent = np.array([min(above, place - 1) for place, (above, _) in enumerate(tree)])
+    wanted = np.array([flag for _, flag in tree])
+
+    def around(place: int) -> list[int]:
+        found = []
+        while (place := int(parent[place])) != MISSING:
+            found.append(place)
+        return found
+
+    expected = [next((p for p in around(n) if wanted[p]), MISSING) for n in range(len(tree))]
+    assert nearest(parent, wanted).tolist() == expected

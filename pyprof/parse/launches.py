@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, ints, nearest
 from pyprof.parse.steps.profiler_windows import processes
 
 if TYPE_CHECKING:
@@ -142,17 +142,6 @@ def chains(parent: IntArray, wanted: NDArray[np.bool_], leaf: IntArray, most: in
     for step, (inside, ranges) in enumerate(zip(rows, members, strict=True)):
         member[offset.take(inside + 1) - (1 + step)] = ranges
     return Chains(offset, member)
-
-
-def nearest(parent: IntArray, wanted: NDArray[np.bool_]) -> IntArray:
-    """Find the nearest wanted ancestor of each range."""
-    above = parent.copy()
-    active = np.flatnonzero(above != MISSING)
-    while len(active):
-        active = active.take(np.flatnonzero(~wanted.take(above.take(active))))
-        above[active] = above.take(above.take(active))
-        active = active.take(np.flatnonzero(above.take(active) != MISSING))
-    return above
 
 
 def last(chain: Chains) -> Int64Array:

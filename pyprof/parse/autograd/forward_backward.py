@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING, ints, latest_before, referenced_rows
+from pyprof.arrays import MISSING, ints, latest_before, nearest, referenced_rows
 from pyprof.marker import Kind
 from pyprof.parse import launches
 from pyprof.parse.autograd.recomputation import HERE
@@ -107,7 +107,7 @@ def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
     node = np.full(len(numbered), MISSING, np.int32)
     ranges = np.flatnonzero(sweep.again.take(sweep.paths.of_range))
     if len(ranges) and not (texts.kinds(sweep.texts)[ranges] == Kind.LAYER).any():
-        node[ranges] = launches.nearest(sweep.nest.parent, numbered).take(ranges)
+        node[ranges] = nearest(sweep.nest.parent, numbered).take(ranges)
     return node
 
 

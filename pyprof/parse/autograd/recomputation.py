@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import MISSING
+from pyprof.arrays import MISSING, nearest
 from pyprof.marker import Kind
-from pyprof.parse.launches import nearest
 from pyprof.parse.ranges import texts
 
 if TYPE_CHECKING:

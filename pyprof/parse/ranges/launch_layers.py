@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, ints, nearest
 from pyprof.marker import Kind
-from pyprof.parse import launches
 from pyprof.parse.ranges import texts
 from pyprof.parse.ranges.nesting import bounds_of, innermost, nest
 from pyprof.parse.ranges.texts import LAYERS, NAMED, direction_hint, name
@@ -117,7 +116,7 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
     engine = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_engine"))
     if not engine.any():
         return {}
-    outermost = (kind == Kind.SEQ) & (launches.nearest(parent, kind == Kind.SEQ) == MISSING)
+    outermost = (kind == Kind.SEQ) & (nearest(parent, kind == Kind.SEQ) == MISSING)
     others = np.unique(thread[outermost & ~engine])
     engines = np.setdiff1d(np.unique(thread[outermost & engine]), others)
     forward = ints(capture.ranges.column("forward_thread"))[sweep.row]

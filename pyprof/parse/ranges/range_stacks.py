@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import MISSING, Int64Array, IntArray
+from pyprof.arrays import MISSING, Int64Array, IntArray, nearest
 from pyprof.marker import Kind, Tensor
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
-from pyprof.parse.launches import nearest
 from pyprof.parse.ranges import texts as range_texts
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import DictionaryColumn

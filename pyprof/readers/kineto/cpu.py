@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.arrays import texts_by_index
+from pyprof.arrays import nearest, texts_by_index
 from pyprof.marker.model import DERIVED
-from pyprof.readers.kineto.nest import nearest, ops_named, within
+from pyprof.readers.kineto.nest import ops_named
 from pyprof.readers.kineto.op_texts import OP
 from pyprof.readers.kineto.ranges import OPEN
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.readers.kineto.columns import Threads
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
@@ -151,7 +151,7 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask
     around_is_idle = ~np.append(real, True)[nested.op]
     traced = doing & shapes & ~around_is_idle
     doing &= ~(replaced | shapes)
-    return doing & ~within(doing, parent), traced & ~within(traced, parent)
+    return doing & (nearest(parent, doing) < 0), traced & (nearest(parent, traced) < 0)
 
 
 def _is_idle(name: str) -> bool:
@@ -160,7 +160,7 @@ def _is_idle(name: str) -> bool:
     return known or _ENGINE.match(name) is not None
 
 
-def _mark_ancestors(rows: Mask, parent: Int64Array) -> Mask:
+def _mark_ancestors(rows: Mask, parent: IntArray) -> Mask:
     """Mark the rows that contain one of these, at any depth."""
     contains = np.zeros(len(rows), dtype=bool)
     outer = parent[rows]
@@ -244,7 +244,7 @@ def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -
         called = ops_named(ranges, [name == inner for name in names]) & ~replaced
         fake &= _mark_parents(called, nested.op)
     shapes = nested.compiling | fake | _meta_ops(ranges, nested, names, real)
-    return mode | replaced, shapes | within(shapes, nested.op)
+    return mode | replaced, shapes | (nearest(nested.op, shapes) >= 0)
 
 
 def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Mask:
@@ -283,7 +283,7 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     return meta
 
 
-def _mark_parents(rows: Mask, parent: Int64Array) -> Mask:
+def _mark_parents(rows: Mask, parent: IntArray) -> Mask:
     around = np.zeros(len(rows), dtype=bool)
     outer = parent[rows]
     around[outer[outer >= 0]] = True

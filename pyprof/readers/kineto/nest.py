@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
+from pyprof.arrays import nearest
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.op_texts import COMPILING, MARKER, MODULE, NOTE, OP
@@ -17,7 +18,7 @@ from pyprof.readers.kineto.ranges import OPEN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.readers.kineto.ranges import Columns, Ranges
 
 SLACK_NS = 2_000
@@ -39,7 +40,7 @@ class Nested(NamedTuple):
     """By row: number of the chain of frames to be written around it; -1 for none."""
     layers: Int64Array
     """By row: number of the module hierarchy to be written around it; -1 for none."""
-    op: Int64Array
+    op: IntArray
     """By row: the row of the op that it lies in; -1 for none."""
     compiling: Mask
     """By row: whether it lies in what torch.compile does before a model runs."""
@@ -195,32 +196,6 @@ def ops_named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
     is_named: Mask = ranges.kind == OP
     is_named[is_named] = np.array(chosen, dtype=bool)[ranges.name[is_named]]
     return is_named
-
-
-def nearest(parent: Int64Array, chosen: Mask) -> Int64Array:
-    """Return the innermost chosen row around each row; -1 for none."""
-    if not chosen.any():
-        return np.full(len(parent), -1)
-    around = parent.copy()
-    active = np.flatnonzero(around >= 0)
-    while len(active):  # each step skips all that were skipped before
-        active = active[~chosen[around[active]]]
-        around[active] = around[around[active]]
-        active = active[around[active] >= 0]
-    return around
-
-
-def within(chosen: Mask, parent: Int64Array) -> Mask:
-    """Mark the rows inside a chosen one, at any depth."""
-    above = parent.copy()
-    active = np.flatnonzero(above >= 0)
-    covered = np.zeros(len(chosen), dtype=bool)
-    covered[active] = chosen[above[active]]
-    while len(active):  # each step looks at twice as many levels
-        covered[active] |= covered[above[active]]
-        above[active] = above[above[active]]
-        active = active[above[active] >= 0]
-    return covered
 
 
 class _Rows(NamedTuple):

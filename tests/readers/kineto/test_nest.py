@@ -3,14 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof import marker, schema
-from pyprof.arrays import MISSING
-from pyprof.readers.kineto import nest
 from pyprof.readers.kineto.columns import Threads, timed
 from pyprof.readers.kineto.file.events import from_values
 from pyprof.readers.kineto.nest import FrameChains, nested
@@ -147,22 +144,3 @@ def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
     assert sorted(layout.order.tolist()) == list(range(len(spans)))
     assert (layout.end >= columns.start).all()
     assert (layout.end <= columns.end).all()
-
-
-@given(st.lists(st.tuples(st.integers(MISSING, 24), st.booleans()), min_size=1, max_size=25))
-def test_the_op_around_each_op_is_found(tree: list[tuple[int, bool]]) -> None:
-    """The nearest one, and the nearest that works, by jumps and one by one."""
-    parent = np.array([min(above, place - 1) for place, (above, _) in enumerate(tree)])
-    chosen = np.array([flag for _, flag in tree])
-
-    def around(place: int) -> list[int]:
-        found = []
-        while (place := int(parent[place])) != MISSING:
-            found.append(place)
-        return found
-
-    nearest = [next((p for p in around(n) if chosen[p]), MISSING) for n in range(len(tree))]
-    assert nest.nearest(parent, chosen).tolist() == nearest
-    assert nest.within(chosen, parent).tolist() == [
-        any(chosen[p] for p in around(n)) for n in range(len(tree))
-    ]
