@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections import defaultdict, deque
+from collections import defaultdict
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import adbc_driver_sqlite
@@ -24,16 +23,12 @@ from pyprof.process.threads import thread_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
     from pathlib import Path
 
     from pyprof.arrays import Int64Array
 
 _BATCH_ROWS = 1 << 15
 """Rows fetched at once."""
-_AHEAD = 1
-"""Batches that reading may be ahead of shaping."""
-
 _ROW_BYTES = 4
 """The minimum size of a row: its offset in the page, its length, its id."""
 
@@ -249,19 +244,17 @@ def _shape_batches(
     piece: Callable[[pa.Table], pa.Table],
 ) -> pa.Table:
     """Shape some rows while the next are read: both release the GIL."""
-    tables = [piece(_shape(None, columns))]
-    held, most = 0, _HELD_BYTES
+    tables, held, most = [], 0, _HELD_BYTES
     with thread_pool(1) as pool:
-        pending: deque[Future[pa.Table]] = deque()
-        for batch in chain(batches, [None] * _AHEAD):
-            if batch is not None:
-                pending.append(pool.submit(_shape, batch, columns))
-            if pending and (batch is None or len(pending) > _AHEAD):  # so that memory stays bounded
-                tables.append(piece(pending.popleft().result()))
-                held += _text_bytes(tables[-1])
-            if held > most:  # pages of long texts have few rows, and repeat texts
+        shaped = pool.submit(_shape, None, columns)
+        for batch in batches:
+            tables.append(piece(shaped.result()))
+            shaped = pool.submit(_shape, batch, columns)
+            held += _text_bytes(tables[-1])
+            if held > most:  # batches repeat each other's texts
                 tables = [_combine(tables)]
                 held, most = 0, max(_HELD_BYTES, _TIMES * _text_bytes(tables[0]))
+        tables.append(piece(shaped.result()))
     return _combine(tables)
 
 
