@@ -6,21 +6,19 @@ Small enough to send, and additive: the samples of several captures make one sid
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from pyprof.analysis.diff.keys import KEYS
-from pyprof.arrays import ints
 from pyprof.records.merging import add_up, merged_by, texts_of
-from pyprof.records.records import combinations, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.time.steps import Steps
-    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
+    from pyprof.arrays import Floats, Mask
     from pyprof.prof.table import Table
 
 TRAITS = ("kernel", "shape", "dtype")
@@ -69,34 +67,34 @@ def samples(
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     no_rows = np.zeros(len(chosen), bool)
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
-    columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
-    first, code = _number(table.records.rows, *(columns[name] for name in names))
-    keys = {
-        name: _encode_small(columns[name].take(pa.array(first)).cast(pa.string())) for name in names
-    }
-    duration = table.duration_ns
-    step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
+    keys = {name: KEYS[name](table) for name in names}
+    traits = {_TRAIT.format(name): KEYS[name](table) for name in TRAITS}
+    ns, step = table.duration_ns.astype(float), loop_steps.of_row.astype(np.int32)
+    step_ns = np.where(inside, ns, 0) / (counted[1] - counted[0] if counted else 1)
     pid = table.records.numpy("pid")
+    of_rank = {"ns": ns * chosen, "step_ns": step_ns}
     ranks = [
-        texts_of(_sums(keys, code, {}, (chosen | inside) & (pid == number),
-                       ns=duration * chosen, step_ns=step_ns))
+        texts_of(_sums(keys, of_rank, (chosen | inside) & (pid == number)))
         for number in np.unique(pid)
-    ]  # fmt: skip
+    ]
+    tried = {TRIED: table.costs.autotuning}
+    costs = {name: np.maximum(getattr(table.costs, name), 0.0) for name in ("flops", "bytes")}
     return Samples(
         ranks=tuple(ranks),
-        traits=_traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
+        traits=texts_of(_sums({**keys, **traits, **tried}, {"ns": ns}, chosen)),
         resolution_ns=_resolution_ns(table, chosen),
     ), StepSamples(
-        by_key=_sums(keys, code, {"step": loop_steps.of_row.astype(np.int32)}, inside, ns=duration),
-        steps=_of_steps(table, loop_steps.of_row, inside),
+        by_key=_sums({**keys, "step": step}, {"ns": ns}, inside),
+        steps=_sums({"step": step}, {"rows": np.ones(len(ns)), **costs}, inside),
     )
 
 
-def _encode_small(texts: pa.Array) -> pa.DictionaryArray:
-    """Encode texts with the smallest index type: indices are repeated for each step."""
-    encoded = texts.dictionary_encode()
-    kind = pa.from_numpy_dtype(np.min_scalar_type(-len(encoded.dictionary) - 1))
-    return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind), encoded.dictionary)
+def _sums(keys: Mapping[str, Any], values: Mapping[str, Floats], chosen: Mask) -> pa.Table:
+    """Sum values of the chosen rows by their keys; dictionaries stay such."""
+    rows = pa.table({**keys, **values}).filter(pa.array(chosen))
+    sums = rows.group_by([*keys], use_threads=False).aggregate([(name, "sum") for name in values])
+    summed = [f"{name}_sum" for name in values]
+    return sums.select([*keys, *summed]).rename_columns([*keys, *values])
 
 
 _COARSEST_NS = 1000
@@ -111,62 +109,6 @@ def _resolution_ns(table: Table, chosen: Mask) -> int:
         start = table.records.numpy("start")[rows]
         common = int(np.gcd(common, np.gcd.reduce(start - start[0])))
     return min(common, _COARSEST_NS)
-
-
-def _number(rows: int, *columns: pa.DictionaryArray) -> tuple[Int64Array, IntArray]:
-    """Number the combinations of some columns' values: a row of each, and the number of each."""
-    return combinations(np.zeros(rows, np.int32), *(ints(column.indices) for column in columns))
-
-
-def _sums(
-    keys: Mapping[str, pa.DictionaryArray],
-    code: IntArray,
-    other: Mapping[str, Int64Array],
-    chosen: Mask,
-    **values: Int64Array | Floats,
-) -> pa.Table:
-    """Sum values of rows by their key and further numbers."""
-    taken = np.flatnonzero(chosen)
-    first, group = combinations(code[taken], *(number[taken] for number in other.values()))
-    of_group = taken[first]
-    sums = {
-        each: np.bincount(group, value[taken].astype(float), len(first))
-        for each, value in values.items()
-    }
-    columns = {each: column.take(pa.array(code[of_group])) for each, column in keys.items()}
-    numbers = {name: number[of_group] for name, number in other.items()}
-    return pa.table({**columns, **numbers, **sums})
-
-
-def _of_steps(table: Table, of_row: Int64Array, inside: Mask) -> pa.Table:
-    step = of_row[inside]
-    first, group = distinct(step)
-    sums = {"rows": np.bincount(group, minlength=len(first)).astype(float)}
-    for name in ("flops", "bytes"):
-        cost = np.maximum(getattr(table.costs, name)[inside], 0)
-        sums[name] = np.bincount(group, cost, len(first)).astype(float)
-    return pa.table({"step": step[first], **sums})
-
-
-def _traits(
-    table: Table,
-    keys: Mapping[str, pa.DictionaryArray],
-    code: IntArray,
-    chosen: Mask,
-    own: Sequence[pa.Array],
-) -> pa.Table:
-    first, trait = _number(table.records.rows, *own)
-    tried = table.costs.autotuning.astype(np.int64)
-    sums = texts_of(_sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns))
-    number = sums.column("trait").to_numpy()
-    row = pa.array(first[number // 2])
-    named = {
-        _TRAIT.format(name): values.take(row).cast(pa.string())
-        for name, values in zip(TRAITS, own, strict=True)
-    }
-    columns = {name: sums.column(name) for name in keys}
-    tried_rows = pa.array(number % 2 == 1)
-    return pa.table({**columns, **named, TRIED: tried_rows, "ns": sums.column("ns")})
 
 
 def trait(name: str) -> str:
