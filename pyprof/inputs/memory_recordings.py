@@ -18,6 +18,7 @@ from pyprof.process import overwrite_guard
 from pyprof.process.messages import warn
 from pyprof.process.overwrite_guard import snapshot_beside
 from pyprof.readers import kineto
+from pyprof.readers.kineto.file.stream import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -87,7 +88,13 @@ def _files(source: str) -> list[Path]:
 
 
 def _may_have_events(path: Path) -> bool:
-    """Whether memory may have been recorded, by the head of a trace: older ones do not state it."""
+    """Whether memory may have been recorded, by the head of a trace; by its text, if that lacks it.
+
+    Parsing the events to find none would take as long as reading the trace did.
+    """
     head = kineto.opening(path)
-    said = _RECORDED.search(head)
-    return head.lstrip()[:1] == b"{" and (said is None or said[1] == b"1")
+    if head.lstrip()[:1] != b"{":
+        return False
+    if (said := _RECORDED.search(head)) is not None:
+        return said[1] == b"1"
+    return any(b'"[memory]"' in block for block in Trace(path).blocks())
