@@ -107,12 +107,14 @@ def _check(source: str, records: Records) -> Records:
             raise RecordsError(f"{source}: a list in {name} has a null; parse the capture again")
     # whether some row has a different number of ids than of texts
     ids = _lengths(records.columns.get("callIds"), records.rows)
-    seqs = records.columns.get("seqMarker", records.columns.get("seqTemplate"))
-    texts = _lengths(records.columns.get("marker"), records.rows) + _lengths(seqs, records.rows)
-    if bool(((ids > 0) & (ids != texts)).any()):
-        raise RecordsError(
-            f"{source}: callIds do not match marker and seqMarker; parse the capture again"
-        )
+    markers = _lengths(records.columns.get("marker"), records.rows)
+    seqs = [name for name in ("seqMarker", "seqTemplate") if name in records.columns]
+    for name in seqs or ["seqMarker"]:
+        texts = markers + _lengths(records.columns.get(name), records.rows)
+        if bool(((ids > 0) & (ids != texts)).any()):
+            raise RecordsError(
+                f"{source}: callIds do not match marker and {name}; parse the capture again"
+            )
     bounds = pc.list_value_length(records.arrow("launch"))
     if pc.any(pc.not_equal(bounds, 2)).as_py():
         raise RecordsError(f"{source}: launch is not a start and an end; parse the capture again")

@@ -97,6 +97,8 @@ def _of_sqlite(path: Path) -> Truth | None:
         if any(str(name).startswith(f"{_PREFIX}{kind}_V") for name in names for kind in _TABLES):
             return None  # which of them counts is the reader's rule
         known = {_PREFIX + kind for kind in _TABLES}
+        if known & names and any(_ROCPD.fullmatch(str(name)) for name in names):
+            return None  # which of the two tools wrote it is the reader's rule
         for name in sorted(map(str, names)):
             if name in known or _ROCPD.fullmatch(name):
                 found = list(_written(db.execute(f'SELECT * FROM "{name}"')))  # noqa: S608

@@ -173,6 +173,15 @@ def test_ids_are_those_of_the_texts(keys: dict[str, object], tmp_path: Path) -> 
         assert "callIds" in refused(*command, path)
 
 
+def test_ids_are_those_of_the_templates_in_parquet(tmp_path: Path) -> None:
+    """Which replace the texts where both are stored."""
+    row = NEW | {"seqTemplate": []}
+    pq.write_table(pa.Table.from_pylist([row], schema.PARQUET), tmp_path / "net.parquet")
+    assert "callIds do not match marker and seqTemplate" in refused(
+        "prof", tmp_path / "net.parquet"
+    )
+
+
 @pytest.mark.parametrize("nulls", [{}, {"marker": None}, {"seqMarker": None, "marker": None}])
 def test_a_null_marker_is_a_missing_one(nulls: dict[str, None], tmp_path: Path) -> None:
     row = {key: x for key, x in NEW.items() if key not in ("marker", "seqMarker", "callIds")}
