@@ -49,15 +49,17 @@ def report(answer: Memory, by: Sequence[str], top: int) -> Iterator[str]:
     first, *more = answer.devices
     others = peaks(answer.devices, len(answer.devices)) if more else ()
     timed = (_beside_time(key, rows, top) for key, rows in (first.beside_time or {}).items())
+    grows = first.growth is not None and bool(first.growth.leaks)
     return formatting.separated(
         [
             _overview(first),
             *map(_lack, first.out_of_memory),
-            _growth(first.growth),
+            _growth(first.growth) if grows else (),
             *_describe_held(first, by, top),
             *timed,
             _changes(first),
             _checkpoints(first, top),
+            () if grows else _growth(first.growth),
             *(formatting.wrapped(f"Note: {note}.") for note in first.notes),
             others,
         ]
