@@ -61,6 +61,7 @@ class Work:
 class Range:
     text: str
     at: Bounds
+    thread: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Api:
 def capture(
     work: Sequence[Work], api: Sequence[Api] = (), ranges: Sequence[Range] = (), pids: int = 1
 ) -> schema.Capture:
-    """Write a capture of one A100 (of each number), all of each process on one thread."""
+    """Write a capture of one A100 (of each number), the launches of a process on one thread."""
+    threads = max(pids, *(r.thread + 1 for r in ranges), 1)
     devices = sorted({w.device for w in work})
     return schema.Capture(
         tool="nsys",
@@ -84,13 +86,14 @@ def capture(
             {
                 "start": [r.at[0] for r in ranges],
                 "end": [r.at[1] for r in ranges],
-                "thread": [0] * len(ranges),
+                "thread": [r.thread for r in ranges],
                 "style": [schema.NESTED] * len(ranges),
                 **apart([r.text for r in ranges]),
             },
         ),
         threads=schema.table(
-            schema.THREADS, {"pid": list(range(1, pids + 1)), "tid": list(range(11, 11 + pids))}
+            schema.THREADS,
+            {"pid": list(range(1, threads + 1)), "tid": list(range(11, 11 + threads))},
         ),
         devices=schema.table(
             schema.DEVICES,

@@ -174,6 +174,7 @@ def host_work(context: RuleContext) -> Advice | None:
     "the op makes tensors of numbers, or numbers of tensors, which python_values tells",
     "the op is short, as a view or an empty tensor",
     "the op waits for other ranks, as a collective on the CPU",
+    "a thread called it that launches nothing, beside the one that the GPU waits for",
     "the GPU had work meanwhile",
     about="idle time",
     needs=(GPU, TIMES, CAPTURE),
@@ -198,13 +199,14 @@ def ops_on_cpu(context: RuleContext) -> Advice | None:
 
 
 def _mark_on_cpu(context: RuleContext) -> Mask:
-    """Mark calls of ops that are longer than dispatch, and during which no API is called."""
+    """Mark long calls of ops by threads that launch work, during which no API is called."""
     calls = context.calls
     if context.capture is None or not len(context.capture.calls):
         return np.zeros(len(calls.name), bool)
     began = np.sort(ints(context.capture.calls.column("start")))
     called = np.searchsorted(began, calls.end) > np.searchsorted(began, calls.start)
-    some = (calls.end - calls.start > DISPATCH_NS) & ~called
+    launches = np.isin(calls.thread, ints(context.capture.calls.column("thread")))
+    some = (calls.end - calls.start > DISPATCH_NS) & launches & ~called
     for call in np.flatnonzero(some).tolist():
         some[call] = not _makes_or_waits(calls.name[call])
     return np.asarray(some)

@@ -36,6 +36,8 @@ class OpCalls:
 
     start: Int64Array
     end: Int64Array
+    thread: Int64Array
+    """The row of the capture's table of threads."""
     name: list[str]
     line: list[str | None]
     """The user's source line of each; None if the capture has no stack of it."""
@@ -49,7 +51,7 @@ class OpCalls:
 
 
 _NOTHING = np.zeros(0, np.int64)
-NO_CALLS = OpCalls(_NOTHING, _NOTHING, [], [], [])
+NO_CALLS = OpCalls(_NOTHING, _NOTHING, _NOTHING, [], [], [])
 
 
 def outermost_calls(capture: Capture) -> OpCalls:
@@ -65,7 +67,8 @@ def outermost_calls(capture: Capture) -> OpCalls:
     lines = [*ranges.lines, None]  # MISSING is the last
     line = [lines[number] for number in ranges.line[rows].tolist()]
     around = [ranges.names[number] for number in np.unique(ranges.name[python]).tolist()]
-    return OpCalls(nest.start[rows], nest.end[rows], names, line, around)
+    thread = nest.thread[rows].astype(np.int64)
+    return OpCalls(nest.start[rows], nest.end[rows], thread, names, line, around)
 
 
 def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:

@@ -628,6 +628,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             replace(_gap(2000), ranges=[op("empty", (300 * US, 390 * US))])],
         "the op waits for other ranks, as a collective on the CPU": [
             _on_cpu("allreduce_"), _on_cpu("barrier"), _on_cpu("recv_")],
+        "a thread called it that launches nothing, beside the one that the GPU waits for": [
+            replace(_on_cpu(), ranges=[replace(each, thread=1) for each in _on_cpu().ranges])],
         "the GPU had work meanwhile": [_while_busy(_on_cpu())],
     },
     "unified_memory": {
