@@ -176,8 +176,8 @@ def _query(file: Path, query: str) -> Iterator[pa.RecordBatch]:
             yield from reader
 
 
-WAL, INDEX, JOURNAL = "-wal", "-shm", "-journal"
-"""Suffixes of files next to a database: the log, the index of the log, the rollback journal."""
+WAL, INDEX = "-wal", "-shm"
+"""Suffixes of files next to a database: the log, and its index."""
 
 
 def beside(file: Path, ending: str) -> Path:
