@@ -105,7 +105,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
      r"|(sparse|mla|msa)_(prefill|decode)")),
     (Role.RNN, r"persist\w*RNN|RNN_\w*persist"),
     (Role.ELEMENTWISE, r"RNNcell|(lstm|gru)_cell"),
-    (Role.POOL, r"(?<!token_)pool|upsample|interpolat|grid_?sampl|resize"),
+    (Role.POOL, r"(?<!token_)pool|roi_?align|upsample|interpolat|grid_?sampl|resize"),
     (Role.SOFTMAX, r"soft_?max"),
     (Role.NORM, (
      r"(batch|layer|group|rms|instance|weight|re|l2|qk|gemma)_?norm(?!_gemm)|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"

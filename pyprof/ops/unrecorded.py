@@ -7,7 +7,7 @@ cost, their kernels count for those.
 from __future__ import annotations
 
 from pyprof.marker import Value
-from pyprof.ops.examples import Example, bf16, i32
+from pyprof.ops.examples import Example, bf16, f32, i32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work
@@ -84,4 +84,11 @@ _register(
     doc="A product of integers on a CPU.",
     why="sizes of packed weights are in no argument",
     example=(_X, "packed"),
+)
+_register(
+    "torchvision::nms",
+    family="index",
+    doc="Boxes in the order of their scores, without those that overlap one before them.",
+    why="which boxes overlap depends on the data",
+    example=(f32(6, 4), f32(6), 0.5),
 )

@@ -127,6 +127,7 @@ NAMES = [
     ("norm", "void cudnn::bn_fw_tr_1C11_singleread<float, 512, true, 1, 2, 0>(int)"),
     ("pool", "void at::native::(anonymous namespace)::max_pool_backward_nchw<float, float>(float)"),
     ("pool", "void at::native::<unnamed>::upsample_bilinear2d_out_frame<float, float>(int, T2, T2)"),
+    ("pool", "void vision::ops::(anonymous namespace)::roi_align_forward_kernel_impl<float>(int)"),
     ("loss", "void cunn_ClassNLLCriterion_updateOutput_kernel<float, float>(float*, float*)"),
     ("random", "void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float, 4>()"),
     ("optimizer", ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::("
