@@ -61,10 +61,10 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         work.site,
     )
     columns = record_columns.of_work(capture, activities, work.launch)
-    columns |= _steps(work, columns)
     columns |= sequence.columns(capture, sweep, path, chain, work.site, raw=raw)
     columns |= record_columns.build(activities, around, columns)
     columns |= result_sizes.column(sweep, leaf)
+    columns |= _steps(work, columns)
     if capture.samples.num_rows:
         from pyprof.parse.counters import samples  # noqa: PLC0415 - most captures have none
 

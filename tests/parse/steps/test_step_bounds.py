@@ -60,22 +60,20 @@ def _turns(turns: str, *more: Work, lines: bool = False, one_shape: bool = False
     return capture(work, ranges=ranges)
 
 
-@pytest.mark.parametrize("captured", [True, False], ids=["ranges", "rows alone"])
+@pytest.mark.parametrize("known", ["ranges", "records", "rows alone"])
 @pytest.mark.parametrize(
     ("turns", "expected"),
     [("ab" * 10, 10), ("abc" * 4, 4), ("ab" * 4 + "a", 4), ("a" * 20, 20), ("aaab" * 5, 5),
      ("a" * 8 + "b" * 8, 16), ("aabab", 5), ("ab", 2)],
 )  # fmt: skip
-def test_optimizers_that_step_in_turn_make_one_step(
-    turns: str, expected: int, *, captured: bool
-) -> None:
+def test_optimizers_that_step_in_turn_make_one_step(turns: str, expected: int, known: str) -> None:
     """As in a GAN; not if one follows the other once, or if the capture is too short."""
     net = _turns(turns)
     parsed = parse(net)
-    if not captured:
+    if known == "rows alone":
         columns = {name: column for name, column in parsed.columns.items() if "step" not in name}
         parsed = Records(parsed.rows, columns)
-    found = find_steps(parsed, net if captured else None)
+    found = find_steps(parsed, net if known == "ranges" else None)
     assert (found.origin, len(found)) == ("Optimizer.step", expected)
     assert (found.of_row == MISSING).sum() == len(turns) % (len(turns) // expected) * 4
 
