@@ -16,7 +16,7 @@ _IMAGES, _VOLUMES = 4, 5
 
 @change(
     "channels-last",
-    code="model = model.to(memory_format=torch.channels_last)\n"
+    code="model = model.to(memory_format=torch.channels_last)  # of a Conv3d: channels_last_3d\n"
     "inputs = inputs.to(memory_format=torch.channels_last)",
     advised_by=("channels_last",),
 )
@@ -31,13 +31,13 @@ def channels_last(run: Run) -> WhyNoEffect:
     match_states = _match_states()
 
     def begin(module: Any) -> None:  # noqa: ANN401 - a module
-        weights = _convolutions(module)
-        if _are_last(weights, formats):
+        convolutions = _convolutions(module)
+        if _are_last(convolutions, formats):
             run.refuse("the script stores convolutions with channels last already")
-        for dim in set(weights.values()):
-            module.to(memory_format=formats[dim])
-        if weights:
-            converted[module] = set(weights.values())
+        for convolution, dim in convolutions.items():  # one format fits no other dimensions
+            convolution.to(memory_format=formats[dim])
+        if convolutions:
+            converted[module] = set(convolutions.values())
             match_states()
 
     def convert(call: Any) -> None:  # noqa: ANN401 - the call of a module
@@ -58,23 +58,23 @@ def channels_last(run: Run) -> WhyNoEffect:
 
 
 def _convolutions(module: Any) -> dict[Any, int]:  # noqa: ANN401 - a module
-    """Return the weights of convolutions in it, with their numbers of dimensions."""
+    """Return the convolutions in it, with their weights' numbers of dimensions."""
     import torch  # noqa: PLC0415 - the user's own
 
     kinds = {torch.nn.Conv2d: _IMAGES, torch.nn.Conv3d: _VOLUMES}
     return {
-        each.weight: dim
+        each: dim
         for kind, dim in kinds.items()
         for each in module.modules()
         if isinstance(each, kind)
     }
 
 
-def _are_last(weights: dict[Any, int], formats: dict[int, Any]) -> bool:
+def _are_last(convolutions: dict[Any, int], formats: dict[int, Any]) -> bool:
     """Whether channels are last in all weights whose strides show it; False if none do."""
     layouts = [
-        (weight.is_contiguous(), weight.is_contiguous(memory_format=formats[dim]))
-        for weight, dim in weights.items()
+        (each.weight.is_contiguous(), each.weight.is_contiguous(memory_format=formats[dim]))
+        for each, dim in convolutions.items()
     ]
     telling = [last for first, last in layouts if first != last]
     return bool(telling) and all(telling)

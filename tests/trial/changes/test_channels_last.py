@@ -11,12 +11,23 @@ from tests.trial.built import run_child, training
 pytestmark = pytest.mark.slow
 
 
-CONVOLUTION = """
-nn.Linear = lambda i, o: nn.Conv2d(i, o, 1) if i == 8 else nn.Conv2d(i, o, 1)
+IMAGES = """
 randn = torch.randn
 torch.randn = lambda *s: randn(*s, 5, 5)
 cross_entropy = nn.functional.cross_entropy
 nn.functional.cross_entropy = lambda o, y: cross_entropy(o.mean((2, 3)), y)
+"""
+CONVOLUTION = "nn.Linear = lambda i, o: nn.Conv2d(i, o, 1)" + IMAGES
+BOTH = """
+class Both(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.image, self.volume = nn.Conv2d(i, o, 1), nn.Conv3d(o, o, 1)
+
+    def forward(self, x):
+        return self.volume(self.image(x)[:, :, None])[:, :, 0]
+
+nn.Linear = Both
 """
 
 
@@ -36,6 +47,11 @@ def test_convolutions_are_converted_with_equal_losses(
     done = run_child(script, "channels-last")
     assert (done.code, done.no_effect) == (0, {})
     assert done.losses == pytest.approx(run_child(script).losses, rel=rounding)
+
+
+def test_images_and_volumes_are_each_converted_to_their_own_format(tmp_path: Path) -> None:
+    done = run_child(training(tmp_path / "a.py", setup=BOTH + IMAGES), "channels-last")
+    assert (done.code, done.error, done.no_effect) == (0, "", {})
 
 
 def test_a_network_without_convolutions_is_refused(tmp_path: Path) -> None:
