@@ -28,6 +28,7 @@ from pyprof.prof.kernels.counter_rates import excess
 if TYPE_CHECKING:
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
+    from pyprof.marker import Call
 
 
 _BETWEEN_LAYOUTS = re.compile(
@@ -39,23 +40,44 @@ _CUDNN = re.compile("cudnn", re.IGNORECASE)
 """cuDNN's kernels count as those of convolutions even if no op is known."""
 
 
+_SEQUENCES, _IMAGES, _VOLUMES = 3, 4, 5
+"""Dimensions of tensors that convolutions of one, two and three dimensions take."""
+
+
 @rule(
     "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters",
     "few channels padded within channels-last: folded NHWC",
+    "a convolution of sequences, which have no such format",
     about="layouts",
     needs=(KERNELS, NODES),
 )
 def channels_last(context: RuleContext) -> Advice | None:
     """Find kernels that only rearrange the tensors of convolutions: all their time could go."""
     of_convolution = context.family("conv") | (context.without_op & context.named(_CUDNN))
-    rows = np.flatnonzero(of_convolution & context.named(_BETWEEN_LAYOUTS))
+    dimensions = context.measure_calls(_count_dimensions)
+    rows = np.flatnonzero(
+        of_convolution & context.named(_BETWEEN_LAYOUTS) & (dimensions != _SEQUENCES)
+    )
+    # model.to() converts all that has 4 or 5 dimensions: an error if it has both
+    volumes = (dimensions[rows] == _VOLUMES).any()
     return context.advice(
         "tensors are rearranged around convolutions",
-        "use model.to(memory_format=torch.channels_last), and the same for the input",
+        "use .to(memory_format=torch.channels_last_3d) for each Conv3d and its input,"
+        " torch.channels_last for each Conv2d"
+        if volumes
+        else "use model.to(memory_format=torch.channels_last), and the same for the input",
         rows,
         context.most(rows, context.ns[rows]),
         elsewhere="keep tensors in the layout NHWC (channels last)",
     )
+
+
+def _count_dimensions(call: Call) -> int:
+    """Count the dimensions of a convolution's tensors; PyTorch gives sequences a height of 1."""
+    shapes = [tensor.shape for tensor in call.tensors]
+    dimensions = max(map(len, shapes), default=0)
+    flat = dimensions == _IMAGES and all(shape[2] == 1 for shape in shapes if len(shape) == _IMAGES)
+    return _SEQUENCES if flat else dimensions
 
 
 _TO_CONTIGUOUS = frozenset({"contiguous", "reshape", "flatten"})

@@ -144,14 +144,17 @@ def _two_gpus(begin: int, called: int) -> Story:
     ])  # fmt: skip
 
 
-def _conv(*names: str) -> Story:
-    x, w = _tensor(32, 64, 56, 56, dtype="float16"), _tensor(64, 64, 3, 3, dtype="float16")
+def _conv(*names: str, image: tuple[int, ...] = (56, 56)) -> Story:
+    w = _tensor(64, 64, *(min(3, size) for size in image), dtype="float16")
+    x = _tensor(32, 64, *image, dtype="float16")
     work = [
         Work((100 * US + place * 50 * US, 150 * US + place * 50 * US),
              ((10 + place) * US, (10 + place) * US + 500), name)
         for place, name in enumerate(names)
     ]  # fmt: skip
-    return Story(work, [op("conv2d", (9 * US, 20 * US), x, w, mod="torch.nn.functional")])
+    return Story(
+        work, [op(f"conv{len(image)}d", (9 * US, 20 * US), x, w, mod="torch.nn.functional")]
+    )
 
 
 def _backward(name: str, *inner: Range) -> Story:
@@ -533,6 +536,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters": [
             _transforms(*WINOGRAD)],
         "few channels padded within channels-last: folded NHWC": [_transforms(FOLDED)],
+        "a convolution of sequences, which have no such format": [
+            _conv(LAYOUT, image=(56,)), _conv(LAYOUT, image=(1, 56))],
     },
     "communication": {
         "something is computed meanwhile": [
@@ -984,6 +989,9 @@ ACTIONS = {
         "synchronisation", replace(
             _gap(160, Api("cudaDeviceSynchronize", (20 * US, 130 * US))),
             ranges=_called("matmul", _busy(), *HALF)), "torch.cuda.synchronize()"),
+    "layouts of images": ("channels_last", _conv(LAYOUT), "torch.channels_last)"),
+    "layouts of volumes": (
+        "channels_last", _conv(LAYOUT, image=(8, 56, 56)), "torch.channels_last_3d)"),
     "chains": ("unfused_pointwise", _CHAIN, "torch.compile"),
     "chains left by torch.compile": ("unfused_pointwise", _COMPILED, "graph_breaks"),
 }  # fmt: skip
