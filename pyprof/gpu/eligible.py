@@ -47,7 +47,8 @@ def eligible(
     odd = _odd(family, dtype, sizes)
     if tc == "1":
         return f"alignment: {odd}: padded, slower" if odd else None
-    reason = _device(dtype, cc) or _shape(sizes, groups) or _type(family, dtype, cc)
+    reason = _vector(sizes, groups) or _device(dtype, cc) or _small(sizes)
+    reason = reason or _type(family, dtype, cc)
     if reason is not None:
         return reason
     if odd:
@@ -68,13 +69,17 @@ def _device(dtype: str | None, cc: tuple[int, int] | None) -> str | None:
     return f"dtype: no Tensor Cores for {dtype} at compute capability {version}"
 
 
-def _shape(sizes: tuple[int | None, int | None, int | None], groups: int) -> str | None:
+def _vector(sizes: tuple[int | None, int | None, int | None], groups: int) -> str | None:
     m, n, k = sizes
     if groups > 1 and (k == 1 or n == 1):
         return "size: depthwise convolution, one channel per group: memory limits it"
     if 1 in {m, n}:
         return "size: a vector as operand: memory limits it, Tensor Cores would not help"
-    extents = [size for size in (m, n, k) if size is not None]
+    return None
+
+
+def _small(sizes: tuple[int | None, int | None, int | None]) -> str | None:
+    extents = [size for size in sizes if size is not None]
     if extents and min(extents) < _SMALL:
         return f"size: {min(extents)} of {'x'.join(map(str, extents))} fills no Tensor Core tile"
     return None

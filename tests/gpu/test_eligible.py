@@ -21,6 +21,7 @@ UNKNOWN = (None, None, None)
         ("TF32: off, torch's default", (8, 0), "float32", UNKNOWN),
         ("TF32: off, torch's default", None, "float32", (512, 512, 512)),
         ("size: a vector", (8, 0), "float16", (1, 4096, 4096)),
+        ("size: a vector", (7, 0), "float32", (1, 4096, 4096)),
         ("size: 3 of 64x64x3", (8, 0), "float16", (64, 64, 3)),
         ("alignment: K = 4095 not a", None, "float16", (512, 512, 4095)),
         ("library: its heuristics", None, "float16", (512, 512, 4096)),
