@@ -107,12 +107,17 @@ def contiguous_copies(context: RuleContext) -> Advice | None:
 
 _ALMOST_ALL = 0.9
 """If at least this share of the SMs has a block, the rest is kept free, or fits no cluster."""
+_BLOCK_A_CHANNEL = re.compile(
+    r"bn_[fb]w\w*_1C11_|batch_norm_(?:collect_statistics|backward|backward_reduce)_kernel"
+)
+"""Batch norms of cuDNN and PyTorch with channels first."""
 
 
 @rule(
     "a collective, whose blocks are its channels",
     "a persistent kernel, which takes the SMs that it wants, by its name or by a fixed grid",
     "all but a few SMs have a block",
+    "a batch norm, which has a block for each channel, however large the batch",
     about="thread blocks",
     needs=(GPU, NODES, SMS),
 )
@@ -125,7 +130,7 @@ def low_occupancy(context: RuleContext) -> Advice | None:
     filled = context.blocks_per_sm
     few = (filled > 0) & (filled < _ALMOST_ALL) & (context.ns >= LAUNCH_NS)
     communicates = activity_classes(context.table.records) == COMMUNICATION
-    by_design = communicates | context.persistent
+    by_design = communicates | context.persistent | context.named(_BLOCK_A_CHANNEL)
     rows = np.flatnonzero(context.chosen & few & ~by_design)
     reached = np.fmax(filled, np.minimum(context.table.roofline.share, 1))[rows]
     return context.advice(

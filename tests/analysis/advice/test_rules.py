@@ -521,6 +521,12 @@ def _read_back() -> Story:
     return Story([_busy(), number, _busy(begin=160)], _called("item", number, ROW), [waiting])
 
 
+CHANNELS_FIRST = (
+    "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(T1)",
+    "void cudnn::bn_bw_1C11_singleread<float, 512, true, 1, 2, 0>(float)",
+    "void at::native::batch_norm_collect_statistics_kernel<at::native::InvStd, float, float>(T1)",
+    "void at::native::batch_norm_backward_kernel<float, float, float, int>(T1)",
+)
 REFUTED: dict[str, dict[str, list[Story]]] = {
     "allocation": {
         "the GPU had work meanwhile": [
@@ -604,6 +610,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             Story([_busy(name=name, grid=64)]) for name in (NVJET, STREAM_K)] + [
             _sized(64, 64, 64)],
         "all but a few SMs have a block": [Story([_busy(grid=104)])],
+        "a batch norm, which has a block for each channel, however large the batch": [
+            Story([_busy(name=name, grid=64)]) for name in CHANNELS_FIRST],
     },
     "pageable_copies": {
         "the call returns at once, as with pinned memory": [_copied(5)],
