@@ -98,12 +98,17 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     """
     indent = " " * len(first) if rest is None else rest
     lines = textwrap.wrap(
-        sanitize.single_line(text),
+        _BEFORE_UNIT.sub(_NO_BREAK, sanitize.single_line(text)),
         max(text_width() - len(indent), _MIN_TEXT),
         break_on_hyphens=False,
     )
-    return [f"{indent if index else first}{line}" for index, line in enumerate(lines or [""])]
+    lines = [line.replace(_NO_BREAK, " ") for line in lines or [""]]
+    return [f"{indent if index else first}{line}" for index, line in enumerate(lines)]
 
+
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mun]?s|[kMGTP]?(?:B|FLOP))\b)")
+"""The blank between a number and its unit, where no line ends."""
 
 _LABEL = 10
 """Width of the column of labels."""

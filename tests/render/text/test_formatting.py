@@ -55,6 +55,13 @@ def test_a_sentence_breaks_between_words() -> None:
     assert " ".join(line.removeprefix("   - ").strip() for line in lines) == sentence
 
 
+@pytest.mark.parametrize("amount", ["62.5 %", "463 ms", "2.1 GB", "3 s"])
+def test_no_line_ends_between_a_number_and_its_unit(amount: str) -> None:
+    for length in range(120):
+        lines = formatting.wrapped(f"{'x' * length} {amount}, as measured")
+        assert any(amount in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("set_to", "target", "terminal", "expected"),
     [({}, "-", True, True), ({}, "-", False, False), ({"NO_COLOR": "1"}, "-", True, False),
