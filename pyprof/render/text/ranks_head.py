@@ -81,7 +81,7 @@ def _groups(job: Ranks) -> Iterator[str]:
     if job.group_sizes:
         sizes = Counter(job.group_sizes).items()
         evidence = "" if job.groups_named else (
-            "; inferred from streams whose ranks leave together where captures name none"
+            "; not all are named: inferred from when collectives end on each rank"
         )  # fmt: skip
         yield f"{', '.join(f'{number} of {size} ranks' for size, number in sizes)}{evidence}"
         if job.left_out:

@@ -57,7 +57,6 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     if not slow:
         return
     first = slow[0]
-    source = next(rank.source for rank in job.ranks if rank.rank == first.rank)
     # Who takes longest, but comes last less often than any rank would by chance, delays no other,
     # unless they wait for it in those few collectives.
     is_last = not first.of or first.last * job.rank_count >= first.of
@@ -74,9 +73,17 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
         cost,
         [
             _several(job, slow) if len(slow) > 1 else sentence,
-            f"  Compare pyprof summary {source} with that of another rank, or use pyprof diff.",
+            f"  {_how_to_compare(job, first.rank)}",
         ],
     )
+
+
+def _how_to_compare(job: Ranks, rank: int) -> str:
+    one = next(each for each in job.ranks if each.rank == rank)
+    if sum(each.source == one.source for each in job.ranks) == 1:
+        return f"Compare pyprof summary {one.source} with that of another rank, or use pyprof diff."
+    summary = f"pyprof summary --where device={one.device} {one.source}"
+    return f"Compare {summary} with that of another rank's device."
 
 
 def _waiting_for_absent(job: Ranks) -> Iterator[str]:

@@ -78,6 +78,20 @@ def _reduces(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [(("0.sqlite", "1.sqlite"), "Compare pyprof summary 1.sqlite with"),
+     (("net.sqlite", "net.sqlite"), "Compare pyprof summary --where device=1 net.sqlite with")],
+    ids=["a capture each", "one capture"],
+)  # fmt: skip
+def test_the_straggler_is_compared_by_commands_that_show_it_alone(
+    sources: Sequence[str], expected: str
+) -> None:
+    found = compare_ranks(gathered(_reduces({1: 300}, range(2))))
+    ranks = tuple(replace(_GPU, rank=at, device=at, source=sources[at]) for at in range(2))
+    assert expected in "\n".join(in_words(replace(found, ranks=ranks)))
+
+
 def test_layers_of_pipeline_stages_are_not_compared() -> None:
     """Each stage may name its own layers as the others do theirs."""
     rows = [replace(each, description="PIPELINE_MODEL_PARALLEL_GROUP", kind="send_recv")
