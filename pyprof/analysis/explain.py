@@ -15,7 +15,7 @@ from pyprof.answers.prof_answer import Explanation, Section
 from pyprof.arrays import MISSING
 from pyprof.errors import PyprofError
 from pyprof.gpu.peaks import GIGA, TERA
-from pyprof.marker import Tensor
+from pyprof.marker import UNTYPED, Opaque, Tensor
 from pyprof.prof import costs
 from pyprof.prof.calls.op_choice import candidates
 from pyprof.prof.columns.standard import COLUMNS
@@ -232,6 +232,8 @@ def _argument(value: Value) -> str:
         return f"{value.dtype or '?'}{list(value.shape)}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(_argument, value))}]"
+    if isinstance(value, Opaque):
+        return "?" if value.type in {"", UNTYPED} else value.type
     return str(value)
 
 
@@ -239,7 +241,7 @@ def _part(row: _Row, index: int) -> str:
     grouping = row.grouping
     name = row.table.records.arrow("kShortName")[index].as_py() or NOTHING
     time = _time(int(row.table.duration_ns[index]) if row.table.timed[index] else None)
-    does = "does the arithmetic" if grouping.arithmetic[index] else "auxiliary"
+    does = "does the arithmetic" if grouping.arithmetic[index] else "a helper kernel"
     return f"{name}, {time}, {'an autotuning trial' if grouping.autotuning[index] else does}"
 
 

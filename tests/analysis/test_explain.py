@@ -33,7 +33,7 @@ def test_every_stage_is_shown(capture: Path) -> None:
     assert "  torch.mm(float32[64, 32], float32[32, 16]): usable" in lines
     assert "  the whole op call: 65,536 FLOPs, 14,336 bytes" in lines
     roles = [line.split(",")[-1] for line in lines if ": ampere" in line or ": splitK" in line]
-    assert roles == [" does the arithmetic", " auxiliary"]
+    assert roles == [" does the arithmetic", " a helper kernel"]
     assert "  this row: 65,536 FLOPs, 14,336 bytes" in lines
 
 
@@ -46,6 +46,13 @@ def test_a_parquet_file_explains_what_its_capture_does(tmp_path: Path) -> None:
     explained = run("prof", "--explain", "1", tmp_path / "net.parquet")
     assert "    aten::mm, seq = 7, sizes = [[64, 32], [32, 16]]" in explained.stdout.splitlines()
     assert explained.stdout == run("prof", "--explain", "1", path).stdout
+
+
+def test_an_argument_whose_type_is_unknown_is_a_question_mark(tmp_path: Path) -> None:
+    ranges = [Range("aten::mm, seq = 7, sizes = [[64, 32], []]", (100, 200))]
+    work = [Work("ampere_sgemm_64x32_nn", (1000, 1100), (110, 120))]
+    done = run("prof", "--explain", "1", nsys_db(tmp_path / "net.sqlite", work, ranges))
+    assert "  aten.mm(?[64, 32], ?): " in done.stdout
 
 
 def test_a_kernel_outside_all_ranges(capture: Path) -> None:
