@@ -143,7 +143,7 @@ class Command(Main):
         shown: dict[str, list[tuple[str, str]]] = {"Options": [], "Advanced": []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and record[1]:  # some versions of click list arguments, too
                 shown["Options" if ADVANCED.isdisjoint(param.opts) else "Advanced"].append(record)
         for heading, records in shown.items():
             if records:
