@@ -33,10 +33,10 @@ _WITHIN_15_PERCENT = {other_gpu.OPTION: 0.88}
 _COVERED = 0.85
 _ON = {
     precision.TF32: "the products of {n} pairs of captures, in bfloat16",
-    precision.HALF_OUTCOMES: "{n} pairs of captures, which its shares are of",
+    precision.HALF_OUTCOMES: "the {n} pairs of captures that its factors are from",
     fusion.ATTENTION: "kernels of {n} sizes in captures of 2 programs",
     fusion.POINTWISE: "{n} compiled programs",
-    batching.OPTION: "{n} ops and steps whose grids fill the GPU",
+    batching.OPTION: "{n:,} ops and steps whose grids fill the GPU",
     other_gpu.OPTION: "{n} changes of the GPU",
     other_gpu.LIMITED: "{n} changes of the GPU from or to T4 or L4",
     other_gpu.STAND_IN: "{n} changes of the GPU, to boards measured as another of their chip",

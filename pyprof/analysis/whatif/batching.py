@@ -57,8 +57,8 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | str:
         kernels=kernels.retimed(rows, ns[rows] * factor, outcomes.interval),
         rows=rows,
         formula=f"time x {factor:g}",
-        assumption="all but the optimizer and communication works on a batch, which fits the"
-        f" memory; {percent(share)} of the time is of grids that fill the GPU",
+        assumption="all but the optimizer and communication scales with the batch, which fits"
+        f" into memory; {percent(share)} of the time is in kernels whose grids fill the GPU",
         validation=outcomes.text,
         code=f"a batch {factor:g} times as large",
     )

@@ -54,8 +54,8 @@ class StepTime:
         replays = [self._replayed(ns) for ns in times]
         if abs(replays[1] - subtracted[1]) > _HOST_BOUND * replays[1]:
             return (
-                f"host-bound: {duration(subtracted[1])} if the host keeps up,"
-                f" {duration(replays[1])} if it launches as now"
+                f"host-bound: {duration(subtracted[1])} if the GPU idles as long as now,"
+                f" {duration(replays[1])} if the host launches as now"
             )
         return PredictedTime(
             now=round(self.now_ns),

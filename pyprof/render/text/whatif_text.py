@@ -35,14 +35,14 @@ def _blocks(answer: WhatIf) -> Iterator[Iterable[str]]:
     for each in answer.changes:
         sentences = [
             f"{each.change}: {each.code}",
-            f"{each.rows} rows; {each.formula}. Assumed: {each.assumption}.",
+            f"{each.rows:,} rows; {each.formula}. Assumed: {each.assumption}.",
             f"Tried on {each.validation}.",
         ]
         if len(reasons) > 1 or each.step_ns is not None:
             sentences.append(step_sentence(each, answer.steps))
         yield _wrapped(*sentences)
     if len(reasons) == 1:
-        yield _wrapped(f"The time of a step is not predicted: {reasons.pop()}.")
+        yield _wrapped(_no_step_time(reasons.pop(), answer.steps))
     for bound in answer.bounds:
         yield _wrapped(f"{bound.change}: {bound.code}", bound_sentence(bound))
     for refusal in answer.refused:
@@ -56,11 +56,15 @@ def _wrapped(*sentences: str) -> list[str]:
 def step_sentence(change: PredictedChange, steps: int | None) -> str:
     """Return the time of a mean step, or of all work without steps, or why it is not predicted."""
     if change.step_ns is None:
-        return f"The time of a step is not predicted: {change.step_why}."
+        return _no_step_time(change.step_why, steps)
     time = change.step_ns
     now, low, expected, high = map(duration, (time.now, time.low, time.expected, time.high))
     of = "All" if steps is None else "A step"
     return f"{of}: {now} now, {expected} expected ({low} to {high})."
+
+
+def _no_step_time(why: str | None, steps: int | None) -> str:
+    return f"The time {'as a whole' if steps is None else 'of a step'} is not predicted: {why}."
 
 
 def bound_sentence(bound: UpperBound) -> str:

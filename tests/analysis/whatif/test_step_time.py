@@ -53,7 +53,10 @@ def test_no_time_is_predicted_if_both_limits_matter() -> None:
     """Kernels of 90 us launched every 100 us."""
     work = [replace(each, at=(each.at[0], each.at[0] + 90 * US)) for each in launched_slowly(10)]
     text = _after(source_of(work))
-    assert text == "host-bound: 540 us if the host keeps up, 945 us if it launches as now"
+    assert (
+        text
+        == "host-bound: 540 us if the GPU idles as long as now, 945 us if the host launches as now"
+    )
 
 
 def test_kernels_side_by_side_gain_what_one_stream_gains() -> None:
