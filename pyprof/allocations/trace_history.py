@@ -162,8 +162,7 @@ def _history(
 
 
 _INFERRED = (
-    "this version of torch recorded no addresses: which block is given back is inferred from its "
-    "size"
+    "this version of torch recorded no addresses: which block is freed is inferred from its size"
 )
 
 

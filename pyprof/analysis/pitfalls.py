@@ -94,17 +94,17 @@ def unlinked(capture: schema.Capture) -> Iterator[str]:
         if not any("ranges" in warning for warning in capture.warnings):
             yield (
                 "no ranges at all: kernels have no op, line or layer; capture with "
-                "pyprof.capture, or call pyprof.init() and use emit_nvtx"
+                "pyprof capture, or call pyprof.init() and use emit_nvtx"
             )
         return
     if capture.ranges["seq"].null_count == capture.ranges.num_rows:
         yield (
             "no sequence numbers: backward kernels, if any, cannot be tied to forward ops; capture "
-            "with pyprof.capture, with gradients enabled"
+            "with pyprof capture, with gradients enabled"
         )
     if not any(said.tells_shapes for said in read_texts(capture.ranges).statements):
         yield (
-            "no shapes: FLOPs and bytes are unknown; capture with pyprof.capture, or with "
+            "no shapes: FLOPs and bytes are unknown; capture with pyprof capture, or with "
             "record_shapes=True"
         )
 

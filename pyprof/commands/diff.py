@@ -40,8 +40,9 @@ DEFAULT_KEYS = "op,shape,dtype,layer"
 @click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
               help="Exit with code 3 beyond LIMIT, with 1 if it cannot be compared. 'slower>5%': "
               "the step takes longer, by more than noise; 'op>10%': any op does, or is new; "
-              "'significant': however little. Of size alone: 'time>+3%', 'step>2ms', 'kernels>0'; "
-              "metrics: time, busy, idle, step, kernels, flops, bytes. Of memory snapshots: "
+              "'significant': however little. Whatever the noise: 'time>+3%', 'step>2ms', "
+              "'kernels>0'; "
+              "metrics: time, busy, idle, step, kernels, flops, bytes. For memory snapshots: "
               "'peak>+5%', 'end>2GB'; metrics: peak, reserved, start, end. "
               "Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
@@ -55,7 +56,7 @@ def command(
     """Compare captures A and B: what is faster, slower, new or gone in B.
 
     A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
-    ranks of a run. Of two torch memory snapshots it compares what their peaks hold. Rows are
+    ranks of a run. Of two torch memory snapshots, it compares what is held at the peaks. Rows are
     matched by what they compute, not by kernel name: a different kernel for the same op is still
     the same op. If both captures have steps of the same kind, numbers are means per step after
     warm-up, with intervals by the spread of the steps; otherwise they are totals.

@@ -57,8 +57,8 @@ def _moment(text: str | None) -> Moment | None:
 @click.command("memory", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--trace", "trace", metavar="TRACE",
-              help="Capture of the same run, which tells layers and times. A trace with memory "
-              "events is its own.")  # fmt: skip
+              help="Capture of the same run, for layers and times; a trace with memory events "
+              "needs none.")  # fmt: skip
 @click.option("--by", "keys", type=Choice(_KEYS), multiple=True,
               help="Group what is held at the peak by this. Repeatable; default: category, layer, "
               "line and direction.")  # fmt: skip
@@ -69,7 +69,7 @@ def _moment(text: str | None) -> Moment | None:
 @json_option
 @output_option(
     ".json selects JSON, .csv the live blocks at the peak as CSV, .collapsed their call stacks for "
-    "flame graphs, .html pictures"
+    "flame graphs, .html charts"
 )
 def command(
     files: tuple[str, ...],
@@ -85,8 +85,8 @@ def command(
 
     FILE is a torch memory snapshot (torch.cuda.memory._dump_snapshot), a torch.profiler trace with
     profile_memory=True, also of the CPU, or a capture of nsys or rocprofv3 with memory usage.
-    Several files, or a folder of snapshots, are the ranks of one run: that which peaks highest is
-    shown in full.
+    Several files, or a folder of snapshots, are the ranks of one run: the one that peaks highest
+    is shown in full.
 
     What blocks are for follows from the stacks of their allocation and free, and from when they
     lived; `--by evidence` says which. Sizes are as the program asked for them.

@@ -107,7 +107,7 @@ def _fused_ops(a: Args) -> list[str]:
 def _untold(a: Args) -> str:
     """Return why a kernel's arithmetic is unknown; "" if it is known."""
     if _nameless(a.op) and not a.given(FUSED_OPS):
-        return "its name contains none of its fused ops"
+        return "the kernel's name contains none of its fused ops"
     if a.op.startswith("triton_for_"):
         return "it is not recorded which of its tensors are results"
     return ""

@@ -30,12 +30,12 @@ def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
     assert "optimizer state  8.39 MB" in shown
     assert "/home/user/train.py:11  197 kB   65.5 kB       3" in shown
     assert "Out of memory" in shown
-    assert "1.07 GB were asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
+    assert "1.07 GB was asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
 
 
 def test_what_went_wrong_comes_before_what_is_held(snapshot: Path) -> None:
     shown = run("memory", snapshot).stdout
-    places = [shown.index(head) for head in ("Out of memory", "From step to", "At the peak by")]
+    places = [shown.index(head) for head in ("Out of memory", "At the ends of", "At the peak by")]
     assert places == sorted(places)
 
 

@@ -236,8 +236,8 @@ def test_a_row_without_an_op_has_a_reason(fields: dict[str, object], why: str) -
 def test_a_device_without_a_number_has_none() -> None:
     """Records may not say which GPU it was: no -1."""
     said = run("summary", "-", stdin=f"{RECORD | {'start': 0, 'end': 5}}\n").stdout
-    (header,) = (line.split() for line in said.splitlines() if line.startswith("Time ("))
-    assert header == ["Time", "(us)", "GPU", "%"]
+    (header,) = (line.split() for line in said.splitlines() if line.startswith("Total ("))
+    assert header == ["Total", "(us)", "GPU", "%"]
 
 
 @pytest.mark.parametrize(("percent", "code"), [("98", 0), ("98.1", 1), ("0", 0), ("100", 1)])

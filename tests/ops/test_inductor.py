@@ -96,7 +96,7 @@ def test_a_kernel_without_op_names_has_no_flops() -> None:
     table = bf16(50257, 1024)
     found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
     assert (found.flops, found.bytes) == (None, 8 * 16 + 2 * 2 * _ROWS.numel)
-    assert found.reason == "its name contains none of its fused ops"
+    assert found.reason == "the kernel's name contains none of its fused ops"
     unsized = ops.cost(Call("", name, (_IDS, table, _ROWS)))
     assert (unsized.flops, unsized.bytes, unsized.reason) == (None, None, found.reason)
 

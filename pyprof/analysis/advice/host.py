@@ -393,7 +393,7 @@ def late_start(context: RuleContext) -> Advice | None:
     return context.advice(
         "work that was queued begins over 1 ms late, though the GPU runs nothing that was recorded",
         "begin the recording earlier, or look at later --steps: it may wait for work that was"
-        " launched before the recording, another process's, or start-up",
+        " launched before the recording or by another process, or for start-up",
         rows,
         wasted_ns=idle_ns,
     )

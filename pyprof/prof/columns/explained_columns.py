@@ -133,7 +133,7 @@ _ABOVE = (
     f"{ABOVE}fills can be compressed in memory, or go on after the recorded time",
     f"{ABOVE}by Winograd or FFT, which needs fewer FLOPs than the counted definition",
     f"{ABOVE}its FLOPs, its type or the clock is not what it seems",
-    f"{ABOVE}faster than DRAM: its data was in cache, or its cost is too high",
+    f"{ABOVE}faster than DRAM: its data was in cache, or its bytes are overestimated",
 )
 """In the order of the conditions in `above_peak`; the last if none holds."""
 

@@ -201,7 +201,7 @@ _COLUMNS = (
            "Measured energy, mJ: power times its time; rows that run at once share it evenly.",
            lambda table: values.floats(rates.energy_j(table) * 1e3), unit="mJ"),
     Column("counter", "Counter", TEXT, 8,
-           "By what it was measured: ncu, joined, repeated (an equal kernel), args or samples.",
+           "What measured it: ncu, joined, repeated (an equal kernel), args or samples.",
            lambda table: values.measured_by(table)),
 )  # fmt: skip
 COLUMNS = {column.name: column for column in _COLUMNS}

@@ -121,9 +121,9 @@ def _describe_held(device: DeviceMemory, by: Sequence[str], top: int) -> Iterato
         # Say which tables are left out, and what fills them the next time.
         by_line = {"line", "op", "function"} & {*unknown}
         why = (
-            "no call stacks were recorded, which torch.cuda.memory._record_memory_history() does"
+            "no call stacks were recorded; torch.cuda.memory._record_memory_history() records them"
             if by_line
-            else "nothing recorded tells; --trace FILE, a capture of the same run, may"
+            else "not recorded; --trace FILE, a capture of the same run, may have it"
         )
         nothing_known = f"Unknown for all of it: {', '.join(unknown)} ({why})."
         yield formatting.wrapped(nothing_known)
@@ -366,7 +366,7 @@ def _growth(growth: StepGrowth | None) -> Iterator[str]:
     if growth is None:
         return
     held = growth.held_bytes
-    yield formatting.heading(f"From step to step ({len(held):,} ends, by {growth.marked_by})")
+    yield formatting.heading(f"At the ends of {len(held):,} steps, by {growth.marked_by}")
     yield (
         f"Held at the end of the first {size(held[0])}, the second {size(held[1])}, "
         f"the last {size(held[-1])}"
@@ -399,7 +399,7 @@ def _out_of_memory(oom: OutOfMemory) -> tuple[str, str, str]:
     head = "Out of memory"
     if oom.time_ns is not None:
         head += f" {formatting.duration(oom.time_ns)} after the first event"
-    asked = f"{size(oom.asked_bytes)} were asked for"
+    asked = f"{size(oom.asked_bytes)} was asked for"
     if oom.line:
         asked += f" by {oom.line}"
     if oom.device_free_bytes is not None:

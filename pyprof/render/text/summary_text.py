@@ -110,12 +110,15 @@ def _steps(steps: StepTimes, ranges: str) -> str:
     if steps.are_chosen:
         parts.append(f"shown: {steps.first} to {steps.last}")
     elif steps.warm_up_count:
+        first, them = f"first {steps.warm_up_count} are", "them"
+        if steps.warm_up_count == 1:
+            first, them = "first is", "it"
         parts.append(
-            f"the first {steps.warm_up_count} slower: warm-up, excluded from the mean"
-            f" (--steps {steps.warm_up_count}: excludes them from everything)"
+            f"the {first} slower: warm-up, excluded from the mean"
+            f" (--steps {steps.warm_up_count}: excludes {them} from everything)"
         )
-    mean = duration(steps.mean_ns)
-    return f"{'; '.join(parts)}; a step takes {mean}, the mean of {steps.averaged_count}"
+    several = f", the mean of {steps.averaged_count}" if steps.averaged_count > 1 else ""
+    return f"{'; '.join(parts)}; a step takes {duration(steps.mean_ns)}{several}"
 
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -250,7 +253,7 @@ def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
     for cause, meaning in meanings.items():
         if any(map(_idle_for(cause), devices)):
             add(f"  {cause}", _idle_for(cause), meaning)
-    header = [f"Time ({unit})"]
+    header = [f"Total ({unit})"]
     for device in devices:
         header += [_device(device), "%"]
     left = (0, 2 * len(devices) + 1)
@@ -312,7 +315,7 @@ def phases(answer: Summary) -> Iterator[str]:
         for part in answer.parts
     ]
     yield from formatting.headed(
-        formatting.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,))
+        formatting.table(rows, ("Part of the step", "Total ms", "%", "MFU(%)"), (0,))
     )
 
 
@@ -371,7 +374,8 @@ def _describe_scope(answer: Summary) -> Iterator[str]:
     steps = answer.steps.averaged_count if _is_per_step(answer) else None
     inside = sum(op.step_ns or 0.0 for op in answer.ops) * (steps or 0)
     if steps and inside < _ALL_INSIDE * answer.known_cost.total_ns:
-        yield f"A step is the mean of {steps}; shares and calls include work outside them."
+        times = "Times are those of the step" if steps == 1 else f"A step is the mean of {steps}"
+        yield f"{times}; shares and calls include work outside {'it' if steps == 1 else 'them'}."
     count = len(answer.devices or ())
     if count > 1:
         yield f"Times are of all {count} {answer.processor}s together."
@@ -498,7 +502,7 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
     """Tabulate GPU time by source line: by what each launched itself, the most time first."""
     lines = answer.lines
     if not any(line.line for line in lines):
-        yield "Lines are unknown: no call stacks were recorded; pyprof.init() in the script does."
+        yield "Lines are unknown: no call stacks were recorded; pyprof.init() records them."
         return
     total_ns = sum(line.time_ns for line in lines) or 1
     unit, spell = time_column(answer, [(line.time_ns, line.step_ns) for line in lines[:limit]])

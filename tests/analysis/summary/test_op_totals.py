@@ -102,9 +102,7 @@ def test_a_rate_far_above_the_peak_is_remarked_on(took_us: int, share: float) ->
     (found,) = top_ops(table(net))
     assert found.efficiency == pytest.approx(share, rel=0.1)
     answer = answered(source.Source(table(net), net))
-    remark = (
-        "Above the peak: add: faster than DRAM: its data was in cache, or its cost is too high."
-    )
+    remark = "Above the peak: add: faster than DRAM: its data was in cache, or its bytes are over"
     assert (remark in " ".join(first_screen.ops_and_lines(answer, 15))) == (share > 2)
     assert (found.above_peak is not None) == (share > 2)
 

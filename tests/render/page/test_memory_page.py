@@ -146,7 +146,7 @@ def test_sentences_say_what_grows_and_what_failed(tmp_path: Path) -> None:
     said = " ".join(memory_page.picture(highest(tmp_path, device)).sentences)
     assert "Peak: 26.5 MB allocated" in said
     assert "train.py:11 holds more and more: 65.5 kB per step after the first of 5" in said
-    assert "1.07 GB were asked for by train.py:10; the device had 5.24 MB free" in said
+    assert "1.07 GB was asked for by train.py:10; the device had 5.24 MB free" in said
     assert "/home" not in said
 
 

@@ -55,7 +55,7 @@ def _gain(share: float | None, ns: int | None = 1_000_000, *, once: bool = False
 
 def test_sections_are_in_one_order(answer: Summary) -> None:
     shown = "\n".join(_lines(first_screen(answer, "op", 15, None)))
-    marks = [answer.verdict[0].text[:20], "What to do", "Op  ", "Time (us)", "GPU       "]
+    marks = [answer.verdict[0].text[:20], "What to do", "Op  ", "Total (us)", "GPU       "]
     places = [shown.index(mark) for mark in marks]
     assert places == sorted(places)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.analysis.time.idle import CAUSES
-from pyprof.answers.summary_answer import DeviceUse
+from pyprof.answers.summary_answer import DeviceUse, StepTimes
 from pyprof.inputs.source import load
 from pyprof.render.text import summary_text
 from tests.analysis.answered import answered
@@ -48,6 +48,27 @@ def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
     listed = [line.split(",")[0] for line in lines if line.startswith("rank ")]
     assert len(listed) == 64
     assert "rank 69" in listed
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "averaged", "expected"),
+    [
+        (0, 1, ["4 by ranges; a step takes 5.00 ms"]),
+        (1, 3, ["the first is slower", "excludes it from everything", "the mean of 3"]),
+        (2, 2, ["the first 2 are slower", "excludes them from everything", "the mean of 2"]),
+    ],
+)
+def test_one_step_has_no_mean_and_no_plural(
+    warm_up: int, averaged: int, expected: list[str]
+) -> None:
+    steps = StepTimes(
+        count=4, origin="ranges", guessed=False, warm_up_count=warm_up, covered_share=1.0,
+        first=warm_up, last=warm_up + averaged - 1, mean_ns=5e6, median_ns=5e6, duration_ns=(),
+        mfu=(), hfu=(), mbu=(),
+    )  # fmt: skip
+    text = summary_text._steps(steps, "a range")
+    assert all(each in text for each in expected)
+    assert text.endswith(expected[-1])
 
 
 def test_details_have_host_times_unless_the_table_has_them(tmp_path: Path) -> None:
