@@ -46,9 +46,9 @@ _WHY_IDLE = {
     "sync": "the host waits for the GPU, which then has nothing queued",
     "copy": "copies hold up the host",
     "alloc": "the host allocates or frees memory",
-    "load": "launches take over 1 ms, as of kernels that are loaded or a profiler that writes",
+    "load": "launches take over 1 ms, as when kernels are loaded or the profiler writes",
     "host": "the host does something other than launching",
-    "queue": "queued work begins late, as behind work that was not recorded",
+    "queue": "queued work begins late, perhaps behind work that was not recorded",
     "peer": "queued work waits while another GPU of the process works",
     "graph": "between kernels of a CUDA graph's replay",
     "unknown": "launches are not in the capture",
@@ -217,7 +217,7 @@ _NO_FAMILY = ("", "other", "unknown", "copy")
 
 def _top(answer: Summary) -> Statement | None:
     """Name the line, or op, that takes most of a mean step; without steps, most of all time."""
-    step_ns = sum(op.step_ns or 0 for op in answer.ops)
+    step_ns = sum(op.step_ns or 0 for op in answer.ops) if _is_per_step(answer) else 0
 
     def taken(each: LineTotal | OpTime) -> tuple[float, float]:
         """Return the share of the time, and the time."""
@@ -253,6 +253,11 @@ def _top(answer: Summary) -> Statement | None:
     )
 
 
+def _is_per_step(answer: Summary) -> bool:
+    """Whether times are those of a mean step, if steps are known."""
+    return answer.step is None or answer.step.step_count is not None
+
+
 _MAX_NAMED = 2
 _NO_KERNELS = {"[CUDA_memcpy": "copy", "[CUDA_memset": "fill", "[CUDA_graph": "CUDA graph"}
 
@@ -268,7 +273,7 @@ def _short(line: str) -> str:
 def _gain(answer: Summary) -> Statement | None:
     gains = [each for each in answer.advice if ((each.gain_share or 0.0) >= _MIN_GAIN)]
     in_loop = [each for each in gains if not each.once]
-    if in_loop and (answer.step is None or answer.step.step_count is not None):
+    if in_loop and _is_per_step(answer):
         gains = in_loop
     first = max(gains, key=lambda each: (likely_ns(each), not each.once), default=None)
     if first is None or first.gain_ns is None or first.gain_share is None:

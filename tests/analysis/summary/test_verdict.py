@@ -86,11 +86,18 @@ def test_a_file_without_waits_for_the_gpu_says_so(answer: Summary) -> None:
     assert found.text.endswith("(8.00 ms); this file lacks waits for the GPU, which count as such.")
 
 
+def test_the_top_line_is_of_the_time_that_the_first_sentence_judges(answer: Summary) -> None:
+    """Steps that were guessed in only a small part of the time have means, but are not judged."""
+    whole = replace(answer, step=replace(use(busy=2e6), step_count=None))
+    texts = [next(s.text for s in verdict(each) if s.about == "top") for each in (answer, whole)]
+    assert ["a step's GPU time" in text for text in texts] == [True, False]
+
+
 def test_without_advice_the_rows_that_came_late_are_the_evidence(answer: Summary) -> None:
     (device,) = answer.devices or ()
     device = replace(device, idle_by_cause_ns={"queue": 80})
     found = bound(answer, use(busy=2e6, queue=8e6), advice=(), devices=(device,))
-    assert found.text.endswith("as behind work that was not recorded (8.00 ms).")
+    assert found.text.endswith("perhaps behind work that was not recorded (8.00 ms).")
     assert [(each.what, each.row_ids) for each in found.evidence] == [("idle: queue", (5, 3))]
 
 
