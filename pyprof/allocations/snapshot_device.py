@@ -45,7 +45,7 @@ def devices(path: Path, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
 
 
 def of_snapshot(read: Snapshot, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
-    """Make the devices of a snapshot that was read."""
+    """Build the devices of a snapshot."""
     described = stacks.describe(read)
     return tuple(recorded_device(read, n, described, capture) for n in device_numbers(read))
 

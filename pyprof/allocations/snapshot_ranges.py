@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
 
 _MAX_DEPTH = 1000
-"""Ranges inside of more open ones do not count."""
+"""Ranges inside more open ones than this do not count."""
 _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer"}
 
 

@@ -228,7 +228,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> EventContext:
 def sites_at(capture: Capture, time_ns: Int64Array) -> EventContext:
     """Tie moments to what was running: if several threads were in an op, to the last one to begin.
 
-    Raises CaptureError if the capture is of another time.
+    Raises CaptureError if the capture was recorded at another time.
     """
     _check_overlap(capture, time_ns)
     thread = _busiest(capture, time_ns)

@@ -54,9 +54,9 @@ _MAX_CHARACTERS = 1000
 MAX_DEVICES = 1 << 8
 """torch numbers them in one byte."""
 _BYTES, _BYTES_PER_BYTE = 1 << 30, 16
-"""Memory of the process: the first, and the second for each byte of the file."""
+"""Memory of the process, bytes: the first, plus the second for each byte of the file."""
 _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
-"""Its time: the first, and a second for as many bytes of the file."""
+"""Its time, s: the first, plus 1 for each such number of bytes of the file."""
 
 
 class _RefusedError(Exception):
@@ -211,7 +211,7 @@ class _Source:
 
 
 _AT_ONCE, _MIN_EVENTS = 4 << 20, 1000
-"""Bytes that are read before events are taken out, and how many events make that worth while."""
+"""Bytes that are read before events are taken out, and how many events make that worthwhile."""
 
 
 def _is_trace(values: list[Any]) -> bool:

@@ -115,7 +115,7 @@ def crossing(capture: schema.Capture) -> Iterator[str]:
     count = int(pc.sum(pc.equal(capture.ranges["style"], schema.FREE)).as_py() or 0)
     if count:
         yield (
-            f"{count} ranges do not nest (start/end ranges): they tell no op, and layers only of "
+            f"{count} ranges do not nest (start/end ranges): they name no op, and layers only for "
             "what their own thread launches"
         )
 

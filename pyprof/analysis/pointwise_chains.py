@@ -31,7 +31,7 @@ _NOT_FUSED = re.compile(
     r"(?i)multinomial|randperm|sampling|_sample"  # draws from a whole row
     r"|fft|winograd|^aten::(?:.*cum(?:sum|prod|max|min)|quantize|dequantize)"
 )
-"""Of these roles, what compilers leave to libraries; scans on a CPU only."""
+"""Kernels of these roles that compilers leave to libraries; scans on a CPU only."""
 _BANDWIDTH_SHARE = 0.75
 """Share of the peak bandwidth that generated kernels reach."""
 

@@ -99,7 +99,7 @@ class PossibleChange:
     low_bytes: int | None = None
     """The peak then, at least; null if it follows without an interval."""
     high_bytes: int | None = None
-    """The peak then, at most; null likewise."""
+    """The peak then, at most; null if it follows without an interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ class OutOfMemory:
     free_bytes: int | None
     """The unused part of it; null if the file has no segments."""
     largest_free_bytes: int | None
-    """The largest piece of it; null likewise."""
+    """The largest piece of the unused part; null if that is."""
     line: str | None
     """The user's line that asked; null if no stack was recorded."""
 
@@ -241,11 +241,11 @@ class DeviceMemory:
     peak_free_bytes: int | None
     """The unused part of it, fragments and cache; null if the file has no segments."""
     peak_rounding_bytes: int | None
-    """The part of it that blocks take beyond their requested size; null likewise."""
+    """The part of it that blocks take beyond their requested size; null without segments."""
     peak_free_piece_count: int | None
-    """Number of unused pieces; null likewise."""
+    """Number of unused pieces; null without segments."""
     peak_largest_free_bytes: int | None
-    """The largest of them; null likewise."""
+    """The largest unused piece; null without segments."""
     max_active_bytes: int
     """The most that was held at a time, with freed blocks that still waited for a stream."""
     max_active_event_id: int
@@ -255,7 +255,7 @@ class DeviceMemory:
     max_reserved_bytes: int | None
     """The most memory that the allocator had reserved on the device; null if unknown."""
     max_reserved_event_id: int | None
-    """Number of the event after which that was, from 0; -1: before the first; null likewise."""
+    """Number of the event after which that was, from 0; -1: before the first; null if unknown."""
     max_reserved_time_ns: int | None
     """Since the first event; null before it, or where no times are known."""
     end_bytes: int
@@ -277,7 +277,7 @@ class DeviceMemory:
     out_of_memory: tuple[OutOfMemory, ...]
     """The last ten."""
     changes: tuple[PossibleChange, ...]
-    """What would lower the peak, most first."""
+    """What would lower the peak, the largest effect first."""
     checkpoints: tuple[CheckpointedLayer, ...]
     """Layers that hold activations at the peak, if they were checkpointed; most saved first."""
     beside_time: Mapping[str, tuple[TimedMemory, ...]] | None

@@ -97,4 +97,4 @@ class NvprofTables(Answer):
     """nvprof's two tables: `prof --summary nvprof`."""
 
     lines: tuple[NvprofLine, ...]
-    """Sorted by section, then by time, the most first."""
+    """Sorted by section, then by time, the longest first."""

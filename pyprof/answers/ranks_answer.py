@@ -183,7 +183,7 @@ class GroupSpeed(CollectiveSpeed):
     members: str
     """The ranks of the group, separated by blanks."""
     times_like_groups: float | None = None
-    """Transfer by the median of like groups; null if it is not slow, or there are none."""
+    """Transfer over the median of like groups; null if it is not slow, or no group is like it."""
     like_groups: int = not_in_json(default=0)
     """How many like groups a slow one is compared with."""
     usual_ns: float = not_in_json(default=0.0)
@@ -256,7 +256,7 @@ class Ranks(Answer):
     ranks: tuple[RankUse, ...]
     """Each GPU of each rank."""
     stragglers: tuple[StragglerCost, ...]
-    """Ranks by the time that others waited for them, the most first."""
+    """Ranks by the time that others waited for them, the longest first."""
     late: tuple[LateCost, ...]
     """Kinds of collectives to which ranks came last."""
     together: tuple[TogetherCost, ...]

@@ -85,11 +85,11 @@ class WhatIf(Answer):
     """What changes to a program would gain."""
 
     steps: int | None
-    """Number of steps that `step_ns` is a mean of; null if it is of the whole capture, or null."""
+    """Number of steps that `step_ns` is a mean of; null if it is the capture's, or null itself."""
     changes: tuple[PredictedChange, ...]
     """The changes, each by itself, the largest gain first."""
     bounds: tuple[UpperBound, ...]
-    """Changes of which only an upper bound of the gain is known, the largest first."""
+    """Changes whose gain has only an upper bound, the largest first."""
     refused: tuple[RefusedChange, ...]
     """Changes that no rule can predict here."""
     warnings: tuple[str, ...] = not_in_json(default=())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
 FAILED = 1
-"""Exit code after an error in the script, as of Python."""
+"""Exit code after an error in the script, the same as Python's."""
 
 _KEPT: list[BaseException] = []
 """Errors, whose tracebacks keep the script's objects alive until Python ends. A gloo process group

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
 
 _JOINED, _REPEATED = "joined", "repeated"
-"""Sources of counters: the profiled run of this launch, and that of one alike."""
+"""Sources of counters: the profiled run of this launch, or of an equal one."""
 _SHOWN = 3
 """Names that a message lists."""
 

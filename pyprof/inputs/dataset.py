@@ -42,7 +42,7 @@ COLUMNS = pa.schema([field for field in schema.PARQUET if field.name != "rank"])
 
 _PART = "part-0.parquet"
 _SOURCE = b"pyprof.source"
-"""Key in a file's metadata, of what it was made from."""
+"""Key in a file's metadata for what it was made from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def _reading(location: str) -> Iterator[None]:
 
 @contextmanager
 def writing(location: str) -> Iterator[None]:
-    """Turn any error of writing a path into one line."""
+    """Report any error in writing a path as one line."""
     try:
         yield
     except PyprofError:

@@ -158,7 +158,7 @@ def _matching(files: FileSystem, match: str) -> list[str]:
 
 
 def _in_folder(files: FileSystem, folder: str) -> list[str]:
-    """Return the captures of a folder, of a trial its baseline, or the parts of a dataset."""
+    """Return the captures of a folder: parts of a dataset, a trial's baseline, or all inside it."""
     if captures := parts(files, folder):
         return captures
     if not is_url(folder) and (baselines := trial_folder.baselines(Path(folder))):

@@ -18,7 +18,7 @@ _RANK = re.compile(r"\.rank\d+\.")
 def baselines(folder: Path) -> list[Path]:
     """Return the captures of a trial's baseline, one a rank; none for a folder of anything else.
 
-    The other captures of a trial are of variants, not of ranks. Raises CaptureError without a
+    The other captures of a trial show variants, not ranks. Raises CaptureError without a
     baseline.
     """
     runs = _runs(folder)

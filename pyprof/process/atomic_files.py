@@ -65,7 +65,7 @@ def temp_directory(path: Path, inside: Path | None = None) -> Iterator[str]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a small file of which another process sees all or nothing. Raises OSError."""
+    """Write a small file so that another process sees all of it or nothing. Raises OSError."""
     draft = path.with_name(f"{path.name}.draft")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)

@@ -61,7 +61,7 @@ def open_output(target: str) -> Iterator[BinaryIO]:
 _LEFT_OUT = re.compile(
     r"(?:\.(?:gz|zst|xz|json|trace|pt|sqlite|nsys-rep|qdrep|sql|nvvp|db|csv|dict|parquet|pickle))+$"
 )
-"""Suffixes of captures, as of `net.pt.trace.json.gz`."""
+"""Suffixes of captures, such as that of `net.pt.trace.json.gz`."""
 _HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
 """Host, process and time in file names of torch.profiler's handler."""
 

@@ -342,7 +342,7 @@ def _weights(
 def _by_stage(
     weight: Int64Array, stages: DictionaryColumn, call: IntArray, kernels: IntArray
 ) -> Int64Array:
-    """Weigh by stage, one kernel per stage, the kernels of calls that are not divided by time.
+    """Weigh kernels by stage where a call has as many kernels as stages, instead of by time.
 
     Rows without weight do none of the arithmetic.
     """
@@ -431,9 +431,9 @@ def _ranks(rows: Rows) -> IntArray:
 
 
 def _charged_inside(rows: Rows, call: IntArray) -> Int64Array:
-    """Find charged calls inside of charged calls: (inner, outer) call numbers.
+    """Find charged calls inside charged calls: (inner, outer) call numbers.
 
-    On the GPU these are products inside of products, on the CPU any call inside of another. A
+    On the GPU these are products inside products, on the CPU any call inside another. A
     memset inside an op costs what it moves, not what the op costs.
     """
     ids = op_calls.around(rows.records)

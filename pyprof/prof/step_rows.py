@@ -1,4 +1,4 @@
-"""Which step of the loop each row is of, and what part of the work that is."""
+"""Which step of the loop each row belongs to, and which part of it."""
 
 from __future__ import annotations
 

@@ -198,5 +198,5 @@ def _database(path: Path) -> str:
 
 
 def is_jax(process_names: Iterable[str]) -> bool:
-    """Whether a trace is of JAX or XLA, by the names of its processes."""
+    """Whether a trace comes from JAX or XLA, by the names of its processes."""
     return any(re.match(r"/(?:host|device):", name) for name in process_names)

@@ -167,13 +167,13 @@ _ACTIVITY = (
 )
 _CALL = ("end", "thread", "corr", "name")
 _RANGE = ("end", "thread", "style", "text", "seq", "op_id")
-"""Columns in which duplicates agree, beside the start."""
+"""Columns in which duplicates agree, besides the start."""
 _TWICE = 0.25
 """From this share of duplicate ranges on, a table was written twice; fewer are chance."""
 
 
 def _is_of_several_ranks(capture: Capture) -> bool:
-    """Whether a trace is of several ranks, whose equal work may not be duplicates."""
+    """Whether a trace holds several ranks, whose equal work may not be duplicates."""
     if capture.tool != "kineto" or not capture.calls.num_rows:
         return False
     used = pc.unique(capture.calls.column("thread"))
@@ -183,7 +183,7 @@ def _is_of_several_ranks(capture: Capture) -> bool:
 def drop_duplicates(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
     """Keep one of the rows that agree in their start and in `columns`; count the others.
 
-    Rounded to microseconds, two short pieces of work in a row may begin and end alike: rows without
+    Rounded to microseconds, two short pieces of work in a row may seem simultaneous: rows without
     length are duplicates only if most rows with length are.
     """
     start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))

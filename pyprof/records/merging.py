@@ -100,7 +100,7 @@ def lists_by_key(
 
 
 def at_most(count: int) -> Callable[[tuple[T, ...], tuple[T, ...]], tuple[T, ...]]:
-    """The rule for a list of which only the first `count` are kept."""
+    """The rule for a list that is cut after the first `count`."""
     return lambda a, b: (*a, *b)[:count]
 
 

@@ -119,7 +119,7 @@ def _measured(axes: Axes, points: list[Point]) -> None:
 
 def _number(axes: Axes, points: list[Point]) -> None:
     """Write each point's number in the list on it; points that cover each other share a label."""
-    scale = axes.transScale + axes.transLimits  # to 0 ... 1 over the axes
+    scale = axes.transScale + axes.transLimits  # from data to 0 ... 1 along each axis
     labels: list[tuple[float, float, list[int]]] = []
     for index, point in enumerate(points, 1):
         x, y = scale.transform((point.intensity, point.flops_per_s / 1e12))

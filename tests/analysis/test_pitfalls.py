@@ -80,7 +80,7 @@ ALLOCATIONS = [Api("cudaMalloc", (at, at + 5)) for at in range(12)]
             capture([*kernels(2), replace(kernels(1)[0], device=1)], device=False),
             "devices 0, 1 are",
         ),
-        (unnested(), "they tell no op, and layers only of what their own thread launches"),
+        (unnested(), "they name no op, and layers only for what their own thread launches"),
         (capture(TWO_PROCESSES), "2 processes used a GPU"),
         (capture(SIDE_BY_SIDE), "2 processes used a GPU"),  # and no stream overlaps another
         (capture(kernels(2), api=ALLOCATIONS), "12 allocations by the driver"),

@@ -176,7 +176,9 @@ sys.stdout.write("the script's")
     assert capsys.readouterr().out == "the report"
 
 
-def test_syntax_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_syntax_error_names_file_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script.run(write(tmp_path, "x = = 3"))
     assert capsys.readouterr().err.startswith(f'  File "{tmp_path / "train.py"}", line 1')
 

@@ -55,7 +55,7 @@ def test_help_in_both_spellings(name: str, flag: str) -> None:
     assert done.exit_code == 0
     assert " ".join(words) in done.output
     assert "\\b" not in done.output
-    assert not re.search(r"^  \[?[A-Z]+\]?(\.\.\.)?$", done.output, re.MULTILINE)  # a row of a metavar
+    assert not re.search(r"^  \[?[A-Z]+\]?(\.\.\.)?$", done.output, re.MULTILINE)  # a metavar
 
 
 def test_the_group_lists_whole_sentences() -> None:

@@ -13,7 +13,7 @@ from pyprof.errors import PyprofError
     ("size_bytes", "shown"),
     [(0, "0 B"), (5_900, "5.9 kB"), (400_000, "400 kB"), (123_456_789, "123 MB")],
 )
-def test_files_have_their_size(
+def test_a_capture_is_named_with_its_size_and_the_next_command(
     size_bytes: int, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "my net.sqlite"

@@ -141,7 +141,7 @@ def test_a_limit_that_cannot_be_checked_fails(captures: Path) -> None:
 
 
 @pytest.mark.slow
-def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
+def test_costs_known_for_different_rows_are_not_compared(captures: Path) -> None:
     """One capture has the bytes of nearly all rows, the other those of two copies."""
     a = captures / "kineto-h100-vit-inference" / "trace.json.gz"
     b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"

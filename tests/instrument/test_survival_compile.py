@@ -163,7 +163,7 @@ def test_dynamic_shapes_stay_dynamic(listening: Recorder) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("strict", [True, False])
 @BEFORE_OR_AFTER
-def test_export(when: str, strict: bool) -> None:  # noqa: FBT001 - a parameter
+def test_an_exported_program_is_the_same(when: str, strict: bool) -> None:  # noqa: FBT001 - a parameter
     net = model().eval()
     x = torch.randn(2, 3, 4)
 

@@ -218,7 +218,7 @@ def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() ->
 
 
 @pytest.mark.parametrize("at", [-1, 0, 5])
-def test_a_cache_of_keys_is_unknown_and_a_hidden_window_is_none(at: int) -> None:
+def test_attention_over_a_cache_of_unknown_fill_has_no_cost(at: int) -> None:
     """A tensor holds the cache's fill level; traces that write `is_causal` omit None."""
     q = bf16(2, 8, 4, 64)
     tail: list[Value] = [0.125, *(Opaque(),) * 4]

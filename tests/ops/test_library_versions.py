@@ -120,7 +120,9 @@ def test_aiters_products(op: str, args: tuple[Value, ...], moved: int) -> None:
         ("gemm_a4w4", (None, 15, 1.0, 0.0, True), 40),
     ],
 )
-def test_aiters_products_of_fp4(op: str, rest: tuple[Value, ...], moved: int) -> None:
+def test_a_product_of_fp4_moves_its_result_and_bias_once(
+    op: str, rest: tuple[Value, ...], moved: int
+) -> None:
     """A bias is no result, a type no bias."""
     scales = (u8(4, 2), u8(5, 2))
     found = ops.cost(Call("aiter", op, (X4, W4, *scales, *rest)))

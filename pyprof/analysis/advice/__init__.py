@@ -58,7 +58,7 @@ def advise(context: RuleContext, steps: Steps | None = None) -> list[Advice]:
     loop = find_loop(context.table.records, steps) if steps is not None else None
     if steps is None or loop is None:
         return in_order(_apply(context, _MIN_SHARE, count))
-    # a gain per step is of the steps that are counted, without what repeats around guessed ones
+    # gains are per counted step, so leave out the repeated work around guessed steps
     series = None if count is None else find_loop(context.table.records, steps, unbroken=True)
     counted = series or loop
     steady = context.narrowed(counted.rows, counted.time, once=False)

@@ -132,9 +132,9 @@ def _mark_recurring(
 
 
 _SOME = 2
-"""With so few calls, the first is no exception, and none recurs."""
+"""With this few calls, the first is no exception, and none recurs."""
 _NEXT = 3
-"""An op without a line is named by the first of so many, itself included, that has one."""
+"""How many ops, itself included, are searched for the line of an op without one."""
 
 
 def _prefer_lines(context: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:

@@ -140,7 +140,7 @@ def compilation(context: RuleContext) -> Advice | None:
 @rule(
     "the host was loading data, which data_loading tells",
     "torch.compile was at work, which compilation tells",
-    "an op was at work on the CPU, which ops_on_cpu tells",
+    "an op was at work on the CPU, which ops_on_cpu reports",
     "the host was launching",
     about="idle time",
     needs=(GPU, TIMES),
@@ -171,7 +171,7 @@ def host_work(context: RuleContext) -> Advice | None:
 
 @rule(
     "the op calls the GPU's API, and so works on the GPU or waits for it",
-    "the op makes tensors of numbers, or numbers of tensors, which python_values tells",
+    "the op makes tensors of numbers, or numbers of tensors, which python_values reports",
     "the op is short, as a view or an empty tensor",
     "the op waits for other ranks, as a collective on the CPU",
     "a thread called it that launches nothing, beside the one that the GPU waits for",
@@ -180,7 +180,7 @@ def host_work(context: RuleContext) -> Advice | None:
     needs=(GPU, TIMES, CAPTURE),
 )
 def ops_on_cpu(context: RuleContext) -> Advice | None:
-    """Find gaps in which ops worked on the CPU, as those of an optimizer whose state is there."""
+    """Find gaps in which ops worked on the CPU, such as an optimizer whose state is there."""
     calls, chosen = context.calls, np.flatnonzero(_mark_on_cpu(context))
     start, end = calls.start[chosen], calls.end[chosen]
     idle = [context.idle(device, HOST) & union_of(start, end) for device in context.devices]
@@ -269,7 +269,7 @@ def _recurs(context: RuleContext, rows: Int64Array) -> bool:
 
 
 _SEVERAL = 3
-"""Steps of a capture that are no longer all warm-up."""
+"""With this many steps, a capture is no longer all warm-up."""
 
 
 @rule(

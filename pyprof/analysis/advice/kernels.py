@@ -143,7 +143,7 @@ def low_occupancy(context: RuleContext) -> Advice | None:
 
 _FAR, _GOOD = 0.3, 0.6
 """Shares of the roofline: below the first a kernel is far from it; well-written ones reach the
-second, which the gain is reckoned by."""
+second, which the gain assumes."""
 
 
 @rule(
@@ -188,7 +188,7 @@ def under_roof(context: RuleContext) -> Advice | None:
 _MAX_WAVES = 4.0
 """With more waves than this, the last one hardly matters."""
 _FILLED = 0.75
-"""Waves that fill at least this share of the GPU, on average, have no tail worth a word."""
+"""Waves that fill at least this share of the GPU, on average, have no tail worth mentioning."""
 _MEMORY = LIMITS.index("memory")
 
 
@@ -219,7 +219,7 @@ def tail(context: RuleContext) -> Advice | None:
 
 
 _EXCESS = 1.5
-"""From this ratio of measured to needed bytes on, a kernel moves too many."""
+"""Above this ratio of measured to needed bytes, a kernel moves too many."""
 
 
 @rule(

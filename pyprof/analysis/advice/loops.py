@@ -36,7 +36,7 @@ _FEW_ELEMENTS = 4096
 _FEW_FLOPS = 2e6
 """The same for a product: some 20 us of one core."""
 _CORE_FLOPS_PER_NS = 100
-"""What a core computes at best: a larger batch saves no product this time."""
+"""A core's peak: the time of a product at this rate is not saved by a larger batch."""
 
 
 def taken_ns(context: RuleContext) -> Floats:
@@ -157,7 +157,7 @@ _PRODUCTS = frozenset(
 """Ops whose other operand is usually a weight, which a larger batch shares."""
 
 _MANY = 8
-"""With so many calls from one line in each pass over it, they are a loop."""
+"""Minimum number of calls from one line, in each pass over it, that make a loop."""
 _MIN_LOOP = 0.01
 """Minimum share of the time that the advice saves."""
 _VERY_MANY = 64
@@ -473,7 +473,7 @@ def _batch(call: Call) -> int:
 _SMALL_BATCH, _MAJORITY = 8, 0.8
 """At least this share of the products, by number and by time, has at most this batch."""
 _TARGET = 64
-"""The batch that is advised, and that the gain is of."""
+"""The advised batch, which the gain assumes."""
 
 
 @rule(

@@ -113,7 +113,7 @@ def mixed_precision(context: RuleContext) -> Advice | None:
 
 
 @rule(
-    "the GPU is NVIDIA's, of which tf32 and mixed_precision tell",
+    "the GPU is NVIDIA's, which tf32 and mixed_precision cover",
     "the product is in half precision already",
     about="Tensor Cores",
     needs=(GPU, NODES, PEAKS),

@@ -102,7 +102,7 @@ _KEEP_RESULTS = (
 
 
 def _mainly_to_host(context: RuleContext, rows: Int64Array) -> bool:
-    """Whether most of the time of copies goes into those from the GPU, as of `.cpu()`."""
+    """Whether copies from the GPU, such as `.cpu()`, take most of the time of copies."""
     ns, to_host = context.ns[rows], context.copies(TO_HOST)[rows]
     return bool(2 * ns[to_host].sum() > ns.sum())
 
@@ -206,7 +206,7 @@ _WAYS = {
 """What starts a kind of collective earlier, unless a layer needs its result at once: with tensor or
 context parallelism, or in a program that only infers, where no gradients are reduced."""
 _MIN_OF_WAYS = 0.1
-"""The least share of exposed communication that is worth a word on how to start it earlier."""
+"""Minimum share of exposed communication for advice on how to start it earlier."""
 
 
 def _name_ways(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.float64]) -> str:

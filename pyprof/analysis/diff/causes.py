@@ -125,9 +125,9 @@ def replaced(changes: Iterable[Change]) -> dict[Key, list[Change]]:
 
 
 def _pair(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
-    """Pair those whose shapes and types have most in common, each once.
+    """Pair the changes whose shapes and types have most in common, each once.
 
-    With too many pairs, as with a shape for each length of a text, none is matched to another.
+    With too many pairs, as if every length of a text has its own shape, there are none.
     """
     if len(gone) * len(new) > MAX_PAIRS:
         return

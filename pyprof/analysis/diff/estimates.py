@@ -1,4 +1,4 @@
-"""One side of a comparison on its basis, per step or in total, with the samples of its numbers."""
+"""The numbers of one side of a comparison, per step or in total, with their samples."""
 
 from __future__ import annotations
 

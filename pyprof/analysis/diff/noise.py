@@ -31,7 +31,7 @@ RANKS: Literal["ranks"] = "ranks"
 """What the samples are."""
 
 _MAX_APART, _BATCHES = 64, 32
-"""More samples than the first are averaged into batches of consecutive ones, at most the second."""
+"""More samples than the first number are averaged in batches, at most the second number."""
 _MIN_BATCHES = 8
 """Batches are joined in pairs as long as at least this many are left."""
 FEW = 8

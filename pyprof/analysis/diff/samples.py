@@ -53,7 +53,7 @@ class Samples:
     traits: pa.Table
     """Keys, traits, whether rows were `tried` by autotuning, and the time of all rows (`ns`)."""
     resolution_ns: int = merged_by(min)
-    """The resolution of the clock, of which times are multiples."""
+    """The resolution of the clock: times are multiples of it."""
 
 
 def samples(

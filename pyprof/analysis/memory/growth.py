@@ -114,7 +114,7 @@ def _two_sided_p(t: Floats, freedom: Floats | int) -> Floats:
 
 
 def _sum_at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64Array:
-    """Sum live bytes in each state by line; the last row is of unknown lines."""
+    """Sum live bytes in each state by line; the last row is for unknown lines."""
     blocks, codes = history.blocks, history.labels["line"].codes
     first = np.searchsorted(states, blocks.allocated, "left")
     last = np.searchsorted(states, blocks.released, "left")

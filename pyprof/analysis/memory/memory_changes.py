@@ -30,7 +30,7 @@ _NUMBERED_CLASS = re.compile(r"[A-Z]\w*_\d+")
 
 
 def possible_changes(history: History) -> tuple[PossibleChange, ...]:
-    """List what would lower the peak, most first."""
+    """List what would lower the peak, the largest effect first."""
     category = history.labels["category"]
     temporaries = _mask(category, "temporaries")
     during_step = temporaries & _mask(history.labels["direction"], "optimizer")
@@ -191,7 +191,7 @@ def _gradients(history: History) -> Mask:
 
 
 def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedLayer, ...]:
-    """Predict what checkpointing layers that hold activations at the peak saves, most first.
+    """Predict what checkpointing layers that hold activations at the peak saves, the largest first.
 
     That is each layer, all blocks of a list at once, such as `h.0` to `h.11`, and all lists.
     """

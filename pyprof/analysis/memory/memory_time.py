@@ -53,7 +53,7 @@ class LayerWork:
 def beside(
     by: Mapping[str, Sequence[HeldMemory]], source: Source
 ) -> dict[str, tuple[TimedMemory, ...]]:
-    """Join memory and time, by op, line and layer; what holds most first."""
+    """Join memory and time, by op, line and layer; what holds most comes first."""
     table = source.table
     return {
         key: _joined(by[key], encode(table.numbered(column)), table.duration_ns)

@@ -157,7 +157,7 @@ _KEPT = 100
 
 
 def layer_spreads(layers: pa.Table) -> list[LayerSpread]:
-    """Compare the ranks layer by layer; the layer that holds the others up most first.
+    """Compare the ranks layer by layer; first comes the layer that holds the others up most.
 
     The mean is over the ranks that have the layer: stages of a pipeline have their own.
     """

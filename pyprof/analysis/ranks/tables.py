@@ -63,7 +63,7 @@ class Rank:
 
     number: int
     clock: str
-    """Equal for ranks whose times are of one clock."""
+    """Equal for ranks whose times come from one clock."""
     origin: str
     """How steps were found; "" for none."""
     own_ns: float | None

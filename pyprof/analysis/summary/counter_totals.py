@@ -92,7 +92,7 @@ class CounterTotals:
 
 
 _AT_PEAK = 0.97
-"""From this share of the peak's clock on, the clock is not worth a word."""
+"""From this share of the peak's clock on, the clock is not worth mentioning."""
 
 
 def counter_totals(

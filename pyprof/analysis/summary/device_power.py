@@ -26,7 +26,7 @@ _NEAR_MAX, _CAPPED = 0.98, 0.5
 _IDLE = 0.5
 """Below this share of the highest power the device counts as idle."""
 _HOT_C = 85.0
-"""From here on a low clock looks like throttling, if the driver's reasons were not recorded."""
+"""Hotter than this, a low clock looks like throttling if no reasons were recorded."""
 
 _REASONS: Mapping[str, int] = MappingProxyType(
     {

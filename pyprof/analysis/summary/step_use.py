@@ -52,7 +52,7 @@ def use_sums(
 ) -> UseSums | None:
     """Sum up what each GPU did in the averaged steps; without steps, in all of its time.
 
-    `timeline` is of the chosen steps alone, if some are `chosen`. None if idle time is unknown:
+    `timeline` covers the chosen steps alone, if some are `chosen`. None if idle time is unknown:
     the records hold no times, launches blocked, the profiler ran each kernel alone, or no GPU was
     recorded in these steps.
     """
@@ -165,7 +165,7 @@ def step_use(sums: UseSums | None) -> StepUse | None:
 def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
     """Suggestions with gains as shares of what is judged: a mean step, else the whole capture.
 
-    A larger gain is of a rank that takes longer than the mean, and remains a share of its time.
+    A larger gain belongs to a rank that takes longer than the mean, as a share of its time.
     """
     if use is None:
         return tuple(suggestions)

@@ -25,7 +25,7 @@ _WHOLE_CARD = 0.9
 """Above this share of the card's bandwidth, the driver's figure is that of the whole card."""
 
 _VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct", "gpu", "graphics"})
-"""Words of names that tell no cards apart."""
+"""Words of names that do not tell cards apart."""
 _WORD = re.compile(r"[a-z0-9.]+")
 _MIG = re.compile(r"\smig\b.*", re.IGNORECASE | re.DOTALL)
 """What follows a card's name in that of a slice: `MIG 1g.5gb`."""

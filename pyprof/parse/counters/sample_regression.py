@@ -32,7 +32,7 @@ _AT_ONCE = 1 << 21
 _PAIR = 100
 """Cost of a pair of shares, in multiplications of a matrix product."""
 _TOLERANCE = 1e-9
-"""Relative: a share or an eigenvalue that is so close to its bound differs by rounding only."""
+"""Relative: a share or an eigenvalue that is this close to its bound differs by rounding only."""
 _ESTIMABLE = 1e-3
 """With a larger part in directions that samples do not show, a column depends on others."""
 _MAX_LEVERAGE = 0.99

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _KIND = ("kLongName", "grid", "block", "mod", "op", "fwdOp", "sizes", "dtypes", "marker")
 """What equal rows have in common."""
 _RATES = ("dram_pct", "tensor_pct")
-"""Shares of a peak, to which every kind of work adds; `STATES` are the same for all of it."""
+"""Shares of a peak that every kind of work adds to; `STATES` do not depend on the work."""
 _MAX_ERROR_PCT = 10.0
 """As a share of a peak: an estimate that may be further off is dropped."""
 _MAX_ERROR = 0.1

@@ -1,4 +1,4 @@
-"""Which captured graph each replay is of: by equal kernels, by the step's batch size, by order."""
+"""Which captured graph each replay runs: by equal kernels, by the step's batch size, by order."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Choice:
 def choose(replays: Replays, captures: GraphCaptures, compared: Compared) -> Choice:
     """Choose the captured graph of each subject.
 
-    If a step has as many launches as a recording has graphs, the n-th launch is of the n-th graph.
+    If a step has as many launches as a recording has graphs, the n-th launch runs the n-th graph.
     The same holds for consecutive launches that match all graphs of a recording. Any other launch
-    is of a graph only if it matches that one alone, and is near no other.
+    runs a graph only if it matches that one alone, and is near no other.
     """
     chooser = _Chooser(replays, captures, compared)
     chooser.by_number()
@@ -129,7 +129,7 @@ class _Chooser:
         """Choose for the launches of one step, or for all that are outside of steps.
 
         If some of a step's kernels were lost, what is left of one graph may look like another, so
-        a step with as many launches as a recording is of that recording or of none.
+        a step with as many launches as a recording replays that recording or none.
         """
         allowed = self._of_size(size)
         complete = [r for r in allowed if len(r.graphs) == len(group)]

@@ -90,7 +90,7 @@ _OUTSIDE_IN = (
     *(Kind.STEP, Kind.USER, Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP),
     *(Kind.SEQ, Kind.CONTEXT),
 )
-"""Of ranges with equal bounds, which encloses which."""
+"""How ranges with equal bounds nest, outermost first."""
 
 
 def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: IntArray) -> Int64Array:

@@ -64,7 +64,7 @@ def iterations(capture: Capture) -> Bounds | None:
 
 
 def loop_of(text: str) -> str:
-    """Name the loop that a step's range is of: its steps differ in numbers, in serving in more."""
+    """Name the loop that a step's range belongs to: names differ in numbers, in serving in more."""
     if serving_step(text):
         name = step_name(text).partition("[")[0]
         return _ATOM if name in _ATOM_NAMES else name

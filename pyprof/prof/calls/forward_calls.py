@@ -19,7 +19,7 @@ _FILLED = {
     "fwdLayer": "layer",
     "fwdTrace": "trace",
 }
-"""By column: the one that the forward call's own row has it in."""
+"""By column: the column where the forward call's own row has it."""
 
 
 def with_forward(records: Records) -> Records:

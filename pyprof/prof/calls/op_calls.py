@@ -69,7 +69,7 @@ def outermost(records: Records, call: IntArray) -> IntArray:
     number = -1 - call.astype(np.int64)  # no id is negative
     if inside.any():
         begins = offsets[:-1][inside]
-        marked = records.dictionary("marker").matches()[inside]  # then a row's first id is its
+        marked = records.dictionary("marker").matches()[inside]  # then the marker's id comes first
         number[inside] = np.where(marked, members[begins], np.minimum.reduceat(members, begins))
     return distinct(number)[1]
 

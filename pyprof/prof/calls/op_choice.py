@@ -83,7 +83,7 @@ def choose(context: KernelContext) -> AttributedCall:
 
 
 def _unmarked(context: KernelContext) -> str:
-    """Return why nothing states an op."""
+    """Return why no op is stated."""
     if context.replayed:
         return UNSEEN
     if context.in_range:
@@ -147,7 +147,7 @@ def _outermost(
 
     `calls` are the deepest first, at positions of `around`. Left out are calls that stopped before
     their end, and calls on a tensor of functorch: these hide the sizes of a batch, and may stand
-    for several ops. What functorch calls inside shows all. So do calls inside of one that a tensor
+    for several ops. What functorch calls inside shows all. So do calls inside one that a tensor
     subclass replaced: that on a DTensor has the sizes of all ranks together.
     """
 

@@ -70,7 +70,7 @@ class Column:
 
 
 def measure(name: str, header: str, kind: str, unit: str, text: str = "") -> Column:
-    """A column of groups of rows, of which a single row has no value."""
+    """A column of groups of rows, which a single row has no value for."""
 
     def values(table: Table) -> pa.Array:
         raise TypeError(f"{name} belongs to groups of rows, not to each of {table.records.rows}")

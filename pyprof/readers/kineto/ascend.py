@@ -35,7 +35,7 @@ CALLS = "CANN"
 ARROW = "async_npu"
 """The category of arrows from ops to their work."""
 _ARROW_CALL = "torch_to_npu"
-"""torch_npu's name for a launch of which only the flow event is known."""
+"""torch_npu's name for a launch that only the flow event shows."""
 
 
 class Arrows:

@@ -235,7 +235,7 @@ def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -
     """Find the ops that do no work; `real` are those that may, by their names.
 
     First those that dispatch to Python, or that are replaced by it: ops inside may work. Then those
-    on tensors without data, and all inside of them.
+    on tensors without data, and all inside them.
     """
     mode = ops_named(ranges, [name in _DISPATCH for name in names])
     replaced = _mark_parents(mode, nested.op)

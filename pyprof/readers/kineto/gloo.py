@@ -22,7 +22,7 @@ _OP, _RANGE = "c10d::", "gloo:"
 _KINDS = {
     **{kind: kind for kind in ("allgather", "alltoall", "barrier", "broadcast", "gather")},
     **{kind: kind for kind in ("allreduce", "reduce", "scatter", "send", "recv")},
-    "reducescatter": "allreduce",  # gloo reduces everything, of which a rank keeps its part
+    "reducescatter": "allreduce",  # gloo reduces everything; a rank keeps its part
 }
 """By name of a collective: the kind of range around it."""
 _STREAM = 0

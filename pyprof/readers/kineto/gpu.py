@@ -363,7 +363,7 @@ def launching_process(
 
 
 _NO_CALL = -2
-"""The id of work without one, which no call has."""
+"""Stands for the correlation id of work that has none; no call has it."""
 
 
 _COLLECTIVE = {

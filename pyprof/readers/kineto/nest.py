@@ -185,7 +185,7 @@ def _chains(of: Int64Array, call: Int64Array, frame: Int64Array, chains: FrameCh
 
 
 def _where_new(number: Int64Array, parent: Int64Array, kind: Int64Array) -> Int64Array:
-    """Return each op's number, such as of a call stack; -1 if equal to that of the op around."""
+    """Return each op's number, such as a call stack's; -1 if equal to that of the op around."""
     around = nearest(parent, number >= 0)
     outer = np.where(around < 0, -1, number[around])
     return np.where((kind == OP) & (number != outer), number, -1)

@@ -148,7 +148,7 @@ class OpTexts:
         return numbers, list(said.values())
 
     def table(self, text: Int64Array, seq: Int64Array, op_id: Int64Array) -> pa.Table:
-        """Return texts by number, each with its own numbers, as `templates.split` does."""
+        """Return the text of each row as a template and its numbers, as `templates.split` does."""
         written = [*self._texts.values()]
         split = templates.split(pa.array(written, pa.string()))
         template, own_seq, own_id, inputs = split.flatten()

@@ -30,7 +30,7 @@ _NO_WORK = re.compile(
 )
 """Categories of events that may lie on a device's track but are not work."""
 _HOST_LABEL, _HOST_NAMES = "CPU", ("CANN", "Python", "MindSpore")
-"""The label, and names, of processes that are no device's."""
+"""The label, and names, of processes that belong to no device."""
 _DEVICE = re.compile(r"\b(GPU|NPU|XPU|HPU|MTIA|TPU|MLU|GCU|IPU|PrivateUse1)\b:?\s*(\d{1,4})?")
 """In the label or name of a device's process: its kind, and its number if stated."""
 _NO_STREAM = re.compile(r"Step Trace")
@@ -95,7 +95,7 @@ class Tracks:
 
     @property
     def is_jax(self) -> bool:
-        """Whether the trace is of JAX or XLA, which looks like torch.profiler's."""
+        """Whether the trace comes from JAX or XLA, which looks like torch.profiler's."""
         return refusals.is_jax(self._names.values())
 
     @property

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FORMAT = "the CSV of Nsight Compute"
 
 _HEAD_BYTES = 16 << 20
-"""The header is looked for in so many, behind messages of the profiler and of the program."""
+"""How far the header is searched for: messages of the profiler and the program precede it."""
 _HEADER = re.compile(
     rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?[,;\t]', re.MULTILINE
 )

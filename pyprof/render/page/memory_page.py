@@ -357,7 +357,7 @@ def _flame_boxes(stacks: Sequence[HeldStack]) -> list[tuple[tuple[str, ...], int
 
 
 def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> Sortable | None:
-    """Tabulate what the peak holds by line or layer, most first; None if no name is known."""
+    """Tabulate what the peak holds by line or layer, largest first; None if no name is known."""
     held = [group for group in groups if group.bytes]
     if not any(group.name for group in held):
         return None

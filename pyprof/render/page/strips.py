@@ -177,9 +177,9 @@ def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
 def _shown_steps(
     source: Source, overview: Overview, devices: int
 ) -> tuple[tuple[int, ...], dict[int, tuple[str, int, int]]]:
-    """The steps with work and, for those that may be shown beside other captures, the GPU time.
+    """Return the steps with work, and the label and bounds of those that a page may show.
 
-    These are the first, the slowest, and others, evenly spaced.
+    It may show the first, the slowest, and others, evenly spaced.
     """
     steps = overview.steps
     worked, ended = steps_with_work(source.table.records, overview)

@@ -175,7 +175,7 @@ _VERSION = re.compile(r"\bcub::CUB_[\d_]+_NS::")
 
 
 def _name(op: OpTime, *, one_way: bool) -> str:
-    """Name an op, or a kernel without one; where all else is forward, a copy is called so."""
+    """Name an op, or a kernel without one; a copy says so if all else is forward."""
     if op.op is None:
         return _VERSION.sub("cub::", op.kernel)
     return f"{op.op} (copy)" if one_way and op.dir == "copy" else op.op

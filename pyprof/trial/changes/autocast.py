@@ -127,7 +127,7 @@ def _why_no_effect(weights: set[Any], dtype: Any) -> str | None:  # noqa: ANN401
 
 
 def _refuse_inside(run: Run, inside: Sequence[None]) -> None:
-    """Refuse the change if the script switches autocast on inside of ours."""
+    """Refuse the change if the script switches autocast on inside ours."""
     import torch  # noqa: PLC0415 - the user's own
 
     begin: Any = torch.autocast.__enter__

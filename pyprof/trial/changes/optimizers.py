@@ -24,7 +24,7 @@ def fused_optimizer(run: Run) -> WhyNoEffect:
 
 @change("foreach", code="optimizer = torch.optim.AdamW(model.parameters(), foreach=True)")
 def foreach(run: Run) -> WhyNoEffect:
-    """Use the optimizer's implementation by lists of parameters."""
+    """Use the implementation of the optimizer that works on lists of parameters."""
     return _choose_implementation(run, "foreach")
 
 

@@ -533,7 +533,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _while_busy(_gap(160, Api("cudaMalloc", (111 * US, 155 * US))))],
     },
     "bfloat16": {
-        "the GPU is NVIDIA's, of which tf32 and mixed_precision tell": [
+        "the GPU is NVIDIA's, which tf32 and mixed_precision cover": [
             _matmul(CUDA_CORES, BIG, 8000)],
         "the product is in half precision already": [
             _on(MI300X, _matmul(MFMA.format("BBH"), HALF, 8000))],
@@ -568,7 +568,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "host_work": {
         "the host was loading data, which data_loading tells": [_gap(2000, text=LOADING)],
         "torch.compile was at work, which compilation tells": [_gap(2000, text=COMPILING)],
-        "an op was at work on the CPU, which ops_on_cpu tells": [_on_cpu()],
+        "an op was at work on the CPU, which ops_on_cpu reports": [_on_cpu()],
         "the host was launching": [_gap(150)],
     },
     "kernel_loading": {
@@ -635,7 +635,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "ops_on_cpu": {
         "the op calls the GPU's API, and so works on the GPU or waits for it": [
             replace(_on_cpu(), api=[Api("cudaEventQuery", (1000 * US, 1001 * US))])],
-        "the op makes tensors of numbers, or numbers of tensors, which python_values tells": [
+        "the op makes tensors of numbers, or numbers of tensors, which python_values reports": [
             _on_cpu("tensor"), _on_cpu("tolist")],
         "the op is short, as a view or an empty tensor": [
             replace(_gap(2000), ranges=[op("empty", (300 * US, 390 * US))])],

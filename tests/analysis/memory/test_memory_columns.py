@@ -58,7 +58,7 @@ def test_a_layer_that_groups_share_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_columns_of_memory_are_chosen_and_sorted_by(tmp_path: Path) -> None:
+def test_columns_of_memory_can_be_chosen_and_sort_rows(tmp_path: Path) -> None:
     """Like others: the largest first, in text, CSV and JSON."""
     path = timed_trace(tmp_path / "net.json", (2, 500), (30, 1000), (90, -500))
     asked = ("prof", "--by", "op", "-c", "op,alloc,peak_share", "--sort", "alloc", path)

@@ -161,7 +161,7 @@ def test_the_step_of_an_optimizer_is_an_op() -> None:
     }
 
 
-def test_lines_of_host_time() -> None:
+def test_the_line_of_host_time_is_that_of_the_innermost_stack() -> None:
     """Each call's is that of the innermost stack; an op's, that of most of its self time."""
     source = _source(
         built.trace((0, 50), "/src/net.py:7"),

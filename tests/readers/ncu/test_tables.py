@@ -208,7 +208,7 @@ def test_any_separator_of_groups_of_digits_is_read(separator: str) -> None:
     assert tables.Numbers([kernel]).read(kernel.metrics["a"]) == 1234567.25
 
 
-def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
+def test_a_number_followed_by_those_of_instances_is_read(tmp_path: Path) -> None:
     metrics = {name: f"{text} (7; 8)" for name, text in (
         ("dram__bytes.sum", "1.234,5"), ("lts__t_sector_hit_rate.pct", "55,25"))}  # fmt: skip
     path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])

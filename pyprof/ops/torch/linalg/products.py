@@ -55,7 +55,7 @@ backward_of(inner, flops=480, bytes=296)(gradients_of(inner))
     example=Example((_ROWS, _ROWS), flops=24, bytes=56, mod="torch.linalg"),
 )
 def vecdot(a: Args) -> Work:
-    """The dot products of vectors in pairs."""
+    """Dot products of pairs of vectors."""
     x, y = a.tensor("input"), a.tensor("other")
     broadcasted = like(x, broadcast([x.shape, y.shape]))
     away = a.axis(len(broadcasted.shape))

@@ -100,7 +100,7 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
     example=Example((_X, _X, True, False, 1e-8, 0), flops=528, bytes=144),
 )
 def pointwise_loss(a: Args) -> Work:
-    """So many operations an element, and one more if they are summed."""
+    """The operations of `_POINTWISE` for each element, and one more if the losses are summed."""
     x, target = a.tensor("input"), a.tensor("target")
     count = fresh(broadcast([x.shape, target.shape]), None).numel
     reads = (x, target, *a.present("weight"))

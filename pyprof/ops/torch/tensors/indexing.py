@@ -161,7 +161,7 @@ def index_put(a: Args) -> Work:
 
 
 def written(a: Args, reads: tuple[Tensor, ...], place: Tensor, count: int, *, adds: bool) -> Work:
-    """Return the work of writing, or adding, so many elements at their places.
+    """Return the work of writing, or adding, `count` elements into a tensor.
 
     All of the input is copied unless it is changed in place.
     """

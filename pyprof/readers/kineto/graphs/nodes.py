@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BEGIN = r"^(?:cuda|cu|hip)StreamBeginCapture"
 _END = r"^(?:cuda|cu|hip)StreamEndCapture"
 _NODES = (
-    (schema.GRAPH, r"GraphLaunch"),  # a graph inside of one
+    (schema.GRAPH, r"GraphLaunch"),  # a graph inside one
     (MISSING, r"LaunchHostFunc"),
     (schema.KERNEL, r"Launch"),
     (schema.MEMCPY, r"^(?:cuda|cu|hip)Memcpy"),

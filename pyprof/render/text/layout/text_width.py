@@ -27,7 +27,7 @@ def _cells(character: str) -> int:
 
 
 def filled(text: str, room: int, *, left: bool) -> str:
-    """Pad a text with blanks to `room` cells; the text is at their left end or right."""
+    """Pad a text with blanks to `room` cells, on the right if it is aligned left."""
     blanks = " " * (room - cells(text))
     return text + blanks if left else blanks + text
 
