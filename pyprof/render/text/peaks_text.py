@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyprof import sanitize
 from pyprof.answers.peaks_answer import DATASHEET, MEASURED
 from pyprof.gpu.peaks import RATE_KEYS
-from pyprof.render.text.formatting import DASH, heading, number, table
+from pyprof.render.text.formatting import DASH, heading, layout_table, number, table, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,12 +38,13 @@ def overview(rows: Sequence[CardPeaks]) -> Iterator[str]:
             continue
         yield heading(f"Dense TFLOP/s and GB/s, {basis}; TC: Tensor Cores or matrix cores")
         header = ("GPU", "CC", "SMs", *_SHOWN, "GB/s")
-        yield from table((_cells(row) for row in chosen), header, left=(0,))
+        yield from layout_table([_cells(row) for row in chosen], header, (0,))
         yield ""
     doubts = dict.fromkeys(doubt for row in rows for doubt in row.doubts)
     if doubts:
         yield "* Sources disagree:"
-        yield from (f"  {doubt}" for doubt in doubts)
+        for doubt in doubts:
+            yield from wrapped(doubt, "  ")
 
 
 def _cells(row: CardPeaks) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 import csv
 import io
 
+import pytest
+
 from pyprof.answers.peaks_answer import card_rows, find
 from pyprof.render.text.peaks_text import as_csv, each, overview
 
@@ -14,9 +16,14 @@ def test_the_overview_has_a_line_for_each_card() -> None:
         assert any(line.startswith(row.gpu) for line in lines), row.gpu
 
 
+def test_the_overview_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, overview(card_rows()))) <= 80
+
+
 def test_cards_whose_sources_disagree_are_marked_and_explained() -> None:
     doubtful = [row for row in card_rows() if row.doubts]
-    text = "\n".join(overview(doubtful))
+    text = " ".join(" ".join(overview(doubtful)).split())
     assert all(f"{row.gpu}*" in text and row.doubts[0] in text for row in doubtful)
 
 
