@@ -31,8 +31,10 @@ def first_screen(
     `by` is what the table of where time goes is by: op, layer, line or host.
     """
     chosen = summary_text.chosen_rows(answer.chosen, answer.processor)
+    is_part = answer.chosen is not None or answer.steps.are_chosen
+    memory = memory_brief.section(answer.memory, is_part=is_part)
     if answer.chosen is not None and not answer.chosen.row_count:
-        return formatting.separated([chosen, memory_brief.section(answer.memory)])
+        return formatting.separated([chosen, memory])
     tables = {
         "layer": partial(summary_text.layers, answer, depth),
         "line": partial(summary_text.line_table, answer, top),
@@ -48,7 +50,7 @@ def first_screen(
             summary_text.times(answer.devices, answer.notes),
             summary_text.serving(answer),
             counters_text.section(answer, top),
-            memory_brief.section(answer.memory),
+            memory,
             summary_text.head(answer),
         ]
     )

@@ -24,15 +24,15 @@ _TITLES = {
 }
 
 
-def section(memory: MemoryPeak | None) -> Iterator[str]:
+def section(memory: MemoryPeak | None, *, is_part: bool = False) -> Iterator[str]:
     """Yield the section of a summary: the highest peak and its parts.
 
-    Yields nothing without a recording.
+    Yields nothing without a recording. `is_part`: the summary is of a part of the work.
     """
     if memory is None:
         return
     rank = "" if memory.rank is None else f" of rank {memory.rank}"
-    yield formatting.heading("Memory")
+    yield formatting.heading(f"Memory{' (whole recording)' if is_part else ''}")
     reserved = memory.peak_reserved_bytes
     kept = "" if reserved is None else f" of {size(reserved)} reserved"
     yield f"Peak on {memory.device}{rank}: {size(memory.peak_bytes)}{kept}"

@@ -202,5 +202,5 @@ def test_memory_without_rows_is_a_section_of_its_own(answer: Summary) -> None:
         categories_bytes={}, lines_bytes={}, growing_line=None, growth_bytes_per_step=None,
     )  # fmt: skip
     shown = _lines(first_screen(replace(answer, chosen=chosen, memory=memory), "op", 15, None))
-    assert shown[shown.index("Memory") - 1] == ""
+    assert shown[shown.index("Memory (whole recording)") - 1] == ""
     assert shown[-1] == "pyprof memory shows more"

@@ -31,6 +31,11 @@ def test_a_summary_names_the_peak_of_a_trace(tmp_path: Path, name: str) -> None:
     assert "Memory\n" not in run("summary", trace_of_memory(tmp_path / name, recorded=False)).stdout
 
 
+def test_memory_beside_chosen_rows_is_that_of_the_whole_recording(tmp_path: Path) -> None:
+    path = trace_of_memory(tmp_path / "net.json", recorded=True)
+    assert "Memory (whole recording)\n" in run("summary", "--where", "sil>0", path).stdout
+
+
 def test_events_are_found_without_the_setting_in_the_header(tmp_path: Path) -> None:
     """Older torch and tools that rewrite traces leave it out."""
     path = trace_of_memory(tmp_path / "net.json", recorded=True)
