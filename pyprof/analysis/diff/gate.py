@@ -66,7 +66,7 @@ class Limit:
                 if None in (measure.a, measure.b)
                 else "known for different shares of the rows"
                 if measure.change is None
-                else "0 in the first, of which there are no percents"
+                else "0 in the first, so that it has no percentage"
             )
             return f"{self.text}: cannot be checked: {_name(self.metric)} is {problem}"
         if increase > self.value if self.above else increase < self.value:

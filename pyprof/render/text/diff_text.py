@@ -43,6 +43,7 @@ NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
 """Shown instead of an empty list of changes."""
 METRIC_HEADER = ("", "A", "B", "change", "change (%)", "± (%)", "")
 _NOT_SIGNIFICANT = "no significant change"
+_OTHER_ROWS = "known for other rows"
 _NEARLY_ALL = 0.995
 """Steps with a smaller share of the time leave something out, such as a warm-up."""
 
@@ -88,6 +89,8 @@ def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
 
 
 def _interval(metric: Measure) -> tuple[str, str]:
+    if metric.change is None and None not in (metric.a, metric.b):
+        return "", _OTHER_ROWS
     if metric.low is None or metric.high is None:
         return "", ""
     width = metric.high - metric.low

@@ -58,7 +58,7 @@ def test_a_change_beyond_the_limit_breaks_it(b: float, *, is_broken: bool) -> No
     [
         (_compared(100.0, None), "unknown in one"),
         (_compared(100.0, None, comparable=False), "unknown in one"),
-        (_compared(0.0, 5.0), "no percents"),
+        (_compared(0.0, 5.0), "no percentage"),
         (_compared(100.0, 200.0, comparable=False), "different shares"),
     ],
 )
