@@ -22,7 +22,7 @@ class _Bound(NamedTuple):
     absent: str
     """Why there is none."""
     code: str | None
-    """The change in the program; None: the advice's own words, which depend on the program."""
+    """The change in a PyTorch program; else, or if None, the advice's own words."""
 
 
 BOUNDS: Mapping[str, _Bound] = {
@@ -59,11 +59,12 @@ def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | 
             why = "no GPU work was captured" if no_gpu and of_gpu else absent
             yield RefusedChange(change=change, why=why)
             continue
+        words = entry.action.partition(";")[0]
         yield UpperBound(
             change=change,
             gain_ns=entry.gain_ns,
             gain_step_ns=entry.gain_ns / entry.steps if entry.steps else None,
             rows=len(entry.rows),
             title=entry.title,
-            code=code or entry.action.partition(";")[0],
+            code=code if code and context.of_pytorch else words,
         )

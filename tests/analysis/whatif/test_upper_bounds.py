@@ -31,6 +31,16 @@ def test_overlap_is_changed_as_the_kind_of_collective_is() -> None:
     assert "DistributedDataParallel" not in bound.code
 
 
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [("at::native::relu", "torch.compile"), ("mine", "use CUDA graphs, larger batches or fused")],
+)
+def test_a_program_without_pytorch_is_not_changed_by_it(kernel: str, expected: str) -> None:
+    work = [replace(each, name=kernel) for each in launched_slowly(3)]
+    (bound,) = summarise_whatif(source_of(work), ["--graphs"]).bounds
+    assert expected in bound.code
+
+
 @pytest.mark.parametrize("change", BOUNDS)
 def test_without_evidence_it_is_refused(change: str) -> None:
     answer = summarise_whatif(source_of(queued(3)), [change])
