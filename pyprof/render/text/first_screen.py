@@ -86,7 +86,7 @@ def what_to_do(answer: Summary, *, full: bool = False) -> Iterator[str]:
         yield from _no_gain(answer)
         return
     gains = [gain_of(entry) for entry in shown]
-    per_step = " per step" if any(gain.per_step for gain in gains) else ""
+    per_step = " per step, evidence in total" if any(gain.per_step for gain in gains) else ""
     yield formatting.heading(f"What to do (gain{per_step}; gains overlap)")
     gains = [gain._replace(time=_narrow(gain.time), share=_narrow(gain.share)) for gain in gains]
     times, shares = (

@@ -129,7 +129,7 @@ def test_work_without_an_op_is_shown_with_the_users_range(answer: Summary) -> No
 
 def test_gains_are_in_time_and_percent_of_a_step(answer: Summary) -> None:
     lines = _lines(what_to_do(replace(answer, advice=(_gain(0.5),))))
-    assert lines[0] == "What to do (gain per step; gains overlap)"
+    assert lines[0] == "What to do (gain per step, evidence in total; gains overlap)"
     assert lines[1].split() == ["up", "to", "1.00", "ms", "50", "%", "title", "of", "0.5"]
     assert lines[3].strip() == "- linear at net.py:3: 900 ns in 4; and 1 more"
 
