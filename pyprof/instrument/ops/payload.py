@@ -80,7 +80,7 @@ def _describe_storage(value: torch.Tensor) -> str:
 
 
 def _describe_inner_storage(value: torch.Tensor) -> str:
-    """Return how much the tensors inside a wrapper store: one that is quantized says float32."""
+    """Return how much the tensors inside a wrapper store: a quantized one claims to be float32."""
     try:
         names, _ = value.__tensor_flatten__()  # type: ignore[attr-defined]
         inner = [getattr(value, name) for name in names]

@@ -28,7 +28,7 @@ def with_forward(records: Records) -> Records:
     It is the last row before it that has an op text and the backward row's sequence number.
     """
     if "start" in records.columns or "seqId" not in records.columns:
-        return records  # written by this version of parse, which knows better
+        return records  # written by this version of parse, which found forward calls itself
     rows = zip(
         *(records.arrow(name).to_pylist() for name in ("dir", "marker", "seqId", "altSeqId")),
         strict=True,

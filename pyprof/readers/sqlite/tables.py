@@ -261,7 +261,7 @@ def _shape_batches(
 _HELD_BYTES = 1 << 26
 """Bytes of texts of batches that are kept before equal ones are unified."""
 _TIMES = 2
-"""Factor by which they must grow, relative to the unified ones, before the next time."""
+"""Factor by which they must outgrow the unified ones before the next time."""
 
 
 def _text_bytes(rows: pa.Table) -> int:

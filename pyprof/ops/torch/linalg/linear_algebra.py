@@ -22,7 +22,7 @@ _TALL = f32(2, 6, 3)
 
 
 def real_operations(x: Tensor) -> int:
-    """Return the real multiply-adds of one of the matrix's: 1, or 4 for complex numbers."""
+    """Return how many real multiply-adds one of these elements takes: 1, or 4 if complex."""
     return multiply_adds(x.dtype) // 2
 
 

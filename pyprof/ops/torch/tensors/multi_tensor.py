@@ -55,7 +55,7 @@ def foreach(a: Args) -> Work:
     lists = _lists(a, "lists")
     rule = RULES[a.op.removeprefix("_foreach_")]
     numbers = [value for value in a.listed("lists") if isinstance(value, (int, float))]
-    # ATen's third argument of two lists' sum
+    # the third argument of ATen's sum of two lists
     alpha = a.values.get("alpha", numbers[-1] if numbers and a.op in _SCALED else 1)
     scaled = len(lists) > 1 and isinstance(alpha, (int, float)) and alpha != 1
     reads = tuple(tensor for tensors in lists for tensor in tensors)
