@@ -54,6 +54,11 @@ def amount(value: float, unit: str) -> str:
     return f"{number(value / size)} {prefix}{unit}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Format a count with its noun: `1 row`, `4,350 rows`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def change(fraction: float) -> str:
     """Format a relative change with its sign: `+3.2 %`."""
     return f"{100 * fraction:+.1f} %"

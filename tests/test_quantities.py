@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.quantities import amount, duration, number, percent, significant, spans
+from pyprof.quantities import amount, counted, duration, number, percent, significant, spans
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,10 @@ def test_a_share_is_in_whole_percent_except_near_0_and_100(share: float, expecte
 )
 def test_an_amount_has_a_decimal_prefix(value: float, text: str) -> None:
     assert amount(value, "B") == text
+
+
+def test_one_thing_has_no_plural() -> None:
+    assert [counted(count, "row") for count in (0, 1, 4350)] == ["0 rows", "1 row", "4,350 rows"]
 
 
 def test_ranks_are_formatted_as_ranges() -> None:

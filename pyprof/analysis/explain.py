@@ -19,7 +19,7 @@ from pyprof.marker import UNTYPED, Opaque, Tensor
 from pyprof.prof import costs
 from pyprof.prof.calls.op_choice import candidates
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.quantities import duration, number
+from pyprof.quantities import counted, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -120,7 +120,7 @@ def _choice(row: _Row) -> Iterator[str]:
 def _grouping(row: _Row) -> Iterator[str]:
     grouping = row.grouping
     same = np.flatnonzero(grouping.call == grouping.call[row.index])
-    yield f"op call {grouping.call[row.index]} has {len(same)} row{'s' * (len(same) > 1)}:"
+    yield f"op call {grouping.call[row.index]} has {counted(len(same), 'row')}:"
     for index in same[:_MAX_KERNELS].tolist():
         yield f"{'->' if index == row.index else '  '} row {index + 1}: {_part(row, index)}"
     if len(same) > _MAX_KERNELS:

@@ -91,6 +91,6 @@ def _html(table: tuple[str, pd.DataFrame]) -> str:
     if frame.empty:
         return ""
     more = len(frame) - _SHOWN_ROWS
-    left_out = f"<p>... and {more} more rows</p>" if more > 0 else ""
+    left_out = f"<p>... and {more} more row{'s' * (more != 1)}</p>" if more > 0 else ""
     shown: str = frame.head(_SHOWN_ROWS).to_html(index=False, na_rep="")
     return f"<p><b>{escape(name)}</b></p>{shown}{left_out}"

@@ -361,7 +361,7 @@ class Measured:
     throttled: str | None
     """A sentence, if the clock was below that of the peak, with what limited it; else null."""
     contradictions: tuple[str, ...]
-    """Number of kernels whose counters contradict their names about Tensor Cores."""
+    """A sentence for each kernel whose counters contradict its name about Tensor Cores."""
     power: tuple[DevicePower, ...]
     """Power of each device for which it was sampled."""
     ops: tuple[MeasuredOp, ...]

@@ -15,6 +15,7 @@ from pyprof.answers.summary_answer import DevicePower, Measured, MeasuredOp
 from pyprof.gpu.kernel_names import short_name
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.kernels import counter_rates
+from pyprof.quantities import counted
 from pyprof.records.merging import add_up
 from pyprof.records.records import time_by_value
 
@@ -70,8 +71,8 @@ class CounterTotals:
         """A sentence for each kernel of `disagreements`, the most time first."""
         ordered = sorted(self.disagreements.items(), key=lambda entry: (-entry[1].ns, entry[0]))
         return tuple(
-            f"{kernel} used {'' if ran else 'no '}Tensor Cores, by counters, in {calls.rows:,}"
-            f" calls; its name says that it does{' not' if ran else ''}"
+            f"{kernel} used {'' if ran else 'no '}Tensor Cores, by counters, in"
+            f" {counted(calls.rows, 'call')}; its name says that it does{' not' if ran else ''}"
             for (kernel, ran), calls in ordered
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyprof.quantities import counted
+
 if TYPE_CHECKING:
     from pyprof.answers.parts import KnownCost
 
@@ -33,7 +35,7 @@ def sentence(known: KnownCost) -> str:
     rows = sum(each.rows for each in known.unknown)
     total_ns = max(known.total_ns, 1)
     named = (
-        f"{each.reason} ({100 * each.time_ns / total_ns:.1f} % in {each.rows})"
+        f"{each.reason} ({100 * each.time_ns / total_ns:.1f} % in {each.rows:,})"
         for each in known.unknown[:_NAMED]
     )
-    return f"{start}; unknown for {rows} row{'s' * (rows != 1)}: {', '.join(named)}"
+    return f"{start}; unknown for {counted(rows, 'row')}: {', '.join(named)}"

@@ -6,7 +6,7 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pyprof.quantities import spans
+from pyprof.quantities import counted, spans
 from pyprof.render.text import formatting
 from pyprof.render.text.formatting import duration
 
@@ -87,8 +87,9 @@ def _groups(job: Ranks) -> Iterator[str]:
         if job.left_out:
             yield "captures left out may belong to these groups; not all give the group size"
     for one in job.unmatched[:_SHOWN]:
-        yield f"{one.count} collectives of rank {one.rank} in {one.group} unmatched: {one.why}"
+        count = counted(one.count, "collective")
+        yield f"{count} of rank {one.rank} in {one.group} unmatched: {one.why}"
     if len(job.unmatched) > _SHOWN:
         yield f"... and {len(job.unmatched) - _SHOWN} more unmatched (--json has all)"
     if early := job.left_before_the_last_came:
-        yield f"{early} collectives excluded: some ranks leave before the last arrives"
+        yield f"{counted(early, 'collective')} excluded: some ranks leave before the last arrives"

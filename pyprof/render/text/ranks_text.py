@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.answers.summary_answer import NO_LAYER
-from pyprof.quantities import spans
+from pyprof.quantities import counted, spans
 from pyprof.render.text import formatting
 from pyprof.render.text.formatting import (
     DASH,
@@ -152,7 +152,7 @@ def _slow(job: Ranks) -> Iterator[tuple[float, list[str]]]:
             f" {spelled(slow)} transfers data for"
             f" {duration(slow.transfer_ns)}{rate}, {number(slow.times_like_groups)} times the"
             f" {duration(slow.usual_ns)} of {slow.like_groups} similar groups;"
-            f" {duration(slow.lost_ns)} in {count(slow.calls)} calls."
+            f" {duration(slow.lost_ns)} in {counted(slow.calls, 'call')}."
         )
         yield slow.lost_ns, [group_speed]
     if (more := len(job.slow_groups) - _SHOWN) > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyprof.quantities import counted
 from pyprof.render.text.formatting import (
     DASH,
     duration,
@@ -62,12 +63,12 @@ def baseline_sentence(answer: Try) -> str:
     """Say how long the script takes without a change, and how often that was measured."""
     base = answer.baseline
     what = "a step takes" if base.unit == "step" else "the script takes"
-    counted = f"{base.run_count} run{'s' * (base.run_count != 1)}"
+    runs = counted(base.run_count, "run")
     if base.unit == "step":
-        counted += f" of {base.step_count} steps, by {base.steps_of}"
+        runs += f" of {base.step_count} steps, by {base.steps_of}"
     device = f" on {base.device}" if base.device else ""  # unknown if the script loads no torch
     where = f"{answer.script}{device}, without a change"
-    text = f"{where}: {what} {duration(base.time_ns)} ({counted})"
+    text = f"{where}: {what} {duration(base.time_ns)} ({runs})"
     if base.busy:
         text += f"; the machine is busy: runs vary by {percent(base.spread_share)} %"
     return text

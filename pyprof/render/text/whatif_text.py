@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyprof.quantities import counted
 from pyprof.render.text import formatting as text
 from pyprof.render.text.formatting import duration, milliseconds
 
@@ -35,7 +36,7 @@ def _blocks(answer: WhatIf) -> Iterator[Iterable[str]]:
     for each in answer.changes:
         sentences = [
             f"{each.change}: {each.code}",
-            f"{each.rows:,} rows; {each.formula}. Assumed: {each.assumption}.",
+            f"{counted(each.rows, 'row')}; {each.formula}. Assumed: {each.assumption}.",
             f"Tried on {each.validation}.",
         ]
         if len(reasons) > 1 or each.step_ns is not None:
