@@ -43,7 +43,6 @@ NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
 """Shown instead of an empty list of changes."""
 METRIC_HEADER = ("", "A", "B", "change", "change (%)", "± (%)", "")
 _NOT_SIGNIFICANT = "no significant change"
-_OTHER_ROWS = "known for other rows"
 _NEARLY_ALL = 0.995
 """Steps with a smaller share of the time leave something out, such as a warm-up."""
 
@@ -79,7 +78,7 @@ def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
         unit = name.rpartition("_")[2]
         a, b, delta = (_spelt(value, unit) for value in (metric.a, metric.b, metric.change))
         yield (
-            _LABELS[name].format(diff.processor),
+            _label(name, metric, diff.processor),
             a,
             b,
             _signed(delta, metric.change),
@@ -88,9 +87,13 @@ def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
         )
 
 
+def _label(name: str, metric: Measure, processor: str) -> str:
+    label = _LABELS[name].format(processor)
+    compared = metric.change is not None or None in (metric.a, metric.b)
+    return label if compared else label.replace("where known", "of other rows")
+
+
 def _interval(metric: Measure) -> tuple[str, str]:
-    if metric.change is None and None not in (metric.a, metric.b):
-        return "", _OTHER_ROWS
     if metric.low is None or metric.high is None:
         return "", ""
     width = metric.high - metric.low
