@@ -400,6 +400,8 @@ _TENSORLESS = frozenset({"device", "layout", "memory_format", "Generator"})
 """Types of arguments that are recorded without a value, and hold no tensor."""
 _DECORATION = re.compile(r"torch|autograd|_backward|::|jit")
 """What the original cut out of the names of backward nodes."""
+_OLD_SUFFIX = re.compile("Backward(?!For_)")
+"""Not within `DERIVED`, whose nodes have no number either."""
 
 
 def ops(named: Sequence[tuple[str, str]], seqs: Sequence[Statement]) -> list[tuple[str, str]]:
@@ -414,7 +416,7 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[Statement]) -> list[tup
     old_nodes = [said for said in seqs if said.is_old_node]
     if old_nodes:
         names = [_DECORATION.sub("", said.name.split(", ", 1)[0]) for said in old_nodes]
-        return [("na", name.split("Backward")[0]) for name in names]
+        return [("na", _OLD_SUFFIX.split(name)[0]) for name in names]
     nodes = [said for said in seqs if not said.is_engine] or seqs
     return [mod_and_op(said.node) for said in nodes]
 

@@ -234,3 +234,14 @@ def test_selected_paths_are_formatted(tree: list[tuple[int, int]], most: int, rn
     again = found.again(texts, backward)
     assert found.describe(texts, again, np.array(wanted, np.int64), most) == expected
     assert [entry.backward for entry in expected] == backward[wanted].tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("AddBackward, seq = 3", "Add"), ("MyFunctionBackward, seq = 3", "MyFunction"),
+     ("GeneratedBackwardFor_lib_double_defaultBackward, seq = 3",
+      "GeneratedBackwardFor_lib_double_default")],
+)  # fmt: skip
+def test_a_node_without_number_is_named_without_its_suffix(text: str, name: str) -> None:
+    """In the first PyTorch versions, of functions in Python, and of an operator's derivative."""
+    assert range_stacks.ops([], [marker.Statement(text)]) == [("na", name)]
