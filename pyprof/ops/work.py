@@ -66,6 +66,7 @@ class Work:
 
 
 NOT_STORED = "sparse: how many elements are stored is not recorded"
+SIZE_IN_DATA = "result's size depends on the data"
 
 
 def twice(forward: Work) -> Work:

@@ -13,7 +13,7 @@ from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.indexing import picked
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import SIZE_IN_DATA, Args, Work, fresh, like, size
 
 FAMILY = "embedding"
 
@@ -67,7 +67,7 @@ def _sparse_gradient(a: Args, go: Tensor, ids: Tensor) -> Work:
     """A gradient that stores a row for each index: the incoming one, except for padding."""
     none = None if a.mod.endswith("functional") else -1  # there, -1 is the last row
     if a.value("padding_idx", none) != none:
-        raise Unknown("result's size depends on the data")
+        raise Unknown(SIZE_IN_DATA)
     return Work(0, (ids, go), (like(ids), like(go)))
 
 

@@ -15,7 +15,17 @@ from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import promoted_dtype
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.torch.tensors.tensor_creation import FACTORY
-from pyprof.ops.work import Args, Work, broadcast, fresh, has_rank, like, require, size
+from pyprof.ops.work import (
+    SIZE_IN_DATA,
+    Args,
+    Work,
+    broadcast,
+    fresh,
+    has_rank,
+    like,
+    require,
+    size,
+)
 
 FAMILY = "copy"
 
@@ -149,7 +159,7 @@ def _repeated(a: Args) -> tuple[Tensor, Tensor]:
     elif isinstance(a.values.get("repeats"), int):
         count = a.integer("repeats", 1) * length
     else:
-        raise Unknown("result's size depends on the data")
+        raise Unknown(SIZE_IN_DATA)
     return x, fresh((x.numel // max(1, length) * count,), x.dtype)
 
 

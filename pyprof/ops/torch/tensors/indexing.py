@@ -14,7 +14,7 @@ from pyprof.marker import Tensor, Value
 from pyprof.ops.examples import Example, b8, f16, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, stored
+from pyprof.ops.work import SIZE_IN_DATA, Args, Work, broadcast, fresh, like, require, stored
 
 FAMILY = "index"
 
@@ -132,7 +132,7 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     at = [place for place, value in enumerate(asked) if isinstance(value, Tensor)]
     indices = tuple(value for value in asked if isinstance(value, Tensor))
     if any(tensor.dtype in ("bool", "uint8") for tensor in indices):
-        raise Unknown("result's size depends on the data")
+        raise Unknown(SIZE_IN_DATA)
     if not indices:
         raise Unknown("indices not recorded")
     require(len(asked) <= len(x.shape))
@@ -208,8 +208,7 @@ def data_dependent(a: Args) -> Work:
         places = a.op in ("nonzero", "argwhere")
         out = fresh(a.output, "int64" if places else a.tensor("input").dtype)
         return Work(0, a.present("input", "mask"), (out,))
-    why = "result's size depends on the data"
-    return Work(0, a.present("input", "mask"), why=why)
+    return Work(0, a.present("input", "mask"), why=SIZE_IN_DATA)
 
 
 # mask 24 of 1 byte; the rest 24 read at most, 24 written of 2 bytes
@@ -221,7 +220,7 @@ def data_dependent(a: Args) -> Work:
 def masked_scatter(a: Args) -> Work:
     """The mask decides how much of the source is read and, in place, how much is written."""
     reads = (a.tensor("mask"), a.tensor("input"))
-    return Work(0, reads, why="result's size depends on the data")
+    return Work(0, reads, why=SIZE_IN_DATA)
 
 
 _ROWS = i64(2)
@@ -280,7 +279,7 @@ def index_fill_backward(a: Args) -> Work:
     x = a.tensor("input")
     mask = a.optional("mask")
     if mask is not None:
-        return Work(0, (mask, like(x)), (like(x),), why="result's size depends on the data")
+        return Work(0, (mask, like(x)), (like(x),), why=SIZE_IN_DATA)
     return Work(0, (a.tensor("index"), like(x)), (like(x),))
 
 

@@ -27,7 +27,7 @@ from pyprof.ops.torch.tensors.pointwise_rules import (
     Grad,
     PointwiseOp,
 )
-from pyprof.ops.work import Args, Work, broadcast, like, require
+from pyprof.ops.work import SIZE_IN_DATA, Args, Work, broadcast, like, require
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -224,6 +224,8 @@ def _bounds(operands: Operands) -> int:
 def pointwise(a: Args) -> Work:
     """The rule's operations for each element of the result."""
     op_operands = operands(a)
+    if a.op == "where" and len(op_operands.values) == 1:  # the places of a condition, as nonzero
+        return Work(0, op_operands.tensors, why=SIZE_IN_DATA)
     out = result_tensor(a, op_operands)
     reads = () if _exponent(op_operands) == 0 and a.op == "pow" else op_operands.tensors
     try:

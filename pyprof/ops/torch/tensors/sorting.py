@@ -10,7 +10,7 @@ from pyprof.ops.examples import NN, Example, f16, f32, i64
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.reductions import reduced
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import SIZE_IN_DATA, Args, Work, fresh, like
 
 FAMILY = "index"
 
@@ -104,7 +104,7 @@ def histogram(a: Args) -> Work:
 def bincount(a: Args) -> Work:
     """One addition for each value."""
     x = a.tensor("input")
-    return Work(x.numel, (x,), why="result's size depends on the data")
+    return Work(x.numel, (x,), why=SIZE_IN_DATA)
 
 
 # 4 labels of 8 bytes read, 4 * 10 of 8 written
@@ -117,7 +117,7 @@ def one_hot(a: Args) -> Work:
     """Zeros and a one for each label."""
     x, classes = a.tensor("input"), a.integer("num_classes", -1)
     if classes < 1:
-        raise Unknown("result's size depends on the data")
+        raise Unknown(SIZE_IN_DATA)
     return Work(0, (x,), (fresh((*x.shape, classes), "int64"),))
 
 
