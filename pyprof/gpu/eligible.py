@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 FAMILIES = frozenset({"gemm", "conv", "attention", "rnn"})
 """Op families whose arithmetic is matrix products."""
 
+_OF_CUDNN = frozenset({"conv", "rnn"})
+"""Those for which cuDNN's switch of TF32 counts, not that of matrix products."""
+
 ALIGNMENT: Mapping[str, int] = {
     "float16": 8, "bfloat16": 8, "float32": 4, "tf32": 4, "float64": 2,
     "int8": 16, "uint8": 16, "float8_e4m3fn": 16, "float8_e5m2": 16,
@@ -91,7 +94,7 @@ def _type(family: str, dtype: str | None, cc: tuple[int, int] | None) -> str | N
     if dtype != "float32":
         return None
     unsure = "; the GPU may lack it" if cc is None else ""
-    if family == "conv":
+    if family in _OF_CUDNN:
         return f"TF32: off (torch.backends.cudnn.allow_tf32), or cuDNN chose CUDA cores{unsure}"
     return (
         "TF32: off, torch's default since 1.12;"

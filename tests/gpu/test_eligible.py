@@ -41,15 +41,21 @@ def test_unused_tensor_cores_have_a_reason(
 @pytest.mark.parametrize(
     ("family", "tc", "dtype", "sizes", "groups", "words"),
     [
-        # TF32 for convolutions is on unless the user turned it off
+        # TF32 of cuDNN is on unless the user turned it off
         ("conv", "0", "float32", (512, 64, 64), 1, "cudnn.allow_tf32"),
+        ("rnn", "0", "float32", UNKNOWN, 1, "cudnn.allow_tf32"),
         ("conv", "0", "float16", (512, 64, 1), 64, "size: depthwise"),
         (
             *("gemm", "1", "float16", (512, 50257, 768), 1),
             "alignment: N = 50257 not a multiple of 8: padded, slower",
         ),
     ],
-    ids=["a convolution's own switch", "a depthwise convolution", "padding"],
+    ids=[
+        "a convolution's own switch",
+        "that of recurrent layers",
+        "a depthwise convolution",
+        "padding",
+    ],
 )
 def test_other_reasons(
     family: str, tc: str, dtype: str, sizes: tuple[int, int, int], groups: int, words: str

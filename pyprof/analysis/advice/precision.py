@@ -75,7 +75,8 @@ def tf32(context: RuleContext) -> Advice | None:
     return context.advice(
         "float32 matrix products and convolutions run without Tensor Cores",
         "torch.set_float32_matmul_precision('high') for products,"
-        " torch.backends.cudnn.allow_tf32 = True for convolutions; or autocast to bfloat16",
+        " torch.backends.cudnn.allow_tf32 = True for convolutions and RNNs; or autocast to"
+        " bfloat16",
         rows,
         context.predicted(
             rows,
