@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyprof.analysis.library import PYTORCH
@@ -194,10 +195,11 @@ def _busy(answer: Summary, use: StepUse) -> Statement:
 
 def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
     """What bounds the kernels if costs are known, else their kind; and the ops in question."""
+    step_ns = _step_ns(answer)
     by_bound: dict[str, float] = {}
     for op in answer.ops:
         if op.bound is not None:
-            by_bound[op.bound] = by_bound.get(op.bound, 0.0) + op.share
+            by_bound[op.bound] = by_bound.get(op.bound, 0.0) + _taken(op, step_ns)[0]
     if sum(by_bound.values()) >= _KNOWN:
         bound = max(by_bound, key=lambda name: by_bound[name])
         ops = [op for op in answer.ops if op.bound == bound]
@@ -215,16 +217,22 @@ def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
 _NO_FAMILY = ("", "other", "unknown", "copy")
 
 
+def _step_ns(answer: Summary) -> float:
+    """Return the time of all ops in a mean step; 0 if times are not those of one."""
+    return sum(op.step_ns or 0 for op in answer.ops) if _is_per_step(answer) else 0
+
+
+def _taken(each: LineTotal | OpTime, step_ns: float) -> tuple[float, float]:
+    """Return the share and the time that a line or an op takes of a step, or without, of all."""
+    if not step_ns:
+        return each.share, each.time_ns
+    return (each.step_ns or 0) / step_ns, each.step_ns or 0
+
+
 def _top(answer: Summary) -> Statement | None:
     """Name the line, or op, that takes most of a mean step; without steps, most of all time."""
-    step_ns = sum(op.step_ns or 0 for op in answer.ops) if _is_per_step(answer) else 0
-
-    def taken(each: LineTotal | OpTime) -> tuple[float, float]:
-        """Return the share of the time, and the time."""
-        if not step_ns:
-            return each.share, each.time_ns
-        return (each.step_ns or 0) / step_ns, each.step_ns or 0
-
+    step_ns = _step_ns(answer)
+    taken = partial(_taken, step_ns=step_ns)
     line = max((each for each in answer.lines if each.line), key=taken, default=None)
     first = max(answer.ops, key=taken, default=None)
     if line is not None and line.line and (first is None or taken(line) >= taken(first)):

@@ -175,6 +175,14 @@ def test_kernels_are_bound_by_what_bounds_most_of_their_time(answer: Summary) ->
     assert [each.what for each in found.evidence] == ["mm"]
 
 
+def test_what_bounds_a_step_is_not_what_bounds_the_warm_up_before_it(answer: Summary) -> None:
+    """As kernels that autotuning tries in the first step."""
+    tried = replace(_op("fill", 0.9, "memory"), step_ns=0.0)
+    steady = replace(_op("mm", 0.1, "compute"), step_ns=10e6)
+    found = bound(answer, use(busy=10e6), ops=(tried, steady))
+    assert found.text.endswith("arithmetic bounds 100 % of GPU time.")
+
+
 @pytest.mark.slow
 def test_unknown_bounds_are_not_guessed(answer: Summary) -> None:
     ops = (_op("mm", 0.7, None), _op("relu", 0.3, "memory"))
