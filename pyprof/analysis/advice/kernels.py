@@ -149,6 +149,7 @@ second, which the gain assumes."""
 @rule(
     "too short: a launch and its drain take the time",
     "too few blocks, which low_occupancy tells",
+    "one of a recurrent layer's kernels, for all steps or for one: their FLOPs are not known apart",
     about="distance from the peaks",
     needs=(KERNELS, OPS, COSTS, PEAKS),
 )
@@ -161,7 +162,7 @@ def under_roof(context: RuleContext) -> Advice | None:
     bound = context.table.bound.is_in("compute", "memory")
     with np.errstate(invalid="ignore"):
         far = context.chosen & bound & (share < _FAR) & (context.ns >= LAUNCH_NS)
-    far &= context.blocks_per_sm > 0
+    far &= (context.blocks_per_sm > 0) & ~context.family("rnn")
     off = context.reason_startswith("TF32: off")  # these have the rule `tf32`
     rows = np.flatnonzero(far & context.kind(schema.KERNEL) & ~off)
     gain_ns = context.ns[rows] * (1 - share[rows] / _GOOD)

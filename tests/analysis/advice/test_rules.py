@@ -521,6 +521,9 @@ def _read_back() -> Story:
     return Story([_busy(), number, _busy(begin=160)], _called("item", number, ROW), [waiting])
 
 
+_STATES = (_tensor(1, 32, 1024, dtype="float16"),) * 2
+_LSTM = Call("torch", "lstm", (_tensor(64, 32, 1024, dtype="float16"), _STATES,
+                               (_tensor(4096, 1024, dtype="float16"),) * 2, False, 1))  # fmt: skip
 CHANNELS_FIRST = (
     "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(T1)",
     "void cudnn::bn_bw_1C11_singleread<float, 512, true, 1, 2, 0>(float)",
@@ -821,6 +824,9 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "too few blocks, which low_occupancy tells": [
             Story([replace(_busy(20_000, TC_GEMM, begin=10), grid=grid)],
                   _matmul(TC_GEMM, HALF, 20_000).ranges) for grid in ((9, 1, 1), None)],
+        "one of a recurrent layer's kernels, for all steps or for one: their FLOPs are not known"
+        " apart": [Story([_busy(20_000, begin=10), _busy(8, begin=40)],
+                         [Range(encode_op(_LSTM), (9 * US, 50 * US))])],
     },
     "unfused_optimizer": {
         "one kernel takes many parameters: foreach, fused": [
