@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.allocations.trace_events import MemoryEvents
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, first_index, ints
 from pyprof.errors import CaptureError
 from pyprof.readers import nsys
 from pyprof.readers.nsys import graphs
@@ -32,6 +32,8 @@ _ALLOCATES, _FREES = 0, 1
 """Values of `memoryOperationType`."""
 _MAX_BYTES = 1 << 48
 """More than any device or host has."""
+_CORR_BITS = 32
+"""CUPTI numbers calls in 32 bits."""
 _COLUMNS = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType",
             "correlationId")  # fmt: skip
 
@@ -87,16 +89,7 @@ def _callers(capture: Capture, pid: Int64Array, corr: Int64Array) -> Int64Array:
     threads = capture.threads
     own_pid, own_tid = (np.append(ints(threads.column(n)), MISSING) for n in ("pid", "tid"))
     thread = ints(capture.calls.column("thread"))
-    called = ints(capture.calls.column("corr"))
-    order = np.lexsort((called, own_pid[thread]))
-    keys = np.stack([own_pid[thread], called])[:, order]
-    caller = np.full(len(pid), MISSING)
-    for process in np.unique(pid).tolist():
-        first, last = np.searchsorted(keys[0], [process, process + 1])
-        wanted = np.flatnonzero((pid == process) & (corr != MISSING))
-        index = first + np.searchsorted(keys[1][first:last], corr[wanted])
-        inside = index < last
-        index, wanted = index[inside], wanted[inside]
-        same = keys[1][index] == corr[wanted]
-        caller[wanted[same]] = own_tid[thread[order[index[same]]]]
-    return caller
+    calls = (own_pid[thread] << _CORR_BITS) + ints(capture.calls.column("corr"))
+    call = first_index(calls, (pid << _CORR_BITS) + corr)
+    caller = own_tid[np.append(thread, MISSING)[call]]
+    return np.where(corr == MISSING, MISSING, caller)
