@@ -36,6 +36,7 @@ from pyprof.parse.ranges.range_stacks import user_line
 from pyprof.parse.ranges.texts import kinds, read_texts
 from pyprof.prof.op_names import op_name
 from pyprof.prof.table import Table
+from pyprof.records.records import match_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -282,14 +283,8 @@ def _ops(table: Table, order: Int64Array) -> Labels:
 
 def _threads(capture: Capture, events: MemoryEvents) -> Int64Array:
     """Each event's row of the capture's threads; MISSING if nothing ran on its thread."""
-    rows = {
-        (pid, tid): row
-        for row, (pid, tid) in enumerate(
-            zip(*(capture.threads.column(name).to_pylist() for name in ("pid", "tid")), strict=True)
-        )
-    }
-    threads = zip(events.pid.tolist(), events.tid.tolist(), strict=True)
-    return np.array([rows.get(thread, MISSING) for thread in threads], np.int64)
+    captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
+    return match_combinations(captured, [events.pid, events.tid])
 
 
 def _records(capture: Capture, events: MemoryEvents, thread: Int64Array) -> Table:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import lists
+from pyprof.arrays import first_index, lists
 from pyprof.marker import templates as numbered
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import IntArray
+    from pyprof.arrays import Int64Array, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +320,14 @@ def combinations(*columns: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int3
 def number_combinations(*columns: IntArray) -> NDArray[np.int32]:
     """Number the distinct combinations of some columns as they come."""
     return combinations(*columns)[1]
+
+
+def match_combinations(columns: Sequence[IntArray], wanted: Sequence[IntArray]) -> Int64Array:
+    """Return the first row of `columns` that equals each row of `wanted`; MISSING if none does."""
+    both = (np.concatenate(pair) for pair in zip(columns, wanted, strict=True))
+    number = number_combinations(*both).astype(np.int64)
+    count = len(columns[0])
+    return first_index(number[:count], number[count:])
 
 
 def _pack(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:

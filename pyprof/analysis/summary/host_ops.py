@@ -24,7 +24,7 @@ from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges.range_stacks import mod_and_op, user_line, user_trace
 from pyprof.prof.op_names import op_name
 from pyprof.records.merging import add_up
-from pyprof.records.records import DictionaryColumn, number_combinations
+from pyprof.records.records import DictionaryColumn, match_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -243,10 +243,4 @@ def _count_launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
 def _threads(records: Records, capture: Capture) -> IntArray:
     """The row of `threads` that launched each row; MISSING if unknown."""
     captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
-    launchers = [records.numpy(name) for name in ("pid", "tid")]
-    both = [np.concatenate(pair) for pair in zip(captured, launchers, strict=True)]
-    number = number_combinations(*both)
-    row = np.full(int(number.max(initial=0)) + 1, MISSING, np.int32)
-    count = len(captured[0])
-    row[number[:count]] = np.arange(count)
-    return row[number[count:]]
+    return match_combinations(captured, [records.numpy(name) for name in ("pid", "tid")])
