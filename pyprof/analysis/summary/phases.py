@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +11,6 @@ from pyprof.answers.summary_answer import ServingPhase
 from pyprof.arrays import MISSING, sum_if_known
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.marker import ServingStep, serving_step
-from pyprof.parse.ranges.texts import map_templates
 from pyprof.prof.step_rows import StepRows
 
 if TYPE_CHECKING:
@@ -21,26 +18,11 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
 
-_DIGITS = re.compile(r"\d+")
-_UNKNOWN = ServingStep("")
-
 
 def said(loop_steps: Steps) -> tuple[ServingStep, ...]:
     """What a serving engine's range states about each step; () without such ranges."""
-    return _stated(loop_steps.texts)
-
-
-@lru_cache(maxsize=4)
-def _stated(texts: tuple[str, ...]) -> tuple[ServingStep, ...]:
-    if not any(map_templates(texts, _is_stated)):
-        return ()
-    every = [serving_step(text) for text in texts]
-    return tuple(step or _UNKNOWN for step in every) if any(every) else ()
-
-
-def _is_stated(text: str) -> bool:
-    """Whether a text is an engine's range of a step, whatever its numbers."""
-    return serving_step(_DIGITS.sub("0", text)) is not None
+    every = [serving_step(text) for text in loop_steps.texts]
+    return tuple(step or ServingStep("") for step in every) if any(every) else ()
 
 
 def serving_phases(
