@@ -31,15 +31,7 @@ if TYPE_CHECKING:
 
 def of_others(values: Floats) -> Floats:
     """For each of two or more values, the median of all others."""
-    order = np.argsort(values, kind="stable")
-    index = np.empty(len(values), np.int64)
-    index[order] = np.arange(len(values))
-    others = len(values) - 1
-    below, above = (
-        values[order][middle + (middle >= index)]  # without itself
-        for middle in ((others - 1) // 2, others // 2)
-    )
-    return np.asarray((below + above) / 2)
+    return np.array([np.median(np.delete(values, index)) for index in range(len(values))])
 
 
 def stragglers(
