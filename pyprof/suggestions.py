@@ -46,7 +46,7 @@ CHOSEN_BY = ("op", "kernel", "layer", "line", "dir", "family", "mod", "tc", "bou
 
 
 def resolve(typed: str, names: Collection[str]) -> str | None:
-    """Return the name that an alias stands for; None if it is no alias."""
+    """Return the name that an alias stands for; None if it is not an alias."""
     every = (*_COMMANDS.items(), *_COLUMNS.items())
     return next((name for name, others in every if typed in others and name in names), None)
 

@@ -60,7 +60,7 @@ _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
 
 
 class _RefusedError(Exception):
-    """The file is no plain data of this kind; the message is the reason."""
+    """The file is not plain data of this kind; the message is the reason."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -98,7 +98,7 @@ class _Stacks:
 
     def _number(self, frames: Any) -> int:  # noqa: ANN401 - of the file
         if type(frames) is not list:
-            raise _RefusedError("has frames that are no list")
+            raise _RefusedError("has frames that are not a list")
         if not frames:
             return -1
         if len(frames) > _MAX_FRAMES:
@@ -304,7 +304,7 @@ def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:
     _once(trace for trace in traces if trace or id(trace) in source.taken)
     for device, trace in enumerate(traces):
         if type(trace) is not list:
-            raise _RefusedError("has events that are no list")
+            raise _RefusedError("has events that are not a list")
         events = source.events_of(trace)
         events.take(out)
         out.arrays += [(f"events.{device}.{n}", column) for n, column in events.columns.items()]

@@ -26,7 +26,7 @@ _ROLES = (
     *(Role.COPY, Role.LAYOUT, Role.FILL, Role.MEMSET),
 )
 _FAMILIES = ("pointwise", "norm", "reduction", "softmax", "loss", "copy")
-"""The same of ops on a CPU, whose rows are no kernels with roles."""
+"""The same of ops on a CPU, whose rows are not kernels with roles."""
 _NOT_FUSED = re.compile(
     r"(?i)multinomial|randperm|sampling|_sample"  # draws from a whole row
     r"|fft|winograd|^aten::(?:.*cum(?:sum|prod|max|min)|quantize|dequantize)"

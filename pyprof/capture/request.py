@@ -254,7 +254,7 @@ def check_place(path: Path, own: Callable[[Path], bool] = overwrite_guard.record
     if path.is_symlink():
         raise PyprofError(f"{path}: a link to itself; remove it, or choose another place with -o")
     if path.exists() and not path.is_file():  # it would replace a device
-        raise PyprofError(f"{path}: is no regular file; choose another place with -o")
+        raise PyprofError(f"{path}: is not a regular file; choose another place with -o")
     folder = path.parent
     if not folder.is_dir():
         raise PyprofError(f"{folder}: no such folder; create it, or choose another place with -o")

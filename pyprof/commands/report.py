@@ -107,7 +107,7 @@ def _label(paths: Sequence[str]) -> str:
 _SILENT = {"target", "opens", "quiet", "workers"}
 """Options that do not affect the page."""
 _NO_PATHS = {"gpu", "steps"}
-"""Options whose values are shown as typed: "/" is no folder in `bandwidth=1000 GB/s`."""
+"""Options whose values are shown as typed: "/" is not a folder in `bandwidth=1000 GB/s`."""
 
 
 def _words(context: click.Context) -> Iterator[str]:

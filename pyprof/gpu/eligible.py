@@ -103,7 +103,7 @@ def _type(family: str, dtype: str | None, cc: tuple[int, int] | None) -> str | N
 
 
 def _odd(family: str, dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str:
-    """Name the contiguous sides, N and K, that are no multiple of 16 bytes; M may be any."""
+    """Name the contiguous sides, N and K, that are not multiples of 16 bytes; M may be any."""
     if (step := ALIGNMENT.get(str(dtype))) is None:
         return ""
     sides = ("output channels", "input channels") if family == "conv" else ("N", "K")

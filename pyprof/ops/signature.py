@@ -98,7 +98,7 @@ def _why_missing(call: Call, parameter: Parameter) -> str:
         return "shapes not recorded"
     if not call.whole:
         return "marker cut short"
-    return f"argument {parameter.name} is no tensor of known shape"
+    return f"argument {parameter.name} is not a tensor of known shape"
 
 
 def _named(value: Value, parameter: Parameter) -> Value:

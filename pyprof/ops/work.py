@@ -220,7 +220,7 @@ class Args:
         """Return a tensor argument. Raises Unknown if it is none."""
         value = self.values.get(name, MISSING)
         if not isinstance(value, Tensor):
-            raise Unknown(f"argument {name} is no tensor of known shape")
+            raise Unknown(f"argument {name} is not a tensor of known shape")
         return value
 
     def optional(self, name: str) -> Tensor | None:
@@ -275,7 +275,7 @@ class Args:
         """Return an integer argument. Raises Unknown if its value is unknown."""
         value = self.value(name, default)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise Unknown(f"{name} is no integer")
+            raise Unknown(f"{name} is not an integer")
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
@@ -304,7 +304,7 @@ class Args:
         """Return the one dimension that `dim` names, from 0. Raises Unknown if invalid."""
         at = self.integer("dim", default)
         if not -rank <= at < rank:
-            raise Unknown("dim is no dimension")
+            raise Unknown("dim is not a dimension")
         return at % rank
 
     def dims(self, name: str, rank: int) -> tuple[int, ...]:
@@ -314,7 +314,7 @@ class Args:
             return tuple(range(rank))
         numbers = _integers(value)
         if numbers is None or not all(-max(rank, 1) <= dim < max(rank, 1) for dim in numbers):
-            raise Unknown(f"{name} is no dimension")
+            raise Unknown(f"{name} is not a dimension")
         return tuple(sorted({dim % rank for dim in numbers})) if rank else ()
 
 

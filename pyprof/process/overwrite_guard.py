@@ -134,7 +134,7 @@ def of_command(context: click.Context) -> Guard:
 def _stat(place: str) -> os.stat_result | None:
     """Return the status of a regular file; None if it is missing or something else."""
     try:
-        status = os.stat(place)  # noqa: PTH116 - a URL is no path
+        status = os.stat(place)  # noqa: PTH116 - a URL is not a path
     except (OSError, ValueError):
         return None
     return status if stat.S_ISREG(status.st_mode) else None

@@ -1,7 +1,7 @@
 """Merges what was found in several captures.
 
 A sum is a frozen dataclass of numbers, Arrow tables and mappings. `merge_sums` adds two of them
-field by field: the type of a value decides how, and a field that is no plain sum states its own
+field by field: the type of a value decides how, and a field that is not a plain sum states its own
 rule with `merged_by`. The rules that come with a type are associative, and all but those for lists
 do not depend on the order of captures.
 """

@@ -167,7 +167,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
             path,
             columns=[name for name in schema.PARQUET.names if name in present and name not in skip],
             read_dictionary=texts,
-            partitioning=None,  # "rank=0/" in a path is no column
+            partitioning=None,  # "rank=0/" in a path is not a column
         )
         devices = (described.metadata or {}).get(_DEVICES)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

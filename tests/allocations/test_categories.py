@@ -88,7 +88,7 @@ def test_gradients_that_were_taken_over(tmp_path: Path) -> None:
 def test_state_of_an_optimizer_written_by_hand(tmp_path: Path) -> None:
     """Allocated in its step, without a setup; kept to the end or until replaced.
 
-    What is freed before the step ends is no state, with or without a stack of the free.
+    What is freed before the step ends is not a state, with or without a stack of the free.
     """
     step = (("step", "/home/user/optimizer.py", 9), built.user(20))
     device = built.Device()

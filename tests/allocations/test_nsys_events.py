@@ -44,7 +44,7 @@ def test_levels_ops_and_layers(tmp_path: Path) -> None:
     assert history.labels["op"].at(history.blocks.bytes.argsort()) == [None, "matmul", "matmul"]
     (device,) = peaks.highest_first([read.read(tmp_path / "x.sqlite")])
     assert {group.name: group.bytes for group in device.by["layer"]} == {"net.0": 1500, None: 0}
-    assert (device.changes, device.checkpoints) == ((), ())  # segments are no tensors
+    assert (device.changes, device.checkpoints) == ((), ())  # segments are not tensors
 
 
 def test_processes_and_kinds_of_memory_are_separate(tmp_path: Path) -> None:

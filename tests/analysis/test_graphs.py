@@ -52,7 +52,7 @@ def read(folder: Path, work: list[Work], *ranges: Range) -> tuple[Records, Captu
 
 
 def test_a_replay_is_a_step_not_its_kernels(tmp_path: Path) -> None:
-    """Equal kernels within one replay, launched at one instant, are no steps of 0 ns."""
+    """Equal kernels within one replay, launched at one instant, are not steps of 0 ns."""
     repeated = [replace(w, name="same") for w in replays(6)]
     for work in (replays(6), repeated):
         records, capture = read(tmp_path, work)

@@ -27,7 +27,7 @@ def test_tables_have_the_rows_of_the_dict(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
-    """A capture without serving phases; lists of texts are no tables."""
+    """A capture without serving phases; lists of texts are not tables."""
     tables = api.summary(capture(tmp_path / "net.sqlite")).tables
     assert len(tables["serving"]) == 0
     assert {"phase", "steps", "time_ns"} <= set(tables["serving"].columns)

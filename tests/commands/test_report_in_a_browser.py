@@ -156,8 +156,8 @@ def test_an_invalid_filter_says_so(opened: WebDriver) -> None:
     for asked, said in {
         "eff:<20": columns,
         "eff<20": columns,
-        "time:<soon": "soon is no number",
-        "line~[": "[ is no regular expression",
+        "time:<soon": "soon is not a number",
+        "line~[": "[ is not a regular expression",
         "line~(a+)+b": "(a+)+b repeats too much for this page; use pyprof prof --where",
         "time~1": "~ is for texts; time has numbers",
     }.items():

@@ -140,7 +140,7 @@ _ROWS = r"""
 ? ? _fwd_grouped_kernel_stage1
 - ? _fwd_kernel_stage2
 ? ? kernel_paged_attention_2d
-# a library's name is no kernel's: `flashinfer`, `deep_gemm`
+# a library's name is not a kernel's: `flashinfer`, `deep_gemm`
 - bf16 void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(T1)
 - ? void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &(silu(float const&))>(T1)
 - f32 void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u, float>(float*)

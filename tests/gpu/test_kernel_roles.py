@@ -159,7 +159,7 @@ NAMES = [
     ("elementwise", "applyMLARopeAndAssignQKVKernel"),
     ("index", "void moe_align_block_size_small_batch_expert_kernel<int, 256>(int const*)"),
     ("gemm", "void deep_gemm::sm100_tf32_hc_prenorm_gemm_impl<24u, 16384u, 64u, 32u>(unsigned int)"),
-    # mangled, as nvprof stored them: the file name `Dropout` in the namespace is no role
+    # mangled, as nvprof stored them: the file name `Dropout` in the namespace is not a role
     ("index", "_Z21indexSelectLargeIndexIfjLi2ELi2ELin2ELb1EEv10TensorInfoIT_T0_ES3_S0_IlS2_EiiS2_S2_l"),
     ("fill", "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implIZZZNS0_16fill_kernel_cuda"),
     ("copy", "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implIZZZNS0_21copy_device_to_deviceE"),

@@ -61,7 +61,7 @@ def test_a_capture_of_one_rank(tmp_path: Path) -> None:
 
 
 def _ranks_of_rows(source: Source) -> list[int | None]:
-    """Summarise a capture by the rank of each of its rows, unknown where it is no part of a set."""
+    """Summarise a capture by the rank of each row, unknown where it is not part of a set."""
     ranks: list[int | None] = source.table.records.arrow("rank").to_pylist()
     return ranks
 

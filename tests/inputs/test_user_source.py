@@ -67,7 +67,7 @@ OUTSIDE: dict[str, Callable[[Path, Path], object]] = {
     "a link": _link,
     "a linked folder": _linked_folder,
     "the end of a link's path": lambda place, secret: f"/x/y/{_link(place, secret)}",
-    "a link to what is no source": _link_to_key,
+    "a link to what is not a source": _link_to_key,
     "another host": lambda _, secret: f"/{secret}",
     "a UNC path": lambda *_: r"\\host\share\settings.py",
     "a device path": lambda *_: r"\\?\C:\settings.py",

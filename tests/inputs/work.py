@@ -24,7 +24,7 @@ def even(number: int) -> int:
 
 
 def unwritable(number: int) -> int:
-    """Fail for a reason that is no capture's."""
+    """Fail for a reason that is not a capture's."""
     raise PyprofError(f"{number}: no space left; choose another place with -o")
 
 

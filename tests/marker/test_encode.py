@@ -23,5 +23,5 @@ def test_usual_texts_stay_readable() -> None:
 
 
 def test_foreign_names() -> None:
-    """A name that PyProf did not write is no escape sequence."""
+    """A name that PyProf did not write is not an escape sequence."""
     assert marker.decode_annotation("50%20") == "50%20"

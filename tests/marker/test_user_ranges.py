@@ -54,7 +54,7 @@ def test_other_ranges_are_the_users(text: str, name: str) -> None:
     ],
 )
 def test_a_step_is_named_without_its_number(text: str, name: str) -> None:
-    """So that its steps are one; the profiler's own name is no layer."""
+    """So that its steps are one; the profiler's own name is not a layer."""
     assert marker.classify(text) == Kind.STEP
     assert marker.step_name(text) == name
 

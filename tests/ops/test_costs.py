@@ -139,7 +139,7 @@ def test_a_range_without_shapes(name: str) -> None:
 
 
 def test_gradients_read_the_arguments_of_the_overload_that_was_called() -> None:
-    """A dtype or `unbiased` is no dimension; `max` with two tensors is `maximum`."""
+    """A dtype or `unbiased` is not a dimension; `max` with two tensors is `maximum`."""
     y = Tensor(X.shape, "float32")
     same_cost(Call("torch", "mean", (X,)), Call("aten", "mean", (X, 6)), direction="bprop")
     same_cost(

@@ -46,7 +46,7 @@ def test_xformers_efficient_kernel_in_each_version(args: tuple[Value, ...]) -> N
 
 @pytest.mark.parametrize("args", [NEW_CUTLASS, OLD_CUTLASS])
 def test_xformers_efficient_kernel_without_a_mask(args: tuple[Value, ...]) -> None:
-    """A flag to keep the sums is no mask; lengths on the GPU leave the products unknown."""
+    """A flag to keep the sums is not a mask; lengths on the GPU leave the products unknown."""
     call = Call("xformers", "efficient_attention_forward_cutlass", args)
     assert ops.cost(replace(call, args=(*args[:9], 0, *args[10:]))).flops == FULL
     assert ops.cost(replace(call, args=(*args[:-2], STARTS, None))).flops is None
@@ -123,7 +123,7 @@ def test_aiters_products(op: str, args: tuple[Value, ...], moved: int) -> None:
 def test_a_product_of_fp4_moves_its_result_and_bias_once(
     op: str, rest: tuple[Value, ...], moved: int
 ) -> None:
-    """A bias is no result, a type no bias."""
+    """A bias is not a result, a type no bias."""
     scales = (u8(4, 2), u8(5, 2))
     found = ops.cost(Call("aiter", op, (X4, W4, *scales, *rest)))
     assert (found.flops, found.bytes) == (2 * 4 * 5 * 64, 128 + 160 + 18 + moved)

@@ -27,7 +27,7 @@ def resnet50(captures: Path) -> pd.DataFrame:
 
 @pytest.mark.slow
 def test_a_relu_in_place_reads_and_writes_once(resnet50: pd.DataFrame) -> None:
-    """It runs as clamp_min(x, 0, out=x): x is no second operand; no row is far above its peak."""
+    """It runs as clamp_min(x, 0, out=x): x is not a second operand; no row far exceeds its peak."""
     relu = resnet50[(resnet50.op == "relu_") & (resnet50.dir == "fprop")]
     assert len(relu) == 294
     assert relu.bytes.tolist() == [2 * 4 * prod(sizes[0]) for sizes in relu.sizes]

@@ -109,7 +109,7 @@ def test_no_expression_takes_forever(pattern: str) -> None:
 
 @pytest.mark.parametrize("text", [" " * 300_000, "op~a" + " " * 300_000 + "b", " and" * 100_000])
 def test_no_condition_takes_forever_to_read(text: str) -> None:
-    """Many blanks alone are no condition."""
+    """Many blanks alone are not a condition."""
     with suppress(ValueError):
         conditions([text])
 

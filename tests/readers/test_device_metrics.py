@@ -8,7 +8,7 @@ from tests.known import known
 
 
 def test_a_clock_in_hz_under_a_name_in_mhz_is_in_hz() -> None:
-    """And of one time, the last value counts; a share is no clock."""
+    """And of one time, the last value counts; a share is not a clock."""
     meanings = [known(meaning("SM clock (MHz)")), known(meaning("SM Active (%)"))]
     time, which = np.array([0, 1, 1, 1]), np.array([0, 0, 0, 1])
     table = samples(0 * time, time, meanings, which, np.array([1.41e3, 7.0, 1.2e9, 25.0]))

@@ -84,7 +84,7 @@ def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice
     if cause == HOST:
         again, recurs = _mark_recurring(context, order, following, ns)
         recurring_ns = ns[again & recurs]
-        # one long pause among short ones is no part of the loop
+        # one long pause among short ones is not part of the loop
         if recurring_ns.sum() - recurring_ns.max(initial=0) > ns[again].sum() / 2:
             action = _AHEAD + action
         before, ns = order[np.maximum(index[again] - 1, 0)].tolist(), ns[again]
@@ -132,7 +132,7 @@ def _mark_recurring(
 
 
 _SOME = 2
-"""With this few calls, the first is no exception, and none recurs."""
+"""With this few calls, the first is not an exception, and none recurs."""
 _NEXT = 3
 """How many ops, itself included, are searched for the line of an op without one."""
 

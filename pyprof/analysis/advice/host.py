@@ -258,7 +258,7 @@ def allocation(context: RuleContext) -> Advice | None:
 
 
 def _recurs(context: RuleContext, rows: Int64Array) -> bool:
-    """Whether rows lie in most of several steps, and so are no warm-up."""
+    """Whether rows lie in most of several steps, and so are not warm-up."""
     if context.once or context.table.steps is None:
         return False
     step = context.table.steps.of_row

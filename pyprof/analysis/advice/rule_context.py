@@ -262,7 +262,7 @@ class RuleContext:
     def device_has(self, dtype: str) -> Mask:
         """Find rows on a GPU that is known to have Tensor Cores for a type.
 
-        A peak set by the user applies to every type, so it is no evidence for one.
+        A peak set by the user applies to every type, so it is not evidence for one.
         """
         gpu = self.table.records.dictionary("gpu")
         has_dtype = [self._has(name, dtype) for name in (*gpu.values, None)]

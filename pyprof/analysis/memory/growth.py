@@ -44,13 +44,13 @@ def _leaks(history: History, states: Int64Array) -> list[LeakingLine]:
 
 
 _MIN_RISES = 3
-"""Caches that fill once or twice are no leaks."""
+"""Caches that fill once or twice are not leaks."""
 _SIGNIFICANT = 0.001
 """Maximum probability that growth is chance, for all lines together."""
 _LITTLE = 0.02
 """A share of the variance: a line fitted to a random walk nearly always leaves more."""
 _DRIFT = 0.01
-"""With a mean change per step less likely than this by chance, the growth is no random walk."""
+"""With a mean change per step less likely than this by chance, the growth is not a random walk."""
 _GOES_ON = 0.25
 """In its second half a leak grows by at least this share of its whole rate."""
 
@@ -109,7 +109,7 @@ def _chance(held: Floats, slope: Floats, rest: Floats) -> Floats:
 
 
 def _two_sided_p(t: Floats, freedom: Floats | int) -> Floats:
-    finite = np.nan_to_num(t, posinf=np.inf, neginf=-np.inf)  # 0 / 0 is no evidence
+    finite = np.nan_to_num(t, posinf=np.inf, neginf=-np.inf)  # 0 / 0 is not evidence
     return student_t.two_sided_p(finite, np.asarray(freedom, np.float64))
 
 

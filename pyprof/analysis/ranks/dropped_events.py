@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _APART_NS = 100_000
 """Between consecutive collectives, drift and leaving times change the distance by less."""
 _AHEAD, _WRONG = 8, 4
-"""Number of collectives in a window, and how many must be wrong: a single late end is no loss."""
+"""Number of collectives in a window, and how many must be wrong: one late end is not a loss."""
 _FURTHEST = 64
 """How many may be lost at once."""
 _MIN_RUN = 3

@@ -1,7 +1,7 @@
 """How fast collectives moved data, by kind and size; which process group is slower than its like.
 
 Bandwidths are those of nccl-tests: algorithm bytes by transfer time, and bus bytes by the same
-(doc/PERFORMANCE.md there; `ops.torch.collectives` has the factors). Waiting is no part of them.
+(doc/PERFORMANCE.md there; `ops.torch.collectives` has the factors). Waiting is not part of them.
 """
 
 from __future__ import annotations

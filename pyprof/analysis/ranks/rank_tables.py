@@ -143,7 +143,7 @@ def _own_ns(records: Records, rank_timeline: Timeline, rank_steps: Steps) -> flo
 
 
 def _layers(rank: int, records: Records) -> pa.Table:
-    """Total the time of each layer's own rows; waiting in a collective is no work of a layer."""
+    """Total the time of each layer's own rows; waiting in a collective is not work of a layer."""
     table = Table(records)
     layer = table.own_or_forward("layer")
     work = activity_classes(records) != COMMUNICATION

@@ -62,7 +62,7 @@ class _Ranges(NamedTuple):
     nest: Nest
     kind: IntArray
     name: IntArray
-    """Index of the op's name in `names`; MISSING for a range that is no op."""
+    """Index of the op's name in `names`; MISSING for a range that is not an op."""
     names: list[str]
     line: IntArray
     """Index in `lines` of the line that called it; MISSING if unknown."""

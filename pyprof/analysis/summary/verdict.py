@@ -36,7 +36,7 @@ _MIN_GAIN = 0.01
 _MIN_RECURRING = 0.05
 """Recurring gains from this share on are named beside a larger one-time gain."""
 _MUCH_UNKNOWN = 0.2
-"""Costs that are unknown for less of the time are no obstacle."""
+"""Costs that are unknown for less of the time are not an obstacle."""
 _KNOWN = 0.5
 """Minimum share of the time with a known bound for a statement about the whole."""
 _MAX_MISSING = 2

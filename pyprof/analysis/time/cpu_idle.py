@@ -42,7 +42,7 @@ class OpCalls:
     line: list[str | None]
     """The user's source line of each; None if the capture has no stack of it."""
     around: list[str]
-    """Names of what runs Python code, which may do anything, and so is no call of an op."""
+    """Names of what runs Python code, which may do anything, and so is not a call of an op."""
 
     def without_work(self, free: Intervals) -> Mask:
         """Mask of the calls during which no op worked, such as views and `.item()`."""

@@ -27,7 +27,7 @@ def factor_of(text: str) -> float:
     """Return the factor of `2x`, `2` or `0.5x`; raises ValueError."""
     match = _FACTOR.fullmatch(text)
     if match is None or not float(match[1]):
-        raise ValueError(f"{text!r} is no factor of the batch, such as 2x or 0.5x")
+        raise ValueError(f"{text!r} is not a factor of the batch, such as 2x or 0.5x")
     return float(match[1])
 
 

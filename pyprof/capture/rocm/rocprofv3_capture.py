@@ -102,7 +102,7 @@ def _outcome(code: int, files: Sequence[Path], database: Path, request: Request)
 
 
 def _rows(database: Path) -> int | None:
-    """Count the rows of GPU work; None for a file that is no database of rocprofv3."""
+    """Count the rows of GPU work; None for a file that is not a database of rocprofv3."""
     try:
         with closing(sqlite3.connect(database)) as base:
             tables = _tables(base)

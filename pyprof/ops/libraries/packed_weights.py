@@ -201,7 +201,7 @@ def blockwise_4bit(a: Args) -> Work:
     example=Example((_TOKENS, u8(32, 1), i64(2), f16(4, 8)), flops=512, bytes=160),
 )
 def bitsandbytes(a: Args) -> Work:
-    """The same; its scales are kept with it, are no argument, and are not counted."""
+    """The same; its scales are kept with it, are not arguments, and are not counted."""
     n = size(a.tensor("out"), -1)
     require(2 * a.tensor("weight").numel == size(a.tensor("x"), -1) * n)
     return stored_product(a, n)

@@ -89,7 +89,7 @@ class Shares:
 def shares(
     taken: Samples, start: Int64Array, end: Int64Array, kind: Int64Array, count: int
 ) -> Shares:
-    """Intersect samples with work, whose kinds are numbers below `count`; -1 is no kind."""
+    """Intersect samples with work, whose kinds are numbers below `count`; -1 is not a kind."""
     rows = np.flatnonzero((end > start) & (kind >= 0))
     first = np.searchsorted(taken.end, start[rows], "right")
     last = np.searchsorted(taken.start, end[rows], "left")

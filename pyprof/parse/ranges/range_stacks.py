@@ -123,7 +123,7 @@ _PLACE = re.compile(r"(.+):([1-9]\d{0,6})", re.DOTALL | re.ASCII)
 
 
 def file_and_line(frame: str) -> tuple[str, int] | None:
-    """Split `file:line`; None if it is no valid source line."""
+    """Split `file:line`; None if it is not a valid source line."""
     match = _PLACE.fullmatch(frame)
     return (match[1], int(match[2])) if match else None
 

@@ -110,13 +110,13 @@ def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Int6
 
 
 def times(listed: Sequence[Any] | Floats) -> pa.Array:
-    """Convert µs of any type to ns; null for values that are no number or no possible time."""
+    """Convert µs of any type to ns; null for values that are not numbers or not possible times."""
     try:
         values = np.asarray(listed, dtype=np.float64)  # takes numbers, texts of them, None
     except (TypeError, ValueError, OverflowError):
         values = np.zeros((0, 0))
     odd = not isinstance(listed, np.ndarray) and bool in set(map(type, listed))
-    if odd or values.ndim != 1:  # some are no numbers, or true; or all are lists
+    if odd or values.ndim != 1:  # some are not numbers, or true; or all are lists
         values = np.array([microseconds(value) for value in listed], dtype=np.float64)
     valid = np.abs(values) < _MAX_US
     return pa.array(nanoseconds(np.where(valid, values, 0.0)), mask=~valid)

@@ -131,7 +131,7 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask
     do not count, nor do copies and fills that prepare its work, as a matrix product copies its
     bias. An op known to do more than the ops inside it does so, too; any other op only contains
     them. A user's function contains all ops inside it. Durations are ignored: a busy machine must
-    not choose other rows. Tracing is no work: it only computes shapes.
+    not choose other rows. Tracing is not work: it only computes shapes.
     """
     plain = [name.removeprefix("aten::") for name in names]
 

@@ -43,7 +43,7 @@ class Written(NamedTuple):
 
     kind: Int64Array
     name: Int64Array
-    """Number of the op's name; -1 if it is no op."""
+    """Number of the op's name; -1 if it is not an op."""
     text: Int64Array
     """Number of the text."""
 

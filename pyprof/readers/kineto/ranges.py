@@ -145,7 +145,7 @@ class Columns(NamedTuple):
     layers: Int64Array
     """Number of the op's module hierarchy; -1 for none."""
     name: Int64Array
-    """Number of the op's name; -1 if it is no op."""
+    """Number of the op's name; -1 if it is not an op."""
 
 
 class Ranges:

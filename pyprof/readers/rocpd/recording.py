@@ -41,7 +41,7 @@ _OLD_NAMES = {"nid": "node_id"}
 
 
 def suffixes(tables: frozenset[str]) -> list[str]:
-    """Return the suffixes of all recordings of a file, sorted; empty if it is no rocpd file."""
+    """Return the suffixes of all recordings of a file, sorted; empty if it is not a rocpd file."""
     matches = (_WORK.fullmatch(name) for name in tables)
     return sorted({match[1] for match in matches if match})
 

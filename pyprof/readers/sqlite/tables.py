@@ -204,7 +204,7 @@ def _expression(name: str, kind: type) -> str:
 
 
 _STRICT = frozenset({"start", "end", "timestamp", "correlationId", "value"})
-"""Columns in which values that are no numbers must not become 0, as with SQLite's CAST."""
+"""Columns in which values that are not numbers must not become 0, as with SQLite's CAST."""
 _WHOLE = (
     """CASE typeof("{name}") WHEN 'integer' THEN "{name}" """
     """WHEN 'real' THEN iif(abs("{name}") < 9.2e18, CAST("{name}" AS INTEGER), NULL) """
@@ -212,7 +212,7 @@ _WHOLE = (
     """ELSE iif(CAST(CAST("{name}" AS INTEGER) AS TEXT) = CAST("{name}" AS TEXT), """
     """CAST("{name}" AS INTEGER), NULL) END"""
 )
-"""As CAST, but NULL for what is no whole number of 64 bits."""
+"""As CAST, but NULL for what is not a whole number of 64 bits."""
 
 _ARROW = {
     int: pa.int64(),

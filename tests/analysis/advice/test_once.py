@@ -56,7 +56,7 @@ def _told(entries: Sequence[Advice]) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize("marked", [True, False], ids=["marked steps", "guessed steps"])
 def test_copies_before_the_loop_are_separate_advice(marked: bool) -> None:  # noqa: FBT001
-    """They come last, however long they took, and are no part of the loop's gain."""
+    """They come last, however long they took, and are not part of the loop's gain."""
     work, ranges = _steps(NAMES)
     entries = _advice([_held(0, 80_000), *work], ranges if marked else [])
     assert _told(entries)[0] == ("low_occupancy", False)
@@ -76,7 +76,7 @@ def test_copies_in_every_step_are_part_of_the_loop() -> None:
 
 
 def test_guessed_steps_of_a_small_part_separate_nothing() -> None:
-    """Kernels that repeat briefly are no loop if most kernels are others."""
+    """Kernels that repeat briefly are not a loop if most kernels are others."""
     work, _ = _steps(NAMES, begin=0)
     single = [Work((LOOP, LOOP + 50_000 * US), (LOOP - 5 * US, LOOP - US), "single_kernel",
                    grid=(27, 1, 1))]  # fmt: skip
@@ -86,7 +86,7 @@ def test_guessed_steps_of_a_small_part_separate_nothing() -> None:
 
 
 def test_an_interrupted_series_of_guessed_steps_is_one_loop() -> None:
-    """Steps are the longest series, but the same kernels before it are no start-up."""
+    """Steps are the longest series, but the same kernels before it are not start-up."""
     work, _ = _steps(NAMES)
     other = Work((LOOP - 4000 * US, LOOP - 3000 * US), (LOOP - 4005 * US, LOOP - 4004 * US), "x")
     before, _ = _steps(NAMES, 4, LOOP - 9000 * US)
@@ -140,7 +140,7 @@ def test_a_slow_first_step_repeats_no_advice_of_the_loop() -> None:
 
 
 def test_one_step_after_warm_up_gains_its_own_time() -> None:
-    """What the first step, of 50 ms, could gain is no gain of the second, of 0.9 ms."""
+    """What the first step, of 50 ms, could gain is not a gain of the second, of 0.9 ms."""
     work, ranges = _steps(NAMES, 2)
     begin = LOOP - 50_000 * US
     slow = Work((begin, LOOP), (begin - 5 * US, begin), "x", grid=(27, 1, 1))

@@ -61,7 +61,7 @@ def _capture(path: Path, layers: Sequence[str], times_ns: Sequence[int], *, mark
 @pytest.mark.slow
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_renamed_layer_is_the_same(tmp_path: Path, *, marked: bool) -> None:
-    """With equal time it is no change; with more, it is one change, not two; limits see it."""
+    """With equal time it is not a change; with more, it is one change, not two; limits see it."""
     a = _capture(tmp_path / "a.sqlite", ["enc.2", "enc.10"], [50_000, 90_000], marked=marked)
     b = _capture(tmp_path / "b.sqlite", ["body.2", "body.10"], [50_000, 99_000], marked=marked)
     answer = ask("diff", a, b)

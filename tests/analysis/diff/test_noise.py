@@ -163,7 +163,7 @@ def test_a_large_op_is_not_lost_among_many_small_ones() -> None:
 
 
 def test_the_correction_equals_one_worked_out_by_hand() -> None:
-    """With equal weights it is that of Benjamini and Hochberg; no time is no change."""
+    """With equal weights it is that of Benjamini and Hochberg; a missing time is not a change."""
     equal = noise.corrected(np.array([0.01, 0.04, 0.03, 0.5]), np.ones(4))
     assert equal.tolist() == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
     assert noise.corrected(np.array([0.0, 1.0]), np.array([1.0, 0.0])).tolist() == [0, 1]

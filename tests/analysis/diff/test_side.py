@@ -93,7 +93,7 @@ def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:
 
 
 def test_steps_of_another_kind_do_not_count(tmp_path: Path) -> None:
-    """An evaluation next to the training is no part of its steps."""
+    """An evaluation next to the training is not part of its steps."""
     found = summarise_side(source.load(str(capture(tmp_path / "net.sqlite", steps=4))), ("op",))
     other = replace(found, steps=replace(found.steps, origin="Optimizer.step"))
     merged = merge_sides(found, other)

@@ -20,7 +20,7 @@ def _growth(path: Path) -> StepGrowth | None:
 
 @pytest.mark.parametrize("steps", [4, 7])
 def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> None:
-    """Bytes and blocks per step; allocations of the first step are no leak."""
+    """Bytes and blocks per step; allocations of the first step are not a leak."""
     found = known(_growth(built.write(tmp_path / "x.pickle", built.training(steps, leak=1000))))
     (leak,) = found.leaks
     assert leak.line == "/home/user/train.py:11"
@@ -78,7 +78,7 @@ def _noisy(rng: Random, steps: int, leak: int) -> StepGrowth | None:
 
 @pytest.mark.slow
 def test_leak_under_noise_is_a_fit_over_steps() -> None:
-    """200 kB a step are found if steps differ by up to 1 MB; noise alone is no leak."""
+    """200 kB a step are found if steps differ by up to 1 MB; noise alone is not a leak."""
     rng = Random(5)  # noqa: S311 - no secret
     found = [_noisy(rng, 40, 200_000) for _ in range(10)]
     assert all(each is not None and len(each.leaks) == 1 for each in found)

@@ -252,7 +252,7 @@ def test_nothing_is_said_of_checkpointing_modules_that_torch_numbered(tmp_path: 
 
 
 def test_lists_of_blocks_are_checkpointed_together(tmp_path: Path) -> None:
-    """An encoder's and a decoder's, each alone and both; one layer is no list."""
+    """An encoder's and a decoder's, each alone and both; one layer is not a list."""
     device = built.Device()
     saved = []
     for path in ("encoder.0", "encoder.1.norm", "decoder.0.a.0", "decoder.1", "head.0"):

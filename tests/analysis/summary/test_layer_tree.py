@@ -43,7 +43,7 @@ def test_a_layer_has_its_self_time_and_its_total() -> None:
     ],
 )
 def test_paths_extend_those_around_them(layers: list[str], expected: tuple[str, ...]) -> None:
-    """A module's path appears once in the tree; a name that is no path stays as it is."""
+    """A module's path appears once in the tree; a name that is not a path stays as it is."""
     assert layer_path(layers) == expected
 
 

@@ -55,7 +55,7 @@ def _ops_in_steps(steps: int) -> schema.Capture:
 
 
 def test_the_advice_is_that_of_the_summary() -> None:
-    """A line that calls eight ops in each of ten steps is no loop over 80 of them."""
+    """A line that calls eight ops in each of ten steps is not a loop over 80 of them."""
     net = _ops_in_steps(10)
     sums = [
         of(Source(table(net), net)) for of in (partial(summarise_lines, chosen=None), summarise)

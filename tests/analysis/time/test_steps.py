@@ -136,7 +136,7 @@ def test_a_range_s_steps_have_its_name_without_the_number(text: str, name: str) 
     "text", ["stepper motor", "epoch 3", "batch_norm, seq = 4", "aten::batch_norm", "iterate", "x"]
 )
 def test_similar_names_are_no_steps(text: str) -> None:
-    """An op called batch_norm is no batch."""
+    """An op called batch_norm is not a batch."""
     assert len(_of_a_range(text)) == 0
 
 

@@ -42,7 +42,7 @@ NOT = [
     "torch/nn/utils/clip_grad.py:4",
     "transformers/models/vit/modeling_vit.py:170",
     "my/torch/model.py:3",
-    "/home/me/ab/cab.py:3",  # a folder of two letters is no cache by itself
+    "/home/me/ab/cab.py:3",  # a folder of two letters is not a cache by itself
     "/home/me/al/cal4xpia.py:9",
 ]
 
@@ -125,7 +125,7 @@ def test_a_users_file_may_have_the_name_of_a_library_s(frame: str) -> None:
     ],
 )
 def test_line_numbers_begin_at_1(frame: str, expected: tuple[str, int] | None) -> None:
-    """A frame with another number is no source line."""
+    """A frame with another number is not a source line."""
     assert file_and_line(frame) == expected
 
 

@@ -280,7 +280,7 @@ def test_amounts_in_a_text_stand_in_for_shapes(
 
 @pytest.mark.parametrize(("name", "dtype"), [("wait", "BFloat16"), ("allreduce", "Odd")])
 def test_texts_without_amounts_stay_unknown(name: str, dtype: str, tmp_path: Path) -> None:
-    """A name alone is no size, and an unknown type has no width."""
+    """A name alone is not a size, and an unknown type has no width."""
     assert _collective_rows(tmp_path, name, 100, 100, dtype).bytes.isna().all()
 
 

@@ -22,7 +22,7 @@ def _contexts(folder: Path, *ranges: Range) -> list[KernelContext]:
 
 
 def test_kernels_inside_equal_ranges_share_a_context(tmp_path: Path) -> None:
-    """Sequence numbers aside. A layer alone is no op; outside of all ranges there is no context."""
+    """Sequence numbers aside. A layer alone is not an op; outside ranges there is no context."""
     first, again, layer, outside = _contexts(
         tmp_path,
         *around(MM, "aten::mm, seq = 7, op_id = 1, sizes = [[4, 6], [6, 2]]", at=100),

@@ -45,7 +45,7 @@ def test_measured_kernels_are_gpu_work_at_their_launches(tmp_path: Path) -> None
     [
         # fewer than launches: theirs are unknown, and all kernels are kept
         ([measured("sgemm", 0, dram__bytes_sum=1.0)], [(schema.KERNEL, "sgemm", None)]),
-        # a range that is no kernel: all kernels are lost
+        # a range that is not a kernel: all kernels are lost
         ([measured("__profile__", 0, dram__bytes_sum=1.0)], []),
         # kernels with times take precedence
         ([kernel(11, 6), measured("sgemm", 0)], [(schema.KERNEL, "gemm", 11)]),
@@ -67,7 +67,7 @@ def test_counters_of_an_xpu_kernel_are_no_second_kernel(tmp_path: Path) -> None:
 
 
 def test_a_device_number_that_is_too_large_is_unknown(tmp_path: Path) -> None:
-    """It is no other device's number."""
+    """It is not another device's number."""
     event = kernel(11, 6)
     event["args"]["device"] = 1 << 32
     assert read(tmp_path, [*LAUNCHED, event]).activities["device"].to_pylist() == [None]

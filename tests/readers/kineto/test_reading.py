@@ -69,7 +69,7 @@ def test_times_are_absolute_and_exact(tmp_path: Path) -> None:
 
 
 def test_ops_end_even_before_the_base_of_the_trace(tmp_path: Path) -> None:
-    """Times below 0 are no sign of ranges that were open when the trace ended."""
+    """Times below 0 are not a sign of ranges that were open when the trace ended."""
     work = [op("aten::mm", -30, 20), op("aten::add", -5, -1), kernel(1, 5)]
     ranges = read(tmp_path, work, baseTimeNanoseconds=10**18).ranges
     assert ranges["end"].to_pylist() == [10**18 - 10_000, None]

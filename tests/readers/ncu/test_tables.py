@@ -311,7 +311,7 @@ def test_counters_are_those_of_the_file(bert: Path) -> None:
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 @pytest.mark.parametrize("metrics", [{}, METRICS])
 def test_records_of_it_read_back(suffix: str, metrics: dict[str, float], tmp_path: Path) -> None:
-    """Also if ncu measured no times: that is no damage."""
+    """Also if ncu measured no times: that is not damage."""
     kernels = [Profiled(name, metrics=metrics) for name in "ba"]
     path, target = ncu_csv(tmp_path / "ncu.csv", kernels), tmp_path / f"net.{suffix}"
     assert run("parse", "-q", path, "-o", target).code == 0

@@ -17,7 +17,7 @@ from pyprof.render.page.tables import amount, of_numbers, sortable, without_fold
     ],
 )
 def test_folders_are_left_out(sentence: str, expected: str) -> None:
-    """A path keeps its file's name; a slash between words is no path."""
+    """A path keeps its file's name; a slash between words is not a path."""
     assert without_folders(sentence) == expected
 
 

@@ -5,7 +5,7 @@ them: 2 T k (2 I H + I H) operations for T tokens, hidden width H and width I in
 activation is not counted. Bytes: tokens read and the result written once; the weights of the most
 experts that the choices can reach, min(E, T k): how many they do reach depends on the data.
 
-Where the weights are no arguments, as in `vllm::moe_forward`, their sizes come from the model's
+Where the weights are not arguments, as in `vllm::moe_forward`, their sizes come from the model's
 configuration, which the user passes. If attention has only a part of the model's heads, a rank has
 that part of each layer: of an expert's width or, on average, of the experts. If a rank holds only
 some experts, how many choices fall to it is not recorded: the FLOPs are unknown.

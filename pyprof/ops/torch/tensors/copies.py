@@ -187,7 +187,7 @@ def jagged_to_padded(a: Args) -> Work:
     example=Example((f16(2, 5, 6), (i64(3),), 8), flops=0, bytes=216),
 )
 def padded_to_jagged(a: Args) -> Work:
-    """Rows that are no padding are copied one after the other."""
+    """Rows that are not padding are copied one after the other."""
     dense, offsets = a.tensor("dense"), _offsets(a)
     if not a.given("total_L"):
         raise Unknown("total_L not recorded")

@@ -2,7 +2,7 @@
 
 One for an addition, multiplication, division, comparison, rounding, sign or logical operation;
 20 for a transcendental function (exp, log, sqrt, sin, erf, pow, ...), the figure of the original
-PyProf; compositions are added up from these. Selecting and copying is no arithmetic: 0.
+PyProf; compositions are added up from these. Selecting and copying is not arithmetic: 0.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ _add("div divide true_divide", 2, 1, FLOAT, Grad(1, "b"), Grad(3, "ab"))
 _add("floor_divide", 2, 2, SAME)
 _add("remainder fmod", 2, 1, SAME, Grad(0), Grad(3, "ab"))
 _add("pow", 2, T, SAME, Grad(T + 2, "ab"), Grad(T + 2, "ab"))
-_add("rpow", 2, T, SAME, Grad(T + 2, "ab"), Grad(T + 2, "ab"))  # 2 ** x is no x ** 2
+_add("rpow", 2, T, SAME, Grad(T + 2, "ab"), Grad(T + 2, "ab"))  # 2 ** x is not x ** 2
 _add("float_power", 2, T, DOUBLE, Grad(T + 2, "ab"), Grad(T + 2, "ab"))
 _add("atan2 arctan2", 2, T, FLOAT, Grad(5, "ab"), Grad(6, "ab"))
 _add("hypot", 2, T + 3, SAME, Grad(2, "ab"), Grad(2, "ab"))
