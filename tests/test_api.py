@@ -95,7 +95,7 @@ def test_a_number_is_one_step(net: Path) -> None:
     assert api.summary(net, steps=2) == api.summary(net, steps="2")
 
 
-def test_a_frame_is_no_path(net: Path) -> None:
+def test_a_frame_is_not_a_path(net: Path) -> None:
     with pytest.raises(TypeError, match=r"pyprof\.summary\(\) takes the path of a capture, not a"):
         api.summary(pyprof.load(net))  # type: ignore[arg-type]
 
@@ -109,7 +109,7 @@ def test_a_comparison_of_snapshots_takes_no_keys_and_steps(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("path", [None, 3, [None]])
-def test_an_argument_that_is_no_path_is_an_error(path: Any) -> None:  # noqa: ANN401 - what must be refused
+def test_an_argument_that_is_not_a_path_is_an_error(path: Any) -> None:  # noqa: ANN401 - what must be refused
     for function in (pyprof.load, api.summary, api.memory, api.ranks, api.whatif):
         with pytest.raises(TypeError, match=rf"pyprof\.{function.__name__}\(\) takes the path"):
             function(path)

@@ -65,7 +65,7 @@ def test_a_second_title_is_found(title: str) -> None:
 @pytest.mark.parametrize(
     "comment", ["# why\nX = 1", 'X = 1\n"""What it is."""', "# fmt: off\n\nX = 1"]
 )
-def test_a_comment_on_a_line_is_no_title(comment: str) -> None:
+def test_a_comment_on_a_line_is_not_a_title(comment: str) -> None:
     assert titles(f'"""The module."""\n\n{comment}\n') == []
 
 

@@ -44,7 +44,7 @@ _SIZES = (300, 5000, 900_000, MIB + 1, 3 * MIB // 2, 7 * MIB, 11 * MIB + 5, 31 *
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(20))
-def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
+def test_tails_inside_blocks_are_not_pieces(seed: int) -> None:
     """The allocator keeps small rests in blocks; pieces equal its own after each event."""
     rng = Random(seed)  # noqa: S311 - no secret
     allocator, live = Allocator(), list[int]()

@@ -92,11 +92,11 @@ ROUTER: tuple[Step, ...] = (
     [ROUTER, attention()[:3], ()],
     ids=["a router of experts", "a classifier, whose softmax no product follows", "nothing"],
 )
-def test_another_softmax_is_no_attention(steps: tuple[Step, ...]) -> None:
+def test_another_softmax_is_not_attention(steps: tuple[Step, ...]) -> None:
     assert attention_calls(story(*steps)) == []
 
 
-def test_the_logits_of_a_loss_are_no_attention() -> None:
+def test_the_logits_of_a_loss_are_not_attention() -> None:
     """The gradient of the last layer's input has the sizes of a product with values."""
     tokens, classes, width = 512, 2000, 128
     work, ranges = told(

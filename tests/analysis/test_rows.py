@@ -162,7 +162,7 @@ def test_an_empty_folder_is_an_error(command: str, tmp_path: Path) -> None:
         *("export -o OUT.prof", "export -o OUT.csv", "export -o OUT.speedscope.json"),
     ],
 )
-def test_a_file_without_rows_is_no_error(command: str, tmp_path: Path) -> None:
+def test_a_file_without_rows_is_not_an_error(command: str, tmp_path: Path) -> None:
     nothing = records(captures.capture([Work((0, 5))])).take(np.zeros(0, np.int64))
     path = tmp_path / "net.parquet"
     with path.open("wb") as file:

@@ -241,7 +241,7 @@ def test_a_missing_script_is_a_usage_error(tmp_path: Path) -> None:
         script.check(script.Target(str(tmp_path / "gone.py")))
 
 
-def test_a_capture_is_no_script(tmp_path: Path) -> None:
+def test_a_capture_is_not_a_script(tmp_path: Path) -> None:
     net = capture(tmp_path / "net.sqlite")
     with pytest.raises(PyprofError, match=r"not a script; .*: pyprof .*net\.sqlite$"):
         script.check(script.Target(str(net)))
@@ -250,7 +250,7 @@ def test_a_capture_is_no_script(tmp_path: Path) -> None:
         script.check(script.Target(str(net)))
 
 
-def test_dict_lines_are_no_script(tmp_path: Path) -> None:
+def test_dict_lines_are_not_a_script(tmp_path: Path) -> None:
     """Python would run them: each is the literal of a dict."""
     lines = tmp_path / "net.dict"
     lines.write_text("{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 1}\n")

@@ -92,7 +92,7 @@ def test_every_command_runs_as_a_module(
     assert capsys.readouterr().out.startswith(f"Usage: python -m {module} ")
 
 
-def test_an_unknown_command_is_no_module() -> None:
+def test_an_unknown_command_is_not_a_module() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"pyprof\.summon"):
         import_module("pyprof.summon")
 
@@ -247,7 +247,7 @@ def test_a_help_text_on_a_full_disk_exits_with_1(arguments: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 elsewhere")
 @pytest.mark.parametrize("arguments", [["prof", "NAME"], ["capture", "-o", "NAME", "x.py"]])
-def test_a_name_that_is_no_utf8_is_an_error(arguments: list[str], tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_an_error(arguments: list[str], tmp_path: Path) -> None:
     """Arrow and torch refuse it: one line, before anything runs."""
     name = os.fsdecode(os.fsencode(tmp_path) + b"/n\xe9t.parquet")
     shutil.copy(_parquet(tmp_path), name)
@@ -264,7 +264,7 @@ def test_a_name_that_is_no_utf8_is_an_error(arguments: list[str], tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 elsewhere")
-def test_a_report_shows_the_bytes_of_a_name_that_is_no_utf8(capture: Path, tmp_path: Path) -> None:
+def test_a_report_shows_the_bytes_of_a_name_that_is_not_utf8(capture: Path, tmp_path: Path) -> None:
     name = shutil.copy(capture, os.fsdecode(os.fsencode(tmp_path) + b"/n\xe9t.sqlite"))
     assert run("report", "-q", name, "-o", tmp_path / "net.html").code == 0
     assert "<h1>n\\udce9t.sqlite" in (tmp_path / "net.html").read_text("utf-8")
@@ -303,14 +303,16 @@ def test_an_unexpected_error_is_one_line(fault: str, words: list[str], tmp_path:
     assert isinstance(shown.exception, KeyError if fault == "key" else SystemExit)
 
 
-def test_an_arrow_memory_error_is_no_damage(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arrow_memory_error_is_not_damage(
+    capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its error is both a memory error and one of Arrow; the capture is sound."""
     monkeypatch.setattr(nsys, "read", raising(pa.ArrowMemoryError("malloc of size 1 failed")))
     for command in READING:
         assert "not enough memory" in run(command, capture).stderr
 
 
-def test_a_note_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_note_is_not_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     warn(["note: 3 of 3 match", "the file is cut short"])
     assert capsys.readouterr().err == (
         "pyprof: note: 3 of 3 match\npyprof: warning: the file is cut short\n"
@@ -323,7 +325,7 @@ def test_a_capture_without_a_command_is_summarised(capture: Path) -> None:
     assert (done.code, done.stdout) == (0, run("summary", capture, "--json").stdout)
 
 
-def test_a_path_without_a_file_is_no_unknown_command(tmp_path: Path) -> None:
+def test_a_path_without_a_file_is_not_an_unknown_command(tmp_path: Path) -> None:
     assert "no such file" in refused(tmp_path / "net.sqlite")
     assert "No such command 'summry'" in run("summry").stderr
 

@@ -25,7 +25,7 @@ def test_a_capture_is_named_with_its_size_and_the_next_command(
     assert following == f"pyprof: next: pyprof summary '{path}'"
 
 
-def test_a_folder_is_no_name_for_captures(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_name_for_captures(tmp_path: Path) -> None:
     """They would be hidden files in it."""
     script = tmp_path / "train.py"
     script.write_text("")

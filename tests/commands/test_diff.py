@@ -80,7 +80,7 @@ def test_work_outside_of_steps_is_not_divided_by_them(tmp_path: Path) -> None:
     assert run("diff", *found, "--fail-if", "time>0", "--fail-if", "time<0").code == 0
 
 
-def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
+def test_a_numbered_step_is_not_a_layer_of_its_own(tmp_path: Path) -> None:
     """With `annotate("step 3")` around steps the loop is the layer: steps are samples of one op."""
     steps = _relu_steps(4, lambda n: encode_layer(f"step {n}"))
     files = [nsys_db(tmp_path / f"{name}.sqlite", *steps) for name in "ab"]
@@ -103,7 +103,7 @@ def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
     assert "relu" in done.stdout
 
 
-def test_a_capture_that_cannot_be_read_is_no_regression(
+def test_a_capture_that_cannot_be_read_is_not_a_regression(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """Exit code 1, so that a gate can tell them apart; also for an invalid limit."""

@@ -262,7 +262,7 @@ def test_with_a_root_files_in_it_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_is_no_capture_is_not_shown(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_capture_is_not_shown(tmp_path: Path) -> None:
     for name, content in (
         ("id_rsa", "SECRET line\n" * 50),
         ("net.dict", '{"kShortName": SECRET}\n'),

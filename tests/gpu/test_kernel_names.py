@@ -81,5 +81,5 @@ def test_mangled_names_are_demangled() -> None:
 
 
 @pytest.mark.parametrize("name", ["gemm", "_Znot a symbol", "_Z", "_ZN", "_Z\0", "Z4gemmPf", ""])
-def test_a_name_that_is_no_symbol_stays(name: str) -> None:
+def test_a_name_that_is_not_a_symbol_stays(name: str) -> None:
     assert demangle(name) == name

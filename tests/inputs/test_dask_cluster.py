@@ -146,7 +146,7 @@ def test_a_host_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch
         pass
 
 
-def test_a_listener_that_is_no_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_is_not_a_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts the connection but never replies, like the dashboard's port."""
     dask = pytest.importorskip("dask")
     monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "50ms")

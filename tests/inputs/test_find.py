@@ -70,7 +70,7 @@ def test_a_glob_finds_captures_records_and_folders(
         assert _names(find([str(folder / pattern)])) == names
 
 
-def test_an_existing_name_with_glob_characters_is_no_glob(tmp_path: Path) -> None:
+def test_an_existing_name_with_glob_characters_is_not_a_glob(tmp_path: Path) -> None:
     nsys_db(tmp_path / "net[1].sqlite", [Work()])
     assert _names(find([str(tmp_path / "net[1].sqlite")])) == ["net[1].sqlite"]
 
@@ -173,7 +173,7 @@ def test_messages_name_what_a_pattern_matches_as_the_user_did(
     assert refused("prof", "../c*.json").startswith("pyprof: ../cut.json: ")
 
 
-def test_one_capture_is_no_set(folder: Path) -> None:
+def test_one_capture_is_not_a_set(folder: Path) -> None:
     assert only([str(folder / "trace.json")]) == str(folder / "trace.json")
     assert only([str(folder / "deeper")]) == str(folder / "deeper" / "net.rank1.sqlite")
     assert only([str(folder)]) is None
@@ -186,7 +186,7 @@ def test_names_are_sorted_naturally() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
-def test_a_pipe_in_a_folder_is_no_capture(folder: Path) -> None:
+def test_a_pipe_in_a_folder_is_not_a_capture(folder: Path) -> None:
     """Reading it could wait forever."""
     before = find([str(folder)])
     os.mkfifo(folder / "pipe.sqlite")

@@ -210,7 +210,7 @@ def test_records_say_their_rank(folder: Path, suffix: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("digits", ["2147483648", "9" * 20, "9" * 200])
-def test_a_number_that_is_no_rank(digits: str, folder: Path) -> None:
+def test_a_number_that_is_not_a_rank(digits: str, folder: Path) -> None:
     """No job has so many; the capture takes a free rank."""
     nsys_db(folder / f"net.rank{digits}.sqlite", [Work()])
     nsys_db(folder / "net.rank0.sqlite", [Work()])

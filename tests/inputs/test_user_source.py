@@ -155,7 +155,7 @@ def test_only_regular_files_are_opened(home: Path) -> None:
     assert read(Path("device.py")) is None
 
 
-def test_a_huge_file_is_no_source(home: Path) -> None:
+def test_a_huge_file_is_not_a_source(home: Path) -> None:
     """Its lines would fill the memory."""
     del home
     with Path("huge.py").open("wb") as file:

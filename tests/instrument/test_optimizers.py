@@ -64,7 +64,7 @@ def test_every_optimizer_of_torch(when: str, recorder: Recorder) -> None:
 
 
 @pytest.mark.parametrize("by_name", [False, True], ids=["by position", "by name"])
-def test_a_closure_is_no_part_of_the_step(listening: Recorder, by_name: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_closure_is_not_part_of_the_step(listening: Recorder, by_name: bool) -> None:  # noqa: FBT001 - a parameter
     net = nn.Linear(2, 1)
     optimizer: Any = torch.optim.SGD(net.parameters(), lr=0.1)
 
@@ -147,7 +147,7 @@ def test_schedulers_and_scalers_work(listening: Recorder) -> None:
     assert "step" in listening.ops
 
 
-def test_a_step_that_is_no_function(listening: Recorder) -> None:
+def test_a_step_that_is_not_a_function(listening: Recorder) -> None:
     """A callable object that looks like the original may replace `step`."""
 
     class Traced:

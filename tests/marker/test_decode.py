@@ -208,7 +208,7 @@ def test_fields_are_found_in_any_order(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_deeply_nested_lists_are_no_marker() -> None:
+def test_deeply_nested_lists_are_not_a_marker() -> None:
     for depth in (70, 900, 50_000):
         deep = "[" * depth + "]" * depth
         assert marker.decode_seq(f"aten::mm, sizes = {deep}").call == Call(

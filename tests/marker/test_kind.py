@@ -21,7 +21,7 @@ from pyprof.marker import Kind
         ("record_param_comms, op_id = 3", Kind.SEQ),
     ],
 )
-def test_functions_of_torchscript_are_no_ops(text: str, kind: Kind) -> None:
+def test_functions_of_torchscript_are_not_ops(text: str, kind: Kind) -> None:
     """They contain ops; ops have a namespace, a number or, in old versions, no id."""
     assert marker.classify(text) == kind
 
@@ -47,7 +47,7 @@ def test_a_layer_text_without_colons_is_plain_already() -> None:
         *("{'mod': 'x'}", "{'op': 'relu', 'args': []}", '{"model_config": {"workers": 4}}'),
     ],
 )
-def test_ranges_of_libraries_are_no_layers(text: str) -> None:
+def test_ranges_of_libraries_are_not_layers(text: str) -> None:
     """Nor are PyTorch's own, or an empty text."""
     assert marker.classify(text) == Kind.CONTEXT
 

@@ -217,7 +217,7 @@ def _with_and_without_out(name: str) -> list[tuple[Call, Call]]:
     return found
 
 
-def test_an_out_argument_is_no_operand() -> None:
+def test_an_out_argument_is_not_an_operand() -> None:
     """`clamp_min(x, 0, out=x)` reads x and writes it, whichever overload it is."""
     compared = 0
     for name in sorted(_pointwise_names() & set(RULES)):

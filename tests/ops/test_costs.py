@@ -159,7 +159,7 @@ def test_gradients_read_the_arguments_of_the_overload_that_was_called() -> None:
 
 @pytest.mark.parametrize(("dtype", "written"), [(None, 4), (5, 2), (Opaque("dtype"), None)])
 @pytest.mark.parametrize("op", ["_to_copy", "to"])
-def test_a_layout_is_no_dtype(op: str, dtype: Value, written: int | None) -> None:
+def test_a_layout_is_not_a_dtype(op: str, dtype: Value, written: int | None) -> None:
     """A trace has both as numbers; `x.to(device)` keeps the dtype, a hidden one is unknown."""
     rest: tuple[Value, ...] = (dtype, 0, Opaque("Device"), False, False, False, None)
     found = ops.cost(Call("aten", op, (X, *rest[: 7 if op == "to" else 6])))

@@ -31,7 +31,7 @@ def test_a_copy_of_a_slice_reads_the_slice(name: str) -> None:
     assert ops.cost(two_dimensions).bytes == 2 * 2 * _PART.numel
 
 
-def test_warps_and_stages_are_no_sizes() -> None:
+def test_warps_and_stages_are_not_sizes() -> None:
     """torch.profiler writes them next to the arguments."""
     said: dict[str, Value] = {"num_warps": 8, "num_stages": 2, "kernel_hash": "c", "grid": "(1,)"}
     args = (_WHOLE, _PART, _PART.numel)

@@ -59,7 +59,7 @@ def test_other_namespaces_do_not_find_torchs_formulas(mod: str) -> None:
     assert not ops.known(Call(mod, "relu", (X,)))
 
 
-def test_a_view_is_known_to_move_nothing_and_yet_is_no_op_that_counts() -> None:
+def test_a_view_is_known_to_move_nothing_and_yet_is_not_an_op_that_counts() -> None:
     """Its cost is zero, not unknown; `known` is false, so the op around it is charged."""
     call = Call("Tensor", "view", (X, 24))
     found = ops.cost(call)
@@ -126,7 +126,7 @@ def test_costs_need_no_torch() -> None:
 
 
 @pytest.mark.parametrize("name", ["__bool__", "__float__", "__int__", "__len__"])
-def test_python_conversions_are_no_casts(name: str) -> None:
+def test_python_conversions_are_not_casts(name: str) -> None:
     """`bool(tensor)` reads one element on the host; `tensor.bool()` casts them all."""
     assert not ops.known(Call("Tensor", name, (X,)))
     assert ops.known(Call("Tensor", "bool", (X,)))

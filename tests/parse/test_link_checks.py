@@ -250,7 +250,7 @@ def test_shifted_ranges_of_a_real_capture_are_dropped(path: Path) -> None:
         assert not ops or any("another clock" in text for text in records.warnings), by_ns
 
 
-def test_a_call_with_a_wrong_end_is_no_evidence_against_ranges(tmp_path: Path) -> None:
+def test_a_call_with_a_wrong_end_is_not_evidence_against_ranges(tmp_path: Path) -> None:
     """Other calls begin inside it, too, so its own end must be wrong."""
     count, _ = damaged(tmp_path, f'UPDATE {_API} SET "end" = "end" + 100000000 WHERE rowid = 2')
     assert count >= 3 * STEPS - 1

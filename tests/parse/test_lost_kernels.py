@@ -78,7 +78,9 @@ FITTING = {
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("work", FITTING.values(), ids=FITTING.keys())
-def test_a_few_launches_without_kernels_are_no_loss(tmp_path: Path, work: Sequence[Work]) -> None:
+def test_a_few_launches_without_kernels_are_not_a_loss(
+    tmp_path: Path, work: Sequence[Work]
+) -> None:
     assert warnings(tmp_path, work) == []
 
 
@@ -130,7 +132,7 @@ def test_torch_profiler_lost_kernels(tmp_path: Path) -> None:
     assert any(said.startswith(f"10 of 38 {TOLD}") for said in some)
 
 
-def test_ops_that_only_launched_lost_kernels_are_no_cpu_work(tmp_path: Path) -> None:
+def test_ops_that_only_launched_lost_kernels_are_not_cpu_work(tmp_path: Path) -> None:
     """Their time is that of the launch: rates from it would be absurd."""
     with pytest.raises(CaptureError, match=rf"kernels were launched \({COUNT}\), but none was"):
         parse_file(trace(tmp_path, range(COUNT)))

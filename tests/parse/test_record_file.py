@@ -134,7 +134,7 @@ def _parquet(path: Path, metadata: dict[bytes, bytes] | None = None) -> Path:
     return path
 
 
-def test_a_folder_with_an_equals_sign_is_no_column(tmp_path: Path) -> None:
+def test_a_folder_with_an_equals_sign_is_not_a_column(tmp_path: Path) -> None:
     """Ranks are often saved as rank=0/net.parquet, which is no Hive partition here."""
     folder = tmp_path / "rank=3"
     folder.mkdir()
@@ -150,7 +150,7 @@ def test_a_literal_with_one_kind_of_quote_is_read_as_json(tmp_path: Path) -> Non
     assert first["grid"] == second["grid"] == [4, 1, 1]
 
 
-def test_a_line_too_long_for_python_to_read_is_no_record(
+def test_a_line_too_long_for_python_to_read_is_not_a_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python's own reader takes a hundred times its size in memory."""

@@ -109,7 +109,7 @@ def test_a_name_that_is_too_long_is_an_error(name: str, net: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", [name for name in READING if name != "peaks"])
-def test_a_pipe_is_no_capture(name: str, tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_capture(name: str, tmp_path: Path) -> None:
     """It cannot be read twice, and might never be written to."""
     pipe = tmp_path / "net.sqlite"
     os.mkfifo(pipe)

@@ -66,7 +66,7 @@ def test_a_kernel_keeps_its_launch_configuration(tmp_path: Path) -> None:
     assert (row["regs"], row["smem"], row["device"], row["stream"]) == (99, 5000, 3, 21)
 
 
-def test_marks_and_names_are_no_ranges(tmp_path: Path) -> None:
+def test_marks_and_names_are_not_ranges(tmp_path: Path) -> None:
     """EventType 34 (mark), 39 (thread name) and 75 (domain) are skipped; 59 and 60 stay."""
     ranges = [Range(str(style), (1, 2), style=style) for style in (34, 39, 75, 59, 60, 70, 71)]
     capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, ranges))

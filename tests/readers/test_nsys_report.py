@@ -49,7 +49,7 @@ def test_a_report_is_exported_with_the_nsys_on_path(
     assert said.rstrip().endswith(f"/report.sqlite {report}")
 
 
-def test_a_report_whose_name_begins_with_a_dash_is_no_option(
+def test_a_report_whose_name_begins_with_a_dash_is_not_an_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nsys would write wherever that option says."""

@@ -90,7 +90,7 @@ def test_row_groups_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert parquet.read(path).table() == records().table()
 
 
-def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_metadata(_: Path) -> None:
         raise pa.ArrowMemoryError("malloc failed")
 

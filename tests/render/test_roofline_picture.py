@@ -64,7 +64,7 @@ def test_the_svg_names_device_roofs_and_ops(net: Path, tmp_path: Path) -> None:
         assert all(point.name[:30] in text for point in chart.points[:14])
 
 
-def test_a_letter_that_the_font_lacks_is_no_warning(net: Path) -> None:
+def test_a_letter_that_the_font_lacks_is_not_a_warning(net: Path) -> None:
     pytest.importorskip("matplotlib")
     chart = _chart(net)
     first = replace(chart.points[0], op="kernel_\N{GRINNING FACE}")

@@ -105,7 +105,7 @@ def test_a_gain_per_step_of_guessed_steps_is_only_of_the_steps_that_it_is_divide
     assert (shown.steps, len(shown.rows)) == (20, len(work))
 
 
-def test_communication_before_the_loop_is_no_gain_of_the_loop() -> None:
+def test_communication_before_the_loop_is_not_a_gain_of_the_loop() -> None:
     work, ranges = _steps(NAMES)
     broadcast = Work((10 * US, 50_000 * US), (0, 5 * US), NCCL, stream=20)
     told = {entry.rule: entry for entry in _advice([broadcast, *work], ranges)}
@@ -149,7 +149,7 @@ def test_one_step_after_warm_up_gains_its_own_time() -> None:
     assert (found.steps, found.gain_ns) == (1, 675 * US)
 
 
-def test_idle_time_of_the_warm_up_is_no_gain_of_the_loop() -> None:
+def test_idle_time_of_the_warm_up_is_not_a_gain_of_the_loop() -> None:
     """The host runs ahead: it begins the other steps while the first one's work still waits."""
     work, ranges = _steps(NAMES)
     by = 60_000 * US
@@ -158,7 +158,7 @@ def test_idle_time_of_the_warm_up_is_no_gain_of_the_loop() -> None:
     assert [entry.once for entry in entries if entry.rule == "late_start"] == [True]
 
 
-def test_communication_beside_the_warm_up_is_no_gain_of_the_loop() -> None:
+def test_communication_beside_the_warm_up_is_not_a_gain_of_the_loop() -> None:
     """The first all-reduce of the loop runs while another stream is still in the warm-up."""
     work, ranges = _steps(NAMES)
     slow = replace(work[2], at=(work[2].at[0], LOOP + 60_910 * US), device=1)

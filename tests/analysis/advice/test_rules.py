@@ -1020,7 +1020,7 @@ def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
 
 
 @pytest.mark.parametrize(("allocating", "warm_up"), [(1, True), (4, False)])
-def test_allocations_of_most_steps_are_no_warm_up(allocating: int, warm_up: bool) -> None:  # noqa: FBT001 - a parameter
+def test_allocations_of_most_steps_are_not_warm_up(allocating: int, warm_up: bool) -> None:  # noqa: FBT001 - a parameter
     work, ranges, api = [], [], []
     for step in range(4):
         begin = 400 * step
@@ -1073,7 +1073,7 @@ def test_all_reduces_of_inference_are_not_told_of_gradients() -> None:
 
 
 @pytest.mark.parametrize(("slow", "loads"), [(1, True), (4, False)])
-def test_slow_launches_of_most_steps_are_no_loading(slow: int, loads: bool) -> None:  # noqa: FBT001 - a parameter
+def test_slow_launches_of_most_steps_are_not_loading(slow: int, loads: bool) -> None:  # noqa: FBT001 - a parameter
     work, ranges = [], []
     for step in range(4):
         begin = 4000 * step

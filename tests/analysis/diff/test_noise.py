@@ -117,7 +117,7 @@ DRIFTS = [
     ("draw", "count"),
     [pytest.param(draw, n, id=f"{name}, {n}") for name, draw, counts in DRIFTS for n in counts],
 )
-def test_drift_is_no_change(draw: Callable[..., Floats], count: int) -> None:
+def test_drift_is_not_a_change(draw: Callable[..., Floats], count: int) -> None:
     rng = np.random.default_rng(7)
     a, b = (_estimates(NS * (1 + 0.03 * draw(rng, (SEEDS, count)))) for _ in range(2))
     assert min(_agreement(a, b)) >= 0.95
@@ -211,7 +211,7 @@ def test_a_planted_slowdown_is_the_only_one(seed: int, tmp_path: Path) -> None:
     assert answer["metrics"]["time_ns"]["significant"]
 
 
-def test_noise_alone_is_no_change(tmp_path: Path) -> None:
+def test_noise_alone_is_not_a_change(tmp_path: Path) -> None:
     """The text says so, and it breaks a limit on size but none on significance."""
     a, b = _pair(tmp_path, times(1, 6, 0.1), times(2, 6, 0.1))
     done = run("diff", a, b, "--fail-if", "slower>0%", "--fail-if", "significant",

@@ -32,7 +32,7 @@ def test_checkpointing_costs_the_forward_pass(tmp_path: Path) -> None:
     assert layers["net.0"]["recomputed_flops"] == 2 * 4 * 8 * 16
 
 
-def test_an_evaluation_beside_the_steps_is_no_work_of_a_step() -> None:
+def test_an_evaluation_beside_the_steps_is_not_work_of_a_step() -> None:
     """The layer runs once in each of two steps, and three times after them."""
     work, ranges = [], []
     for call in range(5):

@@ -45,7 +45,7 @@ def test_all_collectives_of_both_ranks_pair_up(h100: Ranks) -> None:
     assert {speed.kind for speed in h100.groups} == {"all_to_all", "send_recv"}
 
 
-def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
+def test_a_guess_that_explains_little_is_not_a_step(tmp_path: Path) -> None:
     """Ranks are not compared by what repeats in a tenth of the time."""
     said = []
     for long_ns in (100, 90_000):

@@ -82,7 +82,7 @@ def _all_reduce(start: int, end: int, kind: int = schema.CPU, stream: int = 7) -
     return Work((start, end), (start, end), "c10d::allreduce_", kind, stream=stream, grid=None)
 
 
-def test_what_the_cpu_hands_to_a_thread_is_no_collective_to_wait_in() -> None:
+def test_what_the_cpu_hands_to_a_thread_is_not_a_collective_to_wait_in() -> None:
     """An op of gloo returns at once: its end says nothing of the other ranks."""
     assert _collectives(_all_reduce(0, 10, stream=THREAD)) == []
     assert _collectives(_all_reduce(0, 10)) == [(0, 10)]

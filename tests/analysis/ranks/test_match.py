@@ -61,7 +61,7 @@ def test_a_capture_that_begins_at_another_time_is_shifted(
                      if False in row]  # fmt: skip
 
 
-def test_another_order_is_no_match() -> None:
+def test_another_order_is_not_a_match() -> None:
     found = match(collectives([*_rank(0), *_rank(1), *_rank(2, kind="all_gather")]))
     (matrix,) = found.matrices
     assert matrix.group.ranks.tolist() == [0, 1]
@@ -163,7 +163,7 @@ def _exchanges(ends: Sequence[int], rank: int, **same: object) -> list[Collectiv
     return _rank(rank, ends=ends, kind="send_recv", **same)
 
 
-def test_sends_among_several_are_no_collectives_of_all() -> None:
+def test_sends_among_several_are_not_collectives_of_all() -> None:
     """In a pipeline the first stage sends to the second, and that to the third."""
     back = [end + 777_777 * place for place, end in enumerate(ENDS)]
     sent = [

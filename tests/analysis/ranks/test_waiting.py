@@ -77,7 +77,7 @@ def test_all_waiting_is_for_a_rank_or_unclear(times: list[tuple[list[int], list[
     assert all(len(one.ranks) > 1 for one in unclear)
 
 
-def test_a_collective_left_before_the_last_rank_comes_is_no_wait() -> None:
+def test_a_collective_left_before_the_last_rank_comes_is_not_a_wait() -> None:
     """A broadcast's root may go on at once."""
     columns = collectives([
         Collective(0, (0, 100)), Collective(1, (500, 600)),

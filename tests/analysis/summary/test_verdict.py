@@ -140,7 +140,7 @@ LOADING = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6)
     ],
     ids=["idle", "data, while the GPU had work", "overlapped communication", "overlapped copies"],
 )
-def test_what_takes_little_time_is_no_bottleneck(
+def test_what_takes_little_time_is_not_a_bottleneck(
     answer: Summary, step: StepUse, advice: tuple[Suggestion, ...]
 ) -> None:
     found = bound(answer, step, advice=advice)
@@ -255,7 +255,7 @@ def test_the_largest_gain_of_the_loop_has_its_share(answer: Summary) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("changed", [{"gain_share": 0.001}, {"gain_share": None}, {"evidence": ()}])
-def test_a_small_or_unknown_gain_or_one_without_evidence_is_no_line_of_the_verdict(
+def test_a_small_or_unknown_gain_or_one_without_evidence_is_not_a_line_of_the_verdict(
     answer: Summary, changed: dict[str, Any]
 ) -> None:
     assert silent_about("gain", replace(answer, advice=(replace(LAUNCHES, **changed),)))
@@ -315,7 +315,7 @@ def _op(name: str, share: float, bound: str | None, line: str | None = "net.py:3
     )  # fmt: skip
 
 
-def test_guessed_steps_with_little_of_the_time_are_no_reference(tmp_path: Path) -> None:
+def test_guessed_steps_with_little_of_the_time_are_not_a_reference(tmp_path: Path) -> None:
     """What repeats takes 0.1 ms, after a second of host work."""
     work = [Work("first", (1000, 2000), (0, 100))]
     for at in range(1_000_000_000, 1_000_100_000, 10_000):

@@ -48,6 +48,6 @@ def test_replays_are_the_step_however_many_launches_precede_them() -> None:
     [("abcd" * 2, "d"), ("abcdefghijklmnop", "z")],
     ids=["a few repetitions", "no period"],
 )
-def test_what_hardly_repeats_is_no_step(names: str, pause_after: str) -> None:
+def test_what_hardly_repeats_is_not_a_step(names: str, pause_after: str) -> None:
     run = _run(names, pause_after)
     assert repetition(run, launched(run)) is None

@@ -80,7 +80,7 @@ def _paused(stop: int, start: int) -> list[Api]:
     ]
 
 
-def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
+def test_a_pause_of_the_profiler_is_not_part_of_a_step() -> None:
     """Stopped after step 0 and started 9 ms later: the next step is measured like the first."""
     first, second = one_step(0, "step 0"), one_step(10_000 * US, "step 1")
     api = [*first[1], *_paused(300, 9_400), *second[1]]
@@ -100,7 +100,7 @@ def test_a_step_does_not_reach_over_a_pause() -> None:
 
 
 @pytest.mark.parametrize("other", [[], _loop(9)], ids=["alone", "beside a process without pause"])
-def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
+def test_a_round_with_a_pause_in_it_is_not_a_step(other: list[Work]) -> None:
     """The profiler pauses in the third of seven iterations, after two of its kernels."""
     work = _loop(7)
     work = [*work[:12], *(moved(late, 9_000 * US) for late in work[12:])]
@@ -135,7 +135,7 @@ def test_a_range_s_steps_have_its_name_without_the_number(text: str, name: str) 
 @pytest.mark.parametrize(
     "text", ["stepper motor", "epoch 3", "batch_norm, seq = 4", "aten::batch_norm", "iterate", "x"]
 )
-def test_similar_names_are_no_steps(text: str) -> None:
+def test_similar_names_are_not_steps(text: str) -> None:
     """An op called batch_norm is not a batch."""
     assert len(_of_a_range(text)) == 0
 
@@ -259,7 +259,7 @@ def _replays(count: int, begin: int, kernels: int) -> list[Work]:
     [(8, 5, "repetition"), (2, 5, "Optimizer.step"), (20, 4, "Optimizer.step")],
     ids=["whole steps", "few replays", "an evaluation, without the optimizer's kernel"],
 )
-def test_optimizer_steps_that_warm_up_a_graph_are_no_steps(
+def test_optimizer_steps_that_warm_up_a_graph_are_not_steps(
     replays: int, kernels: int, kind: str
 ) -> None:
     """A replay is a whole step, in which Python calls no optimizer."""
@@ -295,7 +295,7 @@ def test_a_last_step_without_work_is_dropped() -> None:
         assert found.duration_ns.tolist() == [50 * US, 100 * US, 0, 200 * US]
 
 
-def test_ranges_without_launches_are_no_steps() -> None:
+def test_ranges_without_launches_are_not_steps() -> None:
     """Such as a loop that only loads data: the optimizer's steps count then."""
     ranges = [Range(f"step {n}", (at, at + 9)) for n, at in enumerate((0, 200, 400))]
     ranges += [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 300)]
@@ -303,7 +303,7 @@ def test_ranges_without_launches_are_no_steps() -> None:
     assert (found.origin, found.of_row.tolist()) == ("Optimizer.step", [0, 0, 1])
 
 
-def test_layers_within_a_step_are_no_steps() -> None:
+def test_layers_within_a_step_are_not_steps() -> None:
     """Of two periods the one that covers everything counts: 12 layers and a head, five times."""
     names = [*[f"{GEMM}_{k}" for _ in range(6) for k in range(3)], "head_a", "head_b", "head_c"]
     work = [
@@ -363,7 +363,7 @@ def test_slow_leading_steps_are_warm_up() -> None:
         ([], 0),
     ],
 )
-def test_steps_as_long_as_later_ones_are_no_warm_up(took: list[int], expected: int) -> None:
+def test_steps_as_long_as_later_ones_are_not_warm_up(took: list[int], expected: int) -> None:
     ns = np.array(took, np.int64)
     found = Steps(origin="", start_ns=ns, end_ns=ns, duration_ns=ns, of_row=ns)
     assert found.warm_up == expected
@@ -453,7 +453,7 @@ def test_a_step_of_vllm_lasts_until_its_next_model_run(
     assert (found.start_ns.tolist() == [0, 1000 * US, 2000 * US]) == are_steps
 
 
-def test_repetitions_within_one_graph_launch_are_no_steps() -> None:
+def test_repetitions_within_one_graph_launch_are_not_steps() -> None:
     """They are layers, launched at one instant."""
     work = [replace(w, call=(0, 2 * US), api="cudaGraphLaunch") for w in _loop(8)]
     assert not len(_steps_of(work))

@@ -114,7 +114,7 @@ def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
 
 @pytest.mark.slow
 @given(st.lists(_WORK, min_size=2, max_size=3))
-def test_the_pause_between_two_windows_is_no_idle_time(parts: list[list[Work]]) -> None:
+def test_the_pause_between_two_windows_is_not_idle_time(parts: list[list[Work]]) -> None:
     """A window lasts from its first instant of work to its last."""
     windows = [[moved(w, 1000 * place) for w in part] for place, part in enumerate(parts)]
     stops = [Api("cudaProfilerStop", (at + 78, at + 80)) for at in range(0, 2000, 1000)]
@@ -158,7 +158,7 @@ def test_the_span_of_chosen_rows_begins_where_earlier_work_ended() -> None:
     assert (device.start_ns, device.span_ns, device.busy_ns) == (10, 70, 20)
 
 
-def test_other_work_between_chosen_rows_is_no_idle_time() -> None:
+def test_other_work_between_chosen_rows_is_not_idle_time() -> None:
     """An evaluation between two chosen steps, and a copy beside the second."""
     work = [
         Work((0, 10)),
@@ -209,7 +209,7 @@ def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
     assert {key: ns / 1e6 for key, ns in ours.items()} == pytest.approx(theirs, abs=2e-6)
 
 
-def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
+def test_ops_timed_on_the_cpu_are_not_a_gpu() -> None:
     """A capture without a GPU has busy time, no blocking launches, and advice for a CPU only."""
     work = [Work((n * 100, n * 100 + 50), (n * 100, n * 100 + 50), "aten::mm", CPU, grid=None)
             for n in range(9)]  # fmt: skip

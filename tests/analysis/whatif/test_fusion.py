@@ -67,7 +67,7 @@ def test_an_interval_holds_the_expected_time_and_never_more_than_now() -> None:
     [chain(3, apart=True), chain(1), ([], [])],
     ids=["of different streams", "a single kernel", "nothing"],
 )
-def test_what_is_no_chain_is_refused(work: list[Work], ranges: list[Range]) -> None:
+def test_what_is_not_a_chain_is_refused(work: list[Work], ranges: list[Range]) -> None:
     assert isinstance(_predicted(work, ranges), str)
 
 

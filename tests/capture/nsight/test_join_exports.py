@@ -124,7 +124,7 @@ def test_a_range_that_was_open_does_not_reach_into_the_next_window(tmp_path: Pat
     assert rows == [["epoch", "net0"]] * 2 + [["net1"]] * 2
 
 
-def test_a_file_that_is_no_export(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_export(tmp_path: Path) -> None:
     whole, *_ = exported(tmp_path, LAYOUTS["2024.6"])
     (tmp_path / "net.2.sqlite").write_text("no database")
     with pytest.raises(sqlite3.Error):

@@ -42,7 +42,7 @@ def test_a_device_behind_the_last_one_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("allocates", ["randn", "zeros"])
-def test_full_memory_is_no_unsupported_type(
+def test_full_memory_is_not_an_unsupported_type(
     monkeypatch: pytest.MonkeyPatch, allocates: str
 ) -> None:
     """Other processes may hold the memory."""

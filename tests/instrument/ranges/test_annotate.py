@@ -60,7 +60,7 @@ def test_methods_and_classes(listening: Recorder) -> None:
     assert listening.layers == ["method", "static"]
 
 
-def test_names_that_are_no_utf8_are_replaced(listening: Recorder) -> None:
+def test_names_that_are_not_utf8_are_replaced(listening: Recorder) -> None:
     """Tools could not take them."""
     with pyprof.annotate("odd\udcff\0\n name"):
         pass

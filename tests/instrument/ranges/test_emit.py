@@ -83,7 +83,7 @@ def test_a_profiler_that_starts_and_stops_inside_a_layer() -> None:
     assert "layer:outer" not in keys
 
 
-def test_a_library_that_is_no_tool_is_refused(tmp_path: Path) -> None:
+def test_a_library_that_is_not_a_tool_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "tool.so"
     text.write_text("no library")
     assert emit.connect(str(text)) is None

@@ -42,7 +42,7 @@ def test_a_collective_is_known_by_all_of_its_names(expected: str, spellings: str
 
 
 @pytest.mark.parametrize("name", ["wait", "aten::add", "", "gemm"])
-def test_other_names_are_no_collectives(name: str) -> None:
+def test_other_names_are_not_collectives(name: str) -> None:
     assert kind(name) is None
 
 

@@ -171,13 +171,13 @@ def test_states_are_averaged() -> None:
         assert abs(estimate.value[kind] - expected) < 3 * estimate.error[kind]
 
 
-def test_pauses_are_no_samples() -> None:
+def test_pauses_are_not_samples() -> None:
     samples = sample_regression.samples(np.array([0, 100, 200, 5000, 5100]), np.arange(5.0))
     assert samples.start.tolist() == [0, 100, 4900, 5000]
     assert samples.value.tolist() == [1, 2, 3, 4]
 
 
-def test_one_sample_or_no_time_is_no_measurement() -> None:
+def test_one_sample_or_no_time_is_not_a_measurement() -> None:
     """One sample has no length; none, no time."""
     for count in range(2):
         assert not len(sample_regression.samples(np.arange(count), np.zeros(count)).end)

@@ -336,7 +336,7 @@ def test_eager_runs_that_disagree_give_no_op(tmp_path: Path) -> None:
     assert kineto_graphs.ops(write(tmp_path, main, {}))[-9:] == [None] * 9
 
 
-def test_a_few_equal_kernels_are_no_equal_run(tmp_path: Path) -> None:
+def test_a_few_equal_kernels_are_not_an_equal_run(tmp_path: Path) -> None:
     """Any ops may run kernels of these names."""
     main = kineto_graphs.eager(["my::a", "my::b", "my::c"], [node.kernel for node in PLAIN], 100, 1)
     main += replayed([("", [Replay(PLAIN)])], amd=False)

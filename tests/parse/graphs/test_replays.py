@@ -30,7 +30,7 @@ def test_grids_tell_equal_names_apart(tmp_path: Path) -> None:
     assert kineto_graphs.ops(path) == ["addmm", "mm"]
 
 
-def test_another_grid_is_no_equal_run(tmp_path: Path) -> None:
+def test_another_grid_is_not_an_equal_run(tmp_path: Path) -> None:
     """Kernels of one name and another grid work on other shapes."""
     wider = [Node(n.op, n.kernel, grid=(9, 1, 1)) for n in kineto_graphs.LONG]
     main = kineto_graphs.eager_long() + replayed([("", [Replay(wider)])], amd=False)

@@ -11,7 +11,7 @@ from tests.parse.record_lines import LINEAR, MM, around, parsed
 from tests.readers.kineto_json import event, kernel, launch, op, text
 
 
-def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:
+def test_start_end_ranges_are_not_ops_and_cross_threads(tmp_path: Path) -> None:
     """EventType 60 does not nest: an op text is context, and so is a library's call or a step."""
     free = [encode_layer("request"), "decoder", "ncclAllReduce", "iteration 3"]
     ranges = [Range(text, (n, 500), style=60, end_tid=12) for n, text in enumerate(free)]
@@ -69,7 +69,7 @@ def test_paths_in_numbered_steps_are_formatted_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["2024.6", "registered strings", "_V2 tables"])
-def test_ranges_in_the_domain_of_a_library_are_no_layers(tmp_path: Path, layout: str) -> None:
+def test_ranges_in_the_domain_of_a_library_are_not_layers(tmp_path: Path, layout: str) -> None:
     ranges = [
         Range("CCCL", (0, 0), style=75, domain=1),
         Range("my app", (0, 0), style=75, domain=2),

@@ -63,7 +63,7 @@ def test_work_is_of_the_window_in_which_it_was_launched(
         [(START, 90)],
     ],
 )
-def test_time_with_recorded_work_is_no_pause(api: list[tuple[str, int]]) -> None:
+def test_time_with_recorded_work_is_not_a_pause(api: list[tuple[str, int]]) -> None:
     """A tool may go on recording after a stop; such captures have no windows."""
     calls = [Api(name, (at, at + 1)) for name, at in api]
     found = records(capture([Work((10, 20), (5, 8)), Work((110, 120), (100, 108))], calls))

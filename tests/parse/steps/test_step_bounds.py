@@ -98,7 +98,7 @@ def test_equal_dictionary_entries_are_one_line() -> None:
     assert len(found) == 5
 
 
-def test_an_evaluation_every_other_step_is_no_second_optimizer() -> None:
+def test_an_evaluation_every_other_step_is_not_a_second_optimizer() -> None:
     """Only work of optimizers counts: the loop has as many steps as its one optimizer has."""
     more = [
         Work((2000 * n + 50, 2000 * n + 95), (2000 * n + 50, 2000 * n + 55), "evaluate")

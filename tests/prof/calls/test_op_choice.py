@@ -118,7 +118,7 @@ def test_an_op_without_a_formula_is_charged_the_rest(tmp_path: Path) -> None:
     assert _load(tmp_path, lone).flops.tolist() == [2 * 8 * 4 * 6 - 10, 10]
 
 
-def test_calls_inside_with_other_types_are_no_calls_of_their_own(tmp_path: Path) -> None:
+def test_calls_inside_with_other_types_are_not_calls_of_their_own(tmp_path: Path) -> None:
     mask = call("all", [X], dtypes=["bool"])
     softmax = call("_softmax", [X, [], []], call("exp", [X]), mask, inputs=["", "1", "False"])
     rows = _load(tmp_path, softmax)
@@ -218,7 +218,7 @@ def test_a_last_op_that_did_work_is_charged(tmp_path: Path, last: Called) -> Non
     assert rows.flops.notna().all()
 
 
-def test_a_gradient_of_a_gradient_is_no_checkpoint(tmp_path: Path) -> None:
+def test_a_gradient_of_a_gradient_is_not_a_checkpoint(tmp_path: Path) -> None:
     """A differentiable backward node calls ops with sequence numbers, but nothing is stopped."""
     rows = _load(tmp_path, _again(call("sin", [X], seq=20), call("mul", [X, X], seq=21)))
     assert rows.flops.tolist() == [20 * N, N, N]
@@ -260,7 +260,7 @@ def _softmax(*args: object) -> Call:
     return Call("aten", "_log_softmax", args)  # type: ignore[arg-type]
 
 
-def test_nested_calls_are_no_layer() -> None:
+def test_nested_calls_are_not_a_layer() -> None:
     """Nor is an op that calls its own overload with an output argument."""
     assert innermost([]) is None
     assert innermost([Call("aten", "mm", (SHOWN,)), None, Call("aten", "mm", (SHOWN,))]) is None

@@ -99,7 +99,7 @@ def test_fills_above_the_peak_are_flagged_as_fills(tmp_path: Path) -> None:
     assert row.why.startswith("above peak: fills")
 
 
-def test_a_batch_of_one_is_no_vector(tmp_path: Path) -> None:
+def test_a_batch_of_one_is_not_a_vector(tmp_path: Path) -> None:
     """A convolution's N is its batch: the reason names the channels, of which 64 are aligned."""
     kernel = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32"
     row = _row(_capture(tmp_path, (kernel, _conv(64, "float16"), 10**6)))

@@ -74,7 +74,7 @@ def test_both_gradients_of_one_node_may_be_tried() -> None:
     assert _last_run([1, 2], [1, 3]) is None
 
 
-def test_a_convolution_of_two_kernels_is_no_benchmark(tmp_path: Path) -> None:
+def test_a_convolution_of_two_kernels_is_not_a_benchmark(tmp_path: Path) -> None:
     """Each call has the same kernels: nothing is marked, and they share the FLOPs."""
     pair = (CHOSEN, OTHER)
     rows = _load(tmp_path, *[(_conv(), pair)] * 3)

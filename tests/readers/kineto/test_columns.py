@@ -40,7 +40,7 @@ def test_a_column_holds_what_each_value_stands_for(values: list[object], kind: p
 
 @given(st.lists(_JSON))
 @example([True, 4.5])
-def test_a_boolean_is_no_time(values: list[object]) -> None:
+def test_a_boolean_is_not_a_time(values: list[object]) -> None:
     """NumPy would convert true to 1."""
     assert [time is None for time in times(values).to_pylist()] == [
         microseconds(value) is None for value in values
@@ -91,7 +91,7 @@ def test_events_without_a_time_are_kept_and_warned_of(value: object, tmp_path: P
     assert any("1 of 2" in text for text in said), said
 
 
-def test_deeply_nested_lists_are_no_sizes(tmp_path: Path) -> None:
+def test_deeply_nested_lists_are_not_sizes(tmp_path: Path) -> None:
     deep: object = []
     for _ in range(900):
         deep = [deep]

@@ -96,7 +96,7 @@ def test_an_op_with_a_kernel_of_its_own(tmp_path: Path) -> None:
     ]
 
 
-def test_ops_without_work_are_no_rows() -> None:
+def test_ops_without_work_are_not_rows() -> None:
     """The reader and the formulas agree on which ATen ops do nothing."""
     aten = pytest.importorskip("torch").ops.aten
     idle = {name for model in registry.models() if not model.work for name in model.names}
@@ -172,7 +172,7 @@ FAKE = {
 
 
 @pytest.mark.parametrize("fake", FAKE.values(), ids=FAKE)
-def test_ops_on_tensors_without_data_are_no_rows(tmp_path: Path, fake: Called) -> None:
+def test_ops_on_tensors_without_data_are_not_rows(tmp_path: Path, fake: Called) -> None:
     capture = _read(tmp_path, fake, call("linear", [X, X], REAL_MM))
     assert _work(capture) == ["aten::mm"]
     assert capture.traced_ops >= 1
@@ -218,7 +218,7 @@ def test_real_work_between_ops_without_data_stays(tmp_path: Path, real: Called, 
     assert (_work(capture), capture.traced_ops) == ([f"aten::{row}"], 2)
 
 
-def test_a_product_with_zeros_of_forward_mode_is_no_row(tmp_path: Path) -> None:
+def test_a_product_with_zeros_of_forward_mode_is_not_a_row(tmp_path: Path) -> None:
     """The zeros have no data; the real product and the op around both are unchanged."""
     zeros = call("_efficientzerotensor", [[]])
     product = call("mul", [X, X], call("prims::mul", [X, X], PERMUTED), zeros)
@@ -246,7 +246,7 @@ def test_a_sum_with_zeros_of_forward_mode_is_a_copy(tmp_path: Path) -> None:
     assert capture.activities["start"].to_pylist() == copies[1:]
 
 
-def test_an_op_with_a_saved_result_is_no_row(tmp_path: Path) -> None:
+def test_an_op_with_a_saved_result_is_not_a_row(tmp_path: Path) -> None:
     """Selective checkpointing returns the saved result, and nothing runs."""
     assert _work(_read(tmp_path, call("addmm", [X, X], DETACH, _mode()), REAL_MM)) == ["aten::mm"]
 
@@ -258,7 +258,7 @@ def _compiled() -> list[Event]:
             *(each | {"ts": each["ts"] + 2000} for each in events([REAL_MM]))]  # fmt: skip
 
 
-def test_compilation_is_no_work(tmp_path: Path) -> None:
+def test_compilation_is_not_work(tmp_path: Path) -> None:
     """Ranges of torch.compile separate it from the run."""
     capture = read(tmp_path, _compiled())
     assert capture.activities["start"].to_pylist() == [2_000_000]

@@ -59,7 +59,7 @@ def test_measured_kernels_are_tied_only_if_launches_are_as_many(
     assert [(row["kind"], row["name"], row["corr"]) for row in found] == rows
 
 
-def test_counters_of_an_xpu_kernel_are_no_second_kernel(tmp_path: Path) -> None:
+def test_counters_of_an_xpu_kernel_are_not_a_second_kernel(tmp_path: Path) -> None:
     """The scope profiler repeats each kernel, a nanosecond longer on both sides."""
     again = event("kernel", "metrics: gemm", 5.999, 5.002, pid=0, tid=7, kernel_id=9, queue="1")
     rows = read(tmp_path, [*LAUNCHED, kernel(11, 6), again]).activities

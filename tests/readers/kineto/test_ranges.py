@@ -58,7 +58,7 @@ def test_own_markers_are_kept_verbatim(tmp_path: Path) -> None:
     assert texts(capture) == [written]
 
 
-def test_own_markers_are_no_ops(tmp_path: Path) -> None:
+def test_own_markers_are_not_ops(tmp_path: Path) -> None:
     names = [
         "layer:a::b",
         marker.encode_trace(["a.py:1"]),
@@ -74,7 +74,7 @@ def test_an_annotation_with_the_name_of_an_op_is_a_layer(name: str, tmp_path: Pa
     assert texts(capture) == [marker.encode_layer(name)]
 
 
-def test_annotations_of_2021_are_no_ops(tmp_path: Path) -> None:
+def test_annotations_of_2021_are_not_ops(tmp_path: Path) -> None:
     """Until torch 1.12 annotations had the category of ops; they stay as they are."""
     events = [event("Operator", "ProfilerStep#5", 1, 9, External_id=1), kernel(1, 5)]
     assert texts(read(tmp_path, events)) == ["ProfilerStep#5"]

@@ -238,7 +238,7 @@ def test_values_of_wrong_types_are_unknown(tmp_path: Path) -> None:
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-80GB"}
 
 
-def test_ops_of_a_trace_that_may_be_cut_before_its_kernels_are_no_cpu_work(tmp_path: Path) -> None:
+def test_ops_of_a_trace_that_may_be_cut_before_its_kernels_are_not_cpu_work(tmp_path: Path) -> None:
     """torch.profiler writes GPU work last, so most of a truncated trace has none."""
     ops = [op("aten::mm", 10 * n, 5, External_id=n) for n in range(1, 9)]
     cut = read_text(tmp_path, text(ops, deviceProperties=[A100])[:-9])

@@ -51,7 +51,7 @@ def test_an_event_that_names_device_and_stream_is_work_without_any_label(tmp_pat
 
 
 @pytest.mark.parametrize("category", ["gpu_user_annotation", "cuda_sync", "overhead", "cuda_event"])
-def test_annotations_and_waits_on_a_device_are_no_work(category: str, tmp_path: Path) -> None:
+def test_annotations_and_waits_on_a_device_are_not_work(category: str, tmp_path: Path) -> None:
     events = [*label(0, "GPU 0"), launch(1, 5), kernel(1, 20), device_event(category, 1)]
     assert read(tmp_path, events).activities.num_rows == 1
 

@@ -134,7 +134,7 @@ WORK = [Work(call=(1, 2)), Work("other", at=(1200, 1300), call=(3, 4))]
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
 
-def test_a_view_is_no_table(tmp_path: Path) -> None:
+def test_a_view_is_not_a_table(tmp_path: Path) -> None:
     """A view is a program that may return rows without end."""
     path = nsys_db(tmp_path / "net.sqlite", WORK, [Range("x", (1, 2))])
     rename = f"ALTER TABLE {KERNELS} RENAME TO rows"
@@ -200,7 +200,7 @@ def test_more_rows_than_the_file_has_room_for(
         ask(path)  # type: ignore[operator]
 
 
-def test_a_file_that_is_being_written_is_no_damaged_one(
+def test_a_file_that_is_being_written_is_not_a_damaged_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite waits for some seconds before it reports it."""

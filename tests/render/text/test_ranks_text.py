@@ -99,7 +99,7 @@ def test_layers_of_pipeline_stages_are_not_compared() -> None:
     assert "uneven" not in _said([8, 8], {"Sequential.0": [10, 20]}, rows)
 
 
-def test_a_rank_that_seldom_comes_last_is_no_straggler() -> None:
+def test_a_rank_that_seldom_comes_last_is_not_a_straggler() -> None:
     """However long it works."""
     said = _said([8, 9, 8], {}, _reduces({0: 300, 2: 100}, range(3)))
     assert "straggler" not in said

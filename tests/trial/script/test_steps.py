@@ -87,7 +87,7 @@ def test_marked_steps_take_precedence() -> None:
     assert steps.lengths()[0] == PYPROF_STEP
 
 
-def test_calls_of_a_script_with_backward_passes_are_no_steps() -> None:
+def test_calls_of_a_script_with_backward_passes_are_not_steps() -> None:
     """Such as two passes of one network, or parts of a step."""
     steps = Steps(0, lambda: None)
     steps.backward_called = True

@@ -187,7 +187,7 @@ def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
     assert (len(many.devices), many.devices_left_out) == (8, 2)
 
 
-def test_a_pause_of_the_profiler_is_no_idle_time(tmp_path: Path) -> None:
+def test_a_pause_of_the_profiler_is_not_idle_time(tmp_path: Path) -> None:
     drawn = check(gather(nsys_db(tmp_path / "net.sqlite", TWO_WINDOWS)))
     assert [tuple(gap) for gap in drawn.devices[0].gaps] == [(250, 7850, "paused")]
 
