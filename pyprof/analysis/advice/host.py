@@ -172,7 +172,7 @@ def host_work(context: RuleContext) -> Advice | None:
 @rule(
     "the op calls the GPU's API, and so works on the GPU or waits for it",
     "the op makes tensors of numbers, or numbers of tensors, which python_values reports",
-    "the op is short, as a view or an empty tensor",
+    "the op is short, or computes nothing, as a view or an empty tensor",
     "the op waits for other ranks, as a collective on the CPU",
     "a thread called it that launches nothing, beside the one that the GPU waits for",
     "the GPU had work meanwhile",
@@ -206,7 +206,7 @@ def _mark_on_cpu(context: RuleContext) -> Mask:
     began = np.sort(ints(context.capture.calls.column("start")))
     called = np.searchsorted(began, calls.end) > np.searchsorted(began, calls.start)
     launches = np.isin(calls.thread, ints(context.capture.calls.column("thread")))
-    some = (calls.end - calls.start > DISPATCH_NS) & launches & ~called
+    some = (calls.end - calls.start > DISPATCH_NS) & calls.computes & launches & ~called
     for call in np.flatnonzero(some).tolist():
         some[call] = not _makes_or_waits(calls.name[call])
     return np.asarray(some)

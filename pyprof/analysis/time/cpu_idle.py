@@ -5,6 +5,7 @@ Each instant has one cause, so that causes add up to the idle time.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof import ops
 from pyprof.analysis.summary.host_ops import op_ranges
 from pyprof.analysis.time.idle import DISPATCH, DISPATCH_NS, HOST, LOADING, OPS
 from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.arrays import MISSING, ints
-from pyprof.marker import Kind
+from pyprof.marker import Call, Kind
+from pyprof.marker.model import NODE
 from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges.range_stacks import user_line
 from pyprof.parse.ranges.texts import map_texts, of_kinds
@@ -41,6 +44,8 @@ class OpCalls:
     name: list[str]
     line: list[str | None]
     """The user's source line of each; None if the capture has no stack of it."""
+    computes: Mask
+    """Whether it, or an op inside, may compute: not of views, however long a subclass takes."""
     around: list[str]
     """Names of what runs Python code, which may do anything, and so is not a call of an op."""
 
@@ -51,7 +56,7 @@ class OpCalls:
 
 
 _NOTHING = np.zeros(0, np.int64)
-NO_CALLS = OpCalls(_NOTHING, _NOTHING, _NOTHING, [], [], [])
+NO_CALLS = OpCalls(_NOTHING, _NOTHING, _NOTHING, [], [], np.zeros(0, bool), [])
 
 
 def outermost_calls(capture: Capture) -> OpCalls:
@@ -60,15 +65,28 @@ def outermost_calls(capture: Capture) -> OpCalls:
     nest, named = ranges.nest, ranges.name != MISSING
     python, named = named & ranges.in_python, named & ~ranges.in_python
     inside = np.zeros(len(named), bool)
-    for _, rows in [*nesting.by_value(nest.depth)][1:]:  # each level from the one above it
+    levels = [rows for _, rows in nesting.by_value(nest.depth)][1:]
+    for rows in levels:  # each from the one above it
         inside[rows] = inside[nest.parent[rows]] | named[nest.parent[rows]]
+    computes = named & np.array([*map(_may_compute, ranges.names), False])[ranges.name]
+    for rows in reversed(levels):
+        computes[nest.parent[rows[computes[rows]]]] = True
     rows = np.flatnonzero(named & ~inside)
     names = [ranges.names[number] for number in ranges.name[rows].tolist()]
     lines = [*ranges.lines, None]  # MISSING is the last
     line = [lines[number] for number in ranges.line[rows].tolist()]
     around = [ranges.names[number] for number in np.unique(ranges.name[python]).tolist()]
     thread = nest.thread[rows].astype(np.int64)
-    return OpCalls(nest.start[rows], nest.end[rows], thread, names, line, around)
+    return OpCalls(nest.start[rows], nest.end[rows], thread, names, line, computes[rows], around)
+
+
+_NODE = re.compile(rf"evaluate_function: |(?:{NODE}|AccumulateGrad)$")
+"""Names of autograd's nodes: what computes is inside them."""
+
+
+def _may_compute(op: str) -> bool:
+    model = ops.find(Call("", op))
+    return _NODE.match(op) is None and (model is None or model.work)
 
 
 def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:

@@ -135,6 +135,16 @@ def _on_cpu(name: str = "adamw") -> Story:
     return replace(_gap(2000), ranges=[op(name, (111 * US, 1999 * US))])
 
 
+def _in_node(inner: str) -> Story:
+    """Let autograd evaluate a node on the CPU, with an op inside it."""
+    names = ("autograd::engine::evaluate_function: XBackward0", "XBackward0", inner)
+    ranges = [
+        Range(encode_seq(name, seq=3), ((111 + place) * US, (1999 - place) * US))
+        for place, name in enumerate(names)
+    ]
+    return replace(_gap(2000), ranges=ranges)
+
+
 def _two_gpus(begin: int, called: int) -> Story:
     """Let GPU 0 work, then GPU 1 from 110 to 310 us, and GPU 0 again from `begin` us on."""
     return Story([
@@ -428,6 +438,7 @@ CASES: dict[str, tuple[str, Story]] = {
         Story([_busy(), Work((3000 * US, 3010 * US), (120 * US, 2900 * US))])),
     "the host elsewhere": ("host_work launch_bound", _gap(2000)),
     "an op on the CPU beside a GPU": ("ops_on_cpu launch_bound", _on_cpu()),
+    "an op of a backward pass on the CPU": ("ops_on_cpu launch_bound", _in_node("aten::mul")),
     "copies that hold up the host": ("pageable_copies blocking_copies", _copied(90)),
     "waiting for data": (
         "data_loading launch_bound", _gap(2000, text="enumerate(DataLoader)#_Iter.__next__")),
@@ -640,8 +651,9 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             replace(_on_cpu(), api=[Api("cudaEventQuery", (1000 * US, 1001 * US))])],
         "the op makes tensors of numbers, or numbers of tensors, which python_values reports": [
             _on_cpu("tensor"), _on_cpu("tolist")],
-        "the op is short, as a view or an empty tensor": [
-            replace(_gap(2000), ranges=[op("empty", (300 * US, 390 * US))])],
+        "the op is short, or computes nothing, as a view or an empty tensor": [
+            replace(_gap(2000), ranges=[op("tanh", (300 * US, 390 * US))]),
+            _on_cpu("expand_as"), _in_node("aten::t")],
         "the op waits for other ranks, as a collective on the CPU": [
             _on_cpu("allreduce_"), _on_cpu("barrier"), _on_cpu("recv_")],
         "a thread called it that launches nothing, beside the one that the GPU waits for": [
