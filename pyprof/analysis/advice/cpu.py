@@ -27,8 +27,8 @@ _MIN_SHARE = 0.05
 
 
 @rule(
-    "a GPU does the work: what launches cost it, launch_bound tells",
-    "single pauses are long, which python_work tells",
+    "a GPU does the work: what launches cost it, launch_bound reports",
+    "single pauses are long, which python_work reports",
     "a small part of the time: every script has some",
     about="time between ops",
     needs=(CPU, TIMES),
@@ -44,10 +44,10 @@ def short_ops(context: RuleContext) -> Advice | None:
 
 
 @rule(
-    "a GPU does the work: how long it waits, host_work tells",
-    "pauses are short, which short_ops tells",
+    "a GPU does the work: how long it waits, host_work reports",
+    "pauses are short, which short_ops reports",
     "a line's first call of many, or a pause that few of them have",
-    "the time is in ranges of data loading, which data_loading tells",
+    "the time is in ranges of data loading, which data_loading reports",
     "a small part of the time: every script has some",
     about="time between ops",
     needs=(CPU, TIMES),
@@ -160,7 +160,7 @@ MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__", 
 @rule(
     "the op computes, and so has rows of its own",
     "it makes no tensor of values and no value of a tensor, as a view",
-    "a GPU waits for the value, which synchronisation tells",
+    "a GPU waits for the value, which synchronisation reports",
     "a small part of the time: every script has some",
     about="tensors of Python values",
     needs=(TIMES, CAPTURE),
@@ -188,7 +188,7 @@ def python_values(context: RuleContext) -> Advice | None:
         " of a list of arrays: torch.from_numpy(np.stack(arrays)), of tensors: torch.stack(tensors)"
         if made
         else "keep numbers in tensors: total += loss.detach() in the loop, and total.item() once"
-        " behind it; torch.where instead of if",
+        " after it; torch.where instead of if",
         gain_ns=int(ns.sum()),
         evidence=evidence,
         rows=np.zeros(0, np.int64),

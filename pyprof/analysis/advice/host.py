@@ -121,7 +121,7 @@ def compilation(context: RuleContext) -> Advice | None:
         action="capture after warm-up"
         if context.once
         else "keep shapes and types the same, or torch.compile(dynamic=True); TORCH_LOGS=recompiles"
-        " says why it compiles again; if it does once, capture after warm-up",
+        " says why it compiles again; if it does so once, capture after warm-up",
         gain_ns=idle_ns,
         evidence=(
             Finding(
@@ -138,8 +138,8 @@ def compilation(context: RuleContext) -> Advice | None:
 
 
 @rule(
-    "the host was loading data, which data_loading tells",
-    "torch.compile was at work, which compilation tells",
+    "the host was loading data, which data_loading reports",
+    "torch.compile was at work, which compilation reports",
     "an op was at work on the CPU, which ops_on_cpu reports",
     "the host was launching",
     about="idle time",
@@ -366,8 +366,8 @@ def kernel_loading(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, LOAD)
     return context.advice(
         "single launches take over 1 ms: kernel loading, or the profiler writing",
-        "these recur, as loading does not: record less (shapes, stacks), and see with perf or"
-        " py-spy what else takes the host's time"
+        "these recur, so kernels are not being loaded: record less (shapes, stacks), and see with"
+        " perf or py-spy what else takes the host's time"
         if _recurs(context, rows)
         else "capture after warm-up, or look at later --steps: loading happens once",
         rows,

@@ -148,7 +148,7 @@ second, which the gain assumes."""
 
 @rule(
     "too short: a launch and its drain take the time",
-    "too few blocks, which low_occupancy tells",
+    "too few blocks, which low_occupancy reports",
     "one of a recurrent layer's kernels, for all steps or for one: their FLOPs are not known apart",
     about="distance from the peaks",
     needs=(KERNELS, OPS, COSTS, PEAKS),
@@ -196,7 +196,7 @@ _MEMORY = LIMITS.index("memory")
 @rule(
     "a persistent kernel, whose blocks take tiles as they come",
     "memory limits it: fewer blocks then share the same bandwidth",
-    "a single wave, which low_occupancy tells, or so many that the last hardly matters",
+    "a single wave, which low_occupancy reports, or so many that the last hardly matters",
     "the kernel is nearer to its peak than such a tail allows",
     about="thread blocks",
     needs=(GPU, NODES, SMS, OPS),

@@ -182,8 +182,8 @@ JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack",
     "each call is of another module: layers alike",
     "the tensors are large: an op's call costs little beside its work",
     "a few calls a step",
-    "the optimizer, which unfused_optimizer tells; and what a dataset does",
-    "the loop grows a tensor, which growing_cat tells",
+    "the optimizer, which unfused_optimizer reports; and what a dataset does",
+    "the loop grows a tensor, which growing_cat reports",
     "each turn chooses what the next one needs, as a token or an action",
     "on a CPU, a cell whose ops nn.GRU or nn.RNN calls in each turn, too",
     "each call fills a tensor of its own, as a parameter of a new model",
@@ -221,7 +221,7 @@ def python_loop(context: RuleContext) -> Advice | None:
         f"a Python loop calls small ops, up to {most:,.0f} times"
         f"{' a step' if sites.steps_known else ''} from one line",
         "call each op once on a whole tensor: out = op(torch.stack(parts)), a batch dimension,"
-        " torch.vmap, nn.RNN/GRU/LSTM; move out of the loop what does not depend on its last turn,"
+        " torch.vmap, nn.RNN/GRU/LSTM; move out of the loop what does not depend on earlier turns,"
         " or use torch.compile",
         rows,
         wasted_ns=ns,
@@ -277,7 +277,7 @@ def growing_cat(context: RuleContext) -> Advice | None:
     rows, ns = _find_growing(context)
     return context.advice(
         "a tensor grows by cat, which copies all of it each time",
-        "parts.append(new) in the loop and whole = torch.cat(parts) once behind it; or a buffer of"
+        "parts.append(new) in the loop and whole = torch.cat(parts) once after it; or a buffer of"
         " the final size: whole = torch.empty(n, ...); whole[i : i + len(new)] = new",
         rows,
         wasted_ns=ns,
@@ -479,7 +479,7 @@ _TARGET = 64
 @rule(
     "the batch is not small, or a step's products are large",
     "no steps are known: a single call has no larger batch",
-    "one line calls the ops many times a step, which python_loop tells",
+    "one line calls the ops many times a step, which python_loop reports",
     "on a GPU nothing is trained: who serves waits for no batch",
     about="loops",
     needs=(OPS,),

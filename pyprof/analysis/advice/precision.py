@@ -91,7 +91,7 @@ def tf32(context: RuleContext) -> Advice | None:
 
 
 @rule(
-    "the GPU has TF32: Ampere and later, of which tf32 tells",
+    "the GPU has TF32: Ampere and later, which tf32 covers",
     "the GPU has no Tensor Cores",
     "a product by a vector: memory limits it",
     about="Tensor Cores",

@@ -53,7 +53,7 @@ def pageable_copies(context: RuleContext) -> Advice | None:
     if _mainly_to_host(context, rows):
         action = _KEEP_RESULTS
     elif context.once:
-        action = "create or load the weights on the GPU itself: with torch.device('cuda'):"
+        action = "create or load the weights on the GPU itself: with torch.device('cuda')"
         elsewhere = "make the data on the GPU itself"
     else:
         action = "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)"
@@ -67,7 +67,7 @@ def pageable_copies(context: RuleContext) -> Advice | None:
 
 
 @rule(
-    "the call blocks the host, which pageable_copies tells, or is unknown",
+    "the call blocks the host, which pageable_copies reports, or is unknown",
     "something is computed meanwhile",
     "it took no time worth hiding, as a few bytes of .item()",
     about="copies",

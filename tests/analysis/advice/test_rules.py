@@ -580,8 +580,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
                 _matmul(HALF_CUDA_CORES, HALF, 4000))],
     },
     "host_work": {
-        "the host was loading data, which data_loading tells": [_gap(2000, text=LOADING)],
-        "torch.compile was at work, which compilation tells": [_gap(2000, text=COMPILING)],
+        "the host was loading data, which data_loading reports": [_gap(2000, text=LOADING)],
+        "torch.compile was at work, which compilation reports": [_gap(2000, text=COMPILING)],
         "an op was at work on the CPU, which ops_on_cpu reports": [_on_cpu()],
         "the host was launching": [_gap(150)],
     },
@@ -605,7 +605,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "the host launched it only then": [_two_gpus(begin=310, called=305)],
     },
     "mixed_precision": {
-        "the GPU has TF32: Ampere and later, of which tf32 tells": [
+        "the GPU has TF32: Ampere and later, which tf32 covers": [
             _matmul(CUDA_CORES, BIG, 8000)],
         "the GPU has no Tensor Cores": [
             _on({"name": "Tesla P40", "cc_major": 6, "cc_minor": 1},
@@ -637,7 +637,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _backward("MulBackward0", CALLED)],
     },
     "exposed_copies": {
-        "the call blocks the host, which pageable_copies tells, or is unknown": [
+        "the call blocks the host, which pageable_copies reports, or is unknown": [
             _copied(90), Story([_busy(5), copy((20 * US, 120 * US), None)])],
         "something is computed meanwhile": [_while_busy(_copied(5))],
         "it took no time worth hiding, as a few bytes of .item()": [
@@ -666,14 +666,14 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _migrated(200, 240)],
     },
     "short_ops": {
-        "a GPU does the work: what launches cost it, launch_bound tells": [_gap(150)],
-        "single pauses are long, which python_work tells": [_cpu((0, 100), (2000, 2100))],
+        "a GPU does the work: what launches cost it, launch_bound reports": [_gap(150)],
+        "single pauses are long, which python_work reports": [_cpu((0, 100), (2000, 2100))],
         "a small part of the time: every script has some": [_cpu((0, 100), (103, 200))],
     },
     "python_work": {
-        "a GPU does the work: how long it waits, host_work tells": [_gap(2000)],
-        "pauses are short, which short_ops tells": [_cpu(*SHORT)],
-        "the time is in ranges of data loading, which data_loading tells": [
+        "a GPU does the work: how long it waits, host_work reports": [_gap(2000)],
+        "pauses are short, which short_ops reports": [_cpu(*SHORT)],
+        "the time is in ranges of data loading, which data_loading reports": [
             _cpu((0, 100), (2000, 2100), between="enumerate(DataLoader)#__next__")],
         "a line's first call of many, or a pause that few of them have": [
             _cpu((0, 100), (2000, 2100), (2101, 2200), (2201, 2300), (2301, 2400))],
@@ -687,10 +687,10 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "a few calls a step": [
             _steps(*[Called("tanh", (SOME,))] * 8), _checkpointed(80),
             _steps(*[*[Called("add", (SOME,))] * 3, Called("tanh", (SOME,))] * 30)],
-        "the optimizer, which unfused_optimizer tells; and what a dataset does": [
+        "the optimizer, which unfused_optimizer reports; and what a dataset does": [
             _around(_steps(*[Called("add", (SOME,))] * 80), STEP),
             _around(_steps(*[Called("add", (SOME,))] * 80), LOADING)],
-        "the loop grows a tensor, which growing_cat tells": [
+        "the loop grows a tensor, which growing_cat reports": [
             _steps(*[each for place in range(80) for each in (
                 Called("tanh", (SOME,)),
                 Called("cat", (_tensor(64 + 64 * place, 256), _tensor(64, 256)), 50))]),
@@ -740,7 +740,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
                    count=4, text="step")],
         "no steps are known: a single call has no larger batch": [
             _steps(Called("linear", (_tensor(2, 32), WEIGHT)), count=count) for count in (1, 4)],
-        "one line calls the ops many times a step, which python_loop tells": [
+        "one line calls the ops many times a step, which python_loop reports": [
             _steps(*[Called("linear", (_tensor(2, 32), WEIGHT))] * 80, text="step")],
         "on a GPU nothing is trained: who serves waits for no batch": [
             _matmul(TC_GEMM, (_tensor(1, 64), _tensor(64, 64)), 10)],
@@ -779,7 +779,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(Called(name, (WIDE,))) for name in ("clone", "to")],
     },
     "python_values": {
-        "a GPU waits for the value, which synchronisation tells": [_read_back()],
+        "a GPU waits for the value, which synchronisation reports": [_read_back()],
         "it makes no tensor of values and no value of a tensor, as a view": [
             _unrecorded(101, 1999, name="view")],
         "the op computes, and so has rows of its own": [_unrecorded(100, 1999, FILLED)],
@@ -810,7 +810,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "memory limits it: fewer blocks then share the same bandwidth": [
             _waves(1900, tensors=(_tensor(1, 1 << 13, dtype="float16"),
                                   _tensor(1 << 13, 1 << 13, dtype="float16")), length=100)],
-        "a single wave, which low_occupancy tells, or so many that the last hardly matters": [
+        "a single wave, which low_occupancy reports, or so many that the last hardly matters": [
             _waves(900), _waves(1728 * 6 + 10)],
         "the kernel is nearer to its peak than such a tail allows": [_waves(1900, length=600)],
     },
@@ -833,7 +833,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     },
     "under_roof": {
         "too short: a launch and its drain take the time": [_matmul(TC_GEMM, HALF[:1], 4)],
-        "too few blocks, which low_occupancy tells": [
+        "too few blocks, which low_occupancy reports": [
             Story([replace(_busy(20_000, TC_GEMM, begin=10), grid=grid)],
                   _matmul(TC_GEMM, HALF, 20_000).ranges) for grid in ((9, 1, 1), None)],
         "one of a recurrent layer's kernels, for all steps or for one: their FLOPs are not known"
