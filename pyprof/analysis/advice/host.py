@@ -15,7 +15,7 @@ from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.transfers import TO_HOST
-from pyprof.analysis.time.cpu_idle import longest_line
+from pyprof.analysis.time.cpu_idle import compiles_again, longest_line
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.idle import DISPATCH_NS, HOST, PEER, QUEUE
 from pyprof.analysis.time.intervals import EMPTY, union, union_of
@@ -119,7 +119,7 @@ def compilation(context: RuleContext) -> Advice | None:
     return Advice(
         title=f"{waits} while torch.compile compiles",
         action="capture after warm-up"
-        if context.once
+        if context.once or compiles_again(context.capture) is False
         else "keep shapes and types the same, or torch.compile(dynamic=True); TORCH_LOGS=recompiles"
         " says why it compiles again; if it does so once, capture after warm-up",
         gain_ns=idle_ns,

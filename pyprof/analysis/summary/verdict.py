@@ -54,6 +54,7 @@ _WHY_IDLE = {
     "graph": "between kernels of a CUDA graph's replay",
     "unknown": "launches are not in the capture",
     "loading": "the next batch is not ready",
+    "compiling": "torch.compile compiles",
     "ops": "ops compute nothing: tensors of Python values, views, .item()",
     "dispatch": "Python, PyTorch's dispatch and the profiler take the time around ops",
 }
@@ -67,6 +68,7 @@ _RULE_OF = {
     "peer": ("gpus_in_turn",),
     "host": ("host_work", "python_work"),
     "loading": ("data_loading",),
+    "compiling": ("compilation",),
     "ops": ("python_values",),
     "dispatch": ("short_ops",),
     "communication": ("communication",),
@@ -138,16 +140,17 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
 
 
 def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:
-    """Idle time by cause; of a GPU, time in ranges of data loading is a cause of its own."""
+    """Idle time by cause; time in ranges of data loading or compilation is a cause of its own."""
     causes = dict(use.idle_by_cause_ns)
-    loading = _advice(answer, "data_loading")
-    waited_ns = (loading and (loading.gain_step_ns or loading.gain_ns)) or 0.0
-    for cause in ("host", "launch") if answer.processor != CPU else ():
-        moved = min(waited_ns, causes.get(cause, 0.0))
-        if moved:
-            causes[cause] -= moved
-            causes["loading"] = causes.get("loading", 0.0) + moved
-            waited_ns -= moved
+    for own in ("compiling",) if answer.processor == CPU else ("compiling", "loading"):
+        advice = _advice(answer, *_RULE_OF[own])
+        waited_ns = (advice and (advice.gain_step_ns or advice.gain_ns)) or 0.0
+        for cause in ("host", "launch", "ops", "dispatch"):
+            moved = min(waited_ns, causes.get(cause, 0.0))
+            if moved:
+                causes[cause] -= moved
+                causes[own] = causes.get(own, 0.0) + moved
+                waited_ns -= moved
     return {cause: ns for cause, ns in causes.items() if ns > 0}
 
 
@@ -155,7 +158,7 @@ def _idle_evidence(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, 
     """The evidence of the advice on a cause, else the idle time; with rows that began late."""
     evidence = _evidence_of(answer, cause) or _device_findings(use, cause)
     if evidence and not any(each.row_ids for each in evidence):  # ranges alone
-        late = use.late_row_ids.get("host" if cause == "loading" else cause, ())
+        late = use.late_row_ids.get("host" if cause in ("loading", "compiling") else cause, ())
         return (replace(evidence[0], row_ids=late), *evidence[1:])
     return evidence
 

@@ -145,6 +145,20 @@ def compiling_ranges(capture: Capture) -> tuple[Int64Array, Int64Array]:
     return ints(ranges.column("start")), ints(ranges.column("end"))
 
 
+_COMPILATION = r"(?:\bcompile_id=|^Torch-Compiled Region: )(?:!\d+/)?\d+/"
+"""Followed by how often the same code was compiled before."""
+
+
+def compiles_again(capture: Capture) -> bool | None:
+    """Whether torch.compile compiled some code a second time; None if no range has its number."""
+    text = capture.ranges.column("text")
+    numbered, again = (
+        pc.any(map_texts(text, partial(pc.match_substring_regex, pattern=pattern))).as_py()
+        for pattern in (_COMPILATION, f"{_COMPILATION}[1-9]")
+    )
+    return bool(again) if numbered else None
+
+
 def longest_line(capture: Capture, start: Int64Array, end: Int64Array) -> str | None:
     """Return the line that takes most of some ranges' time; None if not recorded.
 

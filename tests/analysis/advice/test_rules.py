@@ -1031,6 +1031,17 @@ def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
     assert words == "graph_breaks" or "graph_breaks" not in action
 
 
+@pytest.mark.parametrize("number", ["0/0", "!0/2/0"])
+def test_code_that_is_compiled_once_needs_no_other_shapes(number: str) -> None:
+    once, again, unknown = (
+        _advice(_gap(2000, text=f"inner_data: compile_id={each}"))["compilation"].action
+        for each in (number, "3/1", "None")
+    )
+    assert once == "capture after warm-up"
+    assert again == unknown
+    assert again.startswith("keep shapes and types the same")
+
+
 @pytest.mark.parametrize(("allocating", "warm_up"), [(1, True), (4, False)])
 def test_allocations_of_most_steps_are_not_warm_up(allocating: int, warm_up: bool) -> None:  # noqa: FBT001 - a parameter
     work, ranges, api = [], [], []

@@ -156,6 +156,13 @@ def test_time_in_ranges_of_data_loading_is_a_cause_of_its_own(answer: Summary) -
     assert "the next batch is not ready (4.00 ms)" in found.text
 
 
+def test_compilation_is_a_cause_of_its_own(answer: Summary) -> None:
+    compiling = replace(LOADING, rule="compilation")
+    found = bound(answer, use(busy=5e6, host=5e6), advice=(compiling,))
+    assert found.subject == "compiling"
+    assert "torch.compile compiles (4.00 ms)" in found.text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "rule"), [("communication", "communication"), ("copies", "exposed_copies")]
