@@ -84,6 +84,8 @@ _TORCH = re.compile(
 _INDUCTOR = re.compile(
     r"triton_(?:poi|red|per|tem|mix|for)_fused_\w+$|(?:graph_\d+_)?cpp_fused_\w+$"
 )
+_TEMPLATE = re.compile(r"triton_tem_|(?:graph_\d+_)?cpp_fused_\w*flex_attention")
+"""Kernels written from a template; on a CPU, the name shows that of attention alone."""
 _TEMPLATES = ("attention", "convolution")
 _NUMBERED = {"sglang_profiler": re.compile(r"_\d+$")}
 """Namespaces whose ops have a number after the name, which differs between processes."""
@@ -281,7 +283,7 @@ def _keys(mod: str, name: str) -> list[str]:
     keys = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
         template = next((f"triton.tem_{kind}" for kind in _TEMPLATES if kind in name), "triton.tem")
-        keys += [template if name.startswith("triton_tem") else "triton.*"]
+        keys += [template if _TEMPLATE.match(name) else "triton.*"]
     elif mod == "triton":
         keys += ["triton.own"]
     if mod in ATEN:

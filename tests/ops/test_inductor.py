@@ -108,6 +108,15 @@ def test_lists_of_tensors_are_moved_once_each() -> None:
     assert found.reason == "it is not recorded which of its tensors are results"
 
 
+@pytest.mark.parametrize(
+    "kernel", ["graph_0_cpp_fused_flex", "cpp_fused_ones_flex", "triton_tem_fused_flex"]
+)
+def test_the_flops_of_flex_attention_are_unknown(kernel: str) -> None:
+    """A mask that no argument shows decides what is computed."""
+    call = Call("", f"{kernel}_attention_0", (f32(2, 4, 64, 32),) * 4)
+    assert ops.cost(call).flops is None
+
+
 def test_a_kernel_of_the_users_own_moves_its_arguments() -> None:
     """Inductor names its backend; a namespace with that name is something else."""
     found = ops.cost(Call("triton", "rotate_kernel_0", (_WHOLE, _PART, 64)))
