@@ -2,7 +2,8 @@
 
 `triton_poi_fused_add_mul_3` adds and multiplies. FLOPs: the pointwise rules' sum for each element
 of the iteration space, whose sizes follow the tensors in the arguments; if they are missing, the
-largest tensor counts. A kernel without names, or one for lists of tensors, has unknown FLOPs.
+largest tensor counts. In a kernel that reduces, a root is that of a row, and adds next to nothing.
+A kernel without names, or one for lists of tensors, has unknown FLOPs.
 Bytes: each pointer argument moved once. Only the name of an argument shows that it is both read and
 written, and names are not recorded, so an in-place kernel counts one move too few. Kernels that
 only select elements, such as copies of slices, read no more of an argument than they write; how
@@ -95,7 +96,13 @@ def fused_kernel(a: Args) -> Work:
         return Work(None, tensors, (), params, why=why)
     if why := _untold(a):
         return Work(None, tensors, (), params, no_flops=why)
-    return Work(_each(names) * count, tensors, (), params)
+    of_elements = [name for name in names if name != "rsqrt" or not _reduces(a.op)]
+    return Work(_each(of_elements) * count, tensors, (), params)
+
+
+def _reduces(kernel: str) -> bool:
+    """Whether a kernel reduces rows."""
+    return kernel.startswith(("triton_red_", "triton_per_"))
 
 
 def _fused_ops(a: Args) -> list[str]:

@@ -90,6 +90,16 @@ def test_flops_follow_from_the_size_of_the_result() -> None:
     assert ops.cost(Call("", name, (_WHOLE, _PART))).flops == each * _WHOLE.numel
 
 
+def test_a_root_in_a_kernel_that_reduces_is_that_of_a_row() -> None:
+    """Else an RMS norm would be bound by arithmetic on an A100."""
+    args = (_WHOLE, _WHOLE, 64, 1024)
+    norm, square = (
+        ops.cost(Call("", f"triton_red_fused_mean_mul_pow{root}_0", args)).flops
+        for root in ("_rsqrt", "")
+    )
+    assert norm == square
+
+
 def test_a_kernel_without_op_names_has_no_flops() -> None:
     """It reads at most the size of its result from each argument; else bytes are unknown."""
     name = "triton_poi_fused_0"
