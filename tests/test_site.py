@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +15,6 @@ import pytest
 
 from pyprof.__main__ import names
 from tests import commands
-from tests.analysis.browser import browser, errors, requests
 from tests.programs import TOP
 
 DOCS = TOP / "docs"
@@ -162,20 +160,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with browser(tmp_path_factory.mktemp("browser")) as started:
-        yield started
-
-
-@pytest.mark.slow
-def test_the_site_needs_no_network(site: Path, driver: Any) -> None:  # noqa: ANN401 - a driver
-    for page in ("index", "tutorial", "summary", "commands", "examples/lenet"):
-        driver.get((site / f"{page}.html").as_uri())
-        assert errors(driver) == []
-        assert all(address.startswith("file:") for address in requests(driver))
-
-
 @pytest.mark.slow
 def test_relative_links_lead_to_files(site: Path) -> None:
     pages = [path for path in site.rglob("*.html") if path.name != "404.html"]
@@ -196,13 +180,6 @@ def test_old_addresses_lead_to_headings(site: Path) -> None:
         page, _, anchor = address.partition("#")
         assert f"url={address}" in (site / f"{name}.html").read_text("utf-8")
         assert not anchor or f'id="{anchor}"' in (site / page).read_text("utf-8")
-
-
-@pytest.mark.long
-def test_the_reports_of_the_gallery_are_on_the_site(site: Path) -> None:
-    reports = {path.name: path.read_text("utf-8") for path in (site / "gallery").iterdir()}
-    assert set(reports) == {"net.html", "roofline.html", "diff.html", "ranks.html"}
-    assert all(text.lower().startswith("<!doctype html>") for text in reports.values())
 
 
 @pytest.mark.slow
