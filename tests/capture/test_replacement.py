@@ -1,5 +1,3 @@
-"""Tests of pyprof.capture.replacement."""
-
 from pyprof.capture.replacement import replace_attributes
 
 

@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.layers and names."""
-
 import gc
 import sys
 import types

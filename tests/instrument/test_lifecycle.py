@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.lifecycle."""
-
 import subprocess
 import sys
 from types import FunctionType

@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.loaders."""
-
 import inspect
 from collections.abc import Iterator, Sequence
 

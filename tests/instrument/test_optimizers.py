@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.optimizers."""
-
 import functools
 import inspect
 from typing import Any

@@ -1,5 +1,3 @@
-"""Tests of pyprof.process.extras."""
-
 import sys
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.ops.compiled."""
-
 import importlib
 import sys
 import types

@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.ranges.annotate."""
-
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Generator

@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.ranges.capture_range and hooks."""
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.ranges.stack."""
-
 import _thread
 import contextlib
 import sys

@@ -1,5 +1,3 @@
-"""Tests of pyprof.instrument.ranges.timers."""
-
 from __future__ import annotations
 
 import io
