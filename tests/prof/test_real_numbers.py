@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyprof
-from tests.commands import run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,29 +99,3 @@ def test_a_batch_norm_trains_if_its_kernel_computes_statistics(resnet50: pd.Data
     # x, out; scale, shift; running mean and variance read and written; mean and deviation kept
     assert (norm.bytes == 4 * (2 * elements + 8 * channels)).all()
     assert (norm.eff < 100).all()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "name",
-    [
-        "kineto-h100-vit-inference/trace.json.gz",
-        "nsys2024.2-a100-pyprof-markers/net.sqlite",
-        "nsys2026.2-h100x2-fsdp/net.sqlite",
-        "nvprof-v100-apex/net.sql",
-    ],
-)
-def test_parsed_files_have_the_figures_of_the_capture(
-    name: str, captures: Path, tmp_path: Path
-) -> None:
-    """Parquet has all of them; dict lines all but those that need the driver's bandwidth.
-
-    Neither has the ranges around steps.
-    """
-    capture = pyprof.load(captures / name)
-    for suffix in ("parquet", "dict"):
-        written = tmp_path / f"net.{suffix}"
-        assert run("parse", "-q", captures / name, "-o", written).code == 0
-        found = pyprof.load(written)
-        unlike = [column for column in capture if not capture[column].equals(found[column])]
-        assert set(unlike) <= {"step", *({"eff", "peak"} if suffix == "dict" else set())}

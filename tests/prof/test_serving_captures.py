@@ -60,16 +60,6 @@ def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
     assert whole.sil.min() > 2 * attention[attention.flops.isna()].sil.max()
 
 
-@pytest.mark.long
-def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:
-    """By step and by phase, as stated by its range and shown in the summary."""
-    trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
-    for by, key in (("step", "0"), ("phase", "mixed")):
-        shown = run("prof", "-q", "--by", by, "-c", f"{by},tokens,tokens_per_s", trace).stdout
-        assert shown.splitlines()[1:] == [f"{key} 8192 52356"]
-    assert "8,192    52,356" in run("summary", "-q", trace).stdout
-
-
 @pytest.mark.slow
 def test_the_page_says_how_ops_were_found(captures: Path, tmp_path: Path) -> None:
     trace = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"

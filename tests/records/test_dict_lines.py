@@ -170,16 +170,6 @@ RANGES = [Range('layer:a"b\\', (0, 99)), Range("{'traceMarker': ['é\u2028.py:1'
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".dict", ".jsonl", ".parquet"])
-def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -> None:
-    capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
-    target = tmp_path / f"net{suffix}"
-    assert run("parse", capture, "-o", target).code == 0
-    options = ("prof", "--csv", "-q", "-c", "idx,layer,trace,kernel,sil,tid,grid,start,gap,queue")
-    assert run(*options, target).stdout == run(*options, capture).stdout != ""
-
-
-@pytest.mark.slow
 def test_stdout_and_a_file_hold_the_same(tmp_path: Path) -> None:
     capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
     assert run("parse", capture, "-o", tmp_path / "net.dict").stdout == ""

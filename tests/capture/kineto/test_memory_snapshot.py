@@ -48,25 +48,6 @@ def test_a_run_on_the_cpu_records_memory(
     assert f"next: pyprof memory {outcome.path}\n" in capsys.readouterr().err
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("key", ["op", "line", "layer"])
-def test_groups_of_rows_have_the_memory_of_the_same_name(capture: Capture, key: str) -> None:
-    outcome = capture(TRAIN, memory=True)
-    done = run("prof", "--by", key, "-c", f"{key},alloc,peak_share", "--json", str(outcome.path))
-    (device,) = run("memory", str(outcome.path), "--json").json["devices"]
-    by_name = {group["name"]: group for group in device["by"][key]}
-    rows = done.json["rows"]
-    compared = 0
-    for row in rows:
-        name = row[key].rpartition(":")[2] if key == "layer" and row[key] else row[key]
-        if name in by_name and row["alloc_bytes"] is not None:
-            assert row["alloc_bytes"] == by_name[name]["allocated_bytes"]
-            share = 100 * by_name[name]["bytes"] / device["peak_bytes"]
-            assert row["peak_share_percent"] == pytest.approx(share)
-            compared += row["alloc_bytes"] > 0
-    assert compared > 0
-
-
 @pytest.mark.slow
 def test_memory_is_recorded_only_on_request(capture: Capture) -> None:
     """It costs time and memory."""

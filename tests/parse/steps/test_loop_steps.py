@@ -68,20 +68,6 @@ def test_a_single_call_of_an_optimizer_marks_no_step(others: int, steps: int) ->
     assert len(find_steps(parse(of), of)) == steps
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("suffix", ["dict", "parquet"])
-def test_parsed_files_group_rows_as_the_capture_does(
-    suffix: str, captures: Path, tmp_path: Path
-) -> None:
-    capture_file = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"
-    path = tmp_path / f"net.{suffix}"
-    assert run("parse", "-q", capture_file, "-o", path).code == 0
-    for by in ("phase", "step"):
-        shown = [run("prof", "-q", "--csv", "--by", by, one).stdout for one in (capture_file, path)]
-        assert shown[0] == shown[1]
-        assert len(shown[0].splitlines()) > 1
-
-
 def test_a_mixed_step_stays_mixed_in_parsed_files(tmp_path: Path) -> None:
     """Without the step, its rows would be `forward`."""
     text = "execute_9_context_1(sq8sk8sqsq64sqsk64)_generation_1(sq1sk9sqsq1sqsk9)"
