@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Opaque
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from pyprof.ops.registry import OpModel
     from pyprof.ops.work import CallContext
 
-_CACHED_CALLS = 1 << 18
 _NOT_DENSE = "bprop, sparse"
 
 
@@ -64,9 +62,7 @@ def cost(
     reason.
     """
     try:
-        # a part of the cache's key: 1, 1.0 and True are equal, but of three dtypes
-        types = tuple(map(type, (*call.args, *call.kwargs.values())))
-        return _cost(call, types, direction, gemm_kernels, dtype, output, context)
+        return _cost(call, direction, gemm_kernels, dtype, output, context)
     except Unknown as unknown:
         return Cost(None, None, {}, str(unknown))
     except Exception as error:  # noqa: BLE001 - a formula never ends a report
@@ -107,10 +103,8 @@ def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
     return argument_shape.shape if argument_shape is not None else None
 
 
-@lru_cache(maxsize=_CACHED_CALLS)
 def _cost(
     call: Call,
-    _types: tuple[object, ...],
     direction: str,
     gemm_kernels: int | None,
     dtype: str | None,
