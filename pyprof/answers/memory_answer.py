@@ -21,7 +21,7 @@ class HeldMemory:
     bytes: int
     """What they hold at the peak."""
     block_count: int
-    """How many they are."""
+    """Number of blocks."""
     allocated_bytes: int
     """What was allocated under this name in the whole recording."""
     net_bytes: int | None
@@ -63,7 +63,7 @@ class HeldStack:
     bytes: int
     """What they hold."""
     block_count: int
-    """How many they are."""
+    """Number of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class CheckpointedLayer:
     """What checkpointing a layer would free, and cost."""
 
     layer: str
-    """Its path; layers inside it count. Of all blocks of a list, such as `h.*`."""
+    """Its path; layers inside it count. `h.*` stands for all blocks of a list."""
     block_count: int
     """How many are checkpointed, each by itself: 1, or all blocks of a list."""
     held_bytes: int
@@ -151,7 +151,7 @@ class LeakingLine:
     """A line that holds more and more at the ends of steps."""
 
     line: str | None
-    """null: of blocks without a known line."""
+    """`file:number`; null for blocks without a known line."""
     bytes: int
     """From the first compared end of a step to the last."""
     bytes_per_step: float

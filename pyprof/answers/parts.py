@@ -37,7 +37,7 @@ class KnownCost:
     kernel_known_share: float | None
     """The same share of kernels alone, without copies and fills; null without kernels."""
     unknown: tuple[UnknownCost, ...]
-    """The rows of unknown cost by reason, the most time first."""
+    """The rows of unknown cost by reason, the longest first."""
 
 
 def known_cost(coverage: Coverage) -> KnownCost:
@@ -132,7 +132,7 @@ class Suggestion:
     predicted: PredictedGain | None
     """The gain as an interval; null if only the upper bound is known."""
     evidence: tuple[Finding, ...]
-    """The rows that it is based on, the most time first."""
+    """The rows that it is based on, the longest first."""
     once: bool
     """Whether the gain is made once a run (in start-up, say), not in every step."""
 
@@ -155,7 +155,7 @@ class Statement:
     """The same as a share of the step, for top of its GPU time; for missing of all GPU time; null
     if unknown."""
     evidence: tuple[Finding, ...]
-    """The evidence, the most time first; never empty."""
+    """The evidence, the longest first; never empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,23 +27,23 @@ class RankUse:
     span_ns: int
     """From the first start to the last end."""
     busy_ns: int
-    """When anything ran."""
+    """Time in which anything ran."""
     idle_ns: int
-    """When nothing ran."""
+    """Time in which nothing ran."""
     compute_ns: int
-    """When kernels ran, but those of collectives."""
+    """Time in which kernels other than collectives ran."""
     communication_ns: int
-    """When collectives ran."""
+    """Time in which collectives ran."""
     exposed_ns: int
-    """When collectives ran and nothing computed."""
+    """Time in which collectives ran and nothing computed."""
     bubble_ns: int | None
     """Waiting for other pipeline stages while nothing computed; null: it is in no pipeline."""
     copy_ns: int
-    """When copies or fills ran."""
+    """Time in which copies or fills ran."""
     step_ns: float | None
     """Median step after warm-up; null if no steps were found."""
     steps: int
-    """How many steps."""
+    """Number of steps."""
     clock: int | None = None
     """Equal for ranks of one clock; null if the rank shares no collectives with others. So are
     the other fields of the clock."""
@@ -201,9 +201,9 @@ class AxisUse:
     evidence: str
     """The evidence for it."""
     groups: int
-    """How many groups."""
+    """Number of groups."""
     ranks: int
-    """Ranks in each."""
+    """Ranks in each group."""
     calls: int
     """Mean calls of a rank."""
     communication_ns: float
@@ -243,9 +243,9 @@ class UnmatchedCount:
     group: str
     """The process group."""
     count: int
-    """How many."""
+    """Number of collectives."""
     why: str
-    """Why."""
+    """The reason."""
 
 
 @answer("ranks")

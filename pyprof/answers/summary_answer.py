@@ -259,7 +259,7 @@ class LineTotal:
     share: float
     """Share of the summed GPU time."""
     ops: tuple[str, ...]
-    """Ops on the line, the most time first."""
+    """Ops on the line, the longest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -436,7 +436,7 @@ class Summary(Answer):
     peaks: tuple[str, ...]
     """The peaks to which efficiency is relative; empty if no device is known."""
     chosen: ChosenRows | None
-    """The rows that --where chose, to which all figures refer; null without --where."""
+    """Rows that --where chose, which all figures but `memory` refer to; null without --where."""
     notes: tuple[str, ...]
     """What distorts times: launches that blocked, GPUs left out, waits that the file lacks."""
     known_cost: KnownCost

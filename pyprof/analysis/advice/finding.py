@@ -38,7 +38,7 @@ class Advice:
     different advice overlap.
     """
     evidence: tuple[Finding, ...]
-    """The most time first."""
+    """The longest first."""
     rows: NDArray[np.int64]
     """Rows of the table that it rests on, from 0; empty if the evidence is not rows."""
     predicted: PredictedGain | None = None
@@ -63,7 +63,7 @@ def group_findings(
     ns: NDArray[np.float64] | Int64Array,
     rows: Int64Array | None = None,
 ) -> tuple[Finding, ...]:
-    """Add up the times of equal rows or calls, the most time first; of `rows` each names some."""
+    """Add up the times of equal rows or calls, the longest first; of `rows` each names some."""
     keys = ["what", "line", "detail"]
     details = [""] * len(ns) if detail is None else detail
     data = pa.table({"what": what, "line": line, "detail": details, "ns": ns})

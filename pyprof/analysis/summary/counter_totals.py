@@ -68,7 +68,7 @@ class CounterTotals:
 
     @property
     def contradictions(self) -> tuple[str, ...]:
-        """A sentence for each kernel of `disagreements`, the most time first."""
+        """A sentence for each kernel of `disagreements`, the longest first."""
         ordered = sorted(self.disagreements.items(), key=lambda entry: (-entry[1].ns, entry[0]))
         return tuple(
             f"{kernel} used {'' if ran else 'no '}Tensor Cores, by counters, in"

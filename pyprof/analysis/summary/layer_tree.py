@@ -92,7 +92,7 @@ def _split_names(layers: list[str]) -> list[list[str]]:
 
 
 def layer_times(sums: pa.Table, steps: pa.Table | None) -> tuple[LayerTime, ...]:
-    """Every layer, each before those inside it, the most time first, given `layer_sums`.
+    """Every layer, each before those inside it, the longest first, given `layer_sums`.
 
     Layers have their own names: `attention.v2` is one level if it is one layer.
     """

@@ -499,7 +499,7 @@ def _host_rows(answer: Summary, limit: int, option: str) -> Iterator[str]:
 
 
 def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str]:
-    """Tabulate GPU time by source line: by what each launched itself, the most time first."""
+    """Tabulate GPU time by source line: by what each launched itself, the longest first."""
     lines = answer.lines
     if not any(line.line for line in lines):
         yield "Lines are unknown: no call stacks were recorded; pyprof.init() records them."

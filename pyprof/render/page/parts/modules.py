@@ -61,7 +61,7 @@ class IcicleBox:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the tree that is drawn; its children are ordered, the most time first."""
+    """A node of the tree that is drawn; its children are ordered, the longest first."""
 
     name: str
     time_ns: int
