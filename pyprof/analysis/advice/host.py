@@ -150,7 +150,16 @@ def host_work(context: RuleContext) -> Advice | None:
     calls, some = context.calls, _mark_on_cpu(context)
     rows, idle_ns = idle_for(context, HOST, without=union_of(calls.start[some], calls.end[some]))
     first = ahead = ""
-    if _mainly(idle_ns, np.isin(rows, _find_after_loading(context))):
+    made = np.isin(rows, _find_after(context, _MAKES_GRAPH))
+    if _mainly(idle_ns, made):
+        first = ahead = (
+            "keep sizes the same, or pad them to a few, so that CUDA graphs are made once and then"
+            " replayed; "
+            if _recurs(context, rows[made])
+            else "capture after warm-up, or look at later --steps: a CUDA graph is made meanwhile;"
+            " if it goes on, "
+        )
+    elif _mainly(idle_ns, np.isin(rows, _find_after(context, _LOADS_CODE))):
         first = ahead = (
             "capture after warm-up, or look at later --steps: code is compiled or loaded"
             " meanwhile; if it goes on, "
@@ -221,18 +230,19 @@ def _makes_or_waits(op: str) -> bool:
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice")
 _LOADS_CODE = "(?:Module|Library)Load"
 """Within the names of calls that load compiled code: cuModuleLoadDataEx, hipModuleLoad."""
+_MAKES_GRAPH = "GraphInstantiate"
 
 
 def _mainly(ns: NDArray[np.float64], some: Mask) -> bool:
     return bool(ns[some].sum() > ns.sum() / 2)
 
 
-def _find_after_loading(context: RuleContext) -> Int64Array:
-    """Rows after gaps in which compiled code was loaded."""
+def _find_after(context: RuleContext, calls: str) -> Int64Array:
+    """Rows after gaps in which API calls of such names began."""
     nothing = np.zeros(0, np.int64)
     if context.capture is None:
         return nothing
-    began = np.sort(_starts_of_calls(context.capture, _LOADS_CODE))
+    began = np.sort(_starts_of_calls(context.capture, calls))
     gaps = [device.gaps for device in context.devices]
     some = [np.searchsorted(began, g.end) > np.searchsorted(began, g.start) for g in gaps]
     return np.concatenate([nothing, *(g.row[a] for g, a in zip(gaps, some, strict=True))])

@@ -1042,6 +1042,27 @@ def test_code_that_is_compiled_once_needs_no_other_shapes(number: str) -> None:
     assert again.startswith("keep shapes and types the same")
 
 
+@pytest.mark.parametrize(
+    ("made", "action"),
+    [
+        (1, "capture after warm-up, or look at later --steps: a CUDA graph is made"),
+        (4, "keep sizes the same, or pad them to a few, so that CUDA graphs are made once"),
+    ],
+)
+def test_graphs_made_in_most_steps_are_no_warm_up(made: int, action: str) -> None:
+    work, ranges, api, begin = [], [], [], 0
+    for step in range(4):
+        makes_ns = 3000 * US * (step < made)
+        work.append(_busy(begin=begin))
+        end = (begin + 140) * US + makes_ns
+        ranges.append(Range(f"step {step}", (begin * US, end)))
+        if makes_ns:
+            api.append(Api("cudaGraphInstantiate", (end - makes_ns, end)))
+        begin = end // US + 20
+    story = Story([*work, _busy(begin=begin)], ranges, api)
+    assert _advice(story)["host_work"].action.startswith(action)
+
+
 @pytest.mark.parametrize(("allocating", "warm_up"), [(1, True), (4, False)])
 def test_allocations_of_most_steps_are_not_warm_up(allocating: int, warm_up: bool) -> None:  # noqa: FBT001 - a parameter
     work, ranges, api = [], [], []
