@@ -231,7 +231,7 @@ def _wrap_python(op: Op) -> Callable[..., Any]:
     """Return a function that calls a Python function inside its ranges."""
     state = op.__dict__
     function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
-    overridable = state["_pyprof_overridable"]
+    overridable = state["_pyprof_overridable"] and not _dispatches_to_itself(function)
 
     @hide_frames
     def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
@@ -276,6 +276,15 @@ def _wrap_python(op: Op) -> Callable[..., Any]:
         keep_uncompiled(ours, callees=False)  # the function itself may be compiled
     state["_pyprof_packed"] = packed
     return call
+
+
+def _dispatches_to_itself(function: FunctionType) -> bool:
+    """Whether a function passes itself to `__torch_function__`, not what its name stands for now.
+
+    So do operators of tensors that torch writes in Python, as `__pow__`: a mode, for example a
+    default device, then calls the original.
+    """
+    return any(cell.cell_contents is function for cell in function.__closure__ or ())
 
 
 @keep_uncompiled

@@ -142,3 +142,14 @@ def test_builtins_that_torch_does_not_list_are_named_under_a_default_device(
         torch.randn_like(x)
         torch._foreach_add_([x], 1)
     assert [call.op for call in listening.calls] == ["ones", "relu_", "randn_like", "_foreach_add_"]
+
+
+def test_operators_that_torch_writes_in_python_are_named_under_a_default_device(
+    listening: Recorder,
+) -> None:
+    """They pass themselves to the mode, which would call the originals."""
+    x = torch.ones(2)
+    with torch.device("cpu"):
+        y = 3 - x**2
+    assert [call.op for call in listening.calls] == ["ones", "__pow__", "__rsub__"]
+    assert y.tolist() == [2, 2]
