@@ -9,7 +9,7 @@ import math
 
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
-from pyprof.ops.examples import Example, f16, f32
+from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import promoted_dtype
@@ -191,3 +191,29 @@ def polar(a: Args) -> Work:
     x, angle = a.tensor("input"), a.tensor("angle")
     out = fresh(broadcast([x.shape, angle.shape]), dtypes.complex_of(x.dtype))
     return Work((2 * TRANSCENDENTAL + 2) * out.numel, (x, angle), (out,))
+
+
+# how many sequences there are is the first of the batch sizes
+@op(
+    "aten::_pad_packed_sequence",
+    signature="Tensor input, Tensor batch_sizes",
+    example=Example((f16(9, 6), i64(4), False, 0.0, 4), flops=0),
+)
+def pad_packed_sequence(a: Args) -> Work:
+    """The packed steps of each sequence, and padding behind them."""
+    x, batch_sizes = a.tensor("input"), a.tensor("batch_sizes")
+    if a.output is None:
+        return Work(0, (x, batch_sizes), why=SIZE_IN_DATA)
+    return Work(0, (x, batch_sizes), (fresh(a.output, x.dtype),))
+
+
+# 9 * 6 of 2 bytes and 4 batch sizes of 8 read, 4 * 3 * 6 of 2 written
+@op(
+    "aten::_pack_padded_sequence_backward",
+    signature="Tensor grad_output, int[] input_size, Tensor batch_sizes",
+    example=Example((f16(9, 6), (4, 3, 6), i64(4), False), flops=0, bytes=284),
+)
+def pack_padded_sequence_backward(a: Args) -> Work:
+    """The gradient of each packed step in its place, among zeros."""
+    go = a.tensor("grad_output")
+    return Work(0, (go, a.tensor("batch_sizes")), (fresh(a.sizes("input_size"), go.dtype),))
