@@ -46,10 +46,11 @@ def rows(
 ) -> Mask:
     """Mark the rows that fill tensors before all passes of their process, and those in between.
 
-    Only `forward` rows in no layer are marked. The first pass begins with the first row of `passes`
-    whose op autograd numbers, or that is in a layer; if there is none, with the first one whose op
-    does more than make tensors. An op that fills tensors in a pass as well is not marked: a model
-    that draws noise does so in each of its passes.
+    Only `forward` rows in no layer are marked. The first pass begins with the first row in a layer
+    or after the forward pass; without layers, with the first row of `passes` whose op autograd
+    numbers; if there is none, with the first one whose op does more than make tensors. An op that
+    fills tensors in a pass as well is not marked: a model that draws noise does so in each of its
+    passes.
     """
     in_layer = path.matches(attrgetter("layer"))
     unclear = forward & ~in_layer
@@ -65,7 +66,9 @@ def rows(
     for number in np.unique(process[fills]).tolist():
         ours = np.flatnonzero(process == number)
         ours = ours[np.argsort(start[ours], kind="stable")]
-        certain = passes[ours] & (~unnumbered[ours] | in_layer[ours])
+        # a constructor may calculate, too: rotary frequencies, before it fills the weights
+        layers = in_layer[ours]
+        certain = passes[ours] & ((layers | ~forward[ours]) if layers.any() else ~unnumbered[ours])
         # index of the row with which the first pass begins; the number of rows if there is none
         mask = certain if certain.any() else passes[ours]
         first = int(mask.argmax()) if mask.any() else len(mask)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
 from tests.readers.kineto_calls import Called, call, events
-from tests.readers.kineto_json import trace_file
+from tests.readers.kineto_json import event, trace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +67,14 @@ def test_tensors_filled_before_the_first_forward_op_are_of_no_pass(
 )
 def test_tensors_filled_in_a_pass_are_forward(calls: tuple[Called, ...], tmp_path: Path) -> None:
     assert set(directions(tmp_path, *calls)) == {"fprop"}
+
+
+def test_a_constructor_that_calculates_with_gradients_is_no_pass(tmp_path: Path) -> None:
+    """Models of Hugging Face compute rotary frequencies before they fill their weights."""
+    calls = events([call("pow", [X, []], seq=0), NORMAL, forward(3)])
+    layer = event("user_annotation", encode_layer("net"), calls[2]["ts"] - 1, 100)
+    ops = parse_file(trace_file(tmp_path, [*calls, layer])).arrow("dir").to_pylist()
+    assert ops == ["fprop", "", "fprop"]
 
 
 def test_a_real_script_has_the_first_values_that_its_stacks_show(tmp_path: Path) -> None:
