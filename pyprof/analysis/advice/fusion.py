@@ -94,9 +94,15 @@ def _find_multi_tensor(context: RuleContext) -> Mask:
 
 
 def _mark_clipping(context: RuleContext) -> Mask:
-    """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin, by their stacks."""
+    """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin.
+
+    A marker names the function and hides its frames; without markers the stack has them.
+    """
+    named = context.op.matches(lambda op: op.startswith(("clip_grad", "get_total_norm")))
     trace = context.table.records.dictionary("trace")
-    return trace.matches(lambda frames: any("clip_grad.py" in each for each in frames or ()))
+    return named | trace.matches(
+        lambda frames: any("clip_grad.py" in each for each in frames or ())
+    )
 
 
 _OF_MANY = ("AccumulateGrad", "_foreach_")

@@ -845,7 +845,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             Story([replace(each, name=FOREACH) for each in _chain(1 << 20, 1 << 20).work],
                   _chain(1 << 20, 1 << 20, part=STEP).ranges)],
         "gradients are clipped, which no constructor of an optimizer changes": [
-            _clipped(_chain(1 << 20, 1 << 20, part=STEP))],
+            _clipped(_chain(1 << 20, 1 << 20, part=STEP)),
+            _chain(1 << 20, 1 << 20, part=STEP, names=("clip_grad_norm_",))],
         "on a CPU, an optimizer that has no fused form there": [_optimizer("RMSprop")],
     },
     "eager_attention": {
