@@ -1,4 +1,4 @@
-"""Steps without any mark of their own: the period with which the kernels repeat."""
+"""Steps without any mark of their own: the period with which kernels, or ops on a CPU, repeat."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _CANDIDATES = 50
 def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array, Int64Array] | None:
     """Find what repeats: its name, and its starts and ends in ns by launch; None if nothing does.
 
-    Only the kernels of the busiest device and stream are compared, in the order of their launch.
-    What a CUDA graph replays is one launch, whether recorded as one row or kernel by kernel: it
-    repeats as a whole. A repetition that a pause of the profiler cuts is left out.
+    Only the kernels of the busiest device and stream, or the ops of a CPU's busiest thread, are
+    compared, in the order of their launch. What a CUDA graph replays is one launch, whether
+    recorded as one row or kernel by kernel: it repeats as a whole. A repetition that a pause of the
+    profiler cuts is left out.
     """
     rows = _busiest(records)
     rows = rows[np.argsort(launched[rows], kind="stable")]
@@ -57,12 +58,13 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     uncut &= edges[:-1] < edges[1:]  # repetitions within one graph launch are layers of a step
     if uncut.sum() < _TIMES:
         return None
-    kernels = int(np.median(np.add.reduceat(size, cuts[:-1])))
-    return f"repetition of {kernels} kernels", edges[:-1][uncut], edges[1:][uncut]
+    count = int(np.median(np.add.reduceat(size, cuts[:-1])))
+    what = "ops" if records.of_kind(schema.CPU)[rows].any() else "kernels"
+    return f"repetition of {count} {what}", edges[:-1][uncut], edges[1:][uncut]
 
 
 def _busiest(records: Records) -> Int64Array:
-    rows = np.flatnonzero(records.of_kind(schema.KERNEL, schema.GRAPH))
+    rows = np.flatnonzero(records.of_kind(schema.KERNEL, schema.GRAPH, schema.CPU))
     keys = np.stack([records.numpy(name)[rows] for name in ("pid", "device", "stream")])
     _, lane = np.unique(keys, axis=1, return_inverse=True)
     lane = lane.reshape(-1)

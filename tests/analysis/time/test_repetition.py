@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pyprof import schema
 from pyprof.analysis.time.repetition import repetition
 from pyprof.parse.steps.loop_steps import launched
 from pyprof.records.records import Records
@@ -31,6 +32,15 @@ def test_a_period_that_repeats_is_the_step(count: int) -> None:
     assert origin == "repetition of 4 kernels"
     assert (end > start).all()
     assert len(start) >= count - 1
+
+
+def test_ops_on_a_cpu_that_repeat_are_the_step() -> None:
+    """As in a loop of inference, which has no optimizer."""
+    work = [Work((at, at + 8), (at, at + 8), f"aten::{'abcc'[place % 4]}", schema.CPU, grid=None)
+            for place, at in enumerate(range(0, 160, 10))]  # fmt: skip
+    run = records(capture(work))
+    origin, start, _ = known(repetition(run, launched(run)))
+    assert (origin, len(start)) == ("repetition of 4 ops", 4)
 
 
 def test_replays_are_the_step_however_many_launches_precede_them() -> None:
