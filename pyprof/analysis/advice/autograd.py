@@ -90,10 +90,14 @@ def _recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
     """Return forward rows whose op made nodes of autograd's graph, and whether these were used.
 
     They are calls after which the number of the next node, which PyTorch records, is higher, by
-    thread and in order of time; used are nodes to which a row of a backward pass belongs.
+    thread and in order of time; used are nodes to which a row of a backward pass belongs. A
+    call begins with the number of its outermost op: `linear` makes a node of the transposed weight
+    before that of its product.
     """
     records = context.table.records
-    seq = _last_numbers(records.arrow("seqId"))
+    seq = _numbers_at(records.arrow("seqId"), last=True)
+    outer = _numbers_at(records.arrow("altSeqId"), last=False)
+    outermost = np.where(outer == MISSING, seq, np.minimum(outer, seq))
     backward = context.is_one("dir", "bprop")
     rows = np.flatnonzero(context.chosen & (seq >= 0) & ~backward & ~context.is_one("dir", "optim"))
     pid, thread = records.numpy("pid")[rows], records.numpy("tid")[rows]
@@ -103,18 +107,19 @@ def _recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
     ends = np.flatnonzero(np.append(np.diff(call) != 0, True)) if len(rows) else rows
     after = np.append(ends + 1, 0)[np.searchsorted(ends, np.arange(len(rows)))]
     after = np.minimum(after, len(rows) - 1)
-    begin, end = seq[rows], np.where(thread[after] == thread, seq[rows[after]], 0)
+    begin, end = seq[rows], np.where(thread[after] == thread, outermost[rows[after]], 0)
     nodes = np.sort(seq[backward & (seq >= 0)])
     used = np.searchsorted(nodes, end) > np.searchsorted(nodes, begin)
     made = end > begin
     return rows[made], np.asarray(used[made])
 
 
-def _last_numbers(lists: pa.Array) -> Int64Array:
-    """Return the last number of each list; MISSING if it is empty."""
+def _numbers_at(lists: pa.Array, *, last: bool) -> Int64Array:
+    """Return the first or last number of each list; MISSING if it is empty."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     numbers = np.append(np.asarray(lists.flatten()), MISSING)
-    return np.where(lengths > 0, numbers[np.cumsum(lengths) - 1], MISSING)
+    index = np.cumsum(lengths) - (1 if last else lengths)
+    return np.where(lengths > 0, numbers[index], MISSING)
 
 
 _MIN_SHARE = 0.1

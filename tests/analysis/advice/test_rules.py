@@ -271,6 +271,8 @@ class Called:
     line: int = 5
     node: bool = False
     """Whether it makes a node of autograd's graph."""
+    views: int = 0
+    """Nodes that its own views make first."""
     layer: str = ""
     args: tuple[int, ...] = ()
     backward_again: bool = True
@@ -314,6 +316,9 @@ def _steps(
             line = encode_trace([f"/src/net.py:{call.line}", *call.inside])
             layer = [encode_layer(call.layer)] if call.layer else []
             own = [encode_seq(f"aten::{call.name}", seq=seq)] if numbers or call.node else []
+            if call.views:
+                seq += call.views
+                own.append(encode_seq("aten::mm", seq=seq))
             run(call.forward, *layer, line, said, *own)
             if call.backward and (call.backward_again or not step):
                 backward.append((call, seq))
@@ -750,7 +755,9 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
             _steps(replace(ROWS, backward=10), replace(ROWS, line=6, backward=10), count=3)],
         "torch.no_grad() or inference_mode() is on, or nothing needs gradients": [
             _steps(replace(ROWS, node=False), count=3),
-            _steps(replace(ROWS, node=False), count=3, numbers=True)],
+            _steps(replace(ROWS, node=False), count=3, numbers=True),
+            _steps(replace(ROWS, node=False), replace(ROWS, line=6, backward=10, views=1),
+                   count=3, numbers=True)],
         "the capture ends before the backward pass": [
             _steps(ROWS, replace(ROWS, line=6), replace(ROWS, line=7), numbers=True),
             _steps(ROWS, *[replace(ROWS, line=6), replace(ROWS, line=7)] * 3, numbers=True)],
