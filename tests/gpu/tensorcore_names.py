@@ -7,33 +7,21 @@ source was. A new family of names starts here. Types: f16, bf16, f32, ... for to
 
 _ROWS = r"""
 # Volta
-1 f16 volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn
 1 f16 volta_h884gemm_256x128_ldg8_nn
-1 f16 volta_h884cudnn_256x128_ldg8_relu_exp_small_nhwc_tn_v1
-1 f16 volta_s884cudnn_fp16_256x64_ldg8_relu_exp_small_nhwc_tn_v1
 1 f16 sm70_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage1_warpsize2x2x1_g1_tensor8x8x4_t1r1s1_execute_kernel__5x_cudnn
-0 f32 volta_sgemm_128x64_tn
 0 f32 volta_scudnn_128x64_relu_interior_nn_v1
 0 f16 volta_fp16_scudnn_fp16_128x128_stridedB_splitK_small_nn_v1
 0 c64 volta_gcgemm_32x32_nt
 0 i8 volta_sgemm_int8_128x128_nt
 0 f64 volta_dgemm_128x64_nn
-0 f32 cudnn_infer_volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1
 # Turing
-1 f16 turing_fp16_s1688cudnn_fp16_256x128_ldg8_relu_filter1x1_stg8_interior_nchw_nn_v1
-1 f16 turing_h1688gemm_128x128_ldg8_tn
-1 f16 trt_turing_h1688cudnn_256x64_ldg8_relu_exp_small_nhwc_tn_v1
-1 f16 turing_fp16_s884cudnn_fp16_128x128_ldg8_wgrad_idx_exp_interior_nhwc_nt_v1
-1 f16 sm75_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x64_stage1_warpsize2x2x1_g1_tensor16x8x8_t1r1s1_execute_kernel_trt
 1 i8 trt_turing_int8_i8816cudnn_int8_256x64_ldg16_relu_medium_nt_v1
 0 f32 turing_scudnn_128x64_relu_interior_nn_v1
 - ? cask_cudnn::computeOffsetsKernel(cask_cudnn::ComputeOffsetsParams)
 - ? void nchwToNhwcKernel<__half, __half, float, false, true>(int, int, int)
 # Ampere
-1 f16 ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn
 1 bf16 ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x4_tn
 1 bf16 ampere_bf16_s1688gemm_bf16_128x128_ldg8_f2f_stages_32x1_nn
-1 f16 ampere_h16816gemm_256x64_ldg8_stages_32x6_tn
 1 f16 trt_ampere_h16816gemm_128x64_ldg8_nn_v1
 1 bf16 cutlass_80_tensorop_s16816gemm_bf16_128x128_32x5_tn_align8
 1 bf16 cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_nn_align8
@@ -44,14 +32,9 @@ _ROWS = r"""
 1 i8 cutlass_tensorop_s8_i16832gemm_s8_256x128_64x3_tn_align16
 1 i4 cutlass_tensorop_s4_i16864gemm_s4_256x128_128x3_tn_align32
 1 f16 sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize32x32x64_stage6_warpsize2x2x1_tensor16x8x16_execute_kernel__5x_cublas
-1 tf32 sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize64x32x64_stage5_warpsize2x2x1_g1_tensor16x8x8_alignc4_execute_kernel_cudnn_infer
 1 tf32 sm80_xmma_dgrad_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x64x16_stage4_warpsize2x2x1_g1_tensor16x8x8_execute_kernel__5x_cudnn
 1 tf32 sm80_xmma_wgrad_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16_stage4_warpsize2x2x1_g1_tensor16x8x8_kernel_cudnn
-1 f16 sm86_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x16x32_stage4_warpsize4x1x1_g8_tensor16x8x16_execute_kernel_trt
-0 f32 ampere_sgemm_128x128_nn
 0 f32 ampere_scudnn_128x64_relu_small_nn_v1
-0 f32 cutlass_80_simt_sgemm_128x128_8x4_nn_align1
-0 f32 void cutlass::Kernel<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(T1::Params)
 0 f32 sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas
 ? f16 sm80_xmma_depthwise_convolution_dgrad_tiling_f16f16_f16f32_f32_nhwckrsc_nhwc
 ? f16 void conv2d_c1_k1_nhwc_kernel_specialized<__half, __half, __half, float, 5>()
@@ -66,7 +49,6 @@ _ROWS = r"""
 1 tf32 sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas
 1 bf16 sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn
 1 tf32 sm90_xmma_dgrad_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize64x64x32_warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn
-1 bf16 nvjet_tst_192x192_64x3_1x2_h_bz_coopB_NTN
 1 f16 nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT
 1 tf32 nvjet_sss_tf32_128x256_TNT
 1 bf16 nvjet_tst_96x64_64x10_1x2_h_bz_bias_TNN
@@ -79,18 +61,13 @@ _ROWS = r"""
 # Blackwell, data centre
 1 bf16 nvjet_sm100_tst_16x64_64x16_4x1_v_bz_TNN
 1 e4m3 nvjet_sm100_qqtst_128x256_128x6_2x1_2cta_v_bz_bias_TNT
-1 e4m3 nvjet_qqtst_128x256_128x4_2x1_v_bz_Avec32UE8M0_Bvec32UE8M0_TNT
 1 i8 cutlass3x_sm100_tensorop_i256x256x32gemm_s8_s8_s32_s8_s8_256x256x128_4x2x1
 1 f4 cutlass3x_sm100_bstensorop_s256x256x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32
 1 f16 cutlass3x_sm100_tensorop_s32x256x16_conv3d_fprop_f16_f16_f32
 1 e4m3 void deep_gemm::sm100_fp8_gemm_1d1d_impl<(cute::UMMA::Major)0, (cute::UMMA::M
-? ? cutlass_moe_mm_sm100
 0 f32 cutlass3x_sm100_simt_sgemm_f32_f32_f32_f32_f32_128x128x16_1x1x1_3_nnn_align1
 # Blackwell, GeForce and RTX PRO
-1 bf16 nvjet_sm120_tst_mma_64x32x64_8_16x32x64_tmaAB_alignCD4_bz_TNNN
-1 f16 nvjet_sm120_hhh_mma_128x128x64_4_64x64x64_tmaAB_bz_NNNN
 1 e4m3 nvjet_sm120_qqtst_mma_64x128x64_8_32x64x64_tmaAB_bz_TNNN
-1 e4m3 nvjet_sm120_qqtsq_mma_128x128x64_6_64x64x64_tmaAB_bz_TNNN
 1 i8 nvjet_sm120_biu_mma_256x128x128_2_64x64x128_tmaAB_bz_TNNN
 # Attention
 1 bf16 void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, cutlass::bfloat16_t, pytorch_flash::Flash_kernel_traits<64, 128, 128,
@@ -100,15 +77,12 @@ _ROWS = r"""
 1 bf16 void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<pytorch_flash::Flash_bwd_kernel_traits<64, 64, 128, 8, 2, 4, 4, false, false, cutlass::bfloat16_t>>
 - ? void pytorch_flash::flash_bwd_dot_do_o_kernel<true, pytorch_flash::Flash_bwd_kernel
 1 ? flash::FlashAttentionForwardSm100
-1 bf16 void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, cute::tuple<>, 128, cutlass::bfloat16_t>>>>(T1)
 1 bf16 fmha_cutlassF_bf16_aligned_64x128_rf_sm80(PyTorchMemEffAttention::AttentionKern
 1 f16 fmha_cutlassB_f16_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwa
 # three TF32 products for one of float32
 1 f32 fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float
 0 f32 fmha_cutlassF_f32_aligned_64x64_rf_sm75(PyTorchMemEffAttention::AttentionKernel<float
 0 f32 fmha_cutlassF_f32_aligned_64x64_rf_sm50(PyTorchMemEffAttention::AttentionKernel<
-1 f16 cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16_knob_6_128x64x64_4x1x1_cga1x1x1_kernel0_0
-1 f16 cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x
 1 f16 cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x128_1x
 1 f16 cudnn_generated_oss_sdpa_sm100_flash_fprop_f16_knob_7_128x128x64_4x1x1_cga1x1x1
 1 e4m3 cudnn_generated_oss_sdpa_sm100_flash_fprop_mxfp8_knob_7_128x128x64
@@ -120,16 +94,12 @@ _ROWS = r"""
 1 e4m3 fmhaSm100aKernel_QE4m3KvE2m1OE4m3H128PagedKvCausalP32VarSeqQ128Kv128PersistentContext
 - ? fmhaReductionKernel
 1 f16 void sm90::fwd::sparse_attn_fwd_kernel<sm90::fwd::KernelTemplate<512, true>, cutlass::half_t>()
-? ? kernel_unified_attention_2d
-? ? _fwd_kernel_aligned_0d1d2d3d45d6de7de8c9de10de11c12de13de14c15de16de17c18de19de20c21de22de23de
 - bf16 void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16, (vllm::Fp8KVCacheDataType)0>(int)
 - ? void (anonymous namespace)::store_kvcache<2048l, 4, false, long>((anonymous namespace)::StoreKVCacheParams)
-- ? create_flashinfer_kv_indices_triton
 1 ? void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaFwdKernelTmaWarpspecialized<cute::tuple<int>>>(T1)
 1 ? void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernelTmaWarpspecialized<cute::tuple<int>>>(T1)
 - bf16 void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaReductionKernel<cutlass::bfloat16_t>>(T1)
 1 e4m3 void cutlass::device_kernel<vllm::cutlass_3x_gemm_sm100<cutlass::float_e4m3_t, cutlass::bfloat16_t>::GemmKernel>(T1)
-1 bf16 void flash::compute_attn_ws<Flash_fwd_kernel_traits<128, 128, 128, 12, 2, false, 1, cutlass::bfloat16_t>, true>(T1)
 1 bf16 fmha_v2_flash_attention_bf16_64_64_S_qkv_128_sm90_kernel
 1 ? kernel_mha
 1 ? void flashinfer::PrefillWithKVCacheKernel<flashinfer::CollectiveMainloop<int>>(T1)
@@ -137,7 +107,6 @@ _ROWS = r"""
 - ? void flash_fwd_mla_combine_kernel<cutlass::bfloat16_t, float, long, 512, 32>(T1)
 - bf16 void flashinfer::PersistentVariableLengthMergeStatesKernel<8u, 16u, 8u, 4u, __nv_bfloat16, __nv_bfloat16>(T1)
 0 ? _fwd_kernel_stage1
-? ? _fwd_grouped_kernel_stage1
 - ? _fwd_kernel_stage2
 ? ? kernel_paged_attention_2d
 # a library's name is not a kernel's: `flashinfer`, `deep_gemm`
@@ -162,7 +131,6 @@ _ROWS = r"""
 0 ? void mul_mat_vec_q<int, 256, 32>(int)
 ? ? _lora_shrink_kernel
 1 ? void cutlass::device_kernel<machete::MacheteKernelTemplate<int>>(T1)
-- ? void moe::dev::routing::routingRenormalize::routingIndicesClusterKernel<int>(T1)
 - ? void moe::dev::finalize::finalizeKernel<int>(T1)
 - bf16 void vllm::cvt_fp16_to_fp4<__nv_bfloat16, false>(int)
 1 e4m3 bmm_MxE4m3_MxE2m1MxE4m3_Fp32_Ab32_Bb32_Cb32_t128x8x512_s3_et128x8_m128x8x32_c1x1x1_rM_TN_transOut_schPd2x1x2x3_biasFp32M_bN_tma_ldgstsSf_rgTma_clmp_swiGlu_dynB_sm100f
@@ -198,45 +166,32 @@ _ROWS = r"""
 - ? triton_red_fused_add_mean_mul_pow_rsqrt_0
 - ? triton_per_fused__softmax_3
 - ? triton_for_fused_0
-? ? triton_tem_fused_flex_attention_0
 ? ? triton_mm
 ? ? triton_flex_attention_backward_7
-? ? _fwd_kernel
 ? ? attn_fwd
 # Helpers and vectors
 - f32 void splitKreduce_kernel<float, float, float, float>(cublasSplitKParams<float>)
 - ? compute_gemm_pointers
 - f32 void cudnn::cnn::im2col4d_kernel<float, long>(cudnn::cnn::im2col4d_params)
-- ? void genericReformat::copyPackedKernel<2, 1>(unsigned int)
 0 f32 void gemmk1_kernel<int, float, 256, 5, false, false, false, false>(T1)
-- ? void at::native::elementwise_kernel<128, 4>(int)
 0 f32 void gemmSN_TN_kernel<float, (int)128, (int)16, (int)2, (int)4, (int)4, (int)4, (bool)1>
 0 f32 void gemvNSP_kernel<float, float, float, float, 1, 32, 4, 1024, false, cublasGemvParamsEx>()
-0 f32 void dot_kernel<float, 128, 0, cublasDotParams<cublasGemvTensor<float const>>>()
 0 f64 void gemv2T_kernel_val<int, int, double, double, double, double, 128, 16, 4, 4>
 0 f32 magma_sgemmEx_kernel
 - bf16 void elemWiseRNNcell<__nv_bfloat16, __nv_bfloat16>(int)
 - ? strided_dgrad_indexed
 # Old cuDNN
-0 f32 void implicit_convolve_sgemm<float, float, 1024, 6, 7, 3, 3, 5, 1, false>(int)
 0 bf16 void implicit_convolveNd_sgemm<__nv_bfloat16, 3>(int)
 0 f16 void convolve_common_engine_float_NHWC<__half, __half, 128, 5, 5, 3, 3, 3>(int)
-0 f32 void wgrad_alg0_engine<float, 128, 6, 8, 3, 3, 5, false, 512>(int, int, int)
-0 f32 void cudnn::cnn::wgrad_alg1_engine<float, 512, 6, 5, 3, 3, 3, false>(int)
 0 f32 void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>(int, int)
-0 f32 void convolveNd_dgrad_float_engine<float, 3, 512, 6, 5, 3, 3, 3, false>(int)
 - f32 void fft2d_r2c_32x32<float, false, 1u, false>(float2*, float const*, int)
 - f32 void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>(int)
 - ? void cudnn::bn_bw_1C11_kernel_new<float, double, float2, 512, true, 1>(float)
-? ? first_layer_wgrad_kernel
-? ? dgrad_1x1_stride_2x2
 ? ? conv1x1
 ? ? direct_group
 0 f16 void cudnn::cnn::conv2d_grouped_direct_kernel<false, true, false, __half>(int)
 # Traps: the digits are a hash, the word part of another word
-? ? _gemm_mha_v2_0x769fb0c0640f6e6673daebed40d884a2
 - ? sm50_xmma_pooling_coalescedC_NHWC_kMAX_3_False
-? ? gemm_relu_summary_kernel
 # before Volta, still chosen for odd shapes
 0 f16 sm50_xmma_cublas_gemvx_f16f16_f32_f32_tn_n_int32_unit_n_launch_param4x32x32_strided
 0 f32 sm50_xmma_fprop_conv2d_c1_k1_f32f32_f32_f32_nchwkcrs_nchw_tilesize10x40x8_threadsize4x4
@@ -261,18 +216,14 @@ _ROWS = r"""
 0 f32 void miopenSp3AsmConv_v21_1_3_gfx9_fp32_f3x2_stride1(float*)
 # SGLang and vLLM on Blackwell
 1 ? kernel_cutlass_kernel_flashinfergemmkernelsdense_blockscaled_gemm_sm100Sm100BlockScaledPersistentDenseGemmKernel_object_at__TiledMMA_ThrLayoutVMNK11110000_PermutationMNK____MMAAtom_ThrID1_0
-- ? kernel_cutlass_kernel_flashinfernormkernelsfused_add_rmsnormFusedAddRMSNormKernel_object_at__tensorptrbf16gmemalign128o409640961_tensorptrbf16gmemalign128o409640961_tensorptrbf16gmemalign_0
 1 ? kernel_cutlass_kernel_TiledMMA_ThrLayoutVMNK11110000_PermutationMNK____MMAAtom_ThrID10_ShapeMNK12825616_TVLayoutA1128161281128_TVLayoutB1256162561256
-1 ? kernel_cutlass_kernel_flash_attncuteflash_fwd_sm100FlashAttentionForwardSm100_object_at__tensor000o1112
 0 bf16 void flashinfer::trtllm_dsv3_router_gemm::router_gemm_kernel<__nv_bfloat16, float, 128, 8, 16, 256, 7168>(float*, __nv_bfloat16 const*, __nv_bfloat16 const*)
 1 bf16 void fused_a_gemm_kernel<1, 2112, 7168, 16, 8, 256, 16>(__nv_bfloat16*, __nv_bfloat16 const*, __nv_bfloat16 const*, int)
 - bf16 void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*, __nv_bfloat16*, __nv_bfloat16*, unsigned int)
 - ? void (anonymous namespace)::per_token_group_quant_8bit_v2_kernel<(anonymous namespace)::NaiveScheduler, 128, 8, __half, __nv_fp8_e4m3, false, false, false, true, float>(__half const*)
 1 f4 bmm_E2m1_E2m1E2m1_Fp32_Ab16_Bb16_Cb16_t128x128x512u2_s3x3x3x3x1x3_et128x32_m256x128x64_c2x1x1_rM_TN_transOut_schPd2x1x2x3_biasFp32M_fCp_bN_ldgsts_ldgstsSf_rgTma_clmp_swiGlu_lbW4_lsfbW4_dynB_sm100f
 0 f32 cutlass3x_sm100_simt_sgemm_f32_f32_f32_f32_f32_128x64x16_1x1x1_3_tnn_align1_bias_f32_relu
-1 ? void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaFwdKernelTmaWarpspecialized<cute::tuple<cutlass::f
 1 f4 void deep_gemm::sm100_nvfp4_nvfp4_mega_moe_impl<16512u, 6144u, 3072u, 128u, 4u, 4u, 192u, 128u, 256u, 48u, 256
-- ? _gemma_norm_rope
 - e4m3 _silu_and_mul_mxfp8_quant_tiled_kernel
 - ? _chunk_cumsum_fwd_kernel
 # Others
