@@ -14,7 +14,7 @@ from pyprof.records import parquet
 from tests.analysis import captures
 from tests.analysis.captured import capture
 from tests.analysis.captures import Work, records
-from tests.commands import refused, run
+from tests.commands import run
 from tests.conftest import long_except
 
 RANKS = 3
@@ -111,22 +111,6 @@ def test_the_number_of_workers_changes_nothing(arguments: str, ranks: Path) -> N
 
 
 @pytest.mark.long
-def test_sorting_and_the_first_rows_are_of_the_whole_set(ranks: Path) -> None:
-    durations = sorted((int(row["Sil(ns)"]) for row in rows("-c", "sil", ranks)), reverse=True)
-    found = rows("-c", "sil", "--sort", "sil", "--top", "5", ranks)
-    assert [int(row["Sil(ns)"]) for row in found] == durations[:5]
-
-
-@pytest.mark.long
-def test_two_sets_are_compared(ranks: Path) -> None:
-    """A run with itself has no change; with one of its ranks, more of everything."""
-    done = run("diff", "--fail-if", "time>+1%", ranks, ranks)
-    assert (done.code, done.stderr) == (0, "")
-    done = run("diff", "--fail-if", "kernels>+1%", ranks / "net-rank0.sqlite", ranks)
-    assert done.code == 3
-
-
-@pytest.mark.long
 def test_a_frame_holds_all_ranks(ranks: Path) -> None:
     """By folder, glob or paths, on any number of workers."""
     whole = pyprof.load(ranks)
@@ -147,11 +131,6 @@ def test_a_corrupt_capture_is_named_and_skipped(ranks: Path) -> None:
     strict = run("summary", "--strict", ranks)
     assert (strict.code, strict.stdout) == (1, "")
     assert len(strict.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize("command", ["prof", "summary", "lines", "report", "roofline"])
-def test_an_empty_folder_is_an_error(command: str, tmp_path: Path) -> None:
-    refused(command, tmp_path)
 
 
 @pytest.mark.parametrize(

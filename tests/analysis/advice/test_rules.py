@@ -1095,6 +1095,7 @@ def test_collectives_on_a_stream_of_their_own_are_not_told_to_move(
     story = Story([product, collective], _called("matmul", product, *HALF))
     action = _advice(story)["communication"].action
     assert ("on a stream of their own" in action) != apart
+    assert "DDP" not in action  # nothing has a gradient
 
 
 @pytest.mark.parametrize(
@@ -1115,13 +1116,6 @@ def test_collectives_start_earlier_by_what_starts_their_kind(
     trained = _backward("MmBackward0")
     story = replace(trained, work=[*trained.work, late])
     assert way in _advice(story)["communication"].action
-
-
-def test_all_reduces_of_inference_are_not_told_of_gradients() -> None:
-    product = _busy()
-    late = _busy(name=NCCL, begin=200)
-    story = Story([product, late], _called("matmul", product, *HALF))
-    assert "DDP" not in _advice(story)["communication"].action
 
 
 @pytest.mark.parametrize(("slow", "loads"), [(1, True), (4, False)])

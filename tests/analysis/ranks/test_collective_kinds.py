@@ -30,15 +30,13 @@ def _keys(*calls: tuple[str, int | None]) -> dict[tuple[object, ...], int]:
 
 
 def test_each_kind_and_size_is_counted_separately() -> None:
-    assert _keys(("all_reduce", 8), ("all_gather", 8), ("all_reduce", 16), ("all_reduce", 8)) == {
+    sizes = (8, 16, 8, None)
+    assert _keys(("all_gather", 8), *(("all_reduce", size) for size in sizes)) == {
         ("all_reduce", 8, False): 2,
         ("all_reduce", 16, False): 1,
+        ("all_reduce", None, False): 1,
         ("all_gather", 8, False): 1,
     }
-
-
-def test_sizes_that_are_unknown_stay_unknown() -> None:
-    assert _keys(("all_reduce", None)) == {("all_reduce", None, False): 1}
 
 
 def test_rare_ones_of_very_many_sizes_are_one_kind_of_mixed_size() -> None:

@@ -19,23 +19,20 @@ def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
     loads = layer_spreads(_layers(
         (0, "embed", 900), (0, "block", 100), (1, "block", 400), (2, "block", 100),
         (1, "head", 60), (2, "head", 60), (0, "even", 10),
+        (0, "idle", 0), (1, "idle", 0),
     ))  # fmt: skip
     assert [(load.layer, load.mean_ns, load.most_ns, load.rank, load.ranks) for load in loads] == [
         ("block", 200, 400, 1, 3),
         ("embed", 900, 900, 0, 1),
         ("even", 10, 10, 0, 1),
         ("head", 60, 60, 1, 2),
+        ("idle", 0, 0, 0, 2),
     ]
-    assert [load.imbalance for load in loads] == [2, 1, 1, 1]
+    assert [load.imbalance for load in loads] == [2, 1, 1, 1, None]
 
 
 def test_without_layers_there_are_no_loads() -> None:
     assert layer_spreads(_layers()) == []
-
-
-def test_the_imbalance_of_a_layer_without_time_is_unknown() -> None:
-    (load,) = layer_spreads(_layers((0, "idle", 0), (1, "idle", 0)))
-    assert load.imbalance is None
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=7))

@@ -169,14 +169,3 @@ def test_times_per_step_are_of_the_captures_with_the_surest_steps() -> None:
     assert sum(op.step_ns or 0 for op in merged.ops) == sum(op.step_ns or 0 for op in alone.ops)
     assert merged.layers[0].step_ns == alone.layers[0].step_ns
     assert sum(op.time_ns for op in merged.ops) == merged.known_cost.total_ns
-
-
-IN_ORDERS = ("kineto-v100-resnet-ddp", "kineto-h100-vit-inference", "kineto-v100-resnet50-2021")
-
-
-@pytest.mark.long
-def test_real_captures_add_up_in_every_order(captures: Path) -> None:
-    """Three with marked steps, 5, 1 and 6; one with guessed steps."""
-    files = [captures / name / "trace.json.gz" for name in IN_ORDERS]
-    files.append(captures / "nsys2024.6-a100-cudagraph" / "net.sqlite")
-    check_orders([summarise(source.load(str(file))) for file in files])
