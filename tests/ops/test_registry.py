@@ -109,12 +109,6 @@ def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 -
     assert found.reason.startswith("failed formula: ZeroDivisionError")
 
 
-def test_unhashable_arguments_are_a_reason() -> None:
-    found = ops.cost(Call("torch", "relu", ([1, 2],)))  # type: ignore[arg-type]
-    assert found.flops is None
-    assert "unhashable" in found.reason
-
-
 def test_costs_need_no_torch() -> None:
     """Reports are made where torch is not installed."""
     code = (
