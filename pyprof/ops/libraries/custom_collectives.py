@@ -16,7 +16,7 @@ _X, _ALL = f32(4, 6), f32(16, 6)
 
 
 # 24 read and 24 written of 4 bytes
-@op(
+op(
     *("symm_mem::multimem_all_reduce_", "sglang::inplace_all_reduce"),
     *("sglang::outplace_all_reduce", "vllm::inplace_all_reduce", "vllm::outplace_all_reduce"),
     *("sglang::all_reduce", "vllm::all_reduce", "symm_mem::multimem_one_shot_all_reduce"),
@@ -26,62 +26,53 @@ _X, _ALL = f32(4, 6), f32(16, 6)
     *("vllm::all_reduce_symmetric_with_copy", "aiter::all_reduce_"),
     signature="Tensor tensors, any op, any group",
     example=Example((_X, "sum", "0"), flops=0, bytes=192),
-)
-@op(
+)(all_reduce)
+op(
     *("_C_custom_ar::all_reduce", "_C_custom_ar::qr_all_reduce", "sgl_kernel::all_reduce"),
     *("_C_custom_ar::all_reduce_reg", "_C_custom_ar::all_reduce_unreg"),
     *("sgl_kernel::mscclpp_allreduce", "sgl_kernel::all_reduce_reg"),
     "sgl_kernel::all_reduce_unreg",
     signature="any handle, Tensor tensors, Tensor out",
     example=Example((140, _X, _X, 0, 0), flops=0, bytes=192),
-)
-@op(
+)(all_reduce)
+op(
     *("sgl_kernel::qr_all_reduce", "aiter::qr_all_reduce", "aiter::all_reduce"),
     # aiter's dispatcher puts a tensor before the arguments of ops that do not start with one;
     # SGLang's has a profile after the handle
     signature="any handle, any profile, Tensor! tensors, Tensor out",
     example=Example((140, 1, _X, _X, False), flops=0, bytes=192),
-)
-@op(
+)(all_reduce)
+op(
     *("symm_mem::one_shot_all_reduce_copy", "symm_mem::one_shot_all_reduce_copy_out"),
     signature="Tensor buffer, Tensor tensors",
     example=Example((_X, _X, "sum", "0"), flops=0, bytes=192),
-)
-def reduced(a: Args) -> Work:
-    """Every rank ends with the sum of all."""
-    return all_reduce(a)
+)(all_reduce)
 
 
 # 24 read, four times as many written of 4 bytes
-@op(
+op(
     *("vllm::all_gather", "vllm::all_gatherv"),
     signature="Tensor input, int dim, int world_size",
     example=Example((_X, 0, 4, "tp"), flops=0, bytes=480),
-)
-@op(
+)(gathered)
+op(
     "_c10d_functional::all_gather_into_tensor",
     signature="Tensor input, int group_size",
     example=Example((_X, 4, "0"), flops=0, bytes=480),
-)
-def gather(a: Args) -> Work:
-    """Every rank gets a new tensor with the pieces of all."""
-    return gathered(a)
+)(gathered)
 
 
 # 96 read, a quarter written of 4 bytes
-@op(
+op(
     "vllm::reduce_scatter",
     signature="Tensor input, int dim, int world_size",
     example=Example((_ALL, 0, 4, "tp"), flops=0, bytes=480),
-)
-@op(
+)(scattered)
+op(
     "_c10d_functional::reduce_scatter_tensor",
     signature="Tensor input, any op, int group_size",
     example=Example((_ALL, "sum", 4, "0"), flops=0, bytes=480),
-)
-def scatter(a: Args) -> Work:
-    """Every rank gets a new tensor with its piece of the sum."""
-    return scattered(a)
+)(scattered)
 
 
 # 24 read, 96 written of 4 bytes

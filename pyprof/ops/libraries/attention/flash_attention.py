@@ -13,6 +13,7 @@ from pyprof.ops.libraries.attention.paged_attention import key_heads
 from pyprof.ops.libraries.attention.served_requests import EXAMPLE_STEP, by_requests
 from pyprof.ops.registry import op
 from pyprof.ops.torch.nn.attention import QKV, WINDOW, fused
+from pyprof.ops.torch.nn.attention_kernels import kernel
 from pyprof.ops.work import Args, Work, has_rank, size
 
 FAMILY = "attention"
@@ -260,7 +261,7 @@ def of_images(a: Args) -> Work:
 
 
 # two batches of 4 heads, 8 * 8 scores, half of them, times 2 * (16 + 16); four of 1024 of 2 bytes
-@op(
+op(
     "xformers::efficient_attention_forward_cutlass",
     signature=(
         (
@@ -281,10 +282,7 @@ def of_images(a: Args) -> Work:
         flops=16384,
         bytes=8192,
     ),
-)
-def cutlass(a: Args) -> Work:
-    """XFormers' memory-efficient kernel."""
-    return fused(a, heads_at=-2, backward=False)
+)(kernel)
 
 
 # two batches of 4 heads, 8 * 8 scores times 2 * (16 + 16); q, k, v, the bias's parts and the result

@@ -278,6 +278,19 @@ def conv_backward(a: Args) -> Work:
         bytes=7532,
     ),
 )
+# the CPU's plain form, neither dilated nor transposed
+@op(
+    "aten::_slow_conv2d_backward",
+    signature=(
+        "Tensor grad_output, Tensor input, Tensor weight, any kernel_size, int[] stride,"
+        "int[] padding, any output_mask"
+    ),
+    example=Example(
+        (f16(2, 6, 8, 8), _X, _W, (3, 3), (1, 1), (1, 1), (True, True, True)),
+        flops=110592,
+        bytes=7532,
+    ),
+)
 def convolution_backward(a: Args) -> Work:
     """The gradients that the mask asks for; if unknown, the bias's if its size is recorded."""
     mask = a.values.get("output_mask")
@@ -343,21 +356,3 @@ def conv_wgrad(a: Args) -> Work:
         raise Unknown("weight_size not recorded")
     w = like(a.tensor("grad_output"), size)
     return backward_work(geometry(a.replaced(weight=w)), dgrad=False, wgrad=True, bias=False)
-
-
-# as convolution_backward with all three gradients
-@op(
-    "aten::_slow_conv2d_backward",
-    signature=(
-        "Tensor grad_output, Tensor input, Tensor weight, any kernel_size, int[] stride,"
-        "int[] padding, any output_mask"
-    ),
-    example=Example(
-        (f16(2, 6, 8, 8), _X, _W, (3, 3), (1, 1), (1, 1), (True, True, True)),
-        flops=110592,
-        bytes=7532,
-    ),
-)
-def slow_conv_backward(a: Args) -> Work:
-    """The CPU's plain form, neither dilated nor transposed."""
-    return convolution_backward(a.replaced(transposed=False))

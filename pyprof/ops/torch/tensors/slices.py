@@ -30,6 +30,13 @@ _WHOLE = (
     signature=("Tensor input, Value[] rest", "Tensor[] tensors, Value[] rest"),
     example=Example((_X, (2, 4), 1), flops=0, bytes=96, op="split_with_sizes_copy", mod="aten"),
 )
+# of the incoming gradient, the diagonal: 6 read, 6 written of 2 bytes
+@op(
+    "diag_embed",
+    direction=BPROP,
+    signature="Tensor input, Value[] rest",
+    example=Example((_ROW,), flops=0, bytes=24),
+)
 def view_copy(a: Args) -> Work:
     """All of the tensor, or of a list of them, is written anew."""
     tensors = a.tensors("tensors") if "tensors" in a.values else (a.tensor("input"),)
@@ -87,19 +94,6 @@ def diag_embed(a: Args) -> Work:
     require(x.shape)
     side = x.shape[-1] + abs(a.integer("offset", 0))
     return Work(0, (x,), (like(x, (*x.shape[:-1], side, side)),))
-
-
-# 6 of the incoming gradient's diagonal read, 6 written of 2 bytes
-@op(
-    "diag_embed",
-    direction=BPROP,
-    signature="Tensor input, Value[] rest",
-    example=Example((_ROW,), flops=0, bytes=24),
-)
-def diag_embed_backward(a: Args) -> Work:
-    """The diagonal of the incoming gradient."""
-    x = like(a.tensor("input"))
-    return Work(0, (x,), (x,))
 
 
 # 24 read twice of 4 bytes, 24 of 8 written
