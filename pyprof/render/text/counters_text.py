@@ -47,6 +47,12 @@ _COLUMNS: tuple[Column, ...] = (
     ("Energy", lambda op: op.energy_j, lambda value: amount(value, "J")),
 )
 
+_MEANINGS = {
+    "Excess": "DRAM traffic over the least that the op needs",
+    "Occ%": "occupancy that the launch allows",
+    "OccM%": "measured occupancy",
+}
+
 
 def sentences(measured: Measured, whole_ns: int) -> Iterator[str]:
     """What was measured, by what, and what contradicts the model; `whole_ns`: time of all rows."""
@@ -117,3 +123,6 @@ def section(answer: Summary, limit: int) -> Iterator[str]:
         ]
         cuts = {0: cut_middle}
         yield from formatting.layout_table(rows, header, range(1 + directed), cuts)
+        meanings = [f"{title}: {_MEANINGS[title]}" for title, _, _ in shown if title in _MEANINGS]
+        if meanings:
+            yield from formatting.wrapped(f"{'; '.join(meanings)}.")

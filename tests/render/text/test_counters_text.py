@@ -19,6 +19,7 @@ def test_the_summary_has_a_section_of_counters(tmp_path: Path) -> None:
     assert header.split()[:6] == ["Op", "Direction", "ms", "DRAM", "GB/s", "Excess"]
     assert row.split() == ["mm", "forward", "0.040", "50.3", "MB", "1,258", "2", "61.0", "100.0",
                            "1,095"]  # fmt: skip
+    assert "Excess: DRAM traffic over the least that the op needs" in section
     assert "Measured" not in run("summary", "-q", capture).stdout
 
 
