@@ -155,7 +155,7 @@ def _rules(
               before & kept & freed_by(FrameHint.BACKWARD)),
         _Rule(_ACTIVATIONS, "allocated outside of the backward pass, freed by it",
               kept & freed_by(FrameHint.BACKWARD)),
-        _Rule(_ACTIVATIONS, "inferred: freed by a thread without Python, as of the backward pass",
+        _Rule(_ACTIVATIONS, "inferred: freed by a thread without Python, as in backward passes",
               kept & freed_by(FrameHint.ENGINE_THREAD)),
         _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, live in the backward pass",
               forward & in_backward & ~in_optimizer),

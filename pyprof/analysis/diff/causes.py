@@ -252,7 +252,7 @@ def _in_common(name: str, causes: Sequence[tuple[str, float]]) -> str:
         if x != y
     ]
     text = _find_common_text(sizes, sum(ns for _, ns in causes))
-    return f": {text}, as of another batch size or length (inferred)" if text else ""
+    return f": {text}, as with another batch size or length (inferred)" if text else ""
 
 
 _NUMBER = re.compile(r"[0-9]+")

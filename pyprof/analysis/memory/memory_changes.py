@@ -87,7 +87,7 @@ def _half_batch(history: History, scaling: Mask) -> PossibleChange:
     high = _peak(history, [(scaling, -0.5)])
     if not low < high < history.held(history.peak):
         return _change(history, name, scaling, 0.5, assumes)
-    return _interval(history, name, low, high, f"{assumes}, the unknown perhaps")
+    return _interval(history, name, low, high, f"{assumes}, perhaps the unknown, too")
 
 
 def _unknown(history: History) -> Mask:
@@ -127,7 +127,7 @@ def bfloat16(history: History) -> list[PossibleChange]:
         high = _peak(history, [], copies)
         changes.append(
             _interval(history, "autocast to bfloat16", low, high,
-                      "everything is float32 now; weights stay so, and up to all are copied")
+                      "everything is float32 now; weights stay so; some or all are copied")
         )  # fmt: skip
     low = _peak(history, [(everything & ~workspace, -0.5)])
     high = _peak(history, [(weights, -0.5), (activations, _KEPT_FLOAT32 - 0.5)])

@@ -90,7 +90,7 @@ def _everywhere(path: Path, *, batch: int = 8, dtype: str = "float32", kernel: s
     ("changed", "said"),
     [
         ({"dtype": "bfloat16"}, "other dtypes for 100 % of A's time: float32 in A, bfloat16 in B"),
-        ({"batch": 16}, "other shapes for 100 % of A's time: 8 in A, 16 in B, as of another batch"),
+        ({"batch": 16}, "other shapes for 100 % of A's time: 8 in A, 16 in B, as with another"),
         ({"kernel": "cutlass", "rates": (2, 1, 3, 2, 2, 2)},
          "other kernels for 90 % of A's time: another library version"),
         ({"rates": (1.25, 1.29, 1.27, 1.3, 1.31, 1.28)},

@@ -118,7 +118,7 @@ def test_a_rank_with_half_of_the_heads_has_half_of_the_experts(trace: Path, tmp_
     rows = _rows("--with", _config(tmp_path, **heads), trace)
     moe = [row for row in rows if "matmul" in row["Kernel"]]
     assert sum(int(row["FLOPs"]) for row in moe) == 2 * 4 * 2 * 3 * 96 * 64 // 2
-    assert moe[0]["Why"].endswith("1/2 of it on this rank, as of the heads")
+    assert moe[0]["Why"].endswith("1/2 of it on this rank, as for the heads")
     odd = _config(tmp_path, num_attention_heads=6, head_dim=WIDTH)
     same = [row for row in _rows("--with", odd, trace) if "matmul" in row["Kernel"]]
     assert sum(int(row["FLOPs"]) for row in same) == 2 * 4 * 2 * 3 * 96 * 64

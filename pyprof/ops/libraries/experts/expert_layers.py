@@ -111,7 +111,7 @@ def moe_forward(a: Args) -> Work:
     padded = f" (recorded {x.shape[-1]}: padded)" if x.shape[-1] != hidden else ""
     via = f"widths of config.json: hidden {hidden}{padded}, inside an expert {inner}"
     if ranks > 1:
-        via += f", 1/{ranks} of it on this rank, as of the heads"
+        via += f", 1/{ranks} of it on this rank, as for the heads"
     why = f"how weights of {kind or 'unknown dtype'} are stored is unknown" if moved is None else ""
     return Work(
         *(flops, (x, gates), (like(x),), params, moved or 0, why), via=via, stages=(_GATED - 1, 1)
