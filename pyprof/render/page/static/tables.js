@@ -44,7 +44,7 @@
     try {
       return new RegExp(text, "i");
     } catch {
-      return `${text} is no regular expression`;
+      return `${text} is not a regular expression`;
     }
   };
   // What a word of the box asks of a row; a text says what is wrong with it.
@@ -71,7 +71,7 @@
         ? value(row, place) === wanted : value(row, place).includes(wanted));
     }
     const limit = amount(wanted, header.dataset.unit);
-    if (limit === null || Number.isNaN(limit)) return `${wanted} is no number`;
+    if (limit === null || Number.isNaN(limit)) return `${wanted} is not a number`;
     const holds = TESTS[sign ?? bare ?? "="];
     if (!holds) return `${bare} is for texts; ${name} has numbers`;
     return (row) => (value(row, place) === null ? bare === "!=" : holds(value(row, place), limit));
