@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
+from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
@@ -35,7 +36,9 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     replay = records.numpy("replay")[rows]
     # the first position of each launch: a row outside graphs, or the rows of one replay
     begins = np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
-    code = _codes(records.dictionary("kLongName").index[rows].astype(np.int64), begins)
+    # layers of a model may run the same kernels: what repeats is known by its layer, too
+    columns = (records.dictionary(name).index[rows] for name in ("kLongName", "layer"))
+    code = _codes(number_combinations(*columns).astype(np.int64), begins)
     size = np.diff(begins, append=len(rows))
     of_graph = (replay >= 0) | records.of_kind(schema.GRAPH)[rows]
     mostly_graphs = 2 * int(of_graph.sum()) > len(rows)

@@ -43,6 +43,13 @@ def test_ops_on_a_cpu_that_repeat_are_the_step() -> None:
     assert (origin, len(start)) == ("repetition of 4 ops", 4)
 
 
+def test_equal_layers_of_a_model_are_not_steps() -> None:
+    run = _run("abcc" * 7, "z")
+    layers = pa.array([[f"layers.{row // 4}"] for row in range(run.rows)])
+    run = Records(run.rows, {**run.columns, "layer": layers})
+    assert repetition(run, launched(run)) is None
+
+
 def test_replays_are_the_step_however_many_launches_precede_them() -> None:
     """A replay is a single launch, but of many kernels."""
     run = _run(string.ascii_letters + string.ascii_lowercase * 8, "")
