@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -284,7 +285,11 @@ def _dispatches_to_itself(function: FunctionType) -> bool:
     So do operators of tensors that torch writes in Python, as `__pow__`: a mode, for example a
     default device, then calls the original.
     """
-    return any(cell.cell_contents is function for cell in function.__closure__ or ())
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # an empty cell
+            if cell.cell_contents is function:
+                return True
+    return False
 
 
 @keep_uncompiled
