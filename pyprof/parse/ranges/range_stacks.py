@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _INSTALLED = r"[/\\](?:site-packages|dist-packages)[/\\]"
 _FRAMEWORK = re.compile(
-    rf"(?:{_INSTALLED}|^)(?:torch|apex|pyprof|functorch|nvtx)[/\\]|<frozen [\w.]+>"
+    rf"(?:{_INSTALLED}|^)(?:torch|apex|pyprof|functorch|nvtx|triton[/\\](?:runtime|backends))[/\\]"
+    r"|<frozen [\w.]+>"
     # code that Inductor wrote: in its own folder, or in any, under the hash that names it
     r"|[/\\]torchinductor_[^/\\]+[/\\]|[/\\](?P<hash>[a-z2-7]{2})[/\\]c(?P=hash)[a-z2-7]{40,}\.py:"
 )

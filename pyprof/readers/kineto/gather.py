@@ -25,7 +25,13 @@ from pyprof.readers.kineto.counters import Samples
 from pyprof.readers.kineto.cpu import stopped
 from pyprof.readers.kineto.file.events import all_args
 from pyprof.readers.kineto.graphs import nodes
-from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
+from pyprof.readers.kineto.nest import (
+    FrameChains,
+    Nested,
+    launch_stacks,
+    nested,
+    range_table,
+)
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 from pyprof.readers.kineto.tracks import Tracks, kind_of, may_be_work
 
@@ -283,6 +289,10 @@ class TraceTables:
         if trace.cut and trace.header.get("deviceProperties"):
             activities = _of_gpu(activities)  # work of a GPU is written last
         on_gpu = bool(self._activities or self._measured)
+        if on_gpu:
+            launches = calls.filter(pc.is_in(calls["corr"], activities["corr"].combine_chunks()))
+            stacks = launch_stacks(launches, self._ranges, layout)
+            table = concat(schema.RANGES, [table, stacks])
         base = _base_ns(trace)
         ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
         used = pc.unique(activities["device"]).drop_null().to_pylist() if on_gpu else []

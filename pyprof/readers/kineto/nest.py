@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
-from pyprof.arrays import nearest
+from pyprof.arrays import ints, nearest
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.op_texts import COMPILING, MARKER, MODULE, NOTE, OP
-from pyprof.readers.kineto.ranges import OPEN
+from pyprof.readers.kineto.ranges import OPEN, Columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.readers.kineto.ranges import Columns, Ranges
+    from pyprof.readers.kineto.ranges import Ranges
 
 SLACK_NS = 2_000
 """Overhang due to rounding: old traces round start and length to microseconds each."""
@@ -239,6 +239,43 @@ def range_table(
             "forward_thread": pc.if_else(own, forward.take(pa.array(source)), None),
         },
     )
+
+
+def launch_stacks(launches: pa.Table, ranges: Ranges, nesting: Nested) -> pa.Table:
+    """Return markers with the frames around launches in no op, such as that of a Triton kernel."""
+    python = ranges.python()
+    launches = launches.filter(pa.array(_mark_alone(launches, ranges.columns(), python, nesting)))
+    if not launches.num_rows:
+        return schema.RANGES.empty_table()
+    thread, start, end = (ints(launches.column(name)) for name in ("thread", "start", "end"))
+    nothing = (np.full(len(start), -1),) * len(Columns._fields)
+    called = Columns(*nothing)._replace(thread=thread, start=start, end=end)
+    python = Columns(*(column[np.isin(python.thread, thread)] for column in python))
+    chains, frames = FrameChains(), list(ranges.frames.values())
+    used, code = np.unique(nested(called, python, chains).frames, return_inverse=True)
+    stacks = [texts.trace(frames[f] for f in chains.frames(chain)) for chain in used.tolist()]
+    written = pa.Table.from_struct_array(templates.split(pa.array(stacks))).take(code)
+    return schema.table(
+        schema.RANGES,
+        {
+            **{name: launches.column(name) for name in ("start", "end", "thread")},
+            "style": np.full(len(start), schema.NESTED, np.int8),
+            **dict(zip(written.column_names, written.columns, strict=True)),
+        },
+    ).filter(pa.array(used[code] >= 0))
+
+
+def _mark_alone(launches: pa.Table, ranges: Columns, python: Columns, nesting: Nested) -> Mask:
+    """Mark launches by threads with Python frames that lie in no op and no marker."""
+    thread, start, end = (ints(launches.column(name)) for name in ("thread", "start", "end"))
+    alone = np.zeros(len(start), bool)
+    stated = nesting.order[np.isin(ranges.kind[nesting.order], (OP, MARKER))]
+    for each in np.unique(python.thread).tolist():
+        rows, around = np.flatnonzero(thread == each), stated[ranges.thread[stated] == each]
+        before = np.searchsorted(ranges.start[around], start[rows], side="right") - 1
+        reached = np.append(np.maximum.accumulate(nesting.end[around]), -1)
+        alone[rows] = reached[before] < end[rows]
+    return alone
 
 
 def _with_stopped(written: pa.Table, rows: Int64Array) -> pa.Table:

@@ -24,6 +24,7 @@ FRAMEWORK = [
     "C:\\venv\\Lib\\site-packages\\torch\\nn\\functional.py:2",
     "<frozen importlib._bootstrap>:1",
     "torch/nn/modules/conv.py:536",  # relative to site-packages
+    "triton/runtime/jit.py:612",
     # code that Inductor wrote, wherever its cache is
     "/var/cache/torchinductor_root/al/cal4xpiah2v6blbfmwwonu52dvevbsmlh743q5tkclrt4gcqpzea.py:52",
     "/var/cache/torchinductor_jane.doe-2/ab/anything.py:1",

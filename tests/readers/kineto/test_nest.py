@@ -12,7 +12,7 @@ from pyprof.readers.kineto.columns import Threads, timed
 from pyprof.readers.kineto.file.events import from_values
 from pyprof.readers.kineto.nest import FrameChains, nested
 from pyprof.readers.kineto.ranges import Ranges
-from tests.readers.kineto_json import event, kernel, op, read, texts
+from tests.readers.kineto_json import event, kernel, launch, op, read, texts
 from tests.texts import spelt
 
 GPU = kernel(1, 500)
@@ -86,6 +86,13 @@ AROUND = {
     "frames inside an op": (
         [MAIN, FUNCTION, python("fn.py(7): forward", 12, 40), MM],
         [("train.py:3",), "MyFunction", ("train.py:3", "fn.py:7"), "aten::mm"],
+    ),
+    # as of a Triton kernel; the launch inside an op is the op's, and a wait launches nothing
+    "frames around a launch in no op": (
+        [MAIN, launch(1, 5), python("model.py(12): forward", 10, 80), op("aten::mm", 20, 10),
+         launch(2, 22), kernel(2, 600), launch(3, 60), kernel(3, 700),
+         launch(4, 70, name="cudaStreamSynchronize")],
+        [BOTH, "aten::mm", ("train.py:3",), BOTH],
     ),
     # the lines of PyProf's own trace are exact
     "frames around an own trace": (
