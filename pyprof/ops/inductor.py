@@ -2,8 +2,9 @@
 
 `triton_poi_fused_add_mul_3` adds and multiplies. FLOPs: the pointwise rules' sum for each element
 of the iteration space, whose sizes follow the tensors in the arguments; if they are missing, the
-largest tensor counts. In a kernel that reduces, a root is that of a row, and adds next to nothing.
-A kernel without names, or one for lists of tensors, has unknown FLOPs.
+largest tensor counts. In a kernel that reduces, a root is that of a row, and adds next to nothing;
+of one that sums up a product, the product alone counts. A kernel without names, or one for lists of
+tensors, has unknown FLOPs.
 Bytes: each pointer argument moved once. Only the name of an argument shows that it is both read and
 written, and names are not recorded, so an in-place kernel counts one move too few. Kernels that
 only select elements, such as copies of slices, read no more of an argument than they write; how
@@ -39,6 +40,8 @@ _SIGNATURE = ", ".join(
 _POINTWISE_OPS = {name: rule.flops for name, rule in RULES.items()}
 _REDUCING = {name: each for name, (each, _) in COSTS.items()}
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
+_SUMMED = {"mm", "bmm", "mv"}
+"""Products with a vector that Inductor writes as sums; of `addmm`, it may be the bias alone."""
 _LONGEST_NAME = 6  # words
 _UNARY = (name for name, rule in RULES.items() if rule.arity == 1)
 _PICKS = (
@@ -55,9 +58,13 @@ _WINDOWS = {"pool2d", "pool3d", "unfold", "im2col", "split", "chunk", "unbind"}
 _NAMELESS = re.compile(r"triton_(?:poi|for)_fused_\d+")
 
 
+def _words(kernel: str) -> list[str]:
+    return kernel.partition("_fused_")[2].split("_")
+
+
 def fused_names(kernel: str) -> list[str]:
     """Return the ops in a kernel's name: `add` and `mul` of `triton_poi_fused_add_mul_3`."""
-    words = kernel.partition("_fused_")[2].split("_")
+    words = _words(kernel)
     ops = []
     at = 0
     while at < len(words):
@@ -96,6 +103,8 @@ def fused_kernel(a: Args) -> Work:
         return Work(None, tensors, (), params, why=why)
     if why := _untold(a):
         return Work(None, tensors, (), params, no_flops=why)
+    if _reduces(a.op) and not _SUMMED.isdisjoint(_words(a.op)):
+        return Work(2 * count, tensors, (), params)
     of_elements = [name for name in names if name != "rsqrt" or not _reduces(a.op)]
     return Work(_each(of_elements) * count, tensors, (), params)
 
@@ -226,7 +235,7 @@ def _picks_one(kernel: str) -> bool:
 
 def _looks_up(kernel: str) -> bool:
     """Whether a kernel takes rows of a table, and so reads no more of it than it makes."""
-    words = kernel.partition("_fused_")[2].split("_")
+    words = _words(kernel)
     return not _TABLES.isdisjoint(words) and _WINDOWS.isdisjoint(words)
 
 

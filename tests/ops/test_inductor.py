@@ -100,6 +100,13 @@ def test_a_root_in_a_kernel_that_reduces_is_that_of_a_row() -> None:
     assert norm == square
 
 
+@pytest.mark.parametrize(("name", "each"), [("mm", 2), ("add_mm", 2), ("addmm_sum", 1)])
+def test_a_product_with_a_vector_is_a_sum_of_products(name: str, each: int) -> None:
+    """As in decoding one token; a bias of `addmm` may be added to the product of a library."""
+    args = (bf16(1, 64), bf16(64, 1024), bf16(1, 1024), 1024, 64)
+    assert ops.cost(Call("", f"triton_red_fused_{name}_0", args)).flops == each * 64 * 1024
+
+
 def test_a_kernel_without_op_names_has_no_flops() -> None:
     """It reads at most the size of its result from each argument; else bytes are unknown."""
     name = "triton_poi_fused_0"
