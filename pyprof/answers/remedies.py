@@ -15,6 +15,8 @@ _RULES = (
     (r"^no marker",
      ("begin the capture earlier, call pyprof.init() before the model is built, or, for backward"
       " passes, use pyprof capture")),
+    (r"^launched in no op",
+     "mark the function that launches it with pyprof.wrap (docs/instrument.md)"),
     (r"^only ranges", "call pyprof.init() in the script: the ranges around it name no op"),
     (r"^unknown op|^no formula", "write a formula for it (docs/instrument.md), or report it"),
     (r"^unknown dtype", "capture with pyprof capture, which records dtypes"),

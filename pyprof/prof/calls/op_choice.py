@@ -86,6 +86,8 @@ def _unmarked(context: KernelContext) -> str:
     """Return why no op is stated."""
     if context.replayed:
         return UNSEEN
+    if context.in_frames:
+        return "launched in no op"
     if context.in_range:
         return "only ranges, no op"
     return UNLAUNCHED if context.unlaunched else "no marker"

@@ -35,6 +35,8 @@ class KernelContext:
     on_cpu: bool = False
     in_range: bool = False
     """No op is around it, but a named range."""
+    in_frames: bool = False
+    """No op is around it, but Python frames: the script launches it itself."""
     replayed: bool = False
     """A CUDA graph launched it."""
     unlaunched: bool = False
@@ -56,12 +58,16 @@ def distinct_contexts(records: Records) -> DictionaryColumn:
     result = records.dictionary("resultSize")
     backward = records.dictionary("dir").is_in(BPROP)
     on_cpu = records.of_kind(schema.CPU)
-    in_range = records.dictionary("layer").matches() & ~own.matches() & ~seqs.matches()
+    in_range, in_frames = (
+        records.dictionary(name).matches() & ~own.matches() & ~seqs.matches()
+        for name in ("layer", "trace")
+    )
     replayed = records.numpy("replay") >= 0
     unlaunched = ~(on_cpu | replayed | np.asarray(records.arrow("launch").is_valid()))
     unlaunched &= "start" in records.columns
     texts = (column.index for column in (own, seqs, forward, forward_seqs, result))
-    flags = (mask.astype(np.int8) for mask in (backward, on_cpu, in_range, replayed, unlaunched))
+    masks = (backward, on_cpu, in_range, in_frames, replayed, unlaunched)
+    flags = (mask.astype(np.int8) for mask in masks)
     first, number = combinations(*texts, *flags)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
     contexts = [
@@ -75,6 +81,7 @@ def distinct_contexts(records: Records) -> DictionaryColumn:
             order=tuple(np.argsort(ids, kind="stable").tolist()) if ids else (),
             on_cpu=bool(on_cpu[row]),
             in_range=bool(in_range[row]),
+            in_frames=bool(in_frames[row]),
             replayed=bool(replayed[row]),
             unlaunched=bool(unlaunched[row]),
             result=None if (size := result.at(row)) is None else tuple(size),

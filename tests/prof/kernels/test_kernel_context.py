@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pyprof.answers.remedies import explained
-from pyprof.marker import encode_layer
+from pyprof.marker import encode_layer, encode_trace
 from pyprof.parse import parse_file
 from pyprof.prof.calls.op_choice import UNLAUNCHED, choose
 from pyprof.prof.kernels.kernel_context import KernelContext, distinct_contexts
@@ -45,6 +45,18 @@ def test_a_kernel_without_a_launch_has_another_reason_than_one_without_a_marker(
     reasons = [choose(contexts.at(row)).reason for row in range(2)]
     assert reasons == [UNLAUNCHED, "no marker"]
     assert explained(UNLAUNCHED)[1].startswith("begin the capture earlier, or record API calls")
+
+
+def test_a_kernel_that_a_script_launches_itself_needs_a_marker_of_its_own(tmp_path: Path) -> None:
+    launched, called = _contexts(
+        tmp_path,
+        *around(encode_layer("net"), encode_trace(["layers.py:55"]), at=100),
+        *around(encode_trace(["layers.py:56"]), MM, at=200),
+    )[:2]
+    reason = choose(launched).reason
+    assert reason == "launched in no op"
+    assert "pyprof.wrap" in explained(reason)[1]
+    assert not called.in_frames
 
 
 def test_positions_of_markers_and_ranges_are_outermost_first(tmp_path: Path) -> None:
