@@ -40,6 +40,8 @@ _CUDNN = re.compile("cudnn", re.IGNORECASE)
 """cuDNN's kernels count as those of convolutions even if no op is known."""
 
 
+_CHANNELS_FIRST = re.compile("group_norm|instance_norm")
+"""Norms whose kernels on CUDA took contiguous tensors alone until August 2026 (pytorch#111824)."""
 _SEQUENCES, _IMAGES, _VOLUMES = 3, 4, 5
 """Dimensions of tensors that convolutions of one, two and three dimensions take."""
 
@@ -59,13 +61,16 @@ def channels_last(context: RuleContext) -> Advice | None:
         of_convolution & context.named(_BETWEEN_LAYOUTS) & (dimensions != _SEQUENCES)
     )
     # model.to() converts all that has 4 or 5 dimensions: an error if it has both
-    volumes = (dimensions[rows] == _VOLUMES).any()
+    if (dimensions[rows] == _VOLUMES).any():
+        action = "use .to(memory_format=torch.channels_last_3d) for each Conv3d and its input,"
+        action += " torch.channels_last for each Conv2d"
+    else:
+        action = "use model.to(memory_format=torch.channels_last), and the same for the input"
+    if (context.chosen & context.op.matches(lambda op: bool(_CHANNELS_FIRST.search(op)))).any():
+        action += "; GroupNorm and InstanceNorm may put channels first again"
     return context.advice(
         "tensors are rearranged around convolutions",
-        "use .to(memory_format=torch.channels_last_3d) for each Conv3d and its input,"
-        " torch.channels_last for each Conv2d"
-        if volumes
-        else "use model.to(memory_format=torch.channels_last), and the same for the input",
+        action,
         rows,
         context.most(rows, context.ns[rows]),
         elsewhere="keep tensors in the layout NHWC (channels last)",

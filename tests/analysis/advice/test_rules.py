@@ -976,6 +976,12 @@ def _indexed(name: str, *by: str) -> Story:
     return _steps(Called(name, (WIDE, *index), 10, 300, node=True))
 
 
+def _with_group_norm(story: Story) -> Story:
+    norm = _busy(name="void at::native::RowwiseMomentsCUDAKernel<float>(T1)", begin=300)
+    called = _called("group_norm", norm, _tensor(32, 64, 56, 56))
+    return replace(story, work=[*story.work, norm], ranges=[*story.ranges, *called])
+
+
 _COPIED = replace(_gap(4000), work=[_busy(), copy((4010 * US, 4020 * US), (4000 * US, 4005 * US))])
 _FLASH = _busy(20_000, "flash_fwd_kernel", begin=10)
 _HEADS = [_tensor(8, 16, 1024, 64, dtype="float16")] * 3
@@ -1024,6 +1030,8 @@ ACTIONS = {
             _gap(160, Api("cudaDeviceSynchronize", (20 * US, 130 * US))),
             ranges=_called("matmul", _busy(), *HALF)), "torch.cuda.synchronize()"),
     "layouts of images": ("channels_last", _conv(LAYOUT), "torch.channels_last)"),
+    "layouts of images between norms of groups": (
+        "channels_last", _with_group_norm(_conv(LAYOUT)), "may put channels first again"),
     "layouts of volumes": (
         "channels_last", _conv(LAYOUT, image=(8, 56, 56)), "torch.channels_last_3d)"),
     "chains": ("unfused_pointwise", _CHAIN, "torch.compile"),
@@ -1037,6 +1045,7 @@ def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
     assert words in action
     assert words == "F.embedding" or "F.embedding" not in action
     assert words == "graph_breaks" or "graph_breaks" not in action
+    assert words == "may put channels first again" or "GroupNorm" not in action
 
 
 @pytest.mark.parametrize("number", ["0/0", "!0/2/0"])
