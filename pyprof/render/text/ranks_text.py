@@ -58,15 +58,16 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
         return
     first = slow[0]
     # Who takes longest, but comes last less often than any rank would by chance, delays no other,
-    # unless they wait for it in those few collectives.
+    # unless they wait for it in those few collectives, or in many by less than clocks can tell.
     is_last = not first.of or first.last * job.rank_count >= first.of
     waited_ns = _format_waits(job, first)
     waited_for = waited_ns > 0 and waited_ns >= (first.excess_ns or 0) / 2
-    role = (
-        "is the straggler"
-        if is_last or waited_for
-        else "works longest, but the others seldom wait for it"
-    )
+    if is_last or waited_for:
+        role = "is the straggler"
+    elif _seldom_waited_for(job, first):
+        role = "works longest, but the others seldom wait for it"
+    else:
+        role = "works longest; the clocks cannot tell how long the others wait for it"
     sentence = f"Rank {first.rank} {role}: {'; '.join(_evidence(job, first))}."
     cost = (first.excess_ns or 0) * job.step_count or first.cost_ns / _peers(job)
     yield (
@@ -107,6 +108,13 @@ def _format_waits(job: Ranks, one: StragglerCost) -> float:
     return one.cost_ns / (job.step_count or 1) / _peers(job)
 
 
+def _seldom_waited_for(job: Ranks, one: StragglerCost) -> bool:
+    """Whether waits too short for the clocks would not add up to half of the excess, either."""
+    residual_ns = max((rank.clock_residual_ns or 0 for rank in job.ranks), default=0)
+    unseen_ns = 2 * residual_ns * (one.of - one.last) / (job.step_count or 1)
+    return _format_waits(job, one) + unseen_ns < (one.excess_ns or 0) / 2
+
+
 def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
     each = _format_waits(job, one)
@@ -123,7 +131,7 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
         others = "the other's" if pair else "the median of the others"
         yield (f"without communication its step takes {duration(one.own_ns)},"
                f" {duration(one.excess_ns)} more than {others}")  # fmt: skip
-        if one.of and each < one.excess_ns / 2:
+        if one.of and _seldom_waited_for(job, one):
             yield "others arrive as late or later, which hides most of it"
 
 

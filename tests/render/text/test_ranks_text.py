@@ -114,6 +114,18 @@ def test_a_rank_that_seldom_comes_last_is_not_a_straggler() -> None:
     assert "Rank 1 is the straggler: it arrived last at 11 of 11 collectives" in said
 
 
+def test_waits_shorter_than_the_residual_of_clocks_are_not_denied() -> None:
+    """Ranks that leave collectives up to 500 us apart may have waited for most of 1 ms a step."""
+    rows = [
+        replace(each, at=(each.at[0], each.at[1] + rank * (index * index % 5) * MS // 8))
+        for rank in range(2)
+        for index, each in enumerate(_reduces({}, [rank]))
+    ]
+    said = _said([8, 9], {}, rows)
+    assert "Rank 1 works longest; the clocks cannot tell how long the others wait for it" in said
+    assert "late or later" not in said
+
+
 def test_a_rank_that_is_waited_for_in_few_collectives_is_the_straggler() -> None:
     """Of 22 collectives a step's first is the one in which the others wait."""
     ready = _reduces({}, range(3), "1")
