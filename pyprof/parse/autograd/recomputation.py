@@ -20,6 +20,7 @@ import numpy as np
 from pyprof.arrays import MISSING, nearest
 from pyprof.marker import Kind
 from pyprof.parse.ranges import texts
+from pyprof.records.records import combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,7 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
     op = np.flatnonzero(is_seq & ~node & ~engine & _look_up(node, around))
     owner = around.take(op)
     with_number = numbered.take(op)
+    with_number[with_number] = ~_applies_own_function(read, op[with_number], owner[with_number])
     if not with_number.any():
         return None
     inside = np.flatnonzero((node | engine) & _look_up(node, around))
@@ -71,6 +73,20 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
     begin_how[op] = np.where(goes_back.take(owner), HERE, ELSEWHERE)
     _spread_to_markers(begin_how, op, nest, is_seq)
     return begin_how
+
+
+def _applies_own_function(read: Texts, op: IntArray, owner: IntArray) -> Mask:
+    """Mark ops that are the function of the node that calls them, as an all-to-all's backward is.
+
+    `torch.autograd.Function.apply` takes a number with gradients off, too.
+    """
+    first, group = combinations(read.code[op], read.code[owner])
+    own = [
+        read.statements[read.code[node]].name
+        == f"{read.statements[read.code[called]].name}Backward"
+        for called, node in zip(op[first].tolist(), owner[first].tolist(), strict=True)
+    ]
+    return np.array(own, bool)[group]
 
 
 def _look_up(mask: Mask, ranges: IntArray) -> Mask:

@@ -142,6 +142,19 @@ def test_a_differentiated_backward_pass_recomputes_nothing(tmp_path: Path) -> No
     assert (line["dir"], line["fwdOp"], line.get("recomputed")) == ("bprop", ["relu_"], None)
 
 
+def test_a_function_that_applies_itself_backward_recomputes_nothing(tmp_path: Path) -> None:
+    """As those of `torch.distributed.nn`: it has a sequence number with gradients off, too."""
+    ranges = [
+        _span("_AlltoAllSingle, seq = 42, op_id = 2", 110, 150, 11),
+        _span(f"{EVALUATE}_AlltoAllSingleBackward, op_id = 3", 400, 600),
+        _span("_AlltoAllSingleBackward, seq = 42, op_id = 4", 401, 599),
+        _span("aten::empty, op_id = 5", 410, 420),
+        _span("_AlltoAllSingle, seq = 43, op_id = 6", 430, 590),
+    ]
+    line = parsed(tmp_path, ranges, Work("all_to_all", call=(520, 525), tid=12))[0]
+    assert line.get("recomputed") is None
+
+
 def test_a_checkpoint_in_a_checkpoint(tmp_path: Path) -> None:
     inner = [
         _span(f"{EVALUATE}CheckpointFunctionBackward, op_id = 13", 501, 599),
