@@ -89,7 +89,8 @@ _LISTS = "Tensor[] output, Tensor[] input, any group"
 _NAMED = "Tensor! output_tensor, Tensor! input_tensor, any group"
 MODS = ("torch.distributed", "c10d", "nccl")
 FUNCTIONAL = "torch.distributed._functional_collectives"
-"""The namespace of those that return a new tensor."""
+FUNCTIONAL_OPS = "_c10d_functional"
+"""The namespaces of those that return a new tensor: in Python, and of the ops behind them."""
 
 
 def _spelled(*names: str, mods: tuple[str, ...] = MODS) -> tuple[str, ...]:
@@ -247,6 +248,7 @@ def _known_ranks(a: Args) -> int:
 # nothing but a signal
 @op(
     *_spelled("barrier", "monitored_barrier", "wait"),
+    *_spelled("wait_tensor", mods=(FUNCTIONAL, FUNCTIONAL_OPS)),
     signature="any group, Value[] rest",
     example=Example(flops=0, bytes=0),
 )

@@ -7,7 +7,14 @@ import pytest
 from pyprof.marker import Call
 from pyprof.ops import cost
 from pyprof.ops.examples import f32
-from pyprof.ops.torch.collectives import FUNCTIONAL, bus_bytes, bus_factor, kind, message_bytes
+from pyprof.ops.torch.collectives import (
+    FUNCTIONAL,
+    FUNCTIONAL_OPS,
+    bus_bytes,
+    bus_factor,
+    kind,
+    message_bytes,
+)
 from tests.ops.contract import contract_of
 
 test_formulas_keep_the_contract = contract_of("torch.collectives")
@@ -86,3 +93,9 @@ def test_tensors_may_be_named() -> None:
     tensors = {"output_tensor": f32(64), "input_tensor": f32(8)}
     found = cost(Call("torch.distributed", "all_gather_single", (), tensors))
     assert (found.bytes, found.params["ranks"]) == (4 * (64 + 8), 8)
+
+
+@pytest.mark.parametrize("mod", [FUNCTIONAL, FUNCTIONAL_OPS])
+def test_waiting_for_a_functional_collective_moves_nothing(mod: str) -> None:
+    found = cost(Call(mod, "wait_tensor", (f32(4, 6),)))
+    assert (found.flops, found.bytes) == (0, 0)
