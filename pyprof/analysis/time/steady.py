@@ -54,7 +54,7 @@ def find_loop(records: Records, steps: Steps, *, unbroken: bool = False) -> Loop
     first, last = int(steps.start_ns[averaged[0]]), int(steps.end_ns[averaged[1] - 1])
     widened = steps.guessed and not unbroken
     if widened:
-        kernels = records.of_kind(schema.KERNEL)
+        kernels = records.of_kind(schema.KERNEL, schema.CPU)
         main = kernels & _main_kernels(records, np.asarray(kernels & inside))
         first = min(first, int(launch_ns[main].min(initial=first)))
         last = max(last, int(launch_ns[main].max(initial=last)) + 1)

@@ -5,14 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from pyprof import schema
 from pyprof.analysis.advice import AdviceSums, RuleContext, advise
 from pyprof.analysis.advice.finding import Advice
+from pyprof.analysis.time.steady import find_loop
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.parse import parse
 from pyprof.prof.table import Table
 from pyprof.records.merging import merge_sums
 from tests.analysis.captures import ADD, NCCL, US, Range, Work, capture, copy
+from tests.known import known
 
 LOOP = 100_000 * US
 """When the loop begins."""
@@ -93,6 +96,17 @@ def test_an_interrupted_series_of_guessed_steps_is_one_loop() -> None:
     entries = _advice([*before, other, *work], [])
     shown = next(entry for entry in entries if entry.rule == "low_occupancy")
     assert len(shown.rows) == len(work) + len(before)
+
+
+def test_an_interrupted_series_on_a_cpu_is_one_loop() -> None:
+    """Such as batches of inference, one of which calls another op, too."""
+    names = [*NAMES * 4, "aten::sort", *NAMES * 6]
+    work = [Work(at, at, name, schema.CPU, grid=None)
+            for number, name in enumerate(names)
+            for at in [(10 * number * US, 10 * number * US + 9 * US)]]  # fmt: skip
+    run = parse(capture(work))
+    loop = known(find_loop(run, find_steps(run)))
+    assert loop.rows.all()
 
 
 def test_a_gain_per_step_of_guessed_steps_is_only_of_the_steps_that_it_is_divided_by() -> None:
