@@ -66,7 +66,7 @@ _RULE_OF = {
     "load": ("kernel_loading",),
     "queue": ("late_start",),
     "peer": ("gpus_in_turn",),
-    "host": ("host_work", "python_work"),
+    "host": ("host_work", "ops_on_cpu", "python_work"),
     "loading": ("data_loading",),
     "compiling": ("compilation",),
     "ops": ("python_values",),

@@ -101,6 +101,14 @@ def test_without_advice_the_rows_that_came_late_are_the_evidence(answer: Summary
     assert [(each.what, each.row_ids) for each in found.evidence] == [("idle: queue", (5, 3))]
 
 
+def test_ops_on_the_cpu_are_the_evidence_where_the_gpu_mainly_waits_for_them(
+    answer: Summary,
+) -> None:
+    ops, rest = (replace(LAUNCHES, rule=rule) for rule in ("ops_on_cpu", "host_work"))
+    rest = replace(rest, gain_ns=1_000_000, evidence=(replace(ROWS[0], what="copy_"),))
+    assert bound(answer, use(busy=2e6, host=8e6), advice=(ops, rest)).evidence == ROWS
+
+
 def test_a_gpu_that_is_mainly_busy_is_not_called_idle(answer: Summary) -> None:
     found = bound(answer, use(busy=6e6, launch=4e6), advice=(LAUNCHES,))
     assert found.text == (
