@@ -337,8 +337,8 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
             " for efficiencies and more advice."
         )
         yield "gpu", text, _finding("rows without a known peak", rows, known.total_ns, first)
-    most = known.unknown[0] if known.unknown else None
-    if most is not None and most.time_ns >= _MUCH_UNKNOWN * known.total_ns:
+    much = (each for each in known.unknown if each.time_ns >= _MUCH_UNKNOWN * known.total_ns)
+    if (most := next(much, None)) is not None:
         reason, remedy = explained(most.reason)
         share = percent(most.time_ns / known.total_ns)
         text = f"Costs unknown for {share} of {on} time ({reason}): {remedy.partition(':')[0]}."

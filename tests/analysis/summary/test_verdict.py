@@ -302,12 +302,16 @@ def test_costs_unknown_for_much_of_the_time_have_a_remedy(answer: Summary) -> No
     assert (found.share, found.evidence[0].count) == (0.8, 3)
 
 
-def test_without_launches_no_range_around_steps_is_proposed(answer: Summary) -> None:
+@pytest.mark.parametrize(("unlaunched_ns", "proposed"), [(80, False), (3, True)])
+def test_without_most_launches_no_range_around_steps_is_proposed(
+    answer: Summary, unlaunched_ns: int, *, proposed: bool
+) -> None:
     """There may be some: which step a kernel is of, only its launch tells."""
-    unknown = (UnknownCost(UNLAUNCHED, 80, 3),)
-    found = replace(answer, known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown))
+    unknown = (UnknownCost(UNLAUNCHED, unlaunched_ns, 3),)
+    share = 1 - unlaunched_ns / 100
+    found = replace(answer, known_cost=KnownCost("GPU", 100, share, share, unknown), peaks=())
     found = replace(found, steps=replace(answer.steps, first=None))
-    assert "steps" not in about("missing", found).text.lower()
+    assert ("steps" in about("missing", found).text.lower()) == proposed
 
 
 def test_for_other_libraries_no_call_of_pyprof_is_proposed(answer: Summary) -> None:
