@@ -35,16 +35,12 @@ FAST = {"lenet", "ddp"}
 """What they show, and how, the others do, too."""
 
 
-def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
-    return () if name in FAST else (pytest.mark.long,)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "listens"),
     [
         pytest.param(path, listens, id=f"{path.stem}-{'under a tool' if listens else 'alone'}",
-                     marks=_marks(path.stem))
+                     marks=() if path.stem in FAST else pytest.mark.long)
         for path in EXAMPLES
         for listens in ((False, True) if path.stem == "lenet" else (False,))
     ],

@@ -41,14 +41,10 @@ def comparable(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=["peak", "eff"]).assign(opid=calls)
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    return capture(tmp_path / "net.sqlite")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".sqlite", ".dict", ".parquet"])
-def test_every_kind_of_file_has_the_documented_frame(small: Path, suffix: str) -> None:
+def test_every_kind_of_file_has_the_documented_frame(tmp_path: Path, suffix: str) -> None:
+    small = capture(tmp_path / "net.sqlite")
     target = small.with_suffix(suffix)
     if target != small:
         assert run("parse", small, "-o", target).code == 0

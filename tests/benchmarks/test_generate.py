@@ -29,10 +29,6 @@ def _records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def _table(path: Path, columns: str) -> list[dict[str, str]]:
-    return commands.run("prof", "-q", "--csv", "-c", columns, str(path)).rows
-
-
 @dataclass(frozen=True)
 class Run:
     """A capture, what is in it, and what the two commands made of it."""
@@ -49,7 +45,9 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     path = tmp_path_factory.mktemp("generated") / "net.sqlite"
     truth = generate(path, "--kernels", "150", *options)
     ranks = int(options[1]) if options[:1] == ["--ranks"] else 1
-    return Run(truth, ranks, _records(path), _table(path, "dir,op,layer,line,kernel,flops"))
+    columns = "dir,op,layer,line,kernel,flops"
+    rows = commands.run("prof", "-q", "--csv", "-c", columns, str(path)).rows
+    return Run(truth, ranks, _records(path), rows)
 
 
 @pytest.mark.few(2)

@@ -87,10 +87,6 @@ def test_xformers_flash_in_each_version(rest: tuple[Value, ...]) -> None:
     assert (found.flops, found.bytes) == (FULL // 2, 8192)
 
 
-def _matmul(x: Tensor, w: Tensor) -> int | None:
-    return ops.cost(Call("aten", "mm", (x, Tensor(w.shape[::-1], w.dtype)))).flops
-
-
 @pytest.mark.parametrize(
     ("op", "args", "moved"),
     [
@@ -106,7 +102,7 @@ def _matmul(x: Tensor, w: Tensor) -> int | None:
 def test_aiters_products(op: str, args: tuple[Value, ...], moved: int) -> None:
     """Bias, type and result differ in position; the result's type is the stated one."""
     found = ops.cost(Call("aiter", op, args))
-    assert (found.flops, found.bytes) == (_matmul(X, W), moved)
+    assert (found.flops, found.bytes) == (2 * 4 * 5 * 6, moved)
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,9 @@ def _rows() -> list[Row]:
     ]
 
 
-def _first(call: Call) -> Tensor:
-    return next(value for value in call.args if isinstance(value, Tensor))
-
-
 def _flops_apart(call: Call) -> int:
     """Return how much more TraceLens counts, each time for a reason of its own."""
-    x = _first(call)
+    x = next(value for value in call.args if isinstance(value, Tensor))
     if call.op in PRODUCTS:  # the addition of a bias
         rows, weight = x.shape[0], call.args[1]
         assert isinstance(weight, Tensor)

@@ -31,11 +31,7 @@ def _command(name: str) -> click.Command:
     return known(main.get_command(click.Context(main), name))
 
 
-def _writes(name: str) -> bool:
-    return any("-o" in param.opts for param in _command(name).params)
-
-
-WRITING = [name for name in names() if _writes(name)]
+WRITING = [name for name in names() if any("-o" in param.opts for param in _command(name).params)]
 SCRIPTS = {"capture", "run", "try"}
 """What runs a script; `-o` names its capture without the suffix."""
 READING = [name for name in WRITING if name not in SCRIPTS]

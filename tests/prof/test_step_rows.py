@@ -10,7 +10,6 @@ from pyprof.arrays import MISSING
 from pyprof.inputs import source
 from pyprof.prof import step_rows
 from pyprof.prof.step_rows import StepRows, StepWork
-from pyprof.prof.table import Table
 from tests.analysis.captured import capture
 
 STEPS = StepRows(
@@ -44,13 +43,8 @@ def test_steps_and_phases_have_tokens_and_durations(
     assert steps.by_phase() == by_phase
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Table:
-    """Return the table of a small capture without known steps."""
-    return replace(source.load(str(capture(tmp_path / "net.sqlite"))).table, steps=None)
-
-
-def test_a_row_outside_of_steps_has_no_number(table: Table) -> None:
+def test_a_row_outside_of_steps_has_no_number(tmp_path: Path) -> None:
+    table = source.load(str(capture(tmp_path / "net.sqlite"))).table
     of_row = np.arange(table.records.rows) - 1
     assert of_row[0] == MISSING
     steps = replace(table, steps=StepRows(of_row))

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -114,11 +114,7 @@ def _train(layers: list[_Layer], precision: str, *, adam: bool = True) -> Device
         device.free(update, built.STEP, built.user(20))
         for gradient in gradients:
             device.free(gradient, built.ZERO_GRAD, built.user(21))
-    return _analysed_snapshot(built.snapshot(device))
-
-
-def _analysed_snapshot(taken: dict[str, Any]) -> DeviceMemory:
-    devices = snapshot_device.of_snapshot(built.parsed(taken), None)
+    devices = snapshot_device.of_snapshot(built.parsed(built.snapshot(device)), None)
     return peaks.highest_first([read.Recorded(Path("x.pickle"), devices)])[0]
 
 
