@@ -6,9 +6,10 @@ No FLOPs but those of a product that is fused with it; bytes and `params` as in 
 from __future__ import annotations
 
 from pyprof.ops.examples import Example, f32
+from pyprof.ops.libraries.fused_norms import rms_norm
 from pyprof.ops.registry import op
 from pyprof.ops.torch.collectives import all_reduce, gathered, scattered
-from pyprof.ops.work import Args, Work, fresh, like, require, size
+from pyprof.ops.work import Args, Work
 
 FAMILY = "comm"
 
@@ -103,18 +104,12 @@ def gather_out(a: Args) -> Work:
     return Work(0, (a.tensor("input"),), (a.tensor("out"),))
 
 
-# 24 added to the residual's 24 and normed: 24 * (1 + 4); both and a scale of 6 of 4 bytes read, 24
-# and 24 written
-@op(
+# a sum over all ranks, which is not counted, then 24 added to the residual's 24 and normed:
+# 24 * (1 + 4); both and a scale of 6 of 4 bytes read, 24 and 24 written
+op(
     "vllm::flashinfer_trtllm_fused_allreduce_norm",
     *("sglang::flashinfer_allreduce_residual_rmsnorm", "vllm::rocm_aiter_fused_allreduce_rmsnorm"),
+    family=FAMILY,
     signature="Tensor input, Tensor residual, Tensor weight",
     example=Example((_X, _X, f32(6)), flops=120, bytes=408),
-)
-def reduce_and_norm(a: Args) -> Work:
-    """A sum over all ranks, added to the residual, and its RMS norm; the sum is not counted."""
-    x, residual, weight = a.tensor("input"), a.tensor("residual"), a.tensor("weight")
-    require(size(weight, -1) == size(x, -1))
-    return Work(
-        5 * x.numel, (x, residual, weight), (like(x), fresh(residual.shape, residual.dtype))
-    )
+)(rms_norm)

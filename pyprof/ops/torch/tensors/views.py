@@ -40,6 +40,11 @@ _ALLOCATIONS = (
     "resize resize_as _resize_output _efficientzerotensor empty empty_like empty_strided "
     "new_empty new_empty_strided empty_permuted _empty_affine_quantized empty_quantized"
 )
+_PURE = (
+    "view view_as _unsafe_view _reshape_alias unflatten squeeze unsqueeze transpose t permute "
+    "swapaxes swapdims movedim moveaxis adjoint mT mH T H alias ravel view_as_real "
+    "view_as_complex lift_fresh reshape reshape_as flatten resolve_conj resolve_neg"
+)
 
 
 # no element is read or written
@@ -49,18 +54,6 @@ _ALLOCATIONS = (
     work=False,
     example=Example((_X, 24), flops=0, bytes=0, mod="Tensor"),
 )
-def view(_: Args) -> Work:
-    """Nothing: another view of the same memory, or memory that is not yet written."""
-    return Work(0)
-
-
-_PURE = (
-    "view view_as _unsafe_view _reshape_alias unflatten squeeze unsqueeze transpose t permute "
-    "swapaxes swapdims movedim moveaxis adjoint mT mH T H alias ravel view_as_real "
-    "view_as_complex lift_fresh reshape reshape_as flatten resolve_conj resolve_neg"
-)
-
-
 # the gradient is a view too
 @op(
     *_PURE.split(),
@@ -69,8 +62,8 @@ _PURE = (
     work=False,
     example=Example((_X, 0, 1), flops=0, bytes=0, op="transpose", mod="Tensor"),
 )
-def view_backward(_: Args) -> Work:
-    """Nothing: the gradient is a view of the incoming one."""
+def view(_: Args) -> Work:
+    """Nothing: another view of the same memory, or memory that is not yet written."""
     return Work(0)
 
 
