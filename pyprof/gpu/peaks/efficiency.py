@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof.gpu.peaks import find_card
-from pyprof.gpu.peaks.ceilings import default_path, load
+from pyprof.gpu.peaks.ceilings import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,13 +43,7 @@ def _table() -> Mapping[tuple[str, str, str], float]:
 
 def _own() -> Mapping[str, Mapping[str, float]]:
     """Return the shares that `pyprof peaks --measure` found on this machine, by device."""
-    path = default_path()
-    return _read(path, path.stat().st_mtime_ns) if path.is_file() else {}
-
-
-@lru_cache(maxsize=1)
-def _read(path: Path, _changed_ns: int) -> Mapping[str, Mapping[str, float]]:
-    return {name: each.shares for name, each in load(path).items() if each.shares}
+    return {name: each.shares for name, each in load().items() if each.shares}
 
 
 def measured_here(device: str) -> bool:
@@ -82,6 +76,6 @@ def measured_cards() -> list[str]:
 
 def efficiency(card: str, family: str, dtype: str) -> float | None:
     """Return the share of the roofline that kernels of a family reach; None if not measured."""
-    if measured_here(card):
-        return _own()[card].get(f"{family} {dtype}")
+    if (shares := _own().get(card)) is not None:
+        return shares.get(f"{family} {dtype}")
     return _table().get((card, family, dtype))
