@@ -203,7 +203,7 @@ def test_limits_see_changed_shapes(tmp_path: Path) -> None:
     assert done.code == 3
     (said,) = done.stderr.splitlines()
     assert said.startswith("pyprof: op>10%: gelu step changed by +99.")
-    assert said.endswith("other shapes or types)")
+    assert said.endswith("different shapes or types)")
 
 
 def ask_failing(a: Path, b: Path) -> list[str]:

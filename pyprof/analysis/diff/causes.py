@@ -75,7 +75,7 @@ def _of_change(
     for name in TRAITS:
         before, after = _main(a[name]), _main(b[name])
         if before != after and before and after:
-            yield f"other {name}: {_spelt(before, after)} in A, {_spelt(after, before)} in B"
+            yield f"different {name}: {_spelt(before, after)} in A, {_spelt(after, before)} in B"
     tried = [traits[TRIED].get("True", 0.0) for traits in (a, b)]
     if bool(tried[0]) != bool(tried[1]) and max(tried) > _MUCH * max(
         sum(traits[TRIED].values()) for traits in (a, b)
@@ -162,7 +162,7 @@ def _reshaped(
             for side, one in zip(sides, (gone, new), strict=True)
         )
         if before != after:
-            yield f"other {name}: {', '.join(before)} in A, {', '.join(after)} in B"
+            yield f"different {name}: {', '.join(before)} in A, {', '.join(after)} in B"
 
 
 def _of_all(diff: Diff, a: Side, b: Side) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _of_all(diff: Diff, a: Side, b: Side) -> Iterator[str]:
         before, after = clocks[0][name], clocks[1][name]
         if before != after:
             yield (
-                f"other clock: {name} runs at up to {before / 1e6:,.0f} MHz in A, "
+                f"different clock: {name} runs at up to {before / 1e6:,.0f} MHz in A, "
                 f"{after / 1e6:,.0f} MHz in B"
             )
     on_cpu = {*a.gpus, *b.gpus} == {CPU}
@@ -225,7 +225,7 @@ def _common(diff: Diff) -> Iterator[tuple[str, str]]:
     """Yield each trait that differs for most of A's time, with a sentence about it."""
     total_ns = sum(change.a_ns or 0.0 for change in diff.changes)
     for name in TRAITS:
-        begin = f"other {name}: "
+        begin = f"different {name}: "
         causes = [
             (cause.removeprefix(begin), change.a_ns)
             for change in diff.changes
@@ -235,7 +235,7 @@ def _common(diff: Diff) -> Iterator[tuple[str, str]]:
         share = sum(ns for _, ns in causes) / total_ns if causes else 0.0
         if share > _MAJORITY and len(causes) >= _MIN_OPS:
             what = _in_common(name, causes)
-            yield name, f"other {name}s for {100 * share:.0f} % of A's time{what}"
+            yield name, f"different {name}s for {100 * share:.0f} % of A's time{what}"
 
 
 def _in_common(name: str, causes: Sequence[tuple[str, float]]) -> str:
@@ -277,4 +277,4 @@ def _renamed_layers(diff: Diff) -> Iterator[str]:
     if names:
         shown = ", ".join(f"{a or 'none'} in A is {b or 'none'} in B" for a, b in [*names][:_NAMED])
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield f"layers of other names have the same ops: {shown}{more} (inferred)"
+        yield f"layers with different names have the same ops: {shown}{more} (inferred)"

@@ -151,7 +151,7 @@ class SlowerOp:
     """0 if it is new."""
     b_ns: float
     other: bool = False
-    """Whether it has other shapes or types than in A."""
+    """Whether it has different shapes or types than in A."""
 
     @property
     def delta_ns(self) -> float:
@@ -163,7 +163,9 @@ class SlowerOp:
         """The increase in percent, or that the op is new."""
         if not self.a_ns:
             return "new"
-        return change(self.delta_ns / self.a_ns) + (", other shapes or types" if self.other else "")
+        return change(self.delta_ns / self.a_ns) + (
+            ", different shapes or types" if self.other else ""
+        )
 
 
 def slower_ops(diff: Diff) -> list[SlowerOp]:

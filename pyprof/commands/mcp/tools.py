@@ -226,7 +226,7 @@ def diff(
 ) -> Answer:
     """What is faster, slower, new or gone in `after`, and whether that is more than noise.
 
-    status `not significant`: may be chance. causes: other kernel, shape, GPU, clock. waterfall:
+    status `not significant`: may be chance. causes: different kernel, shape, GPU, clock. waterfall:
     from the time of `before` to that of `after`. Rows cannot be chosen: steps are compared whole.
     """
     from pyprof.commands.diff import compare_captures, parse_keys  # noqa: PLC0415 - as above

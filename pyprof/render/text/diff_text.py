@@ -234,7 +234,7 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
 
 def notes(diff: Diff, limit: int | None) -> Iterator[str]:
     """Say what caused the listed changes, and how many are not listed: they may be chance."""
-    said = tuple(f"other {name}:" for name in diff.common)
+    said = tuple(f"different {name}:" for name in diff.common)
     for entry in diff.differing[:limit]:
         name = " ".join(cut_middle(part, _KEY_WIDTH) for part in entry.key.values() if part) or DASH
         for cause in () if entry.status == "gone" else entry.causes:  # for something new, say

@@ -25,8 +25,8 @@ def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:
 def test_another_kernel_is_a_cause(tmp_path: Path) -> None:
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), {"gelu": "slow_gelu"})
-    assert _causes(a, b) == {"gelu": ["other kernel: gelu_kernel in A, slow_gelu in B"]}
-    assert "gelu 64x64 float32 step: other kernel: gelu_kernel in A, slow_gelu in B" in (
+    assert _causes(a, b) == {"gelu": ["different kernel: gelu_kernel in A, slow_gelu in B"]}
+    assert "gelu 64x64 float32 step: different kernel: gelu_kernel in A, slow_gelu in B" in (
         run("diff", a, b).stdout
     )
 
@@ -46,7 +46,7 @@ def test_another_shape_is_a_cause(tmp_path: Path) -> None:
     """If matched by shape, a removed and an added shape belong together; else it is one change."""
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
     b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), None, {"gelu": (128, 64)})
-    cause = "other shape: 64x64 in A, 128x64 in B"
+    cause = "different shape: 64x64 in A, 128x64 in B"
     assert _causes(a, b) == {"gelu": [cause]}
     assert _causes(a, b, "--by", "op") == {"gelu": [cause]}
 
@@ -67,10 +67,10 @@ def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None
         files.append(nsys_db(tmp_path / f"{side}.sqlite", work, ranges))
     changes = ask("diff", *files)["changes"]
     causes = {change["key"]["shape"]: change["causes"] for change in changes}
-    assert causes["64x11"] == causes["64x10"] == ["other shape: 64x10 in A, 64x11 in B"]
-    assert causes["7x320"] == causes["7x300"] == ["other shape: 7x300 in A, 7x320 in B"]
+    assert causes["64x11"] == causes["64x10"] == ["different shape: 64x10 in A, 64x11 in B"]
+    assert causes["7x320"] == causes["7x300"] == ["different shape: 7x300 in A, 7x320 in B"]
     assert causes["9x9"] == []
-    assert run("diff", *files).stdout.count("other shape") == 2
+    assert run("diff", *files).stdout.count("different shape") == 2
 
 
 def _everywhere(path: Path, *, batch: int = 8, dtype: str = "float32", kernel: str = "gemm",
@@ -89,10 +89,10 @@ def _everywhere(path: Path, *, batch: int = 8, dtype: str = "float32", kernel: s
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"dtype": "bfloat16"}, "other dtypes for 100 % of A's time: float32 in A, bfloat16 in B"),
-        ({"batch": 16}, "other shapes for 100 % of A's time: 8 in A, 16 in B, as with another"),
+        ({"dtype": "bfloat16"}, "different dtypes for 100 % of A's time: float32 in A, bfloat16"),
+        ({"batch": 16}, "different shapes for 100 % of A's time: 8 in A, 16 in B, as with another"),
         ({"kernel": "cutlass", "rates": (2, 1, 3, 2, 2, 2)},
-         "other kernels for 90 % of A's time: another library version"),
+         "different kernels for 90 % of A's time: another library version"),
         ({"rates": (1.25, 1.29, 1.27, 1.3, 1.31, 1.28)},
          "nearly all ops take +29.0 % by the same kernels: another clock"),
     ],
