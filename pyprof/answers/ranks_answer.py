@@ -213,7 +213,7 @@ class AxisUse:
     busiest: int | None
     """With expert parallelism, the rank that receives most; null if unknown."""
     imbalance: float | None
-    """How many times the mean it receives; null as `busiest`."""
+    """How many times the mean it receives; null if `busiest` is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

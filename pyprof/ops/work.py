@@ -153,7 +153,7 @@ def like(tensor: Tensor, shape: Iterable[int] | None = None) -> Tensor:
 
 
 def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape that shapes broadcast to. Raises Unknown if they do not."""
+    """Return the shape to which these broadcast. Raises Unknown if they do not."""
     result: tuple[int, ...] = ()
     for shape in shapes:
         length = max(len(result), len(shape))
