@@ -13,7 +13,14 @@ from pyprof.analysis.ranks.collective_kinds import kinds_and_groups
 from pyprof.analysis.ranks.parallelism import CONTEXT, TENSOR, group_role
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
-from pyprof.ops.torch.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, SEND_RECV
+from pyprof.ops.torch.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    FUNCTIONAL,
+    FUNCTIONAL_OPS,
+    REDUCE_SCATTER,
+    SEND_RECV,
+)
 from pyprof.parse.launches import launch_bounds
 from pyprof.records.records import number_combinations
 
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.arrays import Int64Array, Mask
+    from pyprof.marker import Call
     from pyprof.records.records import Records
 
 _STAGED_BYTES = 65536
@@ -214,14 +222,23 @@ def _name_ways(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.fl
     infers = context.is_one("dir", "fprop").any() and not context.is_one("dir", "bprop").any()
     ns_by_way: dict[str, float] = defaultdict(float)
     collectives = kinds_and_groups(context.table.records.take(rows))
-    for (kind, group), ns in zip(collectives, exposed_ns.tolist(), strict=True):
+    in_python = context.call_matches(_is_called_in_python)[rows].tolist()
+    for (kind, group), ns, called in zip(collectives, exposed_ns.tolist(), in_python, strict=True):
         in_layers = group_role(group, None, {kind}).name in (TENSOR, CONTEXT)
-        in_layers |= bool(kind == ALL_REDUCE and infers)
-        known = () if in_layers or kind not in _WAYS else (_WAYS[kind],)
-        for way in {*_WAYS.values()} if kind is None else known:
+        if called or in_layers or (kind == ALL_REDUCE and infers) or kind not in {None, *_WAYS}:
+            continue
+        for way in {*_WAYS.values()} if kind is None else [_WAYS[kind]]:
             ns_by_way[way] += ns
     least = _MIN_OF_WAYS * exposed_ns.sum()
     return ", ".join(way for way in dict.fromkeys(_WAYS.values()) if ns_by_way[way] > least)
+
+
+_OF_PYTHON = frozenset({"all_reduce", "all_gather", "reduce_scatter", "wait_tensor"})
+"""Calls of a script or of tensor parallelism: DDP reduces from C++, FSDP gathers one tensor."""
+
+
+def _is_called_in_python(call: Call) -> bool:
+    return call.op in _OF_PYTHON and call.mod in ("torch.distributed", FUNCTIONAL, FUNCTIONAL_OPS)
 
 
 def _hideable(context: RuleContext, device: DeviceTime) -> int:

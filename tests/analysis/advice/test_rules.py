@@ -1127,6 +1127,25 @@ def test_collectives_start_earlier_by_what_starts_their_kind(
     assert way in _advice(story)["communication"].action
 
 
+@pytest.mark.parametrize(("mod", "name", "way"), [
+    ("torch.distributed", "all_reduce", ""),
+    ("torch.distributed", "all_gather", ""),
+    ("_c10d_functional", "wait_tensor", ""),
+    ("torch.distributed", "all_gather_into_tensor", "FSDP prefetch"),
+    ("c10d", "allreduce_", "DDP bucket_cap_mb"),
+])  # fmt: skip
+def test_collectives_that_a_script_calls_are_not_told_of_ddp_and_fsdp(
+    mod: str, name: str, way: str
+) -> None:
+    late = _busy(name=f"{mod}::{name}", begin=200)
+    begin, end = late.call or (0, 0)
+    call = op(name, (begin - US, end + US), SOME, mod=mod)
+    trained = _backward("MmBackward0", call)
+    action = _advice(replace(trained, work=[*trained.work, late]))["communication"].action
+    assert ("(" in action) == bool(way)
+    assert way in action
+
+
 @pytest.mark.parametrize(("slow", "loads"), [(1, True), (4, False)])
 def test_slow_launches_of_most_steps_are_not_loading(slow: int, loads: bool) -> None:  # noqa: FBT001 - a parameter
     work, ranges = [], []
