@@ -1146,6 +1146,13 @@ def test_collectives_that_a_script_calls_are_not_told_of_ddp_and_fsdp(
     assert way in action
 
 
+def test_all_reduces_of_a_training_whose_backward_pass_is_unmarked_are_of_gradients() -> None:
+    product, late, update = _busy(), _busy(name=NCCL, begin=200), _busy(name=ADD, begin=400)
+    ranges = [*_called("matmul", product, *HALF), Range(STEP, (399 * US, 410 * US))]
+    action = _advice(Story([product, late, update], ranges))["communication"].action
+    assert "earlier (DDP bucket_cap_mb)" in action
+
+
 @pytest.mark.parametrize(("slow", "loads"), [(1, True), (4, False)])
 def test_slow_launches_of_most_steps_are_not_loading(slow: int, loads: bool) -> None:  # noqa: FBT001 - a parameter
     work, ranges = [], []
