@@ -30,6 +30,8 @@ from pyprof.parse.ranges.texts import map_texts
 from pyprof.records.records import distinct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pyprof.analysis.advice.rule_context import RuleContext
@@ -425,7 +427,8 @@ def gpus_in_turn(context: RuleContext) -> Advice | None:
     The others idle longer, but no step can be shorter than the work of the busiest one.
     """
     busiest = {each.pid: each for each in sorted(context.devices, key=lambda one: one.busy_ns)}
-    rows, idle_ns = idle_for(context, PEER, [*busiest.values()])
+    alone = [each for each in busiest.values() if _works_alone(each, context.devices)]
+    rows, idle_ns = idle_for(context, PEER, alone)
     waited = idle_ns >= _TURN_NS
     rows, idle_ns = rows[waited], idle_ns[waited]
     return context.advice(
@@ -436,3 +439,9 @@ def gpus_in_turn(context: RuleContext) -> Advice | None:
         wasted_ns=idle_ns,
         elsewhere="split the work so that each GPU has some at any time",
     )
+
+
+def _works_alone(device: DeviceTime, devices: Sequence[DeviceTime]) -> bool:
+    """Whether other GPUs of its process idle while it works, for most of the time."""
+    others = union(each.busy for each in devices if each.pid == device.pid and each is not device)
+    return 2 * (device.busy & others).total < device.busy_ns

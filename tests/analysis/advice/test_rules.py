@@ -154,6 +154,16 @@ def _two_gpus(begin: int, called: int) -> Story:
     ])  # fmt: skip
 
 
+def _together(story: Story) -> Story:
+    """Let the last kernel take 600 us, and GPU 1 work during 400 of them, too."""
+    *first, last = story.work
+    begin, _ = last.at
+    both = [
+        replace(last, at=(begin, begin + us * US), device=gpu) for gpu, us in ((0, 600), (1, 400))
+    ]
+    return replace(story, work=[*first, *both])
+
+
 def _conv(*names: str, image: tuple[int, ...] = (56, 56)) -> Story:
     w = _tensor(64, 64, *(min(3, size) for size in image), dtype="float16")
     x = _tensor(32, 64, *image, dtype="float16")
@@ -606,7 +616,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "the host launched it only then": [_gap(5000)],
     },
     "gpus_in_turn": {
-        "the GPUs are busy at the same time": [_two_gpus(begin=111, called=10)],
+        "the GPUs are busy at the same time": [
+            _two_gpus(begin=111, called=10), _together(_two_gpus(begin=310, called=10))],
         "the host launched it only then": [_two_gpus(begin=310, called=305)],
     },
     "mixed_precision": {
