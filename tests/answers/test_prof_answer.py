@@ -100,14 +100,6 @@ def test_a_row_is_explained(tmp_path: Path) -> None:
     assert answer["row_id"] == 1
 
 
-def test_tables_of_nvprof(tmp_path: Path) -> None:
-    """GPU activities and API calls; the shares of each section add up to 1."""
-    lines = ask("prof", capture(tmp_path / "a.sqlite"), "--summary", "nvprof")["lines"]
-    for section in ("GPU activities", "API calls"):
-        shares = [line["share"] for line in lines if line["section"] == section]
-        assert sum(shares) == pytest.approx(1)
-
-
 def test_output_forms_exclude_each_other(tmp_path: Path) -> None:
     a = capture(tmp_path / "a.sqlite")
     assert run("prof", a, "--json", "--csv").code == 2

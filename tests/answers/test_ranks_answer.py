@@ -25,11 +25,6 @@ def test_csv_of_a_table_has_a_header_and_all_rows(name: str) -> None:
     assert len(written) == 1 + len(getattr(answer, name))
 
 
-def test_csv_of_ranks_has_a_row_for_each() -> None:
-    written = as_csv(compare_ranks(gathered(ROWS)), "ranks").decode()
-    assert [row["rank"] for row in csv.DictReader(io.StringIO(written))] == ["0", "1"]
-
-
 def test_ranks_have_all_tables(tmp_path: Path) -> None:
     """Those of CSV, under their old names at the top level, with the same columns."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite", steps=2) for n in (0, 1)]

@@ -9,10 +9,10 @@ import pytest
 
 from tests.allocations import built
 from tests.analysis.captured import HOSTILE, capture, op
-from tests.answers.checked import ask, checked
+from tests.answers.checked import ask
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
-from tests.commands import refused, run
+from tests.commands import run
 
 
 def _few_blocks(path: Path) -> Path:
@@ -101,13 +101,6 @@ def test_unknown_values_have_a_reason(tmp_path: Path) -> None:
     assert relu["flops_per_s"] > 0
 
 
-def test_steps_are_numbered(tmp_path: Path) -> None:
-    a = capture(tmp_path / "a.sqlite", steps=4)
-    steps = ask("summary", a, "--steps", "1:3")["steps"]
-    assert (steps["count"], steps["first"], steps["last"]) == (4, 1, 2)
-    assert len(steps["duration_ns"]) == 4
-
-
 def test_top_limits_ops_lines_and_host_ops(tmp_path: Path) -> None:
     a = capture(tmp_path / "a.sqlite")
     every, few = ask("summary", a), ask("summary", a, "--top", "1")
@@ -127,18 +120,6 @@ def test_advice_leads_to_rows(tmp_path: Path) -> None:
         kernels = {int(row["Idx"]): row["Kernel"] for row in csv.DictReader(io.StringIO(text))}
         assert [kernels[idx] for idx in evidence["row_ids"]] == ["long_kernel"] * len(files)
         assert evidence["count"] == len(files)
-
-
-def test_a_file_holds_the_same(tmp_path: Path) -> None:
-    a = capture(tmp_path / "a.sqlite")
-    assert run("summary", a, "-o", tmp_path / "x.json").code == 0
-    assert checked((tmp_path / "x.json").read_bytes()) == ask("summary", a)
-    assert run("summary", a, "--json", "-o", tmp_path / "x.csv").code == 2
-
-
-def test_errors_leave_stdout_empty(tmp_path: Path) -> None:
-    (tmp_path / "none.sqlite").write_bytes(b"none")
-    refused("summary", tmp_path / "none.sqlite", "--json")
 
 
 def test_host_times_are_those_of_the_table(tmp_path: Path) -> None:

@@ -75,15 +75,3 @@ def test_wrong_usage_ends_in_one_line(options: list[str], code: int, said: str, 
     done = run("ranks", *given)
     assert (done.code, done.stdout) == (code, "")
     assert said in done.stderr
-
-
-@pytest.mark.slow
-def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
-    captures = _pair(tmp_path)
-    for path in captures:
-        assert run("parse", "-q", path, "-o", f"{path}.parquet").code == 0
-    found = [
-        run("ranks", "-q", *paths, "--json").json["stragglers"]
-        for paths in (captures, [f"{path}.parquet" for path in captures])
-    ]
-    assert found[0] == found[1]

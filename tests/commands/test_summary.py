@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.analysis.time.idle import CAUSES
 from pyprof.inputs import source
 from pyprof.marker import Call, encode_layer, encode_op, encode_trace
-from pyprof.records.merging import merge_sums
 from tests.analysis.answered import answered
 from tests.analysis.captures import training, write_dict
 from tests.builders import Range as NsysRange
@@ -194,19 +192,6 @@ def test_one_word_for_each_direction(tmp_path: Path) -> None:
         said = run("summary", "-qv", "--by", by, net).stdout
         assert "forward" in said
         assert "prop" not in said
-
-
-@pytest.mark.slow
-def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
-    """An evaluation counts in the total time but in no step."""
-    with_steps = summarise(source.load(str(_net_with_warm_up(tmp_path / "a.sqlite"))))
-    alone = nsys_db(tmp_path / "b.sqlite", [NsysWork("gemm", at=(100, 5100), call=(10, 20))], [])
-    without = summarise(source.load(str(alone)))
-    for both in (merge_sums(with_steps, without), merge_sums(without, with_steps)):
-        found = summary(both)
-        assert sum(op.step_ns or 0 for op in found.ops) == pytest.approx(10_000)
-        assert found.layers[0].step_ns == pytest.approx(10_000)
-        assert found.known_cost.total_ns == with_steps.coverage.total_ns + 5000
 
 
 def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -> None:

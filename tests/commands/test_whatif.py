@@ -8,13 +8,6 @@ from tests.analysis.captures import training, write_dict
 from tests.builders import Work, nsys_db
 from tests.commands import run
 
-
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    """Return dict lines of a few steps of training."""
-    return write_dict(tmp_path / "net.dict", training(2))
-
-
 ASKED: dict[str, list[str]] = {
     "": ["--dtype bf16", "--dtype fp16", "--dtype tf32", "--fuse attention", "--fuse pointwise",
          "--fused-optimizer", "--graphs", "--overlap"],
@@ -25,18 +18,12 @@ ASKED: dict[str, list[str]] = {
 
 @pytest.mark.parametrize(("options", "changes"), ASKED.items(), ids=["each once", *[*ASKED][1:]])
 def test_each_change_asked_for_is_predicted_or_refused(
-    options: str, changes: list[str], net: Path
+    options: str, changes: list[str], tmp_path: Path
 ) -> None:
+    net = write_dict(tmp_path / "net.dict", training(2))
     answer = run("whatif", *options.split(), "--json", net).json
     answers = (*answer["changes"], *answer["bounds"], *answer["refused"])
     assert sorted(each["change"] for each in answers) == changes
-
-
-def test_an_option_asks_for_one_change(net: Path) -> None:
-    done = run("whatif", "--dtype", "tf32", net)
-    assert (done.code, done.stderr) == (0, "")
-    assert "--dtype tf32" in done.stdout
-    assert "pointwise" not in done.stdout
 
 
 def test_what_a_capture_hides_is_a_warning(tmp_path: Path) -> None:

@@ -5,12 +5,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
-from pyprof.export.as_speedscope import _windows
-from pyprof.records.records import Records
 from tests.analysis.captured import capture
 from tests.commands import run
 from tests.export.exported import quietly
@@ -37,16 +33,6 @@ def test_a_stream_is_a_profile_with_its_idle_time(tmp_path: Path) -> None:
     assert first["weights"] == [100, 900, 100, 900, 300, 100, 50]
     assert second["weights"] == [50, 200]
     assert first["endValue"] == sum(first["weights"])
-
-
-def test_each_window_has_its_own_rows() -> None:
-    records = Records(5, {"window": pa.array([1, 0, 2, 1, 0])})
-    windows = _windows(records, np.array([0, 1, 2, 4]))
-    assert [(number, rows.tolist()) for number, rows in windows] == [
-        (0, [1, 4]),
-        (1, [0]),
-        (2, [2]),
-    ]
 
 
 @pytest.mark.slow

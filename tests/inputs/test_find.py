@@ -10,7 +10,6 @@ from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.files import files_of
 from pyprof.inputs.find import fetch, find, natural, only
 from tests.builders import Work, nsys_db
-from tests.commands import refused
 from tests.known import raising
 from tests.readers.kineto_json import kernel, text
 
@@ -163,14 +162,6 @@ def test_the_stamp_changes_with_the_capture(
     if protocol == "memory":
         pytest.importorskip("fsspec").filesystem("memory").put(place, "/captures/trace.json")
     assert files_of(url).stamp(url) != before
-
-
-def test_messages_name_what_a_pattern_matches_as_the_user_did(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "cut.json").write_text('{"traceEvents": [')
-    monkeypatch.chdir(folder / "deeper")
-    assert refused("prof", "../c*.json").startswith("pyprof: ../cut.json: ")
 
 
 def test_one_capture_is_not_a_set(folder: Path) -> None:

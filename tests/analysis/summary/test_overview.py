@@ -162,9 +162,10 @@ def test_chosen_steps_add_up_in_every_order() -> None:
     assert (steps.first, steps.last) == (2, 5)
 
 
-def test_times_per_step_are_of_the_captures_with_the_surest_steps() -> None:
-    marked, optimized = _sums(built.training(4), 1e13), _sums(_optimized(), 1e13)
-    merged, alone = summary(merge_sums(optimized, marked)), summary(marked)
+@pytest.mark.parametrize("other", [_optimized(), _repeated(1, 5)], ids=["optimizer", "none"])
+def test_times_per_step_are_of_the_captures_with_the_surest_steps(other: schema.Capture) -> None:
+    marked = _sums(built.training(4), 1e13)
+    merged, alone = summary(merge_sums(_sums(other, 1e13), marked)), summary(marked)
     assert merged.steps.origin == 'ranges "step N"'
     assert sum(op.step_ns or 0 for op in merged.ops) == sum(op.step_ns or 0 for op in alone.ops)
     assert merged.layers[0].step_ns == alone.layers[0].step_ns

@@ -89,9 +89,3 @@ def test_what_is_left_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     data = FilterData(found(capture(tmp_path / "net.sqlite"))).data()
     assert data["ns"] == [300, 200]
     assert (data["total_ns"], data["left_out"], data["left_out_ns"]) == (750, 2, 250)
-
-
-def test_no_folder_is_in_the_facts(tmp_path: Path) -> None:
-    text = json.dumps(FilterData(found(capture(tmp_path / "net.sqlite"))).data())
-    assert "model.py:12" in text
-    assert "/home/me" not in text

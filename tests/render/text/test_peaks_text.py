@@ -1,12 +1,9 @@
 """Peaks of cards as a table, with their sources, and as CSV."""
 
-import csv
-import io
-
 import pytest
 
 from pyprof.answers.peaks_answer import card_rows, find
-from pyprof.render.text.peaks_text import as_csv, each, overview
+from pyprof.render.text.peaks_text import each, overview
 
 
 def test_the_overview_has_a_line_for_each_card() -> None:
@@ -31,10 +28,3 @@ def test_a_single_card_shows_all_of_its_rates() -> None:
     (row,) = find("H100 SXM", ())
     text = "\n".join(each([row]))
     assert all(key in text for key in row.tflops)
-
-
-def test_csv_has_a_row_for_each_card() -> None:
-    rows = card_rows()
-    read = [*csv.DictReader(io.StringIO(as_csv(rows).decode()))]
-    assert len(read) == len(rows)
-    assert {tuple(row) for row in read} == {tuple(read[0])}
