@@ -187,7 +187,7 @@ def test_a_null_marker_is_a_missing_one(nulls: dict[str, None], tmp_path: Path) 
     row = {key: x for key, x in NEW.items() if key not in ("marker", "seqMarker", "callIds")}
     row |= {"launch": [1, 2], **nulls}
     done = run("prof", "--csv", "-c", "kernel,why", _written(tmp_path, json.dumps(row)))
-    assert (done.code, done.stdout.splitlines()[1]) == (0, '"gemm","no marker"')
+    assert (done.code, done.stdout.splitlines()[1]) == (0, '"gemm","launched in no op"')
 
 
 @pytest.mark.parametrize("devices", [b"null", b"[1]", b"{", b'[{"device": "x"}]', b"\xff", b"7"])
