@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from runpy import run_module
@@ -351,24 +350,6 @@ def test_no_file_on_a_terminal_is_a_usage_error(name: str, monkeypatch: pytest.M
     """Nobody types records."""
     monkeypatch.setattr("pyprof.cli.capture_options.stdio.terminal", lambda _: True)
     assert "name a capture" in misused(name)
-
-
-@pytest.mark.parametrize(
-    ("options", "count", "is_noted"), [((), 30, True), (("--top", "40"), 40, False)]
-)
-def test_prof_on_a_terminal_shows_the_first_rows_and_says_so(
-    options: tuple[str, ...], count: int, *, is_noted: bool, capture: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr("pyprof.commands.prof.stdio.terminal", lambda _: True)
-    monkeypatch.setattr("pyprof.commands.prof._write", _count_rows)
-    done = run("prof", capture, *options)
-    assert done.stdout == f"{count}\n"
-    assert ("top 30 of" in done.stderr) is is_noted
-
-
-def _count_rows(shown: tuple[object, Iterable[pa.Table]], *_: object) -> None:
-    click.echo(sum(table.num_rows for table in shown[1]))
 
 
 @pytest.mark.parametrize("name", names())

@@ -89,7 +89,8 @@ def test_an_output_of_this_folder_has_the_folder_s_name(
     ("command", "name"),
     [(("diff", "--json"), "x.html"), (("diff", "--csv"), "x.json"), (("ranks", "--json"), "x.csv"),
      (("ranks", "--csv"), "x.json"), (("ranks", "--json"), "x.md"), (("memory", "--json"), "x.csv"),
-     (("memory", "--json"), "x.collapsed")],
+     (("memory", "--json"), "x.collapsed"), (("prof", "--csv"), "x.json"),
+     (("prof", "--json"), "x.csv")],
 )  # fmt: skip
 def test_an_option_writes_no_file_of_another_format(
     command: tuple[str, str], name: str, tmp_path: Path

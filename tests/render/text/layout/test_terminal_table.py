@@ -115,14 +115,6 @@ def test_a_requested_form_is_the_same_on_a_terminal(
     assert on_terminal(monkeypatch, 100, "prof", "-q", *options, net) == piped.splitlines()
 
 
-@pytest.mark.slow
-def test_a_pipe_and_a_file_get_the_original_s_columns(net: Path, tmp_path: Path) -> None:
-    piped = run("prof", "-q", net).stdout
-    assert piped.splitlines()[0] == "Idx Direction Sub Module Op Kernel Params Sil(ns)"
-    assert not run("prof", "-q", "-o", tmp_path / "out.txt", net).stdout
-    assert (tmp_path / "out.txt").read_text(encoding="utf-8") == piped
-
-
 def test_full_truncates_nothing(net: Path) -> None:
     """Names and exact numbers, aligned, also through a pipe; -c selects columns."""
     lines = run("prof", "-q", "--full", net).stdout.splitlines()
