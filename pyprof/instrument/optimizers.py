@@ -7,13 +7,13 @@ hooks). We wrap right after it, so that restoring leaves torch's replacement.
 from __future__ import annotations
 
 from functools import wraps
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.optim import Optimizer
 
 from pyprof.instrument.ops.caller import hide_frames
-from pyprof.instrument.ops.op import BindingOp, call_packed, is_disabled, isinstance_op
+from pyprof.instrument.ops.op import BindingOp, call_packed, is_disabled
 from pyprof.instrument.ranges.open_ranges import close_range, open_range
 from pyprof.marker import CLOSURE, STEP_OF
 
@@ -40,13 +40,30 @@ def wrap_optimizers(patches: Patches) -> None:
 
 def _wrap_step(kind: type, patches: Patches) -> None:
     """Wrap a class's step under the class's own name, even if inherited: AdamW has Adam's."""
-    if isinstance_op(vars(kind).get("step")):
+    if hasattr(vars(kind).get("step"), _ORIGINAL):
         return
     step: Any = getattr(kind, "step", None)
-    if isinstance_op(step):
-        step = step.__wrapped__
+    step = getattr(step, _ORIGINAL, step)
     if getattr(step, "hooked", False):
-        patches.replace(kind, "step", StepOp(step, kind, "step", kind.__name__, overridable=False))
+        op = StepOp(step, kind, "step", kind.__name__, overridable=False)
+        patches.replace(kind, "step", _as_function(step, op))
+
+
+_ORIGINAL = "pyprof_original"
+
+
+def _as_function(step: Callable[..., Any], op: StepOp) -> Callable[..., Any]:
+    """Return a function: torch.compile would call another descriptor without the optimizer."""
+
+    @wraps(step)
+    @hide_frames
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        if torch.compiler.is_dynamo_compiling():
+            return step(*args, **kwargs)
+        return op(*args, **kwargs)
+
+    setattr(call, _ORIGINAL, step)
+    return call
 
 
 class StepOp(BindingOp):
@@ -55,9 +72,6 @@ class StepOp(BindingOp):
     Lightning always passes one, and so do users of LBFGS. Ops inside the closure are then forward
     and backward, all others the optimizer's.
     """
-
-    def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - a method
-        return self if instance is None else MethodType(self, instance)
 
     @hide_frames
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original

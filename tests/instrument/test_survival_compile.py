@@ -129,6 +129,20 @@ def test_after_a_graph_break_no_wrapper_is_compiled(recorder: Recorder) -> None:
     assert {"item", "softmax", "sigmoid"} <= set(recorder.ops)
 
 
+@pytest.mark.slow
+def test_a_compiled_step_of_an_optimizer() -> None:
+    pyprof.init(force=True)
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.grad = torch.ones(3)
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+
+    def step() -> None:
+        optimizer.step()
+
+    torch.compile(step, backend="eager")()
+    assert weight.tolist() == [0.5] * 3
+
+
 @pytest.mark.long
 @BEFORE_OR_AFTER
 def test_compiled_modules(when: str) -> None:
