@@ -104,14 +104,21 @@ def _peers(job: Ranks) -> int:
 
 
 def _format_waits(job: Ranks, one: StragglerCost) -> float:
-    """How long each other rank waits for one, per step if there are steps."""
-    return one.cost_ns / (job.step_count or 1) / _peers(job)
+    """How long each other rank waits for one: per step of both captures if there are steps."""
+    steps = _steps_by_rank(job)
+    own = steps.pop(one.rank)
+    return one.cost_ns / max(sum(min(own, each) for each in steps.values()), 1)
+
+
+def _steps_by_rank(job: Ranks) -> dict[int, int]:
+    """The steps of each rank's capture; 1 each if no capture has steps."""
+    return {one.rank: one.steps if job.step_count else 1 for one in job.ranks}
 
 
 def _seldom_waited_for(job: Ranks, one: StragglerCost) -> bool:
     """Whether waits too short for the clocks would not add up to half of the excess, either."""
     residual_ns = max((rank.clock_residual_ns or 0 for rank in job.ranks), default=0)
-    unseen_ns = 2 * residual_ns * (one.of - one.last) / (job.step_count or 1)
+    unseen_ns = 2 * residual_ns * (one.of - one.last) / max(_steps_by_rank(job)[one.rank], 1)
     return _format_waits(job, one) + unseen_ns < (one.excess_ns or 0) / 2
 
 
@@ -259,7 +266,6 @@ def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
     if not costly:
         return
     top = min(top, sum(one.cost_ns >= _NEWS * costly[0].cost_ns for one in costly))
-    steps = job.step_count or 1
     worst, mostly = _worst_steps(job), _name_costliest(job)
     header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
               "Own over others' ms/step", "Worst step", "Mostly at")  # fmt: skip
@@ -269,7 +275,7 @@ def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
             count(one.last),
             count(one.of),
             milliseconds(one.cost_ns),
-            milliseconds(one.cost_ns / steps),
+            milliseconds(_format_waits(job, one) * _peers(job)),
             milliseconds(_format_waits(job, one)),
             milliseconds(one.excess_ns),
             worst.get(one.rank, DASH),

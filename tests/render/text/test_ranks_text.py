@@ -23,12 +23,15 @@ _GPU = replace(
 
 
 def _said(
-    own_ms: list[float], layers: dict[str, list[int]], rows: Sequence[Collective] = ()
+    own_ms: list[float],
+    layers: dict[str, list[int]],
+    rows: Sequence[Collective] = (),
+    steps: Sequence[int] = (),
 ) -> str:
     """Return the words for ranks whose steps take 10 ms, so much of that for themselves."""
     ranks = [
         tables.Rank(number=rank, clock=f"host {rank}", origin='ranges "step N"', own_ns=own * MS,
-                    gpus=(replace(_GPU, rank=rank),))
+                    gpus=(replace(_GPU, rank=rank, steps=steps[rank] if steps else 3),))
         for rank, own in enumerate(own_ms)
     ]  # fmt: skip
     loads = [
@@ -124,6 +127,15 @@ def test_waits_shorter_than_the_residual_of_clocks_are_not_denied() -> None:
     said = _said([8, 9], {}, rows)
     assert "Rank 1 works longest; the clocks cannot tell how long the others wait for it" in said
     assert "late or later" not in said
+
+
+def test_waits_per_step_are_of_steps_that_both_captures_hold() -> None:
+    """Rank 1 was recorded for 2 of 3 steps, in which the other waited 300 us at 8 all-reduces."""
+    rows = [
+        *_reduces({}, [0]),
+        *(each for each in _reduces({1: 300}, [1]) if each.at[0] > 40 * MS),
+    ]
+    assert "the other waited 1.20 ms per step for it, 2.40 ms" in _said([8, 9], {}, rows, [3, 2])
 
 
 def test_a_rank_that_is_waited_for_in_few_collectives_is_the_straggler() -> None:
