@@ -235,7 +235,7 @@ MAX_PROCESSES = 256
 
 _NEEDED = (
     *("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream", "window", "replay"),
-    *("launch", "grid", "sizes", "trace", "step", "stepRange"),
+    *("launch", "grid", "sizes", "trace", "layer", "step", "stepRange"),
 )
 
 
