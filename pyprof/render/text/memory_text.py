@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pyprof.quantities import counted
 from pyprof.render.text import formatting
 from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
 
@@ -91,7 +92,7 @@ def peaks(devices: Sequence[DeviceMemory | RankMemory], top: int) -> Iterator[st
 def _overview(device: DeviceMemory) -> Iterator[str]:
     span = "" if device.span_ns is None else f" in {formatting.duration(device.span_ns)}"
     named = device_name(device)
-    yield formatting.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
+    yield formatting.heading(f"Memory of {named}: {counted(device.event_count, 'event')}{span}")
     for level in _levels(device):
         yield from formatting.wrapped(level)
     rounded = device.end_allocated_bytes
@@ -167,7 +168,7 @@ def _levels(device: DeviceMemory) -> Iterator[str]:
     if at is not None and most_reserved not in (None, device.peak_reserved_bytes):
         yield f"Most reserved: {size(most_reserved)} {_when(at, device.max_reserved_time_ns)}"
     if device.start_bytes:
-        blocks = _counted(device.start_block_count, "block")
+        blocks = counted(device.start_block_count, "block")
         count = "counts" if device.start_block_count == 1 else "count"
         yield (
             f"Before the first event: {size(device.start_bytes)} in {blocks}, "
@@ -183,10 +184,6 @@ def _when(event: int, time_ns: int | None) -> str:
     return f"{formatting.duration(time_ns)} after the first event (event {event:,})"
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _reserved(device: DeviceMemory) -> str:
     reserved, free = device.peak_reserved_bytes, device.peak_free_bytes
     if reserved is None:
@@ -199,7 +196,7 @@ def _reserved(device: DeviceMemory) -> str:
     pieces = ""
     if unused and device.peak_largest_free_bytes is not None:
         pieces = (
-            f" in {_counted(device.peak_free_piece_count or 0, 'piece')}, the largest "
+            f" in {counted(device.peak_free_piece_count or 0, 'piece')}, the largest "
             f"{size(device.peak_largest_free_bytes)}"
         )
     rounding = device.peak_rounding_bytes
@@ -248,7 +245,7 @@ def _stacks(stacks: Sequence[HeldStack], total: int, when: str, top: int) -> Ite
     yield formatting.heading(f"{when} by call stack")
     for stack in stacks[:top]:
         share = formatting.percent(stack.bytes / total) if total else formatting.DASH
-        yield f"{size(stack.bytes)}, {share} %, {_counted(stack.block_count, 'block')}"
+        yield f"{size(stack.bytes)}, {share} %, {counted(stack.block_count, 'block')}"
         for frame in stack.frames or ("(no stack)",):
             yield f"  {cut_start(frame, formatting.width() - 2)}"
     if rest := stacks[top:]:

@@ -126,7 +126,7 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
     each = _format_waits(job, one)
     if one.of:
-        yield f"it arrived last at {count(one.last)} of {count(one.of)} collectives"
+        yield f"it arrived last at {count(one.last)} of {counted(one.of, 'collective')}"
     pair = _peers(job) == 1
     if one.cost_ns:
         unit = " per step" if steps else ""
@@ -166,12 +166,12 @@ def _slow(job: Ranks) -> Iterator[tuple[float, list[str]]]:
             f"The link between {spans(map(int, slow.members.split()))} is slow:"
             f" {spelled(slow)} transfers data for"
             f" {duration(slow.transfer_ns)}{rate}, {number(slow.times_like_groups)} times the"
-            f" {duration(slow.usual_ns)} of {slow.like_groups} similar groups;"
+            f" {duration(slow.usual_ns)} of {counted(slow.like_groups, 'similar group')};"
             f" {duration(slow.lost_ns)} in {counted(slow.calls, 'call')}."
         )
         yield slow.lost_ns, [group_speed]
     if (more := len(job.slow_groups) - _SHOWN) > 0:
-        yield 0, [f"{more} more groups are slower than similar groups (--csv groups)."]
+        yield 0, [f"... and {counted(more, 'more slower group')} (--csv groups)."]
 
 
 def spelled(key: CollectiveKey | LateCost) -> str:
