@@ -60,7 +60,7 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     # Who takes longest, but comes last less often than any rank would by chance, delays no other,
     # unless they wait for it in those few collectives, or in many by less than clocks can tell.
     is_last = not first.of or first.last * job.rank_count >= first.of
-    waited_ns = _format_waits(job, first)
+    waited_ns = _wait_of_each_ns(job, first)
     waited_for = waited_ns > 0 and waited_ns >= (first.excess_ns or 0) / 2
     if is_last or waited_for:
         role = "is the straggler"
@@ -103,7 +103,7 @@ def _peers(job: Ranks) -> int:
     return max(job.rank_count - 1, 1)
 
 
-def _format_waits(job: Ranks, one: StragglerCost) -> float:
+def _wait_of_each_ns(job: Ranks, one: StragglerCost) -> float:
     """How long each other rank waits for one: per step of both captures if there are steps."""
     steps = _steps_by_rank(job)
     own = steps.pop(one.rank)
@@ -119,21 +119,20 @@ def _seldom_waited_for(job: Ranks, one: StragglerCost) -> bool:
     """Whether waits too short for the clocks would not add up to half of the excess, either."""
     residual_ns = max((rank.clock_residual_ns or 0 for rank in job.ranks), default=0)
     unseen_ns = 2 * residual_ns * (one.of - one.last) / max(_steps_by_rank(job)[one.rank], 1)
-    return _format_waits(job, one) + unseen_ns < (one.excess_ns or 0) / 2
+    return _wait_of_each_ns(job, one) + unseen_ns < (one.excess_ns or 0) / 2
 
 
 def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
-    each = _format_waits(job, one)
+    each = _wait_of_each_ns(job, one)
     if one.of:
         yield f"it arrived last at {count(one.last)} of {counted(one.of, 'collective')}"
     pair = _peers(job) == 1
     if one.cost_ns:
         unit = " per step" if steps else ""
-        in_all = duration(one.cost_ns)
+        in_all = f", {duration(one.cost_ns)} in total" if steps or not pair else ""
         others = "other" if pair else "others"
-        yield (f"the {others} waited {duration(each)}{unit}{'' if pair else ' each'} for it,"
-               f" {in_all} in total")  # fmt: skip
+        yield f"the {others} waited {duration(each)}{unit}{'' if pair else ' each'} for it{in_all}"
     if one.excess_ns is not None:
         others = "the other's" if pair else "the median of the others"
         yield (f"without communication its step takes {duration(one.own_ns)},"
@@ -275,8 +274,10 @@ def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
             count(one.last),
             count(one.of),
             milliseconds(one.cost_ns),
-            milliseconds(_format_waits(job, one) * _peers(job)),
-            milliseconds(_format_waits(job, one)),
+            *(
+                milliseconds(others * _wait_of_each_ns(job, one) if job.step_count else None)
+                for others in (_peers(job), 1)
+            ),
             milliseconds(one.excess_ns),
             worst.get(one.rank, DASH),
             mostly.get(one.rank, DASH),

@@ -138,6 +138,14 @@ def test_waits_per_step_are_of_steps_that_both_captures_hold() -> None:
     assert "the other waited 1.20 ms per step for it, 2.40 ms" in _said([8, 9], {}, rows, [3, 2])
 
 
+def test_without_steps_no_wait_is_per_step() -> None:
+    found = compare_ranks(gathered(_reduces({1: 300}, [0, 1])))
+    found = replace(found, ranks=tuple(replace(each, steps=0) for each in found.ranks))
+    (row,) = (line for line in report_lines(found, 16) if line.startswith("rank 1"))
+    assert row.split()[5:7] == ["-", "-"]
+    assert any("the other waited 3.30 ms for it." in line for line in in_words(found))
+
+
 def test_a_rank_that_is_waited_for_in_few_collectives_is_the_straggler() -> None:
     """Of 22 collectives a step's first is the one in which the others wait."""
     ready = _reduces({}, range(3), "1")
