@@ -1,23 +1,20 @@
-"""Advice on the host: data loading, other work, allocations, launches, waits, lazy loading."""
+"""Advice on a host that does something other than launching: loads data, compiles, computes."""
 
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
-from pyprof import schema
+from pyprof.analysis.advice.api_calls import recurs, starts_of_calls
 from pyprof.analysis.advice.cpu import MAKES_TENSORS, MAKES_VALUES, of_calls
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
-from pyprof.analysis.advice.transfers import TO_HOST
 from pyprof.analysis.time.cpu_idle import compiles_again, longest_line
-from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
-from pyprof.analysis.time.idle import DISPATCH_NS, HOST, PEER, QUEUE
+from pyprof.analysis.time.host_api import ALLOC, LOAD, SYNC
+from pyprof.analysis.time.idle import DISPATCH_NS, HOST
 from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.answers.parts import Finding
 from pyprof.arrays import ints
@@ -25,20 +22,14 @@ from pyprof.gpu.kernel_roles import communicates
 from pyprof.marker import plain_layer, unnumbered
 from pyprof.ops.torch.collectives import BARRIER, SEND_RECV
 from pyprof.ops.torch.collectives import kind as collective_kind
-from pyprof.parse.launches import launch_bounds
-from pyprof.parse.ranges.texts import map_texts
-from pyprof.records.records import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.arrays import Int64Array, Mask
-    from pyprof.schema import Capture
 
 _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
 """Causes that have a rule of their own."""
@@ -157,7 +148,7 @@ def host_work(context: RuleContext) -> Advice | None:
         first = ahead = (
             "keep sizes the same, or pad them to a few, so that CUDA graphs are made once and then"
             " replayed; "
-            if _recurs(context, rows[made])
+            if recurs(context, rows[made])
             else "capture after warm-up, or look at later --steps: a CUDA graph is made meanwhile;"
             " if it goes on, "
         )
@@ -244,204 +235,7 @@ def _find_after(context: RuleContext, calls: str) -> Int64Array:
     nothing = np.zeros(0, np.int64)
     if context.capture is None:
         return nothing
-    began = np.sort(_starts_of_calls(context.capture, calls))
+    began = np.sort(starts_of_calls(context.capture, calls))
     gaps = [device.gaps for device in context.devices]
     some = [np.searchsorted(began, g.end) > np.searchsorted(began, g.start) for g in gaps]
     return np.concatenate([nothing, *(g.row[a] for g, a in zip(gaps, some, strict=True))])
-
-
-@rule(
-    "the GPU had work meanwhile",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def allocation(context: RuleContext) -> Advice | None:
-    """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
-    rows, idle_ns = idle_for(context, ALLOC)
-    return context.advice(
-        "the GPU waits for memory to be allocated or freed",
-        f"{'' if _recurs(context, rows) else 'capture after warm-up; if it persists, '}keep shapes"
-        " constant, avoid empty_cache(), and set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-        rows,
-        wasted_ns=idle_ns,
-        elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
-        " (cudaMallocAsync)",
-    )
-
-
-def _recurs(context: RuleContext, rows: Int64Array) -> bool:
-    """Whether rows lie in most of several steps, and so are not warm-up."""
-    if context.once or context.table.steps is None:
-        return False
-    step = context.table.steps.of_row
-    all_steps, recurring = (
-        len(np.unique(part[part >= 0])) for part in (step[context.chosen], step[rows])
-    )
-    return recurring >= _SEVERAL and recurring > all_steps / 2
-
-
-_SEVERAL = 3
-"""With this many steps, a capture is no longer all warm-up."""
-
-
-@rule(
-    "the GPU had work meanwhile",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def blocking_copies(context: RuleContext) -> Advice | None:
-    """Find gaps in which a copy's call had not returned; the evidence is what came next.
-
-    While the copies themselves run, there is no gap: `pageable_copies` covers that time.
-    """
-    rows, idle_ns = idle_for(context, COPY)
-    return context.advice(
-        "the GPU waits while a copy holds up the host",
-        "copy rarely, in large pieces, and with non_blocking=True from pinned memory; keep on the"
-        " GPU what is used again",
-        rows,
-        wasted_ns=idle_ns,
-        elsewhere="copy rarely, in large pieces, asynchronously from pinned memory; keep on the"
-        " GPU what is used again",
-    )
-
-
-@rule(
-    "what came late is the replay of a CUDA graph",
-    "the host was loading data",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def launch_bound(context: RuleContext) -> Advice | None:
-    """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
-    rows, idle_ns = idle_for(context, LAUNCH)
-    eager = ~_mark_replayed(context)[rows]
-    rows, idle_ns = rows[eager], idle_ns[eager]
-    reads = _recurs(context, np.flatnonzero(context.copies(TO_HOST)))
-    outside = "; .item(), nonzero() and boolean masks must stay outside a graph" if reads else ""
-    return context.advice(
-        "the GPU waits for the host to launch short kernels",
-        "use CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops"
-        f"{outside}",
-        rows,
-        wasted_ns=idle_ns,
-        elsewhere="use CUDA graphs, larger batches or fused kernels",
-    )
-
-
-def _mark_replayed(context: RuleContext) -> Mask:
-    """Mark work launched by replays of CUDA graphs: one call, often for many kernels."""
-    called, _ = launch_bounds(context.table.records)
-    number = distinct(called)[1]
-    many = (called >= 0) & (np.bincount(number)[number] > 1)
-    replay = context.kind(schema.GRAPH) | (context.table.records.numpy("replay") >= 0) | many
-    if context.capture is None:
-        return np.asarray(replay)
-    return np.asarray(replay | np.isin(called, _starts_of_calls(context.capture, "GraphLaunch")))
-
-
-def _starts_of_calls(capture: Capture, pattern: str) -> Int64Array:
-    """Return when the API calls whose names match a pattern began."""
-    matches = partial(pc.match_substring_regex, pattern=pattern)
-    return ints(
-        capture.calls.filter(map_texts(capture.calls.column("name"), matches)).column("start")
-    )
-
-
-@rule(
-    "more work was queued when the wait ended",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def synchronisation(context: RuleContext) -> Advice | None:
-    """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
-    rows, idle_ns = idle_for(context, SYNC, before=True)
-    return context.advice(
-        "the host waits for the GPU, which then runs out of work",
-        "keep .item(), .cpu(), print, nonzero(), boolean masks, comparisons of tensors and"
-        " torch.cuda.synchronize() out of the step; below is the work that was waited for",
-        rows,
-        wasted_ns=idle_ns,
-        elsewhere="keep waits for the GPU, and small copies from it, out of the loop; below is the"
-        " work that was waited for",
-    )
-
-
-@rule(
-    "the GPU had work meanwhile: the launch waited for room in its queue",
-    "a copy, a fill or a graph took long, not a kernel's launch",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def kernel_loading(context: RuleContext) -> Advice | None:
-    """Find gaps in which kernels were loaded; the evidence is what was launched first."""
-    rows, idle_ns = idle_for(context, LOAD)
-    return context.advice(
-        "single launches take over 1 ms: kernel loading, or the profiler writing",
-        "these recur, so kernels are not being loaded: record less (shapes, stacks), and see with"
-        " perf or py-spy what else takes the host's time"
-        if _recurs(context, rows)
-        else "capture after warm-up, or look at later --steps: loading happens once",
-        rows,
-        wasted_ns=idle_ns,
-    )
-
-
-_LATE_NS = 1_000_000
-"""Shorter delays are those of a stream, an event or a graph's start."""
-
-
-@rule(
-    "a delay below 1 ms: of a stream, an event, a graph's start",
-    "the host launched it only then",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def late_start(context: RuleContext) -> Advice | None:
-    """Find queued work that began late on an idle GPU: what it waited for was not recorded."""
-    rows, idle_ns = idle_for(context, QUEUE)
-    late = idle_ns >= _LATE_NS
-    rows, idle_ns = rows[late], idle_ns[late]
-    return context.advice(
-        "work that was queued begins over 1 ms late, though the GPU runs nothing that was recorded",
-        "begin the recording earlier, or look at later --steps: it may wait for work that was"
-        " launched before the recording or by another process, or for start-up",
-        rows,
-        wasted_ns=idle_ns,
-    )
-
-
-_TURN_NS = 20_000
-"""A stream, an event or a launch delays work by less, whatever other GPUs do."""
-
-
-@rule(
-    "the GPUs are busy at the same time",
-    "the host launched it only then",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
-def gpus_in_turn(context: RuleContext) -> Advice | None:
-    """Find queued work of the busiest GPU that waits while another GPU of the process works.
-
-    The others idle longer, but no step can be shorter than the work of the busiest one.
-    """
-    busiest = {each.pid: each for each in sorted(context.devices, key=lambda one: one.busy_ns)}
-    alone = [each for each in busiest.values() if _works_alone(each, context.devices)]
-    rows, idle_ns = idle_for(context, PEER, alone)
-    waited = idle_ns >= _TURN_NS
-    rows, idle_ns = rows[waited], idle_ns[waited]
-    return context.advice(
-        "the GPUs of the process work in turn: queued work waits while another one works",
-        "split the batch into micro-batches that follow each other through the GPUs (pipeline"
-        " parallelism), or each layer over all GPUs (tensor parallelism)",
-        rows,
-        wasted_ns=idle_ns,
-        elsewhere="split the work so that each GPU has some at any time",
-    )
-
-
-def _works_alone(device: DeviceTime, devices: Sequence[DeviceTime]) -> bool:
-    """Whether other GPUs of its process idle while it works, for most of the time."""
-    others = union(each.busy for each in devices if each.pid == device.pid and each is not device)
-    return 2 * (device.busy & others).total < device.busy_ns
