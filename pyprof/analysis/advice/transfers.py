@@ -16,11 +16,13 @@ from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.ops.torch.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
+    BARRIER,
     FUNCTIONAL,
     FUNCTIONAL_OPS,
     REDUCE_SCATTER,
     SEND_RECV,
 )
+from pyprof.ops.torch.collectives import kind as collective_kind
 from pyprof.parse.launches import launch_bounds
 from pyprof.records.records import number_combinations
 
@@ -193,16 +195,25 @@ def communication(context: RuleContext) -> Advice | None:
     apart = ", on a stream of their own" if context.devices and shared else ""
     ways = _name_ways(context, rows[some], exposed[some])
     earlier = f" ({ways}){apart}" if ways else f"{apart}, or compute more of the batch meanwhile"
+    barriers_ns = exposed[context.call_matches(_is_barrier)[rows]].sum()
+    action = (
+        "leave out barriers that nothing needs"
+        if 2 * barriers_ns > exposed.sum()
+        else f"start collectives earlier{earlier}"
+    )
     return context.advice(
         "communication is not overlapped with computation",
-        f"start collectives earlier{earlier};"
-        " if ranks differ, this time is spent waiting for the slowest",
+        f"{action}; if ranks differ, this time is spent waiting for the slowest",
         rows[some],
         most,
         weight=exposed[some],
         elsewhere="start collectives earlier, on a stream of their own; if ranks differ, this time"
         " is spent waiting for the slowest",
     )
+
+
+def _is_barrier(call: Call) -> bool:
+    return collective_kind(call.op) == BARRIER
 
 
 _WAYS = {

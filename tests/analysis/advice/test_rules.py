@@ -1157,6 +1157,14 @@ def test_collectives_that_a_script_calls_are_not_told_of_ddp_and_fsdp(
     assert way in action
 
 
+def test_barriers_are_not_told_to_start_earlier() -> None:
+    product, late = _busy(), _busy(name=NCCL, begin=200)
+    begin, end = late.call or (0, 0)
+    call = op("barrier", (begin - US, end + US), mod="torch.distributed")
+    story = Story([product, late], [*_called("matmul", product, *HALF), call])
+    assert _advice(story)["communication"].action.startswith("leave out barriers")
+
+
 def test_all_reduces_of_a_training_whose_backward_pass_is_unmarked_are_of_gradients() -> None:
     product, late, update = _busy(), _busy(name=NCCL, begin=200), _busy(name=ADD, begin=400)
     ranges = [*_called("matmul", product, *HALF), Range(STEP, (399 * US, 410 * US))]
