@@ -21,6 +21,8 @@ _ALIKE = 0.9
 _NEARLY = 0.98
 """A shorter period counts only if it fits nearly as well: a layer repeats within a step."""
 _CANDIDATES = 50
+_MIN_CPU_STEP_NS = 1_000_000
+"""What repeats faster on a CPU is a turn of a loop over small ops, such as one over rows."""
 
 
 def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array, Int64Array] | None:
@@ -62,7 +64,10 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     if uncut.sum() < _TIMES:
         return None
     count = int(np.median(np.add.reduceat(size, cuts[:-1])))
-    what = "ops" if records.of_kind(schema.CPU)[rows].any() else "kernels"
+    on_cpu = records.of_kind(schema.CPU)[rows].any()
+    if on_cpu and np.median(np.diff(edges)[uncut]) < _MIN_CPU_STEP_NS:
+        return None
+    what = "ops" if on_cpu else "kernels"
     return f"repetition of {count} {what}", edges[:-1][uncut], edges[1:][uncut]
 
 
