@@ -103,7 +103,7 @@ def test_an_interrupted_series_on_a_cpu_is_one_loop() -> None:
     names = [*NAMES * 4, "aten::sort", *NAMES * 6]
     work = [Work(at, at, name, schema.CPU, grid=None)
             for number, name in enumerate(names)
-            for at in [(10 * number * US, 10 * number * US + 9 * US)]]  # fmt: skip
+            for at in [(1000 * number * US, 1000 * number * US + 900 * US)]]  # fmt: skip
     run = parse(capture(work))
     loop = known(find_loop(run, find_steps(run)))
     assert loop.rows.all()
