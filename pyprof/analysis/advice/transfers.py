@@ -184,23 +184,12 @@ def _time_within(
 )
 def communication(context: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best other work could hide it."""
-    records = context.table.records
-    communicates = activity_classes(records) == COMMUNICATION
+    communicates = activity_classes(context.table.records) == COMMUNICATION
     rows = np.flatnonzero(context.chosen & communicates)
     exposed, _ = _time_within(context, rows, lambda device: device.exposed_communication)
     some = exposed > 0
     most = max((_hideable(context, each) for each in (*context.devices, *context.cpus)), default=0)
-    stream = number_combinations(*(records.numpy(each) for each in ("pid", "device", "stream")))
-    shared = np.isin(stream[rows[some]], stream[~communicates]).any()
-    apart = ", on a stream of their own" if context.devices and shared else ""
-    ways = _name_ways(context, rows[some], exposed[some])
-    earlier = f" ({ways}){apart}" if ways else f"{apart}, or compute more of the batch meanwhile"
-    barriers_ns = exposed[context.call_matches(_is_barrier)[rows]].sum()
-    action = (
-        "leave out barriers that nothing needs"
-        if 2 * barriers_ns > exposed.sum()
-        else f"start collectives earlier{earlier}"
-    )
+    action = _name_action(context, rows[some], exposed[some])
     return context.advice(
         "communication is not overlapped with computation",
         f"{action}; if ranks differ, this time is spent waiting for the slowest",
@@ -210,6 +199,20 @@ def communication(context: RuleContext) -> Advice | None:
         elsewhere="start collectives earlier, on a stream of their own; if ranks differ, this time"
         " is spent waiting for the slowest",
     )
+
+
+def _name_action(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.float64]) -> str:
+    """Say what would hide these collectives, or spare them if most of the time is at barriers."""
+    if 2 * exposed_ns[context.call_matches(_is_barrier)[rows]].sum() > exposed_ns.sum():
+        return "leave out barriers that nothing needs"
+    records = context.table.records
+    stream = number_combinations(*(records.numpy(each) for each in ("pid", "device", "stream")))
+    computes = activity_classes(records) != COMMUNICATION
+    shared = np.isin(stream[rows], stream[computes]).any()
+    apart = ", on a stream of their own" if context.devices and shared else ""
+    ways = _name_ways(context, rows, exposed_ns)
+    earlier = f" ({ways}){apart}" if ways else f"{apart}, or compute more of the batch meanwhile"
+    return f"start collectives earlier{earlier}"
 
 
 def _is_barrier(call: Call) -> bool:
