@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 
 import pyprof
-from pyprof.instrument.ops.op import isinstance_op
+from pyprof.instrument.ops.op import _dispatches_to_itself, isinstance_op
 from tests.instrument.conftest import Recorder
 
 FUNCTIONS = ("relu", "nn.functional.linear", "nn.functional.max_pool2d", "linalg.norm")
@@ -153,3 +153,14 @@ def test_operators_that_torch_writes_in_python_are_named_under_a_default_device(
         y = 3 - x**2
     assert [call.op for call in listening.calls] == ["ones", "__pow__", "__rsub__"]
     assert y.tolist() == [2, 2]
+
+
+def test_a_function_whose_closure_has_an_empty_cell_does_not_dispatch_to_itself() -> None:
+    unset = None
+
+    def read_unset() -> object:
+        return unset
+
+    (cell,) = read_unset.__closure__ or ()
+    del cell.cell_contents
+    assert not _dispatches_to_itself(read_unset)
