@@ -161,6 +161,7 @@ def test_a_function_whose_closure_has_an_empty_cell_does_not_dispatch_to_itself(
     def read_unset() -> object:
         return unset
 
+    assert isinstance(read_unset, types.FunctionType)
     (cell,) = read_unset.__closure__ or ()
     del cell.cell_contents
     assert not _dispatches_to_itself(read_unset)
