@@ -127,14 +127,16 @@ class _Sweep:
                 continue
             while outer and ends[outer[-1]] <= start:
                 outer.pop()
+            goes_on = False
             if outer and ends[row] > ends[outer[-1]]:
-                self._overhang(row, start, outer)
+                goes_on = self._overhang(row, start, outer)
             if outer:
                 parents[row] = outer[-1]
-            outer.append(row)
+            if not goes_on:
+                outer.append(row)
 
-    def _overhang(self, row: int, start: int, outer: list[int]) -> None:
-        """Fix a range that outlasts the one it began in."""
+    def _overhang(self, row: int, start: int, outer: list[int]) -> bool:
+        """Fix a range that outlasts the one it began in; whether it goes on, to contain nothing."""
         ends, kind = self.ends, self._ranges.kind
         while outer and ends[row] > ends[outer[-1]]:
             around = outer[-1]
@@ -148,7 +150,8 @@ class _Sweep:
                 free = row if kind[row] != OP else around
                 if kind[free] != OP:
                     self.free.append(free)
-                break
+                return free == row
+        return False
 
 
 def _frames(both: Columns, parent: Int64Array, call: Int64Array, chains: FrameChains) -> Int64Array:

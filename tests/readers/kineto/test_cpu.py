@@ -28,6 +28,14 @@ def _read(
     return read(folder, events(calls, clock))
 
 
+def test_an_op_contains_none_that_begins_after_it_in_a_range_that_outlasts_it(
+    tmp_path: Path,
+) -> None:
+    """As gloo's range of a send, which begins in the op and lasts until it is waited for."""
+    sent = [op("c10d::send", 10, 8), event("user_annotation", "gloo:send", 12, 90)]
+    assert _work(read(tmp_path, [*sent, op("aten::mm", 30, 20)])) == ["c10d::send", "aten::mm"]
+
+
 def test_the_innermost_ops_are_rows(tmp_path: Path) -> None:
     capture = _read(tmp_path, call("linear", [X], call("relu", [X]), call("addmm", [X])))
     work = capture.activities.to_pylist()
