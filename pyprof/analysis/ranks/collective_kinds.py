@@ -111,7 +111,8 @@ def collectives(
     None without a pipeline. `computing` is when anything was computed.
 
     Ops on the CPU are left out unless it is known when another thread ran what they handed to it:
-    by itself such an op does not end with its collective.
+    by itself such an op does not end with its collective. Sends and receives on the CPU have a
+    signature, but no entry of their own: when they end is not known to the other rank.
     """
     communicates = activity_classes(records) == COMMUNICATION
     rows = np.flatnonzero(communicates & ~returns_at_once(records))
@@ -133,17 +134,19 @@ def collectives(
     described["total_ns"] = [each.total for each in when]
     described["exposed_ns"] = [(each - computing).total for each in when]
     described["received_bytes"] = _received_bytes(fields, numbers, len(number_of_signature))
+    kinds = np.array(described["kind"], object)[numbers]
+    shared = np.flatnonzero((kinds != ops.SEND_RECV) | ~chosen.of_kind(schema.CPU))
     stages = [each for each, is_stage in zip(when, in_pipeline(described), strict=True) if is_stage]
     return (
         tables.table(tables.SIGNATURES, rank, len(number_of_signature), **described),
         tables.table(
             tables.COLLECTIVES,
             rank,
-            len(rows),
-            signature=numbers,
-            start_ns=_times(records, _serialize(records, rows, start, end)),
-            end_ns=_times(records, end),
-            step=[number if number >= 0 else None for number in of_step[rows].tolist()],
+            len(shared),
+            signature=np.array(numbers, np.int64)[shared],
+            start_ns=_times(records, _serialize(records, rows, start, end)[shared]),
+            end_ns=_times(records, end[shared]),
+            step=[number if number >= 0 else None for number in of_step[rows[shared]].tolist()],
         ),
         (union(stages) - computing).total if stages else None,
     )

@@ -2,6 +2,9 @@
 
 Such an op returns at once. gloo's threads take collectives in the order in which they were handed
 over, and put a range around each: it begins when this rank is ready, and ends when all were.
+
+The ranges of sends and receives last until the script waits for them. Until then a receive may be
+what holds it up; a send seldom is, so it keeps the time of its call.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ _OP, _RANGE = "c10d::", "gloo:"
 """Prefixes of torch.distributed's ops, and of gloo's ranges."""
 _KINDS = {
     **{kind: kind for kind in ("allgather", "alltoall", "barrier", "broadcast", "gather")},
-    **{kind: kind for kind in ("allreduce", "reduce", "scatter", "send", "recv")},
+    **{kind: kind for kind in ("allreduce", "reduce", "scatter", "recv")},
     "reducescatter": "allreduce",  # gloo reduces everything; a rank keeps its part
 }
 """By name of a collective: the kind of range around it."""

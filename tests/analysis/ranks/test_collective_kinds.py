@@ -1,5 +1,7 @@
 """Collectives of a group by kind, algorithm and size."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from pyprof import schema
 from pyprof.analysis.ranks.collective_kinds import algorithm, collective, collectives
 from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.analysis.time.intervals import EMPTY
-from tests.analysis.captures import Work, capture, records
+from tests.analysis.captures import Range, Work, capture, records
 from tests.analysis.ranks.literal import Collective, gathered
 
 MS = 1_000_000
@@ -71,7 +73,8 @@ def test_a_kernel_name_gives_the_collective_and_the_algorithm(name: str, expecte
 
 def _collectives(*rows: Work) -> list[tuple[int, int]]:
     of_step = np.zeros(len(rows), np.int64)
-    found = collectives(records(capture(rows)), 0, of_step, EMPTY)[1]
+    called = [Range(row.name, row.at) for row in rows]
+    found = collectives(records(capture(rows, (), called)), 0, of_step, EMPTY)[1]
     bounds = (found.column(name).to_pylist() for name in ("start_ns", "end_ns"))
     return list(zip(*bounds, strict=True))
 
@@ -85,6 +88,12 @@ def test_what_the_cpu_hands_to_a_thread_is_not_a_collective_to_wait_in() -> None
     assert _collectives(_all_reduce(0, 10, stream=THREAD)) == []
     assert _collectives(_all_reduce(0, 10)) == [(0, 10)]
     assert _collectives(_all_reduce(0, 10, schema.KERNEL)) == [(0, 10)]
+
+
+def test_receives_on_the_cpu_are_not_compared_with_those_of_other_ranks() -> None:
+    received = replace(_all_reduce(0, 10), name="c10d::recv_")
+    assert _collectives(received) == []
+    assert _collectives(replace(received, kind=schema.KERNEL)) == [(0, 10)]
 
 
 def test_collectives_in_which_two_threads_wait_at_once_count_one_after_the_other() -> None:

@@ -31,6 +31,19 @@ def test_a_collective_lasts_as_long_as_its_range_on_a_thread_of_gloo(tmp_path: P
     assert _rows(tmp_path, [earlier, *OPS, *RUNS]) == [(0, 0, 50), (0, 10, 54), (0, 51, 54)]
 
 
+def test_a_receive_lasts_until_it_is_waited_for_and_a_send_as_long_as_its_call(
+    tmp_path: Path,
+) -> None:
+    """Their ranges begin inside the ops, on the same thread, and go on beside later ones."""
+    events = [
+        op("c10d::send", 10, 8), _run("send", 12, 90, 1),
+        op("c10d::recv_", 20, 8), _run("recv", 22, 40, 1),
+        op("aten::mm", 30, 20),
+        op("c10d::send", 70, 8), _run("send", 72, 35, 1),
+    ]  # fmt: skip
+    assert _rows(tmp_path, events) == [(1, 0, 8), (0, 12, 52), (1, 20, 40), (1, 60, 68)]
+
+
 def test_its_op_is_still_the_call(tmp_path: Path) -> None:
     calls = read(tmp_path, [*OPS, *RUNS]).calls.to_pylist()
     assert [call["end"] - call["start"] for call in calls] == [2000] * 3
