@@ -183,18 +183,37 @@ def spelled(key: CollectiveKey | LateCost) -> str:
 def _roles(job: Ranks) -> Iterator[str]:
     """Name the stage with the largest bubble, and the rank whose experts receive most."""
     staged = [one for one in job.ranks if one.bubble_ns is not None and one.span_ns]
-    worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
-    if worst is not None and (share := (worst.bubble_ns or 0) / worst.span_ns) > _BUBBLE:
-        yield (f"Rank {worst.rank} spends {percent(share)} % of its time in pipeline bubbles,"
-               " waiting for other stages; more micro-batches reduce that.")  # fmt: skip
+    worst = max(staged, key=_bubble_share, default=None)
+    if worst is not None and (share := _bubble_share(worst)) > _BUBBLE:
+        spends = f"Rank {worst.rank} spends {percent(share)} % of its time"
+        remedy = _shorten_bubble(worst, staged)
+        if any(axis.role == "PP" and axis.evidence != "traffic" for axis in job.parallelism):
+            yield f"{spends} in pipeline bubbles, waiting for other stages; {remedy}."
+        else:  # a ring, as of context parallelism, also only sends and receives
+            yield (f"{spends} sending or receiving while it computes nothing; in a pipeline,"
+                   f" {remedy}.")  # fmt: skip
     for axis in job.parallelism:
         if axis.imbalance is not None and axis.imbalance > _UNEVEN:
             yield (f"Experts are unevenly used: rank {axis.busiest} receives"
                    f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
 
 
+def _bubble_share(one: RankUse) -> float:
+    return (one.bubble_ns or 0) / one.span_ns
+
+
+def _shorten_bubble(worst: RankUse, staged: list[RankUse]) -> str:
+    """Say what shortens a bubble most; micro-batches do not help waiting for a longer stage."""
+    longest = max(staged, key=lambda one: one.compute_ns)
+    longer_ns = longest.compute_ns - worst.compute_ns
+    if 2 * longer_ns > _bubble_share(worst) * longest.compute_ns:
+        return (f"stages of equal length reduce that: rank {longest.rank} computes"
+                f" {duration(longer_ns)} longer")  # fmt: skip
+    return "more micro-batches reduce that"
+
+
 def _layer(job: Ranks) -> Iterator[str]:
-    if any(axis.role == "PP" for axis in job.parallelism):
+    if _is_staged(job):
         return  # each stage names its own layers alike: Sequential.0
     layers = [one for one in job.layers if one.ranks > 1 and one.layer != NO_LAYER]
     uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]

@@ -9,7 +9,7 @@ import pytest
 
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.findings import compare_ranks
-from pyprof.answers.ranks_answer import UnmatchedCount
+from pyprof.answers.ranks_answer import RankUse, UnmatchedCount
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text import ranks_head
 from pyprof.render.text.ranks_text import _rank, in_words, report_lines
@@ -27,11 +27,12 @@ def _said(
     layers: dict[str, list[int]],
     rows: Sequence[Collective] = (),
     steps: Sequence[int] = (),
+    gpu: RankUse = _GPU,
 ) -> str:
     """Return the words for ranks whose steps take 10 ms, so much of that for themselves."""
     ranks = [
         tables.Rank(number=rank, clock=f"host {rank}", origin='ranges "step N"', own_ns=own * MS,
-                    gpus=(replace(_GPU, rank=rank, steps=steps[rank] if steps else 3),))
+                    gpus=(replace(gpu, rank=rank, steps=steps[rank] if steps else 3),))
         for rank, own in enumerate(own_ms)
     ]  # fmt: skip
     loads = [
@@ -97,9 +98,31 @@ def test_the_straggler_is_compared_by_commands_that_show_it_alone(
 
 def test_layers_of_pipeline_stages_are_not_compared() -> None:
     """Each stage may name its own layers as the others do theirs."""
-    rows = [replace(each, description="PIPELINE_MODEL_PARALLEL_GROUP", kind="send_recv")
+    assert "uneven" not in _said(
+        [8, 8], {"Sequential.0": [10, 20]}, gpu=replace(_GPU, bubble_ns=MS)
+    )
+
+
+@pytest.mark.parametrize(
+    ("compute_ms", "description", "said"),
+    [
+        ((20, 21), "PP", "% of its time in pipeline bubbles, waiting for other stages; more"),
+        ((20, 40), "PP", "stages of equal length reduce that: rank 1 computes 20.0 ms longer."),
+        ((20, 21), "default_pg", "while it computes nothing; in a pipeline, more micro-batches"),
+    ],
+    ids=["even stages", "a longer stage", "perhaps a ring"],
+)
+def test_bubbles_are_told_what_shortens_them(
+    compute_ms: tuple[int, int], description: str, said: str
+) -> None:
+    rows = [replace(each, description=description, kind="send_recv")
             for each in _reduces({}, range(2))]  # fmt: skip
-    assert "uneven" not in _said([8, 8], {"Sequential.0": [10, 20]}, rows)
+    found = compare_ranks(gathered(rows))
+    ranks = [
+        replace(_GPU, rank=rank, compute_ns=ms * MS, bubble_ns=(60 - ms) * MS)
+        for rank, ms in enumerate(compute_ms)
+    ]
+    assert said in "\n".join(in_words(replace(found, ranks=tuple(ranks))))
 
 
 def test_a_rank_that_seldom_comes_last_is_not_a_straggler() -> None:
