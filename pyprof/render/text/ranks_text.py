@@ -35,6 +35,8 @@ _SHOWN = 3
 _UNEVEN = 1.1
 _BUBBLE = 0.05
 """A bubble is mentioned if it takes more than this share of a rank's time."""
+_OUTSIDE = 0.05
+"""Waits outside of steps are mentioned if they take more than this share of the time."""
 _NOTHING = "No rank, link or layer stands out."
 _ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
@@ -46,7 +48,7 @@ def in_words(job: Ranks) -> Iterator[str]:
     """
     findings = sorted([*_stragglers(job), *_slow(job)], key=lambda entry: -entry[0])
     lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
-    lines += _waiting_for_absent(job)
+    lines += [*_waiting_outside_of_steps(job), *_waiting_for_absent(job)]
     yield from lines or [_ALONE if job.rank_count == 1 else _NOTHING]
 
 
@@ -87,6 +89,21 @@ def _how_to_compare(job: Ranks, rank: int) -> str:
     return f"Compare {summary} with that of another rank's device."
 
 
+def _waiting_outside_of_steps(job: Ranks) -> Iterator[str]:
+    """Name who held the others up before, between or after steps, as by writing a checkpoint."""
+    if not job.step_count:
+        return
+    span_ns = max(one.span_ns for one in job.ranks)
+    for one in job.stragglers:
+        each_ns = (one.cost_ns - _cost_in_steps_ns(job, one)) / _peers(job)
+        if each_ns > _OUTSIDE * span_ns:
+            waited = f"the others waited {duration(each_ns)} each"
+            if _peers(job) == 1:
+                waited = f"the other waited {duration(each_ns)}"
+            yield (f"Outside of steps, {waited} for rank {one.rank}:"
+                   f" {percent(each_ns / span_ns)} % of the time recorded.")  # fmt: skip
+
+
 def _waiting_for_absent(job: Ranks) -> Iterator[str]:
     """Say who came last, but may have waited for a rank that has no capture."""
     unclear = {*job.waiting_for_missing_ranks}
@@ -107,7 +124,14 @@ def _wait_of_each_ns(job: Ranks, one: StragglerCost) -> float:
     """How long each other rank waits for one: per step of both captures if there are steps."""
     steps = _steps_by_rank(job)
     own = steps.pop(one.rank)
-    return one.cost_ns / max(sum(min(own, each) for each in steps.values()), 1)
+    return _cost_in_steps_ns(job, one) / max(sum(min(own, each) for each in steps.values()), 1)
+
+
+def _cost_in_steps_ns(job: Ranks, one: StragglerCost) -> int:
+    """What the others waited for one in steps; in all, if there are none."""
+    if not job.step_count:
+        return one.cost_ns
+    return sum(each.cost_ns for each in job.steps if each.rank == one.rank)
 
 
 def _steps_by_rank(job: Ranks) -> dict[int, int]:
@@ -128,9 +152,9 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
     if one.of:
         yield f"it arrived last at {count(one.last)} of {counted(one.of, 'collective')}"
     pair = _peers(job) == 1
-    if one.cost_ns:
+    if total_ns := _cost_in_steps_ns(job, one):
         unit = " per step" if steps else ""
-        in_all = f", {duration(one.cost_ns)} in total" if steps or not pair else ""
+        in_all = f", {duration(total_ns)} in total" if steps or not pair else ""
         others = "other" if pair else "others"
         yield f"the {others} waited {duration(each)}{unit}{'' if pair else ' each'} for it{in_all}"
     if one.excess_ns is not None:

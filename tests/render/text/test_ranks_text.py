@@ -70,12 +70,12 @@ def test_findings_are_named(
 def _reduces(
     late_us: dict[int, int], ranks: Sequence[int], group: str = "0", members: str | None = None
 ) -> list[Collective]:
-    """Return 11 all-reduces of some ranks, to which some come late."""
+    """Return 11 all-reduces of some ranks, to which some come late, in steps of 40 ms."""
     size = members.count(",") + 1 if members else None
     return [
         Collective(
             rank, (at + 1000 * late_us.get(rank, 0), at + 2 * MS),
-            group=group, members=members, size=size, stream=20 + int(group),
+            group=group, members=members, size=size, stream=20 + int(group), step=at // (40 * MS),
         )
         for rank in ranks
         for at in range(10 * MS, 120 * MS, 10 * MS)
@@ -159,6 +159,18 @@ def test_waits_per_step_are_of_steps_that_both_captures_hold() -> None:
         *(each for each in _reduces({1: 300}, [1]) if each.at[0] > 40 * MS),
     ]
     assert "the other waited 1.20 ms per step for it, 2.40 ms" in _said([8, 9], {}, rows, [3, 2])
+
+
+def test_waits_outside_of_steps_are_told_apart() -> None:
+    """As for a rank that writes a checkpoint at the end, which the others await at a barrier."""
+    rows = _reduces({1: 300}, [0, 1])
+    rows += [Collective(rank, ((200 + 60 * rank) * MS, 270 * MS)) for rank in (0, 1)]
+    said = _said([8, 9], {}, rows)
+    assert "the other waited 1.10 ms per step for it, 3.30 ms in total;" in said
+    assert "Outside of steps, the other waited 60.0 ms for rank 1: 66.7 % of the time" in said
+    assert "the others waited 60.0 ms each for rank 1" in _said([8, 8, 8], {}, [
+        *rows, *_reduces({}, [2]), Collective(2, (200 * MS, 270 * MS)),
+    ])  # fmt: skip
 
 
 def test_without_steps_no_wait_is_per_step() -> None:
