@@ -65,7 +65,9 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
         return None
     count = int(np.median(np.add.reduceat(size, cuts[:-1])))
     on_cpu = records.of_kind(schema.CPU)[rows].any()
-    if on_cpu and np.median(np.diff(edges)[uncut]) < _MIN_CPU_STEP_NS:
+    # without layers, the equal layers of one pass look like the steps of a loop
+    in_layers = records.dictionary("layer").matches()[rows].any()
+    if on_cpu and not (in_layers and np.median(np.diff(edges)[uncut]) >= _MIN_CPU_STEP_NS):
         return None
     what = "ops" if on_cpu else "kernels"
     return f"repetition of {count} {what}", edges[:-1][uncut], edges[1:][uncut]

@@ -104,7 +104,7 @@ def test_an_interrupted_series_on_a_cpu_is_one_loop() -> None:
     work = [Work(at, at, name, schema.CPU, grid=None)
             for number, name in enumerate(names)
             for at in [(1000 * number * US, 1000 * number * US + 900 * US)]]  # fmt: skip
-    run = parse(capture(work))
+    run = parse(capture(work, ranges=[Range("model", (0, work[-1].at[1] + US))]))
     loop = known(find_loop(run, find_steps(run)))
     assert loop.rows.all()
 

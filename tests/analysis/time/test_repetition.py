@@ -34,15 +34,23 @@ def test_a_period_that_repeats_is_the_step(count: int) -> None:
     assert len(start) >= count - 1
 
 
-@pytest.mark.parametrize(("op_us", "steps"), [(300, ("repetition of 4 ops", 4)), (200, None)])
-def test_ops_on_a_cpu_that_repeat_are_the_step_unless_it_is_short(
-    op_us: int, steps: tuple[str, int] | None
+@pytest.mark.parametrize(
+    ("op_us", "layer", "steps"),
+    [(300, "model", ("repetition of 4 ops", 4)), (200, "model", None), (300, None, None)],
+)
+def test_ops_on_a_cpu_that_repeat_in_a_layer_are_the_step_unless_it_is_short(
+    op_us: int, layer: str | None, steps: tuple[str, int] | None
 ) -> None:
-    """As in a loop of inference, which has no optimizer; a loop over rows turns faster."""
+    """As in a loop of inference, which has no optimizer; a loop over rows turns faster.
+
+    A trace of one pass that names no layers shows only that equal layers repeat.
+    """
     ns = op_us * 1000
     work = [Work((at, at + ns), (at, at + ns), f"aten::{'abcc'[place % 4]}", schema.CPU, grid=None)
             for place, at in enumerate(range(0, 16 * ns, ns))]  # fmt: skip
     run = records(capture(work))
+    layers = pa.array([layer and [layer]] * run.rows, pa.list_(pa.string()))
+    run = Records(run.rows, {**run.columns, "layer": layers})
     found = repetition(run, launched(run))
     assert (found and (found[0], len(found[1]))) == steps
 
