@@ -180,7 +180,8 @@ class RuleContext:
     def measure_calls(self, measure: Callable[[Call], int]) -> Int64Array:
         """Return what `measure` says of the op call of each row; 0 if the call is unknown."""
         work = self.table.costs.work
-        return work.numpy(lambda work: 0 if work.call is None else measure(work.call), 0)
+        most = np.iinfo(np.int64).max  # a damaged capture may state any size
+        return work.numpy(lambda work: 0 if work.call is None else min(measure(work.call), most), 0)
 
     def class_matches(self, test: Callable[[KernelClass], bool]) -> Mask:
         """Find rows whose kernel's class passes a test."""

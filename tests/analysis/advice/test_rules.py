@@ -1370,6 +1370,12 @@ def test_advice_is_sorted_by_gain() -> None:
     assert len(gains) > 1
 
 
+def test_ops_on_tensors_whose_size_exceeds_64_bits_are_not_small() -> None:
+    """A damaged capture states such sizes."""
+    huge = Called("tanh", (_tensor(1 << 40, 1 << 40),))
+    assert "python_loop" not in _advice(_steps(*[huge] * 80))
+
+
 def test_gains_of_parallel_gpus_are_not_added() -> None:
     """The larger of the two shortens the step."""
     work = [_busy(grid=27), Work((10 * US, 60 * US), (6 * US, 7 * US), grid=(27, 1, 1), device=1)]
