@@ -40,16 +40,21 @@ def wrap_optimizers(patches: Patches) -> None:
 
 def _wrap_step(kind: type, patches: Patches) -> None:
     """Wrap a class's step under the class's own name, even if inherited: AdamW has Adam's."""
-    if hasattr(vars(kind).get("step"), _ORIGINAL):
+    if _is_ours(vars(kind).get("step")):
         return
     step: Any = getattr(kind, "step", None)
-    step = getattr(step, _ORIGINAL, step)
+    step = step.__wrapped__ if _is_ours(step) else step
     if getattr(step, "hooked", False):
         op = StepOp(step, kind, "step", kind.__name__, overridable=False)
         patches.replace(kind, "step", _as_function(step, op))
 
 
-_ORIGINAL = "pyprof_original"
+_WRAPPER = "pyprof_wrapper"
+
+
+def _is_ours(step: Callable[..., Any] | None) -> bool:
+    """Whether it is our wrapper, not a step of the user's to which `wraps` copied attributes."""
+    return step is not None and getattr(step, _WRAPPER, None) is step
 
 
 def _as_function(step: Callable[..., Any], op: StepOp) -> Callable[..., Any]:
@@ -62,7 +67,7 @@ def _as_function(step: Callable[..., Any], op: StepOp) -> Callable[..., Any]:
             return step(*args, **kwargs)
         return op(*args, **kwargs)
 
-    setattr(call, _ORIGINAL, step)
+    setattr(call, _WRAPPER, call)
     return call
 
 

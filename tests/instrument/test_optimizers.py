@@ -101,6 +101,18 @@ def test_a_class_made_later_is_wrapped_when_it_is_built(listening: Recorder) -> 
     assert [call.mod for call in listening.calls if call.op == "step"] == ["Mine", "SGD"]
 
 
+def test_a_step_that_resembles_its_wrapper_is_inherited(listening: Recorder) -> None:
+    """`functools.wraps` copies a wrapper's attributes to the step that calls it."""
+    torch.optim.SGD([nn.Parameter(torch.ones(1))])  # torch touches `step` of built classes only
+    mine = new_class()
+    functools.update_wrapper(mine.step, torch.optim.SGD.step)
+    inherited = type("Inherited", (mine,), {})
+    optimizer = inherited([nn.Parameter(torch.ones(1))])
+    listening.clear()
+    optimizer.step()
+    assert [call.mod for call in listening.calls if call.op == "step"] == ["Inherited", "SGD"]
+
+
 def test_a_step_under_a_default_device_is_named(listening: Recorder) -> None:
     """`torch.set_default_device` is a mode that every function could have to do with."""
     optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
