@@ -48,7 +48,7 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
     )  # fmt: skip
     whole = tables.Rank(
         number=rank, clock=f"host {rank}", origin='ranges "step N"',
-        own_ns=float(np.median(own_ns)), gpus=(gpu,),
+        own_ns=float(np.median(own_ns)), own_low_ns=float(np.quantile(own_ns, 0.25)), gpus=(gpu,),
     )  # fmt: skip
     return tables.RankTables(
         ranks=(whole,),

@@ -32,6 +32,7 @@ def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Rank
     waits_of_groups = waits(columns, matched.matrices, aligned)
     gpus = [gpu for one in rank_tables.ranks for gpu in one.gpus]
     own_ns = {one.number: one.own_ns for one in rank_tables.ranks if one.own_ns is not None}
+    low_ns = {one.number: one.own_low_ns for one in rank_tables.ranks}
     costs = stragglers.stragglers(
         waits_of_groups, own_ns, sorted(one.number for one in rank_tables.ranks)
     )
@@ -59,7 +60,10 @@ def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Rank
         waiting_for_missing_ranks=matched.waiting_for_absent,
         slowest_ranks=tuple(
             stragglers.slowest(
-                costs, float(np.median(step_ns)) if step_ns else None, matched.waiting_for_absent
+                costs,
+                low_ns,
+                float(np.median(step_ns)) if step_ns else None,
+                matched.waiting_for_absent,
             )
         ),
         slow_groups=tuple(group_speeds.slow_groups(speeds)),

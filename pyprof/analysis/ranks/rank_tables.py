@@ -117,29 +117,36 @@ def _rank(
         )
         for device in rank_timeline.devices
     ]
+    own_low_ns, own_ns = _own_ns(records, rank_timeline, rank_steps)
     return Rank(
         number=rank,
         clock=clock,
         origin=describe_origin(rank_steps.origin, rank_steps.covered, guessed=rank_steps.guessed),
-        own_ns=_own_ns(records, rank_timeline, rank_steps),
+        own_ns=own_ns,
+        own_low_ns=own_low_ns,
         gpus=tuple(gpus),
     )
 
 
-def _own_ns(records: Records, rank_timeline: Timeline, rank_steps: Steps) -> float | None:
-    """Return the median step after warm-up without exposed communication; None without steps.
+def _own_ns(
+    records: Records, rank_timeline: Timeline, rank_steps: Steps
+) -> tuple[float, float] | tuple[None, None]:
+    """Return quartile and median of steps after warm-up without exposed communication.
+
+    None without steps.
 
     None, too, if some collective's time is only that of its call: a step holds the waiting for it.
     """
     hands_over = records.dictionary("kLongName").matches(lambda name: name.startswith("c10d::"))
     if not len(rank_steps) or (hands_over & returns_at_once(records)).any():
-        return None
+        return None, None
     own = rank_steps.duration_ns
     bounds = bounds_on_gpu(records, rank_steps.of_row, len(rank_steps))
     if bounds is not None:
         alone = union(device.exposed_communication for device in rank_timeline.devices)
         own = own - alone.length_within(bounds[:-1], bounds[1:])
-    return float(np.median(own[rank_steps.warm_up :]))
+    low_ns, own_ns = np.quantile(own[rank_steps.warm_up :], (0.25, 0.5)).tolist()
+    return low_ns, own_ns
 
 
 def _layers(rank: int, records: Records) -> pa.Table:

@@ -65,20 +65,28 @@ _MIN_SHARE = 0.005
 
 
 def slowest(
-    costs: Sequence[StragglerCost], step_ns: float | None, unclear: Collection[int]
+    costs: Sequence[StragglerCost],
+    low_ns: Mapping[int, float | None],
+    step_ns: float | None,
+    unclear: Collection[int],
 ) -> list[int]:
     """Choose the ranks whose own work takes longest or, without known steps, who cost most.
 
-    A rank may also be late because it waited for one of these elsewhere, so its own time decides. A
-    rank counts if its excess over the others is at least half of the first one's. `unclear`: the
-    ranks that may only have waited for one without a capture.
+    A rank may also be late because it waited for one of these elsewhere, so its own time decides.
+    It must exceed the others' median in three of four steps, or who is slowest is chance: `low_ns`
+    is the lower quartile of each rank. A rank counts if its excess is at least half of the first
+    one's. `unclear`: the ranks that may only have waited for one without a capture.
     """
     if step_ns is None:
         return [one.rank for one in costs if one.cost_ns and one.rank not in unclear][:1]
-    most = max((one.excess_ns or 0 for one in costs), default=0)
+    steady = [
+        one for one in costs
+        if (one.own_ns or 0) - (one.excess_ns or 0) < (low_ns[one.rank] or 0)
+    ]  # fmt: skip
+    most = max((one.excess_ns or 0 for one in steady), default=0)
     if most <= _MIN_SHARE * step_ns:
         return []
-    slow = [one for one in costs if (one.excess_ns or 0) >= most / 2]
+    slow = [one for one in steady if (one.excess_ns or 0) >= most / 2]
     return [one.rank for one in sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))]
 
 

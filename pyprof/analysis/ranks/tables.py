@@ -68,6 +68,8 @@ class Rank:
     """How steps were found; "" for none."""
     own_ns: float | None
     """Median step after warm-up without exposed communication; None without steps."""
+    own_low_ns: float | None
+    """Lower quartile of the same."""
     gpus: tuple[RankUse, ...]
 
 

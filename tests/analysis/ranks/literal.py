@@ -63,6 +63,7 @@ def gathered(rows: Iterable[Collective]) -> tables.RankTables:
                 clock=f"host {rank}",
                 origin="",
                 own_ns=None,
+                own_low_ns=None,
                 gpus=(replace(GPU, rank=rank),),
             )
             for rank in known

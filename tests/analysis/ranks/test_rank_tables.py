@@ -33,7 +33,9 @@ def test_exposed_communication_of_a_step_after_a_pause(
     (member,) = ranked_captures([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], executor)
     (rank,) = measure_ranks(member).ranks
     assert [(gpu.steps, gpu.step_ns) for gpu in rank.gpus] == [(2, (100 + second) / 2)]
-    assert rank.own_ns == (100 - 20 + second - 70) / 2
+    own_ns = (100 - 20, second - 70)
+    assert rank.own_ns == sum(own_ns) / 2
+    assert rank.own_low_ns == min(own_ns) + abs(own_ns[1] - own_ns[0]) / 4
 
 
 def test_a_step_that_holds_an_unknown_wait_has_no_own_time(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.ranks.stragglers import layer_spreads, of_others
+from pyprof.analysis.ranks.stragglers import layer_spreads, of_others, slowest, stragglers
 from pyprof.analysis.ranks.tables import LAYERS
 
 
@@ -29,6 +30,18 @@ def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
         ("idle", 0, 0, 0, 2),
     ]
     assert [load.imbalance for load in loads] == [2, 1, 1, 1, None]
+
+
+@pytest.mark.parametrize(
+    ("low_ns", "expected"), [(95, [2]), (70, [])], ids=["steadily", "now and then"]
+)
+def test_a_rank_is_slow_if_it_exceeds_the_others_in_most_steps(
+    low_ns: int, expected: list[int]
+) -> None:
+    """Where each rank is held up in turn, one of them has the largest median by chance."""
+    own_ns = {0: 80, 1: 81, 2: 100}
+    costs = stragglers([], own_ns, [*own_ns])
+    assert slowest(costs, {**own_ns, 2: low_ns}, 200, ()) == expected
 
 
 def test_without_layers_there_are_no_loads() -> None:

@@ -32,6 +32,7 @@ def _said(
     """Return the words for ranks whose steps take 10 ms, so much of that for themselves."""
     ranks = [
         tables.Rank(number=rank, clock=f"host {rank}", origin='ranges "step N"', own_ns=own * MS,
+                    own_low_ns=own * MS,
                     gpus=(replace(gpu, rank=rank, steps=steps[rank] if steps else 3),))
         for rank, own in enumerate(own_ms)
     ]  # fmt: skip
