@@ -46,9 +46,10 @@ def in_words(job: Ranks) -> Iterator[str]:
 
     Says so if there are none.
     """
-    findings = sorted([*_stragglers(job), *_slow(job)], key=lambda entry: -entry[0])
+    findings = [*_stragglers(job), *_slow(job), *_waiting_outside_of_steps(job)]
+    findings.sort(key=lambda entry: -entry[0])
     lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
-    lines += [*_waiting_outside_of_steps(job), *_waiting_for_absent(job)]
+    lines += _waiting_for_absent(job)
     yield from lines or [_ALONE if job.rank_count == 1 else _NOTHING]
 
 
@@ -89,8 +90,8 @@ def _how_to_compare(job: Ranks, rank: int) -> str:
     return f"Compare {summary} with that of another rank's device."
 
 
-def _waiting_outside_of_steps(job: Ranks) -> Iterator[str]:
-    """Name who held the others up before, between or after steps, as by writing a checkpoint."""
+def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
+    """Yield how long others waited for a rank outside of steps, as for its checkpoint; the text."""
     if not job.step_count:
         return
     span_ns = max(one.span_ns for one in job.ranks)
@@ -100,8 +101,8 @@ def _waiting_outside_of_steps(job: Ranks) -> Iterator[str]:
             waited = f"the others waited {duration(each_ns)} each"
             if _peers(job) == 1:
                 waited = f"the other waited {duration(each_ns)}"
-            yield (f"Outside of steps, {waited} for rank {one.rank}:"
-                   f" {percent(each_ns / span_ns)} % of the time recorded.")  # fmt: skip
+            share = f"{percent(each_ns / span_ns)} % of the time recorded"
+            yield each_ns, [f"Outside of steps, {waited} for rank {one.rank}: {share}."]
 
 
 def _waiting_for_absent(job: Ranks) -> Iterator[str]:
