@@ -248,12 +248,14 @@ def _name_ways(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.fl
     return ", ".join(way for way in dict.fromkeys(_WAYS.values()) if ns_by_way[way] > least)
 
 
-_OF_PYTHON = frozenset({"all_reduce", "all_gather", "reduce_scatter", "wait_tensor"})
-"""Calls of a script or of tensor parallelism: DDP reduces from C++, FSDP gathers one tensor."""
+_OF_PYTHON = frozenset({"all_reduce", "all_gather", "reduce_scatter"})
+"""Calls of a script: DDP reduces from C++, FSDP gathers one tensor."""
 
 
 def _is_called_in_python(call: Call) -> bool:
-    return call.op in _OF_PYTHON and call.mod in ("torch.distributed", FUNCTIONAL, FUNCTIONAL_OPS)
+    """Whether a script or tensor parallelism calls it; the latter's collectives are functional."""
+    of_script = call.mod == "torch.distributed" and call.op in _OF_PYTHON
+    return of_script or call.mod in (FUNCTIONAL, FUNCTIONAL_OPS)
 
 
 def _hideable(context: RuleContext, device: DeviceTime) -> int:

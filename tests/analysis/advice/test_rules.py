@@ -1142,6 +1142,7 @@ def test_collectives_start_earlier_by_what_starts_their_kind(
     ("torch.distributed", "all_reduce", ""),
     ("torch.distributed", "all_gather", ""),
     ("_c10d_functional", "wait_tensor", ""),
+    ("_c10d_functional", "all_gather_into_tensor", ""),
     ("torch.distributed", "all_gather_into_tensor", "FSDP prefetch"),
     ("c10d", "allreduce_", "DDP bucket_cap_mb"),
 ])  # fmt: skip
