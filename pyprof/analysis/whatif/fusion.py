@@ -33,7 +33,8 @@ def predict_attention(kernels: Kernels) -> Prediction | str:
     calls = attention_calls(context)
     if not calls:
         return "no softmax lies between two products of its size"
-    dtypes = [kernels.dtype or dtype_of(context, call) for call in calls]
+    own = [dtype_of(context, call) for call in calls]
+    dtypes = [dtype if dtype in HALF else kernels.dtype for dtype in own]
     half = [(call, dtype) for call, dtype in zip(calls, dtypes, strict=True) if dtype in HALF]
     if not half:
         return "fused attention was not faster in float32; add --dtype bf16"

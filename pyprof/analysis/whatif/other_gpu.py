@@ -83,6 +83,10 @@ def predict(kernels: Kernels, name: str) -> Prediction | str:
         return boards
     if kernels.dtype is not None:
         return f"efficiencies were measured in {DTYPE} only"
+    if {(each.peaks.name, each.measured) for each in boards.values()} == {
+        (target.peaks.name, target.measured)
+    }:
+        return f"it ran on {target.peaks.name}"
     ratio = np.where(computed, _ratios(kernels, boards, target), np.nan)
     known, ns = np.isfinite(ratio), kernels.ns
     share = ns[known].sum() / max(ns[computed].sum(), 1)

@@ -53,7 +53,10 @@ def predict_tf32(kernels: Kernels) -> Prediction | str:
     rows, gains, outcomes = rows[known], gains[known], tried(TF32)
     return Prediction(
         change=TF32,
-        kernels=kernels.retimed(rows, kernels.ns[rows] - np.maximum(gains, 0), outcomes.interval),
+        kernels=replace(
+            kernels.retimed(rows, kernels.ns[rows] - np.maximum(gains, 0), outcomes.interval),
+            dtype="tf32",
+        ),
         rows=rows,
         formula="time x ratio of the roofs of float32 and TF32",
         assumption="products keep the share of the roof that they reach now",

@@ -1,6 +1,7 @@
 """Fused chains move their outer tensors once; fused attention reaches a share of its roof."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
 
@@ -113,6 +114,11 @@ def test_attention_in_float32_is_refused(case: RuleContext, why: str) -> None:
     given = predict_attention(unchanged(case))
     assert isinstance(given, str)
     assert why in given
+
+
+def test_attention_in_half_precision_is_fused_after_float32_products_changed_to_tf32() -> None:
+    kernels = replace(unchanged(story(*eager(64, 1024, 1024))), dtype="tf32")
+    assert isinstance(predict_attention(kernels), Prediction)
 
 
 def test_unsuited_calls_stay_as_they_are() -> None:

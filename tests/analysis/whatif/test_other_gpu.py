@@ -6,8 +6,9 @@ import pytest
 from pyprof.analysis.whatif import other_gpu
 from pyprof.analysis.whatif.kernels import Prediction, unchanged
 from pyprof.analysis.whatif.other_gpu import Board, board, outcomes_of, time_ratio
+from pyprof.analysis.whatif.precision import predict_tf32
 from pyprof.gpu.peaks.efficiency import efficiency
-from tests.analysis.captures import US, copy
+from tests.analysis.captures import SGEMM_A100, US, copy
 from tests.analysis.test_attention_calls import attention, story
 from tests.analysis.whatif.test_fusion import chain, context
 from tests.known import known
@@ -69,6 +70,20 @@ def test_time_in_other_types_is_refused() -> None:
     given = other_gpu.predict(unchanged(story(*attention(64, 1024, 1024))), "H100")
     assert isinstance(given, str)
     assert "of the time" in given
+
+
+def test_products_changed_to_tf32_are_refused() -> None:
+    """The other GPU may have no TF32, and none was measured in it."""
+    case = story((SGEMM_A100, "matmul", ((4096, 4096), (4096, 4096))), dtype="float32")
+    changed = predict_tf32(unchanged(case))
+    assert isinstance(changed, Prediction)
+    assert other_gpu.predict(changed.kernels, "T4") == "efficiencies were measured in float32 only"
+
+
+def test_the_gpu_of_the_capture_is_refused() -> None:
+    """Nothing changes, so no interval holds."""
+    given = other_gpu.predict(unchanged(context(*chain(3))), "A100-SXM4-40GB")
+    assert given == "it ran on A100 40GB"
 
 
 def test_a_copy_from_the_host_stays() -> None:
