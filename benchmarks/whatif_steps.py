@@ -94,13 +94,15 @@ def batches(folder: Path) -> Iterator[Outcome]:
         if length * count >= _FILLS:
             by_program[program, length, step.device].append((count, step))
     for (program, _, device), steps in by_program.items():
+        card = find_card(device)
+        change = batching.outcomes_of(card.name if card else device)
         for (few, one), (many, other) in itertools.permutations(steps, 2):
             what = f"{program}, {device}, {few} -> {many}"
-            yield Outcome(batching.OPTION, what, _program(program), one.ns * many / few, other.ns)
+            yield Outcome(change, what, _program(program), one.ns * many / few, other.ns)
 
 
 def batches_of_ops(folder: Path) -> Iterator[Outcome]:
-    """Predict each op of twice the batch, where the grid of both fills the GPU."""
+    """Predict each op of twice the batch, and back, where the grids of both fill the GPU."""
     by_shape: dict[tuple[object, ...], dict[int, Micro]] = defaultdict(dict)
     for each in neusight.micro(folder):
         by_shape[each.device, each.op, each.shape[1:]][each.shape[0]] = each
@@ -111,8 +113,9 @@ def batches_of_ops(folder: Path) -> Iterator[Outcome]:
             if other is None or card is None or one.ns < _MIN_NS:
                 continue
             if one.blocks >= batching.FILLED * card.sm_count:
-                what = f"{one.op} {one.shape}, {card.name}, 2x"
-                yield Outcome(batching.OPTION, what, one.op, 2 * one.ns, other.ns)
+                what, change = f"{one.op} {one.shape}, {card.name}", batching.outcomes_of(card.name)
+                yield Outcome(change, f"{what}, 2x", one.op, 2 * one.ns, other.ns)
+                yield Outcome(change, f"{what}, 0.5x", one.op, other.ns / 2, one.ns)
 
 
 def _sizes(model: str) -> tuple[str, int, int]:

@@ -6,7 +6,8 @@ from pyprof.analysis.back_test import Tried, results, tried
 from pyprof.analysis.whatif import batching, fusion, other_gpu, precision
 
 _RULES = (
-    *(precision.TF32, precision.HALF_OUTCOMES, fusion.ATTENTION, fusion.POINTWISE, batching.OPTION),
+    *(precision.TF32, precision.HALF_OUTCOMES, fusion.ATTENTION, fusion.POINTWISE),
+    *(batching.OPTION, batching.LIMITED),
     *(other_gpu.OPTION, other_gpu.LIMITED, other_gpu.STAND_IN),
 )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.whatif.kernels import Prediction
+from pyprof.gpu.peaks.efficiency import POWER_LIMITED
 from pyprof.quantities import percent
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pyprof.analysis.whatif.kernels import Kernels
 
 OPTION = "--batch"
+LIMITED = "--batch of 70 W"
+"""The key of outcomes on cards that are limited by their power."""
 FILLED = 4
 """Blocks per SM from which on time follows the number of blocks."""
 _MIN_FILLED = 0.8
@@ -37,8 +40,15 @@ def rule(text: str) -> Callable[[Kernels], Prediction | str]:
     return lambda kernels: predict(kernels, f"{OPTION} {text}", factor)
 
 
+def outcomes_of(*cards: str) -> str:
+    """Return the key of the outcomes on some cards."""
+    return LIMITED if POWER_LIMITED.intersection(cards) else OPTION
+
+
 def predict(kernels: Kernels, change: str, factor: float) -> Prediction | str:
     """Multiply the time of all but the optimizer and communication: these have no batch."""
+    if factor == 1:
+        return "the batch stays as it is"
     context = kernels.context
     follows = context.chosen & ~context.is_one("dir", "optim", "comm")
     blocks = context.blocks_per_sm
@@ -51,7 +61,7 @@ def predict(kernels: Kernels, change: str, factor: float) -> Prediction | str:
             " blocks per SM; with fewer, time does not follow the batch"
         )
     rows = np.flatnonzero(follows)
-    outcomes = tried(OPTION)
+    outcomes = tried(outcomes_of(*(each.name for each in context.table.devices.values if each)))
     return Prediction(
         change=change,
         kernels=kernels.retimed(rows, ns[rows] * factor, outcomes.interval),

@@ -5,6 +5,7 @@ import pytest
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import batching
 from pyprof.analysis.whatif.kernels import Prediction, unchanged
+from pyprof.prof.table import Override, Table
 from tests.analysis.captures import US, Work, capture, table
 
 
@@ -34,6 +35,22 @@ def test_filled_grids_take_twice_as_long() -> None:
     assert isinstance(given, Prediction)
     assert given.kernels.span.expected == 2 * given.kernels.span.now
     assert "80 %" in given.assumption
+
+
+def test_a_batch_as_large_as_now_is_refused() -> None:
+    """It would have an interval, though nothing changes."""
+    assert batching.rule("1x")(unchanged(_case(1000))) == "the batch stays as it is"
+
+
+def test_cards_limited_by_power_have_wider_intervals() -> None:
+    """Their clock depends on how long kernels run."""
+    records = _case(1000).table.source
+    high_ns = []
+    for gpu in ("A100 40GB", "T4"):
+        given = batching.rule("2x")(unchanged(RuleContext(Table(records, Override(gpu=gpu)))))
+        assert isinstance(given, Prediction)
+        high_ns.append(given.kernels.span.high)
+    assert high_ns[0] < high_ns[1]
 
 
 @pytest.mark.parametrize(("factor", "blocks"), [("2x", 300), ("0.25x", 1000)])
