@@ -53,7 +53,8 @@ def _find_fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArr
 
     A run is consecutive element-wise work of one size on one stream. One kernel that reads and
     writes once takes about as long as the longest of them: the time of the others is saved. On a
-    CPU, ops that are not in place are saved, too: most of their time goes into new memory.
+    CPU, ops that are not in place are saved, too: most of their time goes into new memory; and one
+    call takes all parameters, so that what calling each op took is saved.
     """
     pointwise = context.role(Role.ELEMENTWISE, Role.OPTIMIZER)
     if (steps := _step_names(context)) and steps <= _FUSED_ON_CPU:
@@ -67,7 +68,7 @@ def _find_fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArr
     rows, run = order[inside], run[inside]
     ns = taken_ns(context)[rows] if context.cpus else context.ns[rows]
     longest = np.zeros(int(run.max(initial=-1)) + 1)
-    np.maximum.at(longest, run, np.where(_mark_out_of_place(context)[rows], 0, ns))
+    np.maximum.at(longest, run, np.where(_mark_out_of_place(context)[rows], 0, context.ns[rows]))
     total = np.bincount(run, weights=ns)
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
 

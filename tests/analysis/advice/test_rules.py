@@ -254,10 +254,10 @@ def _optimizer(name: str) -> Story:
     return Story(story.work, [line, step, *inside])
 
 
-def _into_new_memory(story: Story) -> Story:
-    """Let the first op make a new tensor, and the second, in place, take 10 us."""
+def _into_new_memory(story: Story, pause_ns: int = 0) -> Story:
+    """Let the first op make a new tensor, and the second, in place, take 10 us after a pause."""
     first, second = story.work
-    begin, _ = second.at
+    begin = second.at[0] + pause_ns
     second = replace(second, at=(begin, begin + 10 * US), call=(begin, begin + 10 * US))
     return replace(story, work=[replace(first, name="aten::sqrt"), second])
 
@@ -1284,6 +1284,8 @@ GAINS = {
         199 * 4 / 5),
     "an optimizer on a CPU: the op in place, of 10 us, stays, not that into new memory": (
         "unfused_optimizer", _into_new_memory(_optimizer("AdamW")), 100),
+    "the same, and what calling it took": (
+        "unfused_optimizer", _into_new_memory(_optimizer("AdamW"), 40 * US), 100 + 41),
     "data loaded on a CPU, with ops in the loader: all of it": (
         "data_loading", replace(_cpu((0, 100), (900, 950), (2000, 2100)), ranges=[
             Range("enumerate(DataLoader)#__next__", (100 * US, 2000 * US))]), 1900),
