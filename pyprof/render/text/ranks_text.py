@@ -136,8 +136,8 @@ def _cost_in_steps_ns(job: Ranks, one: StragglerCost) -> int:
 
 
 def _steps_by_rank(job: Ranks) -> dict[int, int]:
-    """The steps of each rank's capture; 1 each if no capture has steps."""
-    return {one.rank: one.steps if job.step_count else 1 for one in job.ranks}
+    """The steps of each rank's capture; without any, the most of the others, or 1 if none has."""
+    return {one.rank: one.steps or job.step_count or 1 for one in job.ranks}
 
 
 def _seldom_waited_for(job: Ranks, one: StragglerCost) -> bool:

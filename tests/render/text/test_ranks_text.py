@@ -174,6 +174,16 @@ def test_waits_outside_of_steps_are_told_apart() -> None:
     ])  # fmt: skip
 
 
+def test_waits_for_a_rank_without_steps_are_per_step_of_the_others() -> None:
+    """A capture may lack the ranges that mark steps in the others."""
+    found = compare_ranks(gathered(_reduces({1: 300}, [0, 1])))
+    found = replace(
+        found, ranks=tuple(replace(each, steps=3 - 3 * each.rank) for each in found.ranks)
+    )
+    (row,) = (line for line in report_lines(found, 16) if line.startswith("rank 1"))
+    assert row.split()[4:7] == ["3.30", "1.10", "1.10"]
+
+
 def test_without_steps_no_wait_is_per_step() -> None:
     found = compare_ranks(gathered(_reduces({1: 300}, [0, 1])))
     found = replace(found, ranks=tuple(replace(each, steps=0) for each in found.ranks))
