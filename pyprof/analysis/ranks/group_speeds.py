@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _SLOWER = 1.25
 """A group is slow from this multiple of similar groups' transfer time on."""
+_MIN_CALLS = 3
+"""The median of fewer is chance."""
 
 
 def measure_groups(columns: Collectives, waits: Sequence[Waits]) -> list[GroupSpeed]:
@@ -121,7 +123,10 @@ def _compare(speeds: Sequence[GroupSpeed]) -> list[GroupSpeed]:
     """State what groups lose that are slower than similar ones."""
     slower = {}
     for same in _collect_similar(
-        one for one in speeds if not (one.transfer_ns is None or one.kind is None or one.mixed)
+        one
+        for one in speeds
+        if one.calls >= _MIN_CALLS
+        and not (one.transfer_ns is None or one.kind is None or one.mixed)
     ):
         times = np.array([one.transfer_ns for one in same], float)
         if len(same) > 1:

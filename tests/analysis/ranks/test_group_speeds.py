@@ -8,7 +8,7 @@ BYTES = 1 << 20
 MS = 1_000_000
 
 
-def _pairs(slow_ms: float) -> Ranks:
+def _pairs(slow_ms: float, calls: int = 20) -> Ranks:
     """Return four groups of two ranks; the last transfers for `slow_ms`, the others for 1 ms."""
     rows = []
     for group in range(4):
@@ -18,7 +18,7 @@ def _pairs(slow_ms: float) -> Ranks:
             rows += [
                 Collective(rank, (at, at + length), group=str(group), members=members, size=2,
                            bytes=BYTES)
-                for at in range(0, 200 * MS, 10 * MS)
+                for at in range(0, 10 * calls * MS, 10 * MS)
             ]  # fmt: skip
     return compare_ranks(gathered(rows))
 
@@ -28,6 +28,11 @@ def test_a_group_that_transfers_longer_than_similar_ones_is_slow() -> None:
     assert slow.members == "6 7"
     assert (slow.usual_ns, slow.times_like_groups, slow.like_groups) == (MS, 3, 3)
     assert slow.lost_ns == 2 * MS * slow.calls
+
+
+def test_one_or_two_calls_show_no_slow_group() -> None:
+    assert _pairs(3, calls=2).slow_groups == ()
+    assert _pairs(3, calls=3).slow_groups
 
 
 def test_equal_groups_are_one_row_and_none_is_slow() -> None:
