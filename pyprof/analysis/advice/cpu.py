@@ -64,6 +64,8 @@ def python_work(context: RuleContext) -> Advice | None:
 
 _AHEAD = "do it once before the loop, or ahead in other processes, as DataLoader workers do; "
 """What to do about pauses in a loop."""
+UNLESS_SERVING = "unless it waits for requests, "
+"""Said before what to do ahead, if nothing is trained."""
 
 
 def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice | None:
@@ -86,7 +88,7 @@ def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice
         recurring_ns = ns[again & recurs]
         # one long pause among short ones is not part of the loop
         if recurring_ns.sum() - recurring_ns.max(initial=0) > ns[again].sum() / 2:
-            action = _AHEAD + action
+            action = ("" if context.trains else UNLESS_SERVING) + _AHEAD + action
         before, ns = order[np.maximum(index[again] - 1, 0)].tolist(), ns[again]
         following = _prefer_lines(context, order, index[again])
         lines = [calls.line[call] for call in before]

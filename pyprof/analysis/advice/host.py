@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.advice.api_calls import recurs, starts_of_calls
-from pyprof.analysis.advice.cpu import MAKES_TENSORS, MAKES_VALUES, of_calls
+from pyprof.analysis.advice.cpu import MAKES_TENSORS, MAKES_VALUES, UNLESS_SERVING, of_calls
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
@@ -158,7 +158,8 @@ def host_work(context: RuleContext) -> Advice | None:
             " meanwhile; if it goes on, "
         )
     elif _mainly(idle_ns, context.copies(_TO_DEVICE)[rows]):
-        ahead = "prepare ahead what is copied to the GPU, on another thread, or make it there; "
+        ahead = "" if context.trains else UNLESS_SERVING
+        ahead += "prepare ahead what is copied to the GPU, on another thread, or make it there; "
         first = ahead.replace("on another thread", "as DataLoader workers do")
     return context.advice(
         "the GPU waits while the host does something other than launching",

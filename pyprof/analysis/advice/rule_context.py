@@ -106,6 +106,11 @@ class RuleContext:
         return library_of(self.table) == PYTORCH
 
     @cached_property
+    def trains(self) -> bool:
+        """Whether a backward pass or an optimizer is known; without, it may wait for requests."""
+        return bool(self.table.records.dictionary("dir").is_in("bprop", "optim").any())
+
+    @cached_property
     def devices(self) -> tuple[DeviceTime, ...]:
         """The GPUs' timelines; empty if no times, or no work of a GPU, were recorded."""
         devices = self.timeline.devices if self.timeline is not None else ()

@@ -233,8 +233,7 @@ _MIN_OF_WAYS = 0.1
 
 def _name_ways(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.float64]) -> str:
     """Name what starts these collectives earlier; all ways if no kind is known, "" without any."""
-    trains = context.is_one("dir", "bprop", "optim").any()
-    infers = context.is_one("dir", "fprop").any() and not trains
+    infers = context.is_one("dir", "fprop").any() and not context.trains
     ns_by_way: dict[str, float] = defaultdict(float)
     collectives = kinds_and_groups(context.table.records.take(rows))
     in_python = context.call_matches(_is_called_in_python)[rows].tolist()

@@ -1194,6 +1194,18 @@ def test_only_a_pause_in_a_loop_should_move_out_of_it() -> None:
     assert "before the loop" in in_loop
 
 
+@pytest.mark.parametrize(("rule", "story"), [
+    ("python_work", _cpu(*((2000 * turn, 2000 * turn + 100) for turn in range(4)))),
+    ("host_work", _COPIED),
+])  # fmt: skip
+def test_a_program_that_trains_nothing_may_wait_for_requests(rule: str, story: Story) -> None:
+    node = encode_seq("autograd::engine::evaluate_function: MmBackward0", seq=3)
+    trained = replace(story, ranges=[*story.ranges, Range(node, story.work[0].call or (0, 0))])
+    served, in_training = (_advice(each)[rule].action for each in (story, trained))
+    assert served.startswith("unless it waits for requests, ")
+    assert "requests" not in in_training
+
+
 def _copied_by(name: str) -> Story:
     story = _copied(90)
     return Story(story.work, _called(name, story.work[1], _tensor(1 << 18)))
