@@ -74,11 +74,13 @@ def slowest(
 
     A rank may also be late because it waited for one of these elsewhere, so its own time decides.
     It must exceed the others' median in three of four steps, or who is slowest is chance: `low_ns`
-    is the lower quartile of each rank. A rank counts if its excess is at least half of the first
-    one's. `unclear`: the ranks that may only have waited for one without a capture.
+    is the lower quartile of each rank. A rank counts if its excess, or cost, is at least half of
+    the first one's. `unclear`: the ranks that may only have waited for one without a capture.
     """
     if step_ns is None:
-        return [one.rank for one in costs if one.cost_ns and one.rank not in unclear][:1]
+        clear = [one for one in costs if one.cost_ns and one.rank not in unclear]
+        costly = [one.rank for one in clear if 2 * one.cost_ns >= clear[0].cost_ns]
+        return costly if 2 * len(costly) <= len(costs) else []  # most: each holds up the others
     steady = [
         one for one in costs
         if (one.own_ns or 0) - (one.excess_ns or 0) < (low_ns[one.rank] or 0)

@@ -173,11 +173,13 @@ def _several(job: Ranks, slow: list[StragglerCost]) -> str:
     role = (
         "work longest, but the others do not wait for them" if nobody_waits else "delay the others"
     )
+    own = "" if slow[0].excess_ns is None else (
+        f" without communication, their steps take up to {duration(slow[0].own_ns)},"
+        f" {duration(slow[0].excess_ns)} more than the median of the others;"
+    )  # fmt: skip
     return (
-        f"{ranks[0].upper()}{ranks[1:]} {role}: without communication, their steps take"
-        f" up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the median of"
-        f" the others; the others waited {duration(cost)} for one of them,"
-        f" {duration(job.waited_for_several_ns)} for several at once."
+        f"{ranks[0].upper()}{ranks[1:]} {role}:{own} the others waited {duration(cost)} for one of"
+        f" them, {duration(job.waited_for_several_ns)} for several at once."
     )
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pyprof.analysis.ranks.stragglers import layer_spreads, of_others, slowest, stragglers
 from pyprof.analysis.ranks.tables import LAYERS
+from pyprof.answers.ranks_answer import StragglerCost
 
 
 def _layers(*rows: tuple[int, str, int]) -> pa.Table:
@@ -42,6 +43,21 @@ def test_a_rank_is_slow_if_it_exceeds_the_others_in_most_steps(
     own_ns = {0: 80, 1: 81, 2: 100}
     costs = stragglers([], own_ns, [*own_ns])
     assert slowest(costs, {**own_ns, 2: low_ns}, 200, ()) == expected
+
+
+@pytest.mark.parametrize(("costs_ns", "expected"), [
+    ((9, 4, 0, 0), [0]),
+    ((9, 5, 0, 0), [0, 1]),
+    ((9, 5, 5, 0), []),
+    ((9, 5), []),
+    ((0, 0), []),
+])  # fmt: skip
+def test_without_steps_those_are_slow_whom_the_others_wait_for(
+    costs_ns: tuple[int, ...], expected: list[int]
+) -> None:
+    """Where most ranks cost alike, they hold each other up, and the dearest one is chance."""
+    costs = [StragglerCost(rank, 1, 2, ns, 0, None, None) for rank, ns in enumerate(costs_ns)]
+    assert slowest(costs, {}, None, ()) == expected
 
 
 def test_without_layers_there_are_no_loads() -> None:

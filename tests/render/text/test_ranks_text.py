@@ -190,6 +190,13 @@ def test_without_steps_no_wait_is_per_step() -> None:
     (row,) = (line for line in report_lines(found, 16) if line.startswith("rank 1"))
     assert row.split()[5:7] == ["-", "-"]
     assert any("the other waited 3.30 ms for it." in line for line in in_words(found))
+    late = [_reduces({rank: 300}, range(4), group, "[0, 1, 2, 3]")
+            for rank, group in ((1, "0"), (2, "1"))]  # fmt: skip
+    found = compare_ranks(gathered(row for rows in late for row in rows))
+    assert any(
+        "Ranks 1 and 2 delay the others: the others waited 19.8 ms for one of them" in line
+        for line in in_words(found)
+    )
 
 
 def test_a_rank_that_is_waited_for_in_few_collectives_is_the_straggler() -> None:
