@@ -106,15 +106,18 @@ def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
 
 
 def _waiting_for_absent(job: Ranks) -> Iterator[str]:
-    """Say who came last, but may have waited for a rank that has no capture."""
+    """Say who came last, but may have waited for a rank that has no capture; or that all may."""
+    if not job.missing_ranks:
+        return
     unclear = {*job.waiting_for_missing_ranks}
     late = sorted(one.rank for one in job.stragglers if one.last and one.rank in unclear)
+    them = "it" if len(job.missing_ranks) == 1 else "them"
+    unknown = f"{spans(job.missing_ranks)}, of which there is no capture: name {them}, too."
     if late:
         ranks = spans(late)
-        yield (
-            f"{ranks[0].upper()}{ranks[1:]} may come last only because of waiting for"
-            f" {spans(job.missing_ranks)}, of which there is no capture: name it, too."
-        )
+        yield f"{ranks[0].upper()}{ranks[1:]} may come last only because of waiting for {unknown}"
+    elif not job.slowest_ranks:
+        yield f"All of these may wait for {unknown}"
 
 
 def _peers(job: Ranks) -> int:

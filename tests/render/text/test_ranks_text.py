@@ -250,6 +250,13 @@ def test_the_first_unmatched_collectives_are_listed(count: int, more: int) -> No
     assert lines[4:] == said
 
 
+def test_where_nobody_stands_out_all_may_wait_for_the_missing_rank() -> None:
+    found = compare_ranks(gathered(_reduces({}, (0, 1, 3), "0", "[0, 1, 2, 3]")))
+    assert [*in_words(found)] == [
+        "All of these may wait for rank 2, of which there is no capture: name it, too."
+    ]
+
+
 def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:
     """Even if another capture is missing."""
     said = "\n".join(in_words(compare_ranks(gathered(_three_of_four({1: 300})))))
