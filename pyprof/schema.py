@@ -237,6 +237,11 @@ class Capture:
     traced_ops: int = 0
     """CPU ops that only computed shapes, and so are not activities."""
 
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the rest of the file is missing, as its reader says."""
+        return any("truncated" in text for text in self.warnings)
+
 
 TRACED = (
     "CPU ops that gave shapes alone, as torch.compile traced or their tensors had no data "

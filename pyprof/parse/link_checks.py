@@ -244,7 +244,7 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) ->
     """
     kind = ints(activities.column("kind"))
     kernel = np.isin(kind, (schema.KERNEL, schema.GRAPH))
-    if not len(capture.calls) or any("truncated" in text for text in capture.warnings):
+    if not len(capture.calls) or capture.is_truncated:
         return
     pid = processes(capture)
     if not kernel.any():

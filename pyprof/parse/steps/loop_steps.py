@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof import schema
 from pyprof.arrays import MISSING, latest_before, or_null
 from pyprof.marker import (
     STEP_END,
@@ -194,10 +195,27 @@ def marked(
             bounds = step_bounds.whole_steps(bounds, records, launch_ns)
         of_row, start = placed(bounds, launch_ns, window)
         count = int(of_row.max(initial=MISSING)) + 1
+        if capture.is_truncated:
+            count = min(count, _count_whole(records, of_row))
+            of_row = np.where(of_row < count, of_row, MISSING)
         if count:
             texts = bounds.texts[:count]
             return Bounds(bounds.origin, start[:count], bounds.end[:count], texts), of_row
     return None
+
+
+def _count_whole(records: Records, of_row: Int64Array) -> int:
+    """Count the steps that a truncated trace holds whole: it lists kernels in order of time.
+
+    The step of the last kernel with a launch is cut. The stream with most kernels tells which that
+    is: others may run ahead.
+    """
+    is_copy = records.of_kind(schema.MEMCPY, schema.MEMSET)
+    kernels = np.flatnonzero(~is_copy & (launch_bounds(records)[0] >= 0))
+    streams = (records.numpy(name)[kernels] for name in ("stream", "device", "pid"))
+    stream = number_combinations(*streams)
+    busiest = kernels[stream == np.bincount(stream).argmax()] if len(kernels) else kernels
+    return int(of_row[busiest].max(initial=0))
 
 
 def launched(records: Records) -> Int64Array:

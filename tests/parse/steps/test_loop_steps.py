@@ -1,6 +1,7 @@
 """Steps marked by ranges are in the records: parsed files agree with the capture."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,14 @@ def test_a_single_call_of_an_optimizer_marks_no_step(others: int, steps: int) ->
     """What comes before it may be more than a step: the model is made."""
     of = _looped("Optimizer.step#LBFGS.step", *["Optimizer.step#Adam.step"] * others)
     assert len(find_steps(parse(of), of)) == steps
+
+
+def test_the_step_in_which_a_trace_is_truncated_does_not_count() -> None:
+    """Part of its work is missing: its time would be too short."""
+    of = _looped("ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9")
+    assert find_steps(parse(of), of).of_row.tolist() == [0, 1, 2, -1]
+    of = replace(of, warnings=("the trace is truncated",))
+    assert find_steps(parse(of), of).of_row.tolist() == [0, 1, -1, -1]
 
 
 def test_a_mixed_step_stays_mixed_in_parsed_files(tmp_path: Path) -> None:
