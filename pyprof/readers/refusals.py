@@ -95,7 +95,9 @@ _KINDS = (
     ),
     _Kind(
         "an archive or a compressed file; unpack it and name what it holds",
-        (b"PK\3\4", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh", b"7z\xbc\xaf"),
+        contains=re.compile(
+            rb"(?s)^(?:PK\x03\x04|\x28\xb5\x2f\xfd|\xfd7zXZ\0|BZh|7z\xbc\xaf|.{257}ustar)"
+        ),
     ),
     _Kind(
         "a pointer of Git LFS instead of the file: git lfs pull",

@@ -81,6 +81,7 @@ FILES = {
         ["sums of torch.profiler"],
     ),
     "a compressed trace": ("x.json.zst", b"\x28\xb5\x2f\xfd" + bytes(9), ["unpack it"]),
+    "a tar": ("traces.tar", b"net.json".ljust(257, b"\0") + b"ustar", ["unpack it"]),
     "a pointer of Git LFS": (
         "x.sqlite",
         b"version https://git-lfs.github.com/spec/v1\n",
