@@ -9,8 +9,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.analysis.advice.cpu import of_calls
+from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.loops import INDEXING, MIN_SHARE, find_sites, taken_ns
-from pyprof.analysis.advice.registry import OPS, rule
+from pyprof.analysis.advice.registry import CAPTURE, OPS, rule
+from pyprof.analysis.time.cpu_idle import ranges_named
+from pyprof.analysis.time.intervals import union_of
 from pyprof.arrays import MISSING
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.ops.dtypes import is_floating
@@ -19,7 +23,6 @@ from pyprof.records.records import combinations
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.marker import Call
@@ -120,6 +123,34 @@ def _numbers_at(lists: pa.Array, *, last: bool) -> Int64Array:
     numbers = np.append(np.asarray(lists.flatten()), MISSING)
     index = np.cumsum(lengths) - (1 if last else lengths)
     return np.where(lengths > 0, numbers[index], MISSING)
+
+
+@rule(
+    "the script looks for NaN itself, outside the backward pass",
+    about="gradients",
+    needs=(OPS, CAPTURE),
+)
+def anomaly_detection(context: RuleContext) -> Advice | None:
+    """Find the check of each gradient for NaN that autograd's anomaly detection makes.
+
+    Its forward pass is slower, too, by a time that no range has, so the gain is unknown.
+    """
+    if context.capture is None:
+        return None
+    checks = context.inside(union_of(*ranges_named(context.capture, r"^aten::_is_any_true\b")))
+    calls = context.calls
+    is_node = np.array([name.startswith("evaluate_function: ") for name in calls.name], bool)
+    checked = np.flatnonzero(is_node & (checks.length_within(calls.start, calls.end) > 0))
+    if not len(checked):
+        return None
+    return Advice(
+        title="anomaly detection keeps a stack of each op and looks for NaN in each gradient",
+        action="leave out torch.autograd.set_detect_anomaly(True), detect_anomaly() or a trainer's"
+        " detect_anomaly=True, once the error is found",
+        gain_ns=None,
+        evidence=of_calls(context, checked, (calls.end - calls.start)[checked]),
+        rows=np.zeros(0, np.int64),
+    )
 
 
 _MIN_SHARE = 0.1

@@ -140,7 +140,12 @@ _COMPILING = r"\(dynamo_timed\)$|_data: .*\bcompile_id="
 
 def compiling_ranges(capture: Capture) -> tuple[Int64Array, Int64Array]:
     """Return starts and ends of the ranges of torch.compile's work, one inside another."""
-    is_named = partial(pc.match_substring_regex, pattern=_COMPILING)
+    return ranges_named(capture, _COMPILING)
+
+
+def ranges_named(capture: Capture, pattern: str) -> tuple[Int64Array, Int64Array]:
+    """Return starts and ends of the ranges whose texts match a pattern."""
+    is_named = partial(pc.match_substring_regex, pattern=pattern)
     ranges = capture.ranges.filter(map_texts(capture.ranges.column("text"), is_named))
     return ints(ranges.column("start")), ints(ranges.column("end"))
 

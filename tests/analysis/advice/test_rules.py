@@ -201,6 +201,7 @@ COMPILING = "_compile.compile_inner (dynamo_timed)"
 CLIPS = str({"traceMarker": ["/src/train.py:3", "/site-packages/torch/nn/utils/clip_grad.py:3"]})
 INIT = Range(encode_layer("net"), (3 * US, 70 * US))
 CALLED = op("matmul", (8 * US, 18 * US), *HALF)
+LOOKS_FOR_NAN = Range("aten::_is_any_true", (82 * US, 88 * US))
 
 
 def _waves(
@@ -489,6 +490,8 @@ CASES: dict[str, tuple[str, Story]] = {
         "tiny_batches", _steps(Called("linear", (_tensor(2, 32), WEIGHT)), count=4, text="step")),
     "gradients that nobody uses": (
         "unused_gradients", _steps(ROWS, replace(ROWS, line=6), count=3, numbers=True)),
+    "gradients that are looked at for NaN": (
+        "anomaly_detection", _backward("MulBackward0", LOOKS_FOR_NAN)),
     "parts of a large tensor": (
         "indexing_backward", _steps(Called("__getitem__", (WIDE,), 10, 300, node=True))),
     "copies to be contiguous": ("contiguous_copies", _steps(Called("contiguous", (WIDE,)))),
@@ -647,6 +650,10 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "the call returns at once, as with pinned memory": [_copied(5)],
         "a few bytes, as of .item()": [
             Story([_busy(5), copy((20 * US, 120 * US), (10 * US, 100 * US), 4, "DtoH")])],
+    },
+    "anomaly_detection": {
+        "the script looks for NaN itself, outside the backward pass": [
+            _gap(160), replace(_gap(160), ranges=[LOOKS_FOR_NAN])],
     },
     "recomputation": {
         "an op that a backward node calls for itself, in no module's forward": [
