@@ -108,7 +108,7 @@ def mixed_precision(context: RuleContext) -> Advice | None:
         "float32 matrix products and convolutions run without Tensor Cores",
         "use float16: torch.autocast('cuda', torch.float16), in training with torch.amp.GradScaler",
         rows,
-        context.most(rows, _on_tensor_cores(context, rows, "float16", narrower=_NARROWER)),
+        _in_half(context, rows, "float16"),
         elsewhere="use float16, which the Tensor Cores of this GPU take",
     )
 
@@ -131,7 +131,7 @@ def bfloat16(context: RuleContext) -> Advice | None:
         "matrix products and convolutions are in float32",
         "with torch.autocast('cuda', torch.bfloat16), if its precision suffices",
         rows,
-        context.most(rows, _on_tensor_cores(context, rows, "bfloat16", narrower=_NARROWER)),
+        _in_half(context, rows, "bfloat16"),
         elsewhere="use bfloat16, if its precision suffices",
     )
 
@@ -147,6 +147,16 @@ def _on_tensor_cores(
 ) -> NDArray[np.float64]:
     ns = context.faster(rows, dtype, narrower=narrower)
     return np.where(np.isnan(ns), context.at_higher_peak(rows, dtype), ns)
+
+
+def _in_half(context: RuleContext, products: Int64Array, dtype: str) -> int | None:
+    """Return the most that autocast could save: beside products, half of what others move."""
+    others = context.class_matches(lambda each: each.dtype == "float32")
+    others &= context.chosen & ~context.is_one("dir", "optim", "comm")
+    others[products] = False
+    rows = np.flatnonzero(others)
+    ns = _on_tensor_cores(context, products, dtype, narrower=_NARROWER)
+    return context.most(np.r_[products, rows], np.r_[ns, context.ns[rows] / _NARROWER])
 
 
 def _find_by_name(context: RuleContext, dtypes: Collection[str]) -> Mask:

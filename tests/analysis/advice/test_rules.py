@@ -1296,6 +1296,10 @@ GAINS = {
     "float32 on a V100, by the kernel's name, at 125 instead of 15.7 TFLOP/s": (
         "mixed_precision", _on(VOLTA, Story([_busy(10_000, "volta_sgemm_128x64_tn")])),
         10_000 * (1 - 15.7 / 125)),
+    "float32 on a V100, beside a sum: autocast halves its bytes": (
+        "mixed_precision", _on(VOLTA, Story([
+            _busy(10_000, "volta_sgemm_128x64_tn"), _busy(4000, ADD, begin=20_000)])),
+        10_000 * (1 - 15.7 / 125) + 4000 / 2),
     "float64 on a CPU: half of the bytes": (
         "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
     "a float64 convolution on a CPU: a fifth stays": (
