@@ -85,11 +85,14 @@ def predict_pointwise(kernels: Kernels) -> Prediction | str:
         return NO_BANDWIDTH
     fused = chain_ns(ns, moved, chain, bandwidth)
     now = np.bincount(chain, ns)
-    share = np.minimum(fused / np.maximum(now, 1), 1)
+    wins = (fused < now)[chain]
+    if not wins.any():
+        return "no chain of point-wise kernels would be faster as one"
+    rows, times = rows[wins], (ns * (fused / np.maximum(now, 1))[chain])[wins]
     outcomes = tried(POINTWISE)
     return Prediction(
         change=POINTWISE,
-        kernels=kernels.retimed(rows, ns * share[chain], outcomes.interval),
+        kernels=kernels.retimed(rows, times, outcomes.interval),
         rows=rows,
         formula="a chain's outer inputs and outputs / (0.75 x bandwidth), at least 2.5 us",
         assumption="each chain of point-wise kernels, norms, reductions and copies becomes one",

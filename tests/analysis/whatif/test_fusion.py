@@ -72,6 +72,14 @@ def test_what_is_not_a_chain_is_refused(work: list[Work], ranges: list[Range]) -
     assert isinstance(_predicted(work, ranges), str)
 
 
+def test_chains_that_would_take_as_long_as_one_kernel_are_refused() -> None:
+    """An interval around the time of now would be of a change that nobody makes."""
+    work, ranges = chain(3)
+    short = [replace(each, at=(each.at[0], each.at[0] + US)) for each in work]
+    given = _predicted(short, ranges)
+    assert given == "no chain of point-wise kernels would be faster as one"
+
+
 def test_of_a_cpu_nothing_is_said_of_its_ops_order() -> None:
     """Which of them are point-wise, names of kernels do not say there."""
     at = [(begin * US, (begin + 10) * US) for begin in (0, 20)]

@@ -1,5 +1,7 @@
 """Which changes are predicted, and why others are refused."""
 
+from itertools import permutations
+
 import pytest
 
 from pyprof.analysis.whatif import predictions
@@ -39,6 +41,17 @@ def test_changes_with_a_value_are_predicted_on_request() -> None:
     assert predicted[-1].change == "--fuse pointwise --gpu H100"
     assert len(predicted) == 3
     assert not refused
+
+
+def test_changes_in_any_order_and_asked_for_twice_are_combined_alike() -> None:
+    case = story(*attention(64, 1024, 1024), dtype="float32")
+    asked = ("--dtype bf16", "--fuse attention", "--fuse pointwise")
+    combined = {
+        (predicted[-1].change, predicted[-1].kernels.span)
+        for order in [*permutations(asked), asked * 2]
+        for predicted, _ in [predictions(case.table, order)]
+    }
+    assert len(combined) == 1
 
 
 def test_a_single_change_has_no_combination() -> None:
