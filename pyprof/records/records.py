@@ -322,6 +322,12 @@ def number_combinations(*columns: IntArray) -> NDArray[np.int32]:
     return combinations(*columns)[1]
 
 
+def number_lists(column: DictionaryColumn) -> IntArray:
+    """Number the distinct lists of a column, whose dictionary may hold one several times."""
+    numbers: dict[tuple[str, ...], int] = {}
+    return column.numpy(lambda items: numbers.setdefault(tuple(items or ()), len(numbers)), -1)
+
+
 def match_combinations(columns: Sequence[IntArray], wanted: Sequence[IntArray]) -> Int64Array:
     """Return the first row of `columns` that equals each row of `wanted`; MISSING if none does."""
     both = (np.concatenate(pair) for pair in zip(columns, wanted, strict=True))

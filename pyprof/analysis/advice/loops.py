@@ -17,7 +17,7 @@ from pyprof.analysis.time.idle import OPS as IN_OPS
 from pyprof.arrays import MISSING
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.roofline import LAUNCH_NS
-from pyprof.records.records import combinations, number_combinations
+from pyprof.records.records import combinations, number_combinations, number_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.marker import Call, Tensor
     from pyprof.prof.calls.attributed_call import AttributedCall
-    from pyprof.records.records import DictionaryColumn
 
 MIN_SHARE = 0.05
 """Minimum share of the time: every script spends less than this on such things."""
@@ -92,7 +91,7 @@ def find_sites(context: RuleContext) -> Sites:
     if not len(rows):
         return Sites(of_row, np.zeros(0), steps_known=steps_known, has_layers=has_layers)
     of_row[rows] = number_combinations(
-        *(column[rows] for column in (op, _number_lists(trace), _number_lists(layer)))
+        *(column[rows] for column in (op, number_lists(trace), number_lists(layer)))
     )
     is_forward = ~context.is_one("dir", "bprop") | (records.numpy("recomputed") == 1)
     forward, count = rows[is_forward[rows]], int(of_row.max()) + 1
@@ -106,12 +105,6 @@ def find_sites(context: RuleContext) -> Sites:
     begins = context.is_op(_ROOTS)[order[:-1]] & context.is_one("dir", "bprop")[order[1:]]
     passes = repeats[of_row[order[:-1][begins]]].max(initial=1)
     return Sites(of_row, repeats, steps_known=steps_known, has_layers=has_layers, passes=passes)
-
-
-def _number_lists(column: DictionaryColumn) -> IntArray:
-    """Number the distinct lists of a column, whose dictionary may hold one several times."""
-    numbers: dict[tuple[str, ...], int] = {}
-    return column.numpy(lambda items: numbers.setdefault(tuple(items or ()), len(numbers)), MISSING)
 
 
 _ROOTS = frozenset({"ones_like"})
@@ -232,7 +225,7 @@ def python_loop(context: RuleContext) -> Advice | None:
 def _count_turns(context: RuleContext, sites: Sites) -> Floats:
     """Return how often a step runs the stack of each row: as often as it calls its rarest op."""
     columns = (context.table.own_or_forward(name) for name in ("trace", "layer"))
-    stack = number_combinations(*map(_number_lists, columns))
+    stack = number_combinations(*map(number_lists, columns))
     repeats = sites.repeats()
     called = np.flatnonzero(repeats)
     rarest = np.full(int(stack.max(initial=-1)) + 1, np.inf)
@@ -251,7 +244,7 @@ def _mark_compiled(context: RuleContext) -> Mask:
     """Mark rows whose line and layer also launch kernels that torch.compile generated."""
     names = context.table.records.dictionary("kLongName")
     generated = names.matches(lambda name: INDUCTOR.search(name or "") is not None)
-    layers = _number_lists(context.table.own_or_forward("layer"))
+    layers = number_lists(context.table.own_or_forward("layer"))
     number = number_combinations(context.line.index, layers)
     return np.asarray(np.isin(number, number[generated]))
 

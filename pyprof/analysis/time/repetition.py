@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.records.records import number_combinations
+from pyprof.records.records import number_combinations, number_lists
 
 if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
@@ -39,8 +39,9 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     # the first position of each launch: a row outside graphs, or the rows of one replay
     begins = np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
     # layers of a model may run the same kernels: what repeats is known by its layer, too
-    columns = (records.dictionary(name).index[rows] for name in ("kLongName", "layer"))
-    code = _codes(number_combinations(*columns).astype(np.int64), begins)
+    name, layer = records.dictionary("kLongName"), records.dictionary("layer")
+    number = number_combinations(name.index[rows], number_lists(layer)[rows])
+    code = _codes(number.astype(np.int64), begins)
     size = np.diff(begins, append=len(rows))
     of_graph = (replay >= 0) | records.of_kind(schema.GRAPH)[rows]
     mostly_graphs = 2 * int(of_graph.sum()) > len(rows)
@@ -66,7 +67,7 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     count = int(np.median(np.add.reduceat(size, cuts[:-1])))
     on_cpu = records.of_kind(schema.CPU)[rows].any()
     # without layers, the equal layers of one pass look like the steps of a loop
-    in_layers = records.dictionary("layer").matches()[rows].any()
+    in_layers = layer.matches()[rows].any()
     if on_cpu and not (in_layers and np.median(np.diff(edges)[uncut]) >= _MIN_CPU_STEP_NS):
         return None
     what = "ops" if on_cpu else "kernels"

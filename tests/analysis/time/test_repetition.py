@@ -11,7 +11,7 @@ import pytest
 from pyprof import schema
 from pyprof.analysis.time.repetition import repetition
 from pyprof.parse.steps.loop_steps import launched
-from pyprof.records.records import Records
+from pyprof.records.records import DictionaryColumn, Records
 from tests.analysis.captures import Work, capture, records
 from tests.known import known
 
@@ -60,6 +60,14 @@ def test_equal_layers_of_a_model_are_not_steps() -> None:
     layers = pa.array([[f"layers.{row // 4}"] for row in range(run.rows)])
     run = Records(run.rows, {**run.columns, "layer": layers})
     assert repetition(run, launched(run)) is None
+
+
+def test_kernels_of_equal_layers_repeat_whatever_else_the_ranges_around_them_say() -> None:
+    """Parsed rows hold the layers of each stack of ranges, whose ops may differ: a cache grows."""
+    run = _run("abcc" * 7, "z")
+    layers = DictionaryColumn(np.arange(run.rows), [["model"]] * run.rows)
+    run = Records(run.rows, {**run.columns, "layer": layers})
+    assert known(repetition(run, launched(run)))[0] == "repetition of 4 kernels"
 
 
 def test_replays_are_the_step_however_many_launches_precede_them() -> None:
