@@ -61,10 +61,13 @@ def _convolutions(module: Any) -> dict[Any, int]:  # noqa: ANN401 - a module
     """Return the convolutions in it, with their weights' numbers of dimensions."""
     import torch  # noqa: PLC0415 - the user's own
 
-    kinds = {torch.nn.Conv2d: _IMAGES, torch.nn.Conv3d: _VOLUMES}
+    kinds = {
+        _IMAGES: (torch.nn.Conv2d, torch.nn.ConvTranspose2d),
+        _VOLUMES: (torch.nn.Conv3d, torch.nn.ConvTranspose3d),
+    }
     return {
         each: dim
-        for kind, dim in kinds.items()
+        for dim, kind in kinds.items()
         for each in module.modules()
         if isinstance(each, kind)
     }

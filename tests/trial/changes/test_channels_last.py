@@ -54,6 +54,13 @@ def test_images_and_volumes_are_each_converted_to_their_own_format(tmp_path: Pat
     assert (done.code, done.error, done.no_effect) == (0, "", {})
 
 
+def test_transposed_convolutions_are_converted(tmp_path: Path) -> None:
+    """As by `model.to`, which the change's code calls."""
+    setup = CONVOLUTION.replace("Conv2d", "ConvTranspose2d")
+    done = run_child(training(tmp_path / "a.py", setup=setup), "channels-last")
+    assert (done.code, done.error, done.no_effect) == (0, "", {})
+
+
 def test_a_network_without_convolutions_is_refused(tmp_path: Path) -> None:
     done = run_child(training(tmp_path / "a.py"), "channels-last")
     assert done.no_effect == {"channels-last": "no convolution: no called module has one"}
