@@ -28,6 +28,8 @@ from pyprof.instrument.ranges.stack import find
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pyprof.instrument.ops.process_groups import Text
+
 _get_mode = torch._C._get_dispatch_mode  # noqa: SLF001 - no public way
 _TRACERS = tuple(
     getattr(torch._C._TorchDispatchModeKey, name)  # noqa: SLF001 - as above
@@ -232,7 +234,9 @@ def _wrap_python(op: Op) -> Callable[..., Any]:
     """Return a function that calls a Python function inside its ranges."""
     state = op.__dict__
     function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
-    overridable = state["_pyprof_overridable"] and not _dispatches_to_itself(function)
+    overridable = state["_pyprof_overridable"]
+    if _dispatches_to_itself(function):
+        overridable, text_of = False, _outside_modes(text_of)
 
     @hide_frames
     def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
@@ -290,6 +294,17 @@ def _dispatches_to_itself(function: FunctionType) -> bool:
             if cell.cell_contents is function:
                 return True
     return False
+
+
+def _outside_modes(text_of: Text) -> Text:
+    """Return a function of texts that looks at tensors where no mode sees it."""
+
+    @keep_uncompiled
+    def text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - of modes, too
+            return text_of(head, args, kwargs)
+
+    return text
 
 
 @keep_uncompiled

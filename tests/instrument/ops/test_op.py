@@ -155,6 +155,23 @@ def test_operators_that_torch_writes_in_python_are_named_under_a_default_device(
     assert y.tolist() == [2, 2]
 
 
+def test_a_mode_sees_an_operator_but_not_the_look_at_its_arguments(listening: Recorder) -> None:
+    seen = []
+
+    class Seeing(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2)
+    with Seeing():
+        _ = 3 - x
+    assert seen == ["__rsub__"]
+    assert listening.ops == ["ones", "__rsub__"]
+
+
 def test_a_function_whose_closure_has_an_empty_cell_does_not_dispatch_to_itself() -> None:
     unset = None
 
