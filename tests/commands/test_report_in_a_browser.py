@@ -488,6 +488,20 @@ def test_on_a_telephone_only_tables_scroll_sideways(sized: WebDriver, shown: Pat
     assert sized.execute_script(moved) == [True, 1]
 
 
+def test_long_evidence_scrolls_under_its_heading_and_is_whole_on_paper(sized: WebDriver) -> None:
+    script = """
+    const box = document.querySelector('#advice details[open] .wide');
+    const [row] = box.querySelectorAll('tbody tr');
+    for (let n = 0; n < 50; n += 1) row.after(row.cloneNode(true));
+    box.scrollTop = 400;
+    const top = (element) => Math.round(element.getBoundingClientRect().top);
+    return [box.scrollTop, top(box.querySelector('th')) - top(box)]"""
+    assert sized.execute_script(script) == [400, 0]
+    sized.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    hidden = "const box = document.querySelector('#advice details[open] .wide');"
+    assert sized.execute_script(f"{hidden} return box.scrollHeight - box.clientHeight") == 0
+
+
 def test_on_paper_nothing_is_truncated(sized: WebDriver) -> None:
     sized.find_element("css selector", "button.theme").click()
     theme = "return document.documentElement.dataset.theme"
