@@ -34,6 +34,8 @@ def duration(ns: float) -> str:
 def percent(share: float) -> str:
     """Format a share of 1 in whole percent; one decimal below 10, and above 99.5 unless all."""
     value = 100 * share
+    if 0 < value < 0.05:  # noqa: PLR2004 - would be 0 when rounded
+        return "<0.1 %"
     rounded = round(value, 1)
     if rounded in (0, 100) or 10 <= value < 99.5:  # noqa: PLR2004 - as the docstring says
         return f"{value:.0f} %"

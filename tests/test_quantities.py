@@ -47,7 +47,7 @@ def test_a_number_has_three_significant_digits_and_all_before_the_point(
 @pytest.mark.parametrize(
     ("share", "expected"),
     [(0.838, "84 %"), (0.0361, "3.6 %"), (0.998, "99.8 %"), (1, "100 %"), (0, "0 %"),
-     (0.9999, "100 %")],
+     (0.9999, "100 %"), (0.0004, "<0.1 %"), (0.0005, "0.1 %")],
 )  # fmt: skip
 def test_a_share_is_in_whole_percent_except_near_0_and_100(share: float, expected: str) -> None:
     assert percent(share) == expected
