@@ -120,6 +120,8 @@ class Utilization:
         if self.left_out:
             return self.left_out
         if self.known < MIN_KNOWN:
+            if not self.known:
+                return "no FLOPs are known"
             return f"FLOPs of only {100 * self.known:.1f} % of compute time are known"
         if not self.work.hardware_flops:
             part = "" if self.known == 1 else f" in the {100 * self.known:.1f} % that is known"
