@@ -11,7 +11,7 @@ _MODEL_CONFIG = "give --with config.json, the model's configuration"
 _RULES = (
     (r"^launch unknown",
      ("begin the capture earlier, or record API calls, too (nsys -t cuda,nvtx; rocprofv3"
-      " --hip-runtime-trace)")),
+      " --hip-runtime-trace; ncu cannot, so give its CSV --with such a capture)")),
     (r"^no marker",
      ("begin the capture earlier, call pyprof.init() before the model is built, or, for backward"
       " passes, use pyprof capture")),

@@ -45,6 +45,7 @@ def test_a_kernel_without_a_launch_has_another_reason_than_one_without_a_marker(
     reasons = [choose(contexts.at(row)).reason for row in range(2)]
     assert reasons == [UNLAUNCHED, "no marker"]
     assert explained(UNLAUNCHED)[1].startswith("begin the capture earlier, or record API calls")
+    assert "ncu cannot, so give its CSV --with such a capture" in explained(UNLAUNCHED)[1]
 
 
 def test_a_kernel_that_a_script_launches_itself_needs_a_marker_of_its_own(tmp_path: Path) -> None:
