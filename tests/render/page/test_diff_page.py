@@ -17,6 +17,7 @@ def test_the_page_draws_every_stage(tmp_path: Path) -> None:
     a, b = capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=4)
     assert run("diff", "-q", a, b, "-o", tmp_path / "diff.html").code == 0
     page = (tmp_path / "diff.html").read_text("utf-8")
+    assert ". Totals of both captures (" in page
     shown = page[page.index("From A to B") : page.index("Op by op")]
     assert shown.count("<svg aria-hidden") == shown.count("<rect") == shown.count("</tr>") - 1
     assert re.findall('<rect class="(\\w+)"', shown) == ["total", "slower", "total"]
