@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import sanitize
 from pyprof.answers.diff_answer import SAME_BELOW, held_text
+from pyprof.prof.processor import CPU
 from pyprof.render.text import formatting as markdown
 from pyprof.render.text.formatting import (
     DASH,
@@ -31,7 +32,7 @@ _LABELS = {
     "busy_ns": "{} busy",
     "idle_ns": "{} idle",
     "step_ns": "median step",
-    "kernels_count": "kernels and copies",
+    "kernels_count": "{rows}",
     "flops": "FLOPs, where known",
     "bytes": "bytes needed, where known",
     "dram_bytes": "DRAM traffic, measured",
@@ -88,7 +89,8 @@ def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
 
 
 def _label(name: str, metric: Measure, processor: str) -> str:
-    label = _LABELS[name].format(processor)
+    rows = "ops" if processor == CPU else "kernels and copies"
+    label = _LABELS[name].format(processor, rows=rows)
     compared = metric.change is not None or None in (metric.a, metric.b)
     return label if compared else label.replace("where known", "of other rows")
 
