@@ -100,8 +100,9 @@ def _show(target: str, *, wanted: bool) -> None:
 
 
 def _label(paths: Sequence[str]) -> str:
-    names = list(dict.fromkeys(map(output_file.public_name, paths)))
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    distinct = list(dict.fromkeys(paths))
+    name = output_file.public_name(distinct[0])
+    return name if len(distinct) == 1 else f"{name} and {len(distinct) - 1} more"
 
 
 _SILENT = {"target", "opens", "quiet", "workers"}

@@ -171,6 +171,7 @@ def test_the_page_says_what_it_shows_and_how_it_was_made(tmp_path: Path) -> None
         (["s3://alice:secret@bucket/net.sqlite?token=1"], "net.sqlite"),
         (["logs/alice-laptop_144.1701239870737082.pt.trace.json.gz"], "144.pt.trace.json.gz"),
         (["runs/a/", "runs/b"], "a and 1 more"),
+        (["runs/a/net.sqlite", "runs/b/net.sqlite"], "net.sqlite and 1 more"),
     ],
 )
 def test_the_pages_label_holds_no_host_or_folder(paths: list[str], expected: str) -> None:
