@@ -517,6 +517,18 @@ def test_on_paper_nothing_is_truncated(sized: WebDriver) -> None:
     assert sized.execute_script(theme) == before
 
 
+def test_without_javascript_no_control_is_shown(chromium: WebDriver, shown: Path) -> None:
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        chromium.get(shown.as_uri())
+        text = chromium.find_element("css selector", "main").text
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "need JavaScript" in text
+    assert "A click on" not in text
+    assert "CSV" not in text
+
+
 def test_axe_finds_nothing(opened: WebDriver) -> None:
     """Deque's accessibility checker, if $AXE_CORE names its axe.min.js, in all states."""
     script = os.environ.get("AXE_CORE")
