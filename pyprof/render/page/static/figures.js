@@ -194,7 +194,7 @@
         const text = `${cut(pen, item.name[place], 160)} ${(100 * item.share[place]).toFixed(1)} %`;
         const width = pen.measureText(text).width;
         const places = [];
-        for (let off = 3; off < 40; off += 6) {
+        for (let off = 3; off < 22; off += 6) {
           places.push(boxAt(x + r + off, y, width), boxAt(x - r - off - width, y, width));
           for (const side of [-1, 1]) {
             for (const shift of [-0.5, 0, -1]) places.push(boxAt(x + shift * width, y + side * (r + off + 6), width));
