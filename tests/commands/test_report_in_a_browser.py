@@ -406,6 +406,27 @@ def test_on_a_telephone_each_roof_is_named_beside_its_own_line(
     assert sized.execute_script(script) == [0, 1]
 
 
+def test_labels_of_a_roofline_stay_beside_their_points(
+    captures: Path, tmp_path: Path, sized: WebDriver
+) -> None:
+    page(captures / "nsys2024.2-a100-pyprof-markers/net.sqlite", tmp_path / "net.html")
+    _screen(sized, 400, 900)
+    drawn(sized, tmp_path / "net.html")
+    script = """
+    const {item, view} = document.getElementById('figure-roofline').plot;
+    const beyond = (low, at, high) => Math.max(low - at, 0, at - high);
+    return view.points.slice(0, item.labelled).flatMap(({x, y, r, place}) => {
+      const end = ` ${(100 * item.share[place]).toFixed(1)} %`;
+      const box = view.labels.find(({text}) => text.endsWith(end));
+      const away = ({left, right, top, bottom}) =>
+        Math.hypot(beyond(left, x, right), beyond(top, y, bottom)) - r;
+      return box ? [away(box)] : [];
+    })"""
+    away = sized.execute_script(script)
+    assert len(away) > 1
+    assert max(away) < 24
+
+
 def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
     for zoom in (1, 0.1):
         boxes = opened.execute_script(
