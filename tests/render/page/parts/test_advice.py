@@ -11,5 +11,5 @@ def test_the_page_says_what_advice_checked(tmp_path: Path) -> None:
     """As the summary does: a kernel without an op cannot be classified by one."""
     file = nsys_db(tmp_path / "net.sqlite", [Work("my_kernel", (1000, 9000), call=(100, 900))])
     page = html(summarise_page(source.load(str(file))))
-    assert "Not looked at: loops, gradients, recomputation, distance from the peaks" in page
+    assert "Not looked at: gradients, loops, recomputation, distance from the peaks" in page
     assert "the op is unknown for 100 % of kernel time" in page
