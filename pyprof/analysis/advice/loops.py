@@ -141,13 +141,20 @@ def overhead(context: RuleContext) -> Floats:
 def _size(call: Call) -> int:
     """Return the size of an op's largest input, or of a product's first operand; 0 if unknown."""
     inputs = [each.numel for each in call.tensors]
-    return max(inputs[:1] if call.op in _PRODUCTS else inputs, default=0)
+    return max(inputs[:1] if _may_share_weight(call) else inputs, default=0)
 
 
 _PRODUCTS = frozenset(
     {"linear", "addmm", "mm", "matmul", "__matmul__", "bmm", "mv", "dot", "conv1d", "conv2d"}
 )
 """Ops whose other operand is usually a weight, which a larger batch shares."""
+
+
+def _may_share_weight(call: Call) -> bool:
+    """Whether a larger batch may leave the other operand as it is: a batched one grows, too."""
+    is_batched = any(len(each.shape) > 2 for each in call.tensors[1:])  # noqa: PLR2004 - a matrix
+    return call.op in _PRODUCTS and (call.op.startswith("conv") or not is_batched)
+
 
 _MANY = 8
 """Minimum number of calls from one line, in each pass over it, that make a loop."""
@@ -460,7 +467,7 @@ def _batch(call: Call) -> int:
         return 0
     if call.op.startswith("conv"):
         return first.shape[0]
-    return first.numel // max(first.shape[-1], 1) if call.op in _PRODUCTS else 0
+    return first.numel // max(first.shape[-1], 1) if _may_share_weight(call) else 0
 
 
 _SMALL_BATCH, _MAJORITY = 8, 0.8

@@ -757,6 +757,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "tiny_batches": {
         "the batch is not small, or a step's products are large": [
             _steps(Called("linear", (_tensor(4, 16, 32), WEIGHT)), count=4, text="step"),
+            _steps(Called("bmm", (_tensor(1, 1, 8), _tensor(1, 8, 4096))), count=4, text="step"),
             _steps(Called("linear", (_tensor(2, 8192), _tensor(8192, 8192))), count=4, text="step"),
             _steps(*[Called("linear", (_tensor(2, 32), WEIGHT), line=line) for line in range(1, 8)],
                    Called("linear", (_tensor(256, 512), _tensor(512, 512)), 100, line=9),
