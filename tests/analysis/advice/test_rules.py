@@ -184,6 +184,37 @@ def _backward(name: str, *inner: Range) -> Story:
     return Story([work], [Range(node, (US, 90 * US)), Range(inside, (2 * US, 80 * US)), *inner])
 
 
+def _reentrantly_checkpointed(steps: int) -> Story:
+    """Run two products in nodes of reentrant checkpoints, and then go back over them."""
+    work: list[Work] = []
+    ranges: list[Range] = []
+
+    def run(begin: int, *texts: str) -> None:
+        bounds = (begin * US, (begin + 9) * US)
+        work.append(Work(bounds, bounds, "aten::x", schema.CPU, grid=None))
+        surround(begin, 9, *texts)
+
+    def surround(begin: int, length: int, *texts: str) -> None:
+        ranges.extend(
+            Range(text, (begin * US - 20 + depth, (begin + length) * US + 20 - depth))
+            for depth, text in enumerate(texts)
+        )
+
+    def node(name: str, seq: int) -> list[str]:
+        return [encode_seq(f"{engine}{name}Backward", seq=seq) for engine in (ENGINE, "")]
+
+    product = (encode_trace(["/src/net.py:5"]), encode_op(Call("torch", "linear", ROWS.tensors)))
+    for step in range(steps):
+        now, seq = 1 + 100 * step, 4 * step
+        for call in (0, 1):
+            run(now + 10 * call, encode_seq("CheckpointFunction", seq=seq + call), *product)
+        for call, begin in ((1, now + 30), (0, now + 60)):
+            surround(begin - 1, 24, *node("CheckpointFunction", seq + call))
+            run(begin, encode_seq("aten::linear", seq=seq + 3 - call))
+            run(begin + 10, *node("Addmm", seq + 3 - call))
+    return Story(work, ranges)
+
+
 def _copied(call_us: int, way: str = "HtoD") -> Story:
     held = copy((20 * US, 120 * US), (10 * US, (10 + call_us) * US), way=way)
     return Story([_busy(5), held])
@@ -771,7 +802,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     },
     "unused_gradients": {
         "a backward pass uses them, sooner or later": [
-            _steps(replace(ROWS, backward=10), replace(ROWS, line=6, backward=10), count=3)],
+            _steps(replace(ROWS, backward=10), replace(ROWS, line=6, backward=10), count=3),
+            _reentrantly_checkpointed(3)],
         "torch.no_grad() or inference_mode() is on, or nothing needs gradients": [
             _steps(replace(ROWS, node=False), count=3),
             _steps(replace(ROWS, node=False), count=3, numbers=True),
