@@ -142,7 +142,7 @@ def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCa
     """Return the captures of a set by rank; `sources` are those of `find`.
 
     Files without a rank get the ranks that no file claims, in the order of their names. Raises
-    CaptureError if two files claim the same rank.
+    CaptureError if two files claim the same rank, or come from the same process.
     """
     urls = find(sources)
     seen = executor.map(identify, urls, "looking at captures")
@@ -157,6 +157,7 @@ def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCa
     if all(identity == Identity() for identity in identities):
         claims = _numbered(urls)
     taken = _by_rank(urls, claims)
+    _check_processes([url for url, rank in zip(urls, claims, strict=True) if rank is None])
     free = (rank for rank in count() if rank not in taken)
     captures = [
         RankedCapture(url, ((None, rank),))
@@ -179,6 +180,21 @@ def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str
             )
         taken[rank] = url
     return taken
+
+
+_OF_CYCLE = re.compile(r"(.+)\.\d+\.pt\.trace\.json(?:\.gz)?")
+"""A name by `torch.profiler.tensorboard_trace_handler`: the process, and when it wrote the file."""
+
+
+def _check_processes(urls: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for url in urls:
+        match = _OF_CYCLE.fullmatch(url)
+        before = seen.setdefault(match[1], url) if match else url
+        if before != url:
+            raise CaptureError(
+                f"{before} and {url} are cycles of one process, not ranks; name one of them"
+            )
 
 
 def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
