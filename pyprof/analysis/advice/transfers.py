@@ -232,17 +232,21 @@ _MIN_OF_WAYS = 0.1
 
 
 def _name_ways(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.float64]) -> str:
-    """Name what starts these collectives earlier; all ways if no kind is known, "" without any."""
+    """Name what starts most of these collectives earlier; all ways if no kind is known, or ""."""
     infers = context.is_one("dir", "fprop").any() and not context.trains
     ns_by_way: dict[str, float] = defaultdict(float)
+    with_way_ns = 0.0
     collectives = kinds_and_groups(context.table.records.take(rows))
     in_python = context.call_matches(_is_called_in_python)[rows].tolist()
     for (kind, group), ns, called in zip(collectives, exposed_ns.tolist(), in_python, strict=True):
         in_layers = group_role(group, None, {kind}).name in (TENSOR, CONTEXT)
         if called or in_layers or (kind == ALL_REDUCE and infers) or kind not in {None, *_WAYS}:
             continue
+        with_way_ns += ns
         for way in {*_WAYS.values()} if kind is None else [_WAYS[kind]]:
             ns_by_way[way] += ns
+    if 2 * with_way_ns < exposed_ns.sum():
+        return ""
     least = _MIN_OF_WAYS * exposed_ns.sum()
     return ", ".join(way for way in dict.fromkeys(_WAYS.values()) if ns_by_way[way] > least)
 

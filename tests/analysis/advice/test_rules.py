@@ -1198,6 +1198,18 @@ def test_collectives_that_a_script_calls_are_not_told_of_ddp_and_fsdp(
     assert way in action
 
 
+@pytest.mark.parametrize(("scripts_us", "told"), [(20, True), (300, False)])
+def test_ddp_is_not_told_where_most_is_called_by_the_script(scripts_us: int, told: bool) -> None:  # noqa: FBT001 - a parameter
+    """As where losses are averaged over ranks for a log."""
+    gradients = _busy(name="c10d::allreduce_", begin=200)
+    logged = _busy(scripts_us, "torch.distributed::all_reduce", begin=400)
+    calls = [op("allreduce_", gradients.call or (0, 0), SOME, mod="c10d"),
+             op("all_reduce", logged.call or (0, 0), SOME, mod="torch.distributed")]  # fmt: skip
+    trained = _backward("MmBackward0", *calls)
+    story = replace(trained, work=[*trained.work, gradients, logged])
+    assert ("DDP" in _advice(story)["communication"].action) == told
+
+
 def test_barriers_are_not_told_to_start_earlier() -> None:
     product, late = _busy(), _busy(name=NCCL, begin=200)
     begin, end = late.call or (0, 0)
