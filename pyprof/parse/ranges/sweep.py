@@ -68,7 +68,8 @@ def sweep_ranges(capture: Capture) -> Sweep:
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted).astype(np.int32)
     bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
-    nest = nesting.nest(*bounds, lambda: _tiebreaks(read, kind, row))
+    op_id = ints(ranges.column("op_id"), MISSING)
+    nest = nesting.nest(*bounds, lambda: _tiebreaks(read, kind, op_id)[row])
     row = row[nest.order]
     doubts = tuple(link_checks.ranges(read, endless, startless))  # of all, before some are left out
     nest, read = replace(nest, order=row), replace(read, code=read.code[row], seq=read.seq[row])
@@ -93,13 +94,16 @@ _OUTSIDE_IN = (
 """How ranges with equal bounds nest, outermost first."""
 
 
-def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: IntArray) -> Int64Array:
-    """Rank ranges by kind, then by text, so that the order of rows decides nothing."""
+def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], op_id: Int64Array) -> Int64Array:
+    """Rank ranges by kind, then as PyTorch numbered its ops when they began, then by text.
+
+    So the order of rows decides nothing.
+    """
     written = np.array([said.text for said in read.statements], dtype=object)
     ranks = np.argsort(np.argsort(written, kind="stable"))
     rank_of_kind = np.zeros(len(Kind), np.int64)
     rank_of_kind[[*_OUTSIDE_IN]] = np.arange(len(_OUTSIDE_IN))
-    return rank_of_kind[kind[row]] * len(read.statements) + ranks[read.code[row]]
+    return np.argsort(np.lexsort((ranks[read.code], op_id, rank_of_kind[kind])))
 
 
 def describe_paths(

@@ -52,3 +52,13 @@ def test_a_few_ranges_that_never_end_are_kept(tmp_path: Path) -> None:
     ranges = [Range(f"layer:l{n}", (n, None)) for n in range(30)]
     found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))], ranges))
     assert found.arrow("layer").to_pylist() == [[f"l{n}" for n in range(30)]]
+
+
+def test_of_equal_ranges_the_op_that_began_first_is_outside(tmp_path: Path) -> None:
+    """Old traces of torch.profiler have whole microseconds; `_` is before letters."""
+    ranges = [
+        Range(f"aten::{name}, seq = 4, op_id = {number}", (0, 100))
+        for name, number in (("_norm", 8), ("norm", 7), ("a_norm", 9))
+    ]
+    found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))], ranges))
+    assert found.arrow("op").to_pylist() == [["norm", "_norm", "a_norm"]]
