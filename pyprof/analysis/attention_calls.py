@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof import schema
 from pyprof.arrays import MISSING
 from pyprof.gpu.peaks.efficiency import efficiency
 from pyprof.gpu.role_rules import Role
@@ -112,6 +113,7 @@ def attention_calls(context: RuleContext) -> list[AttentionCall]:
     product &= ~context.table.costs.helper
     begins = np.r_[0, np.flatnonzero(~same) + 1, len(order)]
     movable = context.role(*_ROLES)
+    movable |= context.kind(schema.CPU) & context.family("pointwise", "copy")  # rows without roles
     calls: list[AttentionCall] = []
     taken = np.zeros(len(context.ns), bool)
     for index in softmaxes.tolist():

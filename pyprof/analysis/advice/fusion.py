@@ -162,9 +162,11 @@ def eager_attention(context: RuleContext) -> Advice | None:
     if not calls:
         return None
     dtypes = [dtype_of(context, call) for call in calls]
-    casts = any(dtype not in HALF for dtype in dtypes)
+    on_cpu = bool(context.cpus) and not context.devices
+    casts = any(dtype not in HALF for dtype in dtypes) and not on_cpu
     fused = [
-        fused_ns(context, call, dtype if dtype in HALF else "bfloat16")
+        # a CPU's peaks are unknown: the gain is less than all of the time
+        0.0 if on_cpu else fused_ns(context, call, dtype if dtype in HALF else "bfloat16")
         for call, dtype in zip(calls, dtypes, strict=True)
     ]
     rows = np.concatenate([np.array(call.rows, np.int64) for call in calls])
@@ -176,7 +178,7 @@ def eager_attention(context: RuleContext) -> Advice | None:
     softmaxes = [call.softmax for call in calls]
     if {context.op.at(row) for row in softmaxes} == {"scaled_dot_product_attention"}:
         action, code = _FELL_BACK, f"with {_FLASH}: {code}"
-    elif casts and (context.devices or not context.cpus):
+    elif casts:
         action = f"call {code}, in bfloat16: fused kernels are no faster in float32"
     else:
         action = f"call {code}"

@@ -1296,6 +1296,14 @@ def test_evidence_names_the_users_op_and_line(
     assert bool(evidence[0].detail) == bool(reason)
 
 
+def _attention_on_cpu() -> Story:
+    """Run the ops of attention without a GPU."""
+    names = iter(("aten::bmm", "aten::mul", "aten::_softmax", "aten::bmm"))
+    work, ranges = told(*attention(64, 1024, 1024, 64), dtype="float32")
+    ops = [replace(each, kind=schema.CPU, name=next(names), grid=None) for each in work]
+    return Story(ops, ranges)
+
+
 _FEW_BLOCKS = _busy(172, ADD, begin=10, grid=27)
 GAINS = {
     "tf32: 2 * 4096^3 FLOPs at 156 instead of 19.5 TFLOP/s": (
@@ -1314,6 +1322,8 @@ GAINS = {
     "attention in float32, fused in bfloat16": (
         "eager_attention", Story(*told(*attention(64, 1024, 1024, 64), dtype="float32")),
         400 - 4 * 64 * 1024 * 1024 * 64 / 312e6 / 0.17),
+    "attention on a CPU, at most all of it": (
+        "eager_attention", _attention_on_cpu(), 400),
     "idle time after a wait": (
         "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
     "a launch until it returned, not until its kernel began": (
