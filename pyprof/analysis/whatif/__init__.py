@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pyprof import schema
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import batching, other_gpu
 from pyprof.analysis.whatif.fusion import (
@@ -18,7 +19,7 @@ from pyprof.analysis.whatif.fusion import (
 from pyprof.analysis.whatif.kernels import Kernels, Prediction, unchanged
 from pyprof.analysis.whatif.precision import HALF_TYPES, TF32, predict_half, predict_tf32
 from pyprof.analysis.whatif.step_time import step_time
-from pyprof.analysis.whatif.upper_bounds import BOUNDS, upper_bounds
+from pyprof.analysis.whatif.upper_bounds import BOUNDS, NO_GPU_WORK, upper_bounds
 from pyprof.answers.whatif_answer import (
     PredictedChange,
     RefusedChange,
@@ -78,6 +79,8 @@ def predictions(
     wanted = _rules(changes)
     if any(peaks is not None and not is_cuda(peaks.name) for peaks in table.devices.values):
         return (), tuple(RefusedChange(change=name, why=_OTHER_VENDOR) for name in wanted)
+    if (on_cpu := context.kind(schema.CPU)).any() and on_cpu.all():
+        return (), tuple(RefusedChange(change=name, why=NO_GPU_WORK) for name in wanted)
     predicted: list[Prediction] = []
     refused: list[RefusedChange] = []
     for name, predict in wanted.items():

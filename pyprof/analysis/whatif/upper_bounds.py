@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
 
 
+NO_GPU_WORK = "no GPU work was captured"
+
+
 class _Bound(NamedTuple):
     rule: str
     """The advice whose gain it is."""
@@ -56,7 +59,7 @@ def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | 
         entry = of_rule.get(rule)
         if entry is None or entry.gain_ns is None:
             of_gpu = {GPU, KERNELS} & set(rules()[rule].needs)
-            why = "no GPU work was captured" if no_gpu and of_gpu else absent
+            why = NO_GPU_WORK if no_gpu and of_gpu else absent
             yield RefusedChange(change=change, why=why)
             continue
         words = entry.action.partition(";")[0]

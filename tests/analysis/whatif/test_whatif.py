@@ -1,12 +1,14 @@
 """Which changes are predicted, and why others are refused."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
+from pyprof import schema
 from pyprof.analysis.whatif import predictions
 from pyprof.prof.table import Override, Table
-from tests.analysis.test_attention_calls import attention, story
+from tests.analysis.test_attention_calls import attention, story, told
 from tests.analysis.whatif.test_fusion import chain, context
 
 
@@ -16,6 +18,15 @@ def test_other_vendors_are_refused(gpu: str, count: int) -> None:
     records = context(*chain(3)).table.source
     predicted, refused = predictions(Table(records, Override(gpu=gpu)), ["--fuse pointwise"])
     assert (len(predicted), len(refused)) == (count, 1 - count)
+
+
+def test_of_a_cpu_nothing_is_predicted() -> None:
+    """Fused attention is faster there in float32, unlike what a GPU's rule would say."""
+    work, ranges = told(*attention(64, 1024, 1024), dtype="float32")
+    ops = [replace(each, kind=schema.CPU, grid=None) for each in work]
+    predicted, refused = predictions(context(ops, ranges).table)
+    assert not predicted
+    assert {each.why for each in refused} == {"no GPU work was captured"}
 
 
 def test_the_combination_of_all_changes_comes_last() -> None:
