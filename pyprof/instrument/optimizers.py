@@ -14,18 +14,19 @@ from torch.optim import Optimizer
 
 from pyprof.instrument.ops.caller import hide_frames
 from pyprof.instrument.ops.op import BindingOp, call_packed, is_disabled
+from pyprof.instrument.ops.patch import subclasses
 from pyprof.instrument.ranges.open_ranges import close_range, open_range
 from pyprof.marker import CLOSURE, STEP_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyprof.instrument.ops.patch import Patches
 
 
 def wrap_optimizers(patches: Patches) -> None:
     """Wrap `step` of every class that has instances, and of others once they have."""
-    for kind in _subclasses(Optimizer):
+    for kind in subclasses(Optimizer):
         _wrap_step(kind, patches)
     patch_step: Any = Optimizer._patch_step_function  # noqa: SLF001 - called once per new optimizer
 
@@ -106,10 +107,3 @@ def _mark_closure(closure: Callable[..., Any]) -> Callable[..., Any]:
             close_range(opened)
 
     return wraps(closure)(run)
-
-
-def _subclasses(kind: type) -> Iterator[type]:
-    below: type
-    for below in kind.__subclasses__():
-        yield below
-        yield from _subclasses(below)

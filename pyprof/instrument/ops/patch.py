@@ -8,7 +8,9 @@ calls a copy with the original code.
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import inspect
 from contextlib import ExitStack
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -21,7 +23,7 @@ from pyprof.instrument.ops.caller import hidden_code
 from pyprof.instrument.ops.op import Op, call_packed, make_op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyprof.instrument.ops.targets import PatchTarget
 
@@ -99,6 +101,37 @@ _scriptable: Any = torch.jit._builtins._get_builtin_table  # noqa: SLF001 - the 
 """Returns the table of what torch.jit.script compiles functions to, by id."""
 
 
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+_AS_SEQUENCE = object.__basicsize__ + 11 * _POINTER  # PyTypeObject.tp_as_sequence
+_ITEM = 3 * _POINTER  # PySequenceMethods.sq_item
+_PY_SQ_ITEM = 44  # its number in the stable ABI
+_get_slot = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(
+    ("PyType_GetSlot", ctypes.pythonapi)
+)
+
+
+def _make_no_sequence(kind: type) -> None:
+    """Let C code take a class for no sequence, as before its `__getitem__` was replaced.
+
+    Python fills the slot that makes it one, and does not empty it when the attribute is restored.
+    torch.tensor([loss, loss]) would then ask each loss for its length, which it does not have.
+    """
+    methods = ctypes.c_void_p.from_address(id(kind) + _AS_SEQUENCE).value
+    if methods is None:
+        return
+    item = ctypes.c_void_p.from_address(methods + _ITEM)
+    if item.value == _get_slot(kind, _PY_SQ_ITEM):  # the layout is as expected
+        item.value = None
+
+
+def subclasses(kind: type) -> Iterator[type]:
+    """Yield the classes below a class."""
+    below: type
+    for below in kind.__subclasses__():
+        yield below
+        yield from subclasses(below)
+
+
 class Patches:
     """The attributes replaced so far."""
 
@@ -147,12 +180,29 @@ class Patches:
                     overridable=target.overridable,
                 )
             self.replace(target.home, target.name, op)
+        self._keep_tensors_no_sequences()
         table = _scriptable()
         for op in ops.values():  # torch.jit.script compiles it to the same as its original
             compiled = table.get(id(op.__wrapped__))
             if compiled is not None:
                 table[id(op)] = compiled
                 self._undo.callback(table.pop, id(op), None)
+
+    def _keep_tensors_no_sequences(self) -> None:
+        """Do so for all classes that inherit `__getitem__`, now and later."""
+        replaced = vars(torch.Tensor).get("__getitem__")
+
+        def check(kind: type) -> None:
+            if inspect.getattr_static(kind, "__getitem__") is replaced:
+                _make_no_sequence(kind)
+
+        def init_subclass(cls: Any, /, **options: Any) -> None:  # noqa: ANN401 - as the original
+            super(torch.Tensor, cls).__init_subclass__(**options)  # type: ignore[misc] # untyped
+            check(cls)
+
+        self.replace(torch.Tensor, "__init_subclass__", classmethod(init_subclass))
+        for kind in (torch.Tensor, *subclasses(torch.Tensor)):
+            check(kind)
 
     def restore(self) -> None:
         """Restore every original, except where someone else replaced our wrapper."""
