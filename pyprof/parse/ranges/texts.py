@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof import marker
 from pyprof.arrays import ints
 from pyprof.marker import Kind
-from pyprof.records.records import first_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
 
     from numpy.typing import NDArray
 
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 
 
 NO_SEQ = -1
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ def read_texts(ranges: pa.Table) -> Texts:
     """Read the statements of a table of ranges."""
     text = ranges.column("text").unify_dictionaries()
     templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
-    kind = map_templates([*map(marker.without_sizes, templates)], marker.classify)
+    kind = [marker.classify(marker.without_sizes(each)) for each in templates]
     code = np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)])
     return Texts(
         code,
@@ -53,17 +49,6 @@ def read_texts(ranges: pa.Table) -> Texts:
         [*map(marker.statement, templates)],
         np.array(kind, np.int8),
     )
-
-
-def map_templates(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
-    """Apply `question` to each text; its result must not depend on the numbers in the text.
-
-    It is called once for all texts that differ only in numbers, as the names of steps do.
-    """
-    words = pc.replace_substring_regex(pa.array(texts, pa.string()), r"\d+", "0")
-    number = words.dictionary_encode().indices.to_numpy()
-    answer = [question(texts[row]) for row in first_rows(number).tolist()]
-    return [answer[index] for index in number.tolist()]
 
 
 def map_texts(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
@@ -113,8 +98,7 @@ def of_kinds(ranges: pa.Table, chosen: Collection[Kind]) -> Mask:
     text = ranges.column("text").combine_chunks()
     used, index = np.unique(ints(text.indices), return_inverse=True)
     used_texts = text.dictionary.take(pa.array(used)).to_pylist()
-    kind = map_templates(used_texts, marker.classify)
-    return np.array([each in chosen for each in kind], bool)[index]
+    return np.array([marker.classify(each) in chosen for each in used_texts], bool)[index]
 
 
 def name(text: str, kind: Kind | None = None) -> str:

@@ -28,7 +28,7 @@ from pyprof.marker import (
     unnumbered,
 )
 from pyprof.parse.launches import launch_bounds
-from pyprof.parse.ranges.texts import map_templates, map_texts, of_kinds
+from pyprof.parse.ranges.texts import map_texts, of_kinds
 from pyprof.parse.steps import step_bounds
 from pyprof.parse.steps.step_bounds import Bounds, placed
 from pyprof.records.records import DictionaryColumn, Records, number_combinations
@@ -52,8 +52,8 @@ def iterations(capture: Capture) -> Bounds | None:
     texts = texts.filter(pa.array(of_kinds(texts, (Kind.STEP, Kind.LAYER))))
     distinct = _to_strings(texts.column("text").unique())
     named: dict[str, list[str]] = {}
-    for text, loop in zip(distinct, map_templates(distinct, loop_of), strict=True):
-        named.setdefault(loop, []).append(text)
+    for text in distinct:
+        named.setdefault(loop_of(text), []).append(text)
     best = max(
         ((bool(serving_step(listed[0])), bounds.total_ns, name, bounds)
          for name, listed in sorted(named.items())

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from pyprof.arrays import MISSING, ints
 from pyprof.marker.serving_steps import states_requests
-from pyprof.parse.ranges.texts import map_templates
 from pyprof.readers.kernel_launches import PAUSE, RESUME, named
 from pyprof.records.records import DictionaryColumn
 
@@ -99,7 +98,7 @@ def serving_step_of_rows(
     """
     text = capture.ranges.column("text").combine_chunks()
     names = text.dictionary.to_pylist()
-    states = np.array([*map_templates([name or "" for name in names], states_requests), False])
+    states = np.array([*(states_requests(name or "") for name in names), False])
     code = text.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(states[code])
     if not len(rows) or not len(activities):
