@@ -9,6 +9,7 @@ import os
 import pkgutil
 import re
 import runpy
+import shutil
 import sys
 import warnings
 from contextlib import suppress
@@ -59,6 +60,11 @@ def check(target: Target) -> None:
     if target.module and _spec(target.name) is None:
         raise PyprofError(f"{target.name}: no such module; name it as for python -m")
     if not target.module and not Path(target.name).exists():
+        if shutil.which(target.name):  # as in `pyprof run python train.py`
+            raise PyprofError(
+                f"{target.name}: a program, not a script; leave it out, or begin with it: "
+                f"{target.name} ... -m pyprof run SCRIPT"
+            )
         raise PyprofError(f"{target.name}: no such script (use -m to run a module)")
     if not target.module and _is_recording(Path(target.name)):
         raise PyprofError(

@@ -241,6 +241,13 @@ def test_a_missing_script_is_a_usage_error(tmp_path: Path) -> None:
         script.check(script.Target(str(tmp_path / "gone.py")))
 
 
+def test_a_program_is_not_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other profilers run `python train.py`."""
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    with pytest.raises(PyprofError, match=r"a program, not a script; leave it out"):
+        script.check(script.Target("python", ("train.py",)))
+
+
 def test_a_capture_is_not_a_script(tmp_path: Path) -> None:
     net = capture(tmp_path / "net.sqlite")
     with pytest.raises(PyprofError, match=r"not a script; .*: pyprof .*net\.sqlite$"):
