@@ -523,6 +523,28 @@ def test_long_evidence_scrolls_under_its_heading_and_is_whole_on_paper(sized: We
     assert sized.execute_script(f"{hidden} return box.scrollHeight - box.clientHeight") == 0
 
 
+def test_a_tap_shows_what_a_pointer_would(sized: WebDriver) -> None:
+    _screen(sized, 400, 800, mobile=True)
+    place = """
+    const canvas = document.querySelector('#figure-icicle canvas');
+    canvas.scrollIntoView({block: 'center'});
+    const {left, top, width} = canvas.getBoundingClientRect();
+    return {x: left + width / 2, y: top + 10}"""
+
+    def tap(at: dict[str, float]) -> bool:
+        for kind, points in (("touchStart", [at]), ("touchEnd", [])):
+            touch = {"type": kind, "touchPoints": points}
+            sized.execute_cdp_cmd("Input.dispatchTouchEvent", touch)
+        return sized.find_element("css selector", ".tip").is_displayed()
+
+    sized.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    try:
+        assert tap(sized.execute_script(place))
+        assert not tap({"x": 1, "y": 1})
+    finally:
+        sized.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
 def test_on_paper_nothing_is_truncated(sized: WebDriver) -> None:
     sized.find_element("css selector", "button.theme").click()
     theme = "return document.documentElement.dataset.theme"

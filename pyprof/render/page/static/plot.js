@@ -16,6 +16,7 @@
   tip.className = "tip";
   tip.hidden = true;
   document.body.append(tip);
+  document.addEventListener("pointerdown", () => { tip.hidden = true; });
   const colours = () => {
     const style = getComputedStyle(document.documentElement);
     return Object.fromEntries(["ink", "quiet", "rule", "paper", "panel", "accent"].map(
@@ -192,6 +193,7 @@
       canvas.addEventListener("pointercancel", () => { held = null; tip.hidden = true; });
       canvas.addEventListener("click", (event) => {
         if (moved) return;
+        this.tell(...place(event), event); // a finger leaves before it clicks
         const found = this.kind.hit(...place(event), this.view, this.item);
         if (found && found.key !== null && found.key !== undefined) pyprof.selection?.select(found.key, found.label);
       });
