@@ -17,3 +17,10 @@ def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
     assert "docs/instrument.md" in table[1][4]
     assert len(table) == 13
     assert table[-1][:4] == ("9 other reasons", "36 ns", "3.6", "9")
+
+
+def test_only_a_pytorch_program_is_told_to_instrument_it() -> None:
+    """`pyprof.init()` would do nothing for a program in CUDA C++."""
+    known = KnownCost("GPU", 1000, 0.5, None, (UnknownCost("no marker", 500, 3),))
+    ((*_, remedy),) = unknown.reasons(known, of_torch=False)
+    assert remedy.startswith("in a PyTorch program: begin the capture earlier, call pyprof.init()")
