@@ -46,7 +46,7 @@ def _wrap_step(kind: type, patches: Patches) -> None:
     step: Any = getattr(kind, "step", None)
     step = step.__wrapped__ if _is_ours(step) else step
     if getattr(step, "hooked", False):
-        op = StepOp(step, kind, "step", kind.__name__, overridable=False)
+        op = StepOp(step, kind, "step", kind.__name__, overridable="never")
         patches.replace(kind, "step", _as_function(step, op))
 
 

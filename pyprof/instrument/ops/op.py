@@ -13,14 +13,14 @@ import importlib
 import sys
 from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 from torch.overrides import _get_overloaded_args, handle_torch_function
 
 from pyprof.instrument.ops import process_groups
 from pyprof.instrument.ops.caller import caller, hide_frames, keep_uncompiled
-from pyprof.instrument.ops.payload import op_head
+from pyprof.instrument.ops.payload import NOTHING, op_head, overridden
 from pyprof.instrument.ranges.emit import EMITTER
 from pyprof.instrument.ranges.open_ranges import THREAD
 from pyprof.instrument.ranges.stack import find
@@ -28,7 +28,8 @@ from pyprof.instrument.ranges.stack import find
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyprof.instrument.ops.process_groups import Text
+Overridable: TypeAlias = Literal["never", "by modes", "by arguments"]
+"""What may take over a call of a function (`__torch_function__`): modes, or arguments, too."""
 
 _get_mode = torch._C._get_dispatch_mode  # noqa: SLF001 - no public way
 _TRACERS = tuple(
@@ -47,11 +48,15 @@ def tracing_modes() -> bool:
 
 
 def overriding_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the arguments with `__torch_function__`, in order."""
+    """Return the arguments with a `__torch_function__` of their own, in order."""
     overriding: list[Any] = []
     for value in (*args, *kwargs.values()):
         items = value if type(value) in _SEQUENCES else (value,)
-        overriding += [item for item in items if hasattr(type(item), "__torch_function__")]
+        overriding += [
+            item
+            for item in items
+            if type(item) not in _PLAIN_TENSORS and hasattr(type(item), "__torch_function__")
+        ]
     return tuple(overriding)
 
 
@@ -59,9 +64,9 @@ def is_redispatched(arguments: Sequence[Any]) -> bool:
     """Whether the op will be called again, so that its range need not open yet.
 
     `torch.Tensor.__torch_function__`, which most subclasses inherit, does that, and so does a mode
-    that lets an op pass.
+    that lets an op pass. Modes are asked first.
     """
-    return all(
+    return overridden(NOTHING) or all(
         getattr(type(value).__torch_function__, "__func__", None) is _DEFAULT
         for value in _get_overloaded_args(arguments)
     )
@@ -69,11 +74,11 @@ def is_redispatched(arguments: Sequence[Any]) -> bool:
 
 _is_tracing = torch._C._is_tracing  # noqa: SLF001 - torch.jit.is_tracing() costs three times this
 _dispatch_modes = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - no public way
-_overridden = torch._C._has_torch_function  # noqa: SLF001 - as above
 
 _getframe = sys._getframe  # noqa: SLF001 - the cheap way
 
 _SEQUENCES = frozenset({list, tuple})
+_PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 
 WITH_STACK = [True]
 """Whether to emit trace markers; a list, to be changed in place."""
@@ -98,7 +103,13 @@ class Op:
     """A slot: Python calls its value directly."""
 
     def __init__(
-        self, original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool
+        self,
+        original: Callable[..., Any],
+        home: object,
+        name: str,
+        mod: str,
+        *,
+        overridable: Overridable,
     ) -> None:
         state = self.__dict__
         state["__wrapped__"] = original
@@ -189,7 +200,8 @@ def _wrap_builtin(op: Op) -> Callable[..., Any]:
     """Return a function that calls a builtin inside its ranges, on behalf of the user's frame."""
     state = op.__dict__
     original, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
-    dispatches = state["_pyprof_overridable"] and isinstance(original, BuiltinFunctionType)
+    dispatches = isinstance(original, BuiltinFunctionType)
+    never, by_modes = (state["_pyprof_overridable"] == each for each in ("never", "by modes"))
 
     @keep_uncompiled
     @hide_frames
@@ -198,8 +210,8 @@ def _wrap_builtin(op: Op) -> Callable[..., Any]:
         if push is None or is_disabled():
             return caller(2)(original, args, kwargs)
         function = original
-        if _is_overridden(args, kwargs):
-            relevant = overriding_args(args, kwargs)
+        if not never and (overridden(NOTHING) if by_modes else _is_overridden(args, kwargs)):
+            relevant = () if by_modes else overriding_args(args, kwargs)
             if dispatches:
                 function = functools.partial(handle_torch_function, op, relevant)
             if is_redispatched(relevant):
@@ -234,9 +246,7 @@ def _wrap_python(op: Op) -> Callable[..., Any]:
     """Return a function that calls a Python function inside its ranges."""
     state = op.__dict__
     function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
-    overridable = state["_pyprof_overridable"]
-    if _dispatches_to_itself(function):
-        overridable, text_of = False, _outside_modes(text_of)
+    overridable = state["_pyprof_overridable"] != "never" and not _dispatches_to_itself(function)
 
     @hide_frames
     def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
@@ -296,17 +306,6 @@ def _dispatches_to_itself(function: FunctionType) -> bool:
     return False
 
 
-def _outside_modes(text_of: Text) -> Text:
-    """Return a function of texts that looks at tensors where no mode sees it."""
-
-    @keep_uncompiled
-    def text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 - of modes, too
-            return text_of(head, args, kwargs)
-
-    return text
-
-
 @keep_uncompiled
 def _is_overridden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether arguments or a mode override the call (`__torch_function__`).
@@ -314,10 +313,10 @@ def _is_overridden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     They receive the Op as the function, since that is what they find under its name; torch would
     pass the original.
     """
-    if _overridden(args) or (kwargs and _overridden(tuple(kwargs.values()))):
+    if overridden(args) or (kwargs and overridden(tuple(kwargs.values()))):
         return True
     for arg in args:  # noqa: SIM110 - any() costs twice this
-        if type(arg) in _SEQUENCES and arg and _overridden(arg):
+        if type(arg) in _SEQUENCES and arg and overridden(arg):
             return True
     return False
 
@@ -328,11 +327,13 @@ def isinstance_op(value: object) -> bool:
 
 
 def make_op(
-    original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool = False
+    original: Callable[..., Any],
+    home: object,
+    name: str,
+    mod: str,
+    *,
+    overridable: Overridable = "never",
 ) -> Op:
-    """Wrap the function found at `home.name` in an Op.
-
-    `mod` is its home's name in markers; `overridable`: arguments may override it.
-    """
+    """Wrap the function found at `home.name` in an Op; `mod` is its home's name in markers."""
     binds = isinstance(original, FunctionType) or hasattr(type(original), "__get__")
     return (BindingOp if binds else Op)(original, home, name, mod, overridable=overridable)

@@ -141,6 +141,11 @@ _INTS = frozenset({int})
 
 _PLAIN_TENSORS = frozenset({Tensor, Parameter})
 
+overridden = torch._C._has_torch_function  # noqa: SLF001 - no public way
+"""Whether arguments, or a mode, override a call (`__torch_function__`)."""
+NOTHING = (None,)
+"""Arguments that only a mode overrides."""
+
 _texts: dict[tuple[Any, ...], str] = {}
 _describe_once = functools.lru_cache(maxsize=8192)(describe_tensor)
 

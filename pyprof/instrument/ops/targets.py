@@ -32,6 +32,8 @@ from pyprof.instrument.ops import process_groups
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyprof.instrument.ops.op import Overridable
+
 
 class PatchTarget(NamedTuple):
     """An attribute to replace."""
@@ -41,7 +43,7 @@ class PatchTarget(NamedTuple):
     original: Callable[..., object]
     mod: str
     """Its home's name in markers."""
-    overridable: bool
+    overridable: Overridable
 
 
 def _words(text: str) -> frozenset[str]:
@@ -64,14 +66,19 @@ first: `F.conv2d` is `torch.conv2d`."""
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 
 _FACTORIES = _words("""
-    arange as_tensor asarray bartlett_window blackman_window empty_like eye fft_fftfreq
-    fft_rfftfreq fftfreq fill from_numpy full hamming_window hann_window kaiser_window
-    linspace logspace normal ones rand rand_like randint randint_like randn randn_like
-    randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor
-    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor
-    tril_indices triu_indices vander zeros
+    arange as_tensor asarray bartlett_window blackman_window eye fft_fftfreq fft_rfftfreq
+    fftfreq full hamming_window hann_window kaiser_window ones rand randint randn randperm
+    range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+    sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices
+    zeros
     """)
-"""Fill, copy or sample; torch's list leaves them out, as they take no tensor."""
+"""Fill, copy or sample; torch's list leaves them out, as they take tensors only in place of numbers
+and data: then modes may override them, but not the tensors."""
+
+_UNLISTED = _FACTORIES | _words("""
+    empty_like fill from_numpy linspace logspace normal rand_like randint_like randn_like vander
+    """)
+"""All functions that torch's list leaves out."""
 
 _METHODS = _words("""
     new_full new_ones new_tensor new_zeros to_padded_tensor to_sparse_bsc to_sparse_bsr
@@ -139,12 +146,11 @@ def find_targets() -> Iterator[PatchTarget]:
     listed = {id(f) for functions in get_overridable_functions().values() for f in functions}
     for home, mod in _NAMESPACES:
         for name, value in _functions(home):
-            overridable = id(value) in listed
-            if _is_op(home, name, overridable=overridable):
-                # torch's list lacks most in-place and hidden builtins, which dispatch, too;
-                # from_numpy does not
-                dispatches = isinstance(value, BuiltinFunctionType) and name != "from_numpy"
-                yield PatchTarget(home, name, value, mod, overridable or dispatches)
+            is_listed = id(value) in listed
+            if _is_op(home, name, is_listed=is_listed):
+                # torch's list lacks most in-place and hidden builtins, which dispatch, too
+                dispatches = is_listed or not isinstance(value, FunctionType)
+                yield PatchTarget(home, name, value, mod, _overridable(name, dispatches=dispatches))
     for mod, homes in _distributed_homes():
         yield from _find_listed(process_groups.NAMES[mod], mod, homes)
     utils = torch.nn.utils
@@ -160,14 +166,20 @@ def _functions(home: object) -> Iterator[tuple[str, Callable[..., object]]]:
             yield name, value
 
 
-def _is_op(home: object, name: str, *, overridable: bool) -> bool:
+def _is_op(home: object, name: str, *, is_listed: bool) -> bool:
     if name in _NO_WORK:
         return False
     if name.startswith("__"):
         return home is torch.Tensor and _OPERATORS.fullmatch(name) is not None
     if name.startswith("_"):
         return home is torch and _HIDDEN.fullmatch(name) is not None
-    return overridable or name in _ADDED.get(home, _FACTORIES) or _in_place_twin(home, name)
+    return is_listed or name in _ADDED.get(home, _UNLISTED) or _in_place_twin(home, name)
+
+
+def _overridable(name: str, *, dispatches: bool) -> Overridable:
+    if not dispatches or name == "from_numpy":
+        return "never"
+    return "by modes" if name in _FACTORIES else "by arguments"
 
 
 def _in_place_twin(home: object, name: str) -> bool:
@@ -182,7 +194,7 @@ def _find_listed(
         for name in sorted(names):
             value = getattr(home, name, None)
             if isinstance(value, FunctionType):
-                yield PatchTarget(home, name, value, mod, overridable=False)
+                yield PatchTarget(home, name, value, mod, "never")
 
 
 def _distributed_homes() -> Iterator[tuple[str, tuple[ModuleType, ...]]]:

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import pickle
 import types
 from pkgutil import resolve_name
@@ -182,3 +183,39 @@ def test_a_function_whose_closure_has_an_empty_cell_does_not_dispatch_to_itself(
     (cell,) = read_unset.__closure__ or ()
     del cell.cell_contents
     assert not _dispatches_to_itself(read_unset)
+
+
+class Seen(torch.Tensor):
+    """A class that keeps the types that it is asked about."""
+
+    types: list[Any] = []  # noqa: RUF012 - cleared by the test
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.types.append(types)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_a_tensor_class_is_told_the_types_that_override_only(listening: Recorder) -> None:
+    """Plain tensors are left out, as by torch: a class may refuse types that it does not know."""
+    Seen.types.clear()
+    torch.cat([torch.ones(2), torch.ones(2).as_subclass(Seen)])
+    F.linear(torch.ones(2, 2).as_subclass(Seen), torch.nn.Parameter(torch.ones(2, 2)))
+    assert Seen.types == [(Seen,), (Seen,)]
+    assert listening.ops[-1] == "linear"
+
+
+def test_a_factory_makes_plain_tensors_of_data_of_another_class(listening: Recorder) -> None:
+    seen: Any = torch.tensor(2.0).as_subclass(Seen)
+    made = torch.tensor([seen]), torch.full((2,), seen), torch.arange(seen)
+    assert [type(each) for each in made] == [torch.Tensor] * 3
+    assert listening.ops == ["tensor", "tensor", "full", "arange"]
+
+
+def test_a_builtin_of_the_user_is_marked_under_a_default_device(listening: Recorder) -> None:
+    extension = types.ModuleType("extension")
+    vars(extension)["root"] = math.sqrt
+    pyprof.wrap(extension, "root")
+    with torch.device("cpu"):
+        extension.root(4.0)
+    assert listening.ops == ["root"]
