@@ -38,11 +38,11 @@ def can_swap(function: FunctionType) -> bool:
     return function.__closure__ is None and not any(name in vars(function) for name in _ADDED)
 
 
-def swap(function: FunctionType, home: object, name: str, mod: str) -> Callable[[], None]:
+def swap(function: FunctionType, target: PatchTarget) -> Callable[[], None]:
     """Wrap a function in place, and return a function that undoes it."""
     code = function.__code__
     copy = _copy(function)
-    op = make_op(copy, home, name, mod)
+    op = make_op(copy, target.home, target.name, target.mod, overridable=target.overridable)
     state: dict[str, Any] = {"__wrapped__": copy, "__prepare_scriptable__": lambda: copy}
     if f'"{function.__module__}.{function.__qualname__}"' not in _traced_by_name():
         state["_torchdynamo_inline"] = copy  # if dynamo traces into it, into the copy
@@ -167,8 +167,7 @@ class Patches:
                 continue
             if isinstance(target.original, FunctionType) and can_swap(target.original):
                 swapped.add(id(target.original))
-                undo = swap(target.original, target.home, target.name, target.mod)
-                self._undo.callback(undo)
+                self._undo.callback(swap(target.original, target))
                 continue
             op = ops.get(id(target.original))
             if op is None:

@@ -162,6 +162,9 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     Never raises and never reads a tensor's values; an argument that cannot be described is named by
     its type.
     """
+    if overridden(NOTHING):  # a mode would see what is asked of the arguments
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - no public way
+            return _write(head, args, kwargs)
     values = (*args, *kwargs.values()) if kwargs else args
     if len(values) > MAX_ARGS:
         return _write(head, args, kwargs)

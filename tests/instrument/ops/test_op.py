@@ -1,5 +1,6 @@
 """Tests of pyprof.instrument.ops.op: a wrapper passes for what it wraps."""
 
+import contextlib
 import copy
 import inspect
 import math
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
+from torch.overrides import TorchFunctionMode
 
 import pyprof
 from pyprof.instrument.ops.op import _dispatches_to_itself, isinstance_op
@@ -219,3 +221,47 @@ def test_a_builtin_of_the_user_is_marked_under_a_default_device(listening: Recor
     with torch.device("cpu"):
         extension.root(4.0)
     assert listening.ops == ["root"]
+
+
+@pytest.mark.parametrize("function", [F.relu, torch.norm, torch.Tensor.norm])
+def test_a_function_written_in_python_is_marked_once_where_it_is_overridden(
+    function: Any, listening: Recorder
+) -> None:
+    x = torch.ones(2)
+    quiet = x.as_subclass(torch.nn.Buffer)  # type: ignore[attr-defined]
+    listening.clear()
+    function(x)
+    expected = listening.ops
+    for value, mode in ((x, torch.device("cpu")), (quiet, contextlib.nullcontext())):
+        listening.clear()
+        with mode:
+            function(value)
+        assert listening.ops == expected
+
+
+def test_a_mode_does_not_see_what_markers_ask(recorder: Recorder) -> None:
+    class Log(TorchFunctionMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen: list[str] = []
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    def call() -> list[str]:
+        with Log() as log:
+            torch.nn.utils.clip_grad_norm_([parameter], 1.0)
+            recurrent(x)
+            F.relu(x)
+        return log.seen
+
+    recurrent, x = torch.nn.RNN(2, 2), torch.ones(1, 1, 2)
+    parameter = torch.nn.Parameter(x.clone())
+    parameter.grad = x.clone()
+    expected = call()
+    pyprof.init(force=True)
+    assert call() == expected
+    assert {"clip_grad_norm_", "forward", "relu"} <= set(recorder.ops)
