@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pyprof import marker, schema
-from pyprof.records.records import DictionaryColumn, encode
+from pyprof.records.records import DictionaryColumn, encode, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,8 +36,10 @@ def collective_column(
     ddp = _read_ddp(path.values)
     marked = path.map(lambda stack: _read_path(stack) or _describe_reducer(stack, ddp))
     rows = comm[marked.matches()[comm] & (call[comm] >= 0)]
-    _, which, kernels = np.unique(call[rows], return_inverse=True, return_counts=True)
-    keys = np.stack([column.index[rows], marked.index[rows], kernels[which] > 1], axis=1)
+    # one op call may hold several of DDP's reductions, each with an amount of its own
+    which = number_combinations(call[rows], marked.index[rows])
+    several = np.bincount(which)[which] > 1
+    keys = np.stack([column.index[rows], marked.index[rows], several], axis=1)
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
     values = [
         _add_marked(

@@ -113,6 +113,19 @@ REDUCER = {
 }  # fmt: skip
 
 
+def test_two_buckets_reduced_in_one_node_have_amounts_of_their_own(tmp_path: Path) -> None:
+    """As where DDP also reduces which parameters went unused."""
+    ranges = [_ddp(**GROUP, dtype="float16"), Range(NODE, (80, 300), tid=12)]
+    ranges += [
+        Range(REDUCE.replace("40", str(count)).replace("9", str(at)), (at, at + 50), tid=12)
+        for at, count in ((90, 40), (190, 12))
+    ]
+    work = [Work(NCCL, (10 * at, 10 * at + 5), call=(at + 5, at + 6), tid=12) for at in (90, 190)]
+    records = parse(readers.read(nsys_db(tmp_path / "net.sqlite", work, ranges)))
+    found = map(json.loads, records.arrow("collective").to_pylist())
+    assert [each.get("in") for each in found] == [48, 20]
+
+
 @pytest.mark.parametrize(("said", "outer", "inner", "expected"), REDUCER.values(), ids=REDUCER)
 def test_ddp_reduces_in_its_group(
     said: list[Range], outer: str, inner: str, expected: dict[str, Any] | None, tmp_path: Path
