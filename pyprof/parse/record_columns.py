@@ -245,7 +245,8 @@ def _direction(
 
     Work that the engine launches by itself, from no line and in no layer, is bprop. PyTorch's own
     ranges take precedence over the names of the user's, and these over the mere presence of an op,
-    but not of one whose backward pass was recorded: a loss is often computed around `backward()`.
+    but not of one whose backward pass was recorded: a loss is often computed around `backward()`,
+    and in a closure within an optimizer's step.
     First values of parameters have no direction (see `first_values`); clipping gradients is part of
     the optimizer's update. So is work without gradients between two ops of an update.
     """
@@ -274,7 +275,7 @@ def _direction(
     for holds, direction in (  # the last one that holds wins
         (some_op & (code <= _FPROP), _FPROP),
         (initialises, _NONE),
-        (optimizer | updates, _OPTIM),
+        ((optimizer & ~precedes) | updates, _OPTIM),
         (backward | (on_engine & some_op & ~called), _BPROP),
         (comm, _COMM),
         ((kind == schema.MEMCPY) | (kind == schema.MEMSET), _COPY),

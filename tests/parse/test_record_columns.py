@@ -109,18 +109,21 @@ def test_the_direction_follows_from_the_ranges(
     assert line["dir"] == expected
 
 
-def test_a_loss_is_forward_work_although_it_is_computed_in_a_range_named_backward(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("around_loss", "rest"), [("## backward ##", "bprop"), ("Optimizer.step#LBFGS.step", "optim")]
+)
+def test_a_loss_is_forward_work_although_it_is_computed_in_a_range_of_another_pass(
+    around_loss: str, rest: str, tmp_path: Path
 ) -> None:
-    """Its backward pass shows it; an op without one is taken for a part of `backward()`."""
+    """Its backward pass shows it; an op without one is taken for a part of the range's pass."""
     ranges = [
-        *around("## backward ##", "aten::nll_loss, seq = 7, op_id = 3"),
-        *around("## backward ##", "aten::ones_like, seq = 8, op_id = 4", at=200),
+        *around(around_loss, "aten::nll_loss, seq = 7, op_id = 3"),
+        *around(around_loss, "aten::ones_like, seq = 8, op_id = 4", at=200),
         *around("NllLossBackward0, seq = 7, op_id = 5", at=300),
     ]
     launches = [Work(at=(at + 20, at + 30), call=(at, at + 10)) for at in (100, 200, 300)]
     ways = [line["dir"] for line in parsed(tmp_path, ranges, *launches)]
-    assert ways == ["fprop", "bprop", "bprop"]
+    assert ways == ["fprop", rest, "bprop"]
 
 
 @pytest.mark.parametrize(
