@@ -53,6 +53,10 @@ SOURCES: Mapping[str, str] = {
     "S31": "NVIDIA's comparison of laptop GPUs (SMs, highest boost clock, AI TOPS, memory), as"
     " hmc-tech.com has the 4090 and 5090, neowin.net the AI TOPS of the 50s; else from memory",
     "S32": "aiwiki.ai/wiki/nvidia_h200: 4.8 TB/s on the NVL board, too; rates of the H100 NVL",
+    "S33": "verda.com/blog/gb300-nvl72-architecture, without sparsity; NVIDIA's 360 PFLOP/s of"
+    " float8, 1.1 EFLOP/s of float4 and 576 TB/s of the rack of 72 agree; 152 SMs: FlashInfer",
+    "S34": "NVIDIA at Hot Chips 2025, as in afnnews.qaasid.com/145463: 31 TFLOP/s of float32,"
+    " 1 PFLOP/s of float4 (sparse, halved); 6144 CUDA cores; the DGX Spark's 273 GB/s",
     "S17": "NVIDIA DGX Station datasheet: 500 TFLOP/s for its four; nvidia-smi: 1530, 877 MHz",
 }
 
@@ -71,6 +75,7 @@ DOUBTS: Mapping[str, str] = {
     " limit down to a third less. AI TOPS imply a higher clock than the one listed",
     "U12": "Max 1550: with ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE a device is both stacks, so twice"
     " this",
+    "U13": "GB10: the DGX Spark's bandwidth; 301 GB/s are quoted for the chip",
     "U10": "H20: 44 TFLOP/s of float32 are quoted, more than 78 SMs give at 1980 MHz",
 }
 
@@ -268,6 +273,10 @@ CARDS: tuple[Card, ...] = (
     Card("B300", (10, 3), 148, None, None,
          _rates(1.3, None, 75, 1100, 2250, 4500, None, None, 13125), 8000, "S14 S26",
          ("B300", "B300 SXM6 AC"), ("U9",)),
+    Card("GB300", (10, 3), 152, None, None,
+         _rates(None, None, 80, 1250, 2500, 5000, None, None, 15000), 8000, "S33", ("GB300",)),
+    Card("GB10", (12, 1), 48, None, None, {"float32": 31, "float4 tensor": 500}, 273, "S34",
+         ("GB10",), ("U13",)),
     # half of the board: torch and the driver show each of its two dies as a device
     Card("MI250X (one die)", None, 110, None, None,
          {**_rates(23.95, 47.85, 23.95, None, 191.5, None, 191.5), "float32 tensor": 47.85}, 1638.5,

@@ -276,7 +276,7 @@ def test_a_small_or_unknown_gain_or_one_without_evidence_is_not_a_line_of_the_ve
     assert silent_about("gain", replace(answer, advice=(replace(LAUNCHES, **changed),)))
 
 
-@pytest.mark.parametrize("gpu", [None, "NVIDIA GB300"])
+@pytest.mark.parametrize("gpu", [None, "NVIDIA Thor"])
 def test_peaks_are_asked_for_of_a_gpu_without_name_and_of_one_that_no_table_has(
     answer: Summary, gpu: str | None
 ) -> None:

@@ -56,7 +56,7 @@ def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
 def test_no_figure_is_sparse(card: Card) -> None:
     """A figure of twice the formula's would be (or GeForce's for float16 sums)."""
     if card.cc is None or card.clock_mhz is None:
-        assert card.cc is None or card.name in {"GB200", "B300", "H20"}
+        assert card.cc is None or card.name in {"GB200", "B300", "GB300", "GB10", "H20"}
         return
     per_clock = known(generation(card.cc, _geforce(card)))
     for key in card.rates_tflops.keys() & per_clock.rates.keys():
