@@ -34,6 +34,8 @@ _HEADER = re.compile(
 """The line above the kernels, which names the columns."""
 _SIGNS = (b"==PROF==", b"==WARNING==", b"==ERROR==")
 """How the profiler's own messages begin."""
+_WHY_EMPTY = (b"ERR_NVGPUCTRPERM", b"No kernels were profiled")
+"""Its messages about an output without kernels."""
 
 
 def sniff(path: Path, head: bytes) -> bool:
@@ -45,7 +47,7 @@ def sniff(path: Path, head: bytes) -> bool:
         return False
     with path.open("rb") as file:
         start = utf8(file.read(_HEAD_BYTES))
-    return bool(_HEADER.search(start)) or b"ERR_NVGPUCTRPERM" in start
+    return bool(_HEADER.search(start)) or any(reason in start for reason in _WHY_EMPTY)
 
 
 def read(path: Path) -> schema.Capture:

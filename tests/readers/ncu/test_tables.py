@@ -188,6 +188,13 @@ def test_missing_permission_is_named_with_its_remedy(tmp_path: Path) -> None:
         readers.read(path)
 
 
+def test_an_output_without_kernels_is_said_to_have_none(tmp_path: Path) -> None:
+    path = tmp_path / "ncu.csv"
+    path.write_text("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n")
+    with pytest.raises(CaptureError, match="no kernel in this output of ncu"):
+        readers.read(path)
+
+
 @given(st.floats(0, 1e15), st.sampled_from(["german", "english", "french", "plain"]))
 def test_numbers_of_every_locale(value: float, locale: str) -> None:
     """They are read if one of them shows the decimal point."""
