@@ -14,6 +14,7 @@ from pyprof.marker import Tensor, Value
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
+from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import pointwise_backward, promoted_dtype
 from pyprof.ops.torch.tensors.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
@@ -181,7 +182,9 @@ def norm_cost(p: Value) -> tuple[int, int]:
 # x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes
 @op(*("norm", "vector_norm"), direction=BPROP, flops=48, bytes=100)
 def norm_backward(a: Args) -> Work:
-    """The input scaled by the incoming gradient over the norm."""
+    """The input scaled by the incoming gradient over the norm; of a nuclear norm, products."""
+    if a.values.get("p") == "nuc":
+        raise Unknown("no backward formula for nuclear norms")
     x = a.tensor("input")
     out = like(x, reduced(a, x))
     return Work(2 * x.numel, (x, out, out), (like(x),))

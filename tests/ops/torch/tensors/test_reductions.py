@@ -4,6 +4,9 @@ import math
 
 import pytest
 
+from pyprof import ops
+from pyprof.marker import Call
+from pyprof.ops.examples import f32
 from pyprof.ops.torch.tensors.pointwise_rules import T
 from pyprof.ops.torch.tensors.reductions import norm_cost
 from tests.ops.contract import contract_of
@@ -15,3 +18,9 @@ test_formulas_keep_the_contract = contract_of("torch.tensors.reductions")
 def test_a_norm_that_counts_sums_or_compares_takes_no_power(order: float) -> None:
     assert norm_cost(order) == (2, 0)
     assert norm_cost(-3) == (2 + T, T)
+
+
+def test_the_backward_pass_of_a_nuclear_norm_is_unknown() -> None:
+    """It multiplies the matrices of singular vectors."""
+    assert ops.cost(Call("torch", "norm", (f32(5, 5), "nuc")), "bprop").flops is None
+    assert ops.cost(Call("torch", "norm", (f32(5, 5), "fro")), "bprop").flops == 50
