@@ -153,7 +153,7 @@ def warnings(
         more = _MAYBE_LAUNCHING if trace.cut else also
         yield f"{without}rows are CPU ops, timed on the CPU{more}"
     else:
-        yield from _orphans(activities, calls)
+        yield from _orphans(activities, calls, cut=trace.cut)
 
 
 _ALSO_CUDA = (
@@ -170,7 +170,7 @@ def _all_lost(calls: pa.Table) -> str | None:
     return none_recorded(calls, np.zeros(len(calls), np.int64))
 
 
-def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
+def _orphans(activities: pa.Table, calls: pa.Table, *, cut: bool) -> Iterator[str]:
     ambiguous = activities["pid"].null_count if calls.num_rows else 0
     if ambiguous:
         yield (
@@ -181,9 +181,11 @@ def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
     launched = pc.is_in(activities["corr"], value_set=pc.drop_null(calls["corr"].combine_chunks()))
     orphans = activities.num_rows - (pc.sum(launched).as_py() or 0)
     if orphans:
+        where = "this part of the trace" if cut else "the trace (launched before it began)"
+        remedy = "" if cut else "; add warm-up steps to the schedule"
         yield (
-            f"{orphans} of {activities.num_rows} kernels and copies have no launch in the trace "
-            "(launched before it began), so they have no op; add warm-up steps to the schedule"
+            f"{orphans} of {activities.num_rows} kernels and copies have no launch in {where}, so "
+            f"they have no op{remedy}"
         )
 
 

@@ -115,6 +115,14 @@ def test_kernel_without_launch(tmp_path: Path) -> None:
     assert any("1 of 2 kernels and copies have no launch" in w for w in capture.warnings)
 
 
+def test_a_launch_that_a_truncated_trace_lost_was_not_before_it(tmp_path: Path) -> None:
+    """A trace lists a kernel before its launch."""
+    events = [*modern(), kernel(12, 1), kernel(13, 5)]
+    said = " ".join(read_text(tmp_path, text(events)[:-9]).warnings)
+    assert "1 of 2 kernels and copies have no launch in this part of the trace" in said
+    assert "warm-up" not in said
+
+
 def test_launches_of_amd(tmp_path: Path) -> None:
     """Calls have the shared memory; hipExtModuleLaunchKernel has its grid in threads."""
     names = ("hipExtLaunchKernel", "hipExtModuleLaunchKernel")
