@@ -130,10 +130,7 @@ def reads_captures(
                 for folder in filter(os.path.isdir, paths):
                     _name_baseline(folder)
             stops = strict and given.pop("strict")
-            one_set = paths if len(names) == 1 else ()
-            with executor.open_executor(
-                workers, strict=stops, quiet=quiet, sources=one_set, work=work
-            ) as chosen:
+            with executor.open_executor(workers, strict=stops, quiet=quiet, work=work) as chosen:
                 command(captures=Captures(paths, chosen, quiet), **given)
 
         made = takes_extra_files(*extra)(opened)

@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from pyprof.errors import CaptureError, PyprofError, RecordsError
-from pyprof.inputs.files import is_url
-from pyprof.inputs.find import find
+from pyprof.errors import CaptureError, RecordsError
 from pyprof.process import progress
 from pyprof.process.messages import warn
 
@@ -168,14 +166,12 @@ def open_executor(
     *,
     strict: bool = False,
     quiet: bool = False,
-    sources: Sequence[str] = (),
     work: str | None = None,
 ) -> Iterator[Executor]:
     """Yield an executor: `workers` processes, this process for 1, or the Dask cluster it names.
 
     `strict`: a capture that cannot be read is an error; `quiet`: no progress bar. `work` is the
-    module of a command's work: processes are forks of this one if that is safe, and otherwise start
-    to import the module at once if `sources` are several captures.
+    module of a command's work: processes are forks of this one if that is safe.
     """
     if isinstance(workers, str):
         from pyprof.inputs.dask_cluster import Cluster  # noqa: PLC0415 - needs the dask extra
@@ -186,16 +182,6 @@ def open_executor(
         from pyprof.inputs.processes import Processes  # noqa: PLC0415 - often not needed
 
         with Processes(workers, strict=strict, quiet=quiet, work=work) as processes:
-            if not processes.forks and (captures := _count(sources)) > 1:
-                processes.begin(captures)
             yield processes
     else:
         yield InProcess(strict=strict, quiet=quiet)
-
-
-def _count(sources: Sequence[str]) -> int:
-    """Return the number of local captures; errors will be reported when they are used."""
-    try:
-        return 0 if any(map(is_url, sources)) else len(find(sources))
-    except PyprofError:
-        return 0

@@ -69,19 +69,9 @@ class Processes(InProcess):
         self._close()
 
     @property
-    def forks(self) -> bool:
+    def _forks(self) -> bool:
         """Whether processes are forks of this one, with everything already imported."""
         return self._work is not None and _has_one_thread()
-
-    def begin(self, captures: int) -> None:
-        """Start the processes for `captures` captures now, before `map`.
-
-        They import what they need while the command itself still does.
-        """
-        with _uninterrupted():
-            pool = self._started(captures)
-            for _ in range(self._size):
-                pool.submit(_load, self._work)
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; if strict, stop at the first that cannot be read."""
@@ -131,9 +121,9 @@ class Processes(InProcess):
         if self._pool is None or self._size < size:
             self._close()
             self._size = size
-            if self.forks:
+            if self._forks:
                 _load(self._work)  # which may start threads
-            forks = self.forks
+            forks = self._forks
             context = multiprocessing.get_context("fork" if forks else "spawn")
             if not forks:
                 self._begun = self._begun or context.Event()

@@ -7,9 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import reduce
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -113,18 +111,6 @@ def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch)
         assert list(executor.gather(shares)) == [4, 4]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("captures", "begun"), [(0, 0), (1, 0), (2, 2), (4, 3)])
-def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Path) -> None:
-    sources = [tmp_path / f"{number}.sqlite" for number in range(captures)]
-    for source in sources:
-        source.touch()
-    before = multiprocessing.active_children()
-    with open_executor(3, sources=[*map(str, sources)]) as executor:
-        assert len(multiprocessing.active_children()) - len(before) == begun
-        assert len(executor.map(work.spelt, range(4), "")) == 4
-
-
 @pytest.mark.slow
 def test_workers_that_begin_load_what_they_need() -> None:
     code = (
@@ -132,18 +118,6 @@ def test_workers_that_begin_load_what_they_need() -> None:
     )
     loaded = python("-c", code).stdout.split()
     assert {"wave", "pyprof.readers.nsys", "pyprof.parse.assemble"} <= {*loaded}
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
-def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
-    for name in ("0.sqlite", "1.sqlite"):
-        (tmp_path / name).touch()
-    before = multiprocessing.active_children()
-    begun: list[BaseProcess] = []
-    with suppress(KeyboardInterrupt), open_executor(2, sources=[str(tmp_path)]):
-        begun += [one for one in multiprocessing.active_children() if one not in before]
-        raise KeyboardInterrupt
-    assert [process.exitcode for process in begun] == [-signal.SIGTERM] * 2
 
 
 @pytest.mark.long
