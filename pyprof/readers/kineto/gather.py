@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import set_column
+from pyprof.errors import NOTE
 from pyprof.readers.kernel_launches import none_recorded
 from pyprof.readers.kineto import ascend, cpu, gloo, gpu
 from pyprof.readers.kineto.columns import (
@@ -155,6 +156,11 @@ def warnings(
     else:
         yield from _orphans(activities, calls, cut=trace.cut)
 
+
+_OF_FUNCTIONS = (
+    f"{NOTE}lines are those where functions begin, or were when the profiler started, as in all"
+    " stacks of torch.profiler; pyprof.init(emit='profiler') marks exact ones"
+)
 
 _ALSO_CUDA = (
     "; if their tensors were on this machine's GPU, that is only the time of launching: record "
@@ -310,6 +316,7 @@ class TraceTables:
             traced_ops=traced,
             warnings=(
                 *([f"left out: {traced:,} {schema.TRACED}"] if traced else []),
+                *([_OF_FUNCTIONS] if self._ranges.only_frames else []),
                 *warnings(
                     trace,
                     activities,

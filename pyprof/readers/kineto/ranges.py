@@ -23,7 +23,7 @@ from pyprof.readers.kineto.columns import (
 )
 from pyprof.readers.kineto.file import events
 from pyprof.readers.kineto.file.events import NO_JSON, NO_NUMBER
-from pyprof.readers.kineto.op_texts import FRAME, MODULE, OpTexts, named
+from pyprof.readers.kineto.op_texts import FRAME, MARKER, MODULE, OpTexts, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -180,6 +180,12 @@ class Ranges:
         columns = self.columns()
         text = np.concatenate([np.zeros(0, np.int64), *self._texts])
         return self._written.table(text, columns.seq, columns.order)
+
+    @property
+    def only_frames(self) -> bool:
+        """Whether Python frames say which line called an op, and no marker does."""
+        marked = any((part.kind == MARKER).any() for part in self._columns)
+        return len(self.frames) > 0 and not marked
 
     def python(self) -> Columns:
         """Return the Python frames, which have no text."""

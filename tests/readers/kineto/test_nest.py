@@ -74,6 +74,17 @@ CALLED = {"Call stack": "model.py(30): forward;<built-in f>;train.py(3): <module
 OWN, OF_LAYER = (marker.encode_trace([line]) for line in ("train.py:5", "a.py:1"))
 PATH = {"Module Hierarchy": "TOP(Net)::forward.fc(Linear)::forward"}
 FUNCTION = op("MyFunction", 10, 50, Sequence_number=1, Fwd_thread_id=0)
+
+
+def test_lines_of_frames_are_those_of_functions(tmp_path: Path) -> None:
+    """As a note says, unless markers state exact lines."""
+    said = "note: lines are those where functions begin"
+    own = event("user_annotation", OWN, 19, 12)
+    for recorded, is_said in (([MAIN, MM], True), ([MM], False), ([MAIN, own, MM], False)):
+        warnings = read(tmp_path, [*recorded, GPU]).warnings
+        assert any(text.startswith(said) for text in warnings) is is_said
+
+
 NET = python("nn.Module: Net_0", 0, 100)
 AROUND = {
     # the frames around an op are its trace, once, outermost first, without builtins
