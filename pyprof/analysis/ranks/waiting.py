@@ -38,7 +38,7 @@ class Waits:
     even: NDArray[np.bool_]
     """[collective]: whether these bytes are the same on all ranks."""
     step: IntArray
-    """[collective]: its step, from the first rank that has it."""
+    """[collective]: its step, from the first rank with it in a step; MISSING outside of steps."""
     last: IntArray
     """[collective]: the rank that came last; MISSING where several came last together."""
     wait_ns: IntArray
@@ -110,7 +110,9 @@ def _part(
     wait[wait <= doubt] = 0
     moved = np.median(end - at, axis=0).astype(np.int64)  # floats of times since 1970 would lose ns
     transfer_known = complete & there.all(axis=0) & possible & (moved > np.median(doubt, axis=0))
-    lead = rows[there.argmax(axis=0), np.arange(rows.shape[1])]
+    number = np.arange(rows.shape[1])
+    lead = rows[there.argmax(axis=0), number]
+    step = np.where(there, columns.step[rows], MISSING)
     signature = columns.signature[lead]
     bytes_given = columns.signatures.bytes[columns.signature[rows]]
     even = ((bytes_given == columns.signatures.bytes[signature]) | ~there).all(axis=0)
@@ -120,7 +122,7 @@ def _part(
         signature,
         np.where(bytes_known, mean, MISSING),
         even,
-        columns.step[lead],
+        step[(step >= 0).argmax(axis=0), number],  # a capture may lack the marks of steps
         np.where(possible & (latest.sum(axis=0) == 1), ranks[last], MISSING),
         wait,
         latest,

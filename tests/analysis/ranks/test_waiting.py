@@ -95,3 +95,13 @@ def test_transfers_are_unknown_if_a_rank_is_missing() -> None:
     columns = collectives([Collective(0, (0, 900), size=3), Collective(1, (500, 900), size=3)])
     (found,) = waits(columns, match(columns).matrices, _clocks())
     assert (found.last.tolist(), found.transfer_ns.tolist()) == ([1], [MISSING])
+
+
+def test_a_collective_is_in_a_step_if_any_rank_has_it_in_one() -> None:
+    """The first rank's capture may lack the marks of steps."""
+    columns = collectives([
+        Collective(0, (0, 900)), Collective(1, (500, 900), step=3),
+        Collective(0, (1000, 1900)), Collective(1, (1500, 1900)),
+    ])  # fmt: skip
+    (found,) = waits(columns, match(columns).matrices, _clocks())
+    assert found.step.tolist() == [3, MISSING]
