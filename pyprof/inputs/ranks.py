@@ -182,7 +182,7 @@ def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str
     return taken
 
 
-_OF_CYCLE = re.compile(r"(.+)\.\d+\.pt\.trace\.json(?:\.gz)?")
+_OF_CYCLE = re.compile(r"(.+)\.\d{10,}\.pt\.trace\.json(?:\.gz)?")
 """A name by `torch.profiler.tensorboard_trace_handler`: the process, and when it wrote the file."""
 
 

@@ -185,10 +185,10 @@ def test_two_captures_of_one_rank_are_an_error(folder: Path) -> None:
 
 
 def test_two_cycles_of_one_process_are_an_error(folder: Path) -> None:
-    """As `tensorboard_trace_handler` names them; with other processes they are ranks."""
-    for name in ("vm_17.1795972629", "vm_18.1795972629"):
+    """As `tensorboard_trace_handler` names them; with other processes or numbers they are ranks."""
+    for name in ("vm_17.1795972629", "vm_18.1795972629", "worker.1", "worker.2"):
         _trace(folder / f"{name}.pt.trace.json")
-    assert [*_ranks(folder).values()] == [[0], [1]]
+    assert [*_ranks(folder).values()] == [[0], [1], [2], [3]]
     _trace(folder / "vm_17.1795972630.pt.trace.json")
     with pytest.raises(CaptureError, match="are cycles of one process, not ranks; name one"):
         ranked_captures([str(folder)], InProcess())
