@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.analysis.summary.counter_totals import counter_totals
 from pyprof.analysis.time.intervals import union_of
+from pyprof.gpu.peaks import completed, peaks
 from pyprof.inputs.counters import with_counters
 from pyprof.parse import nothing, parse
 from pyprof.parse.assemble import doubts
 from pyprof.parse.link_checks import is_clock_skew
 from pyprof.parse.ranges.texts import read_texts
-from pyprof.prof.table import Table
+from pyprof.prof.table import Table, described_device
 from pyprof.readers import settings
 
 if TYPE_CHECKING:
@@ -147,13 +148,15 @@ def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
     """Peaks need to know the GPU."""
     on_gpu = capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU))
     used = set(pc.unique(on_gpu["device"]).drop_null().to_pylist())
-    described = {
-        row["device"] for row in capture.devices.to_pylist() if row["name"] and row["sm_count"]
+    known = {
+        row["device"]
+        for row in capture.devices.to_pylist()
+        if peaks(completed(described_device(row)))
     }
-    if missing := sorted(used - described):
+    if missing := sorted(used - known):
         listed = ", ".join(str(device) for device in missing)
-        who = f"devices {listed} are" if len(missing) > 1 else f"device {listed} is"
-        yield f"{who} not described in the file: eff needs --gpu NAME"
+        who = f"devices {listed}" if len(missing) > 1 else f"device {listed}"
+        yield f"the peaks of {who} are unknown: eff needs --gpu NAME"
 
 
 @pitfall

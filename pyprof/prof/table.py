@@ -188,7 +188,9 @@ class Table:
     @cached_property
     def _described(self) -> dict[str | None, Device]:
         rows = self.source.devices.to_pylist()
-        return {row["name"]: _device(row) for row in reversed(rows)}  # the first of a name counts
+        return {
+            row["name"]: described_device(row) for row in reversed(rows)
+        }  # the first of a name counts
 
     def device_of(self, name: str | None) -> Device:
         """The device as the capture describes it, completed from the table of cards."""
@@ -304,7 +306,8 @@ def _possible(value: object, most: float) -> object:
     return value if isinstance(value, (int, float)) and 0 <= value <= most else None
 
 
-def _device(row: Mapping[str, object]) -> Device:
+def described_device(row: Mapping[str, object]) -> Device:
+    """Return the device of a row of `schema.DEVICES`, without values that no device has."""
     cc = (row.get("cc_major"), row.get("cc_minor"))
     return Device(
         name=row.get("name"),  # type: ignore[arg-type]

@@ -78,13 +78,13 @@ ALLOCATIONS = [Api("cudaMalloc", (at, at + 5)) for at in range(12)]
         (LOST, "kernels were launched (4), but none was recorded"),
         (
             capture([*kernels(2), replace(kernels(1)[0], device=1)], device=False),
-            "devices 0, 1 are",
+            "the peaks of devices 0, 1 are",
         ),
         (unnested(), "they name no op, and layers only for what their own thread launches"),
         (capture(TWO_PROCESSES), "2 processes used a GPU"),
         (capture(SIDE_BY_SIDE), "2 processes used a GPU"),  # and no stream overlaps another
         (capture(kernels(2), api=ALLOCATIONS), "12 allocations by the driver"),
-        (capture(kernels(2), device=False), "device 0 is not described"),
+        (capture(kernels(2), device=False), "the peaks of device 0 are unknown"),
         (capture(OTHER_STREAM), "add up to 0.0 ms in 0.0 ms"),
         (capture(EMULATED), "emulated on integer units"),
     ],
@@ -92,6 +92,16 @@ ALLOCATIONS = [Api("cudaMalloc", (at, at + 5)) for at in range(12)]
 def test_each_pitfall_is_one_sentence(given: schema.Capture, said: str) -> None:
     (text,) = pitfalls.find_pitfalls(given)
     assert said in text
+
+
+@pytest.mark.parametrize(("name", "known"), [("Max 1550", True), ("GPU of tomorrow", False)])
+def test_a_card_without_a_count_of_multiprocessors_may_have_peaks(
+    name: str, *, known: bool
+) -> None:
+    net = capture(kernels(2))
+    devices = schema.table(schema.DEVICES, {"device": [0], "name": [name]})
+    found = pitfalls.find_pitfalls(replace(net, devices=devices))
+    assert found == ([] if known else ["the peaks of device 0 are unknown: eff needs --gpu NAME"])
 
 
 def test_missing_ranges_are_reported_once() -> None:
