@@ -254,6 +254,7 @@ _ESCAPE = re.compile(
     r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})"
     r'|["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<none>))'
 )
+_LAST_COMMA = re.compile(r",(?=\s{0,99}[\]}])")
 _NAME_LINE = re.compile(r'^([ \t]*"name": ")(.*)(",[ \t\r]*)$', re.MULTILINE)
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -264,11 +265,12 @@ def repaired(piece: bytes) -> bytes:
 
     It writes nan and inf, which JSON lacks, paths with single backslashes, names with unescaped
     quotes, invalid UTF-8, and half a surrogate pair where it truncated a name. 1e999 is infinite,
-    too.
+    too. Scripts that merge traces leave a comma behind the last item.
     """
     text = piece.decode("utf-8", "replace")
     text = _NOT_A_NUMBER.sub(" null", text)
     text = _ESCAPE.sub(_valid_escape, text)
+    text = _LAST_COMMA.sub("", text)
     text = _NAME_LINE.sub(lambda m: m[1] + _BARE_QUOTE.sub(r'\\"', m[2]) + m[3], text)
     return _CONTROL.sub(" ", text).encode()
 

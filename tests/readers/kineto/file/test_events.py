@@ -55,6 +55,7 @@ def test_a_time_beyond_floats_is_none() -> None:
         (b'{\n"name": "say "it\'s", x",\n"a": 1}', {"name": 'say "it\'s", x', "a": 1}),
         (b'{"a": "\\ud83d"}', {"a": "\ufffd"}),
         (b'{"a": "x\xff"}', {"a": "x\ufffd"}),
+        (b'{"a": [{"b": 1,}, 2,\n ], }', {"a": [{"b": 1}, 2]}),
         (b'{"a": "fine", "b": [1, 2]}', {"a": "fine", "b": [1, 2]}),
     ],
 )

@@ -120,6 +120,13 @@ def test_known_mistakes_of_kineto_cost_no_event(tmp_path: Path, good: str, bad: 
     assert corrs(read_text(tmp_path, written)) == list(range(1, 10))
 
 
+@pytest.mark.parametrize(("good", "bad"), [("]}", ",\n]}"), ("]}", "],\n}"), ("}}", "},}")])
+def test_a_comma_behind_a_last_item_costs_no_event(tmp_path: Path, good: str, bad: str) -> None:
+    before, _, behind = text(EVENTS).rpartition(good)
+    capture = read_text(tmp_path, before + bad + behind)
+    assert (corrs(capture), capture.warnings) == (ALL, read_text(tmp_path, text(EVENTS)).warnings)
+
+
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
