@@ -161,21 +161,12 @@ def concat(kind: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables([kind.empty_table(), *parts]).unify_dictionaries().combine_chunks()
 
 
-class Interned:
+class Interned(dict[Any, int]):
     """Distinct values, numbered in order of appearance."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
-
-    def __getitem__(self, value: Hashable) -> int:
-        return self._numbers.setdefault(value, len(self._numbers))
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def values(self) -> Iterable[Any]:
-        """The values, by their numbers."""
-        return self._numbers.keys()
+    def __missing__(self, value: Hashable) -> int:
+        number = self[value] = len(self)
+        return number
 
 
 class Threads:
@@ -188,7 +179,7 @@ class Threads:
     @property
     def ids(self) -> list[tuple[int, int]]:
         """Process and thread of each row."""
-        return list(self._numbers.values())
+        return list(self._numbers)
 
     def rows(self, events: list[Event]) -> Int64Array:
         """Return the row of each event's thread."""

@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.readers.device_metrics import meaning, samples
-from pyprof.readers.kineto.columns import nanoseconds, whole_number
+from pyprof.readers.kineto.columns import Interned, nanoseconds, whole_number
 from pyprof.readers.kineto.file.events import all_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.readers.device_metrics import Meaning
     from pyprof.readers.kineto.columns import Timed
     from pyprof.readers.kineto.file.events import Event
 
@@ -31,7 +30,7 @@ class Samples:
     """Samples gathered from a trace."""
 
     def __init__(self) -> None:
-        self._meanings: dict[Meaning, int] = {}
+        self._meanings = Interned()
         self._rows: list[tuple[int, float, int, float]] = []
 
     def add(self, counters: Timed) -> None:
@@ -43,8 +42,7 @@ class Samples:
             for key, value in args.items():
                 entry = meaning(key or title) or meaning(title)
                 if entry and device is not None and (number := _number(value)) is not None:
-                    place = self._meanings.setdefault(entry, len(self._meanings))
-                    self._rows.append((device, us, place, number))
+                    self._rows.append((device, us, self._meanings[entry], number))
 
     def table(self, base_ns: int) -> pa.Table:
         """Build the table of all samples."""

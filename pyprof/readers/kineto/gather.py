@@ -24,7 +24,6 @@ from pyprof.readers.kineto.columns import (
 )
 from pyprof.readers.kineto.counters import Samples
 from pyprof.readers.kineto.cpu import stopped
-from pyprof.readers.kineto.file.events import all_args
 from pyprof.readers.kineto.graphs import nodes
 from pyprof.readers.kineto.nest import (
     FrameChains,
@@ -33,13 +32,13 @@ from pyprof.readers.kineto.nest import (
     nested,
     range_table,
 )
-from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
-from pyprof.readers.kineto.tracks import Tracks, kind_of, may_be_work
+from pyprof.readers.kineto.ranges import HOST, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
+from pyprof.readers.kineto.tracks import Tracks, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.readers.kineto.file.events import Event, Groups
+    from pyprof.readers.kineto.file.events import Groups
     from pyprof.readers.kineto.file.stream import Trace
     from pyprof.readers.kineto.tracks import Unknown
 
@@ -56,12 +55,6 @@ def rank(header: Header) -> int | None:
 
 _MAX_RANKS = 1 << 31
 """A rank this large or larger is damage."""
-
-
-def host_of(event: Event) -> int | None:
-    """Return the pid of the CPU's process if this metadata event states it; else None."""
-    is_host = all_args(event).get("labels") == "CPU"
-    return whole_number(event.pid) if is_host else None
 
 
 def version(header: Header) -> str | None:
@@ -216,7 +209,6 @@ class TraceTables:
         self._calls: list[pa.Table] = []
         self._launch_sizes: list[pa.Table] = []
         self._launched: list[pa.Table] = []
-        self._hosts: list[int] = []
         self._tracks = Tracks()
         self._arrows = ascend.Arrows()
         self.unknown: list[Unknown] = []
@@ -241,18 +233,16 @@ class TraceTables:
             group = groups.pop((phase, category))
             if category == "fwdbwd":
                 self._flows.add(_only_timed(timed(group)))
-            elif phase == "X" and _is_known(str(category)):
-                self._add(str(category), timed(group))
+            elif phase == "X" and (category in HOST or gpu.is_call(str(category))):
+                self._add(category, timed(group))
             elif phase == "X":
-                self._tracks.add(group if may_be_work(category) else ())
+                self._tracks.add(str(category), group)
             elif category == ascend.ARROW:
                 self._arrows.add(_only_timed(timed(group)))
             elif phase == "C":
                 self._samples.add(_only_timed(timed(group)))
             elif phase == "M":
                 self._tracks.describe(group)
-                hosts = map(host_of, _only_timed(timed(group)).events)
-                self._hosts += [host for host in hosts if host is not None]
 
     @property
     def is_jax(self) -> bool:
@@ -279,11 +269,11 @@ class TraceTables:
         self.untimed += all_ - len(group.events)
         if not group.events:
             return
-        if category in OPS or category in NOTES:
-            self._ranges.add(group, ops=category in OPS)
-        elif category == PYTHON:
+        if category == PYTHON:
             self._ranges.add_python(group)
-        elif gpu.is_call(category):
+        elif category in HOST:
+            self._ranges.add(group, ops=category in OPS)
+        else:
             called = gpu.calls(group, self._threads)
             self._calls.append(called.calls)
             self._launch_sizes.append(called.sizes)
@@ -295,7 +285,8 @@ class TraceTables:
         ranges, layout, table = self._nest_ranges()
         activities, calls, traced = self._work(ranges, layout, table)
         if trace.cut and trace.header.get("deviceProperties"):
-            activities = _of_gpu(activities)  # work of a GPU is written last
+            # Work of a GPU is written last.
+            activities = activities.filter(pc.not_equal(activities["kind"], schema.CPU))
         on_gpu = bool(self._activities or self._measured)
         if on_gpu:
             launches = calls.filter(pc.is_in(calls["corr"], activities["corr"].combine_chunks()))
@@ -378,17 +369,8 @@ class TraceTables:
             calls = concat(schema.CALLS, self._calls)
             if self._launch_sizes:
                 activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
-        pids = gpu.launching_process(activities, calls, self._threads, self._hosts)
+        pids = gpu.launching_process(activities, calls, self._threads, self._tracks.host)
         return set_column(activities, "pid", pids), calls, 0
-
-
-def _of_gpu(activities: pa.Table) -> pa.Table:
-    return activities.filter(pc.not_equal(activities["kind"], schema.CPU))
-
-
-def _is_known(category: str) -> bool:
-    """Whether events of a category are known to be the host's: ops, ranges, frames or calls."""
-    return category in OPS or category in NOTES or category == PYTHON or gpu.is_call(category)
 
 
 def _only_timed(group: Timed) -> Timed:

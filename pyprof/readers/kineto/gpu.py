@@ -340,19 +340,18 @@ def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
 
 
 def launching_process(
-    activities: pa.Table, calls: pa.Table, threads: Threads, hosts: Sequence[int] = ()
+    activities: pa.Table, calls: pa.Table, threads: Threads, host: int | None
 ) -> pa.Array:
     """Return the process whose call launched each activity, else the only process there is.
 
     Null if calls of several processes have its correlation id, as in merged traces of ranks.
-    The process in an activity's own event is the device. `hosts` are the processes that the trace
+    The process in an activity's own event is the device. `host` is the process that the trace
     describes, for a trace without events of any.
     """
-    processes = np.array([pid for pid, _ in threads.ids] or hosts[:1], dtype=np.int64)
-    if not len(processes):
-        return pa.nulls(activities.num_rows, pa.int64())
-    if len(set(processes)) == 1:
-        return pa.array(np.full(activities.num_rows, processes[0]))
+    processes = np.array([pid for pid, _ in threads.ids], dtype=np.int64)
+    if len(set(processes)) <= 1:
+        only = processes[0] if len(processes) else host
+        return pa.repeat(pa.scalar(only, pa.int64()), activities.num_rows)
     callers = processes[calls["thread"].to_numpy()]
     values, counts = np.unique(callers if len(callers) else processes, return_counts=True)
     ours, theirs = integers(calls["corr"]), integers(activities["corr"], _NO_CALL)

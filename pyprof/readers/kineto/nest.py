@@ -254,7 +254,7 @@ def launch_stacks(launches: pa.Table, ranges: Ranges, nesting: Nested) -> pa.Tab
     nothing = (np.full(len(start), -1),) * len(Columns._fields)
     called = Columns(*nothing)._replace(thread=thread, start=start, end=end)
     python = Columns(*(column[np.isin(python.thread, thread)] for column in python))
-    chains, frames = FrameChains(), list(ranges.frames.values())
+    chains, frames = FrameChains(), list(ranges.frames)
     used, code = np.unique(nested(called, python, chains).frames, return_inverse=True)
     stacks = [texts.trace(frames[f] for f in chains.frames(chain)) for chain in used.tolist()]
     written = pa.Table.from_struct_array(templates.split(pa.array(stacks))).take(code)
@@ -298,12 +298,12 @@ def _pool(
     written: pa.Table, ranges: Ranges, chains: FrameChains, nested: Nested
 ) -> tuple[pa.Table, dict[str, Int64Array]]:
     """Return all texts, and where those of each kind begin."""
-    frames = list(ranges.frames.values())
+    frames = list(ranges.frames)
     used = np.unique(nested.frames)
     used = used[used >= 0]
     chain_texts = [texts.trace(frames[f] for f in chains.frames(c)) for c in used.tolist()]
-    stack_texts = list(ranges.stacks.values())
-    layers = list(ranges.hierarchies.values())
+    stack_texts = list(ranges.stacks)
+    layers = list(ranges.hierarchies)
     layer_texts = [text for group in layers for text in group]
     around = pa.array([*stack_texts, *chain_texts, *layer_texts], pa.string())
     more = pa.Table.from_struct_array(templates.split(around))

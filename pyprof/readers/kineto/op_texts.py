@@ -145,11 +145,11 @@ class OpTexts:
         numbers = np.zeros(len(args), np.int64)
         if rows:
             numbers[rows] = [said[tuple(map(bytes, _OTHERS(args[row])))] for row in rows]
-        return numbers, list(said.values())
+        return numbers, list(said)
 
     def table(self, text: Int64Array, seq: Int64Array, op_id: Int64Array) -> pa.Table:
         """Return the text of each row as a template and its numbers, as `templates.split` does."""
-        written = [*self._texts.values()]
+        written = [*self._texts]
         split = templates.split(pa.array(written, pa.string()))
         template, own_seq, own_id, inputs = split.flatten()
         is_template = np.zeros(len(written), bool)

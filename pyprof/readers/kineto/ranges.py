@@ -38,7 +38,7 @@ class Flows:
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
-        self._numbers: dict[object, int] = {}
+        self._numbers = Interned()
         self._ends: list[tuple[int, int, bool, int]] = []
         """(number of the id, ns, whether it is the head, row of threads)."""
 
@@ -48,8 +48,7 @@ class Flows:
         starts = ends.start.tolist()
         for event, start, thread in zip(ends.events, starts, threads, strict=True):
             if type(event.id) in (int, str):
-                number = self._numbers.setdefault(event.id, len(self._numbers))
-                self._ends.append((number, start, event.ph != "s", thread))
+                self._ends.append((self._numbers[event.id], start, event.ph != "s", thread))
 
     def votes(self, ranges: Columns) -> Int64Array:
         """Return PyTorch's numbers and rows of threads, a column per arrow.
@@ -118,9 +117,10 @@ def forward_threads(ranges: Columns, flows: Flows) -> pa.Array:
 OPS = frozenset({"cpu_op", "Operator"})
 """Categories of ops; until torch 1.12 annotations had the same one."""
 
-NOTES = frozenset({"user_annotation"})
 PYTHON = "python_function"
-"""Categories of annotations, and of calls of Python functions."""
+"""The category of calls of Python functions."""
+HOST = OPS | {"user_annotation", PYTHON}
+"""Categories of all ranges."""
 
 _MODULE = "nn.Module: "
 OPEN = 2**63 - 1
@@ -169,7 +169,7 @@ class Ranges:
     @property
     def names(self) -> list[str]:
         """Names of ops."""
-        return list(self._written.names.values())
+        return list(self._written.names)
 
     def columns(self) -> Columns:
         """Return the ranges that have a text."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import schema
 from pyprof.readers import refusals
@@ -37,11 +37,6 @@ _NO_STREAM = re.compile(r"Step Trace")
 """Threads of a device's process that repeat the work of its streams."""
 _MOVES = ((re.compile(r"\W*memcpy", re.IGNORECASE), schema.MEMCPY),
           (re.compile(r"\W*memset", re.IGNORECASE), schema.MEMSET))  # fmt: skip
-
-
-def may_be_work(category: object) -> bool:
-    """Whether events of a category count as work if they lie on a device's track."""
-    return _NO_WORK.fullmatch(str(category)) is None
 
 
 def kind_of(event: Event) -> int:
@@ -89,14 +84,21 @@ class Tracks:
             else:
                 self._threads[pid, str(event.tid)] = str(said.get("name", ""))
 
-    def add(self, events: Iterable[Event]) -> None:
-        """Gather events of an unknown category."""
-        self._events.extend(events)
+    def add(self, category: str, events: list[Event]) -> None:
+        """Gather events of an unknown category, if they may be work."""
+        if not _NO_WORK.fullmatch(category):
+            self._events += events
 
     @property
     def is_jax(self) -> bool:
         """Whether the trace comes from JAX or XLA, which looks like torch.profiler's."""
         return refusals.is_jax(self._names.values())
+
+    @property
+    def host(self) -> int | None:
+        """The process that is labelled as the CPU's, if there is one."""
+        hosts = (whole_number(pid) for pid, each in self._labels.items() if each == _HOST_LABEL)
+        return next((host for host in hosts if host is not None), None)
 
     @property
     def is_ascend(self) -> bool:
@@ -155,10 +157,10 @@ class Tracks:
                 or self._names.get(pid) in _HOST_NAMES
             ):
                 continue
-            elif _names_stream(all_args(event)):
-                work.append(event)
             else:
-                others[pid].append(event)
+                args = all_args(event)
+                named = all(whole_number(args.get(key)) is not None for key in ("device", "stream"))
+                (work if named else others[pid]).append(event)
         return work, [*self._unknown(others)]
 
     def _unknown(self, others: dict[str, list[Event]]) -> Iterator[Unknown]:
@@ -167,7 +169,3 @@ class Tracks:
             if total_us := sum(length for length in lengths if length > 0):
                 name = self._names.get(pid) or self._labels.get(pid) or pid
                 yield Unknown(name, len(events), total_us / 1000)
-
-
-def _names_stream(args: dict[str, Any]) -> bool:
-    return all(whole_number(args.get(key)) is not None for key in ("device", "stream"))

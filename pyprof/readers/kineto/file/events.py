@@ -192,12 +192,13 @@ def fields(text: bytes) -> dict[str, Raw] | None:
 
 def from_values(values: Iterable[object]) -> list[Event]:
     """Make events of parsed JSON objects; other values are left out."""
-    return [event for value in values if isinstance(value, dict) for event in [_event(value)]]
-
-
-def _event(value: dict[str, Any]) -> Event:
-    fields = {name: value[name] for name in Event.__struct_fields__ if name in value}
-    return Event(**fields | {name: _raw(fields[name]) for name in ("ts", "args") if name in fields})
+    made = []
+    for value in values:
+        if isinstance(value, dict):
+            fields = {name: value[name] for name in Event.__struct_fields__ if name in value}
+            raw = {name: _raw(fields[name]) for name in ("ts", "args") if name in fields}
+            made.append(Event(**fields | raw))
+    return made
 
 
 def _raw(value: object) -> Raw:
