@@ -97,7 +97,8 @@ def plausible(capture: Capture, path: Path) -> Capture:
         return replace(capture, activities=in_order(capture.activities))
     activities, blank = _drop_empty_rows(in_order(capture.activities))
     doubled = 0
-    if not _is_of_several_ranks(capture):
+    several_ranks = _is_of_several_ranks(capture)
+    if not several_ranks:
         activities, doubled = drop_duplicates(activities, _ACTIVITY)
     spans = _spans(activities)
     wrong = times.invalid_intervals(spans, ints_or_unknown(capture.calls.column("start")))
@@ -105,13 +106,17 @@ def plausible(capture: Capture, path: Path) -> Capture:
     gone = any_of(wrong, activities.num_rows)
     if activities.num_rows and gone.all():
         raise CaptureError(no_valid_time_message(path, wrong, activities.num_rows))
+    # Streams of several ranks have one number; copies of AMD's GPUs run outside streams.
+    apart = capture.tool in _COPIES_APART
+    checked = np.isin(ints(activities.column("kind")), schema.KERNEL if apart else STREAMED)
+    checked &= ~gone & (not several_ranks)
     notes = (
         *([_EMPTY.format(blank)] if blank else ()),
         *duplicate_warnings(doubled, "rows of GPU work"),
         *duplicate_warnings(doubled_of_host[0], "API calls"),
         *duplicate_warnings(doubled_of_host[1], "ranges"),
         *missing_time_warnings(wrong, activities.num_rows),
-        *_warn_overtaken(capture, activities, spans, gone),
+        *overlapping_on_stream(spans, checked),
         *(
             _INSTANTS.format(count, what)
             for count, what in zip(instants, ("API calls", "ranges"), strict=True)
@@ -234,21 +239,6 @@ def _spans(activities: pa.Table) -> Spans:
     )
     stream = streams([activities.column(name) for name in _STREAM], len(start))
     return Spans(start, end, stream, corr, np.isin(kind, STREAMED))
-
-
-def _warn_overtaken(
-    capture: Capture, activities: pa.Table, spans: Spans, gone: Mask
-) -> Iterator[str]:
-    """Warn of work that is too long for the next of its stream.
-
-    Only kernels are checked in traces that may be of AMD's GPUs: their copies run outside streams.
-    """
-    if _is_of_several_ranks(capture):  # streams of several ranks have one number
-        return
-    looked_at = ~gone & spans.is_serialized
-    if capture.tool in _COPIES_APART:
-        looked_at &= ints_or_unknown(activities.column("kind")) == schema.KERNEL
-    yield from overlapping_on_stream(spans, looked_at)
 
 
 def overlapping_on_stream(spans: Spans, looked_at: Mask) -> Iterator[str]:

@@ -197,7 +197,7 @@ def _warnings(profile: Profile, duration: pa.Array) -> Iterator[str]:
     sides = any("Grid Size" in k.described or "launch__grid_dim_x" in k.metrics for k in kernels)
     if not sides and any(_TOTALS & k.metrics.keys() for k in kernels):
         yield TOTALS_ONLY
-    if profile.summarised:
+    if any(kernel.calls is not None for kernel in kernels):
         yield "a summary (--print-summary): each kernel has the averages over the calls of its kind"
     yield from duplicate_warnings(profile.duplicates, "kernels")
     if profile.lost_lines:

@@ -78,11 +78,6 @@ class Profile:
     duplicates: int = 0
     """Kernels that were left out because they are listed twice."""
 
-    @property
-    def summarised(self) -> bool:
-        """Whether metrics are averages over the calls of a kernel."""
-        return any(kernel.calls is not None for kernel in self.kernels)
-
 
 def text_of(path: Path) -> str:
     """Return the text of a file, as UTF-8 or, from PowerShell, UTF-16."""

@@ -124,13 +124,11 @@ def _map_devices(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, 
 
 def cuda_numbers(db: Database) -> dict[int, int]:
     """Map nsys's own numbers of GPUs to CUDA's, which kernels have."""
-    numbers = dict(_pairs(db, _GPUS[0], "id", "cuDevice"))
-    return {**numbers, **dict(_pairs(db, _CUDA_DEVICES, "gpuId", "cudaId"))}
-
-
-def _pairs(db: Database, table: str, one: str, other: str) -> list[tuple[int, int]]:
-    rows = db.read(table, {one: int, other: int}).drop_null()
-    return [(row[one], row[other]) for row in rows.to_pylist()]
+    numbers: dict[int, int] = {}
+    for table, *columns in ((_GPUS[0], "id", "cuDevice"), (_CUDA_DEVICES, "gpuId", "cudaId")):
+        rows = db.read(table, dict.fromkeys(columns, int)).drop_null()
+        numbers |= zip(*_lists(rows), strict=True)
+    return numbers
 
 
 _MAY_BE_ZERO = ("device", "cc_minor")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -168,9 +167,10 @@ def messages(documents: pa.ChunkedArray) -> pa.StringArray:
     """Return the `message` of each JSON object; null without one."""
     encoded = documents.combine_chunks().dictionary_encode()  # most texts repeat
     texts, is_plain = _plain(encoded.dictionary)
-    others = np.flatnonzero(~is_plain)
+    others = encoded.dictionary.filter(pa.array(~is_plain))
     if len(others):
-        decoded = _decode(encoded.dictionary.take(pa.array(others)).to_pylist())
+        stated = (agents.document(text).get("message") for text in others.to_pylist())
+        decoded = [text if isinstance(text, str) else None for text in stated]
         texts = pc.replace_with_mask(texts, pa.array(~is_plain), pa.array(decoded, pa.string()))
     return texts.take(encoded.indices)
 
@@ -191,21 +191,6 @@ def _plain(documents: pa.StringArray) -> tuple[pa.StringArray, Mask]:
     long_enough = pc.greater_equal(pc.binary_length(raw), len(begin[0]) + len(end[0]))
     plain = pc.and_(is_plain, long_enough)
     return pc.if_else(plain, texts, None).cast(pa.string()), np.asarray(plain)
-
-
-def _decode(documents: list[str]) -> list[str | None]:
-    try:
-        objects: list[Any] = orjson.loads("[" + ",".join(documents) + "]")
-    except orjson.JSONDecodeError:
-        objects = []
-    if len(objects) != len(documents):  # one of them is damaged
-        objects = [agents.document(text) for text in documents]
-    return [_message(document) for document in objects]
-
-
-def _message(document: object) -> str | None:
-    message = document.get("message") if isinstance(document, dict) else None
-    return message if isinstance(message, str) else None
 
 
 _CALL, _NESTED, _FREE, _OTHER = range(4)
@@ -290,10 +275,9 @@ def _threads(
     distinct, thread = np.unique(ids, return_inverse=True)
     own_process = np.full(len(distinct), MISSING)
     own_process[thread] = process
-    tid, number = thread_numbers(recording, distinct), pid(own_process)
     columns = {
-        "pid": or_null(number),
-        "tid": or_null(tid),
+        "pid": or_null(pid(own_process)),
+        "tid": or_null(thread_numbers(recording, distinct)),
     }
     return thread.astype(np.int32), schema.table(schema.THREADS, columns)
 

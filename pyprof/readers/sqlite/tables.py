@@ -105,9 +105,12 @@ class Database:
         select = ", ".join(_expression(name, kind) for name, kind in columns.items())
         rows = 0
         try:
+            stored_bytes = self._file.stat().st_size
+            with suppress(OSError):
+                stored_bytes += beside(self._file, WAL).stat().st_size
             for batch in _query(self._file, f'SELECT {select} FROM "{table}"'):  # noqa: S608 - as probed
                 rows += batch.num_rows
-                if rows > self._most_rows:  # if pages contain each other
+                if rows > stored_bytes // _ROW_BYTES:  # if pages contain each other
                     break
                 yield _typed(batch, columns)
             else:
@@ -115,14 +118,6 @@ class Database:
         except (AdbcError, OSError) as error:
             raise self._damage_error(error) from None
         raise self._damage_error(OSError("more rows than the file has room for"))
-
-    @property
-    def _most_rows(self) -> int:
-        """Return how many rows fit into the file and its log."""
-        stored_bytes = self._file.stat().st_size
-        with suppress(OSError):
-            stored_bytes += beside(self._file, WAL).stat().st_size
-        return stored_bytes // _ROW_BYTES
 
     def _damage_error(self, error: Exception) -> CaptureError:
         if "locked" in str(error):
