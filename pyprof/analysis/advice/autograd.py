@@ -22,8 +22,6 @@ from pyprof.ops.dtypes import is_floating
 from pyprof.records.records import combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
     from pyprof.analysis.advice.rule_context import RuleContext
@@ -117,15 +115,13 @@ def _recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
     nodes = np.sort(seq[backward & (seq >= 0)])
     used = np.searchsorted(nodes, end) > np.searchsorted(nodes, begin)
     if records.numpy("recomputed").max(initial=0) == 1:
-        # all work of a reentrant checkpoint's node has the numbers of the ops that it ran again
-        used |= records.templates().matches(_is_in_function)[rows]
+        # all work of a reentrant checkpoint's node, the outermost of PyTorch's ranges and no op,
+        # has the numbers of the ops that it ran again
+        used |= records.templates().matches(
+            lambda texts: bool(texts) and "::" not in decode_name(texts[0])
+        )[rows]
     made = end > begin
     return rows[made], np.asarray(used[made])
-
-
-def _is_in_function(texts: Sequence[str]) -> bool:
-    """Whether the outermost of PyTorch's ranges is of no op, but of a `torch.autograd.Function`."""
-    return bool(texts) and "::" not in decode_name(texts[0])
 
 
 def _numbers_at(lists: pa.Array, *, last: bool) -> Int64Array:

@@ -12,13 +12,12 @@ from pyprof.analysis.advice.registry import CAPTURE, CPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH, HOST, OPS
-from pyprof.analysis.time.intervals import EMPTY, union
+from pyprof.analysis.time.intervals import longest, union
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.analysis.advice.rule_context import RuleContext
-    from pyprof.analysis.time.intervals import Intervals
     from pyprof.answers.parts import Finding
     from pyprof.arrays import Int64Array, Mask
 
@@ -69,7 +68,8 @@ UNLESS_SERVING = "unless it waits for requests, "
 
 
 def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice | None:
-    pauses = _of_process(context, cause)
+    # in the process where they take longest
+    pauses = longest(context.idle(device, cause) for device in context.cpus)
     if not len(pauses) or pauses.total < _MIN_SHARE * context.span_ns:
         return None
     calls = context.calls
@@ -149,12 +149,6 @@ def _prefer_lines(context: RuleContext, order: Int64Array, place: Int64Array) ->
     return chosen
 
 
-def _of_process(context: RuleContext, cause: str) -> Intervals:
-    """Return a cause's time in the process where it takes longest."""
-    times = (context.idle(device, cause) for device in context.cpus)
-    return max(times, key=lambda each: each.total, default=EMPTY)
-
-
 MAKES_TENSORS = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor"})
 MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__", "numpy"})
 
@@ -169,7 +163,13 @@ MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__", 
 )
 def python_values(context: RuleContext) -> Advice | None:
     """Find calls that turn Python values into tensors, or back: torch.tensor() of a list."""
-    waited = _of_values(context)
+    if context.devices:  # the idle time due to the host
+        causes = (HOST, LAUNCH)
+        waited = longest(
+            union(context.idle(gpu, each) for each in causes) for gpu in context.devices
+        )
+    else:  # the time inside op calls without work
+        waited = longest(context.idle(device, OPS) for device in context.cpus)
     if waited.total < _MIN_SHARE * context.span_ns:
         return None
     calls = context.calls
@@ -195,16 +195,6 @@ def python_values(context: RuleContext) -> Advice | None:
         evidence=evidence,
         rows=np.zeros(0, np.int64),
     )
-
-
-def _of_values(context: RuleContext) -> Intervals:
-    """Return the time inside op calls without work; with GPUs, the idle time due to the host."""
-    if not context.devices:
-        return _of_process(context, OPS)
-    times = (
-        union(context.idle(device, each) for each in (HOST, LAUNCH)) for device in context.devices
-    )
-    return max(times, key=lambda each: each.total, default=EMPTY)
 
 
 def of_calls(

@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 )
 def unfused_optimizer(context: RuleContext) -> Advice | None:
     """Find element-wise work of the optimizer on one parameter after the other."""
-    rows, won = _find_fusible(context, context.is_one("dir", "optim") & ~_mark_clipping(context))
+    # a marker names clip_grad_norm_ or its kin, and hides its frames; without markers the stack
+    # has them
+    clips = context.op.matches(lambda op: op.startswith(("clip_grad", "get_total_norm")))
+    clips |= context.table.records.dictionary("trace").matches(
+        lambda frames: any("clip_grad.py" in each for each in frames or ())
+    )
+    rows, won = _find_fusible(context, context.is_one("dir", "optim") & ~clips)
     on_cpu = context.kind(schema.CPU).any()
     several = "calls several ops" if on_cpu else "launches several kernels"
     return context.advice(
@@ -57,7 +63,8 @@ def _find_fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArr
     call takes all parameters, so that what calling each op took is saved.
     """
     pointwise = context.role(Role.ELEMENTWISE, Role.OPTIMIZER)
-    if (steps := _step_names(context)) and steps <= _FUSED_ON_CPU:
+    names = (*context.calls.around, *context.op.values)
+    if (steps := {name for name in names if name.endswith(".step")}) and steps <= _FUSED_ON_CPU:
         pointwise |= context.kind(schema.CPU) & context.family("pointwise")
     single = wanted & pointwise & ~_find_multi_tensor(context)
     order, one_stream = context.by_stream
@@ -67,24 +74,12 @@ def _find_fusible(context: RuleContext, wanted: Mask) -> tuple[Int64Array, NDArr
     inside = (np.bincount(run) > 1)[run]
     rows, run = order[inside], run[inside]
     ns = taken_ns(context)[rows] if context.cpus else context.ns[rows]
+    kernel = context.table.records.dictionary("kLongName")
+    out_of_place = context.kind(schema.CPU) & ~kernel.matches(lambda name: name.endswith("_"))
     longest = np.zeros(int(run.max(initial=-1)) + 1)
-    np.maximum.at(longest, run, np.where(_mark_out_of_place(context)[rows], 0, context.ns[rows]))
+    np.maximum.at(longest, run, np.where(out_of_place[rows], 0, context.ns[rows]))
     total = np.bincount(run, weights=ns)
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
-
-
-def _mark_out_of_place(context: RuleContext) -> Mask:
-    """Mark ops on the CPU that are not in place."""
-    in_place = context.table.records.dictionary("kLongName").matches(
-        lambda name: name.endswith("_")
-    )
-    return context.kind(schema.CPU) & ~in_place
-
-
-def _step_names(context: RuleContext) -> set[str]:
-    """Return the names of the optimizers' steps."""
-    names = (*context.calls.around, *context.op.values)
-    return {name for name in names if name.endswith(".step")}
 
 
 def _find_multi_tensor(context: RuleContext) -> Mask:
@@ -92,18 +87,6 @@ def _find_multi_tensor(context: RuleContext) -> Mask:
     fused = ("multi_tensor", "fused", "foreach", "triton_")
     name = context.table.records.dictionary("kLongName")
     return name.matches(lambda text: any(part in text.lower() for part in fused))
-
-
-def _mark_clipping(context: RuleContext) -> Mask:
-    """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin.
-
-    A marker names the function and hides its frames; without markers the stack has them.
-    """
-    named = context.op.matches(lambda op: op.startswith(("clip_grad", "get_total_norm")))
-    trace = context.table.records.dictionary("trace")
-    return named | trace.matches(
-        lambda frames: any("clip_grad.py" in each for each in frames or ())
-    )
 
 
 _OF_MANY = ("AccumulateGrad", "_foreach_")

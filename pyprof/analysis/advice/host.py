@@ -15,7 +15,7 @@ from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.time.cpu_idle import compiles_again, longest_line
 from pyprof.analysis.time.host_api import ALLOC, LOAD, SYNC
 from pyprof.analysis.time.idle import DISPATCH_NS, HOST
-from pyprof.analysis.time.intervals import EMPTY, union, union_of
+from pyprof.analysis.time.intervals import longest, union, union_of
 from pyprof.answers.parts import Finding
 from pyprof.arrays import ints
 from pyprof.gpu.kernel_roles import communicates
@@ -56,12 +56,12 @@ def data_loading(context: RuleContext) -> Advice | None:
         waits = [(context.inside(waited & loading), gaps) for waited, gaps in idle]
         waited, gaps = max(waits, key=lambda wait: wait[0].total)
         if waited.total:
-            longest = int(np.argmax(waited.length_within(gaps.start, gaps.end)))
+            last = gaps.row[waited.length_within(gaps.start, gaps.end).argmax()]
             line = longest_line(context.capture, start, end)
             evidence.append(
                 Finding(
                     what=plain_layer(unnumbered(name)),
-                    line=line or context.line.at(gaps.row[longest]),
+                    line=line or context.line.at(last),
                     detail="",
                     count=int(np.count_nonzero(waited.length_within(start, end))),
                     time_ns=waited.total,
@@ -186,16 +186,16 @@ def ops_on_cpu(context: RuleContext) -> Advice | None:
     """Find gaps in which ops worked on the CPU, such as an optimizer whose state is there."""
     calls, chosen = context.calls, np.flatnonzero(_mark_on_cpu(context))
     start, end = calls.start[chosen], calls.end[chosen]
-    idle = [context.idle(device, HOST) & union_of(start, end) for device in context.devices]
-    longest = max(idle, key=lambda each: each.total, default=EMPTY)
-    ns = longest.length_within(start, end)
+    inside = union_of(start, end)
+    idle = longest(context.idle(device, HOST) & inside for device in context.devices)
+    ns = idle.length_within(start, end)
     if not ns.any():
         return None
     return Advice(
         title="the GPU waits while ops compute on the CPU",
         action="keep their tensors on the GPU (device='cuda', optimizer states, too), or run them"
         " while the GPU has work",
-        gain_ns=longest.total,
+        gain_ns=idle.total,
         evidence=of_calls(context, chosen[ns > 0], ns[ns > 0]),
         rows=np.zeros(0, np.int64),
     )
@@ -211,14 +211,10 @@ def _mark_on_cpu(context: RuleContext) -> Mask:
     launches = np.isin(calls.thread, ints(context.capture.calls.column("thread")))
     some = (calls.end - calls.start > DISPATCH_NS) & calls.computes & launches & ~called
     for call in np.flatnonzero(some).tolist():
-        some[call] = not _makes_or_waits(calls.name[call])
+        op = calls.name[call]
+        waits = communicates(op) or collective_kind(op) in (BARRIER, SEND_RECV)
+        some[call] = not waits and op not in MAKES_TENSORS | MAKES_VALUES
     return np.asarray(some)
-
-
-def _makes_or_waits(op: str) -> bool:
-    """Whether an op makes tensors of numbers, or numbers of them, or waits for other ranks."""
-    waits = communicates(op) or collective_kind(op) in (BARRIER, SEND_RECV)
-    return waits or op in MAKES_TENSORS | MAKES_VALUES
 
 
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice")

@@ -241,8 +241,13 @@ def _count_turns(context: RuleContext, sites: Sites) -> Floats:
 
 
 def _mark_instrumented(context: RuleContext) -> Mask:
-    """Mark rows whose op and line pyprof.init() has marked: it records their modules, too."""
-    marked = context.call_matches(_is_marked)
+    """Mark rows whose op and line pyprof.init() has marked: it records their modules, too.
+
+    A marker is of a PyTorch function in Python, or of a recurrent module's forward.
+    """
+    marked = context.call_matches(
+        lambda call: call.mod.startswith(("torch", "Tensor")) or call.op == "forward"
+    )
     number = number_combinations(context.op.index, context.line.index)
     return np.asarray(np.isin(number, number[marked]))
 
@@ -254,11 +259,6 @@ def _mark_compiled(context: RuleContext) -> Mask:
     layers = number_lists(context.table.own_or_forward("layer"))
     number = number_combinations(context.line.index, layers)
     return np.asarray(np.isin(number, number[generated]))
-
-
-def _is_marked(call: Call) -> bool:
-    """Whether a call is of a PyTorch function in Python, or of a recurrent module's forward."""
-    return call.mod.startswith(("torch", "Tensor")) or call.op == "forward"
 
 
 _MIN_GROWTH = 8

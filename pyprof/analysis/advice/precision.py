@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Int64Array, Mask
-    from pyprof.marker import Call
 
 _NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
 _BY_NAME = ("cublas-simt:", "sgemm:", "simt:", "ffma:")
@@ -198,7 +197,9 @@ def double_precision(context: RuleContext) -> Advice | None:
     """Find ops on float64; float32 has half the bytes, and its own peak."""
     by_name = context.class_matches(lambda each: each.dtype == "float64")
     known = context.call_matches(lambda _: True)
-    by_input = context.call_matches(_has_doubles)
+    by_input = context.call_matches(
+        lambda call: any(t.dtype == "float64" and t.numel > _MAX_SMALL for t in call.tensors)
+    )
     is_double = np.where(known, by_input, by_name & (context.elements > _MAX_SMALL))
     computes = (context.kind(schema.KERNEL) | context.kind(schema.CPU)) & ~context.family("copy")
     rows = np.flatnonzero(computes & is_double)
@@ -233,8 +234,3 @@ def _describe_sources(context: RuleContext, rows: Int64Array) -> str:
         if name in ("from_numpy", "double") and line
     )
     return f" ({', '.join([*lines][:_MAX_SOURCES])})" if lines else ""
-
-
-def _has_doubles(call: Call) -> bool:
-    """Whether an op call has a large float64 input."""
-    return any(each.dtype == "float64" and each.numel > _MAX_SMALL for each in call.tensors)

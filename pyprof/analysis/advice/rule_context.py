@@ -16,10 +16,11 @@ from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.back_test import tried
 from pyprof.analysis.library import PYTORCH, library_of
 from pyprof.analysis.time.cpu_idle import (
+    COMPILING,
     NO_CALLS,
-    compiling_ranges,
     loading_ranges,
     outermost_calls,
+    ranges_named,
 )
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
@@ -234,7 +235,7 @@ class RuleContext:
     @cached_property
     def compiling(self) -> Intervals:
         """When torch.compile was at work."""
-        return EMPTY if self.capture is None else union_of(*compiling_ranges(self.capture))
+        return EMPTY if self.capture is None else union_of(*ranges_named(self.capture, COMPILING))
 
     @cached_property
     def persistent(self) -> Mask:

@@ -188,7 +188,10 @@ def communication(context: RuleContext) -> Advice | None:
     rows = np.flatnonzero(context.chosen & communicates)
     exposed, _ = _time_within(context, rows, lambda device: device.exposed_communication)
     some = exposed > 0
-    most = max((_hideable(context, each) for each in (*context.devices, *context.cpus)), default=0)
+    most = 0
+    for device in (*context.devices, *context.cpus):  # at most the time without any
+        hidden, rest = device.exposed_communication, device.span - device.communication
+        most = max(most, min(context.inside(hidden).total, context.inside(rest).total))
     action = _name_action(context, rows[some], exposed[some])
     return context.advice(
         "communication is not overlapped with computation",
@@ -203,7 +206,8 @@ def communication(context: RuleContext) -> Advice | None:
 
 def _name_action(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.float64]) -> str:
     """Say what would hide these collectives, or spare them if most of the time is at barriers."""
-    if 2 * exposed_ns[context.call_matches(_is_barrier)[rows]].sum() > exposed_ns.sum():
+    is_barrier = context.call_matches(lambda call: collective_kind(call.op) == BARRIER)
+    if 2 * exposed_ns[is_barrier[rows]].sum() > exposed_ns.sum():
         return "leave out barriers that nothing needs"
     records = context.table.records
     stream = number_combinations(*(records.numpy(each) for each in ("pid", "device", "stream")))
@@ -213,10 +217,6 @@ def _name_action(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.
     ways = _name_ways(context, rows, exposed_ns)
     earlier = f" ({ways}){apart}" if ways else f"{apart}, or compute more of the batch meanwhile"
     return f"start collectives earlier{earlier}"
-
-
-def _is_barrier(call: Call) -> bool:
-    return collective_kind(call.op) == BARRIER
 
 
 _WAYS = {
@@ -259,9 +259,3 @@ def _is_called_in_python(call: Call) -> bool:
     """Whether a script or tensor parallelism calls it; the latter's collectives are functional."""
     of_script = call.mod == "torch.distributed" and call.op in _OF_PYTHON
     return of_script or call.mod in (FUNCTIONAL, FUNCTIONAL_OPS)
-
-
-def _hideable(context: RuleContext, device: DeviceTime) -> int:
-    """Return how much exposed communication could be hidden: at most the time without any."""
-    exposed, rest = device.exposed_communication, device.span - device.communication
-    return min(context.inside(exposed).total, context.inside(rest).total)

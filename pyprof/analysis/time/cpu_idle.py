@@ -131,16 +131,12 @@ def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]
 
 
 def _names_loading(text: pa.Array) -> pa.Array:
-    named, compiles = (pc.match_substring_regex(text, each) for each in (_LOADING, _COMPILING))
+    named, compiles = (pc.match_substring_regex(text, each) for each in (_LOADING, COMPILING))
     return pc.and_not(named, compiles)  # as AOTAutogradCache.inductor_load_data: compile_id=0/0
 
 
-_COMPILING = r"\(dynamo_timed\)$|_data: .*\bcompile_id="
-
-
-def compiling_ranges(capture: Capture) -> tuple[Int64Array, Int64Array]:
-    """Return starts and ends of the ranges of torch.compile's work, one inside another."""
-    return ranges_named(capture, _COMPILING)
+COMPILING = r"\(dynamo_timed\)$|_data: .*\bcompile_id="
+"""The texts of the ranges of torch.compile's work, one inside another."""
 
 
 def ranges_named(capture: Capture, pattern: str) -> tuple[Int64Array, Int64Array]:

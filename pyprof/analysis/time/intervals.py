@@ -105,6 +105,11 @@ def union(sets: Iterable[Intervals]) -> Intervals:
     return union_of(*(np.concatenate(part) for part in zip(*both, strict=True)))
 
 
+def longest(sets: Iterable[Intervals]) -> Intervals:
+    """Return the longest of some sets; `EMPTY` if there are none."""
+    return max(sets, key=lambda each: each.total, default=EMPTY)
+
+
 def complement(busy: Intervals, start: int, end: int) -> Intervals:
     """Return the time between two instants that a set leaves free."""
     inner = busy.cut(start, end)
