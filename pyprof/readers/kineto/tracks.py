@@ -25,7 +25,7 @@ ASCEND = "Ascend Hardware"
 """The process of NPU work in traces of torch_npu; other tracks there repeat that work."""
 
 _NO_WORK = re.compile(
-    r".*annotation.*|.*_sync|overhead|cuda_event|Trace|external_correlation|.*profiler_range"
+    r".*annotation.*|.*_sync|overhead|cuda_event|mlu_notifier|Trace|external_correlation|.*profiler_range"
     r"|gpu_op"  # of our own export, above the kernels
 )
 """Categories of events that may lie on a device's track but are not work."""

@@ -50,7 +50,9 @@ def test_an_event_that_names_device_and_stream_is_work_without_any_label(tmp_pat
     assert rows(capture.activities, "device", "stream", "corr") == [(4, 9, 1)]
 
 
-@pytest.mark.parametrize("category", ["gpu_user_annotation", "cuda_sync", "overhead", "cuda_event"])
+@pytest.mark.parametrize(
+    "category", ["gpu_user_annotation", "cuda_sync", "overhead", "cuda_event", "mlu_notifier"]
+)
 def test_annotations_and_waits_on_a_device_are_not_work(category: str, tmp_path: Path) -> None:
     events = [*label(0, "GPU 0"), launch(1, 5), kernel(1, 20), device_event(category, 1)]
     assert read(tmp_path, events).activities.num_rows == 1
