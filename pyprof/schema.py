@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow as pa
 
 if TYPE_CHECKING:
@@ -45,6 +46,16 @@ a similar kernel), `args` (in its event), `rocprofv3` or `samples`, whose values
 errors. `flops` excludes Tensor Cores; `half_fmas` are the threads' FMAs of pairs of halves, which
 some GPUs count as Tensor Core instructions.
 """
+
+
+def json_object(text: str | None) -> dict[str, Any]:
+    """Parse a JSON object; empty if the text is anything else, or damaged."""
+    try:
+        parsed = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
 
 ACTIVITIES = pa.schema(
     {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -93,12 +93,3 @@ def _add_marked(tool_json: str, marked: CollectiveFields, *, several: bool) -> s
     tool = json.loads(tool_json)
     left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()
     return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)
-
-
-def json_fields(text: str) -> Mapping[str, Any]:
-    """Parse the fields of a collective; empty if the JSON is damaged."""
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return fields if isinstance(fields, dict) else {}

@@ -19,7 +19,6 @@ from pyprof.gpu.kernel_names import by_name, split
 from pyprof.ops.dtypes import item_size
 from pyprof.ops.torch import collectives as ops
 from pyprof.parse.ranges.nesting import by_value
-from pyprof.parse.recorded_collectives import json_fields
 from pyprof.prof.kernels.kernel_context import distinct_contexts
 from pyprof.prof.table import Table
 from pyprof.records.records import number_combinations
@@ -230,7 +229,7 @@ def kinds_and_groups(records: Records) -> Iterator[tuple[Any, Any]]:
 def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     """What the tool recorded for each row; {} if nothing."""
     column = records.dictionary("collective")
-    decoded: list[Mapping[str, Any]] = [*map(json_fields, column.values), {}]
+    decoded: list[Mapping[str, Any]] = [*map(schema.json_object, column.values), {}]
     return [decoded[index] for index in column.index.tolist()]
 
 

@@ -9,6 +9,7 @@ import orjson
 
 from pyprof.arrays import MISSING
 from pyprof.records.records import DictionaryColumn, distinct, number_combinations
+from pyprof.schema import json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,19 +33,10 @@ def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dictionary
     return DictionaryColumn(index[number], texts)
 
 
-def entry(text: object) -> Mapping[str, Any]:
-    """Parse the counters of a row; empty if it has none, or the text is damaged."""
-    try:
-        values = orjson.loads(text) if isinstance(text, str) else None
-    except orjson.JSONDecodeError:
-        return {}
-    return values if isinstance(values, dict) else {}
-
-
 def _both(sampled: str | None, counted: str | None) -> str | None:
     if sampled is None or counted is None:
         return counted if sampled is None else sampled
-    ours, theirs = entry(sampled), entry(counted)
+    ours, theirs = json_object(sampled), json_object(counted)
     rest = {
         key: value for key, value in ours.items() if _adds(key.removesuffix("_err"), ours, theirs)
     }

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyprof import schema
 from pyprof.marker import Call, Kind, Tensor, serving_steps
 from pyprof.ops import dtypes, registry
 from pyprof.ops.registry import FPROP
 from pyprof.ops.torch import collectives
 from pyprof.ops.work import CallContext
-from pyprof.parse.recorded_collectives import json_fields
 from pyprof.prof.calls import op_calls
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
 from pyprof.prof.calls.op_choice import node_output
@@ -207,7 +207,7 @@ def with_collectives(records: Records, works: DictionaryColumn) -> DictionaryCol
     if not said.values:
         return works
     unknown = works.matches(lambda work: work.call is None or work.cost().bytes is None)
-    calls = said.map(lambda text: _collective_call(json_fields(text)))
+    calls = said.map(lambda text: _collective_call(schema.json_object(text)))
     replaced = calls.matches(lambda call: call is not None) & unknown
     first, number = combinations(np.where(replaced, said.index, -1), works.index)
     chosen = [

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.parse.counters.counters_json import entry
 from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class Measured:
 
     @cached_property
     def _entries(self) -> DictionaryColumn:
-        return self.column.map(entry)
+        return self.column.map(schema.json_object)
 
     @property
     def any(self) -> bool:

@@ -57,12 +57,8 @@ def payloads(db: Database, events: pa.Table, strings: Strings) -> list[Payload]:
 
 
 def _read_json(text: str | None) -> Payload:
-    try:
-        fields = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    items = fields.items() if isinstance(fields, dict) else ()
-    return {key: value for key, value in items if type(value) in (int, str)}
+    fields = schema.json_object(text)
+    return {key: value for key, value in fields.items() if type(value) in (int, str)}
 
 
 def _read_bytes(data: bytes | None, schemas: Mapping[tuple[int, int], _Fields]) -> Payload:

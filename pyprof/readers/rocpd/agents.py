@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from pyprof import schema
@@ -49,7 +48,7 @@ class Agents:
 def _gpu(row: dict[str, Any], gpus: Sequence[int]) -> dict[str, Any]:
     """Describe a GPU by its number among those of its node, as HIP counts them."""
     device = row["type_index"]
-    stated = document(row["extdata"])
+    stated = schema.json_object(row["extdata"])
     clock_mhz = _positive(stated, "max_engine_clk_fcompute")
     return {
         "device": gpus.index(row["id"] or 0) if device is None or device < 0 else device,
@@ -57,15 +56,6 @@ def _gpu(row: dict[str, Any], gpus: Sequence[int]) -> dict[str, Any]:
         "sm_count": _positive(stated, "cu_count"),
         "clock_hz": None if clock_mhz is None else clock_mhz * _MEGA,
     }
-
-
-def document(text: str | None) -> dict[str, Any]:
-    """Parse a JSON object; empty if the text is anything else."""
-    try:
-        document = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 _MAX_NUMBER = 1 << 30

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING, ints, or_null
 from pyprof.marker import templates
-from pyprof.readers.rocpd import agents
 from pyprof.readers.rocpd.recording import Rows
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ def messages(documents: pa.ChunkedArray) -> pa.StringArray:
     texts, is_plain = _plain(encoded.dictionary)
     others = encoded.dictionary.filter(pa.array(~is_plain))
     if len(others):
-        stated = (agents.document(text).get("message") for text in others.to_pylist())
+        stated = (schema.json_object(text).get("message") for text in others.to_pylist())
         decoded = [text if isinstance(text, str) else None for text in stated]
         texts = pc.replace_with_mask(texts, pa.array(~is_plain), pa.array(decoded, pa.string()))
     return texts.take(encoded.indices)
