@@ -107,6 +107,7 @@ class _Work:
     ) -> None:
         self._capture, self._activities, self._launch = capture, activities, launch
         self._replays, self._sweep = replays, sweep
+        self._kind = ints(activities.column("kind"))
         self._before = ints(activities.column("graph_node"))
         self._told = _told(capture, activities)
         count = len(activities)
@@ -317,14 +318,9 @@ class _Work:
         return chains.of_range.astype(np.int64)
 
     @cached_property
-    def _kind(self) -> Int64Array:
-        """One entry per activity."""
-        return replaying.kinds(self._activities)
-
-    @cached_property
     def _kind_of_launch(self) -> Int64Array:
         """One entry per launch of the recordings."""
-        return replaying.kinds(self._captures.launches)
+        return ints(self._captures.launches.column("kind"))
 
     @cached_property
     def _launch_leaf(self) -> Int64Array:

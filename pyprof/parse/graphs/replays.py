@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import MISSING, ints
@@ -188,8 +187,3 @@ def _sizes(table: pa.Table) -> Int64Array:
     columns = [ints(table.column(axis)) for axis in _AXES]
     known = np.logical_and.reduce([column != MISSING for column in columns])
     return np.where(known, number_combinations(*columns), MISSING)
-
-
-def kinds(table: pa.Table) -> Int64Array:
-    """The kind of each activity or launch."""
-    return ints(pc.fill_null(table.column("kind"), MISSING))

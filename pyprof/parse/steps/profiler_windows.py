@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Int64Array
     from pyprof.schema import Capture
 
 
@@ -111,16 +111,11 @@ def serving_step_of_rows(
     for one in np.unique(pid).tolist():
         ours, theirs = np.flatnonzero(pid == one), (process == one) & (launch != MISSING)
         ours = ours[np.argsort(start[ours], kind="stable")]
-        step_of[theirs] = _find_enclosing(begun[theirs], start[ours], end[ours], code[rows[ours]])
+        # the last range that began before each instant, if it contains that
+        time = begun[theirs]
+        last = ours[np.searchsorted(start[ours], time, side="right") - 1]
+        holds = (start[last] <= time) & ((end[last] == MISSING) | (time <= end[last]))
+        step_of[theirs] = np.where(holds, code[rows[last]], MISSING)
     used, place = np.unique(step_of, return_inverse=True)
     index = place - int(used[0] == MISSING)
     return DictionaryColumn(index, [names[at] for at in used.tolist() if at != MISSING])
-
-
-def _find_enclosing(
-    time: Int64Array, start: Int64Array, end: Int64Array, code: Int64Array
-) -> Int64Array:
-    """Code of the last range that began before each instant and contains it; else MISSING."""
-    last = np.searchsorted(start, time, side="right") - 1
-    holds: Mask = (last >= 0) & ((end[last] == MISSING) | (time <= end[last]))
-    return np.where(holds, code[last], MISSING)

@@ -104,16 +104,6 @@ def params(costs: Costs) -> pa.Array:
     return costs.params.map(formatted).numbered()
 
 
-def tensor_cores(table: Table) -> pa.Array:
-    """Say whether each row used Tensor Cores, by the name of its kernel."""
-    return table.classified.map(lambda entry: entry.tc.value).numbered()
-
-
 def via(table: Table) -> pa.Array:
     """Say how each row's op was found."""
     return with_counters(table.records.dictionary("via"), table.measured).numbered()
-
-
-def measured_by(table: Table) -> pa.Array:
-    """Say what measured each row."""
-    return table.measured.source.numbered()

@@ -77,7 +77,8 @@ _COLUMNS = (
     Column("sil", "Sil(ns)", INT, 10, "Time on the GPU, ns.", _recorded("kDuration"), unit="ns"),
     Column("tc", "TC", TEXT, 2,
            "Tensor Cores: 1 used, 0 not used, ? unknown from the name, - nothing for them to do.",
-           lambda table: values.tensor_cores(table), choices=("1", "0", "?", "-")),
+           lambda table: table.classified.map(lambda entry: entry.tc.value).numbered(),
+           choices=("1", "0", "?", "-")),
     Column("device", "Device", INT, 3, "Number of the GPU.", _recorded("device")),
     Column("stream", "Stream", INT, 3, "CUDA stream.", _recorded("stream")),
     Column("grid", "Grid", NUMBERS, 12, "Thread blocks, x,y,z.",
@@ -202,6 +203,6 @@ _COLUMNS = (
            lambda table: values.floats(rates.energy_j(table) * 1e3), unit="mJ"),
     Column("counter", "Counter", TEXT, 8,
            "What measured it: ncu, joined, repeated (an equal kernel), args or samples.",
-           lambda table: values.measured_by(table)),
+           lambda table: table.measured.source.numbered()),
 )  # fmt: skip
 COLUMNS = {column.name: column for column in _COLUMNS}

@@ -1,13 +1,7 @@
 """Replays of a trace: names and sizes of their kernels and copies."""
 
-from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
-import pytest
-
-from pyprof.arrays import Int64Array
-from pyprof.parse.graphs import replays
 from tests.readers import kineto_graphs
 from tests.readers.kineto_graphs import PLAIN, Node, Replay, captured, replayed, write
 from tests.readers.kineto_json import event
@@ -35,25 +29,6 @@ def test_another_grid_is_not_an_equal_run(tmp_path: Path) -> None:
     wider = [Node(n.op, n.kernel, grid=(9, 1, 1)) for n in kineto_graphs.LONG]
     main = kineto_graphs.eager_long() + replayed([("", [Replay(wider)])], amd=False)
     assert kineto_graphs.ops(write(tmp_path, main, {}))[-9:] == [None] * 9
-
-
-def test_what_holds_for_all_replays_is_found_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A long capture has thousands of replays: none searches all kernels."""
-    looked_up = Counter[int]()
-    kinds = replays.kinds
-
-    def counted(table: pa.Table) -> Int64Array:
-        looked_up[count] += 1
-        return kinds(table)
-
-    monkeypatch.setattr(replays, "kinds", counted)
-    for count in (2, 9):
-        main = kineto_graphs.eager_long()
-        main += replayed([("", [Replay(kineto_graphs.LONG)] * count)], amd=False)
-        assert kineto_graphs.ops(write(tmp_path, main, {})) == ["a", "b", "c"] * 3 * (1 + count)
-    assert 0 < looked_up[9] == looked_up[2]
 
 
 def test_copies_only_matter_as_nodes(tmp_path: Path) -> None:
