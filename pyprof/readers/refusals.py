@@ -33,6 +33,10 @@ _ASCEND = (
     "python -c \"from torch_npu.profiler.profiler import analyse; analyse('FOLDER', "
     "export_type='text')\""
 )
+_NO_STRINGS = (
+    "an nsys export without its table of strings, StringIds, so without any name; export it whole: "
+    f"{_TO_SQLITE}"
+)
 _RPD = (
     "a trace of rocmProfileData (.rpd), not of rocprofv3; record the program with "
     f"{_ROCPD} --kernel-trace --hip-runtime-trace --marker-trace"
@@ -150,6 +154,8 @@ _KINDS = (
 
 _TABLES = (
     # tables that must all exist, and the description of the file
+    ({"CUPTI_ACTIVITY_KIND_KERNEL"}, _NO_STRINGS),
+    ({"NVTX_EVENTS"}, _NO_STRINGS),
     ({"rocpd_api", "rocpd_op"}, _RPD),
     ({"TASK", "STRING_IDS"}, _ASCEND),
     ({"PYTORCH_API"}, _ASCEND),

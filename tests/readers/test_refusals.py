@@ -107,6 +107,10 @@ def test_a_file_of_another_tool_is_named_with_a_command(
 
 
 DATABASES = {
+    "nsys's, in part": (
+        ["CUPTI_ACTIVITY_KIND_KERNEL", "META_DATA_EXPORT"],
+        ["StringIds", "export"],
+    ),
     "Ascend's": (["TASK", "STRING_IDS", "CANN_API"], ["Ascend", "torch_npu.profiler", "analyse("]),
     "Ascend's, ops only": (["PYTORCH_API"], ["Ascend", "trace_view.json"]),
     "rocmProfileData's": (["rocpd_api", "rocpd_op", "rocpd_string"], ["rocmProfileData"]),
