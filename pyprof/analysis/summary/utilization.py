@@ -127,7 +127,7 @@ class Utilization:
             part = "" if self.known == 1 else f" in the {100 * self.known:.1f} % that is known"
             return f"no FLOPs were executed{part}"
         if self.flops_peak is None:
-            return "the device's peak is unknown"
+            return "the device's peak for this work is unknown"
         return "" if self.wall_ns else "no times were recorded"
 
     @property

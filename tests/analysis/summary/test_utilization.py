@@ -159,7 +159,7 @@ def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
 def test_a_device_without_a_peak_has_no_mfu() -> None:
     net = _calls(2)
     nameless = replace(net, devices=net.devices.slice(0, 0))
-    assert _of(nameless, Override()).why == "the device's peak is unknown"
+    assert _of(nameless, Override()).why == "the device's peak for this work is unknown"
 
 
 def test_the_peak_is_that_of_the_units_that_were_used() -> None:
