@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_Number = TypeVar("_Number", int, float)
 
 Int64Array: TypeAlias = NDArray[np.int64]
 IntArray: TypeAlias = NDArray[np.integer]
@@ -74,7 +76,7 @@ def referenced_rows(rows: Sequence[IntArray], count: int) -> Int64Array:
     return np.flatnonzero(marked[:count])
 
 
-def sum_if_known(values: Sequence[int | None]) -> int | None:
+def sum_if_known(values: Sequence[_Number | None]) -> _Number | None:
     """Return the sum; None if any value is None."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None

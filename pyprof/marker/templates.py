@@ -73,6 +73,11 @@ def split(texts: pa.Array) -> pa.StructArray:
     )
 
 
+def columns(texts: pa.Array) -> dict[str, pa.Array]:
+    """Return the columns of `split`, by name."""
+    return dict(zip(NAMES, split(texts).flatten(), strict=True))
+
+
 class _Extent(NamedTuple):
     """Where something is in the bytes of all texts: from `begin` to before `end`."""
 

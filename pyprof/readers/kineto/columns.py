@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import ints as integers
+from pyprof.arrays import set_column
 from pyprof.readers.kineto.file.events import all_loads
 
 if TYPE_CHECKING:
@@ -159,6 +160,13 @@ def whole_numbers(values: list[Any], absent: int) -> Int64Array:
 def concat(kind: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
     """Concatenate tables of a schema, with one dictionary for each column."""
     return pa.concat_tables([kind.empty_table(), *parts]).unify_dictionaries().combine_chunks()
+
+
+def shifted(table: pa.Table, by: int, *columns: str) -> pa.Table:
+    """Add a number to columns: move times from the trace's base to 1970, or renumber."""
+    for name in columns if by else ():
+        table = set_column(table, name, pa.compute.add(table[name], by))
+    return table
 
 
 class Interned(dict[Any, int]):

@@ -19,6 +19,7 @@ from pyprof.readers.kineto.columns import (
     concat,
     instant,
     ints,
+    shifted,
     timed,
     whole_number,
 )
@@ -298,9 +299,9 @@ class TraceTables:
         return schema.Capture(
             tool="kineto",
             version=version(trace.header),
-            activities=_shift_times(set_column(activities, "rank", ranks), base),
-            calls=_shift_times(calls, base),
-            ranges=_shift_times(table, base),
+            activities=shifted(set_column(activities, "rank", ranks), base, *_TIMES),
+            calls=shifted(calls, base, *_TIMES),
+            ranges=shifted(table, base, *_TIMES),
             threads=_threads(self._threads),
             devices=devices(trace.header, used, self._tracks.names()),
             samples=self._samples.table(base),
@@ -324,7 +325,7 @@ class TraceTables:
         *_, table = self._nest_ranges()
         return Recording(
             captured=self.captured(trace),
-            ranges=_shift_times(table, _base_ns(trace)),
+            ranges=shifted(table, _base_ns(trace), *_TIMES),
             threads=_threads(self._threads),
         )
 
@@ -337,7 +338,7 @@ class TraceTables:
             pa.concat_arrays([pa.array([], pa.int64()), *ran]),
             np.array([pid for pid, _ in self._threads.ids], dtype=np.int64),
         )
-        return graphs._replace(launches=_shift_times(graphs.launches, _base_ns(trace), ("time",)))
+        return graphs._replace(launches=shifted(graphs.launches, _base_ns(trace), "time"))
 
     def _nest_ranges(self) -> tuple[Columns, Nested, pa.Table]:
         """Return the ranges, how they are nested, and the table of both."""
@@ -377,19 +378,11 @@ def _only_timed(group: Timed) -> Timed:
     return group.filter(np.isfinite(group.us))
 
 
+_TIMES = ("start", "end")
+
+
 def _base_ns(trace: Trace) -> int:
     return instant(trace.header.get("baseTimeNanoseconds"))
-
-
-def _shift_times(
-    table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "end")
-) -> pa.Table:
-    """Move times from the trace's base to 1970."""
-    if not base_ns:
-        return table
-    for name in columns:
-        table = set_column(table, name, pc.add(table[name], base_ns))
-    return table
 
 
 def _threads(threads: Threads) -> pa.Table:

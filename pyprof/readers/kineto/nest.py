@@ -257,13 +257,13 @@ def launch_stacks(launches: pa.Table, ranges: Ranges, nesting: Nested) -> pa.Tab
     chains, frames = FrameChains(), list(ranges.frames)
     used, code = np.unique(nested(called, python, chains).frames, return_inverse=True)
     stacks = [texts.trace(frames[f] for f in chains.frames(chain)) for chain in used.tolist()]
-    written = pa.Table.from_struct_array(templates.split(pa.array(stacks))).take(code)
+    written = templates.columns(pa.array(stacks, pa.string()))
     return schema.table(
         schema.RANGES,
         {
             **{name: launches.column(name) for name in ("start", "end", "thread")},
             "style": np.full(len(start), schema.NESTED, np.int8),
-            **dict(zip(written.column_names, written.columns, strict=True)),
+            **{name: column.take(pa.array(code)) for name, column in written.items()},
         },
     ).filter(pa.array(used[code] >= 0))
 
@@ -306,7 +306,7 @@ def _pool(
     layers = list(ranges.hierarchies)
     layer_texts = [text for group in layers for text in group]
     around = pa.array([*stack_texts, *chain_texts, *layer_texts], pa.string())
-    more = pa.Table.from_struct_array(templates.split(around))
+    more = pa.table(templates.columns(around))
     pool = pa.concat_tables([written, more]).unify_dictionaries().combine_chunks()
     count = written.num_rows
     index = np.full(int(used.max(initial=-1)) + 1, -1)

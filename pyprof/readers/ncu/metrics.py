@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pyprof.arrays import sum_if_known
 from pyprof.gpu.tensorcore import SEVERAL_PIPES
 
 if TYPE_CHECKING:
@@ -130,12 +131,12 @@ def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> d
     duration_s = seconds if seconds is not None and 0 <= seconds < _LONGEST_S else None
     values["duration_ns"] = None if duration_s is None else duration_s * 1e9
     traffic, rate = read(_TRAFFIC), _first(_TRAFFIC_RATE, read)
-    traffic = _total(_TRAFFIC_PARTS, read) if traffic is None else traffic
+    traffic = sum_if_known([*map(read, _TRAFFIC_PARTS)]) if traffic is None else traffic
     if traffic is None and rate is not None and duration_s is not None:
         traffic = rate * duration_s
     values["dram_bytes"] = traffic
     values["smem_bytes"] = next(
-        (size for pair in _SHARED if (size := _total(pair, read)) is not None), None
+        (size for pair in _SHARED if (size := sum_if_known([*map(read, pair)])) is not None), None
     )
     pipes = [_first(_TENSOR, read), _first(_TENSOR_MEMORY, read)]
     parts = (sum(_values(kernel, pattern, read)) for pattern in _TENSOR_PARTS)
@@ -152,13 +153,6 @@ def _first(names: tuple[str, ...], read: Read) -> float | None:
 
 _LONGEST_S = 86400.0
 """A day; longer times are damage."""
-
-
-def _total(names: tuple[str, ...], read: Read) -> float | None:
-    """Add up metrics; None if any is missing."""
-    values = [read(name) for name in names]
-    measured_values = [value for value in values if value is not None]
-    return sum(measured_values) if len(measured_values) == len(values) else None
 
 
 def _tensor_share(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:

@@ -67,7 +67,8 @@ class Events:
         if not len(without):  # nearly always
             return texts
         given = _arguments(self._recording, event_ids[without])
-        others = _numbered(pc.coalesce(given, otherwise.take(pa.array(without)).cast(pa.string())))
+        names = otherwise.take(pa.array(without)).cast(pa.string())
+        others = pa.table(templates.columns(pc.coalesce(given, names)))
         index = np.arange(len(event_ids))
         index[without] = len(event_ids) + np.arange(len(without))
         both = pa.concat_tables([texts, others]).unify_dictionaries().combine_chunks()
@@ -88,8 +89,8 @@ def _read(
 ) -> tuple[pa.Table, pa.Table]:
     """Read some columns of the events, and the documents with the texts of some."""
     columns: dict[str, type] = dict.fromkeys(names, int)
-    nothing = pa.table({"id": pa.array([], pa.int64())})
-    parts = [pa.table({**_columns(nothing), **_columns(_numbered(pa.array([], pa.string())))})]
+    nothing = templates.columns(pa.array([], pa.string()))
+    parts = [pa.table({"id": pa.array([], pa.int64()), **nothing})]
     if not len(of_ranges):
         return recording.read("event", columns), parts[0]
     wanted = Rows(of_ranges)
@@ -97,20 +98,12 @@ def _read(
     def without_texts(rows: pa.Table) -> pa.Table:
         is_range = wanted.rows(ints(rows.column("id"))) != MISSING
         said = rows.select(["id", "extdata"]).filter(pa.array(is_range))
-        split = _numbered(messages(said.column("extdata")))  # some at a time, as they are read
-        parts.append(pa.table({"id": said.column("id"), **_columns(split)}))
+        texts = messages(said.column("extdata"))  # some at a time, as they are read
+        parts.append(pa.table({"id": said.column("id"), **templates.columns(texts)}))
         return rows.drop_columns(["extdata"])
 
     rows = recording.read("event", {**columns, "extdata": str}, without_texts)
     return rows, pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-
-
-def _numbered(texts: pa.StringArray) -> pa.Table:
-    return pa.table(dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True)))
-
-
-def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def _categories(recording: Recording, ids: Int64Array) -> list[str]:

@@ -284,7 +284,7 @@ def _shape(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Tabl
         column = there.get(name)
         if kind is Numbered:
             texts = pa.repeat("", rows) if column is None else _valid_text(column)
-            shaped |= dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True))
+            shaped |= templates.columns(texts)
         elif column is None:
             shaped[name] = pa.nulls(rows, _ARROW[kind])
         else:
@@ -351,6 +351,6 @@ def of_rows(rows: pa.Table, key: str) -> Strings:
     keys = ints(rows.column(key), -1)
     valid = np.flatnonzero(keys >= 0)[::-1]  # if several strings have the same id, the last counts
     ids, index = np.unique(keys[valid], return_index=True)
-    nothing = pa.RecordBatch.from_struct_array(templates.split(pa.array([""])))
-    texts = pa.concat_tables([rows.drop_columns([key]), pa.Table.from_batches([nothing])])
+    nothing = pa.table(templates.columns(pa.array([""])))
+    texts = pa.concat_tables([rows.drop_columns([key]), nothing])
     return Strings(texts.unify_dictionaries().combine_chunks(), ids, valid[index])

@@ -248,9 +248,6 @@ def _ranges(known: list[Annotation], times: np.ndarray[Any, Any], thread: int) -
             *([texts.trace(entry.frames)] if entry.frames else ()),
         )
     ]
-    parts = pa.Table.from_struct_array(
-        templates.split(pa.array([text for _, text in written], pa.string()))
-    )
     start = np.array([begun for begun, _ in written], np.int64)
     return schema.table(
         schema.RANGES,
@@ -259,6 +256,6 @@ def _ranges(known: list[Annotation], times: np.ndarray[Any, Any], thread: int) -
             "end": start + 2,
             "thread": np.full(len(start), thread, np.int32),
             "style": np.full(len(start), schema.NESTED, np.int8),
-            **{name: parts.column(name) for name in parts.column_names},
+            **templates.columns(pa.array([text for _, text in written], pa.string())),
         },
     )

@@ -19,13 +19,13 @@ from pyprof.arrays import set_column
 from pyprof.errors import CaptureError
 from pyprof.marker import serving_step, serving_steps
 from pyprof.readers import settings
-from pyprof.readers.kineto.columns import concat, whole_number
+from pyprof.readers.kineto.columns import concat, shifted, whole_number
 from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.graphs import annotations as graph_annotations
 from pyprof.readers.sidecars import is_annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pyprof.readers.kineto.gather import Recording
     from pyprof.readers.kineto.graphs.nodes import Captured
@@ -300,9 +300,7 @@ class _Built:
     def add(self, file: File, recording: Recording) -> None:
         """Add another trace; its threads are others than the trace's own, even if ids are equal."""
         self._add_launches(recording.captured, self._count)
-        self._ranges.append(
-            _offset_index(recording.ranges, ("thread", "forward_thread"), self._count)
-        )
+        self._ranges.append(shifted(recording.ranges, self._count, "thread", "forward_thread"))
         self._threads.append(recording.threads)
         self._first.append(self._count)
         self._count += len(recording.threads)
@@ -325,8 +323,8 @@ class _Built:
         self.recordings.append(File(path))
 
     def _add_launches(self, captured: Captured, threads: int) -> None:
-        moved = _offset_index(captured.launches, ("thread",), threads)
-        self._launches.append(_offset_index(moved, ("graph",), len(self._graphs)))
+        moved = shifted(captured.launches, threads, "thread")
+        self._launches.append(shifted(moved, len(self._graphs), "graph"))
         self._graphs += [len(self.recordings)] * captured.graphs
 
     def capture(self, capture_files: CaptureFiles) -> schema.Capture:
@@ -357,9 +355,3 @@ class _Built:
             graph_captures=graphs,
             warnings=(*self._capture.warnings, *capture_files.warnings),
         )
-
-
-def _offset_index(table: pa.Table, columns: Sequence[str], by: int) -> pa.Table:
-    for name in columns if by else ():
-        table = set_column(table, name, pc.add(table[name], by))
-    return table
