@@ -58,7 +58,7 @@ class Guard:
     def reads(self, places: Iterable[str]) -> None:
         """Protect inputs from being replaced; PyprofError if one is the output."""
         for place in places:
-            status = _opened(0) if place == STDIN else _stat(place)
+            status = _stat(0 if place == STDIN else place)
             if status is not None:
                 self.inputs[status.st_dev, status.st_ino] = place
                 self.beside |= dict.fromkeys(_belonging(place), place)
@@ -99,7 +99,9 @@ class Guard:
             self.check_not_capture(target)
 
     def _check_not_input(self, target: str) -> None:
-        status = (None if sys.stdout is None else _opened(1)) if target == STDOUT else _stat(target)
+        if target == STDOUT and sys.stdout is None:  # closed
+            return
+        status = _stat(1 if target == STDOUT else target)
         if status is not None and (read := self.inputs.get((status.st_dev, status.st_ino))):
             shown = "stdout" if target == STDOUT else target
             what = "stdin" if read == STDIN else read
@@ -131,19 +133,11 @@ def of_command(context: click.Context) -> Guard:
     return guard
 
 
-def _stat(place: str) -> os.stat_result | None:
-    """Return the status of a regular file; None if it is missing or something else."""
+def _stat(place: str | int) -> os.stat_result | None:
+    """Return the status of a regular file, or an open one; None if missing or something else."""
     try:
         status = os.stat(place)  # noqa: PTH116 - a URL is not a path
     except (OSError, ValueError):
-        return None
-    return status if stat.S_ISREG(status.st_mode) else None
-
-
-def _opened(number: int) -> os.stat_result | None:
-    try:
-        status = os.fstat(number)
-    except OSError:
         return None
     return status if stat.S_ISREG(status.st_mode) else None
 

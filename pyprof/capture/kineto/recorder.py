@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,7 +251,9 @@ class Recorder:
             self._monitor.start()
         if threading.current_thread() is threading.main_thread():
             limit = int(memory_guard.free_bytes() * self._share)
-            self._guard = memory_guard.MemoryGuard(limit, self._stop_on_main_thread)
+            # Older profilers stop only on their own thread: the main one is asked to do it.
+            stop = partial(ctypes.pythonapi.Py_AddPendingCall, self._pending, None)
+            self._guard = memory_guard.MemoryGuard(limit, stop)
             self._guard.start()
 
     def _end(self) -> None:
@@ -297,10 +300,6 @@ class Recorder:
         self._recorded.clear()
         self.seconds, self.overflowed, self.dropped = 0.0, False, True
         self.lacks_stacks = False
-
-    def _stop_on_main_thread(self) -> None:
-        """Have the main thread stop the profiler: older ones stop only on their own thread."""
-        ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
 
     def _overflow(self, _: Any) -> int:  # noqa: ANN401 - C's void*
         if self.running:

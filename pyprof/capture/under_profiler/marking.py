@@ -9,22 +9,18 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyprof.capture.child_captures import replaced_run
 from pyprof.capture.replacement import replace_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from multiprocessing.process import BaseProcess
 
 
-def marked_processes() -> AbstractContextManager[None]:
-    """Emit markers in processes that the script starts, until the `with` ends."""
-    return replaced_run(_mark_process)
+def mark_process(process: BaseProcess) -> Marked | None:
+    """Return what a process is to run instead, for `replaced_run`, so that it emits markers.
 
-
-def _mark_process(process: BaseProcess) -> Marked | None:
-    """Return what to run instead; None for forked processes, which nsys does not follow."""
+    None for forked processes, which nsys does not follow.
+    """
     how = getattr(process, "_start_method", None) or multiprocessing.get_start_method()
     return None if how == "fork" else Marked(process.run)
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pyprof.capture import script
+from pyprof.capture.child_captures import replaced_run
 from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.replacement import replace_attributes
 from pyprof.capture.request import StepsToRecord
-from pyprof.capture.under_profiler.marking import mark, marked_processes
+from pyprof.capture.under_profiler.marking import mark, mark_process
 from pyprof.cli.command import Main
 from pyprof.process import signals
 from pyprof.process.messages import say
@@ -81,7 +82,7 @@ def run_script(
     with ExitStack() as stack:
         if not no_init:
             mark(stack, script.execute)
-            stack.enter_context(marked_processes())
+            stack.enter_context(replaced_run(mark_process))
         if snapshot is not None:
             from pyprof.capture.kineto import memory_snapshot  # noqa: PLC0415 - it imports torch
 

@@ -11,7 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof import instrument
-from pyprof.capture.under_profiler.marking import Marked, _emit, marked_processes
+from pyprof.capture.child_captures import replaced_run
+from pyprof.capture.under_profiler.marking import Marked, _emit, mark_process
 
 
 def _listening() -> bool:
@@ -37,7 +38,7 @@ def test_processes_that_nsys_follows_have_markers(
         "start",
         lambda process: started.append(isinstance(process.run, Marked)),
     )
-    with marked_processes():
+    with replaced_run(mark_process):
         context: Any = multiprocessing.get_context(how)
         context.Process(target=_listening).start()
     assert started == [marked]
