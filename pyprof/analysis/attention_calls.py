@@ -107,7 +107,9 @@ def attention_calls(context: RuleContext) -> list[AttentionCall]:
     """Return every call whose softmax has the sizes of the products before and after it."""
     order, same = context.by_stream
     softmaxes = np.flatnonzero((context.role(Role.SOFTMAX) & (context.elements > 0))[order])
-    sizes = _product_sizes(context)
+    params = context.table.costs.params
+    every = np.array([*map(_sizes, params.values), (MISSING,) * 4], np.int64)
+    sizes = Sizes(*every[params.index].T)
     # matrix products that do their op's arithmetic
     product = context.role(Role.GEMM, Role.TRITON) & context.family("gemm")
     product &= ~context.table.costs.helper
@@ -168,12 +170,6 @@ def _call(
         value_width=int(sizes.n[other]),
         backward=backward,
     )
-
-
-def _product_sizes(context: RuleContext) -> Sizes:
-    params = context.table.costs.params
-    sizes = np.array([*map(_sizes, params.values), (MISSING,) * 4], np.int64)
-    return Sizes(*sizes[params.index].T)
 
 
 def _sizes(params: Mapping[str, object]) -> tuple[int, ...]:

@@ -65,8 +65,7 @@ def empty(capture: schema.Capture) -> Iterator[str]:
 @pitfall
 def blocking(capture: schema.Capture) -> Iterator[str]:
     """CUDA_LAUNCH_BLOCKING=1 makes every launch wait for its kernel."""
-    kernels = _of_kind(capture, schema.KERNEL)
-    launched = _launches(capture, kernels)
+    launched = _launches(capture)
     if len(launched) >= _MIN_KERNELS and (launched[:, 1] >= launched[:, 3]).mean() >= _NEARLY_ALL:
         yield (
             "launches end after their kernels, as with CUDA_LAUNCH_BLOCKING=1: gaps and overlap "
@@ -77,7 +76,7 @@ def blocking(capture: schema.Capture) -> Iterator[str]:
 @pitfall
 def early(capture: schema.Capture) -> Iterator[str]:
     """A kernel that starts before its launch: the clocks of CPU and GPU differ."""
-    launched = _launches(capture, _of_kind(capture, schema.KERNEL))
+    launched = _launches(capture)
     count = int((launched[:, 2] < launched[:, 0]).sum())
     if count and not is_clock_skew(launched[:, 0] - launched[:, 2]):  # which the parser reports
         yield (
@@ -224,15 +223,11 @@ def counters(capture: schema.Capture) -> Iterator[str]:
         )
 
 
-def _of_kind(capture: schema.Capture, kind: int) -> pa.Table:
-    return capture.activities.filter(pc.equal(capture.activities["kind"], kind))
-
-
 def _timed(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.and_(rows["start"].is_valid(), rows["end"].is_valid()))
 
 
-def _launches(capture: schema.Capture, kernels: pa.Table) -> Int64Array:
+def _launches(capture: schema.Capture) -> Int64Array:
     """Launch start, launch end, kernel start and kernel end of kernels with a launch."""
     pids = capture.threads["pid"].combine_chunks()
     calls = pa.table(
@@ -243,6 +238,7 @@ def _launches(capture: schema.Capture, kernels: pa.Table) -> Int64Array:
             "call_end": capture.calls["end"],
         }
     )
+    kernels = capture.activities.filter(pc.equal(capture.activities["kind"], schema.KERNEL))
     columns = _timed(kernels.select(["pid", "corr", "start", "end"]))
     joined = columns.join(calls, ["pid", "corr"], join_type="inner", use_threads=False)
     names = ("call_start", "call_end", "start", "end")

@@ -45,7 +45,10 @@ def columns(names: str | None, usual: Sequence[str] = (), by: str | None = None)
     if by is None:
         asked = asked or [*usual] or DEFAULT.split(",")
     if unknown := [name for name in asked if name not in offered]:
-        hint = suggestion(unknown[0], offered) or _suggest_by_header(unknown[0])
+        headers = {column.header: column.name for column in COLUMNS.values()}
+        hint = suggestion(unknown[0], offered)
+        if not hint and unknown[0] in headers:  # `Sil(ns)`, `Direction`
+            hint = f"; did you mean {headers[unknown[0]]!r}?"
         raise click.BadParameter(
             f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
             param_hint="'-c'",
@@ -68,12 +71,6 @@ _USUAL_IN_JSON = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff
 def columns_for_json(names: str | None) -> tuple[str, ...]:
     """Parse the names of `-c`, with `idx` first and `why` last."""
     return tuple(dict.fromkeys(("idx", *columns(names or _USUAL_IN_JSON), "why")))
-
-
-def _suggest_by_header(text: str) -> str:
-    """Suggest the column whose header a text is: `Sil(ns)`, `Direction`; "" if none."""
-    headers = {column.header: column.name for column in COLUMNS.values()}
-    return f"; did you mean {headers[text]!r}?" if text in headers else ""
 
 
 _AGAINST_PEAKS = frozenset({"bound", "eff", "peak"})

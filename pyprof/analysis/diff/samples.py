@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 TRAITS = ("kernel", "shape", "dtype")
 """What may differ between the captures for the same key."""
-_TRAIT = "{} of rows"
 TRIED = "tried"
 
 
@@ -68,7 +67,7 @@ def samples(
     no_rows = np.zeros(len(chosen), bool)
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
     keys = {name: KEYS[name](table) for name in names}
-    traits = {_TRAIT.format(name): KEYS[name](table) for name in TRAITS}
+    traits = {trait(name): KEYS[name](table) for name in TRAITS}
     ns, step = table.duration_ns.astype(float), loop_steps.of_row.astype(np.int32)
     step_ns = np.where(inside, ns, 0) / (counted[1] - counted[0] if counted else 1)
     pid = table.records.numpy("pid")
@@ -113,4 +112,4 @@ def _resolution_ns(table: Table, chosen: Mask) -> int:
 
 def trait(name: str) -> str:
     """Name the column of a trait; the plain name may be that of a key."""
-    return _TRAIT.format(name)
+    return f"{name} of rows"

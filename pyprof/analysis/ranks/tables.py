@@ -111,15 +111,6 @@ class Signatures:
     exposed_ns: IntArray
     received_bytes: IntArray
 
-    @classmethod
-    def from_table(cls, table: pa.Table) -> Signatures:
-        """Take the columns of `tables.SIGNATURES`."""
-        columns: dict[str, Any] = {
-            each.name: (_dictionary if each.type == _TEXT else _ints)(table.column(each.name))
-            for each in SIGNATURES
-        }
-        return cls(**columns)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collectives:
@@ -144,7 +135,13 @@ class Collectives:
         if (np.diff(rank) < 0).any():
             table = table.take(pa.array(np.argsort(rank, kind="stable")))
             rank = _ints(table.column("rank"))
-        signatures = Signatures.from_table(facts.signatures)
+        columns: dict[str, Any] = {
+            each.name: (_dictionary if each.type == _TEXT else _ints)(
+                facts.signatures.column(each.name)
+            )
+            for each in SIGNATURES
+        }
+        signatures = Signatures(**columns)
         even = np.where(signatures.kind.is_in(*_EVEN), signatures.bytes, MISSING)
         return cls(
             rank=rank,

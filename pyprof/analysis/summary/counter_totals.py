@@ -107,9 +107,9 @@ def counter_totals(
     if not table.measured.any and not power:
         return None
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
-    return CounterTotals(
-        _ops(table, chosen, step_ns), _sources(table, chosen), disagreements(table, chosen), power
-    )
+    by_source = time_by_value(table.measured.source, table.duration_ns, chosen)
+    sources = {source: time.ns for source, time in by_source.items() if source and time.ns}
+    return CounterTotals(_ops(table, chosen, step_ns), sources, disagreements(table, chosen), power)
 
 
 def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
@@ -149,11 +149,6 @@ def _sum(values: Floats, where: Floats | None = None) -> Floats:
     """Replace unknown values by 0, and those of rows where `where` is unknown."""
     is_finite = np.isfinite(values) if where is None else np.isfinite(values) & np.isfinite(where)
     return np.where(is_finite, values, 0.0)
-
-
-def _sources(table: Table, chosen: Mask) -> dict[str, int]:
-    by_source = time_by_value(table.measured.source, table.duration_ns, chosen)
-    return {source: time.ns for source, time in by_source.items() if source and time.ns}
 
 
 def disagreements(table: Table, chosen: Mask) -> Mapping[tuple[str, bool], RowTime]:

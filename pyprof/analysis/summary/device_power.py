@@ -122,7 +122,8 @@ def _power(
     busy = taken.value[taken.value >= _IDLE * most_w]
     _, heat = _samples(rows, "temperature_c", bounds)
     _, clock = _samples(rows, "clock_hz", bounds)
-    _, reasons = _samples(rows, "clock_reasons", bounds)
+    reasons = _samples(rows, "clock_reasons", bounds)[1].astype(np.int64)
+    reasons = reasons[(reasons & _NOT_BUSY) == 0]
     return Power(
         device=device,
         rank=rank,
@@ -133,15 +134,10 @@ def _power(
         at_most=float((busy >= _NEAR_MAX * most_w).mean()) if len(busy) else 0.0,
         hottest_c=float(heat.max()) if len(heat) else None,
         fixed_clock=len(clock) > 0 and bool((clock == clock[0]).all()),
-        held_by=_held_by(reasons.astype(np.int64)),
+        held_by={name: float(((reasons & bits) != 0).mean()) for name, bits in _REASONS.items()}
+        if len(reasons)
+        else None,
     )
-
-
-def _held_by(reasons: Int64Array) -> Mapping[str, float] | None:
-    busy = reasons[(reasons & _NOT_BUSY) == 0]
-    if not len(busy):
-        return None
-    return {name: float(((busy & bits) != 0).mean()) for name, bits in _REASONS.items()}
 
 
 def cause(powers: Sequence[Power]) -> str:

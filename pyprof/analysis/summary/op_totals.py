@@ -21,7 +21,7 @@ from pyprof.records.merging import add_up
 from pyprof.records.records import DictionaryColumn, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.prof.table import Table
@@ -309,16 +309,13 @@ class LongestRows:
         rows = dict(self.rows)
         for key, theirs in other.rows.items():
             renumbered = ((ns, idx + self.row_count) for ns, idx in theirs)
-            rows[key] = _first((*rows.get(key, ()), *renumbered))
+            both = sorted((*rows.get(key, ()), *renumbered), key=lambda row: (-row[0], row[1]))
+            rows[key] = tuple(both[:MAX_ROWS])
         return LongestRows(rows, self.row_count + other.row_count)
 
     def row_ids(self, key: Key) -> tuple[int, ...]:
         """The `idx` of a group's longest rows; empty if the group takes too little time."""
         return tuple(idx for _, idx in self.rows.get(key, ()))
-
-
-def _first(rows: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    return tuple(sorted(rows, key=lambda row: (-row[0], row[1]))[:MAX_ROWS])
 
 
 def longest_rows(rows: pa.Table, groups: pa.Table) -> dict[Key, tuple[tuple[int, int], ...]]:

@@ -342,18 +342,13 @@ _NOT_OF_ALL = Utilization(left_out="it is of all work; leave out --where")
 
 def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
     """Make the complete answer, with the memory that was recorded, too."""
-    answer = _without_verdict(sums, memory)
-    return replace(answer, verdict=verdict(answer))
-
-
-def _without_verdict(sums: SummarySums, memory: MemoryPeak | None) -> Summary:
     loop, use = _choose_surest(sums.loops)
     ops, devices, host = op_times(sums.ops, loop.op_steps), sums.devices, sums.host
     peaks = sorted(sums.peaks, key=lambda label: (-sums.peaks[label], label))
     families = sorted(sums.families.items(), key=lambda entry: (-entry[1], entry[0]))
     steps, total_ns = _step_times(loop, use), sums.coverage.total_ns
     use_of_step = step_use(loop.use)
-    return Summary(
+    answer = Summary(
         verdict=(),
         step=use_of_step,
         library=sums.library,
@@ -395,6 +390,7 @@ def _without_verdict(sums: SummarySums, memory: MemoryPeak | None) -> Summary:
         advice_missing=sums.scope.unseen,
         warnings=sums.warnings,
     )
+    return replace(answer, verdict=verdict(answer))
 
 
 def _choose_surest(loops: Mapping[tuple[bool, int], LoopSums]) -> tuple[LoopSums, Utilization]:

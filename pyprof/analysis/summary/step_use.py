@@ -61,11 +61,17 @@ def use_sums(
     averaged = chosen or steps.averaged
     within = None
     if averaged is not None and not chosen:
-        within = _time_of(source, steps, averaged)
-        if steps.guessed and not _is_main(within, timeline):
+        bounds = bounds_on_gpu(source.table.records, steps.of_row, len(steps))
+        if bounds is not None:
+            within = union_of(*(bounds[each : each + 1] for each in averaged))
+        inside_ns = sum(_inside(device.span, within) for device in timeline.devices)
+        if steps.guessed and inside_ns < _MAIN * sum(each.span_ns for each in timeline.devices):
             averaged = within = None
     count = averaged[1] - averaged[0] if averaged else 0
-    recorded = _recorded_time(timeline)
+    # the time of all GPUs of a process: a step takes as long for one that ends early
+    recorded: dict[int, Intervals] = {}
+    for device in timeline.devices:
+        recorded[device.pid] = recorded.get(device.pid, EMPTY) | device.span
     used = [
         _measure_use(device, recorded[device.pid], within, count, timeline)
         for device in timeline.devices
@@ -77,31 +83,8 @@ def use_sums(
     return replace(use, late=LongestRows(use.late.rows, source.table.records.rows))
 
 
-def _time_of(source: Source, steps: Steps, averaged: tuple[int, int]) -> Intervals | None:
-    """The time of these steps on the GPU; None if no row is in a step."""
-    bounds = bounds_on_gpu(source.table.records, steps.of_row, len(steps))
-    if bounds is None:
-        return None
-    first, last = (bounds[each : each + 1] for each in averaged)
-    return union_of(first, last)
-
-
 _MAIN = 0.5
 """Guessed steps that cover a smaller share of the time are not the program's main work."""
-
-
-def _is_main(within: Intervals | None, timeline: Timeline) -> bool:
-    span_ns = sum(device.span_ns for device in timeline.devices)
-    inside_ns = sum(_inside(device.span, within) for device in timeline.devices)
-    return inside_ns >= _MAIN * span_ns
-
-
-def _recorded_time(timeline: Timeline) -> Mapping[int, Intervals]:
-    """The time of each process's GPUs: a step takes as long for one that ends early."""
-    of_process: dict[int, Intervals] = {}
-    for device in timeline.devices:
-        of_process[device.pid] = of_process.get(device.pid, EMPTY) | device.span
-    return of_process
 
 
 def _measure_use(

@@ -156,7 +156,14 @@ def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:
 
 def _idle_evidence(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, ...]:
     """The evidence of the advice on a cause, else the idle time; with rows that began late."""
-    evidence = _evidence_of(answer, cause) or _device_findings(use, cause)
+    evidence = _evidence_of(answer, cause)
+    if not evidence:  # the idle time of all GPUs in these steps
+        time_ns = round(
+            use.idle_by_cause_ns.get(cause, 0.0) * use.gpu_count * (use.step_count or 1)
+        )
+        late = use.late_row_ids.get(cause, ())
+        idle = _finding(f"idle: {cause}", use.gpu_count, time_ns, late)
+        evidence = (idle,) if time_ns else ()
     if evidence and not any(each.row_ids for each in evidence):  # ranges alone
         late = use.late_row_ids.get("host" if cause in ("loading", "compiling") else cause, ())
         return (replace(evidence[0], row_ids=late), *evidence[1:])
@@ -367,13 +374,6 @@ def _advice(answer: Summary, *rules: str) -> Suggestion | None:
 def _evidence_of(answer: Summary, cause: str) -> tuple[Finding, ...]:
     entry = _advice(answer, *_RULE_OF.get(cause, ()))
     return entry.evidence[:_MAX_FINDINGS] if entry is not None else ()
-
-
-def _device_findings(use: StepUse, cause: str) -> tuple[Finding, ...]:
-    """The idle time of all GPUs in these steps, with late rows, for a cause without advice."""
-    time_ns = round(use.idle_by_cause_ns.get(cause, 0.0) * use.gpu_count * (use.step_count or 1))
-    row_ids = use.late_row_ids.get(cause, ())
-    return (_finding(f"idle: {cause}", use.gpu_count, time_ns, row_ids),) if time_ns else ()
 
 
 def _op_findings(ops: Iterator[OpTime] | Sequence[OpTime]) -> tuple[Finding, ...]:
