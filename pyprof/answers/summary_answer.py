@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from statistics import fmean, median
 
 from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer
 from pyprof.answers.parts import ChosenRows, KnownCost, Statement, StepUse, Suggestion
+from pyprof.quantities import duration
 
 NO_LAYER = "(outside all layers)"
 """The entry of `layers` for rows outside all layers."""
+
+_MIN_DEVIATION = 0.1
+"""From this mean deviation on, as a share of the mean, steps are unlike their mean."""
 
 MIN_COVERED = 0.8
 """Guessed steps with a smaller share of the GPU time are not the program's loop."""
@@ -67,6 +72,17 @@ class StepTimes:
         if self.are_chosen and self.first is not None and self.last is not None:
             return range(self.first, self.last + 1)
         return range(self.count)
+
+    @property
+    def spread(self) -> str:
+        """The range and median of the averaged steps; empty if the mean stands for most of them."""
+        if self.first is None or self.last is None or self.mean_ns is None:
+            return ""
+        took = self.duration_ns[self.first : self.last + 1]
+        if not took or fmean(abs(ns - self.mean_ns) for ns in took) < _MIN_DEVIATION * self.mean_ns:
+            return ""
+        shortest, longest = duration(min(took)), duration(max(took))
+        return f"{shortest} to {longest}, median {duration(median(took))}"
 
     @property
     def kind(self) -> str:

@@ -104,10 +104,12 @@ def _bound(answer: Summary) -> Statement | None:
     return _busy(answer, use)
 
 
-def _of_step(use: StepUse) -> str:
+def _of_step(answer: Summary, use: StepUse) -> str:
     time = duration(use.span_ns)
     if use.step_count is None:
         return f"of {time}"
+    if answer.steps.spread:
+        return f"of a mean step of {time} ({answer.steps.spread})"
     return f"of {'an' if _WITH_VOWEL.match(time) else 'a'} {time} step"
 
 
@@ -124,11 +126,11 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
         why += "; this file lacks waits for the GPU, which count as such"
     share = idle_ns / use.span_ns
     idle = "No op runs for" if answer.processor == CPU else f"{answer.processor} idle"
-    text = f"{idle} {percent(share)} {_of_step(use)}: {why}."
+    text = f"{idle} {percent(share)} {_of_step(answer, use)}: {why}."
     if share < _MAINLY and answer.processor != CPU:
         busy = percent(1 - share)
         on = answer.processor
-        text = f"{on} busy {busy} {_of_step(use)}, but idle {percent(share)} of it: {why}."
+        text = f"{on} busy {busy} {_of_step(answer, use)}, but idle {percent(share)} of it: {why}."
     return Statement(
         about="bound",
         subject=first,
@@ -178,8 +180,8 @@ def _exposed(answer: Summary, use: StepUse, what: str, time_ns: float) -> Statem
         about="bound",
         subject=what,
         text=(
-            f"{answer.processor} busy {busy} {_of_step(use)}, but {what} that nothing overlaps"
-            f" {verb} {percent(share)} of it ({duration(time_ns)})."
+            f"{answer.processor} busy {busy} {_of_step(answer, use)}, but {what} that nothing"
+            f" overlaps {verb} {percent(share)} of it ({duration(time_ns)})."
         ),
         time_ns=time_ns,
         share=share,
@@ -196,7 +198,7 @@ def _busy(answer: Summary, use: StepUse) -> Statement:
     return Statement(
         about="bound",
         subject="kernels",
-        text=f"{answer.processor} busy {percent(share)} {_of_step(use)}: {detail}.",
+        text=f"{answer.processor} busy {percent(share)} {_of_step(answer, use)}: {detail}.",
         time_ns=use.busy_ns,
         share=share,
         evidence=_op_findings(ops),

@@ -44,7 +44,8 @@ def details(answer: Summary, by: str) -> Iterator[str]:
     if by != "host" and answer.host_ops:
         yield from _host_rows(answer, _MAX_ROWS, "--by host")
         yield ""
-    yield from _trend(answer.steps)
+    if not answer.steps.spread:
+        yield from _trend(answer.steps)
     for sentence in scope_sentences(answer):
         yield from formatting.wrapped(sentence)
 
@@ -68,6 +69,8 @@ def head(answer: Summary) -> Iterator[str]:
         )
         yield from formatting.labelled("Ops by", ", ".join(methods))
     yield from formatting.labelled("Steps", _steps(answer.steps, around_each_step(answer.library)))
+    if answer.steps.spread:
+        yield from _trend(answer.steps)
     devices = answer.devices or ()
     windows = max((device.windows for device in devices), default=1)
     if windows > 1:

@@ -40,8 +40,9 @@ LAUNCHES = Suggestion(
 
 @pytest.fixture
 def answer(tmp_path: Path) -> Summary:
-    """That of a small capture with steps, to be changed by each test."""
-    return answered(load(str(capture(tmp_path / "net.sqlite", steps=4))))
+    """That of a small capture with even steps, to be changed by each test."""
+    found = answered(load(str(capture(tmp_path / "net.sqlite", steps=4))))
+    return replace(found, steps=replace(found.steps, mean_ns=10e6, duration_ns=(10_000_000,) * 4))
 
 
 def use(*, busy: float, span: float = 10e6, communication: float = 0, copies: float = 0,
@@ -78,6 +79,24 @@ def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) ->
     assert found.text == "GPU idle 80 % of a 10.0 ms step: the host launches too slowly (6.00 ms)."
     assert (found.subject, found.time_ns, found.share) == ("launch", 8e6, 0.8)
     assert found.evidence == ROWS
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "expected"),
+    [
+        ((5, 5, 30, 0), "a mean step of 10.0 ms (0 ns to 30.0 ms, median 5.00 ms)"),
+        ((9, 11, 9, 11), "a mean step of 10.0 ms (9.00 ms to 11.0 ms, median 10.0 ms)"),
+        ((9.5, 10.5, 10, 10), "a 10.0 ms step"),
+    ],
+)
+def test_a_mean_that_few_steps_take_is_called_one(
+    answer: Summary, took_ms: tuple[float, ...], expected: str
+) -> None:
+    """A loader that stalls every tenth step: no step takes the mean."""
+    took = tuple(int(ms * 1e6) for ms in took_ms)
+    steps = replace(answer.steps, first=0, last=3, mean_ns=10e6, duration_ns=took)
+    text = bound(answer, use(busy=2e6, host=8e6), advice=(), steps=steps).text
+    assert text.startswith(f"GPU idle 80 % of {expected}: the host does something")
 
 
 def test_a_file_without_waits_for_the_gpu_says_so(answer: Summary) -> None:

@@ -71,6 +71,23 @@ def test_one_step_has_no_mean_and_no_plural(
     assert text.endswith(expected[-1])
 
 
+def test_steps_unlike_their_mean_are_drawn_on_the_first_screen(tmp_path: Path) -> None:
+    """Which steps stall is half of the answer; with -v it is not said again."""
+    answer = answered(load(str(capture(tmp_path / "net.sqlite", steps=4))))
+    for longest, uneven in ((10, False), (90, True)):
+        steps = replace(
+            answer.steps, first=0, last=3, mean_ns=10.0, duration_ns=(10, longest, 10, 10)
+        )
+        screens = ([*view] for view in (
+            summary_text.head(replace(answer, steps=steps)),
+            summary_text.details(replace(answer, steps=steps), "op"),
+        ))  # fmt: skip
+        drawn = [
+            any("Slowest" in line and " steps " in line for line in screen) for screen in screens
+        ]
+        assert drawn == [uneven, not uneven]
+
+
 def test_details_have_host_times_unless_the_table_has_them(tmp_path: Path) -> None:
     answer = answered(load(str(capture(tmp_path / "net.sqlite"))))
     for by in ("op", "host"):
