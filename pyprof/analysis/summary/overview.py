@@ -17,7 +17,7 @@ from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals
 from pyprof.analysis.summary.facts import fact_sums, facts
 from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
 from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
-from pyprof.analysis.summary.phases import of_rows, said, serving_phases, token_count
+from pyprof.analysis.summary.phases import of_rows, serving_phases, token_count
 from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums
 from pyprof.analysis.summary.utilization import Utilization, Work, by_part, part_mfu, utilization
 from pyprof.analysis.summary.verdict import verdict
@@ -408,7 +408,7 @@ def _step_times(loop: LoopSums, use: Utilization) -> StepTimes:
     steps, averaged = loop.steps, loop.averaged
     durations = steps.duration_ns.tolist()
     shares = use.of_steps(durations)
-    stated = said(steps)
+    stated = steps.stated
     return StepTimes(
         count=len(steps),
         origin=steps.origin,

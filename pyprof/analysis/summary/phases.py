@@ -10,19 +10,13 @@ from pyprof.analysis.time.steps import find_steps
 from pyprof.answers.summary_answer import ServingPhase
 from pyprof.arrays import MISSING, sum_if_known
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.marker import ServingStep, serving_step
 from pyprof.prof.step_rows import StepRows
 
 if TYPE_CHECKING:
     from pyprof.analysis.time.steps import Steps
     from pyprof.inputs.source import Source
+    from pyprof.marker import ServingStep
     from pyprof.prof.table import Table
-
-
-def said(loop_steps: Steps) -> tuple[ServingStep, ...]:
-    """What a serving engine's range states about each step; () without such ranges."""
-    every = [serving_step(text) for text in loop_steps.texts]
-    return tuple(step or ServingStep("") for step in every) if any(every) else ()
 
 
 def serving_phases(
@@ -31,7 +25,7 @@ def serving_phases(
     """Sum up the steps, or those chosen, by phase, the longest first; () without an engine."""
     low, high = chosen or (0, len(loop_steps))
     grouped: dict[str, list[int]] = {}
-    stated = said(loop_steps)
+    stated = loop_steps.stated
     for index, step in enumerate(stated[low:high], low):
         grouped.setdefault(step.phase, []).append(index)
     phases = [
@@ -62,7 +56,7 @@ def _phase(
 
 def token_count(loop_steps: Steps, chosen: tuple[int, int] | None) -> int | None:
     """Count the tokens that the chosen steps worked on; None if one of them does not state it."""
-    if chosen is None or not (every := said(loop_steps)):
+    if chosen is None or not (every := loop_steps.stated):
         return None
     return sum_if_known([step.tokens for step in every[chosen[0] : chosen[1]]])
 
@@ -73,7 +67,7 @@ def of_rows(loop_steps: Steps) -> StepRows:
     No row is in a guessed step, which may be a layer.
     """
     of_row = np.full_like(loop_steps.of_row, MISSING) if loop_steps.guessed else loop_steps.of_row
-    steps = said(loop_steps)
+    steps = loop_steps.stated
     return StepRows(
         of_row,
         tuple(step.phase for step in steps),

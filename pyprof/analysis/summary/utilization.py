@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from pyprof.analysis.summary.phases import said
 from pyprof.analysis.time.timeline import COMPUTE, activity_classes
 from pyprof.arrays import MISSING, Floats
 from pyprof.gpu.roofline import NS_PER_S
@@ -237,7 +236,7 @@ def utilization(
     low, high = averaged
     took = loop_steps.duration_ns[low:high]
     decoding = np.zeros(len(loop_steps), bool)
-    for index, step in enumerate(said(loop_steps)):
+    for index, step in enumerate(loop_steps.stated):
         decoding[index] = step.phase == _DECODE
     decode = decoding[low:high]
     in_decode = np.isin(loop_steps.of_row, low + np.flatnonzero(decode))

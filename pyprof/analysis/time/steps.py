@@ -18,6 +18,7 @@ from pyprof.analysis.time.repetition import repetition
 from pyprof.analysis.time.timeline import recorded
 from pyprof.answers.summary_answer import MIN_COVERED
 from pyprof.arrays import MISSING
+from pyprof.marker import ServingStep, serving_step
 from pyprof.parse.steps.loop_steps import (
     MAX_PROCESSES,
     launched,
@@ -125,16 +126,26 @@ class Steps:
         return np.asarray((self.of_row >= chosen[0]) & (self.of_row < chosen[1]))
 
     @property
+    def stated(self) -> tuple[ServingStep, ...]:
+        """What a serving engine's range states about each step; () without such ranges."""
+        every = [serving_step(text) for text in self.texts]
+        return tuple(step or ServingStep("") for step in every) if any(every) else ()
+
+    @property
     def warm_up(self) -> int:
         """Count the leading steps that take much longer than the median; at most half of all.
 
-        Not those that take as long as later ones do, such as large batches among small ones.
+        Not those that take as long as later ones do, such as large batches among small ones. A
+        serving engine's steps are compared with those of their phase: a prefill is no slow decode.
         """
         if not len(self):
             return 0
         took = self.duration_ns
-        slow = took > _WARM_UP * np.median(took)
-        leading = min(int(np.argmin(slow)), len(self) // 2)  # the median itself is not slow
+        phase = np.array([step.phase for step in self.stated] or [""] * len(self))
+        slow = np.zeros(len(self), bool)
+        for name in np.unique(phase):
+            slow[phase == name] = took[phase == name] > _WARM_UP * np.median(took[phase == name])
+        leading = min(int(np.argmin(slow)), len(self) // 2)  # a median itself is not slow
         later = np.quantile(took[leading:], _NEARLY_ALL, method="higher")
         longer = took[:leading] > _SPREAD * later
         return int(np.argmin(np.append(longer, False)))
