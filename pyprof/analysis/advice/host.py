@@ -161,6 +161,8 @@ def host_work(context: RuleContext) -> Advice | None:
         ahead = "" if context.trains else UNLESS_SERVING
         ahead += "prepare ahead what is copied to the GPU, on another thread, or make it there; "
         first = ahead.replace("on another thread", "as DataLoader workers do")
+    elif context.table.steps is not None and any(context.table.steps.phases):  # a serving engine's
+        first = ahead = UNLESS_SERVING
     return context.advice(
         "the GPU waits while the host does something other than launching",
         f"{first}a CPU profiler (py-spy, pyinstrument) shows what Python does while the GPU waits;"

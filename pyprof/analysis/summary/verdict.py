@@ -122,6 +122,8 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
     first, *others = sorted(causes, key=lambda cause: (-causes[cause], cause))
     named = [first, *(each for each in others[:1] if causes[each] >= _SECOND * causes[first])]
     why = "; ".join(f"{_WHY_IDLE[each]} ({duration(causes[each])})" for each in named)
+    if answer.serving:
+        why = why.replace(_WHY_IDLE["host"], f"{_WHY_IDLE['host']}, or waits for requests")
     if not use.waits_known and {"launch", "host"} & {*named}:
         why += "; this file lacks waits for the GPU, which count as such"
     share = idle_ns / use.span_ns

@@ -1258,6 +1258,13 @@ def test_a_program_that_trains_nothing_may_wait_for_requests(rule: str, story: S
     assert "requests" not in in_training
 
 
+def test_a_serving_engine_may_wait_for_requests() -> None:
+    """Also where it does not begin with a copy to the GPU."""
+    steps = [Range("step[DECODE bs=1]", (at * US, (at + 9) * US)) for at in (-1, 3999)]
+    action = _advice(replace(_gap(4000), ranges=steps))["host_work"].action
+    assert action.startswith("unless it waits for requests, a CPU profiler")
+
+
 def _copied_by(name: str) -> Story:
     story = _copied(90)
     return Story(story.work, _called(name, story.work[1], _tensor(1 << 18)))

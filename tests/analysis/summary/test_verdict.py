@@ -16,7 +16,7 @@ from pyprof.answers.parts import (
     Suggestion,
     UnknownCost,
 )
-from pyprof.answers.summary_answer import OpTime, Summary
+from pyprof.answers.summary_answer import OpTime, ServingPhase, Summary
 from pyprof.inputs.source import load
 from pyprof.prof.calls.op_choice import UNLAUNCHED
 from tests.analysis.answered import answered
@@ -79,6 +79,14 @@ def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) ->
     assert found.text == "GPU idle 80 % of a 10.0 ms step: the host launches too slowly (6.00 ms)."
     assert (found.subject, found.time_ns, found.share) == ("launch", 8e6, 0.8)
     assert found.evidence == ROWS
+
+
+def test_a_serving_engine_may_wait_for_requests(answer: Summary) -> None:
+    phase = ServingPhase(
+        phase="decode", steps=4, time_ns=40, tokens=4, tokens_per_s=1e8, padding_share=0.0
+    )
+    found = bound(answer, use(busy=2e6, host=8e6), serving=(phase,), advice=())
+    assert found.text.endswith("other than launching, or waits for requests (8.00 ms).")
 
 
 @pytest.mark.parametrize(
