@@ -25,14 +25,14 @@ def section(page: Page) -> Mapping[str, Any] | None:
     known = page.answer.known_cost
     if not known.unknown:
         return None
-    of_torch = page.answer.library == PYTORCH
     return {
-        "unknown": reasons(known, of_torch=of_torch),
+        "unknown": reasons(known),
         "percent": f"{100 - 100 * known.known_share:.1f}",
+        "of_torch": page.answer.library == PYTORCH,
     }
 
 
-def reasons(known: KnownCost, *, of_torch: bool = True) -> list[tuple[str, str, str, str, str]]:
+def reasons(known: KnownCost) -> list[tuple[str, str, str, str, str]]:
     """Reason, time, share, rows and remedy of each unknown, those of most time first."""
     shown, rest = [*known.unknown[:_MAX_REASONS]], known.unknown[_MAX_REASONS:]
     if rest:
@@ -40,8 +40,7 @@ def reasons(known: KnownCost, *, of_torch: bool = True) -> list[tuple[str, str, 
         shown.append(UnknownCost(f"{len(rest)} other reasons", time_ns, rows))
     return [
         (without_folders(why), duration(each.time_ns),
-         percent(each.time_ns / max(known.total_ns, 1)), count(each.rows),
-         remedy if of_torch else f"in a PyTorch program: {remedy}")
+         percent(each.time_ns / max(known.total_ns, 1)), count(each.rows), remedy)
         for each in shown
         for why, remedy in (explained(each.reason),)
     ]  # fmt: skip

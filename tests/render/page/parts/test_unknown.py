@@ -1,7 +1,14 @@
 """Unknown costs on the page, with their remedies."""
 
+from pathlib import Path
+
+import pytest
+
 from pyprof.answers.parts import KnownCost, UnknownCost
+from pyprof.inputs import source
+from pyprof.render.page.content import html, summarise_page
 from pyprof.render.page.parts import unknown
+from tests.builders import Work, nsys_db
 
 
 def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
@@ -19,8 +26,10 @@ def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
     assert table[-1][:4] == ("9 other reasons", "36 ns", "3.6", "9")
 
 
-def test_only_a_pytorch_program_is_told_to_instrument_it() -> None:
+@pytest.mark.parametrize("kernel", ["my_kernel", "at::native::kernel"])
+def test_only_a_pytorch_program_is_told_to_instrument_it(tmp_path: Path, kernel: str) -> None:
     """`pyprof.init()` would do nothing for a program in CUDA C++."""
-    known = KnownCost("GPU", 1000, 0.5, None, (UnknownCost("no marker", 500, 3),))
-    ((*_, remedy),) = unknown.reasons(known, of_torch=False)
-    assert remedy.startswith("in a PyTorch program: begin the capture earlier, call pyprof.init()")
+    file = nsys_db(tmp_path / "net.sqlite", [Work(kernel, (1000, 9000), call=(100, 900))])
+    page = html(summarise_page(source.load(str(file))))
+    assert "begin the capture earlier, call pyprof.init()" in page
+    assert ("what to do is for a PyTorch program" in page) == (kernel == "my_kernel")
