@@ -22,11 +22,16 @@ _CHROME = "write its trace with prof.export_chrome_trace('net.json.gz')"
 _DICT_LINES = b'{"kShortName"', b"{'kShortName'"
 
 JAX = (
-    "a profile of JAX or XLA, whose tracks are not torch.profiler's; open it with XProf or "
-    "Perfetto; "
+    "a profile of JAX, TensorFlow or XLA, whose tracks are not torch.profiler's; open it with "
+    "XProf or Perfetto; "
     f"to read one here, {_TORCH}"
 )
-"""The message for traces of JAX or XLA, which look like torch.profiler's from outside."""
+"""The message for traces of JAX and the like, which look like torch.profiler's from outside."""
+PADDLE = (
+    "a trace of Paddle's profiler; record the program with nsys profile -t cuda,nvtx --export "
+    "sqlite"
+)
+"""The message for traces of Paddle, whose names of kernels end in their durations."""
 
 _ASCEND = (
     "a database of Ascend's profiler; make trace_view.json of the folder *_ascend_pt around it: "
@@ -72,7 +77,7 @@ _KINDS = (
     ),
     _Kind(
         f"an Arrow or HDF5 file; of a report of Nsight Systems, make SQLite: {_TO_SQLITE}",
-        (b"ARROW1", b"\x89HDF\r\n"),
+        (b"ARROW1", b"\xff\xff\xff\xff", b"\x89HDF\r\n"),
     ),
     _Kind(
         f"Nsight Systems' JSON, without the tables of its SQLite export: {_TO_SQLITE}",
@@ -206,5 +211,5 @@ def _database(path: Path) -> str:
 
 
 def is_jax(process_names: Iterable[str]) -> bool:
-    """Whether a trace comes from JAX or XLA, by the names of its processes."""
-    return any(re.match(r"/(?:host|device):", name) for name in process_names)
+    """Whether a trace comes from JAX, TensorFlow or XLA, by the names of its processes."""
+    return any(re.match(r"(?:/job:[^ ]{1,99})?/(?:host|device):", name) for name in process_names)

@@ -32,6 +32,11 @@ JAX = [  # like a trace of torch.profiler, but it shows the same work on several
     {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/device:GPU:0"}},
     {"ph": "X", "name": "fusion.1", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0},
 ]
+TENSORFLOW = [
+    {**JAX[0], "args": {"name": "/job:localhost/replica:0/task:0/device:GPU:0 Compute"}},
+    {**JAX[1], "cat": "Op", "args": {"name": "MatMul", "op": "MatMul"}},
+]
+PADDLE = [{**JAX[1], "cat": "Kernel", "name": "gemm[0.002 ms]", "args": {"correlation id": 5}}]
 FILES = {
     # what it is: (its name, its content, words of the message)
     "rocprofv3's JSON": (
@@ -56,12 +61,23 @@ FILES = {
     "JAX": (
         "x.trace.json",
         _json({"displayTimeUnit": "ns", "traceEvents": JAX}),
-        ["JAX or XLA", "XProf"],
+        ["JAX, TensorFlow or XLA", "XProf"],
+    ),
+    "TensorFlow 1": (
+        "timeline.json",
+        _json({"traceEvents": TENSORFLOW}),
+        ["JAX, TensorFlow or XLA"],
+    ),
+    "Paddle": (
+        "worker.pb.paddle_trace.json",
+        _json({"schemaVersion": "1.0.1", "span_indx": "0", "traceEvents": PADDLE}),
+        ["Paddle", "nsys profile"],
     ),
     "qdstrm": ("x.qdstrm", b"\x01\x02\xff\xfe" * 9, ["QdstrmImporter -i"]),
     "Nsight Compute's report": ("x.ncu-rep", b"NVR\0\x01", ["ncu --import FILE --csv --page raw"]),
     "a table in Parquet": ("x.parquet", b"PAR1" + bytes(99), ["Parquet", "nsys export"]),
     "a table in Arrow": ("x.arrow", b"ARROW1\0\0" + bytes(99), ["Arrow", "nsys export"]),
+    "a stream of tables in Arrow": ("x.arrows", b"\xff" * 4 + bytes(99), ["Arrow", "nsys export"]),
     "Nsight Systems' JSON": ("x.json", b'{"Type":48,"TraceProcessEvent":{}}\n', ["nsys export"]),
     "nsys stats": ("x.csv", b"Time (%),Total Time (ns),Instances\n", ["nsys stats"]),
     "nvprof's text": ("x.txt", b"==7== NVPROF is profiling process 7\n", ["nvprof -o net.sql"]),

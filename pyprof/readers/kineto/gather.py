@@ -247,7 +247,7 @@ class TraceTables:
 
     @property
     def is_jax(self) -> bool:
-        """Whether the trace comes from JAX or XLA, which has no ops of torch.profiler."""
+        """Whether the trace is of JAX, TensorFlow or XLA, which has no ops of torch.profiler."""
         return not self._calls and not len(self._ranges.columns().start) and self._tracks.is_jax
 
     def finish(self) -> None:

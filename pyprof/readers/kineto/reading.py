@@ -25,6 +25,8 @@ def read(path: Path) -> Capture:
     gathered, trace = _gather(path)
     if gathered.is_jax:
         raise CaptureError(f"{path}: {refusals.JAX}")
+    if "span_indx" in trace.header:
+        raise CaptureError(f"{path}: {refusals.PADDLE}")
     if gathered.empty and gathered.unknown:
         raise CaptureError(f"{path}: {gathered.unknown[0]}; PyProf reads traces of torch.profiler")
     if gathered.empty and trace.cut:

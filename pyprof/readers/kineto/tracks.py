@@ -91,7 +91,7 @@ class Tracks:
 
     @property
     def is_jax(self) -> bool:
-        """Whether the trace comes from JAX or XLA, which looks like torch.profiler's."""
+        """Whether the trace is of JAX, TensorFlow or XLA, which looks like torch.profiler's."""
         return refusals.is_jax(self._names.values())
 
     @property
