@@ -147,7 +147,7 @@ def test_a_view_of_strings_makes_no_capture(tmp_path: Path) -> None:
     """The table by which the file is recognised has to be a real one."""
     path = nsys_db(tmp_path / "net.sqlite", WORK)
     sql(path, "ALTER TABLE StringIds RENAME TO s", "CREATE VIEW StringIds AS SELECT * FROM s")
-    assert "without a profiler's tables" in run("parse", path).stderr
+    assert "without its table of strings" in run("parse", path).stderr
 
 
 @pytest.mark.parametrize(
