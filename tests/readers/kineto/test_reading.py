@@ -115,6 +115,11 @@ def test_kernel_without_launch(tmp_path: Path) -> None:
     assert any("1 of 2 kernels and copies have no launch" in w for w in capture.warnings)
 
 
+def test_kernels_of_a_trace_without_calls_were_not_before_it(tmp_path: Path) -> None:
+    (said,) = read(tmp_path, [op("aten::mm", 10, 20), kernel(12, 15)]).warnings
+    assert "the trace has no API calls" in said
+
+
 def test_a_launch_that_a_truncated_trace_lost_was_not_before_it(tmp_path: Path) -> None:
     """A trace lists a kernel before its launch."""
     events = [*modern(), kernel(12, 1), kernel(13, 5)]
