@@ -89,6 +89,8 @@ _MANY = tuple(f"{name}{rank}" for name in _KINDS for rank in "2n")
 )
 def fourier(a: Args) -> Work:
     """Cut or padded to the requested sizes, then transformed."""
+    if a.mod in ("torch", "Tensor"):  # where they took the number of dimensions instead of `n`
+        raise Unknown("an interface of torch 1.7 and earlier")
     x = a.tensor("input")
     rank, kind = len(x.shape), _KINDS[a.op.rstrip("2n")]
     asked = a.value("n" if a.op in _KINDS else "s")

@@ -33,3 +33,10 @@ def test_dimensions_counted_from_the_end_are_the_same() -> None:
     )
     assert first.bytes == 4 * 48 + 8 * (3 * 6 * 2)
     assert last == first
+
+
+def test_the_function_that_a_module_replaced_took_other_arguments() -> None:
+    """`torch.fft(input, signal_ndim)`: 1 is no length, and the last dimension holds two parts."""
+    old, new = (ops.cost(Call(mod, "fft", (f32(4, 8, 2), 1))) for mod in ("torch", "torch.fft"))
+    assert (old.flops, old.reason) == (None, "an interface of torch 1.7 and earlier")
+    assert new.flops == 0
