@@ -54,11 +54,9 @@ def redact_credentials(text: str) -> str:
     """Redact users, passwords, tokens and signatures in URLs."""
     if ":/" not in text:
         return text
-    return _QUERY.sub(_without_values, _USER.sub(r"\1***", text))
-
-
-def _without_values(query: re.Match[str]) -> str:
-    return "?***" if query[1] and query[2] else query[0]
+    return _QUERY.sub(
+        lambda query: "?***" if query[1] and query[2] else query[0], _USER.sub(r"\1***", text)
+    )
 
 
 def message(text: str) -> str:
@@ -67,11 +65,8 @@ def message(text: str) -> str:
     Bytes of a file name that are not UTF-8 are escaped, too. Credentials are redacted.
     """
     one_line = " ".join(re.split(r"[ \t\r\n]+", redact_credentials(text).strip(" \t\r\n")))
-    return _UNSAFE.sub(_escape, one_line).encode(errors="backslashreplace").decode()
-
-
-def _escape(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
+    escaped = _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), one_line)
+    return escaped.encode(errors="backslashreplace").decode()
 
 
 _FORMULA = "=+@\t\r\n\uff1d\uff0b\uff0d\uff20-"

@@ -156,10 +156,6 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - of any type
     return None if value is None else [plain(each) for each in value]
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
 def text(value: str) -> str:
     """Make text valid Unicode: paired surrogates become their character, others U+FFFD."""
     if value.isascii():
@@ -171,5 +167,5 @@ _LEAVES: tuple[tuple[tuple[type, ...], Callable[[Any], object]], ...] = (
     ((str,), text),
     ((bool, np.bool_), bool),
     ((int, np.integer), int),
-    ((float, np.floating), _finite),
+    ((float, np.floating), lambda value: float(value) if math.isfinite(value) else None),
 )

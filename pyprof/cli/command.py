@@ -51,7 +51,7 @@ class Main(click.Command):
 
     def _instead(self, error: click.NoSuchOption) -> click.UsageError:
         """Say what to write for an option that is gone, or is named like a column."""
-        if (advice := former_options.advice(error.option_name)) is not None:
+        if (advice := former_options.GONE.get(error.option_name)) is not None:
             return click.UsageError(f"{error.option_name} is gone: {advice}", error.ctx)
         name = error.option_name.lstrip("-")
         if not any("--where" in param.opts for param in self.params):

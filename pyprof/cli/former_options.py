@@ -26,7 +26,7 @@ _NOW = {
 """What replaces each option, in all commands or the one named; `{}` is its value."""
 _LAST = ("--measure", "--csv", "--by")
 """Replacements that may already be given with another value or none: the last one counts."""
-_GONE = {
+GONE = {
     "--force": "a capture is never replaced: remove it first, or choose another name with -o",
     "--html": "write -o FILE.html",
     "--each": "pyprof prof CAPTURE lists every kernel of what pyprof run left",
@@ -58,8 +58,3 @@ def rewritten(
         index = len(words)
     words[index:index] = [option, new] if form else [option]
     return words, f"{name} is now {option} {new}".rstrip()
-
-
-def advice(name: str) -> str | None:
-    """Return what to do instead of an option that is gone; None for other names."""
-    return _GONE.get(name)

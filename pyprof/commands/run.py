@@ -44,9 +44,17 @@ def command(context: click.Context, /, *, output: str | None, **options: Any) ->
         if not captures:
             return outcome.exit_code()
         if output is not None and outcome.path is not None:
-            _records(captures, f"{output}.dict")
-        try:
-            reported = _report(captures)  # also of a script that failed
+            from pyprof.commands import parse  # noqa: PLC0415 - it loads Arrow
+
+            target = f"{output}.dict"  # the report warns
+            parse.command.main([*captures, "-q", "-o", target], standalone_mode=False)
+            say(target)
+        from pyprof.commands import summary  # noqa: PLC0415 - it loads Arrow
+
+        if sys.stdout is not None:  # closed before Python started
+            sys.stdout.flush()
+        try:  # also of a script that failed
+            reported = summary.command.main(captures, standalone_mode=False) or 0
         except PyprofError as error:
             if not outcome.code:
                 raise
@@ -59,20 +67,3 @@ def command(context: click.Context, /, *, output: str | None, **options: Any) ->
         name = str(folder / "net") if folder else output
         code = conclude(perform(output=name, conclude=conclude, **options))
     context.exit(code)
-
-
-def _records(captures: list[str], target: str) -> None:
-    from pyprof.commands import parse  # noqa: PLC0415 - it loads Arrow
-
-    arguments = [*captures, "-q", "-o", target]  # the report warns
-    parse.command.main(arguments, standalone_mode=False)
-    say(target)
-
-
-def _report(captures: list[str]) -> int:
-    """Show the summary; return its exit code."""
-    from pyprof.commands.summary import command as summary  # noqa: PLC0415 - it loads Arrow
-
-    if sys.stdout is not None:  # closed before Python started
-        sys.stdout.flush()
-    return summary.main(captures, standalone_mode=False) or 0

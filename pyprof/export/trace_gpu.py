@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.analysis.time.timeline import in_order, streams
-from pyprof.arrays import ints
 from pyprof.export.trace_lines import (
     dictionary,
     event,
@@ -22,7 +21,7 @@ from pyprof.export.trace_lines import (
     numbers_or_null,
 )
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.records.records import combinations
+from pyprof.records.records import combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -100,25 +99,24 @@ def work(
     pid, tid = _places(table.records.rows, tracks)
     records = table.records
     kind = records.dictionary("kind")
-    texts = {key: COLUMNS[key].numbered(table)
-             for key in ("op", "layer", "line", "bound")}  # fmt: skip
+    texts = {key: encode(table.numbered(key)) for key in ("op", "layer", "line", "bound")}
+    texts |= {key: records.dictionary(key) for key in ("grid", "block")}
     numbers = {key: records.arrow(column) for key, column in (
         ("device", "device"), ("corr", "corrId"), ("regs", "regs"), ("smem", "smem"),
         ("moved", "bytes"))}  # fmt: skip
     numbers |= {"call": pa.array(table.costs.call)}
     numbers |= {"flops": COLUMNS["flops"].values(table), "least": COLUMNS["bytes"].values(table)}
-    lists = {key: records.dictionary(key) for key in ("grid", "block")}
+    on_host = records.of_kind(schema.CPU) if ops_on_host else np.zeros(records.rows, bool)
     yield fill(
         _SLICE,
         cat=dictionary([_CATEGORIES.get(value, "kernel") for value in kind.values], kind.index),
         name=dictionary(*_names(records)),
-        pid=pc.if_else(_left_out(records), None, integers(pid)) if ops_on_host else integers(pid),
+        pid=pc.if_else(pa.array(on_host), None, integers(pid)),
         tid=integers(tid),
         ts=microseconds(records.numpy("start") - begin_ns),
         dur=microseconds(table.duration_ns),
-        **{key: _texts(value) for key, value in texts.items()},
         **{key: numbers_or_null(column) for key, column in numbers.items()},
-        **{key: dictionary(column.values, column.index) for key, column in lists.items()},
+        **{key: dictionary(column.values, column.index) for key, column in texts.items()},
     )
 
 
@@ -134,19 +132,6 @@ def _names(records: Records) -> tuple[list[str | None], Int64Array]:
     ]
     index = np.where(original.index < 0, name.index, len(own) + original.index)
     return [*own, *original.values], index
-
-
-def _left_out(records: Records) -> pa.Array:
-    kind = records.dictionary("kind")
-    cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
-    return pa.array(np.array(cpu).take(kind.index))
-
-
-def _texts(column: pa.DictionaryArray) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    index = ints(column.indices)
-    return dictionary(column.dictionary.to_pylist(), index)
 
 
 def _places(rows: int, tracks: list[Track]) -> tuple[Int64Array, Int64Array]:
@@ -187,14 +172,10 @@ def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
     If the capture has several windows, each is a slice around them.
     """
     paths, path_of = _paths(table)
-    op = COLUMNS["op"].values(table)
-    op_column = op.combine_chunks() if isinstance(op, pa.ChunkedArray) else op
-    op_column = op_column.dictionary_encode()
-    ops = [*op_column.dictionary.to_pylist(), None]
-    op_of = op_column.indices.fill_null(len(ops) - 1).to_numpy().astype(np.int64)
+    op = encode(table.numbered("op"))
     for track in tracks:
-        runs = _runs(table, in_order(table.records, track.stream), path_of, op_of)
-        for level, name, start, end in _nested(runs, paths, ops):
+        runs = _runs(table, in_order(table.records, track.stream), path_of, op.index)
+        for level, name, start, end in _nested(runs, paths, [*op.values, None]):
             yield event(ph="X", cat=level, name=name, pid=track.pid, tid=track.tid + _ABOVE,
                         ts=(start - begin_ns) / 1000, dur=(end - start) / 1000)  # fmt: skip
 

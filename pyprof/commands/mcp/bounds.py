@@ -45,7 +45,11 @@ def _cut(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  #
             for key, each in value.items()
         }
     if isinstance(value, list):
-        most = max(limit, _WORDS) if all(map(_is_short, value)) else limit
+        short = all(
+            isinstance(each, (int, float)) or (isinstance(each, str) and len(each) <= _WORD)
+            for each in value
+        )
+        most = max(limit, _WORDS) if short else limit
         if name.endswith(("evidence", "evidence.row_ids")):
             most = _FINDINGS
         if len(value) > most:
@@ -55,7 +59,3 @@ def _cut(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  #
         left_out[name] = left_out.get(name, 0) + len(value) - _MAX_TEXT
         return value[:_MAX_TEXT]
     return value
-
-
-def _is_short(value: object) -> bool:
-    return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= _WORD)

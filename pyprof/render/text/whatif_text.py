@@ -11,17 +11,14 @@ from pyprof.render.text.formatting import duration, milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyprof.answers.whatif_answer import PredictedChange, UpperBound, WhatIf
+    from pyprof.answers.whatif_answer import PredictedChange, WhatIf
 
 _HEADER = ["Kernel time after", "Now ms", "Low ms", "Expected ms", "High ms"]
 
 
 def predicted_changes(answer: WhatIf) -> Iterator[str]:
     """Show a table of changes, what each rests on, and the refusals, with blank lines between."""
-    for number, block in enumerate(_blocks(answer)):
-        if number:
-            yield ""
-        yield from block
+    return text.separated(_blocks(answer))
 
 
 def _blocks(answer: WhatIf) -> Iterator[Iterable[str]]:
@@ -45,7 +42,10 @@ def _blocks(answer: WhatIf) -> Iterator[Iterable[str]]:
     if len(reasons) == 1:
         yield _wrapped(_no_step_time(reasons.pop(), answer.steps))
     for bound in answer.bounds:
-        yield _wrapped(f"{bound.change}: {bound.code}", bound_sentence(bound))
+        gain = duration(bound.gain_ns if bound.gain_step_ns is None else bound.gain_step_ns)
+        a_step = "" if bound.gain_step_ns is None else " a step"
+        most = f"At most {gain}{a_step}, not tried on pairs of captures: {bound.title}."
+        yield _wrapped(f"{bound.change}: {bound.code}", most)
     for refusal in answer.refused:
         yield _wrapped(f"{refusal.change} is not predicted: {refusal.why}.")
 
@@ -66,10 +66,3 @@ def step_sentence(change: PredictedChange, steps: int | None) -> str:
 
 def _no_step_time(why: str | None, steps: int | None) -> str:
     return f"The time {'as a whole' if steps is None else 'of a step'} is not predicted: {why}."
-
-
-def bound_sentence(bound: UpperBound) -> str:
-    """Return the most that a change could gain, and why."""
-    gain = duration(bound.gain_ns if bound.gain_step_ns is None else bound.gain_step_ns)
-    a_step = "" if bound.gain_step_ns is None else " a step"
-    return f"At most {gain}{a_step}, not tried on pairs of captures: {bound.title}."

@@ -40,7 +40,11 @@ def section(page: Page) -> Mapping[str, Any]:
     root, on = modules(page.answer.layers), page.answer.processor
     title = "Modules" if root else "Ops and their kernels (the capture has no layers)"
     drawn = boxes(root or ops(page.data), f"all {on} time")
-    keys = (layer_keys if root else op_keys)(drawn, page.selectable)
+    keys = (
+        layer_keys(drawn, page.selectable)
+        if root
+        else [page.selectable.named_key(dict(zip(OPS, box.names, strict=False))) for box in drawn]
+    )
     return {"title_text": title, "icicle": figures.icicle(drawn, keys, title, on)}
 
 
@@ -166,8 +170,3 @@ def _layer_key(box: IcicleBox, within: Mapping[str, Sequence[str]]) -> str | Non
         return "layer=-1"
     numbers = within.get(box.path)
     return f"layer={','.join(numbers)}" if numbers else None
-
-
-def op_keys(boxes: Sequence[IcicleBox], selectable: FilterData) -> list[str | None]:
-    """Write the selection of each box of directions, ops and kernels."""
-    return [selectable.named_key(dict(zip(OPS, box.names, strict=False))) for box in boxes]

@@ -41,16 +41,6 @@ class ColumnWidth:
     """Width for numbers with prefixes."""
 
     @property
-    def is_text(self) -> bool:
-        """Whether it has no numbers."""
-        return self.column.kind not in (INT, FLOAT, NUMBERS)
-
-    @property
-    def shrinks(self) -> bool:
-        """Whether it may be shortened."""
-        return self.column.kind not in (INT, FLOAT)
-
-    @property
     def header(self) -> int:
         """The width of the header; headers that name a unit are never truncated."""
         return min(len(self.column.header), self.column.width or len(self.column.header))
@@ -140,7 +130,8 @@ def _tries(widths_needed: Sequence[ColumnWidth]) -> Iterator[tuple[list[int], bo
 
 
 def _text(needed: ColumnWidth) -> int:
-    return (needed.column.width or needed.header) if needed.is_text else 0
+    has_numbers = needed.column.kind in (INT, FLOAT, NUMBERS)
+    return 0 if has_numbers else needed.column.width or needed.header
 
 
 def _with_prefix(needed: ColumnWidth) -> int:
@@ -156,7 +147,8 @@ def _share_left(
     flexible = sum(not one.column.width for one in widths_needed)
     grown = []
     for one, width in zip(widths_needed, widths, strict=True):
-        more = min(left, max(one.column.width - width, 0)) if one.shrinks else 0
+        is_whole = one.column.kind in (INT, FLOAT)
+        more = 0 if is_whole else min(left, max(one.column.width - width, 0))
         left -= more
         grown.append(width + more)
     share = left // flexible if flexible else 0
