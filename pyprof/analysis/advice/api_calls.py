@@ -35,7 +35,7 @@ def allocation(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, ALLOC)
     return context.advice(
         "the GPU waits for memory to be allocated or freed",
-        f"{'' if recurs(context, rows) else 'capture after warm-up; if it persists, '}keep shapes"
+        f"{'' if _goes_on(context, rows) else 'capture after warm-up; if it persists, '}keep shapes"
         " constant, avoid empty_cache(), and set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         rows,
         wasted_ns=idle_ns,
@@ -46,13 +46,23 @@ def allocation(context: RuleContext) -> Advice | None:
 
 def recurs(context: RuleContext, rows: Int64Array) -> bool:
     """Whether rows lie in most of several steps, and so are not warm-up."""
+    all_steps, own = _steps_of(context, rows)
+    return len(own) >= _SEVERAL and len(own) > len(all_steps) / 2
+
+
+def _goes_on(context: RuleContext, rows: Int64Array) -> bool:
+    """Whether rows lie in several steps, also in the second half of all: not in warm-up alone."""
+    all_steps, own = _steps_of(context, rows)
+    return len(own) >= _SEVERAL and bool(own[-1] >= np.median(all_steps))
+
+
+def _steps_of(context: RuleContext, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The steps that count, and those of some rows; none of what happens once."""
     if context.once or context.table.steps is None:
-        return False
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     step = context.table.steps.of_row
-    all_steps, recurring = (
-        len(np.unique(part[part >= 0])) for part in (step[context.chosen], step[rows])
-    )
-    return recurring >= _SEVERAL and recurring > all_steps / 2
+    every, own = (np.unique(part[part >= 0]) for part in (step[context.chosen], step[rows]))
+    return every, own
 
 
 _SEVERAL = 3
