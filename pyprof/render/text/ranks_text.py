@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from pyprof.answers.summary_answer import NO_LAYER
@@ -37,6 +38,10 @@ _BUBBLE = 0.05
 """A bubble is mentioned if it takes more than this share of a rank's time."""
 _OUTSIDE = 0.05
 """Waits outside of steps are mentioned if they take more than this share of the time."""
+_STALL = 0.25
+"""A rank stalls in a step in which each other waits for it for this share of a median step."""
+_STALLED = 0.05
+"""Stalls are mentioned if they take more than this share of the time."""
 _NOTHING = "No rank, link or layer stands out."
 _ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
@@ -46,7 +51,7 @@ def in_words(job: Ranks) -> Iterator[str]:
 
     Says so if there are none.
     """
-    findings = [*_stragglers(job), *_slow(job), *_waiting_outside_of_steps(job)]
+    findings = [*_stragglers(job), *_stalls(job), *_slow(job), *_waiting_outside_of_steps(job)]
     findings.sort(key=lambda entry: -entry[0])
     lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
     lines += _waiting_for_absent(job)
@@ -103,6 +108,37 @@ def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
                 waited = f"the other waited {duration(each_ns)}"
             share = f"{percent(each_ns / span_ns)} % of the time recorded"
             yield each_ns, [f"Outside of steps, {waited} for rank {one.rank}: {share}."]
+
+
+def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
+    """Yield how long others waited for ranks that are late in some steps only; the text.
+
+    Without the first step, in which the ranks' recordings begin at different times.
+    """
+    if job.slowest_ranks or not job.step_count or _is_staged(job):
+        return
+    stall_ns = _STALL * median(one.step_ns or 0 for one in job.ranks) * _peers(job)
+    stalls = [
+        one for one in job.steps
+        if one.step and one.cost_ns > stall_ns and one.rank not in job.waiting_for_missing_ranks
+    ]  # fmt: skip
+    each_ns = sum(one.cost_ns for one in stalls) / _peers(job)
+    span_ns = max(one.span_ns for one in job.ranks)
+    if each_ns <= _STALLED * span_ns:
+        return
+    late, steps = sorted({one.rank for one in stalls}), sorted({one.step for one in stalls})
+    ranks = spans(late)
+    who = f"{ranks[0].upper()}{ranks[1:]} {'stalls' if len(late) == 1 else 'stall in turn'}"
+    others, each = ("other", "") if _peers(job) == 1 else ("others", " each")
+    worst = max(stalls, key=lambda one: one.cost_ns)
+    source = next(one.source for one in job.ranks if one.rank == worst.rank)
+    finding = (
+        f"{who}, in {counted(len(steps), 'step')} of {job.step_count}: the {others} waited"
+        f" {duration(each_ns)}{each}, {percent(each_ns / span_ns)} % of the time recorded;"
+        " no rank works longer in most steps."
+    )
+    look = f"See pyprof summary --steps {worst.step} {source}"
+    yield each_ns, [finding, f"  {look}: late data, a checkpoint or garbage collection, perhaps."]
 
 
 def _waiting_for_absent(job: Ranks) -> Iterator[str]:

@@ -84,6 +84,31 @@ def _reduces(
 
 
 @pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        ({(1, 1): 9}, "Rank 1 stalls, in 1 step of 3: the others waited"),
+        ({(1, 1): 9, (2, 0): 9}, "Ranks 0 and 1 stall in turn, in 2 steps of 3: the others waited"),
+        ({(0, 1): 9}, "No rank"),  # its recording began late
+        ({(1, 1): 0.1}, "No rank"),
+    ],
+)
+def test_a_rank_that_is_late_in_some_steps_stalls(
+    late: dict[tuple[int | None, int], float], expected: str
+) -> None:
+    """Such as by its loader: its median step is as long as that of others, but they wait."""
+    rows = [
+        replace(
+            each,
+            at=(each.at[0] + int(late.get((each.step, each.rank), 0) * MS), each.at[1] + 9 * MS),
+        )
+        for each in _reduces({}, range(4))
+    ]
+    said = _said([8, 8, 8, 8], {}, rows=rows)
+    assert said.startswith(expected), said
+    assert ("pyprof summary --steps" in said) == ("stall" in expected)
+
+
+@pytest.mark.parametrize(
     ("sources", "expected"),
     [(("0.sqlite", "1.sqlite"), "Compare pyprof summary 1.sqlite with"),
      (("net.sqlite", "net.sqlite"), "Compare pyprof summary --where device=1 net.sqlite with")],
