@@ -206,7 +206,7 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
 
 
 def _several(job: Ranks, slow: list[StragglerCost]) -> str:
-    cost = sum(one.cost_ns for one in slow)
+    cost = sum(_cost_in_steps_ns(job, one) for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
     nobody_waits = any(one.of for one in slow) and not cost + job.waited_for_several_ns
     role = (

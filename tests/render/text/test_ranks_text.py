@@ -197,6 +197,9 @@ def test_waits_outside_of_steps_are_told_apart() -> None:
     assert "the others waited 60.0 ms each for rank 1" in _said([8, 8, 8], {}, [
         *rows, *_reduces({}, [2]), Collective(2, (200 * MS, 270 * MS)),
     ])  # fmt: skip
+    rows = _reduces({3: 300, 4: 290}, range(5))
+    rows += [Collective(rank, ((200 + 60 * (rank == 3)) * MS, 270 * MS)) for rank in range(5)]
+    assert "the others waited 10.0 ms for one of them" in _said([8, 8, 8, 9, 9], {}, rows)
 
 
 def test_waits_for_a_rank_without_steps_are_per_step_of_the_others() -> None:
