@@ -284,10 +284,12 @@ class Ranks(Answer):
     memory: tuple[RankMemory, ...] = ()
     """Memory peak of each device whose memory was recorded, the highest first."""
     slowest_ranks: tuple[int, ...]
-    """Ranks whose own work takes longest, by more than 0.5 % of a step, the slowest first; without
-    steps, the rank that others waited for longest."""
+    """Ranks whose own work takes longest, by more than 0.5 % of a step and in three of four steps,
+    the slowest first; without steps, those that others waited for longest, unless most are."""
     step_origins: tuple[str, ...]
     """How steps were found, each way once."""
+    all_may_wait_for_missing: bool = not_in_json()
+    """Whether each rank may wait for one without a capture."""
     slow_groups: tuple[GroupSpeed, ...] = not_in_json()
     """Groups slower than like ones, the one that loses most time first."""
     collectives: tuple[CollectiveSpeed, ...] = not_in_json()

@@ -66,6 +66,7 @@ def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Rank
                 matched.waiting_for_absent,
             )
         ),
+        all_may_wait_for_missing=matched.all_may_wait,
         slow_groups=tuple(group_speeds.slow_groups(speeds)),
         collectives=tuple(group_speeds.join_alike(speeds)),
         group_sizes=tuple(len(group.ranks) for group in groups),

@@ -71,6 +71,8 @@ class Matched:
     """Ranks without a capture that must exist, judging by the other ranks' groups or numbers."""
     waiting_for_absent: tuple[int, ...] = ()
     """Ranks that may wait for one of these while others do not: who is late is unknown."""
+    all_may_wait: bool = False
+    """Whether all captured ranks may wait for one of these."""
 
 
 def match(columns: Collectives) -> Matched:
@@ -111,11 +113,13 @@ def match(columns: Collectives) -> Matched:
         matrices,
         key=lambda one: (-len(one.group.ranks), one.group.ranks.tolist(), one.group.name),
     )
+    waiting = _find_waiting(columns, matrices, [one.rows for one, *peers in bundles if not peers])
     return Matched(
         tuple(largest_first),
         (*alone, *lost, *_edges(matrices)),
         _find_absent(columns),
-        _find_waiting(columns, matrices, [one.rows for one, *peers in bundles if not peers]),
+        waiting,
+        _may_all_wait(columns, matrices, waiting),
     )
 
 
@@ -151,6 +155,17 @@ def _find_waiting(
         if not matrix.group.complete and len(matrix.group.ranks) < captured:
             ranks.update(matrix.group.ranks.tolist())
     return tuple(sorted(ranks))
+
+
+def _may_all_wait(
+    columns: Collectives, matrices: list[CollectiveMatrix], waiting: tuple[int, ...]
+) -> bool:
+    """Whether each captured rank is in a group of more, or of unknown size."""
+    of_open = {*waiting}
+    for one in matrices:
+        if _size(columns.signatures, columns.of_row(int(one.rows.max()))) != len(one.group.ranks):
+            of_open.update(one.group.ranks.tolist())
+    return of_open >= {*columns.signatures.rank.tolist()}
 
 
 def _absent_members(columns: Collectives, one: int) -> list[int]:

@@ -152,7 +152,7 @@ def _waiting_for_absent(job: Ranks) -> Iterator[str]:
     if late:
         ranks = spans(late)
         yield f"{ranks[0].upper()}{ranks[1:]} may come last only because of waiting for {unknown}"
-    elif not job.slowest_ranks:
+    elif not job.slowest_ranks and job.all_may_wait_for_missing:
         yield f"All of these may wait for {unknown}"
 
 

@@ -285,6 +285,14 @@ def test_where_nobody_stands_out_all_may_wait_for_the_missing_rank() -> None:
     ]
 
 
+def test_ranks_whose_groups_are_complete_wait_for_no_missing_rank() -> None:
+    """As replicas of a server, each of two ranks."""
+    pairs = [*_reduces({}, (0, 1), "0", "[0, 1]"), *_reduces({}, (4, 5), "1", "[4, 5]")]
+    found = compare_ranks(gathered(pairs))
+    assert found.missing_ranks == (2, 3)
+    assert [*in_words(found)] == ["No rank, link or layer stands out."]
+
+
 def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:
     """Even if another capture is missing."""
     said = "\n".join(in_words(compare_ranks(gathered(_three_of_four({1: 300})))))
