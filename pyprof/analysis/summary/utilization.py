@@ -12,6 +12,7 @@ from pyprof.arrays import MISSING, Floats
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import is_kernel
+from pyprof.quantities import percent
 from pyprof.records.merging import merged_by
 from pyprof.records.records import number_combinations, totals
 
@@ -121,9 +122,9 @@ class Utilization:
         if self.known < MIN_KNOWN:
             if not self.known:
                 return "no FLOPs are known"
-            return f"FLOPs of only {100 * self.known:.1f} % of compute time are known"
+            return f"FLOPs of only {percent(self.known)} of compute time are known"
         if not self.work.hardware_flops:
-            part = "" if self.known == 1 else f" in the {100 * self.known:.1f} % that is known"
+            part = "" if self.known == 1 else f" in the {percent(self.known)} that is known"
             return f"no FLOPs were executed{part}"
         if self.flops_peak is None:
             return "the device's peak for this work is unknown"

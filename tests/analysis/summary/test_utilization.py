@@ -122,7 +122,9 @@ def test_each_decode_step_has_its_mbu() -> None:
 @pytest.mark.parametrize(
     ("net", "override", "why"),
     [
-        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50.0 % of compute time are known"),
+        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50 % of compute time are known"),
+        (capture([*_work(1), Work((US * 100, US * 10**6), (90 * US, 91 * US), "unknown")],
+                 ranges=_products(1)), _PEAK, "FLOPs of only <0.1 % of compute time are known"),
         (_calls(2), Override(gpu=None), ""),
         (capture([Work((5, 9), (1, 2), "[CUDA memcpy HtoD]", 1, bytes=4)]), _PEAK,
          "no FLOPs were executed"),
