@@ -145,6 +145,8 @@ def warnings(
         has_gpu = bool(trace.header.get("deviceProperties"))
         only_cpu = calls.num_rows == activities.num_rows  # the rows' own: no call of CUDA
         also = _ALSO_CUDA if has_gpu and only_cpu else ""
+        on_mps = pc.match_substring_regex(activities["name"].cast(pa.string()), _MPS)
+        also = _ONLY_LAUNCHING if pc.any(on_mps).as_py() else also
         more = _MAYBE_LAUNCHING if trace.cut else also
         yield f"{without}rows are CPU ops, timed on the CPU{more}"
     else:
@@ -159,6 +161,12 @@ _OF_FUNCTIONS = (
 _ALSO_CUDA = (
     "; if their tensors were on this machine's GPU, that is only the time of launching: record "
     "with ProfilerActivity.CUDA, too"
+)
+_MPS = r"^aten::(?:.*_)?mps(?:_|$)"
+"""Ops that only Apple's GPUs have."""
+_ONLY_LAUNCHING = (
+    "; some are those of Apple's GPU (MPS), which torch.profiler does not time: what ran there "
+    "only has the time of launching"
 )
 _MAYBE_LAUNCHING = (
     "; if their tensors were on a GPU, its work is among what is missing, and that is only the "

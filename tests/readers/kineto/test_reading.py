@@ -270,3 +270,10 @@ def test_ops_on_a_machine_with_a_gpu_may_have_run_there(tmp_path: Path) -> None:
     for events, listed, warned in ((cpu, [], False), (cpu, [A100], True), (both, [A100], False)):
         capture = read(tmp_path, events, deviceProperties=listed)
         assert ("ProfilerActivity.CUDA" in " ".join(capture.warnings)) is warned
+
+
+def test_ops_of_apples_gpu_only_have_the_time_of_launching(tmp_path: Path) -> None:
+    names = ("_mps_convolution", "_lstm_mps", "_scaled_dot_product_attention_math_for_mps", "mm")
+    for name in names:
+        (said,) = read(tmp_path, [op(f"aten::{name}", 1, 5)]).warnings
+        assert ("Apple's GPU (MPS)" in said) is ("mps" in name)
