@@ -14,6 +14,7 @@ from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.transfers import TO_HOST
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from pyprof.arrays import ints
+from pyprof.gpu.peaks.formula import runs_cuda_graphs
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.texts import map_texts
 from pyprof.records.records import distinct
@@ -104,13 +105,17 @@ def launch_bound(context: RuleContext) -> Advice | None:
     rows, idle_ns = rows[eager], idle_ns[eager]
     reads = recurs(context, np.flatnonzero(context.copies(TO_HOST)))
     outside = "; .item(), nonzero() and boolean masks must stay outside a graph" if reads else ""
+    action = "CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops"
+    elsewhere = "CUDA graphs, larger batches or fused kernels"
+    if not all(map(runs_cuda_graphs, context.table.records.dictionary("gpu").values)):
+        action, outside = "torch.compile, larger batches or fused ops", ""
+        elsewhere = "larger batches or fused kernels"
     return context.advice(
         "the GPU waits for the host to launch short kernels",
-        "use CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops"
-        f"{outside}",
+        f"use {action}{outside}",
         rows,
         wasted_ns=idle_ns,
-        elsewhere="use CUDA graphs, larger batches or fused kernels",
+        elsewhere=f"use {elsewhere}",
     )
 
 

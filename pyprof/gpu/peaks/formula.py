@@ -80,10 +80,8 @@ GEFORCE: Mapping[tuple[int, int], Generation] = {
 """GeForce parts of generations that halve the rate for float32 sums."""
 
 
-_NOT_CUDA = re.compile(
-    r"\b(?:amd|radeon|instinct|mi\d\w*|intel|gaudi ?\d?|hl|ascend|npu|mtia|xpu|hpu)\b",
-    re.IGNORECASE,
-)
+_AMD = re.compile(r"\b(?:amd|radeon|instinct|mi\d\w*)\b", re.IGNORECASE)
+_OTHERS = re.compile(r"\b(?:intel|gaudi ?\d?|hl|ascend|npu|mtia|xpu|hpu)\b", re.IGNORECASE)
 _NO_TENSOR_CORES = re.compile(r"\bgtx\b", re.IGNORECASE)
 """GeForce GTX 16: Turing, but without Tensor Cores."""
 
@@ -94,7 +92,12 @@ _LIMITED = re.compile(r"\b(?:h20|h20z|h800|l20|l2|5090 d)\b", re.IGNORECASE)
 
 def is_cuda(name: str | None) -> bool:
     """Whether a device's compute capability is CUDA's: ROCm reports its own in the same field."""
-    return name is None or _NOT_CUDA.search(name) is None
+    return runs_cuda_graphs(name) and not (name and _AMD.search(name))
+
+
+def runs_cuda_graphs(name: str | None) -> bool:
+    """Whether a device's graphs are what torch calls CUDA graphs, as NVIDIA's and AMD's are."""
+    return name is None or _OTHERS.search(name) is None
 
 
 def generation(cc: tuple[int, int], name: str | None) -> Generation | None:

@@ -1042,6 +1042,7 @@ _CALLED = op("scaled_dot_product_attention", (-1 * US, 1000 * US))
 _CHAIN = _chain(1 << 20, 1 << 20, 1 << 20)
 _COMPILED = replace(_CHAIN, work=[*_CHAIN.work, _busy(1, "triton_poi_fused_add_0", begin=500)])
 _TO = op("to", (9 * US, 101 * US))
+_CALLED_LATE = replace(_gap(150), ranges=_called("matmul", _busy(), *HALF))
 ACTIONS = {
     "a copy to the GPU": (
         "pageable_copies", replace(_copied(90), ranges=[_TO]), "pin_memory=True"),
@@ -1081,6 +1082,9 @@ ACTIONS = {
         "synchronisation", replace(
             _gap(160, Api("cudaDeviceSynchronize", (20 * US, 130 * US))),
             ranges=_called("matmul", _busy(), *HALF)), "torch.cuda.synchronize()"),
+    "launches": ("launch_bound", _CALLED_LATE, "use CUDA graphs, torch.compile(mode="),
+    "launches for a device without CUDA graphs": (
+        "launch_bound", _on({"name": "MTIA"}, _CALLED_LATE), "use torch.compile, larger batches"),
     "layouts of images": ("channels_last", _conv(LAYOUT), "torch.channels_last)"),
     "layouts of images between norms of groups": (
         "channels_last", _with_group_norm(_conv(LAYOUT)), "may put channels first again"),
