@@ -10,11 +10,8 @@ from pyprof.analysis.time.idle import PEER, QUEUE
 from pyprof.analysis.time.intervals import union
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyprof.analysis.advice.finding import Advice
     from pyprof.analysis.advice.rule_context import RuleContext
-    from pyprof.analysis.time.timeline import DeviceTime
 
 
 _LATE_NS = 1_000_000
@@ -57,7 +54,11 @@ def gpus_in_turn(context: RuleContext) -> Advice | None:
     The others idle longer, but no step can be shorter than the work of the busiest one.
     """
     busiest = {each.pid: each for each in sorted(context.devices, key=lambda one: one.busy_ns)}
-    alone = [each for each in busiest.values() if _works_alone(each, context.devices)]
+    alone = []
+    for each in busiest.values():  # the others idle while it works, for most of the time
+        same = (one for one in context.devices if one.pid == each.pid and one is not each)
+        if 2 * (each.busy & union(one.busy for one in same)).total < each.busy_ns:
+            alone.append(each)
     rows, idle_ns = idle_for(context, PEER, alone)
     waited = idle_ns >= _TURN_NS
     rows, idle_ns = rows[waited], idle_ns[waited]
@@ -69,9 +70,3 @@ def gpus_in_turn(context: RuleContext) -> Advice | None:
         wasted_ns=idle_ns,
         elsewhere="split the work so that each GPU has some at any time",
     )
-
-
-def _works_alone(device: DeviceTime, devices: Sequence[DeviceTime]) -> bool:
-    """Whether other GPUs of its process idle while it works, for most of the time."""
-    others = union(each.busy for each in devices if each.pid == device.pid and each is not device)
-    return 2 * (device.busy & others).total < device.busy_ns

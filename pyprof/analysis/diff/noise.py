@@ -96,7 +96,11 @@ def estimates(
     things, count = shape
     sums = np.bincount(thing, values, things)
     variance, freedom, doubt = np.zeros(things), np.ones(things), np.full(things, -1.0)
-    for batches in _batch_counts(count):
+    # into how many batches to divide consecutive samples: the finest first
+    counts = [count if count <= _MAX_APART else _BATCHES]
+    while counts[-1] // 2 >= _MIN_BATCHES:
+        counts.append(counts[-1] // 2)
+    for batches in counts:
         batch = np.arange(count) * batches // count
         sizes = np.bincount(batch, minlength=batches)
         number = thing * batches + batch[sample]
@@ -110,14 +114,6 @@ def estimates(
             for new, old in ((long_run, variance), (free, freedom), (half, doubt))
         )
     return Estimates(sums / count, variance, 1.0, count, freedom)
-
-
-def _batch_counts(count: int) -> list[int]:
-    """Choose into how many batches to divide consecutive samples: the finest first."""
-    batches = [count if count <= _MAX_APART else _BATCHES]
-    while batches[-1] // 2 >= _MIN_BATCHES:
-        batches.append(batches[-1] // 2)
-    return batches
 
 
 def _long_run(means: Floats, samples: int, resolution: float) -> tuple[Floats, Floats]:

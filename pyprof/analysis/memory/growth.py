@@ -26,21 +26,17 @@ def growth(history: History, marked_by: str, ends: Sequence[int]) -> StepGrowth 
     if len(states) <= MIN_STEPS:
         return None
     held = tuple(history.held(int(state)) for state in states)
-    return StepGrowth(marked_by, held, tuple(_leaks(history, states[1:])))
-
-
-def _leaks(history: History, states: Int64Array) -> list[LeakingLine]:
-    lines = history.labels["line"]
     blocks = history.blocks
-    amounts = _sum_at_ends(history, states, blocks.bytes)
-    counts = _sum_at_ends(history, states, np.ones(len(blocks), np.int64))
-    names = (*lines.names, None)
+    amounts = _sum_at_ends(history, states[1:], blocks.bytes)
+    counts = _sum_at_ends(history, states[1:], np.ones(len(blocks), np.int64))
+    names = (*history.labels["line"].names, None)
     leaks = [
         LeakingLine(names[row], int(more), rate, int(counts[row, -1] - counts[row, 0]))
         for row, rate in _find_leaks(amounts)
         for more in [int(amounts[row, -1] - amounts[row, 0])]
     ]
-    return sorted(leaks, key=lambda leak: -leak.bytes)
+    leaks.sort(key=lambda leak: -leak.bytes)
+    return StepGrowth(marked_by, held, tuple(leaks))
 
 
 _MIN_RISES = 3

@@ -41,7 +41,10 @@ def stragglers(
 
     `own`: each rank's median step without exposed communication, ns, if it has steps.
     """
-    excess = dict(zip(own, _over_others(np.array([*own.values()])), strict=True))
+    own_ns = np.array([*own.values()])
+    excess = (
+        dict(zip(own, (own_ns - of_others(own_ns)).tolist(), strict=True)) if len(own) > 1 else {}
+    )
     last, of, cost, waited = (dict.fromkeys(ranks, 0) for _ in range(4))
     for one in waits:
         for rank, there, ns in zip(
@@ -90,13 +93,6 @@ def slowest(
         return []
     slow = [one for one in steady if (one.excess_ns or 0) >= most / 2]
     return [one.rank for one in sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))]
-
-
-def _over_others(own: Floats) -> list[float | None]:
-    if len(own) < 2:  # noqa: PLR2004 - nobody to compare with
-        return [None] * len(own)
-    over: list[float | None] = (own - of_others(own)).tolist()
-    return over
 
 
 def _find_blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:

@@ -143,12 +143,17 @@ class Collectives:
         }
         signatures = Signatures(**columns)
         even = np.where(signatures.kind.is_in(*_EVEN), signatures.bytes, MISSING)
+        # each rank counts its own signatures: number them over all ranks
+        order = np.argsort(signatures.rank, kind="stable")
+        last = int(signatures.rank.max(initial=-1))
+        first = np.searchsorted(signatures.rank[order], np.arange(last + 1))
+        signature = order[first[rank] + _ints(table.column("signature"))]
         return cls(
             rank=rank,
             start_ns=_ints(table.column("start_ns")),
             end_ns=_ints(table.column("end_ns")),
             step=_ints(table.column("step")),
-            signature=_renumber(rank, _ints(table.column("signature")), signatures.rank),
+            signature=np.asarray(signature, np.int32),
             signatures=signatures,
             same=number_combinations(signatures.kind.index, signatures.algorithm.index, even),
         )
@@ -166,13 +171,6 @@ class Collectives:
         one = self.of_row(rows[0])
         name = self.signatures.group.at(one)
         return f"stream {self.signatures.stream[one]}" if name is None else str(name)
-
-
-def _renumber(rank: IntArray, signature: IntArray, owners: IntArray) -> IntArray:
-    """Number signatures over all ranks; in `signature`, each rank counts its own."""
-    order = np.argsort(owners, kind="stable")
-    first = np.searchsorted(owners[order], np.arange(int(owners.max(initial=-1)) + 1))
-    return np.asarray(order[first[rank] + signature], np.int32)
 
 
 def _ints(column: pa.ChunkedArray) -> IntArray:

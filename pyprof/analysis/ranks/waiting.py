@@ -69,7 +69,12 @@ def waits(
 def _waits(
     columns: Collectives, matrix: CollectiveMatrix, clocks: Mapping[int, Clock]
 ) -> Waits | None:
-    aligned = _choose_one_clock(matrix.group, clocks)
+    rows_of: dict[int, list[int]] = {}
+    for row, rank in enumerate(matrix.group.ranks.tolist()):
+        if rank in clocks:
+            rows_of.setdefault(clocks[rank].against, []).append(row)
+    # the largest set of ranks that are aligned with each other
+    aligned = max(rows_of.values(), key=len, default=[])
     there = matrix.rows[aligned] != MISSING
     chosen = np.flatnonzero(there.sum(axis=0) > 1)
     if not len(chosen):
@@ -78,15 +83,6 @@ def _waits(
     clock = [clocks[rank] for rank in ranks.tolist()]
     complete = matrix.group.complete and len(ranks) == len(matrix.group.ranks)
     return Waits(matrix.group, ranks, *_part(columns, clock, ranks, rows, complete))
-
-
-def _choose_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
-    """Choose the rows of the largest set of ranks that are aligned with each other."""
-    rows_of: dict[int, list[int]] = {}
-    for row, rank in enumerate(group.ranks.tolist()):
-        if rank in clocks:
-            rows_of.setdefault(clocks[rank].against, []).append(row)
-    return max(rows_of.values(), key=len, default=[])
 
 
 def _part(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -53,14 +54,9 @@ def sums(table: Table, names: Sequence[str], rows: Mask | None = None) -> pa.Tab
 
     Returns a row for each group, small enough to send: its keys, and what `_SUMS` names.
     """
-    return add_up_rows({name: table.numbered(name) for name in names}, _numbers(table), rows)
-
-
-def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
-    """Yield the columns that `_SUMS` names, with a value for each row."""
-    yield "calls", np.broadcast_to(np.int64(1), len(table.duration_ns))
-    yield "ns", table.duration_ns
-    yield from _work(table)
+    ones = np.broadcast_to(np.int64(1), len(table.duration_ns))
+    amounts = chain([("calls", ones), ("ns", table.duration_ns)], _work(table))
+    return add_up_rows({name: table.numbered(name) for name in names}, amounts, rows)
 
 
 def _work(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:

@@ -81,27 +81,20 @@ def overview(
     steps = find_steps(source.table.records, source.capture)
     source.table.steps = of_rows(steps)
     picked = chosen_bounds(steps, chosen)
-    rows, kept = _filter(source.table, steps.rows(picked), asked)
+    rows, kept = steps.rows(picked), None
+    if asked:
+        before = np.ones(source.table.records.rows, bool) if rows is None else rows
+        rows, ns = before & np.asarray(where.rows(source.table, asked)), source.table.duration_ns
+        kept = ChosenRows(
+            where=" and ".join(map(str, asked)),
+            row_count=int(rows.sum()),
+            all_row_count=int(before.sum()),
+            time_ns=int(ns[rows].sum()),
+            all_time_ns=int(ns[before].sum()),
+        )
     # Time between rows is idle only if none are left out.
     timed = None if kept else timeline(source.table.records, source.capture, rows)
     return Overview(rows, picked, steps, timed, kept)
-
-
-def _filter(
-    table: Table, rows: Mask | None, asked: Sequence[Condition]
-) -> tuple[Mask | None, ChosenRows | None]:
-    """Filter rows (None: all) by all conditions; also return how much is left."""
-    if not asked:
-        return rows, None
-    before = np.ones(table.records.rows, bool) if rows is None else rows
-    kept, ns = before & np.asarray(where.rows(table, asked)), table.duration_ns
-    return kept, ChosenRows(
-        where=" and ".join(map(str, asked)),
-        row_count=int(kept.sum()),
-        all_row_count=int(before.sum()),
-        time_ns=int(ns[kept].sum()),
-        all_time_ns=int(ns[before].sum()),
-    )
 
 
 def per_step(

@@ -181,13 +181,13 @@ def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> P
     )
 
 
-def roofs(achieved: Achieved, limit: int) -> list[Roof]:
+def roofs(achieved: Achieved) -> list[Roof]:
     """Return the peaks that the rows are measured against, those with most time first."""
     ordered = sorted(achieved.roofs, key=lambda roof: (-achieved.roofs[roof], roof.label))
     by_peaks: dict[tuple[float, float], Roof] = {}
     for roof in ordered:
         by_peaks.setdefault((roof.flops_per_s, roof.bytes_per_s), roof)
-    return list(by_peaks.values())[:limit]
+    return list(by_peaks.values())[:_MAX_ROOFS]
 
 
 _MAX_ROOFS = 4
@@ -240,7 +240,7 @@ class RooflineSums:
             )
         names = ", ".join(name for name in self.gpus if name) or "a GPU without a name"
         title = f"{names}, against {self.asked}" if self.asked else names
-        return Chart(title, op_points, roofs(self.achieved, _MAX_ROOFS), processor(self.gpus))
+        return Chart(title, op_points, roofs(self.achieved), processor(self.gpus))
 
 
 def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSums:

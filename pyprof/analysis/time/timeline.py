@@ -230,7 +230,10 @@ def timeline(
         columns.device(key, rows, hosts.get(key[0], host_api.SILENT), _others(ran, key))
         for key, rows in busiest
     )
-    return Timeline(device_times, called.complete, _blocking(columns), len(lanes) - len(busiest))
+    launched = chosen & (columns.launch_start >= 0) & records.of_kind(schema.KERNEL)
+    ended = columns.launch_end[launched] >= columns.end[launched]
+    blocking = bool(len(ended)) and float(ended.mean()) >= _BLOCKED
+    return Timeline(device_times, called.complete, blocking, len(lanes) - len(busiest))
 
 
 def _others(ran: Mapping[tuple[int, int], Intervals], key: tuple[int, int]) -> Intervals:
@@ -310,14 +313,6 @@ class _Columns:
         )
         called = self.launch_start[row], self.launch_end[row], self.launch_kind[row]
         return idle.Gaps(free.start, free.end, row, *called, in_replay)
-
-
-def _blocking(columns: _Columns) -> bool:
-    """Whether nearly every kernel ended before the call that launched it returned."""
-    kernel = columns.records.of_kind(schema.KERNEL)
-    rows = columns.chosen & (columns.launch_start >= 0) & kernel
-    ended = columns.launch_end[rows] >= columns.end[rows]
-    return bool(len(ended)) and float(ended.mean()) >= _BLOCKED
 
 
 class Recorded(NamedTuple):

@@ -37,29 +37,23 @@ def allowed(place: str) -> str:
     return place
 
 
-def _check_captures(paths: Sequence[str]) -> None:
-    """Raise PyprofError if one of the captures may not be read."""
-    from pyprof.inputs.find import find  # noqa: PLC0415 - the server answers before it is loaded
-
-    for path in paths if _ROOTS.get() else ():
-        # check first: a pattern must not reveal what exists outside
-        allowed(path if Path(path).exists() else re.split(r"[*?\[]", path)[0] or ".")
-        for place in find([path]):
-            allowed(place)
-
-
 @contextmanager
 def captures(*paths: str) -> Iterator[Captures]:
     """Open the captures that the caller names: local ones, all readable."""
-    from pyprof.inputs import executor  # noqa: PLC0415 - as above
+    from pyprof.inputs import executor  # noqa: PLC0415 - the server answers before it is loaded
     from pyprof.inputs.files import is_url  # noqa: PLC0415 - as above
+    from pyprof.inputs.find import find  # noqa: PLC0415 - as above
 
     for path in paths:
         if is_url(path):
             raise PyprofError(f"{path}: only local files are read; download it first")
         if path == "-":
             raise PyprofError("-: stdin belongs to the client; name a file")
-    _check_captures(paths)
+    for path in paths if _ROOTS.get() else ():
+        # check first: a pattern must not reveal what exists outside
+        allowed(path if Path(path).exists() else re.split(r"[*?\[]", path)[0] or ".")
+        for place in find([path]):
+            allowed(place)
     with executor.open_executor(strict=True, quiet=True) as chosen:
         yield Captures(paths, chosen, quiet=True)
 

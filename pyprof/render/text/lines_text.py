@@ -99,8 +99,12 @@ def _file(file: FileTime, source: Sequence[str], total: int, *, full: bool) -> I
     """The cells of each line to show; `...` for lines that are left out."""
     timed = {line.number: line for line in file.lines}
     asked = [line.number for line in file.lines if full or line.own_ns]
+    functions, shown = functions_in(source), {*asked}
+    for number in asked:
+        if function := around(functions, number):
+            shown.update(range(function.first, function.last + 1))
     before = None
-    for number in sorted({*_extents(source, asked), *asked}):
+    for number in sorted(shown):
         if source and before is not None and number > before + 1:
             yield [*[""] * 5, "..."]
         before = number
@@ -113,11 +117,3 @@ def _file(file: FileTime, source: Sequence[str], total: int, *, full: bool) -> I
             else [""] * 4
         )  # fmt: skip
         yield [str(number), *times, code]
-
-
-def _extents(source: Sequence[str], timed: Sequence[int]) -> Iterator[int]:
-    """The lines of the innermost functions around timed lines."""
-    functions = functions_in(source)
-    for number in timed:
-        function = around(functions, number)
-        yield from range(function.first, function.last + 1) if function else (number,)

@@ -54,7 +54,10 @@ def report(answer: Memory, by: Sequence[str], top: int) -> Iterator[str]:
     return formatting.separated(
         [
             _overview(first),
-            *map(_lack, first.out_of_memory),
+            *(
+                [formatting.heading(head), *formatting.wrapped(asked), *formatting.wrapped(held)]
+                for head, asked, held in map(_out_of_memory, first.out_of_memory)
+            ),
             _growth(first.growth) if grows else (),
             *_describe_held(first, by, top),
             *timed,
@@ -382,13 +385,6 @@ def _growth(growth: StepGrowth | None) -> Iterator[str]:
     ]
     yield "Lines that hold more and more:"
     yield from formatting.layout_table(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
-
-
-def _lack(oom: OutOfMemory) -> Iterator[str]:
-    head, asked, held = _out_of_memory(oom)
-    yield formatting.heading(head)
-    yield from formatting.wrapped(asked)
-    yield from formatting.wrapped(held)
 
 
 def _out_of_memory(oom: OutOfMemory) -> tuple[str, str, str]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 TITLE, ORDER = "Roofline", 80
 
 _MAX_POINTS = 400
-_MAX_ROOFS = 4
 
 
 def summarise(gathered: PartInput) -> Achieved:
@@ -30,7 +29,7 @@ def section(page: Page) -> Mapping[str, Any]:
     """Return the figure, and its points' share of the time."""
     work: Achieved = page.data
     points = roofline_points.points(work, _MAX_POINTS)
-    roofs = roofline_points.roofs(work, _MAX_ROOFS)
+    roofs = roofline_points.roofs(work)
     keys = [
         page.selectable.key(op=point.op, dir=point.dir, kernel=point.kernel, bound=point.bound)
         for point in points

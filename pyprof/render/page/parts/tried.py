@@ -14,7 +14,7 @@ from pyprof.render.page.tables import without_folders
 from pyprof.render.text import try_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pyprof.answers.try_answer import TimeRatio, TriedChange, Try
     from pyprof.render.page.parts import Page, PartInput
@@ -46,7 +46,10 @@ def section(page: Page) -> Mapping[str, Any] | None:
         return None
     answer: Try = page.data.answer
     ratios = [each.time_ratio for each in answer.changes if each.time_ratio]
-    extent = _extent(ratios)
+    # the axis goes as far to each side of 1 as the widest interval, as a logarithm
+    ends = [end for each in ratios for end in (each.low, each.high) if end > 0]
+    widest = max((abs(math.log(end)) for end in ends), default=0.0)
+    extent = min(max(1.1 * widest, _MIN_EXTENT), _MAX_EXTENT)
     return {
         "baseline": without_folders(try_text.baseline_sentence(answer)),
         "complete": answer.complete,
@@ -64,13 +67,6 @@ def _change(change: TriedChange, answer: Try, extent: float) -> Mapping[str, Any
         "sentences": [*map(without_folders, lines)],
         "code": without_folders(change.code),
     }
-
-
-def _extent(ratios: Sequence[TimeRatio]) -> float:
-    """Return how far the axis goes to each side of 1, as a logarithm: to the widest interval."""
-    ends = [end for each in ratios for end in (each.low, each.high) if end > 0]
-    widest = max((abs(math.log(end)) for end in ends), default=0.0)
-    return min(max(1.1 * widest, _MIN_EXTENT), _MAX_EXTENT)
 
 
 def _bar(ratio: TimeRatio, extent: float) -> Mapping[str, float]:

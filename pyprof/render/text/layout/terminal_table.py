@@ -100,7 +100,9 @@ def write(
 ) -> None:  # fmt: skip
     """Write a table `room` cells wide, and report to `say` what does not fit."""
     shown = _read(columns, batches, full=False)
-    kept = _drop_columns(shown, room)
+    kept = [*shown]  # columns are left out until the others fit; two stay in any case
+    while len(kept) > 2 and sum(one.least + 1 for one in kept) - 1 > room:  # noqa: PLR2004 - a name and its time
+        kept.remove(max(kept, key=lambda one: _rank(one, kept)))
     gap = 2 if sum(one.natural + 2 for one in kept) - 2 <= room else 1
     _write(kept, _widths(kept, room), gap, file, coloured=coloured)
     dropped = [one.header for one in shown if one not in kept]
@@ -122,14 +124,6 @@ def _read(columns: Sequence[Column], batches: Iterable[pa.Table], *, full: bool)
         _Shown(column, [batch.column(index) for batch in rows], full=full)
         for index, column in enumerate(columns)
     ]
-
-
-def _drop_columns(shown: Sequence[_Shown], room: int) -> list[_Shown]:
-    """Leave out columns until the others fit; two stay in any case."""
-    kept = [*shown]
-    while len(kept) > 2 and sum(one.least + 1 for one in kept) - 1 > room:  # noqa: PLR2004 - a name and its time
-        kept.remove(max(kept, key=lambda one: _rank(one, kept)))
-    return kept
 
 
 def _rank(one: _Shown, among: Sequence[_Shown]) -> int:
