@@ -177,6 +177,9 @@ def _time_within(
     return ns, most
 
 
+IF_RANKS_DIFFER = "if ranks differ, this time is spent waiting for the slowest"
+
+
 @rule(
     "something is computed meanwhile",
     about="communication",
@@ -195,12 +198,11 @@ def communication(context: RuleContext) -> Advice | None:
     action = _name_action(context, rows[some], exposed[some])
     return context.advice(
         "communication is not overlapped with computation",
-        f"{action}; if ranks differ, this time is spent waiting for the slowest",
+        f"{action}; {IF_RANKS_DIFFER}",
         rows[some],
         most,
         weight=exposed[some],
-        elsewhere="start collectives earlier, on a stream of their own; if ranks differ, this time"
-        " is spent waiting for the slowest",
+        elsewhere=f"start collectives earlier, on a stream of their own; {IF_RANKS_DIFFER}",
     )
 
 

@@ -18,7 +18,7 @@ from pyprof.analysis.summary.facts import fact_sums, facts
 from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
 from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
 from pyprof.analysis.summary.phases import of_rows, serving_phases, token_count
-from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums
+from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums, waits_first
 from pyprof.analysis.summary.utilization import Utilization, Work, by_part, part_mfu, utilization
 from pyprof.analysis.summary.verdict import verdict
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
@@ -378,7 +378,11 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
         else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
         facts=facts(sums.facts),
         memory=memory,
-        advice=gains_of(use_of_step, sums.advice.suggestions),
+        advice=waits_first(
+            use_of_step,
+            gains_of(use_of_step, sums.advice.suggestions),
+            devices.devices if devices else (),
+        ),
         advice_looked_at=sums.scope.looked_at,
         advice_missing=sums.scope.unseen,
         warnings=sums.warnings,

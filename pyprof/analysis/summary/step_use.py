@@ -5,15 +5,18 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, replace
 from functools import reduce
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.analysis.advice.transfers import IF_RANKS_DIFFER
 from pyprof.analysis.summary.op_totals import MAX_ROWS, LongestRows
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import EMPTY, union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.analysis.time.timeline import runs_alone
+from pyprof.answers.gains import likely_ns
 from pyprof.answers.parts import StepUse
 from pyprof.records.merging import merge_sums, merged_by
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import DeviceTime, Timeline
     from pyprof.answers.parts import Suggestion
+    from pyprof.answers.summary_answer import DeviceUse
     from pyprof.inputs.source import Source
 
 
@@ -171,3 +175,35 @@ def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Su
 
 def _share(suggestion: Suggestion, gain_ns: float, use: StepUse) -> float | None:
     return suggestion.gain_share if gain_ns > use.span_ns else gain_ns / use.span_ns
+
+
+def waits_first(
+    use: StepUse | None, suggestions: Sequence[Suggestion], devices: Sequence[DeviceUse]
+) -> tuple[Suggestion, ...]:
+    """Name waiting first where it is most of the ranks' exposed communication.
+
+    It is if one rank, for which the others wait, has less than half of the mean; its excess over
+    the least is what they could save.
+    """
+    exposed_ns = [each.exposed_communication_ns for each in devices if each.rank is not None]
+    several = len({each.rank for each in devices}) > 1 and len(exposed_ns) == len(devices)
+    if use is None or not several or 2 * min(exposed_ns) >= fmean(exposed_ns):
+        return tuple(suggestions)
+    excess = (max(exposed_ns) - min(exposed_ns)) / fmean(exposed_ns)
+    gain_ns = min(excess * use.exposed_communication_ns, use.span_ns)
+    named = (
+        replace(
+            each,
+            action=f"{_WAITS}; {each.action.partition(f'; {IF_RANKS_DIFFER}')[0]}",
+            gain_ns=round(gain_ns * (use.step_count or 1)),
+            gain_step_ns=use.step_count and gain_ns,
+            gain_share=gain_ns / use.span_ns,
+        )
+        if each.rule == "communication" and not each.once
+        else each
+        for each in suggestions
+    )
+    return tuple(sorted(named, key=lambda each: (each.once, -likely_ns(each))))
+
+
+_WAITS = "pyprof ranks shows for whom the others wait, which is most of this time"

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.analysis.advice.transfers import IF_RANKS_DIFFER
 from pyprof.analysis.summary.op_totals import LongestRows
-from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use
+from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, waits_first
 from pyprof.answers.parts import Suggestion
+from pyprof.answers.summary_answer import DeviceUse
 from pyprof.inputs.source import Source, load
 from tests.analysis import captures
 from tests.analysis.answered import answered
@@ -86,3 +88,34 @@ def test_a_gain_beyond_the_mean_is_a_share_of_its_rank() -> None:
     use = known(step_use(_sums()))
     larger = replace(GAIN, gain_step_ns=3 * use.span_ns, gain_share=0.6)
     assert gains_of(use, [larger]) == (larger,)
+
+
+DEVICE = DeviceUse(
+    rank=0, device=0, processor="GPU", span_ns=800, busy_ns=800, idle_ns=0, compute_ns=600,
+    communication_ns=300, exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0,
+    idle_by_cause_ns={}, windows=1, paused_ns=0, pid=0,
+)  # fmt: skip
+
+
+def test_communication_that_is_waiting_is_called_so() -> None:
+    """The slowest rank waits least: collectives that start earlier would not help the others."""
+    use = known(step_use(_sums(exposed_communication_ns=168)))  # 21 in a mean step
+    found = replace(GAIN, rule="communication", action=f"start earlier; {IF_RANKS_DIFFER}")
+    waiting, even = (
+        waits_first(
+            use,
+            [GAIN, found],
+            [
+                replace(DEVICE, rank=rank, exposed_communication_ns=ns)
+                for rank, ns in enumerate((100, least_ns, 100))
+            ],
+        )
+        for least_ns in (10, 60)
+    )
+    assert even == (GAIN, found)
+    assert waiting[1] == GAIN
+    assert waiting[0].gain_step_ns == pytest.approx(27)  # 90 of 70 in the mean, 21 a step
+    assert waiting[0].gain_ns == 108
+    assert waiting[0].action == (
+        "pyprof ranks shows for whom the others wait, which is most of this time; start earlier"
+    )
