@@ -43,6 +43,7 @@ _MAX_DISTINCT = 1 << 10
 """Adjacent columns with as many values at most are formatted together."""
 _NARROW = np.int16
 """An integer type that holds that many: arrays are as long as the records."""
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
@@ -126,9 +127,17 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringP
 
 
 def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
-    null = values.is_null().to_numpy(zero_copy_only=False)
-    yield StringPart(pa.array([key]), -null.astype(np.int8))
-    yield lambda start, rows: _numbers(values.slice(start, rows))[0]
+    # a few thousand values, spaced so that they do not alias with the period of steps
+    indices = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
+    if pc.count_distinct(values.take(pa.array(indices.astype(np.int64)))).as_py() <= _MAX_DISTINCT:
+        encoded = values.dictionary_encode()
+        texts = pc.binary_join_element_wise(key, encoded.dictionary.cast(pa.string()), "")
+        index = encoded.indices.fill_null(-1).to_numpy()
+        yield StringPart(texts, index.astype(_NARROW) if len(texts) <= _MAX_DISTINCT else index)
+    else:
+        null = values.is_null().to_numpy(zero_copy_only=False)
+        yield StringPart(pa.array([key]), -null.astype(np.int8))
+        yield lambda start, rows: _numbers(values.slice(start, rows))[0]
 
 
 def _lists(
