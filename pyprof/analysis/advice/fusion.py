@@ -147,9 +147,11 @@ def eager_attention(context: RuleContext) -> Advice | None:
     dtypes = [dtype_of(context, call) for call in calls]
     on_cpu = bool(context.cpus) and not context.devices
     casts = any(dtype not in HALF for dtype in dtypes) and not on_cpu
+    softmaxes = [call.softmax for call in calls]
+    half = "bfloat16" if context.device_has("bfloat16")[softmaxes].all() else "float16"
     fused = [
         # a CPU's peaks are unknown: the gain is less than all of the time
-        0.0 if on_cpu else fused_ns(context, call, dtype if dtype in HALF else "bfloat16")
+        0.0 if on_cpu else fused_ns(context, call, dtype if dtype in HALF else half)
         for call, dtype in zip(calls, dtypes, strict=True)
     ]
     rows = np.concatenate([np.array(call.rows, np.int64) for call in calls])
@@ -157,12 +159,11 @@ def eager_attention(context: RuleContext) -> Advice | None:
     now = np.bincount(call_of, context.ns[rows])
     won = context.ns[rows] * (1 - np.array(fused) / np.maximum(now, 1))[call_of]
     code = "torch.nn.functional.scaled_dot_product_attention(q, k, v)"
-    autocast = "with torch.autocast('cuda', torch.bfloat16): "
-    softmaxes = [call.softmax for call in calls]
+    autocast = f"with torch.autocast('cuda', torch.{half}): "
     if {context.op.at(row) for row in softmaxes} == {"scaled_dot_product_attention"}:
         action, code = _FELL_BACK, f"with {_FLASH}: {code}"
     elif casts:
-        action = f"call {code}, in bfloat16: fused kernels are no faster in float32"
+        action = f"call {code}, in {half}: fused kernels are no faster in float32"
     else:
         action = f"call {code}"
     return context.advice(

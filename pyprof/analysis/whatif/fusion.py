@@ -37,7 +37,7 @@ def predict_attention(kernels: Kernels) -> Prediction | str:
     dtypes = [dtype if dtype in HALF else kernels.dtype for dtype in own]
     half = [(call, dtype) for call, dtype in zip(calls, dtypes, strict=True) if dtype in HALF]
     if not half:
-        return "fused attention was not faster in float32; add --dtype bf16"
+        return "fused attention was not faster in float32; add --dtype bf16 or fp16"
     suited = [(call, str(dtype)) for call, dtype in half if suits(call)]
     if not suited:
         return (

@@ -1338,6 +1338,10 @@ GAINS = {
     "attention in float32, fused in bfloat16": (
         "eager_attention", Story(*told(*attention(64, 1024, 1024, 64), dtype="float32")),
         400 - 4 * 64 * 1024 * 1024 * 64 / 312e6 / 0.17),
+    "on a V100 in float16, which its Tensor Cores take": (
+        "eager_attention",
+        _on(VOLTA, Story(*told(*attention(16, 1024, 1024, 64), dtype="float32"))),
+        400 - 4 * 16 * 1024 * 1024 * 64 / 125e6 / 0.17),
     "attention on a CPU, at most all of it": (
         "eager_attention", _attention_on_cpu(), 400),
     "idle time after a wait": (
