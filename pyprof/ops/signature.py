@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import takewhile
 
 from pyprof.marker import UNTYPED, Call, Opaque, Summary, Tensor, Value
 from pyprof.ops import dtypes
@@ -69,7 +70,8 @@ def bind(call: Call, signature: str, *, by_position: bool) -> dict[str, Value]:
     rest = list(call.args)
     named = dict(call.kwargs)
     bound: dict[str, Value] = {}
-    for parameter in parse(signature):
+    parameters = parse(signature)
+    for place, parameter in enumerate(parameters, 1):
         name = parameter.name if parameter.name in named else _SAME_NAME.get(parameter.name, "")
         if parameter.type == "Value[]":
             bound[parameter.name] = (
@@ -82,7 +84,7 @@ def bind(call: Call, signature: str, *, by_position: bool) -> dict[str, Value]:
         elif parameter.type == "attribute" or (parameter.keyword_only and not by_position):
             bound[parameter.name] = MISSING
         elif by_position:
-            bound[parameter.name] = _take_next(rest, parameter)
+            bound[parameter.name] = _take_next(rest, parameter, parameters[place:])
         else:
             bound[parameter.name] = _take_fitting(rest, parameter)
         if parameter.type in _REQUIRED and bound[parameter.name] is MISSING:
@@ -107,9 +109,11 @@ def _named(value: Value, parameter: Parameter) -> Value:
     return _as(value, parameter.type) if parameter.type in _TENSORS else value
 
 
-def _take_next(rest: list[Value], parameter: Parameter) -> Value:
+def _take_next(rest: list[Value], parameter: Parameter, following: tuple[Parameter, ...]) -> Value:
     if not rest:
         return MISSING
+    if parameter.type == "Tensor[]" and isinstance(rest[0], Tensor):
+        return _take_flattened(rest, following)
     value = rest.pop(0)
     if parameter.type == "dtype" and value == Opaque(UNTYPED):
         return None  # where types are recorded, that of a dtype is Scalar
@@ -117,6 +121,17 @@ def _take_next(rest: list[Value], parameter: Parameter) -> Value:
     if unsized and parameter.type in _REQUIRED and parameter.type != "Tensor!":
         value = Tensor(())  # emit_nvtx writes a tensor without dimensions as it writes a number
     return _named(value, parameter)
+
+
+def _take_flattened(rest: list[Value], following: tuple[Parameter, ...]) -> Value:
+    """Take the tensors of a list that emit_nvtx wrote as so many arguments."""
+    if following and following[0].type == "Tensor[]":
+        raise Unknown("lists of tensors not told apart")
+    leading = sum(1 for _ in takewhile(lambda value: isinstance(value, Tensor), rest))
+    count = max(1, min(leading, len(rest) - len(following)))
+    taken = tuple(rest[:count])
+    del rest[:count]
+    return taken
 
 
 def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:

@@ -270,6 +270,28 @@ def test_a_nested_tensor_has_unknown_sizes(op: str) -> None:
     assert cost.reason
 
 
+_X, _Y = [6, 3], [5]
+
+
+@pytest.mark.parametrize(
+    ("op", "sizes", "moved"),
+    [
+        ("cat", [_X, _X, _X, []], 3 * 18 * 2 * 4),
+        ("_foreach_zero_", [_X, _Y], 23 * 4),
+        ("_foreach_max", [_X, _Y], (23 + 2) * 4),
+        ("_foreach_norm", [_X, _Y, [], []], (23 + 2) * 4),
+        ("index", [[9, 9], _Y, _Y], (5 + 5 + 5 + 5) * 4),
+        ("index_put_", [[9, 9], _Y, _Y, _Y, []], (5 + 5 + 5 + 5) * 4),
+        ("_index_put_impl_", [[9, 9], _Y, _Y, _Y, [], []], (5 + 5 + 5 + 5) * 4),
+        ("_fused_adamw_", [_X, _Y] * 4 + 13 * [[]], None),
+    ],
+)
+def test_lists_that_emit_nvtx_flattens(op: str, sizes: list[list[int]], moved: int | None) -> None:
+    """Each tensor of a list stands where an argument would; two lists in a row cannot be parted."""
+    call = known(marker.decode_seq(f"aten::{op}, sizes = {sizes}").call)
+    assert ops.cost(call, dtype="float32").bytes == moved
+
+
 @pytest.mark.parametrize(("op", "moved"), UNARY.items())
 def test_empty_sizes_of_emit_nvtx_are_a_tensor_without_dimensions(op: str, moved: int) -> None:
     call = known(marker.decode_seq(f"aten::{op}, sizes = [[], []]").call)

@@ -144,9 +144,23 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
 
 
 # 12 written, 12 read of 2 bytes, index 2 of 8 bytes
+_PUT = "Tensor input, Tensor[] indices, Number values, bool accumulate"
+
+
 @op(
-    *("index_put", "_index_put_impl", "_unsafe_index_put"),
-    signature="Tensor input, Tensor[] indices, Number values, bool accumulate",
+    "_index_put_impl",
+    signature=f"{_PUT}, bool unsafe",
+    example=Example(
+        (_X, (i64(2),), f16(2, 6), False, False),
+        flops=0,
+        bytes=64,
+        op="_index_put_impl_",
+        mod="aten",
+    ),
+)
+@op(
+    *("index_put", "_unsafe_index_put"),
+    signature=_PUT,
     example=Example(
         (_X, (i64(2),), f16(2, 6), False), flops=0, bytes=64, op="index_put_", mod="aten"
     ),
