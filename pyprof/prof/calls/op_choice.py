@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import ops
 from pyprof.gpu.kernel_dtypes import FLOATS
-from pyprof.marker import Kind, Tensor
+from pyprof.marker import Kind, Summary, Tensor
 from pyprof.marker.model import DERIVED
+from pyprof.ops import registry
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyprof.marker import Call, Statement, Value
     from pyprof.prof.kernels.kernel_context import KernelContext
@@ -187,6 +188,7 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
         if index == node:
             break  # what is around a backward node is not what it computes
         call = with_sparse_layout(statements[index].call, sparse_tensors)
+        call = as_marked(call, context.markers)
         if call is not None and node is not None:
             call = with_expanded_strides(call, statements[node])
         if call is not None and around is not None:
@@ -206,9 +208,10 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
         output = _node_sizes(statements[node]) if node is not None else None
         position = node if node is not None else OWN
         for said in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
-            lacking = _lacking(said.call, dtype)
+            call = as_marked(said.call, context.fwd_markers)
+            lacking = _lacking(call, dtype)
             yield AttributedCall(
-                call=said.call,
+                call=call,
                 direction=BPROP,
                 dtype=lacking,
                 position=position,
@@ -331,6 +334,50 @@ def _strides(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...] 
         if not repeats:
             step *= left.pop()
     return None if left else tuple(reversed(stride))
+
+
+def as_marked(call: Call | None, markers: Sequence[Statement]) -> Call | None:
+    """Return a call of PyTorch's own as the innermost marker states it, if that is the same call.
+
+    emit_nvtx writes the sizes of tensors alone: no exponent, no `dim`, no types. Where the marker's
+    op is another on the same tensors, only their types are taken.
+    """
+    marked = markers[-1].call if markers else None
+    if call is None or marked is None or not marked.whole:
+        return call
+    own, stated = call.tensors, [tensor for tensor in marked.tensors if tensor.shape]
+    if not own or any(tensor.dtype for tensor in own):
+        return call
+    model = registry.find(call)
+    if model is not None and model is registry.find(marked):
+        same = registry.plain_name(call.op) == registry.plain_name(marked.op)
+        if same and _elements(call.args) == _elements((*marked.args, *marked.kwargs.values())):
+            return marked
+    dtypes = {tensor.dtype for tensor in stated}
+    alike = [tensor.shape for tensor in own] == [tensor.shape for tensor in stated]
+    if not alike or None in dtypes or len(dtypes & FLOATS) > 1:
+        return call
+    typed = iter(stated)
+    return replace(
+        call,
+        args=tuple(
+            replace(value, dtype=next(typed).dtype) if isinstance(value, Tensor) else value
+            for value in call.args
+        ),
+    )
+
+
+def _elements(values: Iterable[Value]) -> int:
+    """Count the elements of tensors, but of those without dimensions: emit_nvtx omits them."""
+    count = 0
+    for value in values:
+        if isinstance(value, Tensor):
+            count += value.numel if value.shape else 0
+        elif isinstance(value, tuple):
+            count += _elements(value)
+        elif isinstance(value, Summary) and _elements(value.items):
+            count += value.numel or 0
+    return count
 
 
 def with_sparse_layout(

@@ -12,7 +12,7 @@ import pytest
 
 import pyprof
 from pyprof import marker, ops
-from pyprof.marker import Call, Tensor, encode_seq, statement
+from pyprof.marker import Call, Summary, Tensor, encode_seq, statement
 from pyprof.prof.calls.op_choice import choose, innermost, with_expanded_strides
 from pyprof.prof.kernels.kernel_context import KernelContext
 from tests.builders import Range, Work, nsys_db
@@ -244,6 +244,44 @@ def test_sizes_alone_take_the_type_that_the_call_around_has(other: str, moved: i
     layer = statement(marker.encode_op(Call("mine", "layer", (*args,))))
     sizes = statement(encode_seq("aten::mm", sizes=[[8, 8], [8, 8]]))
     assert choose(KernelContext(markers=(layer,), seqs=(sizes,))).cost().bytes == moved
+
+
+X32, I64 = Tensor((8, 4), "float32"), Tensor((8,), "int64")
+MANY = Summary(40, 40 * 6, "float32", (Tensor((6,), "float32"),) * 4)
+
+
+@pytest.mark.parametrize(
+    ("stated", "op", "sizes", "flops", "moved"),
+    [
+        (Call("Tensor", "pow", (X32, 2)), "pow", [[8, 4], []], 32, 256),
+        (Call("Tensor", "uniform_", (X32, -1.0, 1.0)), "uniform_", [[8, 4], [], []], 64, 128),
+        (Call("Tensor", "sum", (X32,), {"dim": 1}), "sum", [[8, 4], [], [], []], 32, 160),
+        (Call("torch", "_foreach_mul_", (MANY, 2.0)), "_foreach_mul_", 40 * [[6]], 240, 1920),
+        (Call("torch", "mm", (X32, X32)), "pow", [[8, 4], []], 640, 256),
+        (Call("F", "nll_loss", (X32, I64)), "nll_loss_forward", [[8, 4], [8], []], 17, 104),
+    ],
+)
+def test_sizes_alone_are_read_as_the_marker_around_states_the_call(
+    stated: Call, op: str, sizes: list[list[int]], flops: int, moved: int
+) -> None:
+    """All of it, if the op is the same and has as many elements; else types of the same sizes."""
+    around = statement(marker.encode_op(stated))
+    inside = statement(encode_seq(f"aten::{op}", sizes=sizes))
+    cost = choose(KernelContext(markers=(around,), seqs=(inside,))).cost()
+    assert (cost.flops, cost.bytes) == (flops, moved)
+
+
+def test_a_backward_pass_is_of_the_call_that_the_marker_of_the_forward_pass_states() -> None:
+    """PyTorch's own range of the forward call has sizes alone, without the exponent."""
+    marked = statement(marker.encode_op(Call("Tensor", "pow", (X32, 2))))
+    forward = statement(encode_seq("aten::pow", sizes=[[8, 4], []]))
+    found = [
+        choose(
+            KernelContext(markers=(), seqs=(), fwd_markers=m, fwd_seqs=(forward,), backward=True)
+        )
+        for m in ((marked,), ())
+    ]
+    assert [work.cost().flops for work in found] == [64, 704]
 
 
 def test_an_operator_without_a_formula_is_named_as_its_library_does() -> None:
