@@ -83,7 +83,9 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
     # A collective belongs to many parameters, not only to the one that it waited for.
     is_comm = direction.index == _COMM
     place = DictionaryColumn(np.where(is_comm, partner.index, place.index), place.values)
-    layered = _use_around(_drop_inherited(path, place, "layer"), place, user_range)
+    layered, has_layer = _drop_inherited(path, place, "layer"), attrgetter("layer")
+    own = layered.matches(has_layer) | place.matches(has_layer) | (user_range.index == MISSING)
+    index = layered.index if own.all() else np.where(own, layered.index, user_range.index)
     layers = recomputation.full_layers(path.values)
     again = path.matches(attrgetter("again"))
     built: dict[str, Column] = {
@@ -91,7 +93,7 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
         "marker": path.map(lambda stack: _texts(stack.markers)),
         "recomputed": pa.array(np.ones(len(path), np.int8), mask=~again),
         "trace": _drop_inherited(path, place, "trace").map(lambda stack: list(stack.trace)),
-        "layer": launch_layers.layers(layers, layered.index, free),
+        "layer": launch_layers.layers(layers, index, free),
         "dir": direction,
         **_forward(layers, partner, place),
         **range_stacks.arguments(path, partner),
@@ -193,17 +195,6 @@ def _drop_inherited(path: DictionaryColumn, place: DictionaryColumn, what: str) 
         return path
     nowhere = len(path.values) - 1
     return DictionaryColumn(np.where(left_out, nowhere, path.index), path.values)
-
-
-def _use_around(
-    path: DictionaryColumn, place: DictionaryColumn, around: DictionaryColumn
-) -> DictionaryColumn:
-    """Use the path `around` if neither the row's own path nor its forward op's has a layer."""
-    has_layer = attrgetter("layer")
-    left = path.matches(has_layer) | place.matches(has_layer) | (around.index == MISSING)
-    if left.all():
-        return path
-    return DictionaryColumn(np.where(left, path.index, around.index), path.values)
 
 
 def _forward(

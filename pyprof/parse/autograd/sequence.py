@@ -120,23 +120,15 @@ def _count_in_order(
     current = np.asarray(np.maximum.accumulate(lowest + lift) - lift)
     before = np.concatenate([[MISSING], current[:-1]])
     if (~backward & (lowest <= before) & (before < highest)).any():
-        current = _one_by_one(
-            [numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)],
-            backward,
-        )
+        last = MISSING
+        for row, (a, b) in enumerate(zip(low, high, strict=True)):
+            entry = numbers.member[a:b].tolist()
+            last = entry[0] if backward[row] else next((n for n in entry if n > last), last)
+            current[row] = last
     new = np.ones(len(current), bool)
     new[1:] = (current[1:] != current[:-1]) | (op[1:] != op[:-1])
     index = np.arange(len(current))
     return current, index - np.maximum.accumulate(np.where(new, index, 0))
-
-
-def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Int64Array:
-    """Count one kernel at a time, where the running maximum of the lowest numbers is wrong."""
-    chosen, current = [], MISSING
-    for entry, is_backward in zip(numbers, backward.tolist(), strict=True):
-        current = entry[0] if is_backward else next((n for n in entry if n > current), current)
-        chosen.append(current)
-    return np.array(chosen, np.int64)
 
 
 def _prune(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:

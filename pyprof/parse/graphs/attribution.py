@@ -45,7 +45,10 @@ def attributed(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
 
     The ranges of recordings become the capture's own.
     """
-    capture = _join_ranges(capture)
+    captures = capture.graph_captures
+    if captures is not None and len(captures.ranges):  # these have threads of their own
+        both = pa.concat_tables([capture.ranges, captures.ranges]).unify_dictionaries()
+        capture = replace(capture, ranges=both.combine_chunks())
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, recording_windows(capture))
     replay = launch_sites.replays(capture, activities, launch)
@@ -53,19 +56,10 @@ def attributed(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
         return capture, ()
     replays = replaying.find(capture, activities, launch, replay)
     work = _Work(capture, activities, launch, replays, sweep_ranges(capture))
-    if capture.graph_captures is not None:
-        work.from_recordings(capture.graph_captures)
+    if captures is not None:
+        work.from_recordings(captures)
     work.match_eager_runs()
     return work.capture(), tuple(work.sentences())
-
-
-def _join_ranges(capture: Capture) -> Capture:
-    """Append the ranges of recordings to the capture's own; they have threads of their own."""
-    captures = capture.graph_captures
-    if captures is None or not len(captures.ranges):
-        return capture
-    both = pa.concat_tables([capture.ranges, captures.ranges]).unify_dictionaries()
-    return replace(capture, ranges=both.combine_chunks())
 
 
 def _told(capture: Capture, activities: pa.Table) -> Mask:
@@ -142,7 +136,7 @@ class _Work:
             launches=rows,
             sizes=[len(subject.rows) for subject in subjects],
             named=named,
-            chains=self._launch_chain,
+            chains=np.append(self._chain_of_range, MISSING)[self._launch_leaf],
         )
         made = choice.choose(self._replays, captures, compared)
         recording = ints(captures.graphs.column("recording"))
@@ -327,11 +321,6 @@ class _Work:
         table = self._captures.launches
         thread, time = (ints(table.column(name)) for name in ("thread", "time"))
         return innermost(self._sweep.nest, thread, time, time)
-
-    @cached_property
-    def _launch_chain(self) -> Int64Array:
-        """The enclosing ranges of each launch of the recordings."""
-        return np.append(self._chain_of_range, MISSING)[self._launch_leaf]
 
     @cached_property
     def _launch_ops(self) -> Int64Array:

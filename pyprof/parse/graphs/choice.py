@@ -131,7 +131,10 @@ class _Chooser:
         If some of a step's kernels were lost, what is left of one graph may look like another, so
         a step with as many launches as a recording replays that recording or none.
         """
-        allowed = self._of_size(size)
+        allowed = self._recordings
+        if size is not None:
+            wanted = serving_steps.chosen(size, self._sizes)
+            allowed = [r for r in allowed if r.batch_size in {None, wanted}]
         complete = [r for r in allowed if len(r.graphs) == len(group)]
         known = size is not None and all(r.batch_size is not None for r in complete)
         if is_step and complete and (known or len(complete) == 1):
@@ -150,12 +153,6 @@ class _Chooser:
         for index in range(len(group)):
             if index not in taken:
                 self._choose_unique(group[index], allowed, lost=lost)
-
-    def _of_size(self, size: int | None) -> list[_Recording]:
-        if size is None:
-            return self._recordings
-        wanted = serving_steps.chosen(size, self._sizes)
-        return [r for r in self._recordings if r.batch_size in {None, wanted}]
 
     def _whole_step(self, group: list[int], recordings: list[_Recording]) -> None:
         """Choose the best match for the launches of a step among recordings of as many graphs."""

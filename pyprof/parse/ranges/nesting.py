@@ -91,7 +91,11 @@ _SMALL_BYTES = 2
 
 def _parents(thread: IntArray, end: Int64Array) -> IntArray:
     parent: IntArray = np.arange(-1, len(end) - 1, dtype=np.int32)
-    at_top = _mark_top(thread, end)
+    at_top = np.ones(len(end), bool)  # ends after all that began before it on its thread
+    bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), len(end)]
+    for first, last in pairwise(bounds):
+        ends = end[first:last]
+        np.greater(ends[1:], np.maximum.accumulate(ends)[:-1], out=at_top[first + 1 : last])
     parent[np.flatnonzero(at_top)] = MISSING
     active = np.flatnonzero((end[:-1] < end[1:]) & ~at_top[1:]) + 1
     above: IntArray = active - 1
@@ -104,16 +108,6 @@ def _parents(thread: IntArray, end: Int64Array) -> IntArray:
         left = np.flatnonzero(end.take(above) < until)  # `above` exists: see `at_top`
         active, above, until = active.take(left), above.take(left), until.take(left)
     return _sweep(thread, end, np.ones(len(end), bool))
-
-
-def _mark_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:
-    """Mask of ranges that end after all that began before them on their thread."""
-    at_top = np.ones(len(end), bool)
-    bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), len(end)]
-    for first, last in pairwise(bounds):
-        ends = end[first:last]
-        np.greater(ends[1:], np.maximum.accumulate(ends)[:-1], out=at_top[first + 1 : last])
-    return at_top
 
 
 _STEPS = 256

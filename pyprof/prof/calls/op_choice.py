@@ -181,7 +181,7 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
     statements = context.statements
     order = context.order or tuple(range(len(statements)))
     node = _node(statements, order)
-    inward = [None, *(statements[index] for index in order)]
+    inward = [None, *(statements[index].call for index in order)]
     operands = (each for said in context.markers if said.call for each in said.call.tensors)
     sparse_tensors = {tensor.shape: tensor for tensor in operands if tensor.nnz is not None}
     for around, index in zip(reversed(inward[:-1]), reversed(order), strict=True):
@@ -191,11 +191,11 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
         call = as_marked(call, context.markers)
         if call is not None and node is not None:
             call = with_expanded_strides(call, statements[node])
-        if call is not None and around is not None:
-            call = as_unary(call, around.call)
-        lacking = _lacking(call, dtype)
         output = context.result if index == order[-1] else None
-        output = output or _told_around(call, around)
+        if call is not None and around is not None:
+            call = as_unary(call, around)
+            output = output or ops.result_shape(call, around)
+        lacking = _lacking(call, dtype)
         yield AttributedCall(
             call=call,
             direction=FPROP,
@@ -238,13 +238,6 @@ def node_output(context: KernelContext) -> tuple[int, ...] | None:
 def _node(around: Sequence[Statement], order: Sequence[int]) -> int | None:
     nodes = (at for at in reversed(order) if around[at].kind == Kind.SEQ and around[at].is_node)
     return next(nodes, None)
-
-
-def _told_around(call: Call | None, around: Statement | None) -> tuple[int, ...] | None:
-    """Return the shape of a call's result, if the call around it shows it."""
-    if call is None or around is None or around.call is None:
-        return None
-    return ops.result_shape(call, around.call)
 
 
 def _node_sizes(node: Statement) -> tuple[int, ...] | None:
@@ -299,9 +292,9 @@ _WITH_ITSELF = {"ne": "isnan", "eq": "isfinite"}
 """Comparisons, and the ops that call them with their one tensor as both operands."""
 
 
-def as_unary(call: Call, around: Call | None) -> Call:
+def as_unary(call: Call, around: Call) -> Call:
     """Return the call with one operand if the enclosing op passed it the same tensor twice."""
-    same = around is not None and _WITH_ITSELF.get(call.op) == around.op
+    same = _WITH_ITSELF.get(call.op) == around.op
     twice = len(call.args) > 1 and call.args[0] == call.args[1]
     return replace(call, args=call.args[:1]) if same and twice else call
 
