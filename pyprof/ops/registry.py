@@ -180,12 +180,17 @@ def op(
             call, costs = example.call(names[0]), (example.flops, example.bytes)
         elif example is not None:
             call = example
+        of_module = getattr(sys.modules.get(formula.__module__), "FAMILY", None)
+        own_family = str(family or of_module or (forward.family if forward else OTHER))
+        if own_family not in FAMILIES:
+            known = ", ".join(FAMILIES)
+            raise ValueError(f"no family {own_family!r} of ops; families are {known}")
         model = OpModel(
             names,
             direction,
             forward.signatures if forward else signatures,
             formula,
-            _family(family, formula, forward),
+            own_family,
             work,
             call,
             *costs,
@@ -228,15 +233,6 @@ def backward_of(
         return formula
 
     return register
-
-
-def _family(stated: str, formula: Formula, forward: OpModel | None) -> str:
-    """Return the stated family, else that of the formula's module, else the forward op's."""
-    of_module = getattr(sys.modules.get(formula.__module__), "FAMILY", None)
-    family = str(stated or of_module or (forward.family if forward else OTHER))
-    if family not in FAMILIES:
-        raise ValueError(f"no family {family!r} of ops; families are {', '.join(FAMILIES)}")
-    return family
 
 
 def _forward(names: tuple[str, ...]) -> OpModel:

@@ -132,11 +132,10 @@ def matmul(a: Args) -> Work:
 
 
 # d(A) = go B^T and d(B) = A^T go, 720 each; go 60 + B 90 + dA 72, go 60 + A 72 + dB 90 = 444 * 4
-@op(*("matmul", "mm", "bmm", "mv", "dot", "vdot"), direction=BPROP, flops=1440, bytes=1776)
-@op("__rmatmul__", direction=BPROP, flops=480, bytes=296)
-def matmul_backward(a: Args) -> Work:
-    """Both factors' gradients; one if one product was launched."""
-    return gradients(matmul_work(*factors(a)), a.gemm_kernels)
+op(*("matmul", "mm", "bmm", "mv", "dot", "vdot"), direction=BPROP, flops=1440, bytes=1776)(
+    gradients_of(matmul)
+)
+op("__rmatmul__", direction=BPROP, flops=480, bytes=296)(gradients_of(matmul))
 
 
 def factors(a: Args) -> tuple[Tensor, Tensor]:
