@@ -136,7 +136,9 @@ class Trial:
         environment = {**launch.environment, **self.ranks.environment(files, number)}
         if self.seed and "PYTHONHASHSEED" not in os.environ:
             environment = {"PYTHONHASHSEED": "0", **environment}
-        own = processes.perform(request, self._paths(number), environment, self._limit_s())
+        longest = max((run.result.wall_ns for run in self.runs if run.usable), default=None)
+        limit_s = None if longest is None else longest / 1e9 * _LIMIT_FACTOR + _LIMIT_EXTRA_S
+        own = processes.perform(request, self._paths(number), environment, limit_s)
         result = self.ranks.gather(files, number, own)
         run = TrialRun(number=number, variant=variant, mode=mode, result=result)
         self.runs.append(run)
@@ -172,11 +174,6 @@ class Trial:
 
     def _paths(self, number: int) -> processes.RunPaths:
         return processes.RunPaths.named(self.folder / "runs", self.ranks.stem(number))
-
-    def _limit_s(self) -> float | None:
-        """Return how long a run may take; None for the first."""
-        longest = max((run.result.wall_ns for run in self.runs if run.usable), default=None)
-        return None if longest is None else longest / 1e9 * _LIMIT_FACTOR + _LIMIT_EXTRA_S
 
     def _keep(self, run: TrialRun) -> None:
         if not self.ranks.first:

@@ -85,15 +85,10 @@ def _read_result(paths: RunPaths, code: int | None, limit_s: float | None) -> Ru
         return RunResult(code=_TIMED_OUT, error=f"ended after {limit_s:.0f} s: it takes too long")
     result.code = result.code or code or 0
     if result.code and not result.error:
-        result.error = _last_line(paths.log) or _describe_end(result.code)
+        log = paths.log.read_bytes()[-_LAST_LINES_BYTES:].decode(errors="replace")
+        lines = [line.strip() for line in log.splitlines() if line.strip()]
+        result.error = lines[-1] if lines else _describe_end(result.code)
     return result
-
-
-def _last_line(log: Path) -> str:
-    """Return the last line that the script printed and that is not empty."""
-    content = log.read_bytes()[-_LAST_LINES_BYTES:].decode(errors="replace")
-    lines = [line.strip() for line in content.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
 
 
 def _describe_end(code: int) -> str:

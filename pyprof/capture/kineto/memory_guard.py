@@ -85,16 +85,12 @@ class MemoryGuard:
 
     def _watch(self) -> None:
         while not self._done.wait(self._interval_s):
-            if self._measure() > self._limit and self._trim() > self._limit_if_trimmed:
+            if self._measure() <= self._limit:
+                continue
+            # What a profiler records lies between tensors that are freed soon. The C library keeps
+            # the holes and seldom finds use for them: far more memory than was recorded.
+            if _TRIM is not None:
+                _TRIM(0)
+            if self._measure() > self._limit_if_trimmed:
                 self._exceeded()
                 return
-
-    def _trim(self) -> int:
-        """Return the memory of the process after freed memory has gone back to the system.
-
-        What a profiler records lies between tensors that are freed soon. The C library keeps the
-        holes and seldom finds use for them: far more memory than was recorded.
-        """
-        if _TRIM is not None:
-            _TRIM(0)
-        return self._measure()

@@ -86,7 +86,16 @@ class Recording:
         recorder = self._recorder
         if recorder.windows and not recorder.overflowed:
             windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
-            yield f"recorded {duration(1e9 * recorder.seconds)}{windows}{self._describe_extent()}"
+            extent = ""
+            if self._request.steps is None:
+                unmarked = "" if self._request.whole else ", which started no range"
+                ranged = recorder.in_ranges
+                extent = (
+                    ": the range that the script started"
+                    if ranged
+                    else f": the whole script{unmarked}"
+                )
+            yield f"recorded {duration(1e9 * recorder.seconds)}{windows}{extent}"
         yield from self.problems()
 
     def problems(self) -> Iterator[str]:
@@ -117,13 +126,6 @@ class Recording:
             )
         if self._nvtx.used and self._nvtx.lacking:
             yield "this torch build has no NVTX; ranges of torch.cuda.nvtx are recorded without it"
-
-    def _describe_extent(self) -> str:
-        if self._request.steps is not None:
-            return ""
-        if self._recorder.in_ranges:
-            return ": the range that the script started"
-        return ": the whole script" + ("" if self._request.whole else ", which started no range")
 
     def _describe_script_profilers(self) -> str:
         cause = "the script ran its own torch.profiler, and only one can run at a time"

@@ -173,18 +173,16 @@ def _is_op(home: object, name: str, *, is_listed: bool) -> bool:
         return home is torch.Tensor and _OPERATORS.fullmatch(name) is not None
     if name.startswith("_"):
         return home is torch and _HIDDEN.fullmatch(name) is not None
-    return is_listed or name in _ADDED.get(home, _UNLISTED) or _in_place_twin(home, name)
+    if is_listed or name in _ADDED.get(home, _UNLISTED):
+        return True
+    plain = name.removesuffix("_")  # of an op in place
+    return plain != name and hasattr(home, plain) and plain not in _NO_WORK
 
 
 def _overridable(name: str, *, dispatches: bool) -> Overridable:
     if not dispatches or name == "from_numpy":
         return "never"
     return "by modes" if name in _FACTORIES else "by arguments"
-
-
-def _in_place_twin(home: object, name: str) -> bool:
-    plain = name.removesuffix("_")
-    return plain != name and hasattr(home, plain) and plain not in _NO_WORK
 
 
 def _find_listed(

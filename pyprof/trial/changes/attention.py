@@ -34,7 +34,7 @@ def sdpa(run: Run) -> WhyNoEffect:
                 except ValueError as error:
                     run.refuse(f"transformers refuses: {' '.join(str(error).split())}")
 
-    run.on_loop(begin)
+    run.calls.on_loop(begin)
 
     def why_no_effect() -> str | None:
         if _EAGER in seen:

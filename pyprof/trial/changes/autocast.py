@@ -54,7 +54,7 @@ def fp16(run: Run) -> WhyNoEffect:
         if module.training and torch.is_grad_enabled() and not scaled:
             run.refuse("the script has no GradScaler, without which gradients underflow")
 
-    run.on_loop(check)
+    run.calls.on_loop(check)
     why_no_effect = _autocast(run, "float16")
 
     def end() -> str | None:

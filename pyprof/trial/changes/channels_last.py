@@ -52,7 +52,7 @@ def channels_last(run: Run) -> WhyNoEffect:
 
         call.args, call.kwargs = tree_map(in_format, (call.args, call.kwargs))
 
-    run.on_loop(begin)
+    run.calls.on_loop(begin)
     run.calls.before.append(convert)
     return lambda: None if len(converted) else "no convolution: no called module has one"
 

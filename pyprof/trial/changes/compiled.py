@@ -36,7 +36,7 @@ def compile_modules(run: Run) -> WhyNoEffect:
         _compile(module)
         compiled.append(None)
 
-    run.on_loop(begin)
+    run.calls.on_loop(begin)
 
     def why_no_effect() -> str | None:
         if not compiled:

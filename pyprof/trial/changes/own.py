@@ -57,5 +57,5 @@ def patch(run: Run) -> WhyNoEffect | None:
             called.append(None)
             before_loop(sys.modules["__main__"])
 
-    run.after_import("torch", lambda: run.on_loop(begin))
+    run.after_import("torch", lambda: run.calls.on_loop(begin))
     return lambda: None if called else f"{_BEFORE_LOOP} was never called: no module was"

@@ -20,8 +20,6 @@ from pyprof.trial.script.steps import Steps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch.nn import Module
-
     from pyprof.trial.change import Chosen, Stage, WhyNoEffect
 
 
@@ -154,7 +152,3 @@ class Run:
     def after_import(self, module: str, function: Callable[[], object]) -> None:
         """Call a function when the script has imported a module."""
         self._observation.imports.call(module, function)
-
-    def on_loop(self, act: Callable[[Module], object]) -> None:
-        """Call `act` once for each outermost module, when its loop has begun."""
-        self.calls.on_loop(act)

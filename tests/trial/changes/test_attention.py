@@ -25,7 +25,9 @@ def test_only_eager_attention_is_replaced(before: str, *, changed: bool) -> None
     model = torch.nn.Identity()
     model.config = SimpleNamespace(_attn_implementation=before)
     model.set_attn_implementation = chosen.append
-    why_no_effect = changes()["sdpa"].apply(SimpleNamespace(on_loop=begin.append))
+    why_no_effect = changes()["sdpa"].apply(
+        SimpleNamespace(calls=SimpleNamespace(on_loop=begin.append))
+    )
     begin[0](model)
     assert chosen == ["sdpa"] * changed
     assert why_no_effect

@@ -45,7 +45,7 @@ def test_steps_that_a_scaler_skips_are_noted(monkeypatch: pytest.MonkeyPatch) ->
                         (torch.autocast, "__enter__")):  # fmt: skip
         monkeypatch.setattr(owner, name, getattr(owner, name))
     notes: list[str] = []
-    run = SimpleNamespace(calls=OutermostCalls(), on_loop=print, note=notes.append)
+    run = SimpleNamespace(calls=OutermostCalls(), note=notes.append)
     end = changes()["fp16"].apply(run)
     torch.amp.GradScaler("cpu", enabled=False).update()
     weight = torch.nn.Parameter(torch.ones(1))
