@@ -316,9 +316,8 @@ def _event_directions(clues: Int64Array, begins: Int64Array, direction: Int64Arr
 
 def _or_said_by(direction: Labels, other: Labels) -> Labels:
     """Directions as codes of `categories`; where unknown, those of `other`."""
-    numbers = np.array([*map(categories.DIRECTIONS.index, other.names), MISSING], np.int64)
-    codes = np.where(direction.codes == MISSING, numbers[other.codes], direction.codes)
-    return direction._replace(codes=codes)
+    said = trace_history.directions(other)
+    return direction._replace(codes=np.where(direction.codes == MISSING, said, direction.codes))
 
 
 def _given_back_by(

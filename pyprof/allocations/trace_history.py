@@ -201,7 +201,8 @@ def has_half_precision(capture: Capture) -> bool:
 
 def find_sites(capture: Capture, events: MemoryEvents) -> EventContext:
     """Tie each event to what went on around it on its thread."""
-    thread = _threads(capture, events)
+    captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
+    thread = match_combinations(captured, [events.pid, events.tid])  # MISSING if nothing ran there
     table = _records(capture, events, thread)
     order = table.records.numpy("corrId")  # each event is a call of its own, by number
 
@@ -279,12 +280,6 @@ def _ops(table: Table, order: Int64Array) -> Labels:
     codes = np.full(len(order), MISSING)
     codes[order] = code.reshape(-1)
     return label(names).take(codes)
-
-
-def _threads(capture: Capture, events: MemoryEvents) -> Int64Array:
-    """Each event's row of the capture's threads; MISSING if nothing ran on its thread."""
-    captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
-    return match_combinations(captured, [events.pid, events.tid])
 
 
 def _records(capture: Capture, events: MemoryEvents, thread: Int64Array) -> Table:

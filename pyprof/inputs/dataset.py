@@ -71,7 +71,9 @@ def write_all(
     if not is_url(location):
         with writing(folder):
             Path(location).mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
-        _check_links(Path(location))
+        for rank in Path(location).glob(f"{PARTITION}*"):
+            if rank.is_symlink():  # the file would go elsewhere
+                raise PyprofError(f"{rank}: is a link; remove it, or choose another folder with -o")
     work = partial(write, folder=location, kernels_only=kernels_only)
     try:
         captures_by_rank = ranked_captures(captures, executor)
@@ -91,13 +93,6 @@ def write_all(
         text = f"{folder} also contains rank {', '.join(map(str, more))}, not from these captures"
         done = replace(done, warnings=(*done.warnings, text))
     return done
-
-
-def _check_links(folder: Path) -> None:
-    """Raise PyprofError if a rank's folder is a link: the file would go elsewhere."""
-    for location in folder.glob(f"{PARTITION}*"):
-        if location.is_symlink():
-            raise PyprofError(f"{location}: is a link; remove it, or choose another folder with -o")
 
 
 def part(folder: str, rank: int) -> str:

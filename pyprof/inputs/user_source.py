@@ -179,12 +179,9 @@ class LineNames:
 
     def __init__(self, sources: Sources | None) -> None:
         self._sources = sources
-        self._functions = cache(self._functions_in)
+        self._functions = cache(lambda file: functions_in(sources.lines(file)) if sources else [])
         self.name = cache(self._name)
         """The function around a line, else the line's text, else `file.py:12`."""
-
-    def _functions_in(self, file: str) -> list[Function]:
-        return functions_in(self._sources.lines(file)) if self._sources is not None else []
 
     def _name(self, file: str, number: int) -> str:
         if (function := around(self._functions(file), number)) is not None:

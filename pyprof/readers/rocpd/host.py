@@ -80,7 +80,12 @@ class Events:
             return np.zeros(len(self.of_regions), bool)
         rows = self._index.rows(self.of_regions)
         used, index = np.unique(np.append(self._category, MISSING)[rows], return_inverse=True)
-        names = _categories(self._recording, used)
+        if self._recording.columns("category"):  # a table since schema 4
+            listed = self._recording.read("category", {"id": int, "name": str})
+            named = dict(zip(*(column.to_pylist() for column in listed.columns), strict=True))
+            names = [named.get(number) for number in used.tolist()]
+        else:
+            names = self._recording.strings.names(used, "").to_pylist()
         return np.asarray(np.array([name in _OF_RANGES for name in names], bool)[index])
 
 
@@ -104,15 +109,6 @@ def _read(
 
     rows = recording.read("event", {**columns, "extdata": str}, without_texts)
     return rows, pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-
-
-def _categories(recording: Recording, ids: Int64Array) -> list[str]:
-    """Name categories; schema 4 has a table of them."""
-    if recording.columns("category"):
-        rows = recording.read("category", {"id": int, "name": str})
-        named = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-        return [named.get(number) or "" for number in ids.tolist()]
-    return [str(name) for name in recording.strings.names(ids, "").to_pylist()]
 
 
 def _arguments(recording: Recording, ids: Int64Array) -> pa.StringArray:
