@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+DASH = "-"
+"""What stands for an unknown number."""
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _WHOLE = 100
 """From here on there are at least three digits before the point."""
@@ -24,8 +26,10 @@ def significant(value: float) -> str:
     return f"{value:.{decimals}f}"
 
 
-def duration(ns: float) -> str:
+def duration(ns: float | None) -> str:
     """Format a time in the largest unit in which it is 1 or more."""
+    if ns is None:
+        return DASH
     rounded = abs(float(f"{ns:.3g}"))
     size, unit = next((entry for entry in _UNITS if rounded >= entry[0]), (1, "ns"))
     return f"{significant(ns / size)} {unit}" if size > 1 else f"{number(ns)} ns"
@@ -42,16 +46,20 @@ def percent(share: float) -> str:
     return f"{value:.1f} %"
 
 
-def number(value: float) -> str:
+def number(value: float | None) -> str:
     """Format a rate: three significant digits, and all digits before the point."""
+    if value is None:
+        return DASH
     return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.3g}"
 
 
 _SIZES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def amount(value: float, unit: str) -> str:
+def amount(value: float | None, unit: str) -> str:
     """Format FLOPs or bytes with a decimal prefix: `1.5 GB`."""
+    if value is None:
+        return DASH
     size, prefix = next((entry for entry in _SIZES if abs(value) >= entry[0]), (1, ""))
     return f"{number(value / size)} {prefix}{unit}"
 
@@ -61,9 +69,9 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def change(fraction: float) -> str:
+def change(fraction: float | None) -> str:
     """Format a relative change with its sign: `+3.2 %`."""
-    return f"{100 * fraction:+.1f} %"
+    return DASH if fraction is None else f"{100 * fraction:+.1f} %"
 
 
 _SHOWN = 8

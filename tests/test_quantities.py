@@ -2,7 +2,20 @@
 
 import pytest
 
-from pyprof.quantities import amount, counted, duration, number, percent, significant, spans
+from pyprof.quantities import (
+    amount,
+    change,
+    counted,
+    duration,
+    number,
+    percent,
+    significant,
+    spans,
+)
+
+
+def test_unknown_numbers_are_a_dash() -> None:
+    assert (duration(None), number(None), amount(None, "B"), change(None)) == ("-",) * 4
 
 
 @pytest.mark.parametrize(

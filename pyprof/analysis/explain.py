@@ -19,7 +19,7 @@ from pyprof.marker import UNTYPED, Opaque, Tensor
 from pyprof.prof import costs
 from pyprof.prof.calls.op_choice import candidates
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.quantities import counted, duration, number
+from pyprof.quantities import DASH, counted, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _MAX_KERNELS = 20
 """Maximum number of kernels of one op call that are listed."""
-NOTHING = "-"
 
 
 @dataclass
@@ -90,9 +89,9 @@ MEASURED = "6. Compare with counters"
 
 
 def _recorded(row: _Row) -> Iterator[str]:
-    yield f"{row.value('kind') or 'kernel'} {row.record('kLongName') or NOTHING}"
+    yield f"{row.value('kind') or 'kernel'} {row.record('kLongName') or DASH}"
     where = f"device {_shown(row.value('device'))}, stream {_shown(row.value('stream'))}"
-    yield f"time: {_time(row.value('sil'))} on {where}"
+    yield f"time: {duration(row.value('sil'))} on {where}"
     context = row.choice.context.at(row.index)
     texts = [*(row.record("marker") or ()), *(row.record("seqMarker") or ())]
     around = [texts[index] for index in context.order or range(len(texts))]
@@ -239,14 +238,10 @@ def _argument(value: Value) -> str:
 
 def _part(row: _Row, index: int) -> str:
     grouping = row.grouping
-    name = row.table.records.arrow("kShortName")[index].as_py() or NOTHING
-    time = _time(int(row.table.duration_ns[index]) if row.table.timed[index] else None)
+    name = row.table.records.arrow("kShortName")[index].as_py() or DASH
+    time = duration(int(row.table.duration_ns[index]) if row.table.timed[index] else None)
     does = "does the arithmetic" if grouping.arithmetic[index] else "a helper kernel"
     return f"{name}, {time}, {'an autotuning trial' if grouping.autotuning[index] else does}"
-
-
-def _time(ns: int | None) -> str:
-    return NOTHING if ns is None else duration(ns)
 
 
 def _figure(value: int | None) -> str:
@@ -262,4 +257,4 @@ def _peak(peak: Rate | None, size: float, unit: str) -> str:
 
 
 def _shown(value: object) -> str:
-    return NOTHING if value is None else str(value)
+    return DASH if value is None else str(value)

@@ -12,8 +12,9 @@ from pyprof.answers.gains import gain_of
 from pyprof.answers.parts import known_cost
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.processor import CPU
+from pyprof.quantities import duration, number
 from pyprof.render.text import formatting
-from pyprof.render.text.formatting import count, duration, number, percent, short_line
+from pyprof.render.text.formatting import count, percent, short_line
 from pyprof.render.text.known_cost_text import without_copies
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pyprof.answers.gains import gain_of
-from pyprof.render.text.formatting import duration, milliseconds, part_name, percent, short_line
+from pyprof.quantities import duration
+from pyprof.render.text.formatting import milliseconds, part_name, percent, short_line
 from pyprof.render.text.known_cost_text import sentence
 
 if TYPE_CHECKING:

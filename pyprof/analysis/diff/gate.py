@@ -254,5 +254,5 @@ def _name(metric: str) -> str:
 def _changed(metric: str, measure: Measure) -> str:
     delta = measure.change or 0.0
     spelt = _SPELLINGS.get(metric.rpartition("_")[2], number)(delta)
-    relative = "-" if measure.change_share is None else change(measure.change_share)
+    relative = change(measure.change_share)
     return f"{_name(metric)} changed by {'+' if delta > 0 else ''}{spelt} ({relative})"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof.analysis.summary.overview import overview, sum_up, summary
 from pyprof.answers.remedies import around_each_step
+from pyprof.quantities import duration
 from pyprof.records.merging import merge_unique, merged_by
 from pyprof.render import page
 from pyprof.render.page import parts
 from pyprof.render.page.cross_filter import FilterData, chosen_facts, row_facts
 from pyprof.render.page.parts import Page, PartInput
 from pyprof.render.page.tables import without_folders
-from pyprof.render.text.formatting import duration
 from pyprof.render.text.summary_text import fact_value
 
 if TYPE_CHECKING:

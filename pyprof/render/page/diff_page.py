@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyprof.quantities import duration
 from pyprof.render import page
-from pyprof.render.page.tables import Cell, Heading, Sortable, number, text
+from pyprof.render.page.tables import Cell, Heading, Sortable, text
 from pyprof.render.text import diff_text
-from pyprof.render.text.formatting import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ def _cells(change: Change) -> Iterator[Cell]:
         change.b_calls,
     )
     for value, cell in zip(values, spelt, strict=True):
-        yield number(value, cell)
+        yield Cell(cell, value)
 
 
 WIDTH = 1000

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN_BOUND
+from pyprof.quantities import duration, number
 from pyprof.render.idle_causes import MEANINGS as CAUSES_OF_IDLE
-from pyprof.render.text.formatting import duration, number, percent, short_line
+from pyprof.render.text.formatting import percent, short_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from pyprof.quantities import duration
 from pyprof.render.page import render
 from pyprof.render.page.figures import SHARED_CLOCK
 from pyprof.render.page.tables import (
     PATH,
     Cell,
     amount,
-    number,
     of_numbers,
     of_texts,
     rate,
@@ -24,7 +24,7 @@ from pyprof.render.page.tables import (
     without_folders,
 )
 from pyprof.render.text import memory_text as words
-from pyprof.render.text.formatting import duration, short_line
+from pyprof.render.text.formatting import short_line
 from pyprof.render.text.memory_text import size
 
 if TYPE_CHECKING:
@@ -387,4 +387,4 @@ def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> 
 
 def memory(value: float | None) -> Cell:
     """Make a cell of bytes."""
-    return number(value, size(value))
+    return Cell(size(value), value)

@@ -10,9 +10,9 @@ import numpy as np
 
 from pyprof.analysis.time.intervals import complement
 from pyprof.analysis.time.steps import last_ends
+from pyprof.quantities import duration
 from pyprof.records.merging import at_most, merge_unique, merged_by
 from pyprof.render.page.tables import device_name
-from pyprof.render.text.formatting import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,8 +7,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from pyprof.prof.processor import word
-from pyprof.render.text.formatting import DASH, count, duration
-from pyprof.render.text.formatting import number as spelt
+from pyprof.quantities import DASH, duration
+from pyprof.quantities import number as spelt
+from pyprof.render.text.formatting import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -128,11 +129,6 @@ def text(value: str | None, note: str = "", sort: str = "") -> Cell:
     shown = DASH if value is None else value
     cut = shown if len(shown) <= MAX_LETTERS else f"{shown[:MAX_LETTERS]}..."
     return Cell(cut, note=note[:MAX_LETTERS], sort=sort)
-
-
-def number(value: float | None, spelt: str) -> Cell:
-    """Make a cell of a number, shown as `spelt`."""
-    return Cell(spelt, value)
 
 
 def time(ns: float | None) -> Cell:

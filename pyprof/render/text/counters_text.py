@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyprof.quantities import amount, duration, number
 from pyprof.render.text import formatting
-from pyprof.render.text.formatting import amount, duration, milliseconds, number, part_name, percent
+from pyprof.render.text.formatting import milliseconds, part_name, percent
 from pyprof.render.text.layout.text_width import cut_middle
 
 if TYPE_CHECKING:

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING
 from pyprof import sanitize
 from pyprof.answers.diff_answer import SAME_BELOW, held_text
 from pyprof.prof.processor import CPU
+from pyprof.quantities import DASH, amount, change, duration, number
 from pyprof.render.text import formatting as markdown
-from pyprof.render.text.formatting import (
-    DASH,
-    amount,
-    change,
-    count,
-    duration,
-    heading,
-    layout_table,
-    number,
-    percent,
-    wrapped,
-)
+from pyprof.render.text.formatting import count, heading, layout_table, percent, wrapped
 from pyprof.render.text.layout.text_width import cut_middle, cut_start
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.answers.gains import gain_of, likely_ns
+from pyprof.quantities import DASH, number
 from pyprof.render.idle_causes import CAUSES
 from pyprof.render.text import counters_text, formatting, memory_brief, summary_text
-from pyprof.render.text.formatting import DASH, number, part_name, percent
+from pyprof.render.text.formatting import part_name, percent
 from pyprof.render.text.layout.text_width import cells, cut_middle, cut_start
 
 if TYPE_CHECKING:

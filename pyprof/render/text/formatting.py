@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import quantities, sanitize
+from pyprof import sanitize
 from pyprof.process import output_file, stdio
 from pyprof.prof.step_rows import PARTS
+from pyprof.quantities import DASH, number, significant
 from pyprof.render.text.layout.text_width import cells, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-DASH = "-"
 _END = "\n"
 _WIDTH = 100
 """The width of a line, in cells, without a terminal."""
@@ -41,11 +41,6 @@ def text_width() -> int:
     return min(width(), _TEXT_WIDTH)
 
 
-def duration(ns: float | None) -> str:
-    """A time with three significant digits, in the largest unit that keeps it above 1."""
-    return DASH if ns is None else quantities.duration(ns)
-
-
 _MILLISECOND, _MICROSECOND = 1e6, 1e3
 _MIN_SHOWN = 0.001
 """Smaller times have no digit to show, and are written as `<0.001`."""
@@ -62,7 +57,7 @@ def _in(unit_ns: float, ns: float | None) -> str:
     if not ns:
         return "0"
     size = ns / unit_ns
-    return quantities.significant(size) if abs(size) >= _MIN_SHOWN else f"<{_MIN_SHOWN}"
+    return significant(size) if abs(size) >= _MIN_SHOWN else f"<{_MIN_SHOWN}"
 
 
 def common_unit(times_ns: Iterable[float | None]) -> tuple[str, Callable[[float | None], str]]:
@@ -76,11 +71,6 @@ def common_unit(times_ns: Iterable[float | None]) -> tuple[str, Callable[[float 
 def percent(share: float | None) -> str:
     """Format a share of 1 in %."""
     return DASH if share is None else f"{100 * share:.1f}"
-
-
-def number(value: float | None) -> str:
-    """Format a rate with three significant digits."""
-    return DASH if value is None else quantities.number(value)
 
 
 def short_line(line: str | None) -> str:
@@ -283,16 +273,6 @@ def count(value: float | None) -> str:
     if value is None:
         return DASH
     return f"{value:,.0f}" if float(value).is_integer() else number(value)
-
-
-def amount(value: float | None, unit: str) -> str:
-    """Format FLOPs or bytes with a decimal prefix: `1.5 GB`."""
-    return DASH if value is None else quantities.amount(value, unit)
-
-
-def change(fraction: float | None) -> str:
-    """Format a relative change with its sign: `+3.2 %`."""
-    return DASH if fraction is None else quantities.change(fraction)
 
 
 def part_name(direction: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pyprof.quantities import counted
+from pyprof.quantities import DASH, amount, counted, duration, number
 from pyprof.render.text import formatting
 from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
 
@@ -77,7 +77,7 @@ def peaks(devices: Sequence[DeviceMemory | RankMemory], top: int) -> Iterator[st
     yield formatting.heading("Peaks of memory, the highest first")
     rows = [
         (
-            formatting.DASH if each.rank is None else str(each.rank),
+            DASH if each.rank is None else str(each.rank),
             each.device,
             size(each.peak_bytes),
             size(each.peak_reserved_bytes),
@@ -93,7 +93,7 @@ def peaks(devices: Sequence[DeviceMemory | RankMemory], top: int) -> Iterator[st
 
 
 def _overview(device: DeviceMemory) -> Iterator[str]:
-    span = "" if device.span_ns is None else f" in {formatting.duration(device.span_ns)}"
+    span = "" if device.span_ns is None else f" in {duration(device.span_ns)}"
     named = device_name(device)
     yield formatting.heading(f"Memory of {named}: {counted(device.event_count, 'event')}{span}")
     for level in _levels(device):
@@ -184,7 +184,7 @@ def _when(event: int, time_ns: int | None) -> str:
         return "before the first event"
     if time_ns is None:
         return f"at event {event:,}"
-    return f"{formatting.duration(time_ns)} after the first event (event {event:,})"
+    return f"{duration(time_ns)} after the first event (event {event:,})"
 
 
 def _reserved(device: DeviceMemory) -> str:
@@ -209,7 +209,7 @@ def _reserved(device: DeviceMemory) -> str:
 
 def size(value: float | None) -> str:
     """Format bytes with a decimal prefix."""
-    return formatting.amount(value, "B")
+    return amount(value, "B")
 
 
 def _moment(at: HeldAt) -> str:
@@ -228,10 +228,10 @@ def _groups(
         (
             name_of(key, group.name),
             size(group.bytes),
-            formatting.percent(group.bytes / peak) if peak else formatting.DASH,
+            formatting.percent(group.bytes / peak) if peak else DASH,
             formatting.count(group.block_count),
             size(group.allocated_bytes),
-            formatting.number(group.byte_ns and group.byte_ns / 1e15),
+            number(group.byte_ns and group.byte_ns / 1e15),
         )
         for group in groups[:top]
     ]
@@ -247,7 +247,7 @@ def _stacks(stacks: Sequence[HeldStack], total: int, when: str, top: int) -> Ite
     """List call stacks with what they hold, the outermost frame first."""
     yield formatting.heading(f"{when} by call stack")
     for stack in stacks[:top]:
-        share = formatting.percent(stack.bytes / total) if total else formatting.DASH
+        share = formatting.percent(stack.bytes / total) if total else DASH
         yield f"{size(stack.bytes)}, {share} %, {counted(stack.block_count, 'block')}"
         for frame in stack.frames or ("(no stack)",):
             yield f"  {cut_start(frame, formatting.width() - 2)}"
@@ -270,15 +270,15 @@ def _blocks(blocks: Sequence[HeldBlock]) -> Iterator[str]:
         (
             size(block.bytes),
             block.category or _UNKNOWN,
-            block.op or formatting.DASH,
-            block.line or block.layer or formatting.DASH,
-            block.evidence or formatting.DASH,
+            block.op or DASH,
+            block.line or block.layer or DASH,
+            block.evidence or DASH,
         )
         for block in blocks
     )
     rows = [(str(count), *texts) for texts, count in alike.items()]
     columns = [*zip(("Blocks", *_BLOCK_TEXTS), _BLOCK_CUTS, zip(*rows, strict=True), strict=True)]
-    nothing = {_UNKNOWN, formatting.DASH, "no evidence"}
+    nothing = {_UNKNOWN, DASH, "no evidence"}
     known = [each for each in columns if {*each[2]} - (nothing | {"1"})]
     cuts = {index: cut for index, (_, cut, _) in enumerate(known) if cut is not None}
     texts = zip(*(cells for _, _, cells in known), strict=True)
@@ -298,7 +298,7 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
             name_of(key, each.name),
             size(each.bytes),
             size(each.allocated_bytes),
-            formatting.number(each.byte_ns and each.byte_ns / 1e15),
+            number(each.byte_ns and each.byte_ns / 1e15),
             formatting.milliseconds(each.time_ns),
             formatting.count(each.rows),
         )
@@ -357,7 +357,7 @@ def checkpoint_cells(layer: CheckpointedLayer) -> tuple[str, ...]:
         size(layer.held_bytes),
         size(layer.peak_bytes),
         f"-{size(layer.saved_bytes)}",
-        formatting.amount(layer.recomputed_flops, "FLOP"),
+        amount(layer.recomputed_flops, "FLOP"),
         formatting.milliseconds(layer.recomputed_ns),
     )
 
@@ -391,7 +391,7 @@ def _out_of_memory(oom: OutOfMemory) -> tuple[str, str, str]:
     """When memory ran out, what was asked for, and what was held then."""
     head = "Out of memory"
     if oom.time_ns is not None:
-        head += f" {formatting.duration(oom.time_ns)} after the first event"
+        head += f" {duration(oom.time_ns)} after the first event"
     asked = f"{size(oom.asked_bytes)} was asked for"
     if oom.line:
         asked += f" by {oom.line}"

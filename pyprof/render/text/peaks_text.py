@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pyprof import sanitize
 from pyprof.answers.peaks_answer import DATASHEET, MEASURED
 from pyprof.gpu.peaks import RATE_KEYS
-from pyprof.render.text.formatting import DASH, heading, layout_table, number, table, wrapped
+from pyprof.quantities import DASH, number
+from pyprof.render.text.formatting import heading, layout_table, table, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,9 +6,8 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pyprof.quantities import counted, spans
+from pyprof.quantities import counted, duration, spans
 from pyprof.render.text import formatting
-from pyprof.render.text.formatting import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

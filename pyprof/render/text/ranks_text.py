@@ -6,17 +6,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pyprof.answers.summary_answer import NO_LAYER
-from pyprof.quantities import counted, spans
+from pyprof.quantities import DASH, amount, counted, duration, number, spans
 from pyprof.render.text import formatting
-from pyprof.render.text.formatting import (
-    DASH,
-    amount,
-    count,
-    duration,
-    milliseconds,
-    number,
-    percent,
-)
+from pyprof.render.text.formatting import count, milliseconds, percent
 from pyprof.render.text.layout.text_width import cut_middle, cut_start
 from pyprof.render.text.ranks_head import head
 
@@ -458,7 +450,7 @@ def layers(job: Ranks, top: int) -> Iterator[str]:
     header = ("Layer", "Ranks", "Mean ms", "Most ms", "Most/mean", "On rank")
     rows = [
         [cut_start(one.layer, _LAYER_WIDTH), str(one.ranks), milliseconds(one.mean_ns),
-         milliseconds(one.most_ns), formatting.number(one.imbalance), str(one.rank)]
+         milliseconds(one.most_ns), number(one.imbalance), str(one.rank)]
         for one in uneven[:top]
     ]  # fmt: skip
     yield from _table(rows, header, (0,))

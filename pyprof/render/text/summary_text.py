@@ -8,15 +8,10 @@ import numpy as np
 
 from pyprof.answers.remedies import around_each_step
 from pyprof.answers.summary_answer import NO_LAYER
+from pyprof.quantities import amount, duration, number
 from pyprof.render.idle_causes import CPU_CAUSES, MEANINGS
 from pyprof.render.text import formatting, known_cost_text
-from pyprof.render.text.formatting import (
-    duration,
-    milliseconds,
-    number,
-    part_name,
-    percent,
-)
+from pyprof.render.text.formatting import milliseconds, part_name, percent
 from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
 
 if TYPE_CHECKING:
@@ -86,7 +81,7 @@ def fact_value(fact: Fact) -> str:
     """The number of a fact with its unit."""
     spellings: Mapping[str, Callable[[float], str]] = {
         "ns": duration,
-        "bytes": lambda size: formatting.amount(size, "B"),
+        "bytes": lambda size: amount(size, "B"),
         "share": lambda share: f"{percent(share)} %",
     }
     return spellings.get(fact.unit, formatting.count)(fact.value)

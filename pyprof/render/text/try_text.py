@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.quantities import counted
-from pyprof.render.text.formatting import (
-    DASH,
-    duration,
-    heading,
-    layout_table,
-    percent,
-    wrapped,
-)
+from pyprof.quantities import DASH, counted, duration
+from pyprof.render.text.formatting import heading, layout_table, percent, wrapped
 from pyprof.trial.experiment import label
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.quantities import counted
+from pyprof.quantities import counted, duration
 from pyprof.render.text import formatting as text
-from pyprof.render.text.formatting import duration, milliseconds
+from pyprof.render.text.formatting import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,11 +14,6 @@ from pyprof.render.text.formatting import escape, markdown_table
 from pyprof.render.text.layout.text_width import cells, cut_end, cut_start
 
 
-def test_unknown_durations_and_rates_are_a_dash() -> None:
-    assert (formatting.duration(None), formatting.duration(1500)) == ("-", "1.50 us")
-    assert (formatting.number(None), formatting.number(1.234)) == ("-", "1.23")
-
-
 def test_control_characters_of_a_name_become_blanks() -> None:
     """A heading stays bold if colours are on."""
     lines = [formatting.heading("a\nb"), "c\x1b[31md\r\x7f"]

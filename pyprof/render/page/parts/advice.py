@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyprof.answers.gains import gain_of
+from pyprof.quantities import duration
 from pyprof.render.page.tables import without_folders
-from pyprof.render.text.formatting import count, duration, short_line
+from pyprof.render.text.formatting import count, short_line
 from pyprof.render.text.summary_text import scope_sentences
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from pyprof.analysis.summary import source_lines
 from pyprof.analysis.summary.source_lines import LineSums, line_times
 from pyprof.answers.lines_answer import Lines
 from pyprof.inputs.user_source import LineNames, Sources
+from pyprof.quantities import duration
 from pyprof.render.page.tables import (
     MAX_LETTERS,
     PATH,
@@ -19,7 +20,7 @@ from pyprof.render.page.tables import (
     text,
     time,
 )
-from pyprof.render.text.formatting import duration, percent, short_line
+from pyprof.render.text.formatting import percent, short_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyprof.render.page.tables import number, of_numbers, of_texts, sortable, text, without_folders
+from pyprof.render.page.tables import Cell, of_numbers, of_texts, sortable, text, without_folders
 from pyprof.render.text import counters_text
 from pyprof.render.text.formatting import part_name
 
@@ -38,4 +38,4 @@ def section(page: Page) -> Mapping[str, Any] | None:
 
 def _column(column: counters_text.Column) -> tables.Column[MeasuredOp]:
     title, value, form = column
-    return of_numbers(title), lambda op: number(value(op), form(value(op)))
+    return of_numbers(title), lambda op: Cell(form(value(op)), value(op))

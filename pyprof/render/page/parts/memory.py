@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pyprof.analysis.memory.peaks import highest_first
 from pyprof.answers.memory_answer import rank_memory
 from pyprof.inputs.memory_recordings import beside, recordings
+from pyprof.quantities import DASH
 from pyprof.render.page.memory_page import Clock, memory, picture
 from pyprof.render.page.parts.timeline import extent
-from pyprof.render.page.tables import Cell, number, of_numbers, of_texts, sortable, text
-from pyprof.render.text.formatting import DASH
+from pyprof.render.page.tables import Cell, of_numbers, of_texts, sortable, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +91,7 @@ def _key(selectable: FilterData, **texts: str | None) -> str | None:
 
 
 def _rank(peak: RankMemory) -> Cell:
-    return Cell(DASH) if peak.rank is None else number(peak.rank, str(peak.rank))
+    return Cell(DASH) if peak.rank is None else Cell(str(peak.rank), peak.rank)
 
 
 _COLUMNS: tuple[Column[RankMemory], ...] = (

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.summary import op_totals
 from pyprof.answers.summary_answer import NO_LAYER
+from pyprof.quantities import duration
 from pyprof.render.page import figures
-from pyprof.render.text.formatting import duration, part_name
+from pyprof.render.text.formatting import part_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

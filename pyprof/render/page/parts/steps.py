@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyprof.analysis.time.steps import bounds_on_gpu, on_gpu
+from pyprof.quantities import duration
 from pyprof.records.records import Records
 from pyprof.render.page import figures
 from pyprof.render.page.strips import Strips, strips
 from pyprof.render.page.tables import device_name
-from pyprof.render.text.formatting import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyprof.prof.processor import CPU
+from pyprof.quantities import DASH, duration
 from pyprof.render.idle_causes import MEANINGS
 from pyprof.render.page.tables import shares
-from pyprof.render.text.formatting import DASH, duration, part_name, percent
+from pyprof.render.text.formatting import part_name, percent
 from pyprof.render.text.known_cost_text import without_copies
 from pyprof.render.text.summary_text import SERVING_HEADER, USUAL_METHODS, serving_rows
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from pyprof.analysis.time.timeline import in_order, streams
 from pyprof.arrays import MISSING
+from pyprof.quantities import duration
 from pyprof.records import merging
 from pyprof.records.merging import merged_by
 from pyprof.records.records import combinations, totals
@@ -22,7 +23,6 @@ from pyprof.render.page import figures
 from pyprof.render.page.cross_filter import KEYS
 from pyprof.render.page.strips import steps_with_work
 from pyprof.render.page.tables import device_name
-from pyprof.render.text.formatting import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from pyprof.analysis.library import PYTORCH
 from pyprof.answers.parts import UnknownCost
 from pyprof.answers.remedies import explained
+from pyprof.quantities import duration
 from pyprof.render.page.tables import without_folders
-from pyprof.render.text.formatting import count, duration, percent
+from pyprof.render.text.formatting import count, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

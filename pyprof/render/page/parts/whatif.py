@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.whatif import summarise_whatif
-from pyprof.render.text.formatting import duration
+from pyprof.quantities import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

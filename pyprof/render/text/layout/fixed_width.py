@@ -16,6 +16,7 @@ from pyarrow import csv
 from pyprof import sanitize
 from pyprof.errors import PyprofError
 from pyprof.prof.columns.standard import FLOAT, INT, NUMBERS, Column
+from pyprof.quantities import DASH
 from pyprof.render.text.layout.numbers import rounded, scaled
 from pyprof.render.text.layout.text_width import MARK
 
@@ -155,9 +156,6 @@ def _share_left(
     return (
         w + (0 if one.column.width else share) for one, w in zip(widths_needed, grown, strict=True)
     )
-
-
-DASH = "-"
 
 
 def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:

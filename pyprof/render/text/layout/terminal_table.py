@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.prof.columns.standard import FLOAT, INT, TEXT, Column
+from pyprof.quantities import DASH
 from pyprof.render.text.formatting import heading
 from pyprof.render.text.layout.fixed_width import (
-    DASH,
     header,
     scalable,
     spelt,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pyprof.answers.memory_answer import RankMemory
+from pyprof.quantities import DASH
 from pyprof.render.page.parts.memory import _rank
 from pyprof.render.page.tables import Cell
-from pyprof.render.text.formatting import DASH
 from tests.allocations import built, traces
 from tests.analysis.browser import browser, drawn, errors
 from tests.analysis.captured import capture

@@ -7,9 +7,9 @@ import pytest
 
 from pyprof.analysis.summary.overview import summary
 from pyprof.inputs import source
+from pyprof.quantities import duration
 from pyprof.render.page.content import summarise_page
 from pyprof.render.page.parts.summary import _causes, cards, devices, phases
-from pyprof.render.text.formatting import duration
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 from tests.commands import run
