@@ -1,6 +1,5 @@
 """A side of a comparison is the same from its captures' sums as from all their rows."""
 
-import itertools
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -14,33 +13,8 @@ from tests.analysis.captures import training, write_dict
 from tests.analysis.together import together
 from tests.known import known
 
-REAL = (
-    "kineto-h100-vit-inference/trace.json.gz",
-    "kineto-v100-resnet-ddp/trace.json.gz",
-    "nsys2024.2-a100-pyprof-markers/net.sqlite",
-    "nsys2026.2-h100x2-fsdp/net.sqlite",
-    "nvprof-v100-apex/net.sql",
-)
 PERHAPS = ("shape", "dtype", "layer", "line")
 """Keys that a capture may know of no row."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REAL)
-def test_sums_by_some_keys_are_those_by_all_added_up(captures: Path, name: str) -> None:
-    """Calls may be more: a call with ops of several shapes is one for each."""
-    table = source.load(str(captures / name)).table
-    always = ("op", "kernel")
-    found = Sums.from_rows(table, None, (*always, *PERHAPS), None)
-    for count in range(len(PERHAPS)):
-        for some in itertools.combinations(PERHAPS, count):
-            names = (*always, *some)
-            added = found.by(names)
-            direct = Sums.from_rows(table, None, names, None).by(names)
-            assert added.keys() == direct.keys(), names
-            for key, expected in direct.items():
-                assert replace(added[key], calls=expected.calls) == expected, names
-                assert added[key].calls >= expected.calls, names
 
 
 SUMS = ("time_ns", "busy_ns", "idle_ns", "rows")
@@ -67,13 +41,6 @@ def alike(merged: Sums, whole: Sums, names: tuple[str, ...]) -> None:
     assert (merged.flops, merged.bytes) == pytest.approx((whole.flops, whole.bytes), rel=1e-12)
     assert merged.filled == whole.filled
     assert merged.by(names) == whole.by(names)
-
-
-@pytest.mark.few(1)
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", [*itertools.pairwise(REAL[1:])], ids=str)
-def test_sides_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
-    check([str(captures / file) for file in pair])
 
 
 @pytest.mark.few(1)
