@@ -64,6 +64,8 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     waited_for = waited_ns > 0 and waited_ns >= (first.excess_ns or 0) / 2
     if is_last or waited_for:
         role = "is the straggler"
+    elif _is_staged(job):  # who waits for a stage to send is in a bubble
+        role = "works longest, and other stages wait for it"
     elif _seldom_waited_for(job, first):
         role = "works longest, but the others seldom wait for it"
     else:
@@ -193,7 +195,7 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
         others = "the other's" if pair else "the median of the others"
         yield (f"without communication its step takes {duration(one.own_ns)},"
                f" {duration(one.excess_ns)} more than {others}")  # fmt: skip
-        if one.of and _seldom_waited_for(job, one):
+        if one.of and _seldom_waited_for(job, one) and not _is_staged(job):
             yield "others arrive as late or later, which hides most of it"
 
 

@@ -129,6 +129,16 @@ def test_layers_of_pipeline_stages_are_not_compared() -> None:
     )
 
 
+@pytest.mark.parametrize(("bubble_ns", "role"), [
+    (None, "Rank 1 works longest, but the others seldom wait for it: "),
+    (MS, "Rank 1 works longest, and other stages wait for it: "),
+])  # fmt: skip
+def test_stages_wait_for_the_longest_in_bubbles(bubble_ns: int | None, role: str) -> None:
+    """Though it comes last to no collective: sends and receives make them wait."""
+    rows = _reduces({0: 300}, range(3))
+    assert role in _said([8, 9, 8], {}, rows, gpu=replace(_GPU, bubble_ns=bubble_ns))
+
+
 @pytest.mark.parametrize(
     ("compute_ms", "description", "said"),
     [
