@@ -209,23 +209,32 @@ def _busy(answer: Summary, use: StepUse) -> Statement:
 
 def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
     """What bounds the kernels if costs are known, else their kind; and the ops in question."""
-    step_ns = _step_ns(answer)
+    step_ns, visible = _step_ns(answer), _visible(answer)
     by_bound: dict[str, float] = {}
-    for op in answer.ops:
+    for op in visible:
         if op.bound is not None:
             by_bound[op.bound] = by_bound.get(op.bound, 0.0) + _taken(op, step_ns)[0]
-    if sum(by_bound.values()) >= _KNOWN:
+    if sum(by_bound.values()) >= _KNOWN * sum(_taken(op, step_ns)[0] for op in visible):
         bound = max(by_bound, key=lambda name: by_bound[name])
-        ops = [op for op in answer.ops if op.bound == bound]
+        ops = [op for op in visible if op.bound == bound]
         text = _BOUND_BY[bound].format(share=percent(by_bound[bound]))
         return text.replace("GPU", answer.processor), ops
-    families = {name: ns for name, ns in answer.families_ns.items() if name not in _NO_FAMILY}
+    no_family = _NO_FAMILY if visible is answer.ops else (*_NO_FAMILY, "communication")
+    families = {name: ns for name, ns in answer.families_ns.items() if name not in no_family}
     total_ns = answer.known_cost.total_ns
     largest = max(families, key=lambda name: families[name], default=None)
     if largest is not None and families[largest] >= _MUCH_UNKNOWN * total_ns:
         share = percent(families[largest] / total_ns)
-        return f"{largest} takes {share} of {answer.processor} time", answer.ops
-    return "its kernels bound the work", answer.ops
+        return f"{largest} takes {share} of {answer.processor} time", visible
+    return "its kernels bound the work", visible
+
+
+def _visible(answer: Summary) -> Sequence[OpTime]:
+    """The ops without communication, if computation hides nearly all of that."""
+    use = answer.step
+    if use is None or use.exposed_communication_ns >= _EXPOSED * use.span_ns:
+        return answer.ops
+    return [op for op in answer.ops if op.dir != "comm"] or answer.ops
 
 
 _NO_FAMILY = ("", "other", "unknown", "copy")
@@ -247,10 +256,12 @@ def _top(answer: Summary) -> Statement | None:
     """Name the line, or op, that takes most of a mean step; without steps, most of all time."""
     step_ns = _step_ns(answer)
     taken = partial(_taken, step_ns=step_ns)
-    line = max((each for each in answer.lines if each.line), key=taken, default=None)
-    first = max(answer.ops, key=taken, default=None)
+    visible = _visible(answer)
+    lines = {op.line for op in visible if op.line}
+    line = max((each for each in answer.lines if each.line in lines), key=taken, default=None)
+    first = max(visible, key=taken, default=None)
     if line is not None and line.line and (first is None or taken(line) >= taken(first)):
-        ops = sorted((op for op in answer.ops if op.line == line.line), key=taken, reverse=True)
+        ops = sorted((op for op in visible if op.line == line.line), key=taken, reverse=True)
         where, (share, time_ns) = f"line {_short(line.line)}", taken(line)
         named = ", ".join(dict.fromkeys(op.op or op.kernel for op in ops[:_MAX_NAMED]))
         subject = line.line

@@ -16,7 +16,7 @@ from pyprof.answers.parts import (
     Suggestion,
     UnknownCost,
 )
-from pyprof.answers.summary_answer import OpTime, ServingPhase, Summary
+from pyprof.answers.summary_answer import LineTotal, OpTime, ServingPhase, Summary
 from pyprof.inputs.source import load
 from pyprof.prof.calls.op_choice import UNLAUNCHED
 from tests.analysis.answered import answered
@@ -223,6 +223,24 @@ def test_what_bounds_a_step_is_not_what_bounds_the_warm_up_before_it(answer: Sum
     steady = replace(_op("mm", 0.1, "compute"), step_ns=10e6)
     found = bound(answer, use(busy=10e6), ops=(tried, steady))
     assert found.text.endswith("arithmetic bounds 100 % of GPU time.")
+
+
+@pytest.mark.parametrize(("exposed_ns", "named"), [(0.5e6, "mm"), (2e6, "send")])
+def test_communication_that_computation_hides_bounds_nothing(
+    answer: Summary, exposed_ns: float, named: str
+) -> None:
+    """Nor is it the top op, though it takes longest on a stream of its own."""
+    send = replace(_op("send", 0.6, None), dir="comm", line="net.py:9")
+    of_line = LineTotal(
+        line="net.py:9", calls=1, time_ns=100, step_ns=None, share=0.6, ops=("send",)
+    )
+    changed = replace(
+        answer, step=use(busy=10e6, communication=exposed_ns),
+        ops=(send, _op("mm", 0.4, "compute")), lines=(of_line,), families_ns={"communication": 10},
+    )  # fmt: skip
+    texts = [each.text for each in verdict(changed) if each.about in ("bound", "top")]
+    assert texts[0].endswith("arithmetic bounds 40 % of GPU time.") == (named == "mm")
+    assert f"{named}: " in texts[1] or f"({named})" in texts[1]
 
 
 @pytest.mark.slow
