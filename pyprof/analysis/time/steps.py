@@ -366,9 +366,22 @@ def bounds_on_gpu(records: Records, of_row: Int64Array, count: int) -> Int64Arra
     return np.append(first_row, np.maximum(finished, first_row))
 
 
+def _outlasting(records: Records, of_row: Int64Array, count: int) -> Mask:
+    """Mark copies that still run beside kernels of a later step."""
+    start, copies = records.numpy("start"), records.of_kind(schema.MEMCPY)
+    begun = np.full(count + 1, np.iinfo(np.int64).max)
+    kernels = (of_row != MISSING) & ~copies
+    np.minimum.at(begun, of_row[kernels], start[kernels])
+    later = np.minimum.accumulate(begun[::-1])[::-1]
+    return np.asarray((of_row != MISSING) & copies & (records.numpy("end") > later[of_row + 1]))
+
+
 def last_ends(records: Records, of_row: Int64Array, count: int) -> Int64Array:
-    """Return the end of each of `count` steps' last row; the least integer without rows."""
+    """Return the end of each of `count` steps' last row; the least integer without rows.
+
+    Copies that outlast their step, as those of a checkpoint may, do not end it.
+    """
     ended = np.full(count, np.iinfo(np.int64).min)
-    inside = of_row != MISSING
+    inside = (of_row != MISSING) & ~_outlasting(records, of_row, count)
     np.maximum.at(ended, of_row[inside], records.numpy("end")[inside])
     return ended

@@ -345,6 +345,15 @@ def _with_first(first: int) -> Steps:
     return _steps_of(work, ranges)
 
 
+@pytest.mark.parametrize("ends", [95, 390])
+def test_copies_that_outlast_their_step_do_not_end_it(ends: int) -> None:
+    """A checkpoint is written meanwhile; else it would take the time of the steps after it, too."""
+    ranges = [Range(f"step {n}", (100 * n, 100 * n + 100)) for n in range(4)]
+    work = [Work((100 * n + 10, 100 * n + 100), (100 * n, 100 * n + 1)) for n in range(4)]
+    work.append(replace(copy((20, ends), (2, 3)), stream=9))
+    assert _steps_of(work, ranges).duration_ns.tolist() == [90, 100, 100, 100]
+
+
 def test_slow_leading_steps_are_warm_up() -> None:
     """A first step of more than 1.5 times the median is not in the median."""
     assert (_with_first(1000).warm_up, _with_first(1000).median_ns) == (1, 100)

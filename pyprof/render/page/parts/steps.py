@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TITLE, ORDER = "Steps", 50
 _MAX_RANKS = 64
-_NEEDED = ("pid", "device", "window", "start", "end")
+_NEEDED = ("kind", "pid", "device", "window", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
