@@ -219,7 +219,8 @@ def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
         ops = [op for op in visible if op.bound == bound]
         text = _BOUND_BY[bound].format(share=percent(by_bound[bound]))
         return text.replace("GPU", answer.processor), ops
-    no_family = _NO_FAMILY if visible is answer.ops else (*_NO_FAMILY, "communication")
+    hides = not any(op.dir == "comm" for op in visible)
+    no_family = (*_NO_FAMILY, "communication") if hides else _NO_FAMILY
     families = {name: ns for name, ns in answer.families_ns.items() if name not in no_family}
     total_ns = answer.known_cost.total_ns
     largest = max(families, key=lambda name: families[name], default=None)
@@ -230,11 +231,17 @@ def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
 
 
 def _visible(answer: Summary) -> Sequence[OpTime]:
-    """The ops without communication, if computation hides nearly all of that."""
-    use = answer.step
-    if use is None or use.exposed_communication_ns >= _EXPOSED * use.span_ns:
+    """The ops without communication, and without copies, if other work hides nearly all of them."""
+    if (use := answer.step) is None:
         return answer.ops
-    return [op for op in answer.ops if op.dir != "comm"] or answer.ops
+    seen_ns = _EXPOSED * use.busy_ns
+    collectives, copies = use.exposed_communication_ns >= seen_ns, use.exposed_copy_ns >= seen_ns
+    visible = [
+        op for op in answer.ops
+        if (collectives or op.dir != "comm")
+        and (copies or not op.kernel.startswith("[CUDA_memcpy"))
+    ]  # fmt: skip
+    return visible or answer.ops
 
 
 _NO_FAMILY = ("", "other", "unknown", "copy")

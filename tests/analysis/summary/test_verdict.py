@@ -243,6 +243,19 @@ def test_communication_that_computation_hides_bounds_nothing(
     assert f"{named}: " in texts[1] or f"({named})" in texts[1]
 
 
+@pytest.mark.parametrize(("exposed_ns", "first"), [(0.1e6, "mm"), (0.5e6, "to")])
+def test_copies_that_other_work_hides_are_not_the_top(
+    answer: Summary, exposed_ns: float, first: str
+) -> None:
+    """Hidden beside the busy time: of a GPU that mostly idles, short copies may be all it does."""
+    copied = replace(_op("to", 0.6, None, None), kernel="[CUDA_memcpy_DtoH]")
+    changed = replace(
+        answer, step=use(busy=2e6, copies=exposed_ns, host=8e6), lines=(),
+        ops=(copied, _op("mm", 0.4, "compute", None)),
+    )  # fmt: skip
+    assert about("top", changed).subject == first
+
+
 @pytest.mark.slow
 def test_unknown_bounds_are_not_guessed(answer: Summary) -> None:
     ops = (_op("mm", 0.7, None), _op("relu", 0.3, "memory"))
