@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pyprof import marker, schema
-from pyprof.records.records import DictionaryColumn, encode, number_combinations
+from pyprof.records.records import DictionaryColumn, encode, number_combinations, number_lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,8 @@ def collective_column(
     marked = path.map(lambda stack: _read_path(stack) or _describe_reducer(stack, ddp))
     rows = comm[marked.matches()[comm] & (call[comm] >= 0)]
     # one op call may hold several of DDP's reductions, each with an amount of its own
-    which = number_combinations(call[rows], marked.index[rows])
+    fields = number_lists(marked.map(lambda known: known.items()))
+    which = number_combinations(call[rows], fields[rows])
     several = np.bincount(which)[which] > 1
     keys = np.stack([column.index[rows], marked.index[rows], several], axis=1)
     distinct, place = np.unique(keys, axis=0, return_inverse=True)

@@ -84,6 +84,16 @@ def test_each_kernel_of_a_call_has_only_what_is_its_own(
     assert [text and json.loads(text) for text in found] == expected
 
 
+def test_amounts_of_a_call_are_of_none_of_its_kernels_whatever_ops_launched_them(
+    tmp_path: Path,
+) -> None:
+    inside = [
+        Range(f"c10d::{name}_", at) for name, at in (("send", (99, 101)), ("recv", (101, 103)))
+    ]
+    found = _parsed(tmp_path, [_marked(SAID), *inside], NCCL, NCCL).arrow("collective").to_pylist()
+    assert [json.loads(text) for text in found] == [{**NAMED, **GROUP}] * 2
+
+
 def test_bus_bytes_follow_from_the_group_and_the_amount(tmp_path: Path) -> None:
     """An all-reduce among 8 moves 2 * 7 / 8 of its 24 elements of 2 bytes."""
     reduced = _marked({"group": "0", "size": 8}, op="all_reduce", given=GIVEN[1:])
