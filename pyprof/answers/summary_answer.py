@@ -148,7 +148,7 @@ class PartTime:
     """Summed GPU time; the parts add up to the time of all rows."""
     mfu: float | None
     """Model FLOPs divided by what the peak allows in that time; null if the peak, or the FLOPs of
-    more than 20 % of the time, are unknown."""
+    more than 20 % of the time, are unknown, and where nothing is computed, as in copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,9 +180,9 @@ def _most_used(amount_by_rate: Mapping[Rate, float]) -> Rate | None:
 
 
 def part_mfu(work: Work[int], peak: Rate | None) -> float | None:
-    """Share of a peak while GPUs did some work; None if it, or the FLOPs of much, are unknown."""
+    """Share of a peak while GPUs computed; None if it, or the FLOPs of much, are unknown."""
     known = work.flops_known_ns >= MIN_KNOWN * work.compute_ns
-    if peak is None or not known or not work.busy_ns:
+    if peak is None or not known or not work.compute_ns:
         return None
     return work.model_flops * NS_PER_S / work.busy_ns / peak.value
 

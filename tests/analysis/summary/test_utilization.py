@@ -191,6 +191,7 @@ def test_each_part_of_the_step_has_its_share() -> None:
     )
     assert part_mfu(parts["backward"], Rate(10e12, "given")) is None
     assert part_mfu(parts["forward"], None) is None
+    assert part_mfu(replace(NO_WORK, busy_ns=50), Rate(10e12, "given")) is None  # of copies
 
 
 def test_the_peak_of_several_captures_is_that_of_most_flops_in_any_order() -> None:

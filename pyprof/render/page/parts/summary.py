@@ -92,11 +92,11 @@ def _causes(answer: Summary) -> list[tuple[str, str, str, float]]:
 
 
 def phases(answer: Summary) -> list[tuple[str, str, float, str | None]]:
-    """Name, time and share of each part of a step, and its MFU if it has one."""
+    """Name, time and share of each part of a step, and its MFU if that is known."""
     total_ns = max(sum(part.time_ns for part in answer.parts), 1)
     return [
         (part_name(part.part), duration(part.time_ns), part.time_ns / total_ns,
-         percent(part.mfu) if part.mfu else None)
+         percent(part.mfu) if part.mfu is not None else None)
         for part in answer.parts
     ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from pyprof.analysis.summary.overview import summary
 from pyprof.inputs import source
 from pyprof.quantities import duration
 from pyprof.render.page.content import summarise_page
-from pyprof.render.page.parts.summary import _causes, cards, devices, phases
+from pyprof.render.page.parts.summary import _causes, cards, devices
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -46,12 +46,6 @@ def test_idle_time_of_a_cpu_is_without_an_op(tmp_path: Path) -> None:
         shown = replace(one, known_cost=replace(one.known_cost, processor=processor))
         notes = {title: note for title, _, note in cards(shown)}
         assert notes[f"{processor} idle"] == note
-
-
-def test_a_part_that_does_no_arithmetic_has_no_mfu(tmp_path: Path) -> None:
-    one = answered(source.load(str(capture(tmp_path / "net.sqlite"))))
-    parts = tuple(replace(one.parts[0], mfu=mfu) for mfu in (0.0, 0.5, None))
-    assert [mfu for *_, mfu in phases(replace(one, parts=parts))] == [None, "50.0", None]
 
 
 def test_the_card_of_steps_counts_those_of_warm_up(tmp_path: Path) -> None:
