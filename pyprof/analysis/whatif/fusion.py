@@ -95,7 +95,8 @@ def predict_pointwise(kernels: Kernels) -> Prediction | str:
         kernels=kernels.retimed(rows, times, outcomes.interval),
         rows=rows,
         formula="a chain's outer inputs and outputs / (0.75 x bandwidth), at least 2.5 us",
-        assumption="each chain of point-wise kernels, norms, reductions and copies becomes one",
+        assumption="each chain of point-wise kernels, norms, reductions and copies becomes one"
+        " where that is faster",
         validation=outcomes.text,
         code="model = torch.compile(model)" if context.of_pytorch else "one kernel for each chain",
     )
