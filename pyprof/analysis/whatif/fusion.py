@@ -47,11 +47,13 @@ def predict_attention(kernels: Kernels) -> Prediction | str:
     fused = np.array([fused_ns(context, call, dtype) for call, dtype in suited])
     if np.isnan(fused).any():
         return "the GPU's peaks are unknown"
-    rows = np.concatenate([np.array(call.rows, np.int64) for call, _ in suited])
-    counts = np.array([len(call.rows) for call, _ in suited])
-    now = np.add.reduceat(kernels.ns[rows], np.r_[0, np.cumsum(counts)[:-1]])
-    times = np.repeat(np.minimum(fused / np.maximum(now, 1), 1), counts) * kernels.ns[rows]
-    left = len(calls) - len(suited)
+    rows_of = [np.array(call.rows, np.int64) for call, _ in suited]
+    share = fused / np.maximum([kernels.ns[rows].sum() for rows in rows_of], 1)
+    wins = np.flatnonzero(share < 1).tolist()
+    if not wins:
+        return "no attention would be faster fused"
+    rows = np.concatenate([rows_of[call] for call in wins])
+    times = np.concatenate([share[call] * kernels.ns[rows_of[call]] for call in wins])
     replaced = kernels.attention.copy()
     replaced[rows] = True
     outcomes = tried(ATTENTION)
@@ -61,9 +63,9 @@ def predict_attention(kernels: Kernels) -> Prediction | str:
         rows=rows,
         formula=f"the roof of each call's products, inputs and output / the share that fused"
         f" kernels reach ({ROOF_SHARE}, or as measured)",
-        assumption=f"{len(suited)} of {len(calls)} calls are fused"
-        + (f"; {left} stay: fewer than {MIN_QUERIES} queries, heads under {MIN_WIDTH},"
-           " or float32" if left else ""),
+        assumption=f"fused calls: {len(wins)} of {len(calls)}"
+        + (f"; others have fewer than {MIN_QUERIES} queries, heads under {MIN_WIDTH} or float32,"
+           " or are as fast" if len(wins) < len(calls) else ""),
         validation=outcomes.text,
         code="torch.nn.functional.scaled_dot_product_attention(q, k, v)",
     )  # fmt: skip

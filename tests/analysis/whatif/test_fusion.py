@@ -114,10 +114,11 @@ def test_fused_attention_takes_its_roof_over_the_measured_share() -> None:
         (story(*eager(queries=7)), "queries"),
         (story(*eager(width=16)), "heads"),
         (story(*eager()[:2]), "softmax"),
+        (story(*eager(128, 1024, 1024)), "no attention would be faster fused"),
     ],
-    ids=["in float32", "of few queries", "of narrow heads", "absent"],
+    ids=["in float32", "of few queries", "of narrow heads", "absent", "fast already"],
 )
-def test_attention_in_float32_is_refused(case: RuleContext, why: str) -> None:
+def test_attention_that_would_be_no_faster_is_refused(case: RuleContext, why: str) -> None:
     """Fused kernels were not faster there."""
     given = predict_attention(unchanged(case))
     assert isinstance(given, str)
@@ -130,7 +131,7 @@ def test_attention_in_half_precision_is_fused_after_float32_products_changed_to_
 
 
 def test_unsuited_calls_stay_as_they_are() -> None:
-    given = predict_attention(unchanged(story(*eager(), *eager(width=16))))
+    given = predict_attention(unchanged(story(*eager(), *eager(width=16), *eager(128, 1024, 1024))))
     assert isinstance(given, Prediction)
     assert sorted(given.rows.tolist()) == [0, 1, 2, 3]
-    assert "1 of 2 calls" in given.assumption
+    assert "fused calls: 1 of 3; others have" in given.assumption
