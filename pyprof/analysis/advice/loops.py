@@ -145,7 +145,7 @@ def _size(call: Call) -> int:
 
 
 _PRODUCTS = frozenset(
-    {"linear", "addmm", "mm", "matmul", "__matmul__", "bmm", "mv", "dot", "conv1d", "conv2d"}
+    {"linear", "addmm", "mm", "matmul", "__matmul__", "mv", "dot", "conv1d", "conv2d"}
 )
 """Ops whose other operand is usually a weight, which a larger batch shares."""
 
