@@ -160,7 +160,7 @@ def _roofline(row: _Row) -> Iterator[str]:
     judgement, rates, index = row.judgement, row.table.rates, row.index
     yield f"Tensor Cores: {judgement.tc.value} ({judgement.tc.rule or 'no rule for its name'})"
     yield f"computes in {judgement.dtype or 'an unknown type'}"
-    yield f"peak of arithmetic: {_peak(judgement.flops_peak, TERA, 'TFLOP/s')}"
+    yield f"peak of arithmetic: {_peak(judgement.certain_peak, TERA, 'TFLOP/s')}"
     yield f"peak of memory: {_peak(judgement.bandwidth_peak, GIGA, 'GB/s')}"
     yield f"arithmetic intensity: {_rate(rates.intensity[index], 1, 'FLOP/byte')}"
     yield f"achieved arithmetic: {_rate(rates.flops_per_s[index], TERA, 'TFLOP/s')}"

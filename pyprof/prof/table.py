@@ -325,6 +325,9 @@ class KernelClass:
     tc: TensorCore
     dtype: str | None
     flops_peak: Rate | None
+    """Of the slower unit, if it is unknown whether Tensor Cores were used."""
+    certain_peak: Rate | None
+    """The same, if it is that of either unit; else None."""
     bandwidth_peak: Rate | None
     over_link: bool = False
     """It runs at the speed of PCIe or NVLink, which no capture records."""
@@ -344,9 +347,11 @@ def classify_kernel(
     computed = verdict.dtype or dtype
     on_tensor_cores = verdict.value == USED
     rate = peak.flops(computed, on_tensor_cores, verdict.accumulate) if peak else None
+    faster = peak.flops(computed, True, verdict.accumulate) if peak else None  # noqa: FBT003 - as above
+    either = rate if verdict.value != MAYBE or faster in (None, rate) else None
     over_link = crosses_link(name)
     memory = peak.bandwidth if peak and not over_link else None
-    return KernelClass(verdict, computed, rate, memory, over_link)
+    return KernelClass(verdict, computed, rate, either, memory, over_link)
 
 
 def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -128,7 +128,7 @@ def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
 
     Memory peaks have infinite time, so that they come first.
     """
-    flops = table.classified.map(lambda each: each.flops_peak and _flops_label(each.flops_peak))
+    flops = table.classified.map(lambda each: each.certain_peak and _flops_label(each.certain_peak))
     by_label = time_by_value(flops, table.duration_ns, rows)
     bandwidths = (each.bandwidth_peak for each in table.classified.values)
     return {label: time.ns for label, time in by_label.items() if label and time.ns} | {

@@ -76,13 +76,13 @@ class Utilization:
     work: Work[int] = NO_WORK
     wall_ns: int = 0
     """Elapsed time, added up over GPUs."""
-    flops_by_peak: Mapping[Rate, float] = field(default_factory=dict)
-    """FLOPs by the peak of one GPU for their type and the units that executed them."""
+    flops_by_peak: Mapping[Rate | None, float] = field(default_factory=dict)
+    """FLOPs by the peak of one GPU for their type and the units that executed them, if known."""
     decode: Work[int] = NO_WORK
     """The part of the work that is in decode steps."""
     decode_wall_ns: int = 0
-    bytes_by_bandwidth: Mapping[Rate, float] = field(default_factory=dict)
-    """Bytes of decode steps by the memory bandwidth of one GPU."""
+    bytes_by_bandwidth: Mapping[Rate | None, float] = field(default_factory=dict)
+    """Bytes of decode steps by the memory bandwidth of one GPU, if known."""
     steps: StepWork | None = field(default=None, compare=False)
     """None for guessed steps, and without steps."""
     left_out: str = merged_by(lambda a, b: a or b, default="")
@@ -171,10 +171,10 @@ class Utilization:
         return flops * NS_PER_S / self.wall_ns / self.flops_peak.value
 
 
-def _most_used(amount_by_rate: Mapping[Rate, float]) -> Rate | None:
+def _most_used(amount_by_rate: Mapping[Rate | None, float]) -> Rate | None:
     return max(
         amount_by_rate,
-        key=lambda rate: (amount_by_rate[rate], rate.value, rate.label),
+        key=lambda rate: (amount_by_rate[rate], rate or (0.0, "")),
         default=None,
     )
 
@@ -275,7 +275,7 @@ def _measured(table: Table, rows: Mask, wall_ns: int, decode: Mask, decode_ns: i
     return Utilization(
         work=of_rows,
         wall_ns=wall_ns,
-        flops_by_peak=_by_peak(table, rows & (costs.flops != MISSING), "flops_peak", costs.flops),
+        flops_by_peak=_by_peak(table, rows & (costs.flops != MISSING), "certain_peak", costs.flops),
         decode=of_decode,
         decode_wall_ns=decode_ns,
         bytes_by_bandwidth=_by_peak(
@@ -284,13 +284,15 @@ def _measured(table: Table, rows: Mask, wall_ns: int, decode: Mask, decode_ns: i
     )
 
 
-def _by_peak(table: Table, rows: Mask, name: str, amount: Int64Array) -> Mapping[Rate, float]:
+def _by_peak(
+    table: Table, rows: Mask, name: str, amount: Int64Array
+) -> Mapping[Rate | None, float]:
     """Sum an amount by the peak that it is measured against."""
     number, classified = table.classified.index[rows], table.classified.values
     weight = np.bincount(number, amount[rows].astype(float), minlength=len(classified))
-    total: dict[Rate, float] = {}
+    total: dict[Rate | None, float] = {}
     for entry, part in zip(classified, weight.tolist(), strict=True):
         rate = getattr(entry, name)
-        if rate is not None and part:
+        if part:
             total[rate] = total.get(rate, 0.0) + part
     return total

@@ -172,6 +172,15 @@ def test_the_peak_is_that_of_the_units_that_were_used() -> None:
     assert "fp32" in peak.label
 
 
+@pytest.mark.parametrize(("override", "known"), [(Override(), False), (_PEAK, True)])
+def test_without_the_units_that_were_used_only_a_peak_of_both_is_known(
+    override: Override, *, known: bool
+) -> None:
+    """Against CUDA cores, a product on Tensor Cores would have had an MFU of several 100 %."""
+    found = _of(_calls(2, name="gemm_kernel"), override)
+    assert (found.mfu is not None, not found.why) == (known, known)
+
+
 def test_several_gpus_add_up() -> None:
     """Twice the FLOPs in twice the time of one GPU."""
     one = _of(_calls(2))
