@@ -14,7 +14,6 @@ from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.transfers import TO_HOST
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from pyprof.arrays import ints
-from pyprof.gpu.peaks.formula import runs_cuda_graphs
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.texts import map_texts
 from pyprof.records.records import distinct
@@ -107,7 +106,7 @@ def launch_bound(context: RuleContext) -> Advice | None:
     outside = "; .item(), nonzero() and boolean masks must stay outside a graph" if reads else ""
     action = "CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops"
     elsewhere = "CUDA graphs, larger batches or fused kernels"
-    if not all(map(runs_cuda_graphs, context.table.records.dictionary("gpu").values)):
+    if not context.runs_cuda_graphs:
         action, outside = "torch.compile, larger batches or fused ops", ""
         elsewhere = "larger batches or fused kernels"
     return context.advice(

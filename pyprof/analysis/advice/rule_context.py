@@ -30,7 +30,7 @@ from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.peaks import peaks
-from pyprof.gpu.peaks.formula import is_cuda
+from pyprof.gpu.peaks.formula import is_cuda, runs_cuda_graphs
 from pyprof.gpu.roofline import NS_PER_S, SHORTEST_NS
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.calls.attributed_call import family
@@ -105,6 +105,11 @@ class RuleContext:
     def of_pytorch(self) -> bool:
         """Whether the program is known to use PyTorch."""
         return library_of(self.table) == PYTORCH
+
+    @cached_property
+    def runs_cuda_graphs(self) -> bool:
+        """Whether no device here is known to lack CUDA graphs."""
+        return all(map(runs_cuda_graphs, self.table.records.dictionary("gpu").values))
 
     @cached_property
     def trains(self) -> bool:

@@ -77,7 +77,8 @@ def predictions(
     """
     context = RuleContext(table)
     wanted = _rules(changes)
-    if any(peaks is not None and not is_cuda(peaks.name) for peaks in table.devices.values):
+    compared = {peaks.name for peaks in table.devices.values if peaks}
+    if not all(map(is_cuda, compared.union(table.records.dictionary("gpu").values))):
         return (), tuple(RefusedChange(change=name, why=_OTHER_VENDOR) for name in wanted)
     if (on_cpu := context.kind(schema.CPU)).any() and on_cpu.all():
         return (), tuple(RefusedChange(change=name, why=NO_GPU_WORK) for name in wanted)

@@ -56,6 +56,9 @@ def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | 
     no_gpu = context.kind(schema.CPU).all()
     for change in asked:
         rule, absent, code = BOUNDS[change]
+        if change == "--graphs" and not context.runs_cuda_graphs:
+            yield RefusedChange(change=change, why="the device has no CUDA graphs")
+            continue
         entry = of_rule.get(rule)
         if entry is None or entry.gain_ns is None:
             of_gpu = {GPU, KERNELS} & set(rules()[rule].needs)

@@ -7,7 +7,8 @@ import pytest
 from pyprof import schema
 from pyprof.analysis.whatif import summarise_whatif
 from pyprof.analysis.whatif.upper_bounds import BOUNDS
-from tests.analysis.captures import NCCL, US, Work
+from pyprof.inputs.source import Source
+from tests.analysis.captures import NCCL, US, Work, capture, table
 from tests.analysis.whatif.test_replay import launched_slowly, queued
 from tests.analysis.whatif.test_step_time import source_of
 
@@ -52,3 +53,14 @@ def test_without_a_gpu_nothing_is_said_about_launches() -> None:
     work = [Work((0, US), (0, US), "aten::add", schema.CPU, grid=None)]
     (refused,) = summarise_whatif(source_of(work), ["--graphs"]).refused
     assert refused.why == "no GPU work was captured"
+
+
+def test_a_device_without_cuda_graphs_and_peaks_is_refused_by_its_name() -> None:
+    net = capture(launched_slowly(3))
+    devices = schema.table(schema.DEVICES, {"device": [0], "name": ["MTIA"]})
+    net = replace(net, devices=devices)
+    refused = summarise_whatif(Source(table(net), net), ["--graphs", "--dtype bf16"]).refused
+    assert {each.change: each.why for each in refused} == {
+        "--graphs": "the device has no CUDA graphs",
+        "--dtype bf16": "the rules were tried on NVIDIA GPUs only",
+    }
