@@ -161,7 +161,7 @@ def _reshaped(
             _main(side[_values(one.key)][name])
             for side, one in zip(sides, (gone, new), strict=True)
         )
-        if before != after:
+        if before != after and before and after:
             yield f"different {name}: {', '.join(before)} in A, {', '.join(after)} in B"
 
 

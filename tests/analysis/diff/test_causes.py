@@ -51,6 +51,15 @@ def test_another_shape_is_a_cause(tmp_path: Path) -> None:
     assert _causes(a, b, "--by", "op") == {"gelu": [cause]}
 
 
+def test_a_type_that_is_not_recorded_is_no_difference(tmp_path: Path) -> None:
+    files = []
+    for text in (op("mm", 8, 8), "aten::mm, seq = 4, op_id = 7, sizes = [[9, 9], [9, 9]]"):
+        work = [Work("gemm", (100, 200), (10, 20))]
+        files.append(nsys_db(tmp_path / f"{len(files)}.sqlite", work, [Range(text, (5, 30))]))
+    ((cause,),) = {tuple(causes) for causes in _causes(*files).values()}
+    assert cause.startswith("different shape")
+
+
 @pytest.mark.slow
 def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None:
     """Two shapes of one op changed, in another order, and one is new."""
