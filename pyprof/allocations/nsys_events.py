@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 TABLE = "CUDA_GPU_MEMORY_USAGE_EVENTS"
-_KINDS = {0: "pageable", 1: "pinned", 2: "cuda", 3: "cuda arrays", 4: "managed", 5: "cuda static",
-          6: "managed static"}  # fmt: skip
-"""Names of CUDA's kinds of memory."""
+KINDS = {0: "pageable", 1: "pinned", 2: "cuda", 3: "cuda arrays", 4: "managed", 5: "cuda static",
+         6: "managed static"}  # fmt: skip
+"""Names of CUDA's kinds of memory; `cuda` for a device's own."""
 _DEVICE = 2
 """The kind of a device's own memory."""
 _ALLOCATES, _FREES = 0, 1
@@ -36,11 +36,6 @@ _CORR_BITS = 32
 """CUPTI numbers calls in 32 bits."""
 _COLUMNS = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType",
             "correlationId")  # fmt: skip
-
-
-def kind_name(kind: int) -> str:
-    """Name a kind of memory; `cuda` for a device's own."""
-    return _KINDS.get(kind, f"memory kind {kind}")
 
 
 def read(path: Path) -> tuple[Capture, MemoryEvents]:

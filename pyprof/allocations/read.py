@@ -42,7 +42,9 @@ def read(path: Path, capture: Capture | None = None) -> Recorded:
     """
     head = read_head(path)
     if head[:1] == _PICKLE and len(head) > 1 and head[1] in _PROTOCOLS:
-        recorded = Recorded(path, _module("snapshot_device").devices(path, capture), _rank(path))
+        taken = _module("snapshot").read(path)
+        devices = _module("snapshot_device").devices(taken, capture)
+        recorded = Recorded(path, devices, _rank(path))
     elif kineto.sniff(path, head):
         recorded = sensible(path, _trace)
     else:
@@ -100,5 +102,5 @@ def _segments(path: Path, tool: str, usage: Any) -> Recorded:  # noqa: ANN401 - 
         f"{tool} records what PyTorch takes from the device, not its tensors; a snapshot has those"
     )
     capture, events = usage.read(path)
-    devices = trace_history.devices(capture, events, usage.kind_name, [note], of_tensors=False)
+    devices = trace_history.devices(capture, events, usage.KINDS, [note], of_tensors=False)
     return Recorded(path, tuple(devices), _rank(path))

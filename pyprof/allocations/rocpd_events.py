@@ -30,13 +30,8 @@ if TYPE_CHECKING:
 
 
 _DEVICE, _HOST = 1, 0
-_KINDS = {_DEVICE: "cuda", _HOST: "host"}
+KINDS = {_DEVICE: "cuda", _HOST: "host"}
 """Names of kinds of memory; torch calls AMD's devices cuda, too."""
-
-
-def kind_name(kind: int) -> str:
-    """Name a kind of memory; `cuda` for a device's own."""
-    return _KINDS[kind]
 
 
 def read(path: Path) -> tuple[Capture, MemoryEvents]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.allocations import categories, snapshot, stacks, trace_history
+from pyprof.allocations import categories, stacks, trace_history
 from pyprof.allocations import snapshot_ranges as ranges
 from pyprof.allocations.free_space import free_space
 from pyprof.allocations.history import (
@@ -27,7 +27,6 @@ from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pyprof.allocations.free_space import FreeSpace
     from pyprof.allocations.snapshot import Events, Frame, Snapshot
@@ -39,13 +38,8 @@ if TYPE_CHECKING:
 _OOM = ACTIONS.index("oom")
 
 
-def devices(path: Path, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
-    """Read the devices of a snapshot; a capture of the same run adds context to its events."""
-    return of_snapshot(snapshot.read(path), capture)
-
-
-def of_snapshot(read: Snapshot, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
-    """Build the devices of a snapshot."""
+def devices(read: Snapshot, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
+    """Build the devices of a snapshot; a capture of the same run adds context to its events."""
     described = stacks.describe(read)
     return tuple(recorded_device(read, n, described, capture) for n in device_numbers(read))
 

@@ -39,7 +39,7 @@ from pyprof.prof.table import Table
 from pyprof.records.records import match_combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Int64Array
     from pyprof.records.records import DictionaryColumn
@@ -77,22 +77,17 @@ class EventContext(NamedTuple):
     """The lines of Python around it, the outermost first, each on a line."""
 
 
-def device_name(kind: int) -> str:
-    """Name a type of device as torch does."""
-    return _DEVICES.get(kind, f"device type {kind}")
-
-
 def devices(
     capture: Capture,
     events: MemoryEvents,
-    name_of: Callable[[int], str] = device_name,
+    names: Mapping[int, str] = _DEVICES,
     notes: Sequence[str] = (),
     *,
     of_tensors: bool = True,
 ) -> Iterator[RecordedDevice]:
     """Return each device of each process, with its own notes and `notes`.
 
-    `name_of` names a type of device, or of memory.
+    `names` are those of the types of devices or, unless blocks are tensors, of memory.
     """
     sites = find_sites(capture, events)
     half = has_half_precision(capture)
@@ -102,7 +97,8 @@ def devices(
     several = len(np.unique(events.pid)) > 1
     for index, (pid, kind, number) in enumerate(distinct.T.tolist()):
         rows = np.flatnonzero(device_of.reshape(-1) == index)
-        name = name_of(kind) if number < 0 else f"{name_of(kind)}:{number}"
+        name = names.get(kind, f"{'device type' if of_tensors else 'memory kind'} {kind}")
+        name = name if number < 0 else f"{name}:{number}"
         name = f"{name} of process {pid}" if several else name
         history, stacks, own = _history(name, events, rows, sites, half_precision=half)
         states = np.searchsorted(events.time_ns[rows], moments, "right") - 1

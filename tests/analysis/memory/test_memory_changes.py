@@ -114,7 +114,7 @@ def _train(layers: list[_Layer], precision: str, *, adam: bool = True) -> Device
         device.free(update, built.STEP, built.user(20))
         for gradient in gradients:
             device.free(gradient, built.ZERO_GRAD, built.user(21))
-    devices = snapshot_device.of_snapshot(built.parsed(built.snapshot(device)), None)
+    devices = snapshot_device.devices(built.parsed(built.snapshot(device)), None)
     return peaks.highest_first([read.Recorded(Path("x.pickle"), devices)])[0]
 
 
