@@ -228,24 +228,17 @@ def dequant_mxfp4(a: Args) -> Work:
     signature="Tensor input, Tensor scale, int block, any kind, int[] shape, dtype dtype",
     example=Example((u8(32, 1), _ONE, 64, "nf4", (8, 8), 15), flops=128, bytes=164),
 )
-def dequant_4bit(a: Args) -> Work:
-    """Numbers of 4 bits times their block's scale, in the sizes that the call states."""
-    x, scale = a.tensor("input"), a.tensor("scale")
-    out = fresh(a.sizes("shape"), a.dtype())
-    return Work(_BACK * out.numel, (x, scale), (out,))
-
-
-# 64 * 2; 64 bytes, a scale of 4 and a table of 256 numbers of 4 read, 64 of 2 bytes written
+# 64 bytes, a scale of 4 and a table of 256 numbers of 4 read
 @op(
     "bitsandbytes::dequantize_blockwise",
     signature="Tensor input, Tensor scale, Tensor code, int block, dtype dtype",
     example=Example((u8(64), _ONE, f32(256), 64, 15), flops=128, bytes=1220),
 )
 def dequant_blockwise(a: Args) -> Work:
-    """Numbers of a table times their block's scale."""
+    """Numbers of a table, or of 4 bits in stated sizes, times their block's scale."""
     x = a.tensor("input")
-    reads = (x, a.tensor("scale"), a.tensor("code"))
-    return Work(_BACK * x.numel, reads, (fresh(x.shape, a.dtype()),))
+    out = fresh(a.sizes("shape") if a.op.endswith("4bit") else x.shape, a.dtype())
+    return Work(_BACK * out.numel, (x, a.tensor("scale"), *a.present("code")), (out,))
 
 
 # 8 rows of 1 by 8 in each: 64 * 2; 8 of 4 bytes, 8 of 2 and 1 of 4 read, 64 of 2 written

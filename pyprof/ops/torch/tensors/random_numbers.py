@@ -135,16 +135,12 @@ def random_tensor(a: Args) -> Work:
     ),
     example=Example((0, 10, (2, 3)), flops=0, bytes=48),
 )
-def randint(a: Args) -> Work:
-    """A new tensor of random whole numbers."""
-    return Work(0, (), (fresh(a.sizes("size"), a.dtype() or "int64"),))
-
-
 # 10 integers of 8 bytes
 @op("randperm", signature="int n, *, dtype dtype", example=Example((10,), flops=0, bytes=80))
-def randperm(a: Args) -> Work:
-    """A permutation: sorted random keys, no arithmetic counted."""
-    return Work(0, (), (fresh(a.sizes("n"), a.dtype() or "int64"),))
+def randint(a: Args) -> Work:
+    """A new tensor of random whole numbers, or a permutation: random keys, sorted."""
+    shape = a.sizes("n" if a.op == "randperm" else "size")
+    return Work(0, (), (fresh(shape, a.dtype() or "int64"),))
 
 
 # compare with p, times the mask, times the scale: 6 * 3; 6 read and 6 written of 2 bytes, the

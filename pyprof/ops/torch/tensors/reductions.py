@@ -192,22 +192,17 @@ def norm_backward(a: Args) -> Work:
 
 # the gradient is go / 6, repeated: 24 divisions; 4 read, 24 written of 2 bytes
 @op("mean", direction=BPROP, example=Example((_X,), flops=24, bytes=56, kwargs={"dim": 1}))
-def mean_backward(a: Args) -> Work:
-    """The incoming gradient, divided and repeated."""
-    x = a.tensor("input")
-    return Work(x.numel, (like(x, reduced(a, x)),), (like(x),))
-
-
 # which are numbers 1, times the gradient 1: 24 * 2; x 24 and go 4 read, 24 written of 2 bytes
 @op(
     *("nansum", "nanmean"),
     direction=BPROP,
     example=Example((_X,), flops=48, bytes=104, kwargs={"dim": 1}),
 )
-def of_numbers_backward(a: Args) -> Work:
-    """The incoming gradient, repeated where the input was a number."""
+def mean_backward(a: Args) -> Work:
+    """The incoming gradient, divided and repeated; or repeated where the input was a number."""
     x = a.tensor("input")
-    return Work(2 * x.numel, (x, like(x, reduced(a, x))), (like(x),))
+    saved = (x,) if a.op.startswith("nan") else ()
+    return Work((1 + len(saved)) * x.numel, (*saved, like(x, reduced(a, x))), (like(x),))
 
 
 # a view of the incoming gradient that repeats it: no work
