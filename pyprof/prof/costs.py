@@ -204,7 +204,12 @@ def group_kernels(rows: Rows) -> Grouping:
     call = op_calls.number(rows.records, rows.work, rows.chosen, computes=ranks < _HELPS).astype(
         np.int64, copy=False
     )  # an index of 32 bits would be widened each time it is used
-    autotuning = _autotuning(rows, call)
+    # calls without recorded shapes are left out: it is unknown which of them are alike
+    autotuning = rows.family.is_in("conv") & rows.work.matches(attrgetter("has_shapes"))
+    autotuning &= rows.kernel
+    if autotuning.any():
+        products = rows.role.is_in(Role.CONV, Role.GEMM)
+        autotuning = autotuning_trials(rows.records, rows.work.index, call, autotuning, products)
     ranks[autotuning] = _HELPS
     calls = int(call.max(initial=-1)) + 1
     best = np.full(calls, _HELPS, np.int32)
@@ -304,19 +309,6 @@ def explain(unknown: Mask, reasons: list[str], reason_of: IntArray) -> None:
     silent = np.array([reason.removeprefix(_INSIDE) == "" for reason in reasons]).take(reason_of)
     reason_of[unknown & silent] = len(reasons)
     reasons.append(UNEXPLAINED)
-
-
-def _autotuning(rows: Rows, call: IntArray) -> Mask:
-    """Mask of the kernels that a convolution's call ran only to choose the fastest.
-
-    Calls without recorded shapes are left out: it is unknown which of them are alike.
-    """
-    conv = rows.family.is_in("conv") & rows.work.matches(attrgetter("has_shapes")) & rows.kernel
-    if not conv.any():
-        return conv
-    return autotuning_trials(
-        rows.records, rows.work.index, call, conv, rows.role.is_in(Role.CONV, Role.GEMM)
-    )
 
 
 def _weights(

@@ -113,8 +113,7 @@ def rows(kinds: Sequence[int] | Int64Array, listed: list[Event]) -> pa.Table:
         "device": ints(_first([a.device for a in args], (e.pid for e in events)), pa.int32()),
         "stream": ints(_first([a.stream for a in args], (e.tid for e in events))),
         "corr": correlations(args),
-        "name": _work_names(kind, names),
-        "original_name": _original_names(kind, names),
+        **_work_names(kind, names),
         "regs": ints([a.regs for a in args], pa.int32()),
         "smem": ints([a.smem for a in args]),
         "bytes": ints(_sizes(args)),
@@ -166,25 +165,19 @@ _MAX_NS = 10**15
 """Longer than any kernel."""
 
 
-def _work_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
+def _work_names(kind: Int64Array, names: Names) -> dict[str, pa.DictionaryArray]:
     """Return the names of GPU work; copies and fills are named as other profilers do."""
     pairs, number = np.unique(kind * len(names.values) + names.number, return_inverse=True)
+    named = [divmod(pair, len(names.values)) for pair in pairs.tolist()]
+    original = [None if kind == schema.KERNEL else names.values[name] for kind, name in named]
     spelt = [
-        names.values[name] if kind == schema.KERNEL else transfer_name(kind, names.values[name])
-        for kind, name in (divmod(pair, len(names.values)) for pair in pairs.tolist())
+        names.values[name] if said is None else transfer_name(kind, said)
+        for (kind, name), said in zip(named, original, strict=True)
     ]
-    return pa.array(spelt, pa.string()).dictionary_encode().take(pa.array(number))
-
-
-def _original_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
-    transfers = kind != schema.KERNEL
-    used, number = np.unique(names.number[transfers], return_inverse=True)
-    index = np.zeros(len(kind), np.int32)
-    index[transfers] = number
-    values = [names.values[place] for place in used.tolist()]
-    return pa.DictionaryArray.from_arrays(
-        pa.array(index, mask=~transfers), pa.array(values, pa.string())
-    )
+    return {
+        column: pa.array(texts, pa.string()).dictionary_encode().take(pa.array(number))
+        for column, texts in (("name", spelt), ("original_name", original))
+    }
 
 
 def node_ids(args: list[WorkArgs]) -> pa.Array:
