@@ -82,6 +82,11 @@ def sum_if_known(values: Sequence[_Number | None]) -> _Number | None:
     return sum(known) if len(known) == len(values) else None
 
 
+def ratio_if_known(part: float | None, total: float | None) -> float | None:
+    """Return part over total; None if either is None, or the total is 0."""
+    return part / total if part is not None and total else None
+
+
 def latest_before(
     keys: IntArray, starts: Int64Array, wanted: IntArray, before: Int64Array
 ) -> Int64Array:

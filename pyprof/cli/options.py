@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,19 +18,30 @@ if TYPE_CHECKING:
 
     _Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
-_Command = TypeVar("_Command", bound="Callable[..., Any]")
-
-
-def raw_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --raw to a command that writes rows as CSV; the command gets it as `raw`."""
-    help_text = "In CSV, do not put an apostrophe before texts that spreadsheets take for formulas."
-    return click.option("--raw", is_flag=True, help=help_text)(function)
-
-
-def json_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --json to a command; the command gets it as `as_json`."""
-    help_text = "Write JSON, as -o FILE.json does; docs/json.md describes it."
-    return click.option("--json", "as_json", is_flag=True, help=help_text)(function)
+raw_option = click.option(
+    "--raw",
+    is_flag=True,
+    help="In CSV, do not put an apostrophe before texts that spreadsheets take for formulas.",
+)
+"""Adds --raw to a command that writes rows as CSV."""
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Write JSON, as -o FILE.json does; docs/json.md describes it.",
+)
+steps_option = click.option(
+    "--steps", metavar="RANGE", help="Only these steps, counted from 0: `3:`, `3:7`, `3`."
+)
+where_option = click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="EXPR",
+    help="Only rows that match: tc=0, op~attention, 'eff<20', 'sil>1e6'. Repeatable, or join"
+    " conditions with `and`: rows must match all.",
+)
+"""Adds --where to a command; `read_conditions` parses its values."""
 
 
 def output_option(selects: str) -> _Decorator:
@@ -49,12 +60,6 @@ def top_option(default: int, help_text: str) -> _Decorator:
     )
 
 
-def steps_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --steps, the only ones to look at."""
-    help_text = "Only these steps, counted from 0: `3:`, `3:7`, `3`."
-    return click.option("--steps", metavar="RANGE", help=help_text)(function)
-
-
 def source_option(help_text: str) -> _Decorator:
     """Add --source; the command gets it as `folder`, None if not given."""
     kind = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -65,18 +70,6 @@ def check_raw(raw: bool, form: str) -> None:  # noqa: FBT001 - as the option com
     """Raise UsageError if `--raw` is given for a format other than CSV."""
     if raw and form != "csv":
         raise click.UsageError("--raw works only with CSV")
-
-
-def where_option(command: _Command) -> _Command:
-    """Add --where, as `conditions`, to a command; `read_conditions` parses them."""
-    return click.option(
-        "--where",
-        "conditions",
-        multiple=True,
-        metavar="EXPR",
-        help="Only rows that match: tc=0, op~attention, 'eff<20', 'sil>1e6'. Repeatable, or join"
-        " conditions with `and`: rows must match all.",
-    )(command)
 
 
 def read_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.answers.parts import Finding, Suggestion
+from pyprof.arrays import ratio_if_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -121,18 +122,14 @@ class AdviceSums:
                 title=entry.title,
                 action=entry.action,
                 gain_ns=entry.gain_ns,
-                gain_step_ns=_over(entry.gain_ns, entry.steps),
-                gain_share=_over(entry.gain_ns, entry.of_ns),
+                gain_step_ns=ratio_if_known(entry.gain_ns, entry.steps),
+                gain_share=ratio_if_known(entry.gain_ns, entry.of_ns),
                 predicted=entry.predicted,
                 evidence=entry.evidence,
                 once=entry.once,
             )
             for entry in self.entries
         )
-
-
-def _over(gain_ns: int | None, total_ns: int | None) -> float | None:
-    return gain_ns / total_ns if gain_ns is not None and total_ns else None
 
 
 def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:

@@ -185,7 +185,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     """
     table, records = source.table, source.table.records
     loop_steps = steps.find_steps(records, source.capture)
-    picked = steps.chosen_bounds(loop_steps, chosen)
+    picked = steps.chosen_bounds(len(loop_steps), chosen)
     bounds = picked or loop_steps.steady  # `compare` checks how much of the time they hold
     rows = loop_steps.rows(bounds)
     summed = in_total = Sums.from_rows(table, timeline(records, source.capture, rows), keys, rows)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof.analysis.summary.device_power import Power, cause, device_power
 from pyprof.answers.summary_answer import DevicePower, Measured, MeasuredOp
+from pyprof.arrays import ratio_if_known
 from pyprof.gpu.kernel_names import short_name
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.kernels import counter_rates
@@ -34,10 +35,6 @@ _TOTALS = ("rows", "ns", "dram", "dram_ns", "least", "dram_of_least", "energy", 
            "energy_ns", "clock_share", "clock_of_share", "clock_share_ns")  # fmt: skip
 _SUMS = dict.fromkeys((*_TOTALS, *(f"{name}{part}" for name in _MEANS for part in ("", "_ns"))),
                       "sum")  # fmt: skip
-
-
-def _ratio(amount: float | None, of: float | None) -> float | None:
-    return amount / of if amount is not None and of else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +81,8 @@ class CounterTotals:
         """
         sums = self.sums
         # the clock in MHz, and as a share of the clock that the peak holds at
-        share = _ratio(sums["clock_share"], sums["clock_share_ns"])
-        clock = _ratio(sums["clock_of_share"], sums["clock_share_ns"])
+        share = ratio_if_known(sums["clock_share"], sums["clock_share_ns"])
+        clock = ratio_if_known(sums["clock_of_share"], sums["clock_share_ns"])
         if share is None or clock is None or share >= _AT_PEAK:
             return None
         text = f"the SM clock was {clock:,.0f} MHz, {100 * share:.0f} % of the peak's"
@@ -203,7 +200,7 @@ def measured(
 
 def _measured_op(sums: Mapping[str, Any]) -> MeasuredOp:
     """Convert the sums of an op; what no row has is unknown."""
-    means = {name: _ratio(sums[name], sums[f"{name}_ns"]) for name in _MEANS}
+    means = {name: ratio_if_known(sums[name], sums[f"{name}_ns"]) for name in _MEANS}
     return MeasuredOp(
         op=sums["op"],
         dir=sums["dir"],
@@ -211,8 +208,8 @@ def _measured_op(sums: Mapping[str, Any]) -> MeasuredOp:
         kernel_count=sums["rows"],
         time_ns=sums["ns"],
         dram_bytes=float(sums["dram"]) if sums["dram_ns"] else None,
-        dram_bytes_per_s=_scaled(_ratio(sums["dram"], sums["dram_ns"]), 1e9),
-        excess=_ratio(sums["dram_of_least"], sums["least"]),
+        dram_bytes_per_s=_scaled(ratio_if_known(sums["dram"], sums["dram_ns"]), 1e9),
+        excess=ratio_if_known(sums["dram_of_least"], sums["least"]),
         l2_hit_share=_scaled(means["l2hit"], 0.01),
         tensor_share=_scaled(means["tensor"], 0.01),
         theoretical_occupancy_share=_scaled(means["occ"], 0.01),

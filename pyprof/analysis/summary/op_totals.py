@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.analysis.summary.layer_tree import MODULE
 from pyprof.answers.summary_answer import LineTotal, OpTime
-from pyprof.arrays import MISSING
+from pyprof.arrays import MISSING, ratio_if_known
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.prof.columns.explained_columns import ABOVE, above_peak
 from pyprof.prof.group import add_up_rows
@@ -156,9 +156,9 @@ def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
             time_ns=row["ns"],
             step_ns=None if steps is None else step_ns.get(key, 0.0),
             share=row["ns"] / whole_ns,
-            flops_per_s=_over(row["flops"] * NS_PER_S, row["flops_ns"]),
-            bytes_per_s=_over(row["bytes"] * NS_PER_S, row["bytes_ns"]),
-            efficiency=_over(row["eff_ns"], row["eff_known_ns"]),
+            flops_per_s=ratio_if_known(row["flops"] * NS_PER_S, row["flops_ns"]),
+            bytes_per_s=ratio_if_known(row["bytes"] * NS_PER_S, row["bytes_ns"]),
+            efficiency=ratio_if_known(row["eff_ns"], row["eff_known_ns"]),
             bound=most.get("bound"),
             tc=most.get("tc"),
             why=most.get("reason"),
@@ -179,10 +179,6 @@ def _key_rows(table: pa.Table) -> Iterator[Key]:
 def _order(op: OpTime) -> tuple[Any, ...]:
     unnamed = op.kernel if op.op is None else ""
     return (-op.time_ns, *(text or "" for text in (op.op, op.dir, op.line, unnamed, op.range)))
-
-
-def _over(part: float, total: float) -> float | None:
-    return part / total if total else None
 
 
 def _above_peak(row: Mapping[str, Any], reason: str | None) -> str | None:

@@ -80,7 +80,7 @@ def overview(
     """
     steps = find_steps(source.table.records, source.capture)
     source.table.steps = of_rows(steps)
-    picked = chosen_bounds(steps, chosen)
+    picked = chosen_bounds(len(steps), chosen)
     rows, kept = steps.rows(picked), None
     if asked:
         before = np.ones(source.table.records.rows, bool) if rows is None else rows

@@ -7,7 +7,7 @@ optimizer's rows, else from the kernels' own repetition.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -179,33 +179,27 @@ def without_rows(steps: Steps) -> Steps:
     return replace(steps, of_row=np.zeros(0, np.int64))
 
 
-def choose(text: str, count: int) -> tuple[int, int]:
+def chosen_bounds(count: int, text: str | None) -> tuple[int, int] | None:
     """Read `3:`, `3:7`, `:7`, `-2:` or `3` as the first step and the one after the last.
 
-    Raises ValueError, with what to write instead, if it names none of `count` steps.
+    None if `--steps` is not given. Raises click.BadParameter, with what to write instead, if it
+    names none of `count` steps.
     """
-    first, colon, last = text.partition(":")
+    if text is None:
+        return None
+    wrong = partial(click.BadParameter, param_hint="'--steps'")
     if not count:
-        raise ValueError("no steps were found; call pyprof.annotate('step') around each")
+        raise wrong("no steps were found; call pyprof.annotate('step') around each")
+    first, colon, last = text.partition(":")
     try:
         low = int(first) if first or not colon else 0
         high = (int(last) if last else count) if colon else low + 1 or count
     except ValueError:
-        raise ValueError(f"{text!r} is not a range of steps; write 3: or 3:7 or 3") from None
+        raise wrong(f"{text!r} is not a range of steps; write 3: or 3:7 or 3") from None
     low, high, _ = slice(low, high).indices(count)
     if low >= high:
-        raise ValueError(f"no step in {text!r}; there are {count}, counted from 0")
+        raise wrong(f"no step in {text!r}; there are {count}, counted from 0")
     return low, high
-
-
-def chosen_bounds(steps: Steps, text: str | None) -> tuple[int, int] | None:
-    """Read `--steps`; None if it is not given. Naming no step is misuse."""
-    if text is None:
-        return None
-    try:
-        return choose(text, len(steps))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--steps'") from None
 
 
 def chosen_rows(source: Source, text: str | None) -> Mask | None:
@@ -213,7 +207,7 @@ def chosen_rows(source: Source, text: str | None) -> Mask | None:
     if text is None:
         return None
     capture_steps = find_steps(source.table.records, source.capture)
-    return capture_steps.rows(chosen_bounds(capture_steps, text))
+    return capture_steps.rows(chosen_bounds(len(capture_steps), text))
 
 
 def find_steps(records: Records, capture: Capture | None = None) -> Steps:

@@ -5,12 +5,13 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 from pyprof import schema
 from pyprof.analysis.time import steps
-from pyprof.analysis.time.steps import Steps, choose, find_steps
+from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps
 from pyprof.arrays import MISSING
 from pyprof.inputs.source import Source, load
 from pyprof.marker import encode_layer
@@ -392,18 +393,18 @@ def test_a_prefill_before_decodes_is_not_warm_up(took: list[int], expected: int)
      ("-1", (9, 10)), (":", (0, 10)), ("8:99", (8, 10))],
 )  # fmt: skip
 def test_steps_are_chosen_by_slices_or_numbers(text: str, expected: tuple[int, int]) -> None:
-    assert choose(text, 10) == expected
+    assert chosen_bounds(10, text) == expected
 
 
 @pytest.mark.parametrize("text", ["10:", "10", "-11", "5:5", "7:3", "x", "1:y", "1.5", "", "2:3:4"])
 def test_an_invalid_choice_of_steps_raises(text: str) -> None:
-    with pytest.raises(ValueError, match=r"there are 10|write 3:"):
-        choose(text, 10)
+    with pytest.raises(click.BadParameter, match=r"there are 10|write 3:"):
+        chosen_bounds(10, text)
 
 
 def test_choosing_without_steps_says_how_to_mark_them() -> None:
-    with pytest.raises(ValueError, match=r"pyprof\.annotate"):
-        choose("0:", 0)
+    with pytest.raises(click.BadParameter, match=r"pyprof\.annotate"):
+        chosen_bounds(0, "0:")
 
 
 def test_each_process_steps_on_its_own_clock() -> None:
