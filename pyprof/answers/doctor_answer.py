@@ -10,9 +10,8 @@ from pyprof.answers import answer
 from pyprof.answers.base import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from pyprof.capture.machine import Finding
     from pyprof.schema import Capture
 
 
@@ -57,12 +56,6 @@ class Doctor(Answer):
     """What the capture hides or distorts, each with a remedy; empty if nothing was found."""
     machine: tuple[MachineFinding, ...]
     """The checks of this machine; empty if a capture was examined."""
-
-
-def of_machine(findings: Iterable[Finding]) -> Doctor:
-    """Build the answer about this machine."""
-    found_here = (MachineFinding(each.state.value, each.text, each.remedy) for each in findings)
-    return Doctor(None, (), tuple(found_here))
 
 
 def of_capture(capture: Capture, name: str, pitfalls: Sequence[str]) -> Doctor:

@@ -76,15 +76,15 @@ class Finding:
 
     what: str
     """The op; a kernel or a range if there is no op."""
-    line: str | None
+    line: str | None = None
     """Source line; null if no stack was recorded, or none of its frames is the user's."""
-    detail: str
+    detail: str = ""
     """What is wrong with them, if that differs from row to row; else empty."""
     count: int
     """Number of these rows or ranges."""
     time_ns: int
     """The sum of their times."""
-    row_ids: tuple[int, ...]
+    row_ids: tuple[int, ...] = ()
     """`idx` in `prof` of the longest of these rows, at most 10; none for ranges."""
 
 

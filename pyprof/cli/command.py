@@ -204,7 +204,8 @@ def _check_output(command: Command, ctx: click.Context) -> None:
         ctx.params["target"] = output_file.named_after(ctx.params["files"], command.output)
     target = ctx.params.get("target")
     others = [value for name, value in ctx.params.items() if name != "target"]
-    named = [text for value in others for text in _texts(value)]
+    each = [one for other in others for one in (other if isinstance(other, tuple) else (other,))]
+    named = [str(one) for one in each if isinstance(one, (str, Path))]
     nothing = any(isinstance(p, click.Argument) and not ctx.params[p.name or ""]
                   for p in command.params)  # fmt: skip
     output_guard = overwrite_guard.of_command(ctx)
@@ -213,8 +214,3 @@ def _check_output(command: Command, ctx: click.Context) -> None:
         output_guard.check_writable(str(target))
         if not command.makes_folders:
             output_file.check_location(str(target))
-
-
-def _texts(value: object) -> list[str]:
-    several = value if isinstance(value, tuple) else (value,)
-    return [str(one) for one in several if isinstance(one, (str, Path))]

@@ -57,7 +57,11 @@ def examine(name: str | None) -> Doctor:
     from pyprof.answers import doctor_answer  # noqa: PLC0415 - --help needs none of it
 
     if name is None:
-        return doctor_answer.of_machine(_findings())
+        found_here = (
+            doctor_answer.MachineFinding(each.state.value, each.text, each.remedy)
+            for each in _findings()
+        )
+        return doctor_answer.Doctor(None, (), tuple(found_here))
     return doctor_answer.of_capture(*_inspect(name))
 
 

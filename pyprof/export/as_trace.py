@@ -35,7 +35,13 @@ def write(source: Source, file: BinaryIO) -> None:
             "these records have no start times, so there is no timeline; parse the capture again"
         )
     begin_ns = _begin(source)
-    file.write(_head(begin_ns, _devices(source)))
+    devices = [
+        {"id": row["device"], "name": row["name"], "numSms": row["sm_count"],
+         "computeMajor": row["cc_major"], "computeMinor": row["cc_minor"],
+         "totalGlobalMem": row["memory_bytes"]}
+        for row in source.table.source.devices.to_pylist()
+    ]  # fmt: skip
+    file.write(_head(begin_ns, devices))
     separator = ""
     for group in _events(source, begin_ns):
         texts = [text for text in group if text is not None]  # nulls are not events
@@ -95,15 +101,6 @@ def _begin(source: Source) -> int:
         for frame in (source.capture.calls, source.capture.ranges):
             firsts += [pc.min(frame.column("start")).as_py()] if frame.num_rows else []
     return min(firsts)
-
-
-def _devices(source: Source) -> list[dict[str, object]]:
-    return [
-        {"id": row["device"], "name": row["name"], "numSms": row["sm_count"],
-         "computeMajor": row["cc_major"], "computeMinor": row["cc_minor"],
-         "totalGlobalMem": row["memory_bytes"]}
-        for row in source.table.source.devices.to_pylist()
-    ]  # fmt: skip
 
 
 def _events(source: Source, begin_ns: int) -> Iterator[Iterable[str | None]]:

@@ -156,7 +156,6 @@ def anomaly_detection(context: RuleContext) -> Advice | None:
         " detect_anomaly=True, once the error is found",
         gain_ns=None,
         evidence=of_calls(context, checked, (calls.end - calls.start)[checked]),
-        rows=np.zeros(0, np.int64),
     )
 
 

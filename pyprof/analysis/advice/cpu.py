@@ -103,7 +103,6 @@ def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice
         action=action,
         gain_ns=int(ns.sum()),
         evidence=of_calls(context, following, ns, details),
-        rows=np.zeros(0, np.int64),
     )
 
 
@@ -193,7 +192,6 @@ def python_values(context: RuleContext) -> Advice | None:
         " after it; torch.where instead of if",
         gain_ns=int(ns.sum()),
         evidence=evidence,
-        rows=np.zeros(0, np.int64),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,7 +15,6 @@ from pyprof.arrays import ratio_if_known
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from pyprof.answers.parts import PredictedGain
@@ -40,7 +40,7 @@ class Advice:
     """
     evidence: tuple[Finding, ...]
     """The longest first."""
-    rows: NDArray[np.int64]
+    rows: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """Rows of the table that it rests on, from 0; empty if the evidence is not rows."""
     predicted: PredictedGain | None = None
     """The gain as an interval, where the rule was tried on real changes."""

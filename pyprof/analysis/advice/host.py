@@ -62,10 +62,8 @@ def data_loading(context: RuleContext) -> Advice | None:
                 Finding(
                     what=plain_layer(unnumbered(name)),
                     line=line or context.line.at(last),
-                    detail="",
                     count=int(np.count_nonzero(waited.length_within(start, end))),
                     time_ns=waited.total,
-                    row_ids=(),
                 )
             )
             most = max(most, waited.total)
@@ -79,7 +77,6 @@ def data_loading(context: RuleContext) -> Advice | None:
         f" decode and augment ahead of time{' or on the GPU' if context.devices else ''}",
         gain_ns=most,
         evidence=tuple(sorted(evidence, key=lambda entry: -entry.time_ns)),
-        rows=np.zeros(0, np.int64),
     )
 
 
@@ -120,13 +117,10 @@ def compilation(context: RuleContext) -> Advice | None:
             Finding(
                 what="torch.compile",
                 line=longest_line(context.capture, compiling.start, compiling.end),
-                detail="",
                 count=len(compiling),
                 time_ns=idle_ns,
-                row_ids=(),
             ),
         ),
-        rows=np.zeros(0, np.int64),
     )
 
 
@@ -199,7 +193,6 @@ def ops_on_cpu(context: RuleContext) -> Advice | None:
         " while the GPU has work",
         gain_ns=idle.total,
         evidence=of_calls(context, chosen[ns > 0], ns[ns > 0]),
-        rows=np.zeros(0, np.int64),
     )
 
 

@@ -71,7 +71,8 @@ def _of_change(
         return
     if change.status in ("new", "gone"):
         return
-    a, b = sides[0][_values(change.a_key or change.key)], sides[1][_values(change.key)]
+    a = sides[0][tuple((change.a_key or change.key).values())]
+    b = sides[1][tuple(change.key.values())]
     for name in TRAITS:
         before, after = _main(a[name]), _main(b[name])
         if before != after and before and after:
@@ -81,11 +82,6 @@ def _of_change(
         sum(traits[TRIED].values()) for traits in (a, b)
     ):
         yield f"autotuning: kernels are tried in {'B' if tried[1] else 'A'} only"
-
-
-def _values(key: Mapping[str, str | None]) -> Key:
-    """Return a change's key as sides have it."""
-    return tuple(key.values())
 
 
 def _main(times: Mapping[str | None, float]) -> list[str]:
@@ -132,7 +128,7 @@ def _pair(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Chang
     if len(gone) * len(new) > MAX_PAIRS:
         return
     alike = [
-        (-_shared(_values(x.key), _values(y.key)), i, j)
+        (-_shared(x.key.values(), y.key.values()), i, j)
         for i, x in enumerate(gone)
         for j, y in enumerate(new)
     ]
@@ -140,7 +136,7 @@ def _pair(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Chang
         yield gone[i], new[j]
 
 
-def _shared(a: Key, b: Key) -> int:
+def _shared(a: Iterable[str | None], b: Iterable[str | None]) -> int:
     """Count the sizes and words that two keys have in the same places."""
     return sum(
         x == y
@@ -158,7 +154,7 @@ def _reshaped(
     new, gone = (change, counterpart) if change.status == "new" else (counterpart, change)
     for name in SHAPES:
         before, after = (
-            _main(side[_values(one.key)][name])
+            _main(side[tuple(one.key.values())][name])
             for side, one in zip(sides, (gone, new), strict=True)
         )
         if before != after and before and after:

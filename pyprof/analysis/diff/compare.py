@@ -64,8 +64,8 @@ def compare(a: Side, b: Side) -> Diff:
     )
     diff = Diff(
         processor=processor((*a.gpus, *b.gpus)),
-        a_gpus=_named(a),
-        b_gpus=_named(b),
+        a_gpus=tuple(filter(None, a.gpus)),
+        b_gpus=tuple(filter(None, b.gpus)),
         per_step=per_step,
         why_totals=why_totals,
         matched_by=keys,
@@ -80,10 +80,6 @@ def compare(a: Side, b: Side) -> Diff:
         common=(),
     )
     return with_causes(diff, a, b)
-
-
-def _named(side: Side) -> tuple[str, ...]:
-    return tuple(name for name in side.gpus if name)
 
 
 def _per_step(a: Side, b: Side) -> tuple[StepCounts | None, str]:

@@ -19,6 +19,7 @@ from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time import steps
 from pyprof.analysis.time.steps import merge_steps
 from pyprof.analysis.time.timeline import timeline
+from pyprof.arrays import ratio_if_known
 from pyprof.records import merging
 from pyprof.records.merging import add_up, first, merge_sums, merge_unique, merged_by
 
@@ -199,10 +200,10 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
         counted = CountedSteps(
             bounds=bounds,
             sums=summed,
-            busy_step_ns=_per_step(summed.busy_ns, count),
-            idle_step_ns=_per_step(summed.idle_ns, count),
-            dram_step_bytes=_per_step(measured.dram_bytes if measured else None, count),
-            energy_step_j=_per_step(measured.energy_j if measured else None, count),
+            busy_step_ns=ratio_if_known(summed.busy_ns, count),
+            idle_step_ns=ratio_if_known(summed.idle_ns, count),
+            dram_step_bytes=ratio_if_known(measured.dram_bytes if measured else None, count),
+            energy_step_j=ratio_if_known(measured.energy_j if measured else None, count),
             samples=taken_by_step,
         )
     return Side(
@@ -217,10 +218,6 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
         clocks=_clocks(source),
         warnings=source.table.source.warnings,
     )
-
-
-def _per_step(amount: float | None, count: int) -> float | None:
-    return None if amount is None else amount / count
 
 
 def _clocks(source: Source) -> tuple[tuple[str, float], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from pyprof.arrays import MISSING
 from pyprof.records.records import totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyprof.allocations.history import History, Labels, RecordedDevice
     from pyprof.allocations.read import Recorded
@@ -92,14 +93,10 @@ def _groups(
     )
 
 
-def live_blocks(history: History, state: int, most: int | None = None) -> Int64Array:
-    """Return the rows of the blocks that are live in a state, the largest first."""
+def held_blocks(history: History, state: int, most: int | None = None) -> Iterator[HeldBlock]:
+    """Yield the blocks that are live in a state, or the `most` largest, the largest first."""
     rows = np.flatnonzero(history.blocks.live(state))
-    return rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
-
-
-def held_blocks(history: History, rows: Int64Array, state: int) -> list[HeldBlock]:
-    """Describe blocks that are live in a state."""
+    rows = rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
     names = ("category", "evidence", "layer", "line", "op", "direction")
     texts = {name: history.labels[name].at(rows) for name in names}
     age: list[int | None] = [None] * len(rows)
@@ -109,7 +106,7 @@ def held_blocks(history: History, rows: Int64Array, state: int) -> list[HeldBloc
         age = [None if at == BEFORE else int(ns)
                for at, ns in zip(allocated.tolist(), ages.tolist(), strict=True)]  # fmt: skip
     sizes = history.blocks.bytes[rows].tolist()
-    return [HeldBlock(*row) for row in zip(sizes, *texts.values(), age, strict=True)]
+    yield from itertools.starmap(HeldBlock, zip(sizes, *texts.values(), age, strict=True))
 
 
 def held_stacks(device: RecordedDevice, state: int) -> tuple[HeldStack, ...]:

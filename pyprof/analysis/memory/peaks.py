@@ -12,7 +12,6 @@ from pyprof.analysis.memory.held_memory import (
     grouped,
     held_blocks,
     held_stacks,
-    live_blocks,
 )
 from pyprof.analysis.memory.memory_changes import checkpoints, possible_changes
 from pyprof.analysis.memory.memory_time import LayerWork, beside
@@ -73,7 +72,7 @@ def all_held(
         for device in recorded.devices:
             history = device.history
             state = history.peak if at is None else _state(history, at)
-            for block in held_blocks(history, live_blocks(history, state), state):
+            for block in held_blocks(history, state):
                 yield recorded.rank, history.device, block
 
 
@@ -99,7 +98,7 @@ def _held_at(device: RecordedDevice, at: Moment) -> HeldAt:
         active_bytes=history.active_in(state),
         reserved_bytes=history.reserved_in(state),
         by=grouped(history, state),
-        largest=_largest(history, state),
+        largest=tuple(held_blocks(history, state, _MAX_BLOCKS)),
         stacks=held_stacks(device, state),
     )
 
@@ -145,7 +144,7 @@ def _device(
         end_allocated_bytes=device.end_allocated_bytes,
         end_reserved_bytes=history.reserved_end,
         by=by,
-        largest=_largest(history, peak),
+        largest=tuple(held_blocks(history, peak, _MAX_BLOCKS)),
         stacks=held_stacks(device, peak),
         at=None if at is None else _held_at(device, at),
         growth=growth(history, *device.steps),
@@ -157,11 +156,6 @@ def _device(
         timeline=_timeline(history, window),
         notes=device.notes,
     )
-
-
-def _largest(history: History, state: int) -> tuple[HeldBlock, ...]:
-    rows = live_blocks(history, state, _MAX_BLOCKS)
-    return tuple(held_blocks(history, rows, state))
 
 
 def _rounding(history: History, state: int, space: FreeSpace | None) -> int | None:

@@ -233,7 +233,8 @@ def utilization(
         wall_ns = sum(device.span_ns for device in timed.devices) if timed else 0
         return _measured(table, rows, wall_ns, ~rows, 0)
     rows = np.asarray(loop_steps.rows(averaged))
-    gpus = _gpus(table, rows)
+    keys = (table.records.numpy(name)[rows] for name in ("device", "pid"))
+    gpus = int(number_combinations(*keys).max(initial=-1)) + 1  # once for each process that used it
     low, high = averaged
     took = loop_steps.duration_ns[low:high]
     decoding = np.zeros(len(loop_steps), bool)
@@ -258,12 +259,6 @@ def _work_of_steps(table: Table, loop_steps: Steps, decoding: Mask, gpus: int) -
     for name in ("bytes", "bytes_known_ns"):
         sums[name] *= decoding
     return StepWork(**sums, gpus=gpus)
-
-
-def _gpus(table: Table, rows: Mask) -> int:
-    """Count the GPUs that some rows ran on, each once for every process that used it."""
-    keys = (table.records.numpy(name)[rows] for name in ("device", "pid"))
-    return int(number_combinations(*keys).max(initial=-1)) + 1
 
 
 def _measured(table: Table, rows: Mask, wall_ns: int, decode: Mask, decode_ns: int) -> Utilization:

@@ -166,7 +166,7 @@ def _idle_evidence(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, 
             use.idle_by_cause_ns.get(cause, 0.0) * use.gpu_count * (use.step_count or 1)
         )
         late = use.late_row_ids.get(cause, ())
-        idle = _finding(f"idle: {cause}", use.gpu_count, time_ns, late)
+        idle = Finding(what=f"idle: {cause}", count=use.gpu_count, time_ns=time_ns, row_ids=late)
         evidence = (idle,) if time_ns else ()
     if evidence and not any(each.row_ids for each in evidence):  # ranges alone
         late = use.late_row_ids.get("host" if cause in ("loading", "compiling") else cause, ())
@@ -360,12 +360,13 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
     known, on = answer.known_cost, answer.processor
     rows = sum(op.kernels for op in answer.ops)
     first = answer.ops[0].row_ids if answer.ops else ()
+    everything = partial(Finding, count=rows, time_ns=known.total_ns, row_ids=first)
     if on != CPU and not answer.peaks:
         text = (
             "Peaks of the GPU unknown: add --gpu with its name, or flops= and bandwidth=,"
             " for efficiencies and more advice."
         )
-        yield "gpu", text, _finding("rows without a known peak", rows, known.total_ns, first)
+        yield "gpu", text, everything(what="rows without a known peak")
     much = (each for each in known.unknown if each.time_ns >= _MUCH_UNKNOWN * known.total_ns)
     if (most := next(much, None)) is not None:
         reason, remedy = explained(most.reason)
@@ -377,13 +378,14 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
             text += f" {other}."
         if not remedy.startswith(NO_REMEDY):
             ids = next((op.row_ids for op in answer.ops if op.why == most.reason), ())
-            yield "costs", text, _finding(most.reason, most.rows, most.time_ns, ids)
+            finding = Finding(what=most.reason, count=most.rows, time_ns=most.time_ns, row_ids=ids)
+            yield "costs", text, finding
     unlaunched = most is not None and most.reason == UNLAUNCHED  # nor is its step known
     if answer.steps.averaged_count is None and answer.chosen is None and not unlaunched:
         state = "Steps are only guessed" if answer.steps.count else "No steps found"
         around = around_each_step(answer.library)
         text = f"{state}: {around} gives times per step."
-        yield "steps", text, _finding("rows in no known step", rows, known.total_ns, first)
+        yield "steps", text, everything(what="rows in no known step")
 
 
 _NOT_PYTORCH = "no kernel here is known as PyTorch's"
@@ -410,7 +412,3 @@ def _op_findings(ops: Iterator[OpTime] | Sequence[OpTime]) -> tuple[Finding, ...
         )
         for op in [*ops][:_MAX_FINDINGS]
     )
-
-
-def _finding(what: str, count: int, time_ns: int, row_ids: tuple[int, ...]) -> Finding:
-    return Finding(what=what, line=None, detail="", count=count, time_ns=time_ns, row_ids=row_ids)
