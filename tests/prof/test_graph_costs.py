@@ -141,13 +141,3 @@ def _least_mib(row: dict[str, str], mib: float) -> float:
     theirs, right = known.get(row["name"], (mib, mib))
     assert mib == theirs
     return right
-
-
-@pytest.mark.few(1)
-@pytest.mark.slow
-@pytest.mark.parametrize(("pair", "share"), [("vllm-piecewise", 0.12), ("sglang-decode", 0.63)])
-def test_more_of_the_time_has_a_cost(captures: Path, pair: str, share: float) -> None:
-    """Every op with a formula has its cost; without the captures it was below 5 % of the time."""
-    rows = [row for row in _rows(_folder(captures, pair)) if row["kind"] == "kernel"]
-    costed = sum(row["kDuration"] for row in rows if row["least"] is not None)
-    assert costed > share * sum(row["kDuration"] for row in rows)
