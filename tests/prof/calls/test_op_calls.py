@@ -1,9 +1,5 @@
 """Rows of one op call, also without call ids; nested products are charged once."""
 
-import gzip
-import json
-from collections import Counter
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -214,24 +210,3 @@ def test_an_unknown_part_leaves_the_rest_unknown_with_a_reason(tmp_path: Path) -
     assert rows.bytes.isna().all()
     reason = "self_size not recorded"
     assert rows.why.tolist() == [reason, *[f"inside it: {reason}"] * 2]
-
-
-@pytest.mark.long
-def test_each_gradient_of_a_real_capture_moves_its_own_bytes(captures: Path) -> None:
-    """Counted from shapes in the trace's own nodes: input, output and weight, each once."""
-    path = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
-    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    node = "aten::cudnn_convolution_backward"
-    sizes, wanted = (0, 0), Counter[tuple[int, int]]()
-    # all run on one thread: a gradient's node is the last that began before it
-    for event in sorted((e for e in events if e["name"].startswith(node)), key=lambda e: e["ts"]):
-        if event["name"] == node:
-            x, go, w = event["args"]["Input Dims"][:3]
-            sizes = 2 * prod(w) * go[0] * prod(go[2:]), 4 * (prod(x) + prod(go) + prod(w))
-        else:
-            wanted[sizes] += 1
-    rows = pyprof.load(path)
-    rows = rows[(rows.op == "conv2d") & (rows.dir == "bprop") & (rows.kind == "kernel")]
-    found = rows.groupby("opid")[["flops", "bytes"]].sum(min_count=1)
-    assert len(found) == 630
-    assert Counter(found.itertuples(index=False, name=None)) == wanted

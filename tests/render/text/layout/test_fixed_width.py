@@ -123,17 +123,6 @@ def test_a_line_keeps_its_number() -> None:
     assert shown([COLUMNS["line"]], [rows], 20)[1] == [[".._of_a_file.py:1234"]]
 
 
-@pytest.mark.long
-def test_groups_by_line_fit_80_columns(captures: Path) -> None:
-    trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
-    done = run("prof", "--by", "line", "-w", "80", trace)
-    header, first, *_ = (line.split() for line in done.stdout.splitlines())
-    assert header == ["Line", "Calls", "Total", "Mean", "Min", "Max", "Share(%)", "FLOPs", "Bytes"]
-    assert (done.code, first[0][-6:], first[7]) == (0, ".py:46", "4.710T")
-    groups = run("prof", "--by", "op", "-w", "120", trace).stdout
-    assert ["conv2d", "4663063609344"] in [line.split()[::7] for line in groups.splitlines()]
-
-
 @pytest.mark.slow
 def test_start_times_of_nvprof_differ(captures: Path) -> None:
     """Nanoseconds since 1970 have 19 digits, all shown."""
