@@ -156,7 +156,8 @@ class Diff(Answer):
     noise: NoiseBasis
     """The samples behind the intervals."""
     metrics: Mapping[str, Measure]
-    """time_ns, busy_ns, idle_ns, step_ns (median), kernels_count, flops, bytes."""
+    """time_ns, busy_ns, idle_ns, exposed_ns (communication while nothing was computed), step_ns
+    (median), kernels_count, flops, bytes."""
     causes: tuple[str, ...]
     """Possible common causes of many changes, such as another GPU or another clock."""
     waterfall: tuple[Stage, ...]

@@ -42,8 +42,8 @@ DEFAULT_KEYS = "op,shape,dtype,layer"
               "the step takes longer, by more than noise; 'op>10%': any op does, or is new; "
               "'significant': however little. Whatever the noise: 'time>+3%', 'step>2ms', "
               "'kernels>0'; "
-              "metrics: time, busy, idle, step, kernels, flops, bytes. For memory snapshots: "
-              "'peak>+5%', 'end>2GB'; metrics: peak, reserved, start, end. "
+              "metrics: time, busy, idle, exposed, step, kernels, flops, bytes. For memory "
+              "snapshots: 'peak>+5%', 'end>2GB'; metrics: peak, reserved, start, end. "
               "Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @json_option

@@ -131,6 +131,7 @@ METRICS = {
     "time": "time_ns",
     "busy": "busy_ns",
     "idle": "idle_ns",
+    "exposed": "exposed_ns",
     "step": "step_ns",
     "kernels": "kernels_count",
     "flops": "flops",

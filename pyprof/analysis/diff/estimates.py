@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 COUNTED = ("dram", "energy", "clock", "tensor")
 """Metrics that hardware counters measure."""
+_USES = ("busy", "idle", "exposed")
+"""Metrics of what each GPU did."""
 
 
 class Measured:
@@ -116,11 +118,12 @@ class Measured:
             return self._counted(name)
         if steps is None:
             totals = {"time": sums.time_ns, "busy": sums.busy_ns, "idle": sums.idle_ns,
-                      "kernels": sums.rows, "flops": sums.flops or None,
+                      "exposed": sums.exposed_ns, "kernels": sums.rows, "flops": sums.flops or None,
                       "bytes": sums.bytes or None}  # fmt: skip
             return totals[name]
-        if name in ("busy", "idle"):
-            return steps.busy_step_ns if name == "busy" else steps.idle_step_ns
+        if name in _USES:
+            return {"busy": steps.busy_step_ns, "idle": steps.idle_step_ns,
+                    "exposed": steps.exposed_step_ns}[name]  # fmt: skip
         mean = float(_values(steps, name).mean())
         return mean if name in ("time", "kernels") else mean or None
 
@@ -137,7 +140,7 @@ class Measured:
 
     def metric_estimate(self, name: str) -> Estimates | None:
         """Estimate a metric from the samples; None if they do not have it."""
-        if name in (*COUNTED, "busy", "idle"):
+        if name in (*COUNTED, *_USES):
             return None  # counters and idle time are not read step by step
         if self.unit == STEPS and self.steps is not None:
             values = self.durations if name == "step" else _values(self.steps, name)

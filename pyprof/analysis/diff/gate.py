@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LIMIT = re.compile(
     r"\s*(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s|)\s*"
 )
-_TIMES = ("time", "busy", "idle", "step")
+_TIMES = ("time", "busy", "idle", "exposed", "step")
 _UNITS = {"%": 0.01, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1.0}
 
 

@@ -64,6 +64,8 @@ class Sums:
     busy_ns: int | None = merged_by(merging.known_in_both)
     """Added up over GPUs; None if the records hold no times. So is `idle_ns`."""
     idle_ns: int | None = merged_by(merging.known_in_both)
+    exposed_ns: int | None
+    """Communication while nothing was computed; None without communication, or times."""
     rows: int
     flops: float
     """As far as they are known. So are `bytes`."""
@@ -96,6 +98,9 @@ class Sums:
             time_ns=int(table.duration_ns[summed].sum()),
             busy_ns=sum(device.busy_ns for device in devices) if devices else None,
             idle_ns=sum(device.idle_ns for device in devices) if devices else None,
+            exposed_ns=sum(device.exposed_communication.total for device in devices)
+            if any(device.communication.total for device in devices)
+            else None,
             rows=int(summed.sum()),
             **{name: float(cost[cost > 0].sum(dtype=float)) for name, cost in costs.items()},
             known={name: int((cost >= 0).sum()) for name, cost in costs.items()},
@@ -131,8 +136,9 @@ class CountedSteps:
     sums: Sums
     """Sums over their rows."""
     busy_step_ns: float | None = merged_by(merging.known_in_both)
-    """Busy time of these rows, per step. So is `idle_step_ns`."""
+    """Busy time of these rows, per step. So are `idle_step_ns` and `exposed_step_ns`."""
     idle_step_ns: float | None = merged_by(merging.known_in_both)
+    exposed_step_ns: float | None
     dram_step_bytes: float | None
     """What counters measured of these rows, per step, where they did. So is `energy_step_j`."""
     energy_step_j: float | None
@@ -202,6 +208,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
             sums=summed,
             busy_step_ns=ratio_if_known(summed.busy_ns, count),
             idle_step_ns=ratio_if_known(summed.idle_ns, count),
+            exposed_step_ns=ratio_if_known(summed.exposed_ns, count),
             dram_step_bytes=ratio_if_known(measured.dram_bytes if measured else None, count),
             energy_step_j=ratio_if_known(measured.energy_j if measured else None, count),
             samples=taken_by_step,

@@ -21,6 +21,7 @@ _LABELS = {
     "time_ns": "{} time, summed",
     "busy_ns": "{} busy",
     "idle_ns": "{} idle",
+    "exposed_ns": "exposed communication",
     "step_ns": "median step",
     "kernels_count": "{rows}",
     "flops": "FLOPs, where known",

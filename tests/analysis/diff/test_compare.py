@@ -66,6 +66,23 @@ def test_traffic_per_step_is_of_as_many_steps_as_each_rank_has(tmp_path: Path) -
     assert (found["a"], found["b"]) == (8e6, 8e6)
 
 
+def test_communication_that_nothing_hides_is_compared(tmp_path: Path) -> None:
+    """As much is sent in B, but while the product runs, so that the steps are shorter."""
+    sides = []
+    for name, begins in (("a", 500), ("b", 100)):
+        work, ranges = [], []
+        for at in range(0, 8000, 1000):
+            gemm, sends = (at, at + 500), (at + begins, at + begins + 300)
+            work += [Work("gemm", gemm, (at, at + 1)),
+                     Work("ncclDevKernel_SendRecv", sends, (at + 2, at + 3), stream=9)]  # fmt: skip
+            ranges.append(Range(f"step {at // 1000}", (at, at + 600)))
+        sides.append(nsys_db(tmp_path / f"{name}.sqlite", work, ranges))
+    found = ask("diff", "-q", *sides)["metrics"]["exposed_ns"]
+    assert (found["a"], found["b"]) == (300, 0)
+    assert run("diff", "-q", "--fail-if", "exposed>1us", *sides[::-1]).code == 0
+    assert run("diff", "-q", "--fail-if", "exposed>1ns", *sides[::-1]).code == 3
+
+
 ROUND_NS = (100_000, 200_000, 300_000)
 ROUNDS = 12
 

@@ -17,7 +17,7 @@ PERHAPS = ("shape", "dtype", "layer", "line")
 """Keys that a capture may know of no row."""
 
 
-SUMS = ("time_ns", "busy_ns", "idle_ns", "rows")
+SUMS = ("time_ns", "busy_ns", "idle_ns", "exposed_ns", "rows")
 
 
 def check(files: list[str], steps: str | None = None) -> tuple[Side, Side]:
