@@ -207,15 +207,16 @@ def marked(
 def _count_whole(records: Records, of_row: Int64Array) -> int:
     """Count the steps that a truncated trace holds whole: it lists kernels in order of time.
 
-    The step of the last kernel with a launch is cut. The stream with most kernels tells which that
-    is: others may run ahead.
+    The step of the last kernel with a launch is cut, if it is in one. The stream with most kernels
+    tells which that is: others may run ahead.
     """
     is_copy = records.of_kind(schema.MEMCPY, schema.MEMSET)
     kernels = np.flatnonzero(~is_copy & (launch_bounds(records)[0] >= 0))
     streams = (records.numpy(name)[kernels] for name in ("stream", "device", "pid"))
     stream = number_combinations(*streams)
     busiest = kernels[stream == np.bincount(stream).argmax()] if len(kernels) else kernels
-    return int(of_row[busiest].max(initial=0))
+    steps: list[int] = of_row[busiest].tolist() or [0]
+    return max(steps) + 1 if steps[-1] == MISSING else steps[-1]
 
 
 def launched(records: Records) -> Int64Array:

@@ -74,7 +74,9 @@ def test_the_step_in_which_a_trace_is_truncated_does_not_count() -> None:
     of = _looped("ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9")
     assert find_steps(parse(of), of).of_row.tolist() == [0, 1, 2, -1]
     of = replace(of, warnings=("the trace is truncated",))
-    assert find_steps(parse(of), of).of_row.tolist() == [0, 1, -1, -1]
+    assert find_steps(parse(of), of).of_row.tolist() == [0, 1, 2, -1]  # it ends after the steps
+    of = replace(of, activities=of.activities.slice(0, 3))
+    assert find_steps(parse(of), of).of_row.tolist() == [0, 1, -1]
 
 
 def test_a_mixed_step_stays_mixed_in_parsed_files(tmp_path: Path) -> None:
