@@ -30,7 +30,7 @@ _DEFAULT_DTYPES = {"Index": "int64", "Mask": "bool"}
 _REQUIRED = {"Tensor", "Tensor!", "Index", "Mask"}
 _TENSORS = {"Tensor", "Tensor!", "Tensor?", "Index", "Index?", "Mask", "Mask?", "Number"}
 _NO_OPERANDS = {"out", "alpha", "dtype", "value", "rounding_mode", "inplace", "approximate"}
-_SAME_NAME = {"input": "self", "self": "input"}
+_SAME_NAME = {"input": "self", "self": "input", "p": "ord"}
 
 MISSING = Opaque("missing")
 """What an argument that was not given is bound to."""

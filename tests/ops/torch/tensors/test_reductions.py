@@ -23,4 +23,6 @@ def test_a_norm_that_counts_sums_or_compares_takes_no_power(order: float) -> Non
 def test_the_backward_pass_of_a_nuclear_norm_is_unknown() -> None:
     """It multiplies the matrices of singular vectors."""
     assert ops.cost(Call("torch", "norm", (f32(5, 5), "nuc")), "bprop").flops is None
+    named = Call("torch.linalg", "norm", (f32(5, 5),), {"ord": "nuc"})
+    assert [ops.cost(named, way).flops for way in ("fprop", "bprop")] == [None, None]
     assert ops.cost(Call("torch", "norm", (f32(5, 5), "fro")), "bprop").flops == 50
