@@ -116,14 +116,6 @@ def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
     return [max(map(cells, column)) for column in zip(header, *rows, strict=True)]
 
 
-def fit_first_column(
-    rows: Sequence[Sequence[str]], header: Sequence[str], cut: Callable[[str, int], str]
-) -> list[list[str]]:
-    """Cut the texts of the first column to the room that a line has beside the other columns."""
-    room = width() - sum(widths(rows, header)[1:]) - len(_GAP) * (len(header) - 1)
-    return [[cut(row[0], room), *row[1:]] for row in rows]
-
-
 def wrap_columns(
     rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]
 ) -> list[str]:

@@ -399,8 +399,7 @@ def layers(answer: Summary, depth: int | None) -> Iterator[str]:
         if depth is None or len(each.path) <= depth
     ]
     header = ("Layer", unit, "%", f"Own {unit}", "%", "Kernels")
-    shown = formatting.fit_first_column(rows, header, cut_end)
-    yield from formatting.headed(formatting.table(shown, header, (0,)))
+    yield from formatting.layout_table(rows, header, (0,), {0: cut_end})
     yield "Own: without the layers inside."
     yield from _describe_scope(answer)
 
@@ -515,8 +514,7 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
         for line in lines[:limit]
     ]
     header = (title, "Calls", unit, "%", "Ops")
-    shown = formatting.fit_first_column(rows, header, cut_start)
-    yield from formatting.headed(formatting.table(shown, header, (0, 4)))
+    yield from formatting.layout_table(rows, header, (0, 4), {0: cut_start, 4: cut_end})
     if rest := lines[limit:]:
         share = sum(line.time_ns for line in rest) / total_ns
         more = f"--top {len(lines)}" if title == "Line" else "--by line"

@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
 from pyprof.analysis.time.idle import CAUSES
@@ -115,3 +116,16 @@ def test_times_of_several_processors_name_their_kind(tmp_path: Path) -> None:
     known = replace(one.known_cost, processor="CPU")
     both = replace(one, devices=one.devices * 2, known_cost=known)
     assert [*summary_text.below_ops(both, 99)][-1] == "Times are of all 2 CPUs together."
+
+
+def test_a_narrow_terminal_has_room_for_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a line with many ops, `...` was left of the file and the number."""
+    monkeypatch.setenv("COLUMNS", "60")
+    one = answered(load(str(capture(tmp_path / "net.sqlite"))))
+    ops = ("multi_head_attention_forward", "linear", "reshape", "dropout", "transpose")
+    lines = (replace(one.lines[0], line="language-model.py:110", ops=ops),)
+    shown = click.unstyle("\n".join(summary_text.line_table(replace(one, lines=lines), 5)))
+    assert "model.py:110" in shown
+    assert max(map(len, shown.splitlines())) <= 60
