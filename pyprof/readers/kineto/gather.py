@@ -188,10 +188,10 @@ def _orphans(activities: pa.Table, calls: pa.Table, *, cut: bool) -> Iterator[st
         )
     launched = pc.is_in(activities["corr"], value_set=pc.drop_null(calls["corr"].combine_chunks()))
     orphans = activities.num_rows - (pc.sum(launched).as_py() or 0)
-    if orphans and not (calls.num_rows or cut):
+    if orphans == activities.num_rows and not cut:
         yield (
-            "the trace has no API calls (a filtered one?): kernels and copies have no launch, so "
-            "they have no op"
+            "no kernel or copy has the correlation id of an API call in the trace (was it "
+            "filtered?): they have no launch, so they have no op"
         )
     elif orphans:
         where = "this part of the trace" if cut else "the trace (launched before it began)"

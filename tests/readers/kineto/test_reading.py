@@ -115,9 +115,13 @@ def test_kernel_without_launch(tmp_path: Path) -> None:
     assert any("1 of 2 kernels and copies have no launch" in w for w in capture.warnings)
 
 
-def test_kernels_of_a_trace_without_calls_were_not_before_it(tmp_path: Path) -> None:
-    (said,) = read(tmp_path, [op("aten::mm", 10, 20), kernel(12, 15)]).warnings
-    assert "the trace has no API calls" in said
+@pytest.mark.parametrize("calls", [[], [launch(12, 12)]], ids=["no calls", "no ids"])
+def test_kernels_without_any_link_were_not_launched_before_the_trace(
+    calls: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    unlinked = {**kernel(12, 15), "args": {"device": 0, "stream": 7}}
+    (said,) = read(tmp_path, [op("aten::mm", 10, 20), *calls, unlinked]).warnings
+    assert "no kernel or copy has the correlation id of an API call in the trace" in said
 
 
 def test_a_launch_that_a_truncated_trace_lost_was_not_before_it(tmp_path: Path) -> None:
