@@ -45,7 +45,7 @@ class Role(str, Enum):
 _COMMUNICATES = (
     # not what Inductor fused of the ops around a collective, nor a matrix product
     r"^(?!triton_(?:poi|red|per|for)_|.*(?:(?<!fb)gemm|matmul))"
-    r"(?:.*(?:(?:n|r|x|h|ms|one)ccl|nvshmem|horovod|userbuffers|multimem_|cross_device_"
+    r"(?:.*(?:(?:n|r|x|h|ms|one)ccl|hcom_|nvshmem|horovod|userbuffers|multimem_|cross_device_"
     r"|_on_stream_kernel"  # NVSHMEM's, without its name
     r"|lamport(?!_?init)"
     # collectives by their own names; not one among a block's threads, nor a copy to or from it

@@ -205,6 +205,8 @@ FUSED = (
         ("two_shot_all_reduce_kernel_inplace", True),
         ("twoshotAllreduceKernel", True),
         ("void nvshmemi_transfer_rma_p2p<1>(void*)", True),
+        ("hcom_broadcast__447_0_1", True),
+        ("hcom_receive__447_0_1", True),
         ("void barrier_on_stream_kernel_threadgroup<(threadgroup_t)1>(int, int)", True),
         ("mscclKernel_Sum_half_Simple_false(ncclDevComm*)", True),
         ("void quickreduce::allreduce_prototype_twoshot<int>(int)", True),

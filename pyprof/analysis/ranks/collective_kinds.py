@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _FUNCTION = re.compile(
-    r"(?:nccl|rccl)\w{0,80}?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
+    r"(?:nccl|rccl|hcom)\w{0,80}?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
     re.IGNORECASE,
 )
 _OTHERS = re.compile(

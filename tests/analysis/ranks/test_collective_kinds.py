@@ -59,6 +59,8 @@ COLLECTIVES = {
     "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)": "None None",
     "void (anonymous namespace)::multimem_all_reduce_kernel<float, 16>()": "all_reduce None",
     "void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>()": "all_reduce None",
+    "hcom_broadcast__447_0_1": "broadcast None",
+    "hcom_batchSendRecv__447_0_1": "SendRecv None",
     "dlslime::intranode_alltoall_kernel": "alltoall None",
     "void deep_ep::intranode::combine<__nv_bfloat16, (int)8>(T1 *)": "None None",
     "void softmax<BlockAllReduce<float>>(float*)": "None None",
