@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyprof.prof.table import Table
+    from pyprof.schema import Capture
 
 PYTORCH = "PyTorch"
 INDUCTOR = re.compile(
@@ -23,14 +24,16 @@ _OTHERS = (
 )
 
 
-def library_of(table: Table) -> str | None:
+def library_of(table: Table, capture: Capture | None = None) -> str | None:
     """Return the library that ops and kernel names point to: `PyTorch`, `CuPy`; else None.
 
-    A single op or kernel of PyTorch is enough for PyTorch: programs also mix libraries.
+    A single op or kernel of PyTorch is enough for PyTorch: programs also mix libraries. So is a
+    range of torch.profiler's: all kernels may be in graphs, where none has an op.
     """
     op = table.numbered("op")
     names = _names(table)
-    if op.null_count < len(op) or any(map(_PYTORCH.search, names)):
+    of_profiler = capture is not None and capture.tool == "kineto" and capture.ranges.num_rows
+    if of_profiler or op.null_count < len(op) or any(map(_PYTORCH.search, names)):
         return PYTORCH
     return next((library for library, of in _OTHERS if any(map(of.search, names))), None)
 

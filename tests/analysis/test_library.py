@@ -9,6 +9,7 @@ from pyprof.analysis.library import is_compiled, library_of
 from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.inputs.source import load
 from tests.builders import Work, nsys_db
+from tests.readers.kineto_json import event, kernel, launch, trace_file
 
 PYTORCH_KERNEL = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>(int)"
 
@@ -37,6 +38,14 @@ def test_the_library_follows_from_kernel_names(
     ]
     path = nsys_db(tmp_path / "net.sqlite", work)
     assert library_of(load(str(path)).table) == library
+
+
+def test_a_range_of_torch_profiler_is_of_pytorch(tmp_path: Path) -> None:
+    """All kernels may be in a graph, where none has an op."""
+    work = [launch(1, 5, name="cudaGraphLaunch"), kernel(1, 20), kernel(1, 30)]
+    for ranges in ([], [event("user_annotation", "ProfilerStep#1", 0, 50)]):
+        source = load(str(trace_file(tmp_path, [*ranges, *work])))
+        assert summarise(source).library == ("PyTorch" if ranges else None)
 
 
 OF_PYTORCH = re.compile(r"torch|DataLoader|pyprof\.|empty_cache|\.item\(\)|FSDP")

@@ -104,7 +104,7 @@ class RuleContext:
     @cached_property
     def of_pytorch(self) -> bool:
         """Whether the program is known to use PyTorch."""
-        return library_of(self.table) == PYTORCH
+        return library_of(self.table, self.capture) == PYTORCH
 
     @cached_property
     def runs_cuda_graphs(self) -> bool:

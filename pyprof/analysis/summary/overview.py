@@ -304,7 +304,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         layer_steps=layer_steps,
     )
     return SummarySums(
-        library=library_of(table),
+        library=library_of(table, source.capture),
         gpus=gpus(source),
         peaks=_peaks(table, rows),
         loops={steps.certainty: loop},
