@@ -52,11 +52,15 @@ def test_another_shape_is_a_cause(tmp_path: Path) -> None:
 
 
 def test_a_type_that_is_not_recorded_is_no_difference(tmp_path: Path) -> None:
-    files = []
-    for text in (op("mm", 8, 8), "aten::mm, seq = 4, op_id = 7, sizes = [[9, 9], [9, 9]]"):
-        work = [Work("gemm", (100, 200), (10, 20))]
-        files.append(nsys_db(tmp_path / f"{len(files)}.sqlite", work, [Range(text, (5, 30))]))
-    ((cause,),) = {tuple(causes) for causes in _causes(*files).values()}
+    work = [Work("gemm", (100, 200), (10, 20))]
+    a, b = (
+        nsys_db(tmp_path / f"{side}.sqlite", work, [Range(text, (5, 30))])
+        for side, text in (
+            ("a", op("mm", 8, 8)),
+            ("b", "aten::mm, seq = 4, op_id = 7, sizes = [[9, 9], [9, 9]]"),
+        )
+    )
+    ((cause,),) = {tuple(causes) for causes in _causes(a, b).values()}
     assert cause.startswith("different shape")
 
 
