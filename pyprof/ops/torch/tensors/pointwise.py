@@ -184,7 +184,8 @@ def promoted_dtype(values: tuple[Value, ...]) -> str | None:
 
 def _cost_each(a: Args, operands: Operands) -> int:
     flops = operands.rule.flops
-    if a.op in ("pow", "float_power"):
+    if a.op in _POWER_OPS:
+        _require_exponent(a, operands)
         # powers of small whole exponents are multiplications, in torch's kernels too
         exponent = _exponent(operands)
         flops = (
@@ -197,6 +198,15 @@ def _cost_each(a: Args, operands: Operands) -> int:
     if any(dtypes.is_complex(tensor.dtype) for tensor in operands.tensors):
         return _COMPLEX_FLOPS.get(a.op, 2 * flops)
     return flops
+
+
+_POWER_OPS = frozenset({"pow", "float_power"})
+
+
+def _require_exponent(a: Args, operands: Operands) -> None:
+    """Raise Unknown if the exponent was not recorded: a square costs a twentieth of a power."""
+    if a.op in _POWER_OPS and any(isinstance(value, Opaque) for value in operands.values[1:2]):
+        raise Unknown("exponent not recorded")
 
 
 def _exponent(operands: Operands) -> int | None:
@@ -259,7 +269,12 @@ def pointwise_backward(a: Args) -> Work:
             reads += _saved(op_operands, grad)
             writes.append(like(value))
     distinct = list({id(tensor): tensor for tensor in reads}.values())
-    return Work(flops, (out, *distinct) if writes else (), tuple(writes))
+    work = Work(flops, (out, *distinct) if writes else (), tuple(writes))
+    try:
+        _require_exponent(a, op_operands)
+    except Unknown as unknown:
+        return replace(work, flops=None, no_flops=str(unknown))
+    return work
 
 
 def _grads(a: Args, operands: Operands) -> tuple[Grad, ...]:
