@@ -23,7 +23,6 @@ from pyprof.trial.experiment import BASELINE, label
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.answers.diff_answer import Change as OpChange
     from pyprof.answers.diff_answer import Diff
     from pyprof.answers.try_answer import Verdict
     from pyprof.trial.experiment import TrialRun, Variant
@@ -137,15 +136,12 @@ def _prevented(
 def kernel_changes(diff: Diff, spread: float) -> tuple[KernelChange, ...]:
     """Return the ops that changed most, by more than the spread of runs explains."""
     noise = max(_MIN_KERNEL_CHANGE, _NOISE_FACTOR * spread)
-    changed = [each for each in diff.differing if _exceeds(each, noise)]
+    changed = [  # ops that are new or gone have one time
+        each
+        for each in diff.differing
+        if not each.a_ns or not each.b_ns or abs(math.log(each.b_ns / each.a_ns)) > noise
+    ]
     return tuple(
         KernelChange(each.key["op"], each.status, each.a_ns, each.b_ns)
         for each in changed[:_MAX_KERNELS]
     )
-
-
-def _exceeds(change: OpChange, noise: float) -> bool:
-    """Whether an op's time changed by more than the noise, or the op is new or gone."""
-    if not change.a_ns or not change.b_ns:
-        return True
-    return abs(math.log(change.b_ns / change.a_ns)) > noise

@@ -50,8 +50,15 @@ class StepTime:
     def after(self, kernels: Kernels) -> PredictedTime | str:
         """Return the time after a change; where the host bounds it, both limits as a text."""
         times = kernels.low, kernels.ns, kernels.high
-        subtracted = [self._subtracted(kernels, ns) for ns in times]
-        replays = [self._replayed(ns) for ns in times]
+        rows, steps = self.recorded.row[self.critical], self.steps or 1
+        subtracted = []
+        for ns in times:
+            saved = self.running * float((kernels.context.ns[rows] - ns[rows]).sum())
+            least = self.running * float(ns[rows].sum()) / steps
+            subtracted.append(max(self.now_ns - saved / steps, least))
+        replays = [
+            self.now_ns * _span(self.recorded, ns, self.rows) / self.replayed_ns for ns in times
+        ]
         if abs(replays[1] - subtracted[1]) > _HOST_BOUND * replays[1]:
             return (
                 f"host-bound: {duration(subtracted[1])} if the GPU idles as long as now,"
@@ -63,15 +70,6 @@ class StepTime:
             expected=round(replays[1]),
             high=round(max(subtracted[2], replays[2])),
         )
-
-    def _subtracted(self, kernels: Kernels, ns: NDArray[np.float64]) -> float:
-        rows = self.recorded.row[self.critical]
-        saved = self.running * float((kernels.context.ns[rows] - ns[rows]).sum())
-        steps = self.steps or 1
-        return max(self.now_ns - saved / steps, self.running * float(ns[rows].sum()) / steps)
-
-    def _replayed(self, ns: NDArray[np.float64]) -> float:
-        return self.now_ns * _span(self.recorded, ns, self.rows) / self.replayed_ns
 
 
 def _span(recorded: Recording, ns: NDArray[np.float64], rows: Mask) -> float:
