@@ -48,20 +48,6 @@ def test_times_add_up(tmp_path: Path) -> None:
     _check_sums(answer)
 
 
-@pytest.mark.few(2)
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    ["nvprof-v100-apex/net.sql", "nvprof-v100-apex/net.dict", "nsys2026.2-h100x2-fsdp/net.sqlite",
-     "nsys2024.2-a100-pyprof-markers/net.sqlite"],
-)  # fmt: skip
-def test_times_of_real_captures_add_up(name: str, captures: Path) -> None:
-    _check_sums(ask("summary", "-q", "--top", "9999", captures / name))
-    answer = ask("lines", "-q", captures / name)
-    own_ns = sum(line["own_ns"] for line in answer["lines"])
-    assert own_ns + answer["unknown_ns"] == answer["total_ns"]
-
-
 def test_layers_have_their_paths(tmp_path: Path) -> None:
     """Names from the root; `--by layer:N` leaves out deeper ones."""
     a = capture(tmp_path / "a.sqlite")

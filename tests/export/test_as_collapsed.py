@@ -1,8 +1,6 @@
 """Collapsed stacks, as flame-graph tools read them: a stack, a space, a weight."""
 
-import json
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -45,25 +43,6 @@ def test_a_name_breaks_no_line(hostile: str, tmp_path: Path) -> None:
     """Whatever it holds, a stack is one line that ends with its weight."""
     weights = collapsed(capture(tmp_path / "net.sqlite", hostile=hostile), tmp_path / "x.folded")
     assert sorted(weights.values()) == [50, 200, 200, 300]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "nvprof-v100-apex/net.dict"]
-)
-def test_weights_are_those_of_speedscope_s_file(name: str, captures: Path, tmp_path: Path) -> None:
-    """The same stacks and times; all GPU time of the capture."""
-    weights = collapsed(captures / name, tmp_path / "x.collapsed")
-    assert run("export", "-q", captures / name, "-o", tmp_path / "x.speedscope.json").code == 0
-    content = json.loads((tmp_path / "x.speedscope.json").read_text(encoding="utf-8"))
-    frames = [frame["name"].replace(";", ",") for frame in content["shared"]["frames"]]
-    first = content["profiles"][0]
-    expected: Counter[str] = Counter()
-    for stack, ns in zip(first["samples"], first["weights"], strict=True):
-        expected[";".join(frames[number] for number in stack)] += ns
-    assert weights == expected
-    durations = run("prof", "-q", "--csv", "-c", "sil", captures / name).stdout.split()[1:]
-    assert sum(weights.values()) == sum(int(ns.strip('"') or 0) for ns in durations)
 
 
 def test_lines_are_called_after_their_functions(tmp_path: Path) -> None:

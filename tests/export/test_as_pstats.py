@@ -61,17 +61,6 @@ def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_self_times_add_up_to_the_gpu_time(captures: Path, tmp_path: Path) -> None:
-    source = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
-    stats = profile(source, tmp_path / "net.prof")
-    own = sum(entry[2] for entry in stats.values())
-    done = run("prof", source, "--csv", "-c", "sil", "-q")
-    durations = [int(line.strip('"')) for line in done.stdout.splitlines()[1:]]
-    assert own * 1e9 == pytest.approx(sum(durations))
-    assert stats[ROOT][3] * 1e9 == pytest.approx(sum(durations))
-
-
-@pytest.mark.slow
 def test_snakeviz_opens_it(captures: Path, tmp_path: Path) -> None:
     snakeviz = pytest.importorskip("snakeviz.stats")
     source = captures / "nvprof-v100-apex" / "net.dict"

@@ -102,14 +102,6 @@ def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers:
 
 
 @pytest.mark.slow
-def test_the_real_two_rank_export(captures: Path, out: Path) -> None:
-    _write(captures / "nsys2026.2-h100x2-fsdp", out)
-    for rank, rows in [(0, 1993 + 510 + 133), (1, 2017 + 510 + 136)]:
-        part = pq.ParquetFile(dataset.part(str(out), rank)).read()
-        assert (len(part), set(part["device"].to_pylist())) == (rows, {rank})
-
-
-@pytest.mark.slow
 def test_existing_ranks_are_not_written_again(folder: Path, out: Path) -> None:
     _write(folder, out)
     assert "; 3 of them already finished" in _write(folder, out).stderr
