@@ -35,6 +35,7 @@ def test_time_and_calls_add_up_the_stack(tmp_path: Path) -> None:
     cumulative = {key: round(entry[3] * 1e9) for key, entry in stats.items()}
     caller, line = (f"/home/me/{name}" for name in ("train.py", "model.py"))
     assert cumulative[ROOT] == 100 + 100 + 300 + 50 + 200
+    assert round(sum(entry[2] for entry in stats.values()) * 1e9) == cumulative[ROOT]
     assert cumulative[caller, 7, "train.py:7"] == 100 + 100 + 300
     assert cumulative[line, 12, "model.py:12"] == cumulative["~", 0, "torch.relu"] == 100 + 100
     assert cumulative["~", 0, "exp_kernel"] == 300
