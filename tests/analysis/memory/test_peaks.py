@@ -8,10 +8,7 @@ from pyprof.allocations import read
 from pyprof.analysis.memory import peaks
 from pyprof.answers.memory_answer import DeviceMemory
 from tests.allocations import built
-from tests.conftest import CAPTURES
 from tests.known import known
-
-REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
 
 
 def analysed(path: Path) -> DeviceMemory:
@@ -36,12 +33,6 @@ def check_sums(device: DeviceMemory) -> None:
 def test_sums_agree(trained: DeviceMemory) -> None:
     """Every grouping adds up to the peak, which is in the timeline; so do its categories."""
     check_sums(trained)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
-def test_sums_of_real_snapshots_agree(path: Path) -> None:
-    check_sums(analysed(path))
 
 
 def test_a_planted_oom_is_found(trained: DeviceMemory) -> None:

@@ -23,14 +23,6 @@ from tests.analysis.captured import capture
 from tests.analysis.captures import US, Range, Work, trace
 from tests.analysis.together import together
 
-REAL = (
-    "kineto-h100-vit-inference/trace.json.gz",
-    "nsys2024.2-a100-pyprof-markers/net.sqlite",
-    "nsys2026.2-h100x2-fsdp/net.sqlite",
-    "nvprof-v100-apex/net.sql",
-)
-OLD = "nvprof-v100-apex/net.dict"
-
 
 def check(files: list[str]) -> Summary:
     """Compare what was merged with what was found of all rows at once."""
@@ -64,14 +56,7 @@ def _device(device: DeviceUse) -> str:
     return repr(replace(device, pid=-1))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("pair", [*itertools.pairwise(REAL), (REAL[2], REAL[2]), (OLD, OLD)])
-def test_summaries_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
-    """Of different tools and machines; and of one capture twice, whose processes are then four."""
-    check([str(captures / file) for file in pair])
-
-
-@pytest.mark.long
+@pytest.mark.slow
 def test_ranks_of_a_training_add_up(tmp_path: Path) -> None:
     files = [
         str(capture(tmp_path / f"rank{rank}.sqlite", slower=slower, steps=4))

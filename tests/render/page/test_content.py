@@ -1,6 +1,5 @@
 """The page of several captures is the same from their sums as from all their rows."""
 
-import itertools
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -21,14 +20,6 @@ from tests.analysis.captured import STEP_NS, capture
 from tests.analysis.together import together
 from tests.known import known
 from tests.render.page import shown_parts
-
-REAL = (
-    "kineto-v100-resnet-ddp/trace.json.gz",
-    "nsys2024.2-a100-pyprof-markers/net.sqlite",
-    "nsys2026.2-h100x2-fsdp/net.sqlite",
-    "nvprof-v100-apex/net.sql",
-)
-
 
 ALIKE = ("families", "kernels", "lines", "modules", "roofline", "unknown")
 """Parts that show of several captures what they show of all their rows as one."""
@@ -56,12 +47,6 @@ def _shown(name: str, content: Content, selectable: FilterData) -> object:
     if name == "kernels":
         data = replace(data, full_names={})
     return parts.parts()[name].section(parts.Page(summary(content.summary), selectable, data, None))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("pair", [*itertools.pairwise(REAL)], ids=str)
-def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
-    check([str(captures / file) for file in pair])
 
 
 def strip(found: Content) -> Strip:

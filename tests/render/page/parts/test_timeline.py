@@ -64,18 +64,6 @@ def test_every_kernel_is_in_one_box(
     assert (drawn.devices[0].gaps_left_out > 0) == (len(drawn.devices[0].gaps) == 3)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "nsys2026.2-h100x2-fsdp/net.sqlite",
-        pytest.param("kineto-v100-resnet-ddp/trace.json.gz", marks=pytest.mark.slow),
-    ],
-)
-def test_real_captures_are_drawn_whole(captures: Path, name: str) -> None:
-    check(gather(captures / name))
-
-
 def test_a_merged_box_lists_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four kernels in one box: 300 ns of exp, twice 100 of relu, 50 of another."""
     monkeypatch.setattr(timeline, "_MAX_SINGLE", 0)
