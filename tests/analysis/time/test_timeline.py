@@ -3,7 +3,6 @@
 import csv
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from pyprof import schema
 from pyprof.analysis.advice import RuleContext, advise
 from pyprof.analysis.ranks.rank_tables import measure_ranks
-from pyprof.analysis.summary.overview import overview
 from pyprof.analysis.time.timeline import (
     COMMUNICATION,
     COMPUTE,
@@ -35,7 +33,6 @@ from pyprof.prof.columns.explained_columns import idle_before
 from pyprof.prof.table import Table
 from pyprof.readers import read
 from pyprof.records.records import Records
-from pyprof.render.page.strips import strips
 from pyprof.schema import CPU
 from tests.analysis.answered import answered
 from tests.analysis.captures import ADD, GEMM, NCCL, Api, Work, capture, copy, moved, records
@@ -322,24 +319,6 @@ def test_ranks_of_parsed_files_are_those_of_the_capture(files: dict[str, Path], 
     (gpu,) = rank.gpus
     assert (gpu.span_ns, gpu.busy_ns, gpu.idle_ns) == (555 * US, 456 * US, 99 * US)
     assert (gpu.steps, gpu.step_ns) == (6, (85 + 100) * US / 2)
-
-
-@pytest.mark.few(2)
-@pytest.mark.slow
-@FORMS
-def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
-    """A strip is as long as its step or its window."""
-    found = load(files, form)
-    whole = overview(found)
-    cut = known(strips(found, whole))
-    shown = cut.strip(answered(found).steps)
-    assert shown.length_ns == [85 * US, 100 * US] * 3
-    nothing = replace(whole.steps, duration_ns=np.zeros_like(whole.steps.duration_ns))
-    cut = known(strips(found, replace(whole, steps=nothing)))
-    shown = cut.strip(replace(answered(found).steps, duration_ns=(0,) * len(nothing)))
-    assert list(zip(shown.labels, shown.length_ns, strict=True)) == [
-        (f"window {place}", 185 * US) for place in range(3)
-    ]
 
 
 @pytest.mark.slow
