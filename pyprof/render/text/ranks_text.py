@@ -109,7 +109,7 @@ def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
 
     Without the first step, in which the ranks' recordings begin at different times.
     """
-    if job.slowest_ranks or not job.step_count or _is_staged(job):
+    if job.slowest_ranks or _is_staged(job) or any(one.own_ns is None for one in job.stragglers):
         return
     stall_ns = _STALL * median(one.step_ns or 0 for one in job.ranks) * _peers(job)
     stalls = [

@@ -108,6 +108,15 @@ def test_a_rank_that_is_late_in_some_steps_stalls(
     assert ("pyprof summary --steps" in said) == ("stall" in expected)
 
 
+def test_ranks_whose_own_work_is_unknown_are_not_said_to_stall() -> None:
+    """On CPUs, say: a rank may work longer in every step."""
+    rows = [replace(each, at=(each.at[0] + 5 * MS * each.rank, each.at[1] + 9 * MS))
+            for each in _reduces({}, range(2))]  # fmt: skip
+    found = compare_ranks(gathered(rows))
+    ranks = tuple(replace(_GPU, rank=rank) for rank in range(2))
+    assert "stall" not in "\n".join(in_words(replace(found, ranks=ranks, slowest_ranks=())))
+
+
 @pytest.mark.parametrize(
     ("sources", "expected"),
     [(("0.sqlite", "1.sqlite"), "Compare pyprof summary 1.sqlite with"),
