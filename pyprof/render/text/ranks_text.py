@@ -120,14 +120,16 @@ def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     span_ns = max(one.span_ns for one in job.ranks)
     if each_ns <= _STALLED * span_ns:
         return
-    late, steps = sorted({one.rank for one in stalls}), sorted({one.step for one in stalls})
+    # others may only be late because they waited for the costliest
+    by_step = {one.step: one for one in sorted(stalls, key=lambda one: one.cost_ns)}
+    late = sorted({one.rank for one in by_step.values()})
     ranks = spans(late)
     who = f"{ranks[0].upper()}{ranks[1:]} {'stalls' if len(late) == 1 else 'stall in turn'}"
     others, each = ("other", "") if _peers(job) == 1 else ("others", " each")
-    worst = max(stalls, key=lambda one: one.cost_ns)
+    worst = max(by_step.values(), key=lambda one: one.cost_ns)
     source = next(one.source for one in job.ranks if one.rank == worst.rank)
     finding = (
-        f"{who}, in {counted(len(steps), 'step')} of {job.step_count}: the {others} waited"
+        f"{who}, in {counted(len(by_step), 'step')} of {job.step_count}: the {others} waited"
         f" {duration(each_ns)}{each}, {percent(each_ns / span_ns)} % of the time recorded;"
         " no rank works longer in most steps."
     )

@@ -108,6 +108,17 @@ def test_a_rank_that_is_late_in_some_steps_stalls(
     assert ("pyprof summary --steps" in said) == ("stall" in expected)
 
 
+def test_a_rank_that_waits_for_one_that_stalls_does_not_stall() -> None:
+    """Rank 1, of another group with rank 0, waits for rank 3, as in tensor and data parallelism."""
+    rows = [
+        *_reduces({1: 9000}, (0, 1), "0", "0, 1"),
+        *_reduces({3: 9000}, (1, 2, 3), "1", "1, 2, 3"),
+    ]
+    rows = [replace(each, at=(each.at[0] if each.step == 1 else each.at[0] // MS // 10 * 10 * MS,
+                              each.at[1] + 9 * MS)) for each in rows]  # fmt: skip
+    assert _said([8, 8, 8, 8], {}, rows=rows).startswith("Rank 3 stalls, in 1 step of 3")
+
+
 def test_ranks_whose_own_work_is_unknown_are_not_said_to_stall() -> None:
     """On CPUs, say: a rank may work longer in every step."""
     rows = [replace(each, at=(each.at[0] + 5 * MS * each.rank, each.at[1] + 9 * MS))
