@@ -379,7 +379,7 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
         facts=facts(sums.facts),
         memory=memory,
         advice=waits_first(
-            use_of_step,
+            loop.use,
             gains_of(use_of_step, sums.advice.suggestions),
             devices.devices if devices else (),
         ),

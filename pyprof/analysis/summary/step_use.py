@@ -44,6 +44,8 @@ class UseSums:
     busy_ns: int
     compute_ns: int
     exposed_communication_ns: int
+    exposed_of_gpu_ns: tuple[int, ...]
+    """`exposed_communication_ns` of each GPU."""
     exposed_copy_ns: int
     idle_ns: Mapping[str, int]
     """By cause."""
@@ -109,6 +111,7 @@ def _measure_use(
     longest = np.argsort(-ns, kind="stable")[:MAX_ROWS]
     longest = longest[ns[longest] > 0]
     idle_ns[HOST] += _inside(recorded - device.span, within)
+    exposed_ns = _inside(device.exposed_communication, within)
     late = zip(ns[longest].tolist(), (device.gaps.row[longest] + 1).tolist(), strict=True)
     return UseSums(
         waits_known=timeline.api_known,
@@ -117,7 +120,8 @@ def _measure_use(
         span_ns=_inside(recorded, within),
         busy_ns=_inside(device.busy, within),
         compute_ns=_inside(device.compute, within),
-        exposed_communication_ns=_inside(device.exposed_communication, within),
+        exposed_communication_ns=exposed_ns,
+        exposed_of_gpu_ns=(exposed_ns,),
         exposed_copy_ns=_inside(device.exposed_copy, within),
         idle_ns=idle_ns,
         late=LongestRows({(cause,): tuple(late)}, 0),  # all devices number the same rows
@@ -178,16 +182,18 @@ def _share(suggestion: Suggestion, gain_ns: float, use: StepUse) -> float | None
 
 
 def waits_first(
-    use: StepUse | None, suggestions: Sequence[Suggestion], devices: Sequence[DeviceUse]
+    sums: UseSums | None, suggestions: Sequence[Suggestion], devices: Sequence[DeviceUse]
 ) -> tuple[Suggestion, ...]:
     """Name waiting first where it is most of the ranks' exposed communication.
 
     It is if one rank, for which the others wait, has less than half of the mean; its excess over
     the least is what they could save.
     """
-    exposed_ns = [each.exposed_communication_ns for each in devices if each.rank is not None]
-    several = len({each.rank for each in devices}) > 1 and len(exposed_ns) == len(devices)
-    if use is None or not several or 2 * min(exposed_ns) >= fmean(exposed_ns):
+    use, ranks = step_use(sums), {each.rank for each in devices}
+    if sums is None or use is None or None in ranks or len(ranks) == 1:
+        return tuple(suggestions)
+    exposed_ns = sums.exposed_of_gpu_ns
+    if 2 * min(exposed_ns) >= fmean(exposed_ns):
         return tuple(suggestions)
     excess = (max(exposed_ns) - min(exposed_ns)) / fmean(exposed_ns)
     gain_ns = min(excess * use.exposed_communication_ns, use.span_ns)
