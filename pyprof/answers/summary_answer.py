@@ -76,7 +76,7 @@ class StepTimes:
     @property
     def spread(self) -> str:
         """The range and median of the averaged steps; empty if the mean stands for most of them."""
-        if self.first is None or self.last is None or self.mean_ns is None:
+        if self.first is None or self.last is None or not self.mean_ns:
             return ""
         took = self.duration_ns[self.first : self.last + 1]
         if not took or fmean(abs(ns - self.mean_ns) for ns in took) < _MIN_DEVIATION * self.mean_ns:

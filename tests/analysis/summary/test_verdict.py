@@ -95,6 +95,7 @@ def test_a_serving_engine_may_wait_for_requests(answer: Summary) -> None:
         ((5, 5, 30, 0), "a mean step of 10.0 ms (0 ns to 30.0 ms, median 5.00 ms)"),
         ((9, 11, 9, 11), "a mean step of 10.0 ms (9.00 ms to 11.0 ms, median 10.0 ms)"),
         ((9.5, 10.5, 10, 10), "a 10.0 ms step"),
+        ((), "a 10.0 ms step"),
     ],
 )
 def test_a_mean_that_few_steps_take_is_called_one(

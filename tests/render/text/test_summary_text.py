@@ -89,6 +89,14 @@ def test_steps_unlike_their_mean_are_drawn_on_the_first_screen(tmp_path: Path) -
         assert drawn == [uneven, not uneven]
 
 
+def test_steps_that_took_no_time_are_as_their_mean() -> None:
+    steps = StepTimes(
+        count=2, origin="ranges", guessed=False, warm_up_count=0, covered_share=1.0,
+        first=0, last=1, mean_ns=0.0, median_ns=0.0, duration_ns=(0, 0), mfu=(), hfu=(), mbu=(),
+    )  # fmt: skip
+    assert not steps.spread
+
+
 def test_details_have_host_times_unless_the_table_has_them(tmp_path: Path) -> None:
     answer = answered(load(str(capture(tmp_path / "net.sqlite"))))
     for by in ("op", "host"):
