@@ -29,11 +29,13 @@ _AVERAGE, _CALLS = "Average", "Invocations"
 
 _HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?([,;\t])')
 """Its first separator is that of the table: spreadsheets in much of Europe write semicolons."""
-_NO_PERMISSION = "ERR_NVGPUCTRPERM"
-_REFUSED = (
-    "ncu was not allowed to read the counters (ERR_NVGPUCTRPERM): run it as root or let "
-    "all users read them (docs/capture.md), and profile again"
-)
+_WHY_EMPTY = {
+    "ERR_NVGPUCTRPERM": "ncu was not allowed to read the counters (ERR_NVGPUCTRPERM): run it as "
+    "root or let all users read them (docs/capture.md), and profile again",
+    "No kernels were profiled": "ncu profiled no kernel: none passed its filters, or processes "
+    "that the program started launched them (--target-processes all)",
+}
+"""By a message of ncu: why its output has no kernels, and what to do."""
 _NO_KERNEL = "no kernel in this output of ncu; profile again with --csv --page raw"
 _MAX_BYTES = 2 << 30
 _FIELD_BYTES = 1 << 24
@@ -99,7 +101,8 @@ def profile(path: Path, named: Callable[[str], str | None]) -> Profile:
         raise CaptureError(f"{path}: damaged ({error}); export it again") from None
     kernels = [kernel for part in parts for kernel in part.kernels]
     if not kernels:
-        raise CaptureError(f"{path}: {_REFUSED if _NO_PERMISSION in text else _NO_KERNEL}")
+        why = (why for said, why in _WHY_EMPTY.items() if said in text)
+        raise CaptureError(f"{path}: {next(why, _NO_KERNEL)}")
     if sum(kernel.calls or 1 for kernel in kernels) > _MAX_CALLS + len(kernels):
         raise CaptureError(f"{path}: a summary of too many calls; export without --print-summary")
     once = _drop_duplicates(kernels)
