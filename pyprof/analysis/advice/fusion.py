@@ -146,6 +146,7 @@ def eager_attention(context: RuleContext) -> Advice | None:
         return None
     dtypes = [dtype_of(context, call) for call in calls]
     on_cpu = bool(context.cpus) and not context.devices
+    what = "ops" if on_cpu else "kernels"
     casts = any(dtype not in HALF for dtype in dtypes) and not on_cpu
     softmaxes = [call.softmax for call in calls]
     half = "bfloat16" if context.device_has("bfloat16")[softmaxes].all() else "float16"
@@ -167,7 +168,7 @@ def eager_attention(context: RuleContext) -> Advice | None:
     else:
         action = f"call {code}"
     return context.advice(
-        "attention runs as separate kernels: products, softmax and what is between them",
+        f"attention runs as separate {what}: products, softmax and what is between them",
         action,
         rows,
         context.predicted(rows, won, "--fuse attention", autocast * casts + code, sized=True),

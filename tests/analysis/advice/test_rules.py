@@ -1430,6 +1430,11 @@ def test_gains_equal_those_worked_out_by_hand(rule: str, story: Story, expected_
     assert gain_ns / US == pytest.approx(expected_us, rel=0.01)
 
 
+def test_attention_on_a_cpu_is_of_ops() -> None:
+    """As its chains are: only a GPU has kernels."""
+    assert "separate ops" in _advice(_attention_on_cpu())["eager_attention"].title
+
+
 def test_a_loop_before_the_steps_is_not_counted_per_step() -> None:
     context = _context(_steps(*[Called("tanh", (SOME,))] * 80, count=3, text="step"))
     before = context.narrowed(context.chosen, context.cpus[0].span, once=True)
