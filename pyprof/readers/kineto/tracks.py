@@ -35,6 +35,8 @@ _DEVICE = re.compile(r"\b(GPU|NPU|XPU|HPU|MTIA|TPU|MLU|GCU|IPU|PrivateUse1)\b:?\
 """In the label or name of a device's process: its kind, and its number if stated."""
 _NO_STREAM = re.compile(r"Step Trace")
 """Threads of a device's process that repeat the work of its streams."""
+_EVENT = re.compile(r"EVENT_(?:WAIT|RECORD)(?:_SQE)?", re.IGNORECASE)
+"""The type, and often the name, of an NPU's tasks that wait for another stream, or let it go on."""
 _MOVES = ((re.compile(r"\W*memcpy", re.IGNORECASE), schema.MEMCPY),
           (re.compile(r"\W*memset", re.IGNORECASE), schema.MEMSET))  # fmt: skip
 
@@ -147,7 +149,8 @@ class Tracks:
         for event in self._events:
             pid = str(event.pid)
             if pid in numbers:
-                if not _NO_STREAM.match(self._threads.get((pid, str(event.tid)), "")):
+                idle = _NO_STREAM.match(self._threads.get((pid, str(event.tid)), ""))
+                if not (idle or (self.is_ascend and _only_waits(event))):
                     event.pid = numbers[pid]
                     work.append(event)
             elif (
@@ -169,3 +172,8 @@ class Tracks:
             if total_us := sum(length for length in lengths if length > 0):
                 name = self._names.get(pid) or self._labels.get(pid) or pid
                 yield Unknown(name, len(events), total_us / 1000)
+
+
+def _only_waits(event: Event) -> bool:
+    said = (event.name, all_args(event).get("Task Type"))
+    return any(_EVENT.fullmatch(str(each)) for each in said)

@@ -40,13 +40,20 @@ def test_threads_that_repeat_the_streams_work_are_left_out(tmp_path: Path) -> No
     assert _read_rows(tmp_path, events, "name") == [("Add",)]
 
 
+@pytest.mark.parametrize("name", ["EVENT_WAIT", "EVENT_RECORD_SQE", "N/A"])
+def test_a_stream_that_waits_for_another_does_no_work(name: str, tmp_path: Path) -> None:
+    wait = x(HARDWARE, 3, name, 0, 99, **{"Task Type": "EVENT_WAIT_SQE"})
+    add = x(HARDWARE, STREAM, "Add", 4, 5, **{"Task Type": "AI_VECTOR_CORE"})
+    assert _read_rows(tmp_path, [wait, add], "name") == [("Add",)]
+
+
 def _read_rows(folder: Path, events: list[dict[str, Any]], *names: str) -> list[tuple[object, ...]]:
     return rows(readers.read(write(folder / "trace_view.json", events)).activities, *names)
 
 
 def test_work_without_any_link_is_kept(tmp_path: Path) -> None:
-    events = [x(HARDWARE, STREAM, "MatMulV2", 400, 55.25), x(HARDWARE, 3, "EVENT_WAIT", 500, 2)]
-    expected = [(2, None, "MatMulV2"), (3, None, "EVENT_WAIT")]
+    events = [x(HARDWARE, STREAM, "MatMulV2", 400, 55.25), x(HARDWARE, 3, "Notify_Wait", 500, 2)]
+    expected = [(2, None, "MatMulV2"), (3, None, "Notify_Wait")]
     assert _read_rows(tmp_path, events, "stream", "corr", "name") == expected
 
 
