@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,10 @@ def advise(context: RuleContext, steps: Steps | None = None) -> list[Advice]:
     return in_order([*entries, *once])
 
 
+_CUDA = re.compile(r"(?<=torch\.)cuda(?=\.)|(?<=')cuda(?=')")
+"""Where actions name torch's kind of device."""
+
+
 def _apply(
     context: RuleContext, least_share: float, steps: int | None = None, *, of_ns: int | None = None
 ) -> list[Advice]:
@@ -87,7 +92,13 @@ def _apply(
     of_ns = context.span_ns if of_ns is None else of_ns
     advice_of_rule = ((name, rule.find(context)) for name, rule in rules().items())
     return [
-        replace(advice, rule=name, of_ns=of_ns, steps=steps)
+        replace(
+            advice,
+            rule=name,
+            action=_CUDA.sub(context.torch_device, advice.action),
+            of_ns=of_ns,
+            steps=steps,
+        )
         for name, advice in advice_of_rule
         if advice is not None and (advice.gain_ns is None or advice.gain_ns > least_share * of_ns)
     ]

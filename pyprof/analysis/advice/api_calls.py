@@ -106,7 +106,7 @@ def launch_bound(context: RuleContext) -> Advice | None:
     outside = "; .item(), nonzero() and boolean masks must stay outside a graph" if reads else ""
     action = "CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops"
     elsewhere = "CUDA graphs, larger batches or fused kernels"
-    if not context.runs_cuda_graphs:
+    if context.torch_device != "cuda":
         action, outside = "torch.compile, larger batches or fused ops", ""
         elsewhere = "larger batches or fused kernels"
     return context.advice(

@@ -30,7 +30,7 @@ from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.peaks import peaks
-from pyprof.gpu.peaks.formula import is_cuda, runs_cuda_graphs
+from pyprof.gpu.peaks.formula import is_cuda, torch_device
 from pyprof.gpu.roofline import NS_PER_S, SHORTEST_NS
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.calls.attributed_call import family
@@ -107,9 +107,10 @@ class RuleContext:
         return library_of(self.table, self.capture) == PYTORCH
 
     @cached_property
-    def runs_cuda_graphs(self) -> bool:
-        """Whether no device here is known to lack CUDA graphs."""
-        return all(map(runs_cuda_graphs, self.table.records.dictionary("gpu").values))
+    def torch_device(self) -> str:
+        """What torch calls the devices here: `cuda`, unless one is known to be of another kind."""
+        kinds = map(torch_device, self.table.records.dictionary("gpu").values)
+        return next((kind for kind in kinds if kind != "cuda"), "cuda")
 
     @cached_property
     def trains(self) -> bool:

@@ -56,7 +56,7 @@ def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | 
     no_gpu = context.kind(schema.CPU).all()
     for change in asked:
         rule, absent, code = BOUNDS[change]
-        if change == "--graphs" and not context.runs_cuda_graphs:
+        if change == "--graphs" and context.torch_device != "cuda":
             yield RefusedChange(change=change, why="the device has no CUDA graphs")
             continue
         entry = of_rule.get(rule)

@@ -81,7 +81,12 @@ GEFORCE: Mapping[tuple[int, int], Generation] = {
 
 
 _AMD = re.compile(r"\b(?:amd|radeon|instinct|mi\d\w*)\b", re.IGNORECASE)
-_OTHERS = re.compile(r"\b(?:intel|gaudi ?\d?|hl|ascend|npu|mtia|xpu|hpu)\b", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"\b(?:(?P<hpu>gaudi ?\d?|hl|hpu)|(?P<npu>ascend|npu)|(?P<mtia>mtia)"
+    r"|(?P<xpu>intel(?!.*gaudi)|xpu))\b",
+    re.IGNORECASE,
+)
+"""Devices that torch does not call `cuda`, by what it calls them."""
 _NO_TENSOR_CORES = re.compile(r"\bgtx\b", re.IGNORECASE)
 """GeForce GTX 16: Turing, but without Tensor Cores."""
 
@@ -92,12 +97,13 @@ _LIMITED = re.compile(r"\b(?:h20|h20z|h800|l20|l2|5090 d)\b", re.IGNORECASE)
 
 def is_cuda(name: str | None) -> bool:
     """Whether a device's compute capability is CUDA's: ROCm reports its own in the same field."""
-    return runs_cuda_graphs(name) and not (name and _AMD.search(name))
+    return torch_device(name) == "cuda" and not (name and _AMD.search(name))
 
 
-def runs_cuda_graphs(name: str | None) -> bool:
-    """Whether a device's graphs are what torch calls CUDA graphs, as NVIDIA's and AMD's are."""
-    return name is None or _OTHERS.search(name) is None
+def torch_device(name: str | None) -> str:
+    """Return what torch calls a device of this name: `cuda`, also for AMD's; `xpu`, `npu`, ..."""
+    match = _OTHERS.search(name or "")
+    return str(match.lastgroup) if match else "cuda"
 
 
 def generation(cc: tuple[int, int], name: str | None) -> Generation | None:

@@ -1085,6 +1085,8 @@ ACTIONS = {
     "launches": ("launch_bound", _CALLED_LATE, "use CUDA graphs, torch.compile(mode="),
     "launches for a device without CUDA graphs": (
         "launch_bound", _on({"name": "MTIA"}, _CALLED_LATE), "use torch.compile, larger batches"),
+    "an op on the CPU beside an XPU": (
+        "ops_on_cpu", _on({"name": "Intel(R) Arc(TM) B580 Graphics"}, _on_cpu()), "device='xpu'"),
     "layouts of images": ("channels_last", _conv(LAYOUT), "torch.channels_last)"),
     "layouts of images between norms of groups": (
         "channels_last", _with_group_norm(_conv(LAYOUT)), "may put channels first again"),
