@@ -26,7 +26,7 @@ from pyprof.marker import Kind, Summary, Tensor
 from pyprof.marker.model import DERIVED
 from pyprof.ops import registry
 from pyprof.ops.registry import BPROP, FPROP
-from pyprof.prof.calls.attributed_call import OWN, AttributedCall
+from pyprof.prof.calls.attributed_call import OWN, AttributedCall, family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,16 +48,27 @@ class Candidate(NamedTuple):
 
 def candidates(context: KernelContext) -> Iterator[Candidate]:
     """Go through the enclosing calls in the order of preference, up to the first usable one."""
-    for work in (_cpu_candidates if context.on_cpu else _gpu_candidates)(context):
+    works = [*(_cpu_candidates if context.on_cpu else _gpu_candidates)(context)]
+    for place, work in enumerate(works, 1):
         if work.call is None or not ops.known(work.call):
             reason = "its text contains no op" if work.call is None else "no formula"
             yield Candidate(work, has_formula=False, usable=False, reason=reason)
             continue
         cost = work.cost()
-        usable = cost.flops is not None or cost.bytes is not None
+        usable = cost.flops is not None or (
+            cost.bytes is not None and not any(map(partial(_states_mask, work), works[place:]))
+        )
         yield Candidate(work, has_formula=True, usable=usable, reason=cost.reason)
         if usable:
             return
+
+
+def _states_mask(work: AttributedCall, other: AttributedCall) -> bool:
+    """Whether another call of the same attention states what FLOPs depend on: `is_causal`.
+
+    emit_nvtx does not write it, the marker around does.
+    """
+    return family(work) == family(other) == "attention" and other.cost().flops is not None
 
 
 def choose(context: KernelContext) -> AttributedCall:

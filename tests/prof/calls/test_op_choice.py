@@ -284,6 +284,25 @@ def test_a_backward_pass_is_of_the_call_that_the_marker_of_the_forward_pass_stat
     assert [work.cost().flops for work in found] == [64, None]
 
 
+def test_attention_takes_its_mask_from_the_marker_forward_and_backward() -> None:
+    """emit_nvtx writes no `is_causal`: without a marker FLOPs are unknown."""
+    x = Tensor((2, 4, 16, 8), "float16")
+    attention = Call("torch.nn.functional", "scaled_dot_product_attention", (x, x, x))
+    marked = statement(marker.encode_op(replace(attention, kwargs={"is_causal": True})))
+    name, sizes = "aten::_scaled_dot_product_flash_attention", [2, 4, 16, 8]
+    hidden: list[list[int]] = [[]] * 9
+    forward = statement(encode_seq(name, sizes=[sizes] * 3 + hidden[:3]))
+    node = statement(encode_seq(f"{name}_backward", sizes=[sizes] * 5 + hidden))
+    for flops, marks in ((2 * 8 * 16 * 16 * 8, (marked,)), (None, ())):
+        found = choose(KernelContext(markers=marks, seqs=(forward,)))
+        assert found.cost().flops == flops
+        back = KernelContext(
+            markers=(), seqs=(node,), fwd_markers=marks, fwd_seqs=(forward,), backward=True
+        )
+        assert choose(back).cost().flops == (flops and flops * 5 // 2)
+        assert (choose(back).direction == "bprop") is bool(marks)
+
+
 def test_an_operator_without_a_formula_is_named_as_its_library_does() -> None:
     """Not as the range that torch.library puts inside, if its derivative is written in Python."""
     names = ("mylib::scale", "GeneratedBackwardFor_mylib_scale_default")
