@@ -20,7 +20,7 @@ _RULES = (
     (r"^only ranges", "call pyprof.init() in the script: the ranges around it name no op"),
     (r"^unknown op|^no formula", "write a formula for it (docs/instrument.md), or report it"),
     (r"^unknown dtype", "capture with pyprof capture, which records dtypes"),
-    (r"^sparse", "capture with pyprof capture, which records it"),
+    (r"^sparse|not told apart", "capture with pyprof capture, which records it"),
     (r"config\.json", _MODEL_CONFIG),
     (r"of the requests|prefill|the step's range",
      "serve with ranges that state each step's requests, as vLLM and SGLang can write"),
