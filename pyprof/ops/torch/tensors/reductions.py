@@ -171,6 +171,32 @@ def norm(a: Args) -> Work:
     return _reduction(a, norm_cost(p))
 
 
+def _with_svd(a: Args) -> Args:
+    """Return a call of torch.linalg.norm as a nuclear norm if it takes singular values, too."""
+    dim, shape = a.values.get("dim"), a.tensor("input").shape
+    dims = dim if isinstance(dim, tuple) else () if isinstance(dim, int) else shape
+    return a.replaced(p="nuc") if len(dims) == 2 and a.values.get("p") in (2, -2) else a  # noqa: PLR2004 - a matrix
+
+
+_LINALG = ("torch.linalg.norm", "aten::linalg_norm")
+
+
+@op(
+    *_LINALG,
+    signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
+    example=Example((_X,), flops=68, bytes=50, op="norm", mod="torch.linalg"),
+)
+def linalg_norm(a: Args) -> Work:
+    """As `norm`, but orders 2 and -2 of a matrix are its largest and smallest singular value."""
+    return norm(_with_svd(a))
+
+
+@op(*_LINALG, direction=BPROP, flops=48, bytes=100)
+def linalg_norm_backward(a: Args) -> Work:
+    """As that of `norm`."""
+    return norm_backward(_with_svd(a))
+
+
 def norm_cost(p: Value) -> tuple[int, int]:
     """Return the operations of a norm for each element and each result."""
     if p in _NO_POWER:
