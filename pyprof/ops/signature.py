@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import takewhile
 
 from pyprof.marker import UNTYPED, Call, Opaque, Summary, Tensor, Value
 from pyprof.ops import dtypes
@@ -127,11 +126,12 @@ def _take_flattened(rest: list[Value], following: tuple[Parameter, ...]) -> Valu
     """Take the tensors of a list that emit_nvtx wrote as so many arguments."""
     if following and following[0].type == "Tensor[]":
         raise Unknown("lists of tensors not told apart")
-    leading = sum(1 for _ in takewhile(lambda value: isinstance(value, Tensor), rest))
-    count = max(1, min(leading, len(rest) - len(following)))
-    taken = tuple(rest[:count])
-    del rest[:count]
-    return taken
+    taken = rest[: max(1, len(rest) - len(following))]
+    while not isinstance(taken[-1], Tensor):
+        taken.pop()  # of parameters that the signature leaves out
+    del rest[: len(taken)]
+    # between tensors, [] is one without dimensions, or none at all
+    return tuple(taken) if all(isinstance(value, Tensor) for value in taken) else MISSING
 
 
 def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:

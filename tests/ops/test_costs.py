@@ -277,17 +277,23 @@ _X, _Y = [6, 3], [5]
     ("op", "sizes", "moved"),
     [
         ("cat", [_X, _X, _X, []], 3 * 18 * 2 * 4),
+        ("hstack", [_X, _X], 2 * 18 * 2 * 4),
         ("_foreach_zero_", [_X, _Y], 23 * 4),
+        ("_foreach_zero_", [_X, [], _Y], None),
         ("_foreach_max", [_X, _Y], (23 + 2) * 4),
         ("_foreach_norm", [_X, _Y, [], []], (23 + 2) * 4),
         ("index", [[9, 9], _Y, _Y], (5 + 5 + 5 + 5) * 4),
+        ("index", [[9, 9, 9], _Y, [], _Y], None),
         ("index_put_", [[9, 9], _Y, _Y, _Y, []], (5 + 5 + 5 + 5) * 4),
         ("_index_put_impl_", [[9, 9], _Y, _Y, _Y, [], []], (5 + 5 + 5 + 5) * 4),
         ("_fused_adamw_", [_X, _Y] * 4 + 13 * [[]], None),
     ],
 )
 def test_lists_that_emit_nvtx_flattens(op: str, sizes: list[list[int]], moved: int | None) -> None:
-    """Each tensor of a list stands where an argument would; two lists in a row cannot be parted."""
+    """Each tensor of a list stands where an argument would; two lists in a row cannot be parted.
+
+    A list with one of no dimensions, or None, in between is unknown.
+    """
     call = known(marker.decode_seq(f"aten::{op}, sizes = {sizes}").call)
     assert ops.cost(call, dtype="float32").bytes == moved
 

@@ -141,7 +141,7 @@ def _cast_dtype(a: Args, x: Tensor) -> str | None:
 @op(
     *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
     *("row_stack", "_cat"),
-    signature="Tensor[] tensors, int dim",
+    signature="Tensor[] tensors",
     example=Example((_X, _Y), flops=0, bytes=84),
 )
 def cat(a: Args) -> Work:
