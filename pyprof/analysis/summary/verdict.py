@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyprof.analysis.library import PYTORCH
+from pyprof.analysis.summary.op_totals import line_totals
 from pyprof.answers.gains import gain_of, likely_ns
 from pyprof.answers.parts import Finding, Statement
 from pyprof.answers.remedies import NO_REMEDY, around_each_step, explained
@@ -19,7 +20,7 @@ from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyprof.answers.parts import StepUse, Suggestion
     from pyprof.answers.summary_answer import LineTotal, OpTime, Summary
@@ -231,16 +232,18 @@ def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
 
 
 def _visible(answer: Summary) -> Sequence[OpTime]:
-    """The ops without communication, and without copies, if other work hides nearly all of them."""
+    """The ops without communication, and without copies, if other work hides most of them."""
     if (use := answer.step) is None:
         return answer.ops
-    seen_ns = _EXPOSED * use.busy_ns
-    collectives, copies = use.exposed_communication_ns >= seen_ns, use.exposed_copy_ns >= seen_ns
-    visible = [
-        op for op in answer.ops
-        if (collectives or op.dir != "comm")
-        and (copies or not op.kernel.startswith("[CUDA_memcpy"))
-    ]  # fmt: skip
+    visible, step_ns = answer.ops, _step_ns(answer)
+    exposed: tuple[tuple[Callable[[OpTime], bool], float], ...] = (
+        (lambda op: op.dir == "comm", use.exposed_communication_ns),
+        (lambda op: op.kernel.startswith("[CUDA_memcpy"), use.exposed_copy_ns),
+    )
+    for is_such, exposed_ns in exposed:
+        taken_ns = sum(_taken(op, step_ns)[1] for op in answer.ops if is_such(op)) / use.gpu_count
+        if exposed_ns < min(_EXPOSED * use.busy_ns, taken_ns / 2):
+            visible = tuple(op for op in visible if not is_such(op))
     return visible or answer.ops
 
 
@@ -264,8 +267,7 @@ def _top(answer: Summary) -> Statement | None:
     step_ns = _step_ns(answer)
     taken = partial(_taken, step_ns=step_ns)
     visible = _visible(answer)
-    lines = {op.line for op in visible if op.line}
-    line = max((each for each in answer.lines if each.line in lines), key=taken, default=None)
+    line = max((each for each in line_totals(visible) if each.line), key=taken, default=None)
     first = max(visible, key=taken, default=None)
     if line is not None and line.line and (first is None or taken(line) >= taken(first)):
         ops = sorted((op for op in visible if op.line == line.line), key=taken, reverse=True)

@@ -16,7 +16,7 @@ from pyprof.answers.parts import (
     Suggestion,
     UnknownCost,
 )
-from pyprof.answers.summary_answer import LineTotal, OpTime, ServingPhase, Summary
+from pyprof.answers.summary_answer import OpTime, ServingPhase, Summary
 from pyprof.inputs.source import load
 from pyprof.prof.calls.op_choice import UNLAUNCHED
 from tests.analysis.answered import answered
@@ -231,13 +231,11 @@ def test_communication_that_computation_hides_bounds_nothing(
     answer: Summary, exposed_ns: float, named: str
 ) -> None:
     """Nor is it the top op, though it takes longest on a stream of its own."""
-    send = replace(_op("send", 0.6, None), dir="comm", line="net.py:9")
-    of_line = LineTotal(
-        line="net.py:9", calls=1, time_ns=100, step_ns=None, share=0.6, ops=("send",)
-    )
+    send = replace(_op("send", 0.6, None, "net.py:9"), dir="comm", step_ns=6e6)
+    product = replace(_op("mm", 0.4, "compute"), step_ns=4e6)
     changed = replace(
         answer, step=use(busy=10e6, communication=exposed_ns),
-        ops=(send, _op("mm", 0.4, "compute")), lines=(of_line,), families_ns={"communication": 10},
+        ops=(send, product), families_ns={"communication": 10},
     )  # fmt: skip
     texts = [each.text for each in verdict(changed) if each.about in ("bound", "top")]
     assert texts[0].endswith("arithmetic bounds 40 % of GPU time.") == (named == "mm")
@@ -249,12 +247,33 @@ def test_copies_that_other_work_hides_are_not_the_top(
     answer: Summary, exposed_ns: float, first: str
 ) -> None:
     """Hidden beside the busy time: of a GPU that mostly idles, short copies may be all it does."""
-    copied = replace(_op("to", 0.6, None, None), kernel="[CUDA_memcpy_DtoH]")
+    copied = replace(_op("to", 0.6, None, None), kernel="[CUDA_memcpy_DtoH]", step_ns=1.2e6)
+    product = replace(_op("mm", 0.4, "compute", None), step_ns=0.8e6)
     changed = replace(
-        answer, step=use(busy=2e6, copies=exposed_ns, host=8e6), lines=(),
-        ops=(copied, _op("mm", 0.4, "compute", None)),
-    )  # fmt: skip
+        answer, step=use(busy=2e6, copies=exposed_ns, host=8e6), ops=(copied, product)
+    )
     assert about("top", changed).subject == first
+
+
+def test_short_communication_that_nothing_hides_may_be_the_top(answer: Summary) -> None:
+    """As of a step of many small ops: it takes longest, and all of it is seen."""
+    send = replace(_op("send", 0.14, None, None), dir="comm", step_ns=1.4e6)
+    rest = tuple(replace(_op(f"op {n}", 0.1, None, None), step_ns=1e6) for n in range(8))
+    step = use(busy=10e6, communication=1.4e6)
+    assert about("top", replace(answer, step=step, ops=(send, *rest))).subject == "send"
+    beside = replace(step, gpu_count=4)  # as long on each of four: summed up in the op
+    on_four = (replace(send, step_ns=5.6e6), *(replace(each, step_ns=4e6) for each in rest))
+    assert about("top", replace(answer, step=beside, ops=on_four)).subject == "send"
+
+
+def test_lines_take_no_time_of_hidden_communication(answer: Summary) -> None:
+    ops = (
+        replace(_op("send", 0.6, None, "net.py:9"), dir="comm", step_ns=6e6),
+        replace(_op("relu", 0.3, None, "net.py:3"), step_ns=3e6),
+        replace(_op("add", 0.1, None, "net.py:9"), step_ns=1e6),
+    )
+    found = about("top", replace(answer, step=use(busy=4e6, communication=0.1e6), ops=ops))
+    assert found.text == "Top line net.py:3: 30 % of a step's GPU time (relu)."
 
 
 @pytest.mark.slow
@@ -317,7 +336,7 @@ def test_without_lines_the_top_op_or_kernel_is_named(
     answer: Summary, named: dict[str, str], words: str
 ) -> None:
     op = replace(_op("", 0.7, None, line=None), **{"op": None, **named})  # type: ignore[arg-type]
-    assert about("top", replace(answer, lines=(), ops=(op,))).text.startswith(words)
+    assert about("top", replace(answer, ops=(op,))).text.startswith(words)
 
 
 def test_the_largest_gain_of_the_loop_has_its_share(answer: Summary) -> None:
