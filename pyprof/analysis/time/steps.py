@@ -361,13 +361,18 @@ def bounds_on_gpu(records: Records, of_row: Int64Array, count: int) -> Int64Arra
 
 
 def _outlasting(records: Records, of_row: Int64Array, count: int) -> Mask:
-    """Mark copies that still run beside kernels of a later step."""
+    """Mark copies that still run beside kernels of a later step; none if most steps have such.
+
+    What most steps copy, as their results, may take longer than their kernels.
+    """
     start, copies = records.numpy("start"), records.of_kind(schema.MEMCPY)
     begun = np.full(count + 1, np.iinfo(np.int64).max)
     kernels = (of_row != MISSING) & ~copies
     np.minimum.at(begun, of_row[kernels], start[kernels])
     later = np.minimum.accumulate(begun[::-1])[::-1]
-    return np.asarray((of_row != MISSING) & copies & (records.numpy("end") > later[of_row + 1]))
+    beside = (of_row != MISSING) & copies & (records.numpy("end") > later[of_row + 1])
+    usual = 2 * len(np.unique(of_row[beside])) > count - 1  # the last step has no later one
+    return np.asarray(beside & (not usual))
 
 
 def last_ends(records: Records, of_row: Int64Array, count: int) -> Int64Array:

@@ -355,6 +355,17 @@ def test_copies_that_outlast_their_step_do_not_end_it(ends: int) -> None:
     assert _steps_of(work, ranges).duration_ns.tolist() == [90, 100, 100, 100]
 
 
+def test_copies_of_most_steps_end_them() -> None:
+    """Results, copied while the host, and with it the kernels of later steps, run ahead."""
+    ranges = [Range(f"step {n}", (10 * n, 10 * n + 10)) for n in range(4)]
+    work = [Work((100 + 10 * n, 110 + 10 * n), (10 * n, 10 * n + 1)) for n in range(4)]
+    work += [
+        replace(copy((110 + 90 * n, 200 + 90 * n), (10 * n + 2, 10 * n + 3), way="DtoH"), stream=9)
+        for n in range(4)
+    ]
+    assert _steps_of(work, ranges).duration_ns.tolist() == [100, 90, 90, 90]
+
+
 def test_slow_leading_steps_are_warm_up() -> None:
     """A first step of more than 1.5 times the median is not in the median."""
     assert (_with_first(1000).warm_up, _with_first(1000).median_ns) == (1, 100)
