@@ -348,7 +348,8 @@ def classify_kernel(
     on_tensor_cores = verdict.value == USED
     rate = peak.flops(computed, on_tensor_cores, verdict.accumulate) if peak else None
     faster = peak.flops(computed, True, verdict.accumulate) if peak else None  # noqa: FBT003 - as above
-    either = rate if verdict.value != MAYBE or faster in (None, rate) else None
+    differ = rate is not None and faster is not None and faster.value != rate.value
+    either = None if verdict.value == MAYBE and differ else rate
     over_link = crosses_link(name)
     memory = peak.bandwidth if peak and not over_link else None
     return KernelClass(verdict, computed, rate, either, memory, over_link)
