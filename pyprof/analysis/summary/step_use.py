@@ -45,7 +45,7 @@ class UseSums:
     compute_ns: int
     exposed_communication_ns: int
     exposed_of_gpu_ns: tuple[int, ...]
-    """`exposed_communication_ns` of each GPU."""
+    """`exposed_communication_ns` of each GPU that communicates."""
     exposed_copy_ns: int
     idle_ns: Mapping[str, int]
     """By cause."""
@@ -121,7 +121,7 @@ def _measure_use(
         busy_ns=_inside(device.busy, within),
         compute_ns=_inside(device.compute, within),
         exposed_communication_ns=exposed_ns,
-        exposed_of_gpu_ns=(exposed_ns,),
+        exposed_of_gpu_ns=(exposed_ns,) if _inside(device.communication, within) else (),
         exposed_copy_ns=_inside(device.exposed_copy, within),
         idle_ns=idle_ns,
         late=LongestRows({(cause,): tuple(late)}, 0),  # all devices number the same rows
@@ -186,17 +186,16 @@ def waits_first(
 ) -> tuple[Suggestion, ...]:
     """Name waiting first where it is most of the ranks' exposed communication.
 
-    It is if one rank, for which the others wait, has less than half of the mean; its excess over
-    the least is what they could save.
+    It is if one rank alone, for which the others wait, has less than half of the mean: several may
+    be a group of their own. The excess over the least is what they could save.
     """
     use, ranks = step_use(sums), {each.rank for each in devices}
     if sums is None or use is None or None in ranks or len(ranks) == 1:
         return tuple(suggestions)
     exposed_ns = sums.exposed_of_gpu_ns
-    if 2 * min(exposed_ns) >= fmean(exposed_ns):
+    if sum(2 * ns < fmean(exposed_ns) for ns in exposed_ns) != 1:
         return tuple(suggestions)
-    excess = (max(exposed_ns) - min(exposed_ns)) / fmean(exposed_ns)
-    gain_ns = min(excess * use.exposed_communication_ns, use.span_ns)
+    gain_ns = min((max(exposed_ns) - min(exposed_ns)) / (use.step_count or 1), use.span_ns)
     named = (
         replace(
             each,

@@ -7,7 +7,9 @@ import pytest
 
 from pyprof.analysis.advice.transfers import IF_RANKS_DIFFER
 from pyprof.analysis.summary.op_totals import LongestRows
-from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, waits_first
+from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums, waits_first
+from pyprof.analysis.time.steps import find_steps
+from pyprof.analysis.time.timeline import timeline
 from pyprof.answers.parts import Suggestion
 from pyprof.answers.summary_answer import DeviceUse
 from pyprof.inputs.source import Source, load
@@ -106,7 +108,7 @@ def test_communication_that_is_waiting_is_called_so() -> None:
     found = replace(GAIN, rule="communication", action=f"start earlier; {IF_RANKS_DIFFER}")
     waiting, even = (
         waits_first(
-            _sums(exposed_communication_ns=168, exposed_of_gpu_ns=(100, least_ns, 100)),
+            _sums(exposed_of_gpu_ns=(120, least_ns, 120)),
             [GAIN, found],
             [replace(DEVICE, rank=rank) for rank in range(3)],
         )
@@ -114,8 +116,31 @@ def test_communication_that_is_waiting_is_called_so() -> None:
     )
     assert even == (GAIN, found)
     assert waiting[1] == GAIN
-    assert waiting[0].gain_step_ns == pytest.approx(27)  # 90 of 70 in the mean, 21 a step
-    assert waiting[0].gain_ns == 108
+    assert (waiting[0].gain_step_ns, waiting[0].gain_ns) == (27.5, 110)  # in 4 steps
     assert waiting[0].action == (
         "pyprof ranks shows for whom the others wait, which is most of this time; start earlier"
     )
+
+
+@pytest.mark.parametrize("exposed_ns", [(100, 10, 100, 10), (100, 100), ()])
+def test_ranks_that_none_waits_for_are_not_said_to_be_waited_for(
+    exposed_ns: tuple[int, ...],
+) -> None:
+    """Such as replicas of two ranks each; ranks that do not communicate are not among these."""
+    found = replace(GAIN, rule="communication", action=f"start earlier; {IF_RANKS_DIFFER}")
+    devices = [replace(DEVICE, rank=rank) for rank in range(5)]
+    assert waits_first(_sums(exposed_of_gpu_ns=exposed_ns), [found], devices) == (found,)
+
+
+def test_only_gpus_that_communicate_may_wait(tmp_path: Path) -> None:
+    """Not that of a rank which evaluates meanwhile."""
+    sums = [
+        known(
+            use_sums(
+                net, timeline(net.table.records, net.capture), find_steps(net.table.records), None
+            )
+        )
+        for name in ("gemm", "ncclDevKernel_AllReduce")
+        for net in [load(str(nsys_db(tmp_path / f"{name}.sqlite", [Work(name, (0, 9), (0, 1))])))]
+    ]
+    assert [each.exposed_of_gpu_ns for each in sums] == [(), (9,)]
