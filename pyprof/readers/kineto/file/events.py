@@ -255,7 +255,8 @@ _ESCAPE = re.compile(
     r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})"
     r'|["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<none>))'
 )
-_LAST_COMMA = re.compile(r",(?=\s{0,99}[\]}])")
+_LAST_COMMA = re.compile(r",(?=\s{0,99}[\]}]\s{0,99}(?:[,\]}]|\Z))")
+"""What follows the bracket tells it from one in a name, as in `f<[1,]>`."""
 _NAME_LINE = re.compile(r'^([ \t]*"name": ")(.*)(",[ \t\r]*)$', re.MULTILINE)
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")

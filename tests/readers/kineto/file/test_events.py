@@ -56,6 +56,7 @@ def test_a_time_beyond_floats_is_none() -> None:
         (b'{"a": "\\ud83d"}', {"a": "\ufffd"}),
         (b'{"a": "x\xff"}', {"a": "x\ufffd"}),
         (b'{"a": [{"b": 1,}, 2,\n ], }', {"a": [{"b": 1}, 2]}),
+        (b'{"a": nan, "name": "f<[1,]>{2,}"}', {"a": None, "name": "f<[1,]>{2,}"}),
         (b'{"a": "fine", "b": [1, 2]}', {"a": "fine", "b": [1, 2]}),
     ],
 )
