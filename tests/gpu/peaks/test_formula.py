@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pyprof.gpu.peaks.card_table import CARDS, Card
-from pyprof.gpu.peaks.formula import generation, quoted_at_tensor_clock
+from pyprof.gpu.peaks.formula import generation, quoted_at_tensor_clock, torch_device
 from tests.known import known
 
 LOOSER = {
@@ -63,3 +63,16 @@ def test_no_figure_is_sparse(card: Card) -> None:
         mhz = max(card.clock_mhz, card.tensor_clock_mhz or 0 if "tensor" in key else 0)
         formula = per_clock.rates[key] * card.sm_count * mhz * 1e6 / 1e12
         assert card.rates_tflops[key] < 1.1 * formula
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((kind, kind.lower()) for kind in ("NPU", "XPU", "HPU", "MTIA", "MLU", "GCU", "IPU")),
+        *(("TPU", "xla"), ("PrivateUse1", "privateuseone"), ("MLU370-X8", "mlu")),
+        *((name, "cuda") for name in ("NVIDIA L4", "AMD Instinct MI300X", None)),
+    ],
+)
+def test_devices_without_cuda_are_known_by_the_kinds_in_traces(name: str | None, kind: str) -> None:
+    """A trace's labels state nothing but the kind where it describes no device."""
+    assert torch_device(name) == kind
