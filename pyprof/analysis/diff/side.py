@@ -62,10 +62,10 @@ class Sums:
     """The keys that at least one row of a capture has."""
     time_ns: int
     busy_ns: int | None = merged_by(merging.known_in_both)
-    """Added up over GPUs; None if the records hold no times. So is `idle_ns`."""
+    """Added up over GPUs; None if the records hold no times. So are `idle_ns` and `exposed_ns`,
+    communication while nothing was computed."""
     idle_ns: int | None = merged_by(merging.known_in_both)
-    exposed_ns: int | None
-    """Communication while nothing was computed; None without communication, or times."""
+    exposed_ns: int | None = merged_by(merging.known_in_both)
     rows: int
     flops: float
     """As far as they are known. So are `bytes`."""
@@ -99,7 +99,7 @@ class Sums:
             busy_ns=sum(device.busy_ns for device in devices) if devices else None,
             idle_ns=sum(device.idle_ns for device in devices) if devices else None,
             exposed_ns=sum(device.exposed_communication.total for device in devices)
-            if any(device.communication.total for device in devices)
+            if devices
             else None,
             rows=int(summed.sum()),
             **{name: float(cost[cost > 0].sum(dtype=float)) for name, cost in costs.items()},
@@ -138,7 +138,7 @@ class CountedSteps:
     busy_step_ns: float | None = merged_by(merging.known_in_both)
     """Busy time of these rows, per step. So are `idle_step_ns` and `exposed_step_ns`."""
     idle_step_ns: float | None = merged_by(merging.known_in_both)
-    exposed_step_ns: float | None
+    exposed_step_ns: float | None = merged_by(merging.known_in_both)
     dram_step_bytes: float | None
     """What counters measured of these rows, per step, where they did. So is `energy_step_j`."""
     energy_step_j: float | None

@@ -63,9 +63,9 @@ def certainty(diff: Diff) -> str:
 
 
 def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each metric that is known on either side."""
+    """Yield a row for each metric that is known on either side; exposed communication, if any."""
     for name, metric in diff.metrics.items():
-        if metric.a is None and metric.b is None:
+        if {metric.a, metric.b} <= ({None, 0} if name == "exposed_ns" else {None}):
             continue
         unit = name.rpartition("_")[2]
         a, b, delta = (_spelt(value, unit) for value in (metric.a, metric.b, metric.change))

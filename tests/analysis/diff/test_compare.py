@@ -69,18 +69,23 @@ def test_traffic_per_step_is_of_as_many_steps_as_each_rank_has(tmp_path: Path) -
 def test_communication_that_nothing_hides_is_compared(tmp_path: Path) -> None:
     """As much is sent in B, but while the product runs, so that the steps are shorter."""
     sides = []
-    for name, begins in (("a", 500), ("b", 100)):
+    for name, begins in (("a", 500), ("b", 100), ("none", None)):
         work, ranges = [], []
         for at in range(0, 8000, 1000):
-            gemm, sends = (at, at + 500), (at + begins, at + begins + 300)
-            work += [Work("gemm", gemm, (at, at + 1)),
-                     Work("ncclDevKernel_SendRecv", sends, (at + 2, at + 3), stream=9)]  # fmt: skip
+            work.append(Work("gemm", (at, at + 500), (at, at + 1)))
+            if begins is not None:
+                sends = (at + begins, at + begins + 300)
+                work += [Work("ncclDevKernel_SendRecv", sends, (at + 2, at + 3), stream=9)]
             ranges.append(Range(f"step {at // 1000}", (at, at + 600)))
         sides.append(nsys_db(tmp_path / f"{name}.sqlite", work, ranges))
-    found = ask("diff", "-q", *sides)["metrics"]["exposed_ns"]
+    a, b, without = sides
+    found = ask("diff", "-q", a, b)["metrics"]["exposed_ns"]
     assert (found["a"], found["b"]) == (300, 0)
-    assert run("diff", "-q", "--fail-if", "exposed>1us", *sides[::-1]).code == 0
-    assert run("diff", "-q", "--fail-if", "exposed>1ns", *sides[::-1]).code == 3
+    assert "exposed communication" in run("diff", a, b).stdout
+    assert "exposed communication" not in run("diff", b, without).stdout
+    for hidden in (b, without):
+        assert run("diff", "-q", "--fail-if", "exposed>1us", hidden, a).code == 0
+        assert run("diff", "-q", "--fail-if", "exposed>1ns", hidden, a).code == 3
 
 
 ROUND_NS = (100_000, 200_000, 300_000)
