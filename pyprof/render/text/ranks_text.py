@@ -131,7 +131,7 @@ def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     finding = (
         f"{who}, in {counted(len(by_step), 'step')} of {job.step_count}: the {others} waited"
         f" {duration(each_ns)}{each}, {percent(each_ns / span_ns)} % of the time recorded;"
-        " no rank works longer in most steps."
+        " no rank works longer in three of four steps."
     )
     look = f"See pyprof summary --steps {worst.step} {source}"
     yield each_ns, [finding, f"  {look}: late data, a checkpoint or garbage collection, perhaps."]

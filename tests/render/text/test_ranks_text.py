@@ -108,6 +108,15 @@ def test_a_rank_that_is_late_in_some_steps_stalls(
     assert ("pyprof summary --steps" in said) == ("stall" in expected)
 
 
+def test_a_rank_that_stalls_in_most_steps_is_not_said_to_be_as_fast() -> None:
+    """Two steps of three are most, but fewer than the three of four that make a straggler."""
+    rows = [replace(each, at=(each.at[0] + 9 * MS * (each.rank == 1 and each.step != 0),
+                              each.at[1] + 9 * MS)) for each in _reduces({}, range(4))]  # fmt: skip
+    said = _said([8, 8, 8, 8], {}, rows=rows)
+    assert said.startswith("Rank 1 stalls, in 2 steps of 3")
+    assert "; no rank works longer in three of four steps." in said
+
+
 def test_a_rank_that_waits_for_one_that_stalls_does_not_stall() -> None:
     """Rank 1, of another group with rank 0, waits for rank 3, as in tensor and data parallelism."""
     rows = [
