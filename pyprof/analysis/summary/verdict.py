@@ -36,6 +36,8 @@ _SECOND = 0.5
 _MIN_GAIN = 0.01
 _MIN_RECURRING = 0.05
 """Recurring gains from this share on are named beside a larger one-time gain."""
+_ALIKE = 0.9
+"""Minimum mean step of all ranks, as a share of that of the slowest, for its range and median."""
 _MUCH_UNKNOWN = 0.2
 """Costs that are unknown for less of the time are not an obstacle."""
 _KNOWN = 0.5
@@ -109,8 +111,9 @@ def _of_step(answer: Summary, use: StepUse) -> str:
     time = duration(use.span_ns)
     if use.step_count is None:
         return f"of {time}"
-    if answer.steps.spread:
-        return f"of a mean step of {time} ({answer.steps.spread})"
+    if spread := answer.steps.spread:  # of several ranks, that of the slowest in each step
+        is_of_all = use.span_ns >= _ALIKE * (answer.steps.mean_ns or 0)
+        return f"of a mean step of {time}{f' ({spread})' if is_of_all else ''}"
     return f"of {'an' if _WITH_VOWEL.match(time) else 'a'} {time} step"
 
 

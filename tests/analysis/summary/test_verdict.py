@@ -81,6 +81,13 @@ def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) ->
     assert found.evidence == ROWS
 
 
+def test_the_mean_of_ranks_that_differ_has_no_range(answer: Summary) -> None:
+    """Each step is then as long as on the slowest rank: the mean of all may be below the least."""
+    steps = replace(answer.steps, duration_ns=(10_000_000, 20_000_000) * 2, mean_ns=15e6)
+    found = bound(answer, use(span=8e6, busy=8e6), steps=steps)
+    assert found.text.startswith("GPU busy 100 % of a mean step of 8.00 ms: ")
+
+
 def test_a_serving_engine_may_wait_for_requests(answer: Summary) -> None:
     phase = ServingPhase(
         phase="decode", steps=4, time_ns=40, tokens=4, tokens_per_s=1e8, padding_share=0.0
