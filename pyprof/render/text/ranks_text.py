@@ -109,19 +109,22 @@ def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
 
     Without the first step, in which the ranks' recordings begin at different times.
     """
-    if job.slowest_ranks or _is_staged(job) or any(one.own_ns is None for one in job.stragglers):
+    if _is_staged(job) or any(one.own_ns is None for one in job.stragglers):
         return
-    stall_ns = _STALL * median(one.step_ns or 0 for one in job.ranks) * _peers(job)
+    stall_ns = _STALL * median(one.step_ns or 0 for one in job.ranks)
+    explained = {*job.slowest_ranks, *job.waiting_for_missing_ranks}
+    unsure = {one.step for one in job.steps if one.rank in explained and one.cost_ns > stall_ns}
     stalls = [
         one for one in job.steps
-        if one.step and one.cost_ns > stall_ns and one.rank not in job.waiting_for_missing_ranks
+        if one.step and one.cost_ns > stall_ns * _peers(job) and one.step not in unsure
     ]  # fmt: skip
     each_ns = sum(one.cost_ns for one in stalls) / _peers(job)
     span_ns = max(one.span_ns for one in job.ranks)
-    if each_ns <= _STALLED * span_ns:
-        return
-    # others may only be late because they waited for the costliest
+    # others may only be late because they waited for the costliest; in most steps, for the slowest
     by_step = {one.step: one for one in sorted(stalls, key=lambda one: one.cost_ns)}
+    in_most = 2 * len(by_step) > job.step_count
+    if each_ns <= _STALLED * span_ns or (job.slowest_ranks and in_most):
+        return
     late = sorted({one.rank for one in by_step.values()})
     ranks = spans(late)
     who = f"{ranks[0].upper()}{ranks[1:]} {'stalls' if len(late) == 1 else 'stall in turn'}"
@@ -130,8 +133,8 @@ def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     source = next(one.source for one in job.ranks if one.rank == worst.rank)
     finding = (
         f"{who}, in {counted(len(by_step), 'step')} of {job.step_count}: the {others} waited"
-        f" {duration(each_ns)}{each}, {percent(each_ns / span_ns)} % of the time recorded;"
-        " no rank works longer in three of four steps."
+        f" {duration(each_ns)}{each}, {percent(each_ns / span_ns)} % of the time recorded"
+        f"{'' if job.slowest_ranks else '; no rank works longer in three of four steps'}."
     )
     look = f"See pyprof summary --steps {worst.step} {source}"
     yield each_ns, [finding, f"  {look}: late data, a checkpoint or garbage collection, perhaps."]

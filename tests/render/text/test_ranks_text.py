@@ -117,6 +117,30 @@ def test_a_rank_that_stalls_in_most_steps_is_not_said_to_be_as_fast() -> None:
     assert "; no rank works longer in three of four steps." in said
 
 
+@pytest.mark.parametrize("stalled", [(1,), (1, 2)])
+def test_a_rank_that_works_a_little_longer_does_not_hide_that_another_stalls(
+    stalled: tuple[int, ...],
+) -> None:
+    """Unless the other is late in most steps: it may then have waited for this one elsewhere."""
+    rows = [replace(each, at=(each.at[0] + 9 * MS * (each.rank == 1 and each.step in stalled),
+                              each.at[1] + 9 * MS)) for each in _reduces({}, range(4))]  # fmt: skip
+    said = _said([8, 8, 8, 9], {}, rows=rows)
+    assert "Rank 3 works longest" in said
+    assert said.startswith("Rank 1 stalls, in 1 step of 3") == (len(stalled) == 1)
+    assert "no rank works longer" not in said
+
+
+def test_a_rank_that_waits_for_the_slowest_does_not_stall() -> None:
+    """Rank 1 comes last to a group of three, since it waited for rank 0 in another."""
+    rows = [
+        *_reduces({0: 9000}, (0, 1), "0", "0, 1"),
+        *_reduces({1: 9000}, (1, 2, 3), "1", "1, 2, 3"),
+    ]
+    rows = [replace(each, at=(each.at[0] if each.step == 1 else each.at[0] // MS // 10 * 10 * MS,
+                              each.at[1] + 9 * MS)) for each in rows]  # fmt: skip
+    assert "stall" not in _said([9, 8, 8, 8], {}, rows=rows)
+
+
 def test_a_rank_that_waits_for_one_that_stalls_does_not_stall() -> None:
     """Rank 1, of another group with rank 0, waits for rank 3, as in tensor and data parallelism."""
     rows = [
