@@ -146,9 +146,12 @@ class Steps:
         for name in np.unique(phase):
             slow[phase == name] = took[phase == name] > _WARM_UP * np.median(took[phase == name])
         leading = min(int(np.argmin(slow)), len(self) // 2)  # a median itself is not slow
-        later = np.quantile(took[leading:], _NEARLY_ALL, method="higher")
-        longer = took[:leading] > _SPREAD * later
-        return int(np.argmin(np.append(longer, False)))
+        longer = np.zeros(leading + 1, bool)
+        for name in np.unique(phase[:leading]):
+            later = took[leading:][phase[leading:] == name]
+            usual = _SPREAD * np.quantile(later, _NEARLY_ALL, method="higher")
+            longer[:leading] |= (phase[:leading] == name) & (took[:leading] > usual)
+        return int(np.argmin(longer))
 
     @property
     def steady(self) -> tuple[int, int] | None:

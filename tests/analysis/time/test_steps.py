@@ -390,7 +390,10 @@ def test_steps_as_long_as_later_ones_are_not_warm_up(took: list[int], expected: 
     assert found.warm_up == expected
 
 
-@pytest.mark.parametrize(("took", "expected"), [([800, 20, 20, 20], 0), ([800, 20, 90, 20], 1)])
+@pytest.mark.parametrize(
+    ("took", "expected"),
+    [([800, 20, 20, 20], 0), ([800, 20, 90, 20], 1), ([45, 800, 20, 20, 20], 1)],
+)
 def test_a_prefill_before_decodes_is_not_warm_up(took: list[int], expected: int) -> None:
     ns = np.array(took, np.int64)
     texts = tuple(f"step[{'EXTEND' if n > 50 else 'DECODE'} bs=1 toks=700]" for n in took)
