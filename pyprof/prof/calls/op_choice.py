@@ -14,6 +14,7 @@ its stack, profilers record the arguments of the calls around it, too, before th
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from functools import partial
@@ -66,9 +67,20 @@ def candidates(context: KernelContext) -> Iterator[Candidate]:
 def _states_mask(work: AttributedCall, other: AttributedCall) -> bool:
     """Whether another call of the same attention states what FLOPs depend on: `is_causal`.
 
-    emit_nvtx does not write it, the marker around does.
+    emit_nvtx does not write it, the marker around does. One around the parts of a ring has other
+    queries: a DTensor's are those of all ranks.
     """
-    return family(work) == family(other) == "attention" and other.cost().flops is not None
+    return (
+        family(work) == family(other) == "attention"
+        and _queries(work) == _queries(other)
+        and other.cost().flops is not None
+    )
+
+
+def _queries(work: AttributedCall) -> int | None:
+    """Count the queries of attention, whose heads may be padded or at another place."""
+    tensors = work.call.tensors if work.call is not None else ()
+    return math.prod(tensors[0].shape[:-1]) if tensors else None
 
 
 def choose(context: KernelContext) -> AttributedCall:

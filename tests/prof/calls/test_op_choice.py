@@ -303,6 +303,18 @@ def test_attention_takes_its_mask_from_the_marker_forward_and_backward() -> None
         assert (choose(back).direction == "bprop") is bool(marks)
 
 
+def test_a_part_of_attention_is_not_costed_as_the_marker_around_states_the_whole() -> None:
+    """In a ring of ranks, a DTensor's queries are those of all of them."""
+    x = Tensor((2, 4, 64, 8), "float16")
+    whole = Call("torch.nn.functional", "scaled_dot_product_attention", (x, x, x))
+    hidden: list[list[int]] = [[]] * 3
+    sizes = [[2, 4, 16, 8]] * 3 + hidden
+    part = encode_seq("aten::_scaled_dot_product_flash_attention", sizes=sizes)
+    around = statement(marker.encode_op(whole))
+    cost = choose(KernelContext(markers=(around,), seqs=(statement(part),))).cost()
+    assert (cost.flops, cost.bytes) == (None, 4 * 2 * 4 * 16 * 8 * 2)
+
+
 def test_an_operator_without_a_formula_is_named_as_its_library_does() -> None:
     """Not as the range that torch.library puts inside, if its derivative is written in Python."""
     names = ("mylib::scale", "GeneratedBackwardFor_mylib_scale_default")
