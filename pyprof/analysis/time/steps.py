@@ -374,7 +374,7 @@ def _outlasting(records: Records, of_row: Int64Array, count: int) -> Mask:
     np.minimum.at(begun, of_row[kernels], start[kernels])
     later = np.minimum.accumulate(begun[::-1])[::-1]
     beside = (of_row != MISSING) & copies & (records.numpy("end") > later[of_row + 1])
-    usual = 2 * len(np.unique(of_row[beside])) > count - 1  # the last step has no later one
+    usual = 2 * len(np.unique(of_row[beside])) > count
     return np.asarray(beside & (not usual))
 
 

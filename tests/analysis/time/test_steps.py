@@ -346,12 +346,15 @@ def _with_first(first: int) -> Steps:
     return _steps_of(work, ranges)
 
 
-@pytest.mark.parametrize("ends", [95, 390])
-def test_copies_that_outlast_their_step_do_not_end_it(ends: int) -> None:
+@pytest.mark.parametrize(("ends", "saved"), [(95, (0,)), (390, (0,)), (160, (0, 2))])
+def test_copies_that_outlast_their_step_do_not_end_it(ends: int, saved: tuple[int, ...]) -> None:
     """A checkpoint is written meanwhile; else it would take the time of the steps after it, too."""
     ranges = [Range(f"step {n}", (100 * n, 100 * n + 100)) for n in range(4)]
     work = [Work((100 * n + 10, 100 * n + 100), (100 * n, 100 * n + 1)) for n in range(4)]
-    work.append(replace(copy((20, ends), (2, 3)), stream=9))
+    work += [
+        replace(copy((100 * n + 20, 100 * n + ends), (100 * n + 2, 100 * n + 3)), stream=9)
+        for n in saved
+    ]
     assert _steps_of(work, ranges).duration_ns.tolist() == [90, 100, 100, 100]
 
 
