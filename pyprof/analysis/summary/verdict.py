@@ -61,6 +61,7 @@ _WHY_IDLE = {
     "ops": "ops compute nothing: tensors of Python values, views, .item()",
     "dispatch": "Python, PyTorch's dispatch and the profiler take the time around ops",
 }
+_HOST_SERVES = f"{_WHY_IDLE['host']}, or waits for requests"
 _RULE_OF = {
     "launch": ("launch_bound", "short_ops"),
     "sync": ("synchronisation",),
@@ -125,9 +126,8 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
     causes = _by_cause(answer, use)
     first, *others = sorted(causes, key=lambda cause: (-causes[cause], cause))
     named = [first, *(each for each in others[:1] if causes[each] >= _SECOND * causes[first])]
-    why = "; ".join(f"{_WHY_IDLE[each]} ({duration(causes[each])})" for each in named)
-    if answer.serving:
-        why = why.replace(_WHY_IDLE["host"], f"{_WHY_IDLE['host']}, or waits for requests")
+    reasons = {**_WHY_IDLE, "host": _HOST_SERVES} if answer.serving else _WHY_IDLE
+    why = "; ".join(f"{reasons[each]} ({duration(causes[each])})" for each in named)
     if not use.waits_known and {"launch", "host"} & {*named}:
         why += "; this file lacks waits for the GPU, which count as such"
     share = idle_ns / use.span_ns

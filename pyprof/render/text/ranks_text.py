@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         LateCost,
         Ranks,
         RankUse,
+        StepCost,
         StragglerCost,
     )
 
@@ -105,19 +106,8 @@ def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
 
 
 def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
-    """Yield how long others waited for ranks that are late in some steps only; the text.
-
-    Without the first step, in which the ranks' recordings begin at different times.
-    """
-    if _is_staged(job) or any(one.own_ns is None for one in job.stragglers):
-        return
-    stall_ns = _STALL * median(one.step_ns or 0 for one in job.ranks)
-    explained = {*job.slowest_ranks, *job.waiting_for_missing_ranks}
-    unsure = {one.step for one in job.steps if one.rank in explained and one.cost_ns > stall_ns}
-    stalls = [
-        one for one in job.steps
-        if one.step and one.cost_ns > stall_ns * _peers(job) and one.step not in unsure
-    ]  # fmt: skip
+    """Yield how long others waited for ranks that are late in some steps only; the text."""
+    stalls = _stalled(job)
     each_ns = sum(one.cost_ns for one in stalls) / _peers(job)
     span_ns = max(one.span_ns for one in job.ranks)
     # others may only be late because they waited for the costliest; in most steps, for the slowest
@@ -138,6 +128,22 @@ def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     )
     look = f"See pyprof summary --steps {worst.step} {source}"
     yield each_ns, [finding, f"  {look}: late data, a checkpoint or garbage collection, perhaps."]
+
+
+def _stalled(job: Ranks) -> list[StepCost]:
+    """Steps in which a rank held up the others for long, unless it may have waited itself.
+
+    Without the first step, in which the ranks' recordings begin at different times.
+    """
+    if _is_staged(job) or any(one.own_ns is None for one in job.stragglers):
+        return []
+    stall_ns = _STALL * median(one.step_ns or 0 for one in job.ranks)
+    explained = {*job.slowest_ranks, *job.waiting_for_missing_ranks}
+    unsure = {one.step for one in job.steps if one.rank in explained and one.cost_ns > stall_ns}
+    return [
+        one for one in job.steps
+        if one.step and one.cost_ns > stall_ns * _peers(job) and one.step not in unsure
+    ]  # fmt: skip
 
 
 def _waiting_for_absent(job: Ranks) -> Iterator[str]:
