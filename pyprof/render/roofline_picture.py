@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN_BOUND
 from pyprof.gpu.peaks import TERA
 from pyprof.process.extras import require
+from pyprof.render.roofline_legend import BOUNDS, UNKNOWN_BOUND, rates
 from pyprof.render.text.formatting import percent
 from pyprof.render.text.layout.text_width import cut_end
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from pyprof.analysis.summary.roofline_points import Chart, Point, Roof
+    from pyprof.answers.roofline_answer import Chart, Point, Roof
     from pyprof.arrays import Floats
 
 
@@ -139,7 +139,7 @@ def _list(side: Axes, chart: Chart) -> None:
     side.set_axis_off()
     lines = [
         f"{index:>2}  {percent(point.share):>4} %  {cut_end(point.name, _NAME_LETTERS)}\n"
-        f"             {cut_end(point.kernel, _NAME_LETTERS)}\n             {point.rate}"
+        f"             {cut_end(point.kernel, _NAME_LETTERS)}\n             {rates(point)}"
         for index, point in enumerate(chart.points[:_NAMED], 1)
     ]
     lines += ["", *wrap(chart.summary, _LINE_LETTERS)]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.analysis.summary import roofline_points
-from pyprof.analysis.summary.roofline_points import Chart, Point, Roof
+from pyprof.answers.roofline_answer import Chart, Point, Roof
 from pyprof.inputs import source
 from pyprof.prof.table import Override
 from pyprof.render import roofline_picture
@@ -96,7 +96,7 @@ REAL = {
 def point(intensity: float, flops_per_s: float) -> Point:
     return Point(
         op="op", dir="fprop", kernel="kernel", bound=None, line=None, lines=1, efficiency=None,
-        intensity=intensity, flops_per_s=flops_per_s, share=0.1, time="", rate="",
+        intensity=intensity, flops_per_s=flops_per_s, bytes_per_s=1, time_ns=1, share=0.1,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A roofline: its points, its roofs, and the share of GPU time that they stand for."""
+"""Sums up what ops achieve below the roofs of their device."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 
 from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time.steps import chosen_rows
+from pyprof.answers.roofline_answer import Chart, Point, Roof
 from pyprof.errors import PyprofError
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.group import add_up_rows
 from pyprof.prof.kernels.counter_rates import dram_bytes
-from pyprof.prof.processor import GPU, processor
-from pyprof.quantities import duration, number
+from pyprof.prof.processor import processor
+from pyprof.quantities import number
 from pyprof.records.merging import add_up, first, merge_unique, merged_by
 from pyprof.records.records import time_by_value
 
@@ -27,59 +28,11 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.prof.table import KernelClass, Table
 
-UNKNOWN_BOUND = "unknown"
-BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN_BOUND: "#4c9f70"}
-"""What limits an op, and its colour in every chart."""
-
 _KEYS = ("op", "dir", "kernel", "bound")
 _KEYS_BY_LINE = (*_KEYS, "line")
 _SUMS = dict.fromkeys(
     ("ns", "flops", "bytes", "eff_ns", "eff_known_ns", "dram", "dram_flops"), "sum"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One op as one kernel computes it."""
-
-    op: str | None
-    dir: str | None
-    kernel: str
-    bound: str | None
-    line: str | None
-    """The source line with most of its time."""
-    lines: int
-    """Number of its source lines."""
-    efficiency: float | None
-    """Share of the roofline, weighted by time, as for ops."""
-    intensity: float
-    """FLOPs per byte."""
-    flops_per_s: float
-    share: float
-    """Share of the summed GPU time, 0 to 1."""
-    time: str
-    rate: str
-    measured: float | None = None
-    """Intensity by the DRAM traffic that counters measured, FLOPs per byte."""
-
-    @property
-    def name(self) -> str:
-        """Name the op, for people."""
-        return f"{self.op or '-'}{' (backward)' if self.dir == 'bprop' else ''}"
-
-
-@dataclass(frozen=True, slots=True)
-class Roof:
-    """A peak of arithmetic over one of bandwidth."""
-
-    flops_per_s: float
-    bytes_per_s: float
-    label: str
-
-    @property
-    def ridge(self) -> float:
-        """The intensity at which both limits are equal, FLOPs per byte."""
-        return self.flops_per_s / self.bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +107,7 @@ def _lines(ops: pa.Table) -> dict[tuple[str | None, ...], list[str | None]]:
     return lines
 
 
-def colours(points: Sequence[Point]) -> dict[str, str]:
-    """Return the colour of each bound that occurs among these points."""
-    used = {point.bound or UNKNOWN_BOUND for point in points}
-    return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
-
-
 def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> Point:
-    flops_per_s = row["flops"] / row["ns"] * NS_PER_S
-    bytes_per_s = row["bytes"] / row["ns"] * NS_PER_S
-    share = row["ns"] / total_ns
     return Point(
         op=row["op"],
         dir=row["dir"],
@@ -173,10 +117,10 @@ def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> P
         lines=len(lines),
         efficiency=row["eff_ns"] / row["eff_known_ns"] if row["eff_known_ns"] else None,
         intensity=row["flops"] / row["bytes"],
-        flops_per_s=flops_per_s,
-        share=share,
-        time=f"{duration(row['ns'])}, {100 * share:.1f} %",
-        rate=f"{number(flops_per_s / 1e12)} TFLOP/s, {number(bytes_per_s / 1e9)} GB/s",
+        flops_per_s=row["flops"] / row["ns"] * NS_PER_S,
+        bytes_per_s=row["bytes"] / row["ns"] * NS_PER_S,
+        time_ns=row["ns"],
+        share=row["ns"] / total_ns,
         measured=row["dram_flops"] / row["dram"] if row["dram"] else None,
     )
 
@@ -191,31 +135,6 @@ def roofs(achieved: Achieved) -> list[Roof]:
 
 
 _MAX_ROOFS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """One roofline, with at least one point."""
-
-    title: str
-    points: list[Point]
-    """The longest first."""
-    roofs: list[Roof]
-    """Those with most time first; none for an unknown device."""
-    processor: str = GPU
-    """The kind of processor whose time it is."""
-
-    @property
-    def summary(self) -> str:
-        """Say how much is drawn, and why there may be no roof."""
-        share = sum(point.share for point in self.points)
-        text = f"{len(self.points)} ops, {100 * share:.1f} % of {self.processor} time"
-        if self.roofs:
-            return text
-        return (
-            f"{text}; no peaks known for the device: use --gpu NAME,"
-            " --gpu flops=F,bandwidth=B or, after pyprof peaks --measure, --gpu measured"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN_BOUND
 from pyprof.quantities import duration, number
 from pyprof.render.idle_causes import MEANINGS as CAUSES_OF_IDLE
+from pyprof.render.roofline_legend import BOUNDS, UNKNOWN_BOUND, rates
 from pyprof.render.text.formatting import percent, short_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.analysis.summary.roofline_points import Point, Roof
+    from pyprof.answers.roofline_answer import Point, Roof
     from pyprof.answers.summary_answer import StepTimes as Steps
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts.modules import IcicleBox
@@ -77,7 +77,8 @@ def _tip(point: Point) -> Sequence[tuple[str, str]]:
     others = f" and {point.lines - 1} more" if point.lines > 1 else ""
     return [
         ("op", point.name), ("line", f"{line}{others}"), ("kernel", point.kernel[:160]),
-        ("time", point.time), ("achieved", point.rate),
+        ("time", f"{duration(point.time_ns)}, {100 * point.share:.1f} %"),
+        ("achieved", rates(point)),
         ("efficiency", "unknown" if point.efficiency is None else f"{percent(point.efficiency)} %"),
         ("intensity", f"{number(point.intensity)} FLOP/byte"),
         ("bound", point.bound or UNKNOWN_BOUND),

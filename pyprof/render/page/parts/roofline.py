@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from pyprof.analysis.summary import roofline_points
 from pyprof.analysis.summary.roofline_points import Achieved, achieved
 from pyprof.render.page import figures, render
+from pyprof.render.roofline_legend import colours
 from pyprof.render.text.formatting import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.analysis.summary.roofline_points import Chart
+    from pyprof.answers.roofline_answer import Chart
     from pyprof.render.page.parts import Page, PartInput
 
 TITLE, ORDER = "Roofline", 80
@@ -38,7 +39,7 @@ def section(page: Page) -> Mapping[str, Any]:
         "roofline": figures.roofline(points, roofs, keys) if points else None,
         "roofs": bool(roofs),
         "shown_percent": percent(sum(point.share for point in points)),
-        "bound_colours": roofline_points.colours(points),
+        "bound_colours": colours(points),
     }
 
 
@@ -50,6 +51,6 @@ def page_of(chart: Chart) -> str:
         device=chart.title,
         summary=chart.summary,
         processor=chart.processor,
-        bound_colours=roofline_points.colours(chart.points),
+        bound_colours=colours(chart.points),
         roofline=figures.roofline(chart.points, chart.roofs),
     )
