@@ -144,7 +144,7 @@ def test_a_change_to_try_is_one_file(copy: Path) -> None:
 
 @pytest.mark.slow
 def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
-    parts = copy / "pyprof/render/page/parts"
+    parts = copy / "pyprof/render/page/parts/totals"
     (parts / "in_words.py").write_text(_recipe("A section of the page"), encoding="utf-8")
     capture(copy / "net.sqlite")
     _run(copy, "-m", "pyprof", "report", "net.sqlite", "-o", "net.html")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pyprof.answers.summary_answer import PYTORCH
+
 if TYPE_CHECKING:
     from pyprof.prof.table import Table
     from pyprof.schema import Capture
 
-PYTORCH = "PyTorch"
 INDUCTOR = re.compile(
     r"\btriton_(?:(?:poi|red|per|tem|for|mm|bmm|unk)_|_\d)|\b(?:graph_\d+_)?cpp_fused_"
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pyprof.answers.summary_answer import PYTORCH
+
 NO_REMEDY = "none: "
 """Start of a remedy that says nothing can be done."""
 
@@ -53,6 +55,6 @@ def explained(reason: str) -> tuple[str, str]:
 
 def around_each_step(library: str | None) -> str:
     """Return how a program that uses this library (`SummarySums.library`) can mark its steps."""
-    if library == "PyTorch":
+    if library == PYTORCH:
         return "pyprof.annotate('step') around each"
     return "a range 'step' (NVTX, ROCTx) around each"

@@ -11,6 +11,8 @@ from pyprof.answers.base import Answer
 from pyprof.answers.parts import ChosenRows, KnownCost, Statement, StepUse, Suggestion
 from pyprof.quantities import duration
 
+PYTORCH = "PyTorch"
+"""The `library` of a program that uses PyTorch."""
 NO_LAYER = "(outside all layers)"
 """The entry of `layers` for rows outside all layers."""
 

@@ -76,17 +76,18 @@ def command(
             "a memory snapshot goes with one FILE; of several, NAME.memory.pickle beside each is"
             " shown"
         )
-    from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
+    from pyprof.analysis import report  # noqa: PLC0415 - it loads Arrow
+    from pyprof.inputs import source  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
     from pyprof.render.page import content as page  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES + 1) as begin:
-        summarise = partial(page.summarise_page, chosen=steps, snapshot=snapshot)
-        page_content = captures.map_reduce(summarise, merge_sums, override(how), begin)
+        summarise = partial(report.summarise_report, chosen=steps, snapshot=snapshot)
+        sums = captures.map_reduce(summarise, merge_sums, override(how), begin)
         begin("drawing")
         origin = page.Origin(_label(captures.paths), " ".join(_words(click.get_current_context())))
-        content = page.html(page_content, origin, folder).encode(errors="backslashreplace")
-    captures.warn(page_content.summary.warnings)
+        content = page.html(report.report(sums), origin, folder).encode(errors="backslashreplace")
+    captures.warn(sums.summary.warnings)
     with output_file.open_output(target) as out:
         out.write(content)
     if not captures.quiet and target != output_file.STDOUT:

@@ -88,7 +88,7 @@ def draw(
 
             content = roofline_picture.picture(chart, kind)
         else:
-            from pyprof.render.page.parts import roofline  # noqa: PLC0415 - as above
+            from pyprof.render.page.parts.costs import roofline  # noqa: PLC0415 - as above
 
             content = roofline.page_of(chart).encode()
     with output_file.open_output(target) as out:

@@ -14,7 +14,7 @@ from pyprof.parse import parse, record_file
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.table import Table
 from pyprof.records.records import DictionaryColumn, Records
-from pyprof.render.page.parts import summary as time_part
+from pyprof.render.page.parts.totals import summary as time_part
 from tests.analysis.answered import answered
 from tests.analysis.captures import ADD, NCCL, Range, Work, capture, write_dict
 from tests.commands import run

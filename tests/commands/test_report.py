@@ -179,6 +179,12 @@ def test_the_pages_label_holds_no_host_or_folder(paths: list[str], expected: str
     assert report._label(paths) == expected
 
 
+def test_the_page_notes_what_the_summary_warns_of(tmp_path: Path) -> None:
+    """Doubts about a card's peaks, too."""
+    text = page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html", "--gpu", "L4")
+    assert "Note: L4: torch&#39;s own table has 3350 GB/s" in text
+
+
 def test_source_is_shown_only_on_request(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     source = [f"x = {number}" for number in range(1, 12)] + ["y = torch.relu(<x>)", "z = 13"]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyprof.analysis.report import report, stream_lanes, summarise_report
 from pyprof.inputs import source
-from pyprof.render.page.content import html, summarise_page
-from pyprof.render.page.parts import timeline
+from pyprof.render.page.content import html
 from tests.analysis.browser import browser, drawn, errors, requests
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -293,9 +293,9 @@ def test_a_merged_box_is_divided_by_time(
     tmp_path: Path, chromium: WebDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For large captures: the tooltip lists the parts, a click selects that below the pointer."""
-    monkeypatch.setattr(timeline, "_MAX_SINGLE", 0)
-    monkeypatch.setattr(timeline, "_BINS", 1)
-    made = html(summarise_page(source.load(str(capture(tmp_path / "net.sqlite")))))
+    monkeypatch.setattr(stream_lanes, "_MAX_SINGLE", 0)
+    monkeypatch.setattr(stream_lanes, "_BINS", 1)
+    made = html(report(summarise_report(source.load(str(capture(tmp_path / "net.sqlite"))))))
     (tmp_path / "net.html").write_text(made)
     drawn(chromium, tmp_path / "net.html")
     script = """

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.analysis.advice.finding import Advice, group_findings
 from pyprof.analysis.back_test import tried
-from pyprof.analysis.library import PYTORCH, library_of
+from pyprof.analysis.library import library_of
 from pyprof.analysis.time.cpu_idle import (
     COMPILING,
     NO_CALLS,
@@ -26,6 +26,7 @@ from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import EMPTY, union, union_of
 from pyprof.answers.parts import PredictedGain
+from pyprof.answers.summary_answer import PYTORCH
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role

@@ -10,11 +10,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyprof.analysis.library import PYTORCH
 from pyprof.analysis.summary.op_totals import line_totals
 from pyprof.answers.gains import gain_of, likely_ns
 from pyprof.answers.parts import Finding, Statement
 from pyprof.answers.remedies import NO_REMEDY, around_each_step, explained
+from pyprof.answers.summary_answer import PYTORCH
 from pyprof.prof.calls.op_choice import UNLAUNCHED
 from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, percent

@@ -1,48 +1,25 @@
-"""The page of a report: what each capture sends, and the page made of all."""
+"""The page of a report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.analysis.summary.overview import overview, sum_up, summary
 from pyprof.answers.remedies import around_each_step
 from pyprof.quantities import duration
-from pyprof.records.merging import merge_unique, merged_by
 from pyprof.render import page
 from pyprof.render.page import parts
-from pyprof.render.page.cross_filter import FilterData, chosen_facts, row_facts
-from pyprof.render.page.parts import Page, PartInput
+from pyprof.render.page.cross_filter import FilterData
+from pyprof.render.page.parts import Page
 from pyprof.render.page.tables import without_folders
 from pyprof.render.text.summary_text import fact_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    import pyarrow as pa
-
-    from pyprof.analysis.summary.overview import SummarySums
-    from pyprof.answers.summary_answer import StepTimes, Summary
-    from pyprof.inputs.source import Source
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """What a capture sends for the page: sums over rows, and what its parts show."""
-
-    summary: SummarySums
-    facts: pa.Table
-    """What can be selected; see `cross_filter.KEYS`."""
-    parts: Mapping[str, Any]
-    """What each part of the page summed up, by its name."""
-    tools: tuple[str, ...] = merged_by(merge_unique)
-    """The profilers that recorded the captures."""
-    began_ns: tuple[int, ...] = merged_by(merge_unique)
-    """When the recordings began, ns since 1970, as far as recorded."""
-    warnings: tuple[str, ...] = merged_by(merge_unique)
-    """What the capture's reader warns of."""
+    from pyprof.answers.report_answer import Report
+    from pyprof.answers.summary_answer import StepTimes
 
 
 class Origin(NamedTuple):
@@ -54,66 +31,31 @@ class Origin(NamedTuple):
     """The command that made the page, without folders."""
 
 
-def summarise_page(
-    source: Source, chosen: str | None = None, snapshot: str | None = None
-) -> Content:
-    """Sum up a capture, or the steps of it that `chosen` (`3:`) names, with a memory snapshot.
-
-    Raises click.BadParameter if `chosen` names no step.
-    """
-    view = overview(source, chosen)
-    facts = row_facts(source.table, view.rows)
-    capture = source.capture
-    tools = () if capture is None else (f"{capture.tool} {capture.version or ''}".strip(),)
-    return Content(
-        summary=sum_up(source, view),
-        facts=chosen_facts(facts),
-        parts=parts.summarise(PartInput(source, view, facts, snapshot)),
-        tools=tools,
-        began_ns=_began_ns(source),
-        warnings=source.table.source.warnings,
-    )
-
-
-_OF_AN_EPOCH_NS = 10**18
-"""A clock from this value on counts from 1970; others count from boot, or from the recording."""
-
-
-def _began_ns(source: Source) -> tuple[int, ...]:
-    """When the recording began, or else its first row, ns since 1970; () if unknown."""
-    capture, records = source.capture, source.table.records
-    if "start" not in records.columns or not records.rows:
-        return ()
-    first = int(records.numpy("start").min())
-    if capture is not None and capture.began_ns is not None:
-        return (capture.began_ns,)
-    return (first,) if first >= _OF_AN_EPOCH_NS else ()
-
-
-def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
+def html(report: Report, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
     """Make the page, with the text of source lines if `sources`, their folder, is given."""
-    answer, selectable = summary(content.summary), FilterData(content.facts)
+    given = Page(report, FilterData(report.attributes), sources)
     shown = [
         {"id": name, "title": part.TITLE, **context}
         for name, part in parts.parts().items()
-        for context in [part.section(Page(answer, selectable, content.parts.get(name), sources))]
+        for context in [part.section(given)]
         if context is not None
     ]
-    on = answer.processor
+    on = report.summary.processor
     return page.render(
         "report.html.j2",
         parts.templates(),
         title=f"{origin.label}: {on} profile" if origin.label else f"{on} profile",
         processor=on,
         parts=shown,
-        about=list(_about(answer, content, origin)),
-        warnings=[without_folders(text) for text in content.warnings],
-        facts=selectable.data(),
+        about=list(_about(report, origin)),
+        warnings=[without_folders(text) for text in report.summary.warnings],
+        facts=given.selectable.data(),
     )
 
 
-def _about(answer: Summary, content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
+def _about(report: Report, origin: Origin) -> Sequence[tuple[str, str]]:
     """What was captured, by which profiler, and with which command the page was made."""
+    answer = report.summary
     facts = {
         answer.processor: ", ".join(name or "a GPU without a name" for name in answer.gpus),
         "relative to": ", ".join(answer.peaks)
@@ -123,20 +65,20 @@ def _about(answer: Summary, content: Content, origin: Origin) -> Sequence[tuple[
             else ""
         ),
         "steps": _steps(answer.steps, around_each_step(answer.library)),
-        "recorded": _date(content.began_ns),
+        "recorded": _date(report.began_ns),
         **{fact.label.lower(): f"{fact_value(fact)}: {fact.meaning}" for fact in answer.facts},
-        "profiler": ", ".join(content.tools),
+        "profiler": ", ".join(report.tools),
         "command": origin.command,
     }
     return [(name, text) for name, text in facts.items() if text]
 
 
-def _date(began_ns: Sequence[int]) -> str:
+def _date(began_ns: int | None) -> str:
     """Format when the first recording began; "" if that is unknown or out of range."""
-    if not began_ns:
+    if began_ns is None:
         return ""
     try:
-        began = datetime.fromtimestamp(min(began_ns) // 10**9, timezone.utc)
+        began = datetime.fromtimestamp(began_ns // 10**9, timezone.utc)
     except (OverflowError, OSError, ValueError):
         return ""
     return f"{began:%Y-%m-%d %H:%M} UTC"

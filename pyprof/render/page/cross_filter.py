@@ -6,86 +6,35 @@ it. The page computes that itself, from the sums here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from pyprof.analysis.summary.layer_tree import layer_path
-from pyprof.analysis.summary.source_lines import user_lines
+from pyprof.answers.report_answer import ATTRIBUTES, STACK_SEPARATOR
 from pyprof.answers.summary_answer import NO_LAYER
-from pyprof.prof.columns.column_values import spelt
-from pyprof.records.records import combinations, totals
 from pyprof.render.text.formatting import part_name, short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.prof.table import Table
+    import pyarrow as pa
 
-KEYS = ("op", "dir", "line", "stack", "layer", "kernel", "family", "tc", "bound")
+    from pyprof.arrays import Int64Array
+
 _MAX_FACTS = 4000
-_FRAME = "\n"
-"""Separates the lines of a stack; no line contains it."""
 _CUT = 160
-
-
-def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
-    """The texts of each row that distinguish it from others."""
-    own = {name: table.numbered(name) for name in KEYS if name not in ("stack", "layer")}
-    stack = spelt(table.own_or_forward("trace"), _spelt_stack)
-    layer = spelt(table.own_or_forward("layer"), lambda names: ".".join(layer_path(names)) or None)
-    columns = {**own, "stack": stack, "layer": layer}
-    return {name: columns[name] for name in KEYS}
-
-
-def _spelt_stack(frames: Sequence[str]) -> str | None:
-    lines = dict.fromkeys(f"{path}:{number}" for path, number in user_lines(frames))
-    return _FRAME.join(line.replace(_FRAME, " ") for line in lines) or None
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeIndex:
-    """The distinct combinations of a table's texts, and the combination of each row."""
-
-    combinations: pa.Table
-    """KEYS, and the time (`ns`) and number (`rows`) of the rows that were chosen."""
-    of_row: IntArray
-
-
-def row_facts(table: Table, rows: Mask | None = None) -> AttributeIndex:
-    """Number the combinations of all rows; sum up all rows, or those chosen."""
-    columns = _columns(table)
-    first, of_row = combinations(
-        *(column.indices.fill_null(-1).to_numpy() for column in columns.values())
-    )
-    count = len(first)
-    texts = {
-        name: column.take(pa.array(first)).cast(pa.string()) for name, column in columns.items()
-    }
-    chosen = slice(None) if rows is None or rows.all() else rows
-    ns = totals(of_row[chosen], table.duration_ns[chosen], count)
-    number = np.bincount(of_row[chosen], minlength=count)
-    return AttributeIndex(pa.table({**texts, "ns": ns, "rows": number}), of_row)
-
-
-def chosen_facts(facts: AttributeIndex) -> pa.Table:
-    """Return the combinations that chosen rows have."""
-    return facts.combinations.filter(pa.array(np.asarray(facts.combinations.column("rows")) > 0))
 
 
 class FilterData:
     """The facts as a page holds them: each text once, facts as numbers; a key selects some."""
 
     def __init__(self, facts: pa.Table) -> None:
-        order = [("ns", "descending"), *((name, "ascending") for name in KEYS)]
+        order = [("ns", "descending"), *((name, "ascending") for name in ATTRIBUTES)]
         self._all = facts.sort_by(order)
         self._facts = self._all.slice(0, _MAX_FACTS)
-        self._numbers: dict[str, dict[str | None, int]] = {name: {None: -1} for name in KEYS}
-        self._columns = {name: self._numbered(name) for name in KEYS if name != "stack"}
+        self._numbers: dict[str, dict[str | None, int]] = {name: {None: -1} for name in ATTRIBUTES}
+        self._columns = {name: self._numbered(name) for name in ATTRIBUTES if name != "stack"}
         self._lines_of = [self._frames(stack) for stack in self._facts.column("stack").to_pylist()]
 
     def _numbered(self, name: str) -> list[int]:
@@ -97,7 +46,7 @@ class FilterData:
 
     def _frames(self, stack: str | None) -> list[int]:
         numbers = self._numbers["line"]  # a line is the same, whether it calls or launches
-        lines = stack.split(_FRAME) if stack else []
+        lines = stack.split(STACK_SEPARATOR) if stack else []
         return [numbers.setdefault(line, len(numbers) - 1) for line in lines]
 
     def key(self, **texts: str | None) -> str | None:
@@ -115,7 +64,7 @@ class FilterData:
         return {texts: number for number, texts in enumerate(_texts(self._facts))}
 
     def numbers(self, rows: pa.Table) -> Int64Array:
-        """Return the number of the fact with each row's KEYS; -1 for none."""
+        """Return the number of the fact with each row's ATTRIBUTES; -1 for none."""
         return np.array([self._number.get(texts, -1) for texts in _texts(rows)], np.int64)
 
     def named_key(self, names: Mapping[str, str]) -> str | None:
@@ -127,7 +76,7 @@ class FilterData:
     def _spelt(self) -> Mapping[str, Mapping[str, int]]:
         return {
             name: {_spell(name, text): number for text, number in self._numbers[name].items()}
-            for name in KEYS
+            for name in ATTRIBUTES
         }
 
     def layers(self) -> list[str]:
@@ -146,7 +95,7 @@ class FilterData:
                 name: [
                     _spell(name, text)[:_CUT] for text in self._numbers[name] if text is not None
                 ]
-                for name in KEYS
+                for name in ATTRIBUTES
                 if name != "stack"
             },
             "total_ns": whole_ns,
@@ -156,7 +105,7 @@ class FilterData:
 
 
 def _texts(rows: pa.Table) -> Iterator[tuple[str | None, ...]]:
-    return zip(*(rows.column(name).to_pylist() for name in KEYS), strict=True)
+    return zip(*(rows.column(name).to_pylist() for name in ATTRIBUTES), strict=True)
 
 
 def _spell(name: str, text: str | None) -> str:

@@ -7,29 +7,28 @@ them.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyprof.answers.report_answer import KINDS_OF_WORK, PAUSED
 from pyprof.quantities import duration, number
 from pyprof.render.idle_causes import MEANINGS as CAUSES_OF_IDLE
+from pyprof.render.page.tables import device_name
 from pyprof.render.roofline_legend import BOUNDS, UNKNOWN_BOUND, rates
 from pyprof.render.text.formatting import percent, short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pyprof.answers.report_answer import DeviceLanes, DeviceSteps, Lane, Lanes, StripRow, Strips
     from pyprof.answers.roofline_answer import Point, Roof
-    from pyprof.answers.summary_answer import StepTimes as Steps
+    from pyprof.answers.summary_answer import StepTimes
     from pyprof.render.page.cross_filter import FilterData
-    from pyprof.render.page.parts.modules import IcicleBox
-    from pyprof.render.page.parts.steps import StepTimes
-    from pyprof.render.page.parts.timeline import DeviceLanes, Lane, Lanes
-    from pyprof.render.page.strips import Strip
+    from pyprof.render.page.parts.totals.modules import IcicleBox
 
 SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
-PAUSED = "paused"
-"""Cause of a gap while the profiler was paused: what ran then is unknown."""
 IDLE = {
     "host": "#c2514a", "launch": "#e0913a", "sync": "#c9a227", "copy": "#8e6bbf",
     "alloc": "#c8649b", "load": "#7d8794", "queue": "#3f9fb0", "peer": "#5a78c8",
@@ -106,20 +105,44 @@ def icicle(
     }
 
 
-def strip(data: Strip) -> Mapping[str, Any]:
+def strip(strips: Strips) -> Mapping[str, Any]:
     """Draw steps below each other, each bin as dark as it is busy; what stays empty is idle."""
+    names = [*_distinct(device_name(device) for device, _ in strips.rows)]
+    labels = [
+        f"{name}: {_row_name(row)}" if len(names) > 1 else _row_name(row)
+        for name, (_, rows) in zip(names, strips.rows, strict=True)
+        for row in rows
+    ]
+    rows = [row for _, rows in strips.rows for row in rows]
+    left, right, busy, kind = (
+        np.concatenate([row.bins[index] for row in rows]) for index in range(4)
+    )
     return {
         "kind": "strips",
-        "label": f"How busy the GPU was in {len(data.labels)} steps",
-        "names": data.labels,
-        "lengths": data.length_ns,
-        "row": data.row,
-        "left": np.rint(data.left_ns).astype(int),
-        "right": np.rint(data.right_ns).astype(int),
-        "busy": np.round(data.busy, 3),
-        "sort": data.sort,
+        "label": f"How busy the GPU was in {len(rows)} steps",
+        "names": labels,
+        "lengths": [row.length_ns for row in rows],
+        "row": np.repeat(np.arange(len(rows)), [len(row.bins[0]) for row in rows]),
+        "left": np.rint(left).astype(int),
+        "right": np.rint(right).astype(int),
+        "busy": np.round(busy, 3),
+        "sort": [KINDS_OF_WORK[index] for index in kind.tolist()],
         "colours": SORTS,
     }
+
+
+def _distinct(names: Iterable[str]) -> Iterator[str]:
+    """Number the names that occur again, such as of two processes of one rank."""
+    times: Counter[str] = Counter()
+    for name in names:
+        times[name] += 1
+        yield name if times[name] == 1 else f"{name} ({times[name]})"
+
+
+def _row_name(row: StripRow) -> str:
+    if row.step is None:
+        return "all" if row.recording is None else f"window {row.recording}"
+    return f"step {row.step} ({duration(row.length_ns)})"
 
 
 def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
@@ -131,9 +154,11 @@ def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
         "length": lanes.length_ns,
         "devices": [_device(device, selectable) for device in lanes.devices],
         "causes": {name: [colour, MEANINGS[name]] for name, colour in IDLE.items()},
-        "marks": [tuple(mark) for mark in lanes.marks] if lanes.captures == 1 else [],
+        "marks": [(f"step {mark.step}", mark.start, mark.length) for mark in lanes.marks]
+        if lanes.captures == 1
+        else [],
         "views": [
-            (f"{name} ({mark.name}, {duration(mark.length)})", mark.start, mark.length)
+            (f"{name} (step {mark.step}, {duration(mark.length)})", mark.start, mark.length)
             for name, mark in (("typical", lanes.typical), ("slowest", lanes.slowest))
             if mark is not None and len(lanes.marks) > 1
             if name == "typical" or mark != lanes.typical
@@ -143,7 +168,7 @@ def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
 
 def _device(device: DeviceLanes, selectable: FilterData) -> Mapping[str, Any]:
     return {
-        "name": device.name,
+        "name": device_name(device.device),
         "gaps": {
             name: [gap[index] for gap in device.gaps]
             for index, name in enumerate(("start", "length", "cause"))
@@ -168,7 +193,7 @@ def _lane(lane: Lane, selectable: FilterData) -> Mapping[str, Any]:
 _MAX_COLUMNS = 600
 
 
-def trend(steps: Steps) -> Mapping[str, Any]:
+def trend(steps: StepTimes) -> Mapping[str, Any]:
     """Draw how long each step took, or the longest of each group if very many, with its shares."""
     first, median_ns = steps.shown.start, steps.median_ns or 0
     values = np.asarray(steps.duration_ns[first : steps.shown.stop], float)
@@ -189,7 +214,7 @@ def trend(steps: Steps) -> Mapping[str, Any]:
     }
 
 
-def _shares(steps: Steps, shown: Sequence[int]) -> Mapping[str, list[float | None]]:
+def _shares(steps: StepTimes, shown: Sequence[int]) -> Mapping[str, list[float | None]]:
     """MFU, HFU if it differs, and MBU, in percent; without what no step has."""
     mfu, hfu, mbu = ([each[step] for step in shown] for each in (steps.mfu, steps.hfu, steps.mbu))
     series = {"MFU": mfu, "HFU": hfu if hfu != mfu else [], "MBU": mbu}
@@ -214,15 +239,15 @@ def shares_of_peak(trend: Mapping[str, Any]) -> Mapping[str, Any] | None:
     }
 
 
-def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
+def heat_map(times: DeviceSteps, first: int, last: int) -> Mapping[str, Any]:
     """Draw ranks below each other, each step coloured by its time relative to the median."""
     group = -(-(last - first) // _MAX_COLUMNS)
     end = min(last, times.steps)
     measures = {"computing": times.computing_ns, "step": times.duration_ns}
     return {
         "kind": "heat",
-        "label": f"Time of {last - first} steps on each of {len(times.names)} GPUs",
-        "names": times.names,
+        "label": f"Time of {last - first} steps on each of {len(times.devices)} GPUs",
+        "names": [*map(device_name, times.devices)],
         "measures": {
             name: [_longest(ns, first, end, group) for ns in durations]
             for name, durations in measures.items()

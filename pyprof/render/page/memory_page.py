@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         HeldStack,
         Memory,
     )
+    from pyprof.answers.report_answer import Clock
     from pyprof.render.page.tables import Column, Sortable
 
 _COLOURS = {
@@ -59,20 +60,6 @@ def page_of(answer: Memory) -> str:
         title="Memory",
         pictures=[picture(device) for device in answer.devices],
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """The time that the timeline of the same page shows."""
-
-    start_ns: int
-    """On the clock of the recording."""
-    length_ns: int
-
-    @property
-    def window(self) -> tuple[int, int]:
-        """The time in which a peak is shown there: the host allocates ahead of the kernels."""
-        return self.start_ns - self.length_ns // 2, self.start_ns + self.length_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

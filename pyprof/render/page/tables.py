@@ -6,7 +6,7 @@ import re
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-from pyprof.prof.processor import word
+from pyprof.prof.processor import CPU
 from pyprof.quantities import DASH, duration
 from pyprof.quantities import number as spelt
 from pyprof.render.text.formatting import count
@@ -14,7 +14,8 @@ from pyprof.render.text.formatting import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyprof.analysis.time.timeline import DeviceTime
+    from pyprof.answers.report_answer import UsedDevice
+    from pyprof.answers.summary_answer import DeviceUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +170,11 @@ def without_folders(sentence: str) -> str:
     return _FOLDERS.sub("", sentence)
 
 
-def device_name(device: DeviceTime) -> str:
+def device_name(device: UsedDevice | DeviceUse) -> str:
     """Name a GPU, and the rank, or process, that used it."""
     owner = f"process {device.pid}" if device.rank is None else f"rank {device.rank}"
-    return f"{'CPU' if device.on_cpu else f'{word(device.gpu)} {device.device}'}, {owner}"
+    number = -1 if device.device is None else device.device
+    return f"{'CPU' if device.processor == CPU else f'{device.processor} {number}'}, {owner}"
 
 
 def shares(time_ns: Mapping[str, int]) -> list[tuple[str, str, float]]:

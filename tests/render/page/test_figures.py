@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pyprof.answers.summary_answer import StepTimes as Steps
+from pyprof.answers.report_answer import DeviceSteps, UsedDevice
+from pyprof.answers.summary_answer import StepTimes
 from pyprof.render.page import figures
-from pyprof.render.page.parts.steps import StepTimes
 from tests.known import known
 
 _NOTHING: tuple[float | None, ...] = (None,) * 15
-_STEPS = Steps(
+_STEPS = StepTimes(
     count=15, origin="ranges", guessed=False, warm_up_count=11, covered_share=1.0, first=10,
     last=14, mean_ns=4.0, median_ns=3.0, duration_ns=(0,) * 10 + (5, 1, 2, 9, 3), mfu=_NOTHING,
     hfu=_NOTHING, mbu=_NOTHING, are_chosen=True,
@@ -26,7 +26,8 @@ def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (trend["longest"].tolist(), trend["group"], trend["first"]) == ([5, 9, 3], 2, 10)
     assert trend["step"] == [10, 13, 14]
     durations = (np.array([5.0, 1, 2, 9, 3]), np.array([np.nan, np.nan, 4]))
-    times = StepTimes("step", ("a", "b"), durations, durations)
+    devices = (UsedDevice("GPU", 0, 0, 1), UsedDevice("GPU", 1, 1, 2))
+    times = DeviceSteps("step", devices, durations, durations)
     assert figures.heat_map(times, 0, 5)["measures"]["step"] == [[5, 9, 3], [None, 4, None]]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyprof.allocations import read
 from pyprof.analysis.memory.peaks import highest_first
 from pyprof.answers.memory_answer import DeviceMemory, Memory
+from pyprof.answers.report_answer import Clock
 from pyprof.render.page import memory_page
 from tests.allocations import built
 from tests.commands import run
@@ -70,7 +71,7 @@ def test_times_are_the_timeline_s_if_the_peak_is_in_it(tmp_path: Path) -> None:
     device = highest(tmp_path, built.training())
     start_ns, peak_ns = known(device.began_ns) + 5000, known(device.peak_time_ns)
     shared, apart = (
-        known(memory_page.picture(device, memory_page.Clock(start_ns, length)).course)
+        known(memory_page.picture(device, Clock(start_ns, length)).course)
         for length in (peak_ns, 1)
     )
     assert (shared["shares"], apart["shares"]) == ("first kernel", None)

@@ -1,9 +1,8 @@
-"""The parts of the report's page. Each module here is a part, found automatically.
+"""The parts of the report's page. Each module below here is a part, found automatically.
 
 Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which returns what its
 template shows as `part`, or None if a capture has nothing for it. The template is the file
-`templates/parts/NAME.html.j2`, or the text TEMPLATE. A part that needs more than the answer and the
-facts also has `summarise`: its results, merged by `merge_sums`, become `page.data`.
+`templates/parts/NAME.html.j2`, or the text TEMPLATE.
 """
 
 from __future__ import annotations
@@ -18,33 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pyprof.analysis.summary.overview import Overview
+    from pyprof.answers.report_answer import Report
     from pyprof.answers.summary_answer import Summary
-    from pyprof.inputs.source import Source
-    from pyprof.render.page.cross_filter import AttributeIndex, FilterData
-
-
-@dataclass(frozen=True, slots=True)
-class PartInput:
-    """One capture, for the parts to sum up."""
-
-    source: Source
-    overview: Overview
-    facts: AttributeIndex
-    snapshot: str | None = None
-    """A memory snapshot of the same run, if the user names one."""
+    from pyprof.render.page.cross_filter import FilterData
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """What a part is made from."""
 
-    answer: Summary
+    report: Report
     selectable: FilterData
-    data: Any
-    """The merged results of the part's own `summarise`; None if it has none."""
     sources: Path | None
     """The folder of the user's source, if its text may be shown."""
+
+    @property
+    def answer(self) -> Summary:
+        """The summary."""
+        return self.report.summary
 
 
 class Part(Protocol):
@@ -58,27 +48,16 @@ class Part(Protocol):
     def section(self, page: Page) -> Mapping[str, Any] | None:
         """Return the values of the part's template; None if there is nothing to show."""
 
-    def summarise(self, gathered: PartInput) -> Any:  # noqa: ANN401 - the part's own
-        """Sum up a capture, small enough to send."""
-
 
 @cache
 def parts() -> Mapping[str, Part]:
     """Load the parts, in their order on the page."""
     modules = {
-        module.name: cast("Part", import_module(f"{__name__}.{module.name}"))
-        for module in pkgutil.iter_modules(__path__)
+        module.name.rpartition(".")[2]: cast("Part", import_module(module.name))
+        for module in pkgutil.walk_packages(__path__, f"{__name__}.")
+        if not module.ispkg
     }
     return dict(sorted(modules.items(), key=lambda entry: (entry[1].ORDER, entry[0])))
-
-
-def summarise(gathered: PartInput) -> dict[str, Any]:
-    """Sum up a capture for each part that asks for it."""
-    return {
-        name: part.summarise(gathered)
-        for name, part in parts().items()
-        if hasattr(part, "summarise")
-    }
 
 
 def templates() -> dict[str, str]:

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from pyprof.analysis.report import summarise_report
 from pyprof.inputs import source
-from pyprof.render.page.content import summarise_page
 from tests.analysis.captured import capture
 from tests.render.page.shown_parts import shown
 
@@ -17,4 +17,4 @@ Made: TypeAlias = Mapping[str, Mapping[str, Any]]
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     """Return what each part shows: of two steps, of 750 ns of GPU time each."""
-    return shown(summarise_page(source.load(str(capture(tmp_path / "net.sqlite", steps=2)))))
+    return shown(summarise_report(source.load(str(capture(tmp_path / "net.sqlite", steps=2)))))

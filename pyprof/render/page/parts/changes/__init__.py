@@ -1,0 +1,1 @@
+"""What to change: in a few sentences, as advice, as predicted, and as tried."""

@@ -1,0 +1,1 @@
+"""What was achieved and what was possible, what counters measured, and what is unknown."""

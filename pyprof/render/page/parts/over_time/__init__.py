@@ -1,0 +1,1 @@
+"""What ran when, what filled the memory meanwhile, and how long steps took."""
