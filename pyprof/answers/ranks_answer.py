@@ -80,6 +80,17 @@ class StragglerCost:
     excess_ns: float | None
     """How much more of that than the median of the others; null if no steps were found, or
     there are no others."""
+    cost_in_steps_ns: int = 0
+    """The part of `cost_ns` that is in steps; all of it, if no steps were found."""
+    cost_to_each_ns: float = 0.0
+    """What each other rank waited for it in a step of both captures; in all, if no steps were
+    found."""
+    excess_hidden: bool = False
+    """Whether the others arrive as late or later, which hides most of `excess_ns`."""
+    role: str | None = None
+    """`straggler`: the others wait for it; `stage`: other stages of its pipeline do; `unawaited`:
+    the others seldom do; `unclear`: the clocks cannot tell; null if it is not in
+    `slowest_ranks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +139,18 @@ class StepCost:
     """Collectives to which it came last."""
     cost_ns: int
     """What all others together waited in those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A step in which a rank held up the others for long, and not because it works longer."""
+
+    step: int
+    """The step, from 0."""
+    rank: int
+    """The rank; others that were late may have waited for it."""
+    waited_ns: float
+    """What each other rank waited in the step, for this one and others that were late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +286,9 @@ class Ranks(Answer):
     """Sets of ranks that came last together and for which others waited most."""
     steps: tuple[StepCost, ...]
     """What the ranks that came last cost the others in each step."""
+    stalls: tuple[Stall, ...] = ()
+    """Steps in which a rank stalls; none if that takes less than 5 % of the time, or if a straggler
+    may be the reason."""
     groups: tuple[GroupSpeed, ...]
     """Speed of process groups by kind, algorithm and size of their collectives."""
     parallelism: tuple[AxisUse, ...]
@@ -310,6 +336,16 @@ class Ranks(Answer):
     def step_count(self) -> int:
         """The steps of the rank that has most."""
         return max((one.steps for one in self.ranks), default=0)
+
+    @property
+    def peer_count(self) -> int:
+        """The others that wait for a rank; 1 if there are none."""
+        return max(self.rank_count - 1, 1)
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether any rank is a stage of a pipeline."""
+        return any(one.bubble_ns is not None for one in self.ranks)
 
 
 def as_csv(given: Ranks, name: str) -> bytes:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from pyprof.answers.ranks_answer import Ranks
 
-_TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parallelism", "layers",
-           "unmatched")  # fmt: skip
+_TABLES = ("ranks", "stragglers", "late", "together", "steps", "stalls", "groups", "parallelism",
+           "layers", "unmatched")  # fmt: skip
 
 
 class _Command(Command):

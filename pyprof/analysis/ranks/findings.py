@@ -12,6 +12,7 @@ from pyprof.analysis.ranks.clocks import clocks
 from pyprof.analysis.ranks.match import match
 from pyprof.analysis.ranks.parallelism import axes
 from pyprof.analysis.ranks.tables import Collectives
+from pyprof.analysis.ranks.waited_for import judge_waits
 from pyprof.analysis.ranks.waiting import waits
 from pyprof.answers.ranks_answer import Ranks
 from pyprof.errors import of_source
@@ -40,7 +41,7 @@ def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Rank
     speeds = group_speeds.measure_groups(columns, waits_of_groups)
     waited_for_several_ns, together = stragglers.together(waits_of_groups)
     groups = [matrix.group for matrix in matched.matrices]
-    return Ranks(
+    job = Ranks(
         ranks=tuple(
             _on_clock(one, aligned.get(one.rank))
             for one in sorted(gpus, key=lambda one: (one.rank, one.device))
@@ -74,6 +75,7 @@ def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Rank
         step_origins=tuple(sorted({one.origin for one in rank_tables.ranks if one.origin})),
         warnings=tuple(_warnings_once(rank_tables)),
     )
+    return judge_waits(job)
 
 
 def _on_clock(gpu: RankUse, clock: Clock | None) -> RankUse:

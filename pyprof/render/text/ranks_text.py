@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING
 
 from pyprof.answers.summary_answer import NO_LAYER
@@ -13,7 +12,7 @@ from pyprof.render.text.layout.text_width import cut_middle, cut_start
 from pyprof.render.text.ranks_head import head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyprof.answers.ranks_answer import (
         AxisUse,
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
         LateCost,
         Ranks,
         RankUse,
-        StepCost,
         StragglerCost,
     )
 
@@ -31,10 +29,6 @@ _BUBBLE = 0.05
 """A bubble is mentioned if it takes more than this share of a rank's time."""
 _OUTSIDE = 0.05
 """Waits outside of steps are mentioned if they take more than this share of the time."""
-_STALL = 0.25
-"""A rank stalls in a step in which each other waits for it for this share of a median step."""
-_STALLED = 0.05
-"""Stalls are mentioned if they take more than this share of the time."""
 _NOTHING = "No rank, link or layer stands out."
 _ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
@@ -51,6 +45,14 @@ def in_words(job: Ranks) -> Iterator[str]:
     yield from lines or [_ALONE if job.rank_count == 1 else _NOTHING]
 
 
+_ROLES: Mapping[str | None, str] = {
+    "straggler": "is the straggler",
+    "stage": "works longest, and other stages wait for it",
+    "unawaited": "works longest, but the others seldom wait for it",
+    "unclear": "works longest; the clocks cannot tell how long the others wait for it",
+}
+
+
 def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     """Yield what the stragglers cost in all, and the text."""
     cost_of = {one.rank: one for one in job.stragglers}
@@ -58,21 +60,8 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     if not slow:
         return
     first = slow[0]
-    # Who takes longest, but comes last less often than any rank would by chance, delays no other,
-    # unless they wait for it in those few collectives, or in many by less than clocks can tell.
-    is_last = not first.of or first.last * job.rank_count >= first.of
-    waited_ns = _wait_of_each_ns(job, first)
-    waited_for = waited_ns > 0 and waited_ns >= (first.excess_ns or 0) / 2
-    if is_last or waited_for:
-        role = "is the straggler"
-    elif _is_staged(job):  # who waits for a stage to send is in a bubble
-        role = "works longest, and other stages wait for it"
-    elif _seldom_waited_for(job, first):
-        role = "works longest, but the others seldom wait for it"
-    else:
-        role = "works longest; the clocks cannot tell how long the others wait for it"
-    sentence = f"Rank {first.rank} {role}: {'; '.join(_evidence(job, first))}."
-    cost = (first.excess_ns or 0) * job.step_count or first.cost_ns / _peers(job)
+    sentence = f"Rank {first.rank} {_ROLES[first.role]}: {'; '.join(_evidence(job, first))}."
+    cost = (first.excess_ns or 0) * job.step_count or first.cost_ns / job.peer_count
     yield (
         cost,
         [
@@ -96,10 +85,10 @@ def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
         return
     span_ns = max(one.span_ns for one in job.ranks)
     for one in job.stragglers:
-        each_ns = (one.cost_ns - _cost_in_steps_ns(job, one)) / _peers(job)
+        each_ns = (one.cost_ns - one.cost_in_steps_ns) / job.peer_count
         if each_ns > _OUTSIDE * span_ns:
             waited = f"the others waited {duration(each_ns)} each"
-            if _peers(job) == 1:
+            if job.peer_count == 1:
                 waited = f"the other waited {duration(each_ns)}"
             share = f"{percent(each_ns / span_ns)} % of the time recorded"
             yield each_ns, [f"Outside of steps, {waited} for rank {one.rank}: {share}."]
@@ -107,43 +96,23 @@ def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
 
 def _stalls(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     """Yield how long others waited for ranks that are late in some steps only; the text."""
-    stalls = _stalled(job)
-    each_ns = sum(one.cost_ns for one in stalls) / _peers(job)
-    span_ns = max(one.span_ns for one in job.ranks)
-    # others may only be late because they waited for the costliest; in most steps, for the slowest
-    by_step = {one.step: one for one in sorted(stalls, key=lambda one: one.cost_ns)}
-    in_most = 2 * len(by_step) > job.step_count
-    if each_ns <= _STALLED * span_ns or (job.slowest_ranks and in_most):
+    if not job.stalls:
         return
-    late = sorted({one.rank for one in by_step.values()})
+    each_ns = sum(one.waited_ns for one in job.stalls)
+    span_ns = max(one.span_ns for one in job.ranks)
+    late = sorted({one.rank for one in job.stalls})
     ranks = spans(late)
     who = f"{ranks[0].upper()}{ranks[1:]} {'stalls' if len(late) == 1 else 'stall in turn'}"
-    others, each = ("other", "") if _peers(job) == 1 else ("others", " each")
-    worst = max(by_step.values(), key=lambda one: one.cost_ns)
+    others, each = ("other", "") if job.peer_count == 1 else ("others", " each")
+    worst = max(job.stalls, key=lambda one: one.waited_ns)
     source = next(one.source for one in job.ranks if one.rank == worst.rank)
     finding = (
-        f"{who}, in {counted(len(by_step), 'step')} of {job.step_count}: the {others} waited"
+        f"{who}, in {counted(len(job.stalls), 'step')} of {job.step_count}: the {others} waited"
         f" {duration(each_ns)}{each}, {percent(each_ns / span_ns)} % of the time recorded"
         f"{'' if job.slowest_ranks else '; no rank works longer in three of four steps'}."
     )
     look = f"See pyprof summary --steps {worst.step} {source}"
     yield each_ns, [finding, f"  {look}: late data, a checkpoint or garbage collection, perhaps."]
-
-
-def _stalled(job: Ranks) -> list[StepCost]:
-    """Steps in which a rank held up the others for long, unless it may have waited itself.
-
-    Without the first step, in which the ranks' recordings begin at different times.
-    """
-    if _is_staged(job) or any(one.own_ns is None for one in job.stragglers):
-        return []
-    stall_ns = _STALL * median(one.step_ns or 0 for one in job.ranks)
-    explained = {*job.slowest_ranks, *job.waiting_for_missing_ranks}
-    unsure = {one.step for one in job.steps if one.rank in explained and one.cost_ns > stall_ns}
-    return [
-        one for one in job.steps
-        if one.step and one.cost_ns > stall_ns * _peers(job) and one.step not in unsure
-    ]  # fmt: skip
 
 
 def _waiting_for_absent(job: Ranks) -> Iterator[str]:
@@ -161,43 +130,13 @@ def _waiting_for_absent(job: Ranks) -> Iterator[str]:
         yield f"All of these may wait for {unknown}"
 
 
-def _peers(job: Ranks) -> int:
-    return max(job.rank_count - 1, 1)
-
-
-def _wait_of_each_ns(job: Ranks, one: StragglerCost) -> float:
-    """How long each other rank waits for one: per step of both captures if there are steps."""
-    steps = _steps_by_rank(job)
-    own = steps.pop(one.rank)
-    return _cost_in_steps_ns(job, one) / max(sum(min(own, each) for each in steps.values()), 1)
-
-
-def _cost_in_steps_ns(job: Ranks, one: StragglerCost) -> int:
-    """What the others waited for one in steps; in all, if there are none."""
-    if not job.step_count:
-        return one.cost_ns
-    return sum(each.cost_ns for each in job.steps if each.rank == one.rank)
-
-
-def _steps_by_rank(job: Ranks) -> dict[int, int]:
-    """The steps of each rank's capture; without any, the most of the others, or 1 if none has."""
-    return {one.rank: one.steps or job.step_count or 1 for one in job.ranks}
-
-
-def _seldom_waited_for(job: Ranks, one: StragglerCost) -> bool:
-    """Whether waits too short for the clocks would not add up to half of the excess, either."""
-    residual_ns = max((rank.clock_residual_ns or 0 for rank in job.ranks), default=0)
-    unseen_ns = 2 * residual_ns * (one.of - one.last) / max(_steps_by_rank(job)[one.rank], 1)
-    return _wait_of_each_ns(job, one) + unseen_ns < (one.excess_ns or 0) / 2
-
-
 def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
-    each = _wait_of_each_ns(job, one)
+    each = one.cost_to_each_ns
     if one.of:
         yield f"it arrived last at {count(one.last)} of {counted(one.of, 'collective')}"
-    pair = _peers(job) == 1
-    if total_ns := _cost_in_steps_ns(job, one):
+    pair = job.peer_count == 1
+    if total_ns := one.cost_in_steps_ns:
         unit = " per step" if steps else ""
         in_all = f", {duration(total_ns)} in total" if steps or not pair else ""
         others = "other" if pair else "others"
@@ -206,17 +145,16 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
         others = "the other's" if pair else "the median of the others"
         yield (f"without communication its step takes {duration(one.own_ns)},"
                f" {duration(one.excess_ns)} more than {others}")  # fmt: skip
-        if one.of and _seldom_waited_for(job, one) and not _is_staged(job):
+        if one.excess_hidden:
             yield "others arrive as late or later, which hides most of it"
 
 
 def _several(job: Ranks, slow: list[StragglerCost]) -> str:
-    cost = sum(_cost_in_steps_ns(job, one) for one in slow)
+    cost = sum(one.cost_in_steps_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
-    nobody_waits = any(one.of for one in slow) and not cost + job.waited_for_several_ns
-    role = (
-        "work longest, but the others do not wait for them" if nobody_waits else "delay the others"
-    )
+    role = "delay the others"
+    if slow[0].role == "unawaited":
+        role = "work longest, but the others do not wait for them"
     own = "" if slow[0].excess_ns is None else (
         f" without communication, their steps take up to {duration(slow[0].own_ns)},"
         f" {duration(slow[0].excess_ns)} more than the median of the others;"
@@ -284,7 +222,7 @@ def _shorten_bubble(worst: RankUse, staged: list[RankUse]) -> str:
 
 
 def _layer(job: Ranks) -> Iterator[str]:
-    if _is_staged(job):
+    if job.is_staged:
         return  # each stage names its own layers alike: Sequential.0
     layers = [one for one in job.layers if one.ranks > 1 and one.layer != NO_LAYER]
     uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
@@ -320,20 +258,15 @@ def ranks(job: Ranks, top: int) -> Iterator[str]:
     ]  # fmt: skip
     waited = {one.rank: one for one in job.stragglers}
     header = ("Rank", "GPU", "Span ms", "Step ms", "Busy%", "Compute%", "Comm%", "Exposed%",
-              *(["Bubble%"] if _is_staged(job) else []), "Idle%", "Own ms/step", "Waited ms",
+              *(["Bubble%"] if job.is_staged else []), "Idle%", "Own ms/step", "Waited ms",
               "Clock us", "Residual us")  # fmt: skip
     yield from _table([_rank(job, one, waited[one.rank]) for one in shown], header, ())
     if rest := len(job.ranks) - len(shown):
         yield f"... and {rest} more (--top {len(job.ranks)})"
 
 
-def _is_staged(job: Ranks) -> bool:
-    """Whether any rank is a stage of a pipeline."""
-    return any(one.bubble_ns is not None for one in job.ranks)
-
-
 def _rank(job: Ranks, one: RankUse, waited: StragglerCost) -> list[str]:
-    bubble = [one.bubble_ns] if _is_staged(job) else []
+    bubble = [one.bubble_ns] if job.is_staged else []
     shares = [one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, *bubble,
               one.idle_ns]  # fmt: skip
     return [
@@ -365,8 +298,8 @@ def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
             count(one.of),
             milliseconds(one.cost_ns),
             *(
-                milliseconds(others * _wait_of_each_ns(job, one) if job.step_count else None)
-                for others in (_peers(job), 1)
+                milliseconds(others * one.cost_to_each_ns if job.step_count else None)
+                for others in (job.peer_count, 1)
             ),
             milliseconds(one.excess_ns),
             worst.get(one.rank, DASH),

@@ -9,6 +9,7 @@ import pytest
 
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.findings import compare_ranks
+from pyprof.analysis.ranks.waited_for import judge_waits
 from pyprof.answers.ranks_answer import RankUse, UnmatchedCount
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text import ranks_head
@@ -152,15 +153,6 @@ def test_a_rank_that_waits_for_one_that_stalls_does_not_stall() -> None:
     assert _said([8, 8, 8, 8], {}, rows=rows).startswith("Rank 3 stalls, in 1 step of 3")
 
 
-def test_ranks_whose_own_work_is_unknown_are_not_said_to_stall() -> None:
-    """On CPUs, say: a rank may work longer in every step."""
-    rows = [replace(each, at=(each.at[0] + 5 * MS * each.rank, each.at[1] + 9 * MS))
-            for each in _reduces({}, range(2))]  # fmt: skip
-    found = compare_ranks(gathered(rows))
-    ranks = tuple(replace(_GPU, rank=rank) for rank in range(2))
-    assert "stall" not in "\n".join(in_words(replace(found, ranks=ranks, slowest_ranks=())))
-
-
 @pytest.mark.parametrize(
     ("sources", "expected"),
     [(("0.sqlite", "1.sqlite"), "Compare pyprof summary 1.sqlite with"),
@@ -268,16 +260,16 @@ def test_waits_outside_of_steps_are_told_apart() -> None:
 def test_waits_for_a_rank_without_steps_are_per_step_of_the_others() -> None:
     """A capture may lack the ranges that mark steps in the others."""
     found = compare_ranks(gathered(_reduces({1: 300}, [0, 1])))
-    found = replace(
-        found, ranks=tuple(replace(each, steps=3 - 3 * each.rank) for each in found.ranks)
-    )
+    ranks = tuple(replace(each, steps=3 - 3 * each.rank) for each in found.ranks)
+    found = judge_waits(replace(found, ranks=ranks))
     (row,) = (line for line in report_lines(found, 16) if line.startswith("rank 1"))
     assert row.split()[4:7] == ["3.30", "1.10", "1.10"]
 
 
 def test_without_steps_no_wait_is_per_step() -> None:
     found = compare_ranks(gathered(_reduces({1: 300}, [0, 1])))
-    found = replace(found, ranks=tuple(replace(each, steps=0) for each in found.ranks))
+    ranks = tuple(replace(each, steps=0) for each in found.ranks)
+    found = judge_waits(replace(found, ranks=ranks))
     (row,) = (line for line in report_lines(found, 16) if line.startswith("rank 1"))
     assert row.split()[5:7] == ["-", "-"]
     assert any("the other waited 3.30 ms for it." in line for line in in_words(found))

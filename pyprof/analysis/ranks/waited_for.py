@@ -1,0 +1,99 @@
+"""For whom the others wait, judged by the finished tables: in each step, or in some steps only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import groupby
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.answers.ranks_answer import Stall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyprof.answers.ranks_answer import Ranks, StragglerCost
+
+_STALL = 0.25
+"""A rank stalls in a step in which each other waits for it for this share of a median step."""
+_STALLED = 0.05
+"""Stalls count if they take more than this share of the time."""
+
+
+def judge_waits(job: Ranks) -> Ranks:
+    """Add what the others wait in steps, what that says of the slowest ranks, and who stalls."""
+    job = replace(job, stragglers=tuple(_costs_in_steps(job)))
+    roles = _roles(job)
+    costs = tuple(replace(one, role=roles.get(one.rank)) for one in job.stragglers)
+    return replace(job, stragglers=costs, stalls=tuple(_stalls(job)))
+
+
+def _costs_in_steps(job: Ranks) -> Iterator[StragglerCost]:
+    """Yield the ranks with what the others waited for them in steps; in all, without steps."""
+    most, meet = job.step_count, not job.is_staged
+    # without any, a capture counts as the one that has most
+    steps = {one.rank: one.steps or most or 1 for one in job.ranks}
+    each = np.array([*steps.values()])
+    in_steps: Counter[int] = Counter()
+    for step in job.steps:
+        in_steps[step.rank] += step.cost_ns
+    residual_ns = max((one.clock_residual_ns or 0 for one in job.ranks), default=0)
+    for one in job.stragglers:
+        own = steps[one.rank]
+        cost_ns = in_steps[one.rank] if most else one.cost_ns
+        each_ns = cost_ns / max(int(np.minimum(each, own).sum()) - own, 1)
+        # waits too short for the clocks would not add up to half of the excess, either
+        unseen_ns = 2 * residual_ns * (one.of - one.last) / own
+        hidden = meet and one.of > 0 and each_ns + unseen_ns < (one.excess_ns or 0) / 2
+        yield replace(one, cost_in_steps_ns=cost_ns, cost_to_each_ns=each_ns, excess_hidden=hidden)
+
+
+def _roles(job: Ranks) -> Mapping[int, str]:
+    """Say in one word what each rank that works longest is to the others."""
+    explained = {*job.slowest_ranks}
+    slow = [one for one in job.stragglers if one.rank in explained]
+    if len(slow) == 1:
+        return {one.rank: _role(job, one) for one in slow}
+    waited_ns = sum(one.cost_in_steps_ns for one in slow) + job.waited_for_several_ns
+    meet = any(one.of for one in slow)
+    return dict.fromkeys(explained, "straggler" if waited_ns or not meet else "unawaited")
+
+
+def _role(job: Ranks, one: StragglerCost) -> str:
+    # Who takes longest, but comes last less often than any rank would by chance, delays no other,
+    # unless they wait for it in those few collectives, or in many by less than clocks can tell.
+    is_last = not one.of or one.last * job.rank_count >= one.of
+    if is_last or (one.cost_to_each_ns and 2 * one.cost_to_each_ns >= (one.excess_ns or 0)):
+        return "straggler"
+    if job.is_staged:  # who waits for a stage to send is in a bubble
+        return "stage"
+    return "unawaited" if one.excess_hidden else "unclear"
+
+
+def _stalls(job: Ranks) -> list[Stall]:
+    """Find steps in which a rank held up the others for long, unless it may have waited itself.
+
+    Without the first step, in which the ranks' recordings begin at different times.
+    """
+    unknown = any(one.own_ns is None for one in job.stragglers)
+    if unknown or job.is_staged or not job.steps:
+        return []
+    peers, stall_ns = job.peer_count, _STALL * median(one.step_ns or 0 for one in job.ranks)
+    explained = {*job.slowest_ranks, *job.waiting_for_missing_ranks}
+    unsure = {one.step for one in job.steps if one.rank in explained and one.cost_ns > stall_ns}
+    late = (
+        one for one in job.steps
+        if one.step and one.cost_ns > stall_ns * peers and one.step not in unsure
+    )  # fmt: skip
+    stalls = []
+    for step, ranks in groupby(late, key=lambda one: one.step):
+        costs = [*ranks]
+        first = max(costs, key=lambda one: one.cost_ns)  # for which the others may have waited
+        stalls.append(Stall(step, first.rank, sum(one.cost_ns for one in costs) / peers))
+    stalled_ns = sum(one.waited_ns for one in stalls)
+    in_most = 2 * len(stalls) > job.step_count  # as if they waited for the slowest
+    few = stalled_ns <= _STALLED * max(one.span_ns for one in job.ranks)
+    return [] if few or (job.slowest_ranks and in_most) else stalls

@@ -1,0 +1,83 @@
+"""What the answer says of the ranks that others wait for, whatever the words."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pyprof.analysis.ranks.findings import compare_ranks
+from pyprof.analysis.ranks.waited_for import judge_waits
+from pyprof.answers.ranks_answer import Ranks, Stall
+from tests.analysis.ranks.literal import Collective, gathered
+
+MS = 1_000_000
+
+
+def _found(late_ms: dict[tuple[int, int], int], own_ms: Sequence[float | None]) -> Ranks:
+    """Compare ranks of four steps of 40 ms, with one all-reduce each, to which some come late."""
+    rows = [
+        Collective(rank, ((40 * step + late_ms.get((step, rank), 0)) * MS, (40 * step + 20) * MS),
+                   step=step)
+        for rank in range(len(own_ms)) for step in range(4)
+    ]  # fmt: skip
+    known = gathered(rows)
+    ranks = tuple(
+        replace(
+            one,
+            own_ns=own if own is None else own * MS,
+            own_low_ns=own if own is None else own * MS,
+            gpus=(replace(one.gpus[0], step_ns=40.0 * MS, steps=4, span_ns=160 * MS),),
+        )
+        for one, own in zip(known.ranks, own_ms, strict=True)
+    )
+    return compare_ranks(replace(known, ranks=ranks))
+
+
+@pytest.mark.parametrize(
+    ("late_ms", "expected"),
+    [
+        ({(1, 2): 15, (2, 0): 16}, (Stall(1, 2, 15.0 * MS), Stall(2, 0, 16.0 * MS))),
+        ({(0, 2): 15}, ()),  # its recording began late
+        ({(1, 2): 9}, ()),  # less than a quarter of a step
+        ({(1, 2): 15, (1, 0): 5}, (Stall(1, 2, 40 * MS / 3),)),
+    ],
+)
+def test_a_rank_that_is_late_in_some_steps_stalls(
+    late_ms: dict[tuple[int, int], int], expected: tuple[Stall, ...]
+) -> None:
+    """Not in the one in which recordings begin, and not by less than a quarter of a step."""
+    assert _found(late_ms, [20, 20, 20, 20]).stalls == expected
+
+
+def test_ranks_whose_own_work_is_unknown_do_not_stall() -> None:
+    """On CPUs, say: a rank may work longer in every step."""
+    late_ms = {(1, 2): 15}
+    assert _found(late_ms, [20, 20, 20]).stalls
+    assert not _found(late_ms, [None, None, None]).stalls
+
+
+@pytest.mark.parametrize(
+    ("late", "own_ms", "slowest", "role"),
+    [
+        (1, [20, 24, 20], (1,), "straggler"),
+        (0, [20, 24, 20], (1,), "unawaited"),
+        (0, [20, 20, 20, 24, 24], (3, 4), "unawaited"),
+        (3, [20, 20, 20, 24, 24], (3, 4), "straggler"),
+    ],
+)
+def test_the_slowest_have_a_role(
+    late: int, own_ms: Sequence[float], slowest: tuple[int, ...], role: str
+) -> None:
+    """The others wait for them, or not; no other rank has one."""
+    found = _found({(step, late): 4 for step in range(4)}, own_ms)
+    roles = {one.rank: one.role for one in found.stragglers}
+    assert found.slowest_ranks == slowest
+    assert roles == {rank: role if rank in slowest else None for rank in range(len(own_ms))}
+
+
+def test_costs_are_told_per_step_and_outside_of_steps() -> None:
+    found = _found({(1, 1): 4, (2, 1): 4}, [20, 20, 20])
+    assert [one.cost_in_steps_ns for one in found.stragglers] == [16 * MS, 0, 0]
+    assert found.stragglers[0].cost_to_each_ns == 2 * MS
+    outside = replace(found, steps=())
+    assert judge_waits(outside).stragglers[0].cost_in_steps_ns == 0
