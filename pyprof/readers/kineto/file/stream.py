@@ -191,7 +191,14 @@ class Trace:
         """Return the events that can be parsed one by one; count the others."""
         *parts, last = _BOUNDARY.split(repaired(piece).rstrip(b", \t\r\n"))
         events = [loads_if_valid(part + b"}") for part in parts]
-        self.lost += sum(not isinstance(event, dict) for event in events)
+        pairs = zip(parts, events, strict=True)
+        damaged = [part for part, event in pairs if not isinstance(event, dict)]
+        if any(map(_ARRAY.search, damaged)):
+            raise CaptureError(
+                f"{self.path}: several traces follow one another in this file; name each as a file "
+                "of its own"
+            )
+        self.lost += len(damaged)
         ending = _END.sub(b"}", last)  # it may carry the end of the list, or be cut in the middle
         endings = (loads_if_valid(text) for text in (last, last + b"}", ending))
         events.append(next((event for event in endings if isinstance(event, dict)), None))

@@ -156,6 +156,16 @@ def test_an_event_beyond_repair_is_dropped_and_counted(tmp_path: Path) -> None:
     assert any("1 events are not valid JSON" in warning for warning in capture.warnings)
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_traces_behind_one_another_are_refused(tmp_path: Path, between: str) -> None:
+    """As `cat` joins them: the file is not truncated, and the events at the seam would be lost."""
+    ends = ', "traceName": "a.json"}'
+    first = text(EVENTS, deviceProperties=[{"id": 0}, {"id": 1}])[:-1] + ends
+    with pytest.raises(CaptureError, match="several traces follow one another in this file"):
+        read_text(tmp_path, first + between + first)
+
+
 _DECOY = {"traceEvents": [kernel(7, 7)], "deviceProperties": [{"id": 0, "name": "decoy"}]}
 
 
