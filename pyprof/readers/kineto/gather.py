@@ -229,11 +229,14 @@ class TraceTables:
         """Tracks that are left out, once `finish` was called."""
         self._samples = Samples()
         self.empty = True
+        self.has_pairs = False
+        """Whether ops or GPU work are pairs of events, B and E, which are left out."""
         self.untimed = 0
         """Events without a time, which are left out."""
 
     def add(self, groups: Groups) -> None:
         """Gather events and empty `groups`."""
+        self.has_pairs |= any(("B", category) in groups for category in (*HOST, *gpu.ACTIVITIES))
         work = [key for key in groups if key[0] == "X" and key[1] in gpu.ACTIVITIES]
         if work:  # kept even without a time, unlike the rest
             kinds = [gpu.ACTIVITIES[category] for _, category in work]

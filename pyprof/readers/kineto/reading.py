@@ -31,6 +31,11 @@ def read(path: Path) -> Capture:
         raise CaptureError(f"{path}: {gathered.unknown[0]}; PyProf reads traces of torch.profiler")
     if gathered.empty and trace.cut:
         raise CaptureError(f"{path}: {schema.TRUNCATED}")
+    if gathered.has_pairs:
+        raise CaptureError(
+            f"{path}: another tool rewrote this trace: its events are pairs of a begin and an end "
+            "(ph B and E); name the file that torch.profiler wrote"
+        )
     if gathered.empty:
         raise CaptureError(
             f"{path}: no GPU work and no ops of torch.profiler in this trace; "

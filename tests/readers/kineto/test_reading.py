@@ -233,6 +233,7 @@ def test_collective(tmp_path: Path) -> None:
         ('{"traceEvents": []}', "no GPU work and no ops.*on_trace_ready"),
         ('{"traceEvents": [{"ph": "X", "cat": "other", "ts": 1, "name": "a"}]}', "no GPU work"),
         ('{"traceEvents": [1, null, [2], {"ph": "X"}]}', "no GPU work"),
+        ('{"traceEvents": [{"ph": "B", "cat": "kernel", "ts": 1, "name": "a"}]}', "B and E"),
     ],
 )
 def test_a_trace_without_content_is_refused(tmp_path: Path, written: str, said: str) -> None:
