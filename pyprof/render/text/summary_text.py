@@ -382,7 +382,9 @@ def _describe_scope(answer: Summary) -> Iterator[str]:
 def layers(answer: Summary, depth: int | None) -> Iterator[str]:
     """Draw the tree of modules with time inside each, and of its own, if any is known."""
     if all(each.path in ((), (NO_LAYER,)) for each in answer.layers):
-        yield "Layers are unknown: no module and no range of yours is around any work."
+        yield from formatting.wrapped(
+            "Layers are unknown: no module and no range of yours is around any work."
+        )
         return
     unit, spell = time_column(answer, [(each.time_ns, each.step_ns) for each in answer.layers])
     total_ns = answer.layers[0].time_ns or 1
@@ -499,7 +501,9 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
     """Tabulate GPU time by source line: by what each launched itself, the longest first."""
     lines = answer.lines
     if not any(line.line for line in lines):
-        yield "Lines are unknown: no call stacks were recorded; pyprof.init() records them."
+        yield from formatting.wrapped(
+            "Lines are unknown: no call stacks were recorded; pyprof.init() records them."
+        )
         return
     total_ns = sum(line.time_ns for line in lines) or 1
     unit, spell = time_column(answer, [(line.time_ns, line.step_ns) for line in lines[:limit]])

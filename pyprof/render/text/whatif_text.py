@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyprof.quantities import counted, duration
 from pyprof.render.text import formatting as text
 from pyprof.render.text.formatting import milliseconds
+from pyprof.render.text.layout.text_width import cut_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +29,7 @@ def _blocks(answer: WhatIf) -> Iterator[Iterable[str]]:
         figures = (time.now, time.low, time.expected, time.high)
         rows.append([each.change, *map(milliseconds, figures)])
     if rows:
-        yield text.headed(text.table(rows, _HEADER, (0,)))
+        yield text.layout_table(rows, _HEADER, (0,), {0: cut_end})
     reasons = {each.step_why for each in answer.changes if each.step_why is not None}
     for each in answer.changes:
         sentences = [

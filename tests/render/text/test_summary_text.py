@@ -137,3 +137,13 @@ def test_a_narrow_terminal_has_room_for_lines(
     shown = click.unstyle("\n".join(summary_text.line_table(replace(one, lines=lines), 5)))
     assert "model.py:110" in shown
     assert max(map(len, shown.splitlines())) <= 60
+
+
+def test_reasons_for_no_table_are_no_wider_than_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    nothing = replace(answered(load(str(capture(tmp_path / "net.sqlite")))), lines=(), layers=())
+    shown = [*summary_text.line_table(nothing, 5), *summary_text.layers(nothing, None)]
+    assert [line.split()[0] for line in shown if " are unknown: " in line] == ["Lines", "Layers"]
+    assert max(map(len, shown)) <= 60
