@@ -1,8 +1,8 @@
 """The recording window and the serving framework's step that each activity belongs to.
 
 A window is what was recorded without a pause of the profiler. A pause shows as a call of
-cudaProfilerStop and a later one of cudaProfilerStart, or of ROCTx's equivalents. A process counts
-its windows from 0.
+cudaProfilerStop and a later one of cudaProfilerStart, or of ROCTx's equivalents; or, without these,
+as numbers that torch.profiler's steps skip. A process counts its windows from 0.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof.arrays import MISSING, ints
 from pyprof.marker.serving_steps import states_requests
@@ -20,8 +21,6 @@ from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pyarrow as pa
 
     from pyprof.arrays import Int64Array
     from pyprof.schema import Capture
@@ -61,7 +60,7 @@ def recording_windows(capture: Capture) -> RecordingWindows:
     """
     started, stopped = (named(capture.calls, pattern) for pattern in (RESUME, PAUSE))
     if not started.any() or not stopped.any():
-        return RecordingWindows({})
+        return RecordingWindows(_after_skipped_steps(capture))
     pid = processes(capture)
     start, end = (ints(capture.calls.column(name)) for name in ("start", "end"))
     begun = {}
@@ -75,6 +74,29 @@ def recording_windows(capture: Capture) -> RecordingWindows:
         if not recorded.all():
             begun[process] = np.unique(until[~recorded])
     return RecordingWindows(begun)
+
+
+def _after_skipped_steps(capture: Capture) -> dict[int, Int64Array]:
+    """Find the steps of each process before which torch.profiler's schedule left some out.
+
+    Scripts merge the traces that a schedule with `repeat` writes.
+    """
+    text = capture.ranges.column("text").combine_chunks()
+    matches = pc.match_substring_regex(text.dictionary, r"^ProfilerStep#\d{1,9}$")
+    steps = np.flatnonzero(pc.fill_null(matches, fill_value=False))
+    rows = np.flatnonzero(pc.is_in(text.indices, pa.array(steps, text.indices.type)))
+    rows = rows[np.argsort(ints(capture.ranges.column("start"))[rows], kind="stable")]
+    names = text.take(pa.array(rows)).to_pylist()
+    number = np.array([int(name.partition("#")[2]) for name in names], np.int64)
+    start, thread = (ints(capture.ranges.column(name))[rows] for name in ("start", "thread"))
+    pid = ints(capture.threads.column("pid"))[thread]
+    begun: dict[int, Int64Array] = {}
+    for process in np.unique(pid).tolist():
+        ours = pid == process
+        resumed = start[ours][1:][np.diff(number[ours]) > 1]
+        if len(resumed):
+            begun[process] = np.unique(resumed)
+    return begun
 
 
 def of_rows(

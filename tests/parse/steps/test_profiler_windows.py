@@ -163,6 +163,22 @@ def test_work_that_ran_on_keeps_its_launch(tmp_path: Path) -> None:
     assert [(row["launch"][0], row["window"]) for row in table] == [(5000, 0), (960_000, 1)]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "found"),
+    [((2, 3, 8, 9), [0, 0, 1, 1]), ((2, 3, 4), [None] * 3), ((2, 3, 2, 3), [None] * 4)],
+)
+def test_steps_that_were_not_recorded_are_a_pause(
+    tmp_path: Path, numbers: tuple[int, ...], found: list[int | None]
+) -> None:
+    """A merged file of the traces of a schedule that repeats; a loop that begins again is none."""
+    events = []
+    for corr, number in enumerate(numbers, 1):
+        events += [event("user_annotation", f"ProfilerStep#{number}", 100 * corr, 50)]
+        events += [launch(corr, 100 * corr + 5), kernel(corr, 100 * corr + 20)]
+    table = read(tmp_path, events).table().to_pylist()
+    assert [row.get("window") for row in table] == found
+
+
 STEP = "execute_{0}_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
 
 
