@@ -49,9 +49,11 @@ class Limit:
     relative: bool
 
     def increase(self, comparison: HasMetrics) -> float | None:
-        """Return how much the metric changed; None if unknown."""
+        """Return how much the metric changed; infinitely, in %, from 0; None if unknown."""
         measure = comparison.metrics[self.metric]
-        return measure.change_share if self.relative else measure.change
+        if not self.relative or not measure.change:
+            return measure.change
+        return measure.change_share if measure.a else math.copysign(math.inf, measure.change)
 
     def violation(self, comparison: HasMetrics) -> str | None:
         """Say in a sentence what exceeds the limit; None if nothing does.
@@ -65,8 +67,6 @@ class Limit:
                 "unknown in one of the captures"
                 if None in (measure.a, measure.b)
                 else "known for different shares of the rows"
-                if measure.change is None
-                else "0 in the first, so that it has no percentage"
             )
             return f"{self.text}: cannot be checked: {_name(self.metric)} is {problem}"
         if increase > self.value if self.above else increase < self.value:
@@ -254,5 +254,5 @@ def _name(metric: str) -> str:
 def _changed(metric: str, measure: Measure) -> str:
     delta = measure.change or 0.0
     spelt = _SPELLINGS.get(metric.rpartition("_")[2], number)(delta)
-    relative = change(measure.change_share)
+    relative = change(measure.change_share) if measure.a else "from 0"
     return f"{_name(metric)} changed by {'+' if delta > 0 else ''}{spelt} ({relative})"

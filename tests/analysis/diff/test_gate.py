@@ -54,11 +54,23 @@ def test_a_change_beyond_the_limit_breaks_it(b: float, *, is_broken: bool) -> No
 
 
 @pytest.mark.parametrize(
+    ("b", "text", "problem"),
+    [(0.0, "time>+3%", None), (5.0, "time>+3%", "time changed by +5 ns (from 0)"),
+     (5.0, "time<+3%", None)],
+)  # fmt: skip
+def test_from_nothing_any_more_is_beyond_every_percentage(
+    b: float, text: str, problem: str | None
+) -> None:
+    """No more than nothing is not: programs without communication still have none."""
+    violation = parse(text).violation(_compared(0.0, b))  # type: ignore[arg-type]
+    assert violation == (problem and f"{text}: {problem}")
+
+
+@pytest.mark.parametrize(
     ("compared", "problem"),
     [
         (_compared(100.0, None), "unknown in one"),
         (_compared(100.0, None, comparable=False), "unknown in one"),
-        (_compared(0.0, 5.0), "no percentage"),
         (_compared(100.0, 200.0, comparable=False), "different shares"),
     ],
 )
