@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyprof.quantities import duration, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyprof.answers.parts import Suggestion
+
+_MIN_SHARE = 0.01
+"""Gains below this share of a step are not worth a look."""
 
 
 class Gain(NamedTuple):
@@ -50,6 +55,11 @@ def _interval(low: str, high: str) -> str:
     if low == high:
         return low
     return f"{number if high.endswith(f' {unit}') else low} to {high}"
+
+
+def worth_a_look(advice: Sequence[Suggestion]) -> list[Suggestion]:
+    """The suggestions whose gain is large enough to matter, or unknown, in their order."""
+    return [each for each in advice if each.gain_share is None or each.gain_share >= _MIN_SHARE]
 
 
 def likely_ns(entry: Suggestion) -> int:

@@ -496,7 +496,7 @@ class Summary(Answer):
     memory: MemoryPeak | None
     """The highest peak of memory; null where memory was not recorded."""
     advice: tuple[Suggestion, ...]
-    """Potential gains, the largest first; one-time gains come last."""
+    """Potential gains, the largest first; where gains are per step, one-time gains come last."""
     advice_looked_at: tuple[str, ...]
     """What was examined for advice."""
     advice_missing: Mapping[str, tuple[str, ...]]

@@ -86,7 +86,7 @@ def show_lines(
     from pyprof.inputs import source  # noqa: PLC0415 - as above
     from pyprof.inputs.user_source import Sources  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
-    from pyprof.render.text import formatting, lines_text, summary_text  # noqa: PLC0415 - as above
+    from pyprof.render.text import first_screen, formatting, lines_text, summary_text  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES) as begin:
         summarise = partial(source_lines.summarise_lines, chosen=steps, asked=asked_rows)
@@ -103,5 +103,5 @@ def show_lines(
         lines_text.slowest_lines(answer, sources, top),
     )
     files = lines_text.annotated_source(answer, sources, full=full)
-    sections = [ranking, *files, summary_text.advice(answer.advice)]
+    sections = [ranking, *files, first_screen.listed_gains(answer.advice, full=full)]
     formatting.write(target, formatting.separated(sections))

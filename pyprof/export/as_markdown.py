@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from pyprof.analysis import advice
 from pyprof.analysis.summary import op_totals
-from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.summary.overview import SummarySums, summarise, summary
 from pyprof.answers.gains import gain_of
-from pyprof.answers.parts import known_cost
-from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, number
 from pyprof.render.text import formatting
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.analysis.advice import AdviceSums
     from pyprof.answers.parts import Suggestion
     from pyprof.inputs.source import Source
 
@@ -39,24 +35,17 @@ _HEADER = ("{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
 class ReportSums:
     """The content of the report, small enough to send."""
 
-    known: Coverage
     rows: int
     groups: Mapping[str, pa.Table]
     """`op_totals.sums` by each column."""
-    advice: AdviceSums
+    summary: SummarySums
 
 
 def sums(source: Source) -> ReportSums:
     """Sum up a capture."""
     table = source.table
-    view = overview(source)
-    advised = advice.advise(advice.RuleContext(table, view.timeline, source.capture), view.steps)
-    return ReportSums(
-        cost_coverage(table),
-        table.records.rows,
-        {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS},
-        advice.summed(advised, table),
-    )
+    groups = {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS}
+    return ReportSums(table.records.rows, groups, summarise(source))
 
 
 def write(sums: ReportSums, file: BinaryIO) -> None:
@@ -65,7 +54,8 @@ def write(sums: ReportSums, file: BinaryIO) -> None:
 
 
 def _lines(sums: ReportSums) -> Iterator[str]:
-    known = known_cost(sums.known)
+    answer = summary(sums.summary)
+    known = answer.known_cost
     on = known.processor
     yield f"# {on} profile\n"
     rows = "ops" if on == CPU else "kernels and copies"
@@ -77,10 +67,10 @@ def _lines(sums: ReportSums) -> Iterator[str]:
             counted = "calls" if key == "kernel" or on == CPU else "kernels"  # copies among them
             header = (key, counted, *(name.format(on) for name in _HEADER))
             yield formatting.markdown_table(header, groups)
-    if advised := sums.advice.suggestions:
+    if answer.advice:
         yield "## Potential gains\n"
         yield "Predicted, or upper bounds; gains overlap and do not add up.\n"
-        yield from (line for entry in advised for line in _advice(entry))
+        yield from (line for entry in answer.advice for line in _advice(entry))
         yield ""
 
 

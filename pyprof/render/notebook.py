@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from pyprof.answers.gains import gain_of
+from pyprof.answers.gains import gain_of, worth_a_look
 from pyprof.quantities import duration
 from pyprof.render.text.formatting import milliseconds, part_name, percent, short_line
 from pyprof.render.text.known_cost_text import sentence
@@ -65,7 +65,7 @@ def _lines(answer: Summary) -> Iterator[str]:
 
 
 def _advice(answer: Summary) -> Iterator[str]:
-    entries = answer.advice[:_SHOWN_ADVICE]
+    entries = worth_a_look(answer.advice)[:_SHOWN_ADVICE]
     items = (
         f"<li>{escape(entry.title)}: {escape(entry.action)}"
         f" (gain {escape(gain_of(entry).words)})</li>"

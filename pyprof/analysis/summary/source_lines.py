@@ -12,20 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.analysis import advice
-from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.summary.overview import SummarySums, overview, sum_up, summary
 from pyprof.analysis.time.timeline import BLOCKING
 from pyprof.answers.lines_answer import Lines, LineTime
 from pyprof.parse.ranges.range_stacks import file_and_line, user_line
 from pyprof.prof.processor import processor_of, processor_of_both
-from pyprof.records.merging import merge_unique, merged_by
+from pyprof.records.merging import merged_by
 from pyprof.records.records import combinations, totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.analysis.advice import AdviceSums
-    from pyprof.answers.parts import ChosenRows
     from pyprof.arrays import IntArray, Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
@@ -122,11 +119,8 @@ class LinesSums:
     """What the answer is made from, small enough to send; several captures make one."""
 
     lines: LineSums
-    advice: AdviceSums
-    """All advice; `lines_answer` drops what names no line."""
-    warnings: tuple[str, ...] = merged_by(merge_unique)
-    kept: ChosenRows | None
-    """What `--where` left."""
+    summary: SummarySums
+    """What the advice, and what else is said of the capture, is made from."""
 
 
 def summarise_lines(
@@ -137,29 +131,19 @@ def summarise_lines(
     Raises click.BadParameter if `chosen` names no step.
     """
     view = overview(source, chosen, asked)
-    loops = None if view.chosen else view.steps
-    given = advice.advise(
-        advice.RuleContext(source.table, view.timeline, source.capture, view.rows), loops
-    )
-    blocking = [BLOCKING] if view.timeline is not None and view.timeline.blocking else []
-    return LinesSums(
-        lines=source_lines(source.table, view.rows),
-        advice=advice.summed(given, source.table),
-        warnings=(*source.table.source.warnings, *blocking),
-        kept=view.kept,
-    )
+    return LinesSums(lines=source_lines(source.table, view.rows), summary=sum_up(source, view))
 
 
 def lines_answer(sums: LinesSums) -> Lines:
     """Make the answer, with the advice that names lines."""
+    answer, devices = summary(sums.summary), sums.summary.devices
+    blocking = [BLOCKING] if devices is not None and devices.blocking else []
     return Lines(
-        chosen=sums.kept,
+        chosen=answer.chosen,
         processor=sums.lines.processor,
         total_ns=sums.lines.total_ns,
         unknown_ns=sums.lines.unknown_ns,
         lines=line_times(sums.lines),
-        advice=tuple(
-            entry for entry in sums.advice.suggestions if any(part.line for part in entry.evidence)
-        ),
-        warnings=sums.warnings,
+        advice=tuple(each for each in answer.advice if any(part.line for part in each.evidence)),
+        warnings=(*answer.warnings, *blocking),
     )

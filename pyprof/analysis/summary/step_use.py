@@ -21,7 +21,7 @@ from pyprof.answers.parts import StepUse
 from pyprof.records.merging import merge_sums, merged_by
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.steps import Steps
@@ -159,7 +159,7 @@ def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Su
     A larger gain belongs to a rank that takes longer than the mean, as a share of its time.
     """
     if use is None:
-        return tuple(suggestions)
+        return _in_order(use, suggestions)
     if use.step_count is not None:
         return tuple(
             each
@@ -167,7 +167,7 @@ def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Su
             else replace(each, gain_share=_share(each, each.gain_step_ns, use))
             for each in suggestions
         )
-    return tuple(
+    of_all = (
         replace(
             each,
             gain_step_ns=None,
@@ -175,6 +175,13 @@ def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Su
         )
         for each in suggestions
     )
+    return _in_order(use, of_all)
+
+
+def _in_order(use: StepUse | None, suggestions: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
+    """The largest gain first; of gains per step, what happens once is apart and comes last."""
+    apart = use is not None and use.step_count is not None
+    return tuple(sorted(suggestions, key=lambda each: (apart and each.once, -likely_ns(each))))
 
 
 def _share(suggestion: Suggestion, gain_ns: float, use: StepUse) -> float | None:
@@ -208,7 +215,7 @@ def waits_first(
         else each
         for each in suggestions
     )
-    return tuple(sorted(named, key=lambda each: (each.once, -likely_ns(each))))
+    return _in_order(use, named)
 
 
 _WAITS = "pyprof ranks shows for whom the others wait, which is most of this time"

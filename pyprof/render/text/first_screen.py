@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.answers.gains import gain_of, likely_ns
+from pyprof.answers.gains import gain_of, worth_a_look
 from pyprof.quantities import DASH, number
 from pyprof.render.idle_causes import CAUSES
 from pyprof.render.text import counters_text, formatting, memory_brief, summary_text
@@ -16,12 +16,10 @@ from pyprof.render.text.layout.text_width import cells, cut_middle, cut_start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyprof.answers.parts import Finding, PredictedGain
+    from pyprof.answers.parts import Finding, PredictedGain, Suggestion
     from pyprof.answers.summary_answer import OpTime, Summary
 
 _MAX_GAINS = 5
-_MIN_GAIN = 0.01
-"""Gains below this share of a step are left to -v."""
 
 
 def first_screen(
@@ -74,17 +72,14 @@ def evidence_text(finding: Finding) -> str:
 
 
 def what_to_do(answer: Summary, *, full: bool = False) -> Iterator[str]:
-    """Gains, the largest first, with the place to look at; without `full` those worth a look."""
-    shown = [
-        entry
-        for entry in answer.advice
-        if full or entry.gain_share is None or entry.gain_share >= _MIN_GAIN
-    ]
-    if answer.step is None or answer.step.step_count is None:  # what happens once counts as much
-        shown.sort(key=lambda entry: -likely_ns(entry))
-    shown = shown if full else shown[:_MAX_GAINS]
+    """Gains, or where none was found."""
+    yield from [*listed_gains(answer.advice, full=full)] or _no_gain(answer)
+
+
+def listed_gains(advice: Sequence[Suggestion], *, full: bool = False) -> Iterator[str]:
+    """Gains in their order, with the place to look at; without `full` those worth a look."""
+    shown = advice if full else worth_a_look(advice)[:_MAX_GAINS]
     if not shown:
-        yield from _no_gain(answer)
         return
     gains = [gain_of(entry) for entry in shown]
     per_step = " per step, evidence in total" if any(gain.per_step for gain in gains) else ""
@@ -106,7 +101,7 @@ def what_to_do(answer: Summary, *, full: bool = False) -> Iterator[str]:
             others = f"; and {more} more" if more and not full else ""
             text = f"{summary_text.finding_text(finding)}{others}"
             yield from formatting.wrapped(text, f"{under}- ")
-    if rest := len(answer.advice) - len(shown):
+    if rest := len(advice) - len(shown):
         yield f"... and {rest} more (-v)"
 
 

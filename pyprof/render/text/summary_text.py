@@ -17,7 +17,7 @@ from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.answers.parts import ChosenRows, Finding, Suggestion
+    from pyprof.answers.parts import ChosenRows, Finding
     from pyprof.answers.summary_answer import DeviceUse, Fact, OpTime, PeakUse, StepTimes, Summary
 
 _MAX_ROWS = 5
@@ -431,22 +431,7 @@ def scope_sentences(answer: Summary) -> list[str]:
     return [f"No advice: nothing stands out in what was looked at: {looked_at}.", *missing]
 
 
-def advice(entries: Sequence[Suggestion]) -> Iterator[str]:
-    """List potential gains, the largest first, with the places to look at."""
-    if not entries:
-        return
-    yield formatting.heading("Potential gains (as predicted, or upper bounds; they overlap)")
-    for entry in entries:
-        expected = entry.predicted.expected_ns if entry.predicted else entry.gain_ns
-        gain = "unknown" if expected is None else duration(expected)
-        yield from formatting.wrapped(entry.title, f"{gain:>10}  ")
-        yield from formatting.wrapped(entry.action, _UNDER)
-        for finding in entry.evidence[:_SHOWN]:
-            yield from formatting.wrapped(finding_text(finding), f"{_UNDER}- ")
-
-
 _SHOWN = 3
-_UNDER = " " * len("   1.00 ms  ")
 
 
 def finding_text(finding: Finding) -> str:

@@ -1,19 +1,18 @@
 """GPU time by source line."""
 
-from functools import partial
-
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.summary.overview import summarise
 from pyprof.analysis.summary.source_lines import (
     line_times,
+    lines_answer,
     source_lines,
     summarise_lines,
     user_lines,
 )
 from pyprof.inputs.source import Source
 from pyprof.marker import Tensor
+from tests.analysis.answered import answered
 from tests.analysis.captures import US, Range, Work, capture, op, table, trace, training
 
 
@@ -54,15 +53,15 @@ def _ops_in_steps(steps: int) -> schema.Capture:
     return capture(work, ranges=ranges)
 
 
-def test_the_advice_is_that_of_the_summary() -> None:
+@pytest.mark.parametrize("chosen", [None, "2:5"])
+def test_the_advice_is_that_of_the_summary(chosen: str | None) -> None:
     """A line that calls eight ops in each of ten steps is not a loop over 80 of them."""
     net = _ops_in_steps(10)
-    sums = [
-        of(Source(table(net), net)) for of in (partial(summarise_lines, chosen=None), summarise)
-    ]
-    lines, summary = ([entry.title for entry in each.advice.suggestions] for each in sums)
-    assert lines == summary
-    assert lines[0] == "a Python loop calls small ops, up to 8 times a step from one line"
+    source = Source(table(net), net)
+    advice = lines_answer(summarise_lines(source, chosen)).advice
+    assert advice == answered(source, chosen).advice
+    assert advice[0].title == "a Python loop calls small ops, up to 8 times a step from one line"
+    assert advice[0].gain_step_ns is not None
 
 
 @pytest.mark.parametrize(
