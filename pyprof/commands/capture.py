@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -165,11 +166,13 @@ def perform(
         metrics=metrics,
     )
     nsys_path = _nsys(tool)
+    rocprofv3_path = None if nsys_path else _rocprofv3(tool)
+    if (nsys_path or rocprofv3_path) and (not no_init or steps or memory):
+        _require_torch()
     if nsys_path is not None:
         from pyprof.capture.nsight import nsys_capture  # noqa: PLC0415 - only where it is used
 
         return nsys_capture.run(request, nsys_path)
-    rocprofv3_path = _rocprofv3(tool)
     if rocprofv3_path is not None:
         from pyprof.capture.rocm import rocprofv3_capture  # noqa: PLC0415 - as above
 
@@ -214,6 +217,15 @@ def _rocprofv3(tool: str) -> str | None:
             "or use --tool torch"
         )
     return path
+
+
+def _require_torch() -> None:
+    """Raise PyprofError without torch, before the profiler starts the script that would need it."""
+    if find_spec("torch") is None:
+        raise PyprofError(
+            "pyprof.init(), --steps and --memory need torch: install it in this Python, or use "
+            "--no-init alone"
+        )
 
 
 def print_outcome(outcome: Outcome, *, following: str = "summary", kept: bool = True) -> None:

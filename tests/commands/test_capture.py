@@ -1,9 +1,13 @@
 """Messages of `pyprof capture` about the files it wrote."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pyprof.capture import machine
+from pyprof.capture.nsight import nsys_capture
 from pyprof.capture.request import Outcome
 from pyprof.commands.capture import perform, print_outcome
 from pyprof.errors import PyprofError
@@ -31,3 +35,31 @@ def test_a_folder_is_not_a_name_for_captures(tmp_path: Path) -> None:
     script.write_text("")
     with pytest.raises(PyprofError, match=r"names a folder; add a name: -o captures/train$"):
         perform((str(script),), output="captures/")
+
+
+@pytest.mark.parametrize("options", [{}, {"no_init": True, "memory": True}])
+def test_without_torch_no_profiler_starts_a_script_that_would_be_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """Its process would end in a traceback of ours, under nsys."""
+    with pytest.raises(PyprofError, match=r"need torch: install it .* or use --no-init alone$"):
+        _capture_without_torch(tmp_path, monkeypatch, **options)
+
+
+def test_without_torch_a_script_is_captured_that_is_not_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _capture_without_torch(tmp_path, monkeypatch, no_init=True).code == 0
+
+
+def _capture_without_torch(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    **options: Any,  # noqa: ANN401 - those of perform
+) -> Outcome:
+    """Capture a script by a stand-in for nsys."""
+    (script := folder / "train.py").write_text("")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(machine, "find_nsys", lambda: "nsys")
+    monkeypatch.setattr(nsys_capture, "run", lambda *_: Outcome(code=0, path=None))
+    return perform((str(script),), "nsys", str(folder / "net"), **options)

@@ -99,6 +99,10 @@ class Observation:
         result.wall_ns = time.perf_counter_ns() - self._start_ns
         if "torch" in sys.modules:
             self._read_torch(result)
+        else:
+            for each in self.request.changes:
+                if changes()[each.name].stage == "torch":
+                    result.no_effect[str(each)] = "the script does not import torch"
         for text, no_effect in self._no_effect.items():
             why = no_effect()
             if why is not None:

@@ -17,3 +17,13 @@ def test_recorded_stacks_are_of_the_script_alone(tmp_path: Path) -> None:
     assert "a.py:" in text
     assert "losses.py:" not in text
     assert "outermost.py:" not in text
+
+
+def test_changes_of_torch_have_no_effect_on_a_script_without_it(tmp_path: Path) -> None:
+    """They wait for its import; a change from before the script starts is applied."""
+    (script := tmp_path / "a.py").write_text("print(1)")
+    (patch := tmp_path / "b.py").write_text("")
+    done = run_child(script, "workers=2", "bf16", f"patch={patch}", torch_is_imported=False)
+    assert (done.code, done.refused) == (0, {})
+    why = "the script does not import torch"
+    assert done.no_effect == {"workers=2": why, "bf16": why}
