@@ -50,6 +50,8 @@ class Advice:
     """How many steps that time has; None without steps, and for what happens once."""
     once: bool = False
     """The gain is in start-up, warm-up or after the loop: once a run, not in every step."""
+    if_ranks_wait: str | None = None
+    """What to do where the sums of all ranks show that most of this time is waiting for one."""
 
     @property
     def likely_ns(self) -> int:
@@ -112,6 +114,16 @@ class AdviceSums:
             key = entry.rule, entry.once
             merged[key] = _plus(merged[key], entry) if key in merged else entry
         return AdviceSums(tuple(in_order(merged.values())), self.row_count + other.row_count)
+
+    def with_waits(self, waited_ns: int | None, steps: int | None) -> AdviceSums:
+        """Choose the actions for ranks that wait for another, so long; None if they do not."""
+        entries = [
+            replace(entry, action=entry.if_ranks_wait, gain_ns=waited_ns, steps=steps)
+            if entry.if_ranks_wait and waited_ns is not None and not entry.once
+            else entry
+            for entry in self.entries
+        ]
+        return replace(self, entries=tuple(in_order(entries)))
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -177,9 +178,6 @@ def _time_within(
     return ns, most
 
 
-IF_RANKS_DIFFER = "if ranks differ, this time is spent waiting for the slowest"
-
-
 @rule(
     "something is computed meanwhile",
     about="communication",
@@ -195,15 +193,18 @@ def communication(context: RuleContext) -> Advice | None:
     for device in (*context.devices, *context.cpus):  # at most the time without any
         hidden, rest = device.exposed_communication, device.span - device.communication
         most = max(most, min(context.inside(hidden).total, context.inside(rest).total))
-    action = _name_action(context, rows[some], exposed[some])
-    return context.advice(
+    action = "start collectives earlier, on a stream of their own"
+    if context.of_pytorch:
+        action = _name_action(context, rows[some], exposed[some])
+    advice = context.advice(
         "communication is not overlapped with computation",
-        f"{action}; {IF_RANKS_DIFFER}",
+        f"{action}; if ranks differ, this time is spent waiting for the slowest",
         rows[some],
         most,
         weight=exposed[some],
-        elsewhere=f"start collectives earlier, on a stream of their own; {IF_RANKS_DIFFER}",
     )
+    waits = "pyprof ranks shows for whom the others wait, which is most of this time"
+    return advice and replace(advice, if_ranks_wait=f"{waits}; {action}")
 
 
 def _name_action(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.float64]) -> str:

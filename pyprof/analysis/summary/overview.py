@@ -18,7 +18,7 @@ from pyprof.analysis.summary.facts import fact_sums, facts
 from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
 from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
 from pyprof.analysis.summary.phases import of_rows, serving_phases, token_count
-from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums, waits_first
+from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums, waited_ns
 from pyprof.analysis.summary.utilization import Utilization, Work, by_part, part_mfu, utilization
 from pyprof.analysis.summary.verdict import verdict
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
@@ -341,6 +341,10 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
     families = sorted(sums.families.items(), key=lambda entry: (-entry[1], entry[0]))
     steps, total_ns = _step_times(loop, use), sums.coverage.total_ns
     use_of_step = step_use(loop.use)
+    advised = sums.advice.with_waits(
+        waited_ns(loop.use, devices.devices if devices else ()),
+        use_of_step.step_count if use_of_step else None,
+    )
     answer = Summary(
         verdict=(),
         step=use_of_step,
@@ -378,11 +382,7 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
         else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
         facts=facts(sums.facts),
         memory=memory,
-        advice=waits_first(
-            loop.use,
-            gains_of(use_of_step, sums.advice.suggestions),
-            devices.devices if devices else (),
-        ),
+        advice=gains_of(use_of_step, advised.suggestions),
         advice_looked_at=sums.scope.looked_at,
         advice_missing=sums.scope.unseen,
         warnings=sums.warnings,

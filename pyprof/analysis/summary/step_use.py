@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.advice.transfers import IF_RANKS_DIFFER
 from pyprof.analysis.summary.op_totals import MAX_ROWS, LongestRows
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import EMPTY, union_of
@@ -188,34 +187,16 @@ def _share(suggestion: Suggestion, gain_ns: float, use: StepUse) -> float | None
     return suggestion.gain_share if gain_ns > use.span_ns else gain_ns / use.span_ns
 
 
-def waits_first(
-    sums: UseSums | None, suggestions: Sequence[Suggestion], devices: Sequence[DeviceUse]
-) -> tuple[Suggestion, ...]:
-    """Name waiting first where it is most of the ranks' exposed communication.
+def waited_ns(sums: UseSums | None, devices: Sequence[DeviceUse]) -> int | None:
+    """What the ranks wait for one of them, if that is most of their exposed communication.
 
     It is if one rank alone, for which the others wait, has less than half of the mean: several may
     be a group of their own. The excess over the least is what they could save.
     """
-    use, ranks = step_use(sums), {each.rank for each in devices}
-    if sums is None or use is None or None in ranks or len(ranks) == 1:
-        return tuple(suggestions)
+    ranks = {each.rank for each in devices}
+    if sums is None or not sums.gpus or None in ranks or len(ranks) == 1:
+        return None
     exposed_ns = sums.exposed_of_gpu_ns
     if sum(2 * ns < fmean(exposed_ns) for ns in exposed_ns) != 1:
-        return tuple(suggestions)
-    gain_ns = min((max(exposed_ns) - min(exposed_ns)) / (use.step_count or 1), use.span_ns)
-    named = (
-        replace(
-            each,
-            action=f"{_WAITS}; {each.action.partition(f'; {IF_RANKS_DIFFER}')[0]}",
-            gain_ns=round(gain_ns * (use.step_count or 1)),
-            gain_step_ns=use.step_count and gain_ns,
-            gain_share=gain_ns / use.span_ns,
-        )
-        if each.rule == "communication" and not each.once
-        else each
-        for each in suggestions
-    )
-    return _in_order(use, named)
-
-
-_WAITS = "pyprof ranks shows for whom the others wait, which is most of this time"
+        return None
+    return min(max(exposed_ns) - min(exposed_ns), sums.span_ns // sums.gpus)

@@ -1,6 +1,7 @@
 """Advice of several captures, merged."""
 
 import itertools
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -52,3 +53,15 @@ def test_a_surer_gain_comes_before_one_that_may_be_nothing() -> None:
         for rule, low_ns, high_ns, expected_ns in (("a", 0, 150, 98), ("b", 86, 95, 91))
     )  # fmt: skip
     assert in_order([vague, sure]) == [sure, vague]
+
+
+def test_the_action_for_ranks_that_wait_is_chosen_once_that_is_known() -> None:
+    """Collectives that start earlier would not help the others; what happens once is no waiting."""
+    late = Advice(rule="b", title="", action="start earlier", gain_ns=90, evidence=(), rows=_ROWS,
+                  steps=2, if_ranks_wait="see ranks")  # fmt: skip
+    other = replace(late, rule="a", gain_ns=100, if_ranks_wait=None)
+    sums = AdviceSums((other, late, replace(late, once=True)), 1)
+    assert sums.with_waits(None, 4) == sums
+    first, *others = sums.with_waits(110, 4).suggestions
+    assert (first.action, first.gain_ns, first.gain_step_ns) == ("see ranks", 110, 27.5)
+    assert [each.action for each in others] == ["start earlier"] * 2

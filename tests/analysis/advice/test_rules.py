@@ -1226,7 +1226,10 @@ def test_barriers_are_not_told_to_start_earlier() -> None:
     begin, end = late.call or (0, 0)
     call = op("barrier", (begin - US, end + US), mod="torch.distributed")
     story = Story([product, late], [*_called("matmul", product, *HALF), call])
-    assert _advice(story)["communication"].action.startswith("leave out barriers")
+    advice = _advice(story)["communication"]
+    assert advice.action.startswith("leave out barriers that nothing needs; if ranks differ")
+    waits = "pyprof ranks shows for whom the others wait, which is most of this time"
+    assert advice.if_ranks_wait == f"{waits}; leave out barriers that nothing needs"
 
 
 def test_all_reduces_of_a_training_whose_backward_pass_is_unmarked_are_of_gradients() -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.advice.transfers import IF_RANKS_DIFFER
 from pyprof.analysis.summary.op_totals import LongestRows
-from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums, waits_first
+from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums, waited_ns
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.answers.parts import Suggestion
@@ -108,26 +107,13 @@ DEVICE = DeviceUse(
 )  # fmt: skip
 
 
-def test_communication_that_is_waiting_is_called_so() -> None:
-    """The slowest rank waits least: collectives that start earlier would not help the others.
-
-    Judged in the averaged steps: recordings may begin seconds apart.
-    """
-    found = replace(GAIN, rule="communication", action=f"start earlier; {IF_RANKS_DIFFER}")
-    waiting, even = (
-        waits_first(
-            _sums(exposed_of_gpu_ns=(120, least_ns, 120)),
-            [GAIN, found],
-            [replace(DEVICE, rank=rank) for rank in range(3)],
-        )
-        for least_ns in (10, 60)
-    )
-    assert even == (GAIN, found)
-    assert waiting[1] == GAIN
-    assert (waiting[0].gain_step_ns, waiting[0].gain_ns) == (27.5, 110)  # in 4 steps
-    assert waiting[0].action == (
-        "pyprof ranks shows for whom the others wait, which is most of this time; start earlier"
-    )
+def test_the_excess_over_the_rank_that_waits_least_is_waiting() -> None:
+    """Judged in the averaged steps: recordings may begin seconds apart."""
+    devices = [replace(DEVICE, rank=rank) for rank in range(3)]
+    assert waited_ns(_sums(exposed_of_gpu_ns=(120, 10, 120)), devices) == 110
+    assert waited_ns(_sums(exposed_of_gpu_ns=(120, 60, 120)), devices) is None
+    assert waited_ns(_sums(exposed_of_gpu_ns=(120, 10, 120), span_ns=200), devices) == 100
+    assert waited_ns(_sums(exposed_of_gpu_ns=(120, 10, 120)), [DEVICE]) is None
 
 
 @pytest.mark.parametrize("exposed_ns", [(100, 10, 100, 10), (100, 100), ()])
@@ -135,9 +121,8 @@ def test_ranks_that_none_waits_for_are_not_said_to_be_waited_for(
     exposed_ns: tuple[int, ...],
 ) -> None:
     """Such as replicas of two ranks each; ranks that do not communicate are not among these."""
-    found = replace(GAIN, rule="communication", action=f"start earlier; {IF_RANKS_DIFFER}")
     devices = [replace(DEVICE, rank=rank) for rank in range(5)]
-    assert waits_first(_sums(exposed_of_gpu_ns=exposed_ns), [found], devices) == (found,)
+    assert waited_ns(_sums(exposed_of_gpu_ns=exposed_ns), devices) is None
 
 
 def test_only_gpus_that_communicate_may_wait(tmp_path: Path) -> None:
