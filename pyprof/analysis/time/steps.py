@@ -85,8 +85,8 @@ class Steps:
     that in this one; the host, which runs ahead, may take less. Without rows, the host's time."""
     of_row: Int64Array
     """The step of each row; MISSING if it is in none."""
-    texts: tuple[str, ...] = ()
-    """Text of the range around each step; () without ranges."""
+    stated: tuple[ServingStep, ...] = ()
+    """What a serving engine's range states about each step; () without such ranges."""
     inside_ns: int = 0
     """Summed GPU time of the rows in steps; `all_ns` is that of all rows."""
     all_ns: int = 0
@@ -124,12 +124,6 @@ class Steps:
         if chosen is None:
             return None
         return np.asarray((self.of_row >= chosen[0]) & (self.of_row < chosen[1]))
-
-    @property
-    def stated(self) -> tuple[ServingStep, ...]:
-        """What a serving engine's range states about each step; () without such ranges."""
-        every = [serving_step(text) for text in self.texts]
-        return tuple(step or ServingStep("") for step in every) if any(every) else ()
 
     @property
     def warm_up(self) -> int:
@@ -300,7 +294,7 @@ def merge_steps(a: Steps, b: Steps) -> Steps:
 def _identity(steps: Steps) -> tuple[Any, ...]:
     """Sort key of steps: if they are otherwise equal, the longest loop's bounds are kept."""
     return (
-        steps.certainty, len(steps), steps.origin, steps.texts,
+        steps.certainty, len(steps), steps.origin, repr(steps.stated),
         steps.start_ns.tolist(), steps.end_ns.tolist(),
     )  # fmt: skip
 
@@ -329,13 +323,14 @@ def _place(records: Records, bounds: Bounds, launch_ns: Int64Array) -> tuple[Bou
 def _measured(records: Records, bounds: Bounds, of_row: Int64Array) -> Steps:
     duration = on_gpu(records, of_row, bounds.start, bounds.end)
     row_ns = records.numpy("end") - records.numpy("start")
+    stated = [serving_step(text) for text in bounds.texts]
     return Steps(
         origin=bounds.origin,
         start_ns=bounds.start,
         end_ns=bounds.end,
         duration_ns=duration,
         of_row=of_row,
-        texts=bounds.texts,
+        stated=tuple(step or ServingStep("") for step in stated) if any(stated) else (),
         inside_ns=int(row_ns[of_row != MISSING].sum()),
         all_ns=int(row_ns.sum()),
     )

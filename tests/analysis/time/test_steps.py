@@ -14,7 +14,7 @@ from pyprof.analysis.time import steps
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps
 from pyprof.arrays import MISSING
 from pyprof.inputs.source import Source, load
-from pyprof.marker import encode_layer
+from pyprof.marker import ServingStep, encode_layer, serving_step
 from pyprof.parse import parse
 from pyprof.prof.table import Table
 from pyprof.records.records import Records
@@ -399,8 +399,8 @@ def test_steps_as_long_as_later_ones_are_not_warm_up(took: list[int], expected: 
 )
 def test_a_prefill_before_decodes_is_not_warm_up(took: list[int], expected: int) -> None:
     ns = np.array(took, np.int64)
-    texts = tuple(f"step[{'EXTEND' if n > 50 else 'DECODE'} bs=1 toks=700]" for n in took)
-    found = Steps(origin="", start_ns=ns, end_ns=ns, duration_ns=ns, of_row=ns, texts=texts)
+    stated = tuple(ServingStep("prefill" if n > 50 else "decode") for n in took)
+    found = Steps(origin="", start_ns=ns, end_ns=ns, duration_ns=ns, of_row=ns, stated=stated)
     assert found.warm_up == expected
 
 
@@ -461,7 +461,7 @@ def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> Non
     ranges = [Range(text, pair) for text, pair in zip(texts, pairwise(ends), strict=True)]
     found = _steps_of(work, [Range("ProfilerStep#1", (0, 3000 * US)), *ranges])
     assert (len(found), found.kind, found.guessed) == (3, "ranges", False)
-    assert found.texts == texts
+    assert found.stated == tuple(map(serving_step, texts))
     assert sorted({*found.of_row.tolist()}) == [0, 1, 2]
 
 
