@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from pyprof.analysis.summary import overview
+from pyprof.analysis.summary import composition, overview
 from pyprof.analysis.whatif import changes_of, summarise_whatif
 from pyprof.analysis.whatif.upper_bounds import BOUNDS
 from pyprof.answers.base import HTML_VIEWS
@@ -75,7 +75,7 @@ def summary(
         paths_of(path, "summary", override), workers, graph_captures, counters
     ) as captures:
         sums = captures.map_reduce(chosen, merge_sums, override)
-        return overview.summary(sums, memory_peak(captures.paths))
+        return composition.summary(sums, memory_peak(captures.paths))
 
 
 def diff(

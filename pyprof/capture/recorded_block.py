@@ -233,10 +233,10 @@ class _Result:
 
     @cached_property
     def answer(self) -> Summary:
-        from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
+        from pyprof.analysis.summary import composition, overview  # noqa: PLC0415 - as above
         from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
 
-        return overview.summary(overview.summarise(source.load(str(self.path))))
+        return composition.summary(overview.summarise(source.load(str(self.path))))
 
     def summary(self, by: str, top: int) -> Text:
         from pyprof.render.text import first_screen, formatting  # noqa: PLC0415 - it loads Arrow

@@ -88,11 +88,11 @@ def _measure(trial: Trial, variants: Sequence[Variant], rounds: int) -> None:
 
 def _advice(capture: str) -> Mapping[str, str]:
     """Return the advice on a capture by rule, the largest gain first."""
-    from pyprof.analysis.summary import overview  # noqa: PLC0415 - it loads Arrow
+    from pyprof.analysis.summary import composition, overview  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs import source  # noqa: PLC0415 - as above
 
     sums = overview.summarise(source.load(capture))
-    advice = [each for each in overview.summary(sums).advice if not each.once]
+    advice = [each for each in composition.summary(sums).advice if not each.once]
     lines = [next((e.line for e in each.evidence if e.line), "") for each in advice]
     return {
         each.rule: f"{each.title} ({line})" if line else each.title

@@ -98,7 +98,7 @@ def command(
         )  # fmt: skip
         return
     from pyprof import answers  # noqa: PLC0415 - it loads Arrow
-    from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
+    from pyprof.analysis.summary import composition, overview  # noqa: PLC0415 - as above
     from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
@@ -108,7 +108,7 @@ def command(
         summarise = partial(overview.summarise, chosen=steps, asked=asked_rows)
         sums = captures.map_reduce(summarise, merge_sums, override(how), begin)
     captures.warn(sums.warnings)
-    answer = overview.summary(sums, memory_peak(captures.paths))
+    answer = composition.summary(sums, memory_peak(captures.paths))
     if as_json:
         answers.write(target, first_rows(answer, top, depth), answer.warnings)
         return

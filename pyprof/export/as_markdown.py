@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from pyprof.analysis.summary import op_totals
-from pyprof.analysis.summary.overview import SummarySums, summarise, summary
+from pyprof.analysis.summary.composition import summary
+from pyprof.analysis.summary.overview import SummarySums, summarise
 from pyprof.answers.gains import gain_of
 from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, number

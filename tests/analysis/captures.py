@@ -223,3 +223,10 @@ def training(steps: int = 4, first: int = 400 * US) -> schema.Capture:
         api += step[1]
         ranges += step[2]
     return capture(work, api, ranges)
+
+
+def optimized() -> schema.Capture:
+    """Build a capture whose steps only ranges of the optimizer show."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250)]
+    return capture(work, ranges=[*ranges, trace((0, 400), "/src/train.py:7")])

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pyprof.analysis.library import is_compiled, library_of
-from pyprof.analysis.summary.overview import summarise, summary
+from pyprof.analysis.summary.composition import summary
+from pyprof.analysis.summary.overview import summarise
 from pyprof.inputs.source import load
 from tests.builders import Work, nsys_db
 from tests.readers.kineto_json import event, kernel, launch, trace_file

@@ -14,7 +14,7 @@ from pyprof.analysis.report.attributes import row_attributes
 from pyprof.analysis.report.devices import device_steps
 from pyprof.analysis.report.stream_lanes import clock, lanes
 from pyprof.analysis.report.strips import strip_sums
-from pyprof.analysis.summary import op_totals, overview
+from pyprof.analysis.summary import composition, op_totals, overview
 from pyprof.analysis.summary.roofline_points import achieved, points, roofs
 from pyprof.analysis.summary.source_lines import line_times, source_lines
 from pyprof.analysis.whatif import summarise_whatif
@@ -157,7 +157,7 @@ def _began_ns(source: Source) -> tuple[int, ...]:
 
 def report(sums: ReportSums) -> Report:
     """Make the complete answer."""
-    summary = overview.summary(sums.summary)
+    summary = composition.summary(sums.summary)
     return Report(
         summary=summary,
         attributes=sums.attributes,

@@ -1,41 +1,32 @@
-"""How `pyprof summary` works: rows are chosen and summed up, and the sums become an answer."""
+"""What `pyprof summary` looks at: rows and steps are chosen, and each capture is summed up."""
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof import schema
 from pyprof.analysis import advice
 from pyprof.analysis.library import library_of
 from pyprof.analysis.summary import host_ops
-from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals, measured
-from pyprof.analysis.summary.facts import fact_sums, facts
-from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
-from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
-from pyprof.analysis.summary.phases import of_rows, serving_phases, token_count
-from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums, waited_ns
-from pyprof.analysis.summary.utilization import Utilization, Work, by_part, part_mfu, utilization
-from pyprof.analysis.summary.verdict import verdict
+from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals
+from pyprof.analysis.summary.facts import fact_sums
+from pyprof.analysis.summary.layer_tree import layer_sums
+from pyprof.analysis.summary.op_totals import OpSums, op_sums
+from pyprof.analysis.summary.phases import of_rows, token_count
+from pyprof.analysis.summary.step_use import UseSums, use_sums
+from pyprof.analysis.summary.utilization import Utilization, Work, by_part, utilization
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
 from pyprof.analysis.time.timeline import BLOCKING, Timeline, runs_alone, timeline
-from pyprof.answers.parts import ChosenRows, known_cost
-from pyprof.answers.summary_answer import (
-    DeviceUse,
-    PartTime,
-    PeakUse,
-    StepTimes,
-    Summary,
-)
+from pyprof.answers.parts import ChosenRows
+from pyprof.answers.summary_answer import DeviceUse
 from pyprof.prof import step_rows, where
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
 from pyprof.prof.processor import word
-from pyprof.records.merging import known_in_both, merge_sums, merge_unique, merged_by, same_or_none
+from pyprof.records.merging import known_in_both, merge_unique, merged_by, same_or_none
 from pyprof.records.records import time_by_value
 
 if TYPE_CHECKING:
@@ -45,7 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.analysis.advice import AdviceSums, Scope
-    from pyprof.answers.summary_answer import MemoryPeak
     from pyprof.arrays import Mask
     from pyprof.gpu.peaks import Rate
     from pyprof.inputs.source import Source
@@ -83,18 +73,23 @@ def overview(
     picked = chosen_bounds(len(steps), chosen)
     rows, kept = steps.rows(picked), None
     if asked:
-        before = np.ones(source.table.records.rows, bool) if rows is None else rows
-        rows, ns = before & np.asarray(where.rows(source.table, asked)), source.table.duration_ns
-        kept = ChosenRows(
-            where=" and ".join(map(str, asked)),
-            row_count=int(rows.sum()),
-            all_row_count=int(before.sum()),
-            time_ns=int(ns[rows].sum()),
-            all_time_ns=int(ns[before].sum()),
-        )
+        rows, kept = _keep(source.table, rows, asked)
     # Time between rows is idle only if none are left out.
     timed = None if kept else timeline(source.table.records, source.capture, rows)
     return Overview(rows, picked, steps, timed, kept)
+
+
+def _keep(table: Table, rows: Mask | None, asked: Sequence[Condition]) -> tuple[Mask, ChosenRows]:
+    """Keep the rows that meet all conditions; say how many of all they are."""
+    before = np.ones(table.records.rows, bool) if rows is None else rows
+    kept, ns = before & np.asarray(where.rows(table, asked)), table.duration_ns
+    return kept, ChosenRows(
+        where=" and ".join(map(str, asked)),
+        row_count=int(kept.sum()),
+        all_row_count=int(before.sum()),
+        time_ns=int(ns[kept].sum()),
+        all_time_ns=int(ns[before].sum()),
+    )
 
 
 def per_step(
@@ -117,10 +112,6 @@ def gpus(source: Source) -> tuple[str | None, ...]:
     name = source.table.records.dictionary("gpu")
     values = [*name.values, None]
     return tuple(dict.fromkeys(values[index] for index in np.unique(name.index).tolist()))
-
-
-MAX_PEAKS = 4
-"""Maximum number of peaks that are named."""
 
 
 def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
@@ -331,113 +322,3 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
 
 
 _NOT_OF_ALL = Utilization(left_out="it is of all work; leave out --where")
-
-
-def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
-    """Make the complete answer, with the memory that was recorded, too."""
-    loop, use = _choose_surest(sums.loops)
-    ops, devices, host = op_times(sums.ops, loop.op_steps), sums.devices, sums.host
-    peaks = sorted(sums.peaks, key=lambda label: (-sums.peaks[label], label))
-    families = sorted(sums.families.items(), key=lambda entry: (-entry[1], entry[0]))
-    steps, total_ns = _step_times(loop, use), sums.coverage.total_ns
-    use_of_step = step_use(loop.use)
-    advised = sums.advice.with_waits(
-        waited_ns(loop.use, devices.devices if devices else ()),
-        use_of_step.step_count if use_of_step else None,
-    )
-    answer = Summary(
-        verdict=(),
-        step=use_of_step,
-        library=sums.library,
-        gpus=sums.gpus,
-        peaks=tuple(peaks[:MAX_PEAKS]),
-        chosen=sums.kept,
-        notes=tuple(devices.notes) if devices else (),
-        known_cost=known_cost(sums.coverage),
-        found_by_ns={
-            name: sums.found_by[name] for name in (*schema.VIAS, "") if name in sums.found_by
-        },
-        steps=steps,
-        devices=None if devices is None else devices.devices,
-        parts=tuple(
-            PartTime(
-                name or None, sums.parts[name].busy_ns, part_mfu(sums.parts[name], use.flops_peak)
-            )
-            for name in (*PARTS, "")
-            if name in sums.parts and sums.parts[name].busy_ns
-        ),
-        families_ns=dict(families),
-        serving=serving_phases(loop.steps, loop.chosen),
-        utilization=_peak_use(use),
-        ops=ops,
-        ops_left_out=0,
-        lines=line_totals(ops),
-        lines_left_out=0,
-        layers=layer_times(sums.layers, loop.layer_steps),
-        host_ops=None if host is None else host_ops.host_op_times(host),
-        host_ops_left_out=0,
-        host_ops_why=f"{host_ops.WHY_UNKNOWN}, and only without --where" if host is None else None,
-        measured=None
-        if sums.counters is None
-        else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
-        facts=facts(sums.facts),
-        memory=memory,
-        advice=gains_of(use_of_step, advised.suggestions),
-        advice_looked_at=sums.scope.looked_at,
-        advice_missing=sums.scope.unseen,
-        warnings=sums.warnings,
-    )
-    return replace(answer, verdict=verdict(answer))
-
-
-def _choose_surest(loops: Mapping[tuple[bool, int], LoopSums]) -> tuple[LoopSums, Utilization]:
-    """The most reliable steps, and the utilization that goes with them."""
-    surest = loops[max(loops)]
-    counted = [loop.utilization for loop in loops.values()]
-    if surest.averaged and not surest.steps.guessed:
-        counted = [surest.utilization]
-    elif surest.averaged:
-        counted = [replace(use, steps=None) for use in counted]
-    return surest, replace(reduce(merge_sums, counted), steps=surest.utilization.steps)
-
-
-def _step_times(loop: LoopSums, use: Utilization) -> StepTimes:
-    steps, averaged = loop.steps, loop.averaged
-    durations = steps.duration_ns.tolist()
-    shares = use.of_steps(durations)
-    stated = steps.stated
-    return StepTimes(
-        count=len(steps),
-        origin=steps.origin,
-        guessed=steps.guessed,
-        warm_up_count=steps.warm_up,
-        covered_share=steps.covered if len(steps) else None,
-        first=averaged and averaged[0],
-        last=averaged and averaged[1] - 1,
-        mean_ns=averaged and steps.mean_ns(averaged),
-        median_ns=steps.median_ns,
-        duration_ns=tuple(durations),
-        mfu=shares.mfu,
-        hfu=shares.hfu,
-        mbu=shares.mbu,
-        are_chosen=loop.chosen is not None,
-        phase=tuple(each.phase for each in stated),
-        tokens=tuple(each.tokens for each in stated),
-    )
-
-
-def _peak_use(use: Utilization) -> PeakUse:
-    flops, bandwidth = use.flops_peak, use.bandwidth
-    return PeakUse(
-        mfu=use.mfu,
-        hfu=use.hfu,
-        why=use.why,
-        model_flops=use.work.model_flops,
-        hardware_flops=use.work.hardware_flops,
-        peak_flops_per_s=flops and flops.value,
-        peak_flops_label=flops.label if flops else "",
-        mbu=use.mbu,
-        peak_bytes_per_s=bandwidth and bandwidth.value,
-        peak_bytes_label=bandwidth.label if bandwidth else "",
-        known_share=use.known,
-    )

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.analysis.summary.overview import SummarySums, overview, sum_up, summary
+from pyprof.analysis.summary.composition import summary
+from pyprof.analysis.summary.overview import SummarySums, overview, sum_up
 from pyprof.analysis.time.timeline import BLOCKING
 from pyprof.answers.lines_answer import Lines, LineTime
 from pyprof.parse.ranges.range_stacks import file_and_line, user_line

@@ -76,7 +76,7 @@ def summary(
     Also how busy the GPU is, why it idles, steps, MFU. advice[].evidence[].row_ids are `idx` of
     rows that the tools prof and explain show.
     """
-    from pyprof.analysis.summary import overview  # noqa: PLC0415 - the server answers before it is loaded
+    from pyprof.analysis.summary import composition, overview  # noqa: PLC0415 - the server answers before it is loaded
     from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
     from pyprof.commands.summary import memory_peak  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
@@ -84,7 +84,7 @@ def summary(
     summarise = partial(overview.summarise, chosen=steps or None, asked=_conditions(where))
     with captures(*several(file)) as opened:
         sums = opened.map_reduce(summarise, merge_sums, _override(gpu))
-        given = overview.summary(sums, memory_peak(opened.paths))
+        given = composition.summary(sums, memory_peak(opened.paths))
     return bound(first_rows(given, check_limit(limit), depth), limit, given.warnings)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyprof.analysis.report import ReportSums, _began_ns, report, summarise_report
-from pyprof.analysis.summary.overview import summary
+from pyprof.analysis.summary.composition import summary
 from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
 from pyprof.render.page import figures

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.summary.overview import SummarySums, summarise, summary
+from pyprof.analysis.summary.composition import summary
+from pyprof.analysis.summary.overview import SummarySums, summarise
 from pyprof.answers import plain
 from pyprof.answers.summary_answer import DeviceUse, LayerTime, OpTime, Summary
 from pyprof.inputs import executor, source
@@ -20,7 +21,7 @@ from pyprof.records.merging import merge_sums
 from tests.analysis import captures as built
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
-from tests.analysis.captures import US, Range, Work, trace
+from tests.analysis.captures import US, Work
 from tests.analysis.together import together
 
 
@@ -110,19 +111,13 @@ def _repeated(rounds: int, other_us: int) -> schema.Capture:
     return built.capture([*work, Work((end, end + other_us * US), (end, end + US), "other")])
 
 
-def _optimized() -> schema.Capture:
-    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]
-    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250)]
-    return built.capture(work, ranges=[*ranges, trace((0, 400), "/src/train.py:7")])
-
-
 @pytest.mark.slow
 def test_captures_add_up_in_every_order() -> None:
     nets = {
         "marked": (built.training(4), 1e13),
         "marked, more": (built.training(6, first=100 * US), 2e13),
         "marked, as often": (built.training(6, first=900 * US), 3e13),
-        "optimizer": (_optimized(), 1e13),
+        "optimizer": (built.optimized(), 1e13),
         "guessed": (_repeated(9, 1), 1e13),
         "guessed, of little": (_repeated(9, 9000), 1e13),
         "none": (_repeated(1, 5), 1e13),
@@ -140,18 +135,8 @@ def test_captures_add_up_in_every_order() -> None:
 @pytest.mark.slow
 def test_chosen_steps_add_up_in_every_order() -> None:
     """`2:` is more steps of the capture that has more."""
-    nets = (built.training(4), built.training(6), _optimized())
+    nets = (built.training(4), built.training(6), built.optimized())
     found = [_sums(net, 1e13, "2:") for net in nets]
     check_orders(found)
     steps = summary(reduce(merge_sums, found)).steps
     assert (steps.first, steps.last) == (2, 5)
-
-
-@pytest.mark.parametrize("other", [_optimized(), _repeated(1, 5)], ids=["optimizer", "none"])
-def test_times_per_step_are_of_the_captures_with_the_surest_steps(other: schema.Capture) -> None:
-    marked = _sums(built.training(4), 1e13)
-    merged, alone = summary(merge_sums(_sums(other, 1e13), marked)), summary(marked)
-    assert merged.steps.origin == 'ranges "step N"'
-    assert sum(op.step_ns or 0 for op in merged.ops) == sum(op.step_ns or 0 for op in alone.ops)
-    assert merged.layers[0].step_ns == alone.layers[0].step_ns
-    assert sum(op.time_ns for op in merged.ops) == merged.known_cost.total_ns

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.analysis.summary.composition import summary
 from pyprof.analysis.summary.facts import UNITS, modules
-from pyprof.analysis.summary.overview import summarise, summary
+from pyprof.analysis.summary.overview import summarise
 from pyprof.inputs.source import load
 from pyprof.records.merging import merge_sums
 from tests.analysis.captured import capture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pyprof.analysis.report import report, summarise_report
-from pyprof.analysis.summary.overview import summary
+from pyprof.analysis.summary.composition import summary
 from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
 from pyprof.render.page.content import html

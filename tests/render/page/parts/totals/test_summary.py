@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.analysis.report import summarise_report
-from pyprof.analysis.summary.overview import summary
+from pyprof.analysis.summary.composition import summary
 from pyprof.inputs import source
 from pyprof.quantities import duration
 from pyprof.render.page.parts.totals.summary import _causes, cards, devices
